@@ -1,0 +1,40 @@
+# `make demo` and `make test` need nothing but python3: each builds .venv first, and installs what it needs once.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+REQUIREMENTS := pyproject.toml constraints.txt
+INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
+
+.PHONY: demo test test-all lint format clean
+
+demo: $(VENV)/.installed-demo
+	$(BIN)/python tutorials/demo.py $(ARGS)
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest $(ARGS)
+
+test-all: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -m "" $(ARGS)
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build *.egg-info
+
+# One stamp for each set of extras; a newer pyproject.toml or constraints.txt installs again.
+$(VENV)/.installed-demo: EXTRAS := fast,plot
+$(VENV)/.installed-test: EXTRAS := test
+$(VENV)/.installed-dev: EXTRAS := dev
+$(VENV)/.installed-%: $(REQUIREMENTS) | $(BIN)/python
+	$(INSTALL) ".[$(EXTRAS)]"
+	@touch $@
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)

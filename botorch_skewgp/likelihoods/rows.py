@@ -1,0 +1,137 @@
+r"""Rows: linear functionals of the latent function plus Gaussian noise, seen as numbers or in intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+_DENSE_BEYOND = 8  # entries per row; wider rows multiply with a dense weight matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    r"""`A f + bias + v`, with `f` the latent function at `n` points, seen to lie in `(lower, upper]`.
+
+    A row with `lower == upper` was seen as a number. The weight matrix `A` is held by the few points that each row
+    touches. The noise `v` has covariance `diag(noise) + noise_root noise_root^T`.
+
+    Args:
+        index: An `m x k` integer tensor: the points that each row touches.
+        coefficient: An `m x k` tensor: their weights.
+        bias: An `m`-dim tensor.
+        lower: An `m`-dim tensor of lower bounds, `-inf` allowed.
+        upper: An `m`-dim tensor of upper bounds, `inf` allowed.
+        noise: An `m`-dim tensor of variances of noise that is independent between rows.
+        noise_root: An `m x p` root of the covariance of noise that rows share, or `None`.
+    """
+
+    index: Tensor
+    coefficient: Tensor
+    bias: Tensor
+    lower: Tensor
+    upper: Tensor
+    noise: Tensor
+    noise_root: Tensor | None = None
+
+    @property
+    def num_rows(self) -> int:
+        """The number `m` of rows."""
+        return self.index.shape[0]
+
+    @property
+    def is_equality(self) -> Tensor:
+        """Which rows were seen as numbers; an `m`-dim boolean tensor."""
+        return self.lower == self.upper
+
+    @staticmethod
+    def empty(like: Tensor) -> Rows:
+        """No rows, of the dtype and device of a tensor."""
+        none = like.new_zeros(0)
+        return Rows(none.long().unsqueeze(-1), none.unsqueeze(-1), none, none, none, none)
+
+    def select(self, which: Tensor) -> Rows:
+        """The rows given by a boolean or integer tensor."""
+        root = None if self.noise_root is None else self.noise_root[which]
+        return Rows(
+            index=self.index[which],
+            coefficient=self.coefficient[which],
+            bias=self.bias[which],
+            lower=self.lower[which],
+            upper=self.upper[which],
+            noise=self.noise[which],
+            noise_root=root,
+        )
+
+    @staticmethod
+    def cat(blocks: Sequence[Rows]) -> Rows:
+        """Stack blocks of rows over the same points, whose noise is independent between blocks."""
+        if len(blocks) == 1:
+            return blocks[0]
+        width = max(block.index.shape[-1] for block in blocks)
+
+        def widen(x: Tensor) -> Tensor:
+            return torch.nn.functional.pad(x, (0, width - x.shape[-1]))
+
+        root = None
+        if any(block.noise_root is not None for block in blocks):
+            like = blocks[0].noise
+            roots = [like.new_zeros(b.num_rows, 0) if b.noise_root is None else b.noise_root for b in blocks]
+            root = torch.block_diag(*roots)
+        return Rows(
+            index=torch.cat([widen(block.index) for block in blocks]),
+            coefficient=torch.cat([widen(block.coefficient) for block in blocks]),
+            bias=torch.cat([block.bias for block in blocks]),
+            lower=torch.cat([block.lower for block in blocks]),
+            upper=torch.cat([block.upper for block in blocks]),
+            noise=torch.cat([block.noise for block in blocks]),
+            noise_root=root,
+        )
+
+    def weight(self, num_points: int) -> Tensor:
+        """The dense `m x num_points` weight matrix `A`."""
+        zeros = self.coefficient.new_zeros(self.num_rows, num_points)
+        return zeros.scatter_add(-1, self.index, self.coefficient)
+
+    def times(self, matrix: Tensor) -> Tensor:
+        """`A matrix` for a `batch_shape x n x k` matrix; `batch_shape x m x k`."""
+        if self.index.shape[-1] > _DENSE_BEYOND:
+            return self.weight(matrix.shape[-2]) @ matrix
+        columns = zip(self.index.unbind(-1), self.coefficient.unbind(-1), strict=True)
+        terms = [c.unsqueeze(-1) * matrix.index_select(-2, i) for i, c in columns]
+        return torch.stack(terms).sum(0) if len(terms) > 2 else sum(terms[1:], terms[0])
+
+    def mean(self, latent_mean: Tensor) -> Tensor:
+        """`A mean + bias` for a `batch_shape x n` mean of `f`; `batch_shape x m`."""
+        return self.times(latent_mean.unsqueeze(-1)).squeeze(-1) + self.bias
+
+    def covariance(self, latent_covariance: Tensor) -> Tensor:
+        """`A K A^T` plus the shared noise for a `batch_shape x n x n` covariance of `f`; `batch_shape x m x m`."""
+        half = self.times(latent_covariance)
+        full = self.times(half.mT)
+        return full if self.noise_root is None else full + self.noise_root @ self.noise_root.mT
+
+
+@dataclass(frozen=True, eq=False)
+class FantasyRows:
+    r"""A batch of rows over the few points of a fantasy; see `Rows`.
+
+    Args:
+        weight: A `batch_shape x m x n'` tensor.
+        lower: A `batch_shape x m` tensor.
+        upper: A `batch_shape x m` tensor; equal to `lower` in all rows for numbers.
+        noise_covariance: A `batch_shape x m x m` tensor.
+    """
+
+    weight: Tensor
+    lower: Tensor
+    upper: Tensor
+    noise_covariance: Tensor
+
+    @classmethod
+    def at_points(cls, lower: Tensor, upper: Tensor, noise: Tensor) -> FantasyRows:
+        """One row per point, with independent noise of given variances; all `batch_shape x n'`."""
+        eye = torch.eye(lower.shape[-1], dtype=lower.dtype, device=lower.device)
+        return cls(eye, lower, upper, torch.diag_embed(noise.to(lower).expand_as(lower)))

@@ -1,0 +1,5 @@
+"""Marginal log likelihoods for `fit_gpytorch_mll`."""
+
+from botorch_skewgp.mlls.skew_gp_mll import SkewGPMarginalLogLikelihood
+
+__all__ = ["SkewGPMarginalLogLikelihood"]

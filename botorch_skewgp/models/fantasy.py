@@ -1,0 +1,78 @@
+r"""Conditioning draws on further rows in closed form, for batches of fantasies inside acquisition functions.
+
+Given a draw, the latent function is Gaussian, so that a further number updates every draw's mean by Gaussian
+conditioning and its probability by the density of the number. A further interval row does the same with the row's
+value, drawn from its univariate truncated normal given the draw, and with the probability of the interval: one step of
+sequential importance sampling, in the order of the Cholesky factor ([Geweke1991]_).
+
+.. [Geweke1991] J. Geweke. Efficient simulation from the multivariate normal and Student-t distributions subject to
+   linear constraints. Computing Science and Statistics 23, 1991.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from linear_operator.utils.cholesky import psd_safe_cholesky
+from torch import Tensor
+
+from botorch_skewgp.likelihoods.rows import FantasyRows
+from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
+from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density, sample_interval
+
+
+@dataclass(frozen=True, eq=False)
+class FantasyLevel:
+    r"""Points of one round of fantasies, and how their covariance with others is reduced by what is known earlier.
+
+    Args:
+        inputs: The points, `batch_shape x n' x d`, after input transforms.
+        gains: For each earlier level its covariance with these points times its root, `batch_shape x n' x p`.
+        mixture: The mixture with this level on top.
+    """
+
+    inputs: Tensor
+    gains: tuple[Tensor, ...]
+    mixture: RepresenterMixture
+
+
+def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: Tensor) -> RepresenterMixture:
+    r"""The mixture given further rows, differentiable in the points.
+
+    Args:
+        posterior: The posterior at the points that the rows are over.
+        rows: The rows; all numbers or all intervals.
+        uniforms: Uniform numbers in (0, 1), `m x S`, that draw the values of interval rows.
+
+    Returns:
+        A mixture whose parent is the posterior's.
+    """
+    weight = rows.weight
+    means = weight @ posterior.component_means
+    covariance = weight @ posterior.gaussian_covariance @ weight.mT + rows.noise_covariance
+    L = psd_safe_cholesky(covariance)
+    m = weight.shape[-2]
+    lower, upper = rows.lower.unsqueeze(-1) - means, rows.upper.unsqueeze(-1) - means
+    white: list[Tensor] = []
+    log_weights = posterior.mixture.log_weights
+    change = means.new_zeros(())
+    for i in range(m):  # one row after the other, each given those before
+        scale = L[..., i, i].unsqueeze(-1)
+        shift = sum((L[..., i, j].unsqueeze(-1) * white[j] for j in range(i)), means.new_zeros(()))
+        a, b = (lower[..., i, :] - shift) / scale, (upper[..., i, :] - shift) / scale
+        if bool((rows.lower == rows.upper).all()):
+            white.append(a)
+            change = change + log_normal_density(a) - scale.log()
+        else:
+            change = change + log_interval_probability(a, b)
+            white.append(sample_interval(a, b, uniforms[i].expand_as(a)))
+    logits = change if log_weights is None else change + log_weights
+    L, e = L.expand(*white[0].shape[:-1], m, m), torch.stack(white, dim=-2)
+    weight = weight.expand(*white[0].shape[:-1], *weight.shape[-2:])
+    return RepresenterMixture(
+        weights=weight.mT @ torch.linalg.solve_triangular(L.mT, e, upper=True),
+        root=torch.linalg.solve_triangular(L, weight, upper=False).mT,
+        log_weights=torch.log_softmax(logits, dim=-1),
+        parent=posterior.mixture,
+    )

@@ -1,0 +1,186 @@
+r"""Rows under a Gaussian process prior: conditioning on numbers, and the truncated normal that is left.
+
+With `f ~ N(mean, K)` at the points `Z` that rows touch, rows `A f + b + v` are jointly Gaussian. Rows seen as numbers
+are conditioned on in closed form (Lemma 1 of [Benavoli2021unified]_); rows seen in intervals are then a truncated
+normal whose normaliser is the rest of the evidence (Lemma 2 and Corollaries 1-3). Nothing here knows where the rows
+come from.
+
+.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
+   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from linear_operator.operators import RootLinearOperator
+from linear_operator.utils.cholesky import psd_safe_cholesky
+from torch import Tensor
+
+from botorch_skewgp.likelihoods import Rows
+from botorch_skewgp.posteriors import RepresenterMixture
+from botorch_skewgp.truncated.draws import Draws
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+
+@dataclass(frozen=True, eq=False)
+class RowModel:
+    r"""Rows over points with a Gaussian prior; differentiable in everything.
+
+    Args:
+        mean: The prior mean at `n` points, in float64.
+        covariance: The prior covariance `K` there, `n x n`.
+        rows: The rows.
+    """
+
+    mean: Tensor
+    covariance: Tensor
+    rows: Rows
+
+    @cached_property
+    def numbers(self) -> Rows:
+        """The rows seen as numbers."""
+        return self.rows.select(self.rows.is_equality)
+
+    @cached_property
+    def intervals(self) -> Rows:
+        """The rows seen in intervals."""
+        return self.rows.select(~self.rows.is_equality)
+
+    @cached_property
+    def _number_cholesky(self) -> Tensor:
+        numbers = self.numbers
+        return psd_safe_cholesky(numbers.covariance(self.covariance) + torch.diag_embed(numbers.noise))
+
+    @cached_property
+    def _number_residual(self) -> Tensor:
+        return self.numbers.lower - self.numbers.mean(self.mean)
+
+    @cached_property
+    def number_log_density(self) -> Tensor:
+        """The log density of the numbers; zero if there are none."""
+        if self.numbers.num_rows == 0:
+            return self.mean.new_zeros(())
+        L = self._number_cholesky
+        white = torch.linalg.solve_triangular(L, self._number_residual.unsqueeze(-1), upper=False).squeeze(-1)
+        constant = 0.5 * self.numbers.num_rows * math.log(2 * math.pi)
+        return -0.5 * white.square().sum() - L.diagonal().log().sum() - constant
+
+    @cached_property
+    def _given_numbers(self) -> tuple[Tensor, Tensor]:
+        """Mean and covariance of `f` at the points given the numbers."""
+        if self.numbers.num_rows == 0:
+            return self.mean, self.covariance
+        L, cross = self._number_cholesky, self.numbers.times(self.covariance)
+        gain = torch.cholesky_solve(cross, L)
+        mean = self.mean + (gain.mT @ self._number_residual.unsqueeze(-1)).squeeze(-1)
+        return mean, self.covariance - gain.mT @ cross
+
+    @property
+    def is_low_rank(self) -> bool:
+        """Whether there are more interval rows than latent coordinates, so that work goes by the latter."""
+        root = self.intervals.noise_root
+        return self.intervals.num_rows > self.mean.shape[-1] + (0 if root is None else root.shape[-1])
+
+    @cached_property
+    def _point_cholesky(self) -> Tensor:
+        return psd_safe_cholesky(self._given_numbers[1])
+
+    @cached_property
+    def truncated_normal(self) -> TruncatedNormal:
+        """The interval rows given the numbers."""
+        rows = self.intervals
+        mean, covariance = self._given_numbers
+        if self.is_low_rank:
+            root = rows.times(self._point_cholesky)
+            if rows.noise_root is not None:
+                root = torch.cat([root, rows.noise_root], dim=-1)
+            covariance = RootLinearOperator(root)
+        else:
+            covariance = rows.covariance(covariance)
+        return TruncatedNormal(
+            mean=rows.mean(mean), covariance=covariance, lower=rows.lower, upper=rows.upper, noise=rows.noise
+        )
+
+    def given_numbers(self, location: Tensor, cross: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        r"""The joint normal law of the latent function at new points and of the interval rows, given the numbers.
+
+        Args:
+            location: The prior mean at new points, `e`.
+            cross: The prior covariance of new points and points of the rows, `e x n`.
+            covariance: The prior covariance of new points, `e x e`.
+
+        Returns:
+            Mean and covariance at new points, and their covariance with the interval rows, `e x m`.
+        """
+        with_rows = self.intervals.times(cross.mT).mT
+        if self.numbers.num_rows == 0:
+            return location, covariance, with_rows
+        L = self._number_cholesky
+        with_numbers = self.numbers.times(cross.mT)
+        gain = torch.cholesky_solve(with_numbers, L).mT
+        rows_with_numbers = self.intervals.times(self.numbers.times(self.covariance).mT)
+        return (
+            location + (gain @ self._number_residual.unsqueeze(-1)).squeeze(-1),
+            covariance - gain @ with_numbers,
+            with_rows - gain @ rows_with_numbers.mT,
+        )
+
+    @torch.no_grad()
+    def representer_mixture(self, draws: Draws) -> RepresenterMixture:
+        r"""The latent function given the numbers and each of the draws of the interval rows."""
+        if self.is_low_rank:
+            return self._mixture_by_points(draws)
+        return self._mixture_by_rows(draws)
+
+    def _mixture_by_rows(self, draws: Draws) -> RepresenterMixture:
+        """`a_s = A^T J^-1 ([numbers; u_s] - mean)` and `R = A^T L^-T` with `J = L L^T` the rows' joint covariance."""
+        ordered = Rows.cat([self.numbers, self.intervals])
+        n, num_draws = self.mean.shape[-1], draws.num_draws
+        if ordered.num_rows == 0:
+            return RepresenterMixture(self.mean.new_zeros(n, 1), self.mean.new_zeros(n, 0))
+        numbers = self.numbers.lower.expand(num_draws, -1)
+        if self.intervals.num_rows == 0:
+            numbers = numbers[:1]
+        seen = torch.cat([numbers, draws.rows[: len(numbers)].to(numbers)], dim=-1) - ordered.mean(self.mean)
+        joint = ordered.covariance(self.covariance) + torch.diag_embed(ordered.noise)
+        L = psd_safe_cholesky(joint)
+        white = torch.linalg.solve_triangular(L, ordered.weight(n), upper=False)  # R^T
+        weights = white.mT @ torch.linalg.solve_triangular(L, seen.mT, upper=False)
+        root = torch.linalg.qr(white).R.mT if white.shape[0] > n else white.mT
+        return RepresenterMixture(weights, root)
+
+    def _mixture_by_points(self, draws: Draws) -> RepresenterMixture:
+        """Condition through the values at the points, whose law given a draw is Gaussian (a point mass without noise).
+
+        With mean `e_s` and covariance `V` of these values, `a_s = K^-1 (e_s - mean)` and
+        `R R^T = K^-1 - K^-1 V K^-1`.
+        """
+        distribution = self.truncated_normal
+        n, (mean, _) = self.mean.shape[-1], self._given_numbers
+        F, noise = distribution.root, distribution.noise
+        assert F is not None
+        assert draws.latent is not None
+        if bool((noise > 0).all()):  # average over the latent coordinates given the rows (Rao and Blackwell)
+            scaled = F / noise.unsqueeze(-1)
+            precision = torch.eye(F.shape[-1], dtype=F.dtype, device=F.device) + F.mT @ scaled
+            factor = torch.linalg.cholesky(precision)
+            centred = draws.rows.to(F) - distribution.mean
+            latent = torch.cholesky_solve((centred @ scaled).mT, factor)[:n]
+            eye = torch.eye(F.shape[-1], dtype=F.dtype, device=F.device)
+            latent_root = torch.linalg.solve_triangular(factor, eye, upper=False)[:, :n].mT
+        else:
+            latent = draws.latent.to(F)[..., :n].mT
+            latent_root = F.new_zeros(n, 0)
+        values = mean.unsqueeze(-1) + self._point_cholesky @ latent
+        L = psd_safe_cholesky(self.covariance)
+        white = torch.linalg.solve_triangular(L, values - self.mean.unsqueeze(-1), upper=False)
+        weights = torch.linalg.solve_triangular(L.mT, white, upper=True)
+        half = torch.linalg.solve_triangular(L, self._point_cholesky @ latent_root, upper=False)
+        eye = torch.eye(n, dtype=L.dtype, device=L.device)
+        eigenvalues, vectors = torch.linalg.eigh(eye - half @ half.mT)  # information, between 0 and 1 up to rounding
+        root = torch.linalg.solve_triangular(L.mT, vectors * eigenvalues.clamp(min=0).sqrt(), upper=True)
+        return RepresenterMixture(weights, root)

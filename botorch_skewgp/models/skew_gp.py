@@ -1,0 +1,768 @@
+r"""The skew Gaussian process as a BoTorch model.
+
+.. [Benavoli2020skew] A. Benavoli, D. Azzimonti, D. Piga. Skew Gaussian processes for classification. Machine Learning
+   109, 2020.
+.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
+   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+.. [Hvarfner2024vanilla] C. Hvarfner, E. O. Hellsten, L. Nardi. Vanilla Bayesian optimization performs great in high
+   dimensions. ICML 2024.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from copy import copy, deepcopy
+from typing import Any, Literal, NamedTuple, Self
+
+import torch
+from botorch.acquisition.objective import (
+    ExpectationPosteriorTransform,
+    PosteriorTransform,
+    ScalarizedPosteriorTransform,
+)
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
+from botorch.exceptions.warnings import InputDataWarning, _get_single_precision_warning
+from botorch.models.model import FantasizeMixin, Model
+from botorch.models.transforms.input import InputTransform
+from botorch.models.transforms.outcome import OutcomeTransform, Standardize
+from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
+from botorch.posteriors import Posterior
+from botorch.sampling.base import MCSampler
+from botorch.utils.probability import MVNXPB, TruncatedMultivariateNormal, UnifiedSkewNormal
+from gpytorch.distributions import MultivariateNormal
+from gpytorch.kernels import Kernel, ScaleKernel
+from gpytorch.means import ConstantMean, Mean
+from gpytorch.models.gp import GP
+from gpytorch.priors import LogNormalPrior
+from linear_operator.operators import LinearOperator, to_linear_operator
+from torch import Tensor
+from torch.distributions import MultivariateNormal as TorchMultivariateNormal
+
+from botorch_skewgp.likelihoods import (
+    LabelPreferenceLikelihood,
+    OutcomeScale,
+    RowLikelihood,
+    Rows,
+    default_likelihood,
+)
+from botorch_skewgp.likelihoods.rows import FantasyRows
+from botorch_skewgp.models.fantasy import FantasyLevel, condition_mixture
+from botorch_skewgp.models.row_model import RowModel
+from botorch_skewgp.models.skew_prior import SkewPrior
+from botorch_skewgp.observations import LabelPreference, Numeric, Observation, Preference
+from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
+from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw
+from botorch_skewgp.truncated.evidence import LogNormalizer, bridge_log_normalizer
+from botorch_skewgp.truncated.expectation_propagation import Sites, expectation_propagation
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+EvidenceMethod = Literal["exact", "ep", "mvnxpb"]
+
+
+class UnifiedSkewNormalParameters(NamedTuple):
+    """The parameters of a unified skew-normal vector; see `SkewGP.sun_parameters`."""
+
+    location: Tensor
+    scale: Tensor
+    skewness: Tensor
+    truncation: Tensor
+    latent_covariance: Tensor
+
+
+class _Fitted(NamedTuple):
+    """What posteriors need, made once for given data and hyperparameters."""
+
+    mixture: RepresenterMixture
+    draws: Draws
+    key: tuple[Any, ...]
+
+
+class SkewGP(Model, GP, FantasizeMixin):
+    r"""A Gaussian process with the exact, skewed posterior for observations that are not plain numbers.
+
+    Each observation becomes rows: linear functionals of the latent function plus Gaussian noise, seen as numbers or in
+    intervals. Their truncated normal is sampled once per fit; given its draws the latent function is Gaussian in closed
+    form ([Benavoli2021unified]_, Theorems 3.1-3.3).
+
+    Example:
+        >>> train_X = torch.rand(10, 2, dtype=torch.double)
+        >>> pairs = torch.tensor([[0, 1], [2, 3], [4, 1]])  # winner first
+        >>> model = SkewGP(train_X, Preference(pairs))
+        >>> mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+        >>> fit_gpytorch_mll(mll)
+        >>> posterior = model.posterior(torch.rand(5, 2, dtype=torch.double))
+    """
+
+    _supports_cache_root = False
+    _supports_batched_models = False
+
+    def __init__(
+        self,
+        train_X: Tensor,
+        observations: Observation | Sequence[Observation] | None = None,
+        likelihood: RowLikelihood | None = None,
+        covar_module: Kernel | None = None,
+        mean_module: Mean | None = None,
+        skew_prior: SkewPrior | None = None,
+        input_transform: InputTransform | None = None,
+        outcome_transform: OutcomeTransform | None = None,
+        draw_settings: DrawSettings | None = None,
+    ) -> None:
+        r"""
+        Args:
+            train_X: An `n x d` tensor of points, all of those that observations refer to.
+            observations: One observation object or a sequence of them; `None` for the prior.
+            likelihood: Holds noise and cut-points and turns observations into rows; by default the one for the kind
+                of the observations.
+            covar_module: The kernel; by default a scaled RBF kernel with the dimension-scaled lengthscale prior of
+                [Hvarfner2024vanilla]_.
+            mean_module: The mean; a constant by default.
+            skew_prior: The skewness of the prior; a Gaussian prior if `None`.
+            input_transform: A BoTorch input transform.
+            outcome_transform: `Standardize(m=1)`, to standardise numbers. Known variances, censoring bounds, thresholds
+                and given cut-points move along; labels and comparisons stay as they are. Posteriors are in units of
+                the outcome. Without numbers among the observations it does nothing.
+            draw_settings: How posterior draws are made.
+
+        Raises:
+            InputDataError: If `train_X` is not a finite floating point `n x d` tensor, or observations refer to rows
+                that it does not have.
+        """
+        _check_train_X(train_X)
+        observations = _as_sequence(observations)
+        _check_observations(observations, train_X)
+        super().__init__()
+        self.train_inputs: tuple[Tensor] = (train_X,)
+        self._observations = tuple(entry.apply(lambda t: _move(t, train_X)) for entry in observations)
+        self._num_outputs = _count_outputs(self._observations, likelihood)
+        self._outcome_scale = _outcome_scale(self._observations, outcome_transform)
+        self.likelihood = default_likelihood(self._observations) if likelihood is None else likelihood
+        self.skew_prior = skew_prior
+        d = train_X.shape[-1] if input_transform is None else _transformed_dim(input_transform, train_X)
+        if covar_module is None:
+            covar_module = ScaleKernel(
+                get_covar_module_with_dim_scaled_prior(ard_num_dims=d),
+                outputscale_prior=LogNormalPrior(loc=1.0, scale=1.0),
+            )
+            covar_module.outputscale = covar_module.outputscale_prior.mode
+        self.covar_module = covar_module
+        self.mean_module = ConstantMean() if mean_module is None else mean_module
+        if input_transform is not None:
+            self.input_transform = input_transform
+        self.draw_settings = DrawSettings() if draw_settings is None else draw_settings
+        self._fitted: _Fitted | None = None
+        self._sites: Sites | None = None
+        self._previous_draws: Draws | None = None
+        self._fantasies: tuple[FantasyLevel, ...] = ()
+        self.to(train_X)
+
+    # Data
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """The observations, as a tuple."""
+        return self._observations
+
+    @property
+    def train_targets(self) -> tuple[Observation, ...]:
+        """The observations; the name that BoTorch's fitting functions ask for."""
+        return self._observations
+
+    @property
+    def num_outputs(self) -> int:
+        """The number of outputs."""
+        return self._num_outputs
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """The batch shape of the model: that of its fantasies."""
+        return self._fantasies[-1].mixture.weights.shape[:-2] if self._fantasies else torch.Size()
+
+    @property
+    def datapoints(self) -> Tensor:
+        """The training points; the name that BoTorch's preference acquisition functions ask for."""
+        return self._untransformed_inputs()
+
+    @property
+    def dim(self) -> int:
+        """The dimension of the input space; the name that BoTorch's preference acquisition functions ask for."""
+        return self.datapoints.shape[-1]
+
+    def _untransformed_inputs(self) -> Tensor:
+        if self._has_transformed_inputs:
+            assert self._original_train_inputs is not None
+            return self._original_train_inputs
+        return self.train_inputs[0]
+
+    def set_train_data(
+        self,
+        inputs: Tensor | tuple[Tensor] | None = None,
+        targets: Observation | Sequence[Observation] | None = None,
+        strict: bool = True,
+    ) -> None:
+        r"""Replace points, observations or both, without fitting again.
+
+        Args:
+            inputs: An `n x d` tensor.
+            targets: The observations.
+            strict: Whether new points must have the shape, dtype and device of the old ones.
+        """
+        X = self.train_inputs[0] if inputs is None else (inputs if isinstance(inputs, Tensor) else inputs[0])
+        old = self.train_inputs[0]
+        if strict and (X.shape, X.dtype, X.device) != (old.shape, old.dtype, old.device):
+            raise RuntimeError(
+                f"New points must have shape {tuple(old.shape)}, dtype {old.dtype} and device {old.device}; got "
+                f"{tuple(X.shape)}, {X.dtype}, {X.device}. Pass strict=False to allow others."
+            )
+        _check_train_X(X, warn=False)
+        observations = self._observations if targets is None else _as_sequence(targets)
+        _check_observations(observations, X)
+        self.train_inputs = (X,)
+        self._observations = tuple(entry.apply(lambda t: _move(t, X)) for entry in observations)
+        self._clear_cache()
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], *args: Any, **kwargs: Any) -> Self:
+        self.train_inputs = tuple(fn(X) for X in self.train_inputs)  # type: ignore[assignment]
+        if self._original_train_inputs is not None:
+            self._original_train_inputs = fn(self._original_train_inputs)
+        self._observations = tuple(entry.apply(fn) for entry in self._observations)
+        result = super()._apply(fn, *args, **kwargs)
+        fitted = self._fitted
+        if fitted is not None:
+            mixture = fitted.mixture
+            same = fn(mixture.weights)
+            if same is not mixture.weights:
+                self._clear_cache()
+        return result
+
+    def _clear_cache(self) -> None:
+        self._fitted = None
+
+    def _key(self) -> tuple[Any, ...]:
+        """All that the draws depend on besides the data. Values and not versions: GPyTorch writes through `.data`."""
+        values = [t.detach().clone() for t in [*self.parameters(), *self.buffers()]]
+        return [id(module) for module in self.modules()], self.draw_settings, values
+
+    def _is_current(self, fitted: _Fitted) -> bool:
+        modules, settings, values = fitted.key
+        now = [*self.parameters(), *self.buffers()]
+        return (
+            modules == [id(module) for module in self.modules()]
+            and settings == self.draw_settings
+            and len(values) == len(now)
+            and all(old.dtype == new.dtype and torch.equal(old, new) for old, new in zip(values, now, strict=True))
+        )
+
+    # Prior and rows
+
+    def forward(self, X: Tensor) -> MultivariateNormal:
+        r"""The Gaussian prior over the latent function, before any skewness.
+
+        Args:
+            X: A `batch_shape x n x d` tensor; transformed here in training mode, as BoTorch's models do.
+
+        Returns:
+            The law of the values at the points, and after them at the pseudo-points of a skew prior.
+        """
+        if self.training:
+            X = self.transform_inputs(X)
+        Z = self._with_pseudo_points(X)
+        return MultivariateNormal(self._prior_mean(Z), self._prior_covariance(Z))
+
+    def _with_pseudo_points(self, X: Tensor) -> Tensor:
+        if self.skew_prior is None:
+            return X
+        points = self.skew_prior.pseudo_points.to(X)
+        return torch.cat([X, points.expand(*X.shape[:-2], *points.shape)], dim=-2)
+
+    def _prior_mean(self, X: Tensor) -> Tensor:
+        """The prior mean at points and outputs, `batch_shape x (n o)`, output fastest."""
+        if self._num_outputs == 1:
+            return self.mean_module(X)
+        if self.mean_module.batch_shape if hasattr(self.mean_module, "batch_shape") else None:
+            return self.mean_module(X.unsqueeze(-3)).mT.flatten(-2)
+        return self.mean_module(X).repeat_interleave(self._num_outputs, dim=-1)
+
+    def _prior_covariance(self, X: Tensor, Z: Tensor | None = None) -> LinearOperator:
+        """The prior covariance between points and outputs, `batch_shape x (n o) x (n' o)`, output fastest."""
+        if self._num_outputs == 1:
+            return self.covar_module(X) if Z is None else self.covar_module(X, Z)
+        eye = torch.eye(self._num_outputs, dtype=X.dtype, device=X.device)
+        if not self.covar_module.batch_shape:
+            K = (self.covar_module(X) if Z is None else self.covar_module(X, Z)).to_dense()
+            K = K.unsqueeze(-1).unsqueeze(-1) * eye  # ... x n x n' x o x o
+        else:
+            X = X.unsqueeze(-3)
+            K = (self.covar_module(X) if Z is None else self.covar_module(X, Z.unsqueeze(-3))).to_dense()
+            K = K.movedim(-3, -1).unsqueeze(-1) * eye
+        return to_linear_operator(K.transpose(-3, -2).flatten(-4, -3).flatten(-2, -1))
+
+    def __call__(self, X: Tensor, *args: Any, **kwargs: Any) -> MultivariateNormal | SkewGPPosterior:
+        r"""The prior in training mode; the posterior at (already transformed) inputs in evaluation mode."""
+        if self.training:
+            return super().__call__(X, *args, **kwargs)
+        return self._posterior_at(X)
+
+    def row_model(self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None) -> RowModel:
+        r"""Rows of the observations under a prior at the training points, in float64 and differentiable.
+
+        Args:
+            prior: The prior over the latent function at the training points.
+            observations: Other observations than the model's own.
+        """
+        mean, covariance = prior.mean.double(), prior.lazy_covariance_matrix.to_dense().double()
+        observations = self._observations if observations is None else observations
+        prior_rows = self._prior_rows(mean, covariance)
+        blocks = [self.likelihood.rows(entry, mean, self._outcome_scale) for entry in observations]
+        return RowModel(mean=mean, covariance=covariance, rows=Rows.cat([prior_rows, *blocks]))
+
+    def _prior_rows(self, mean: Tensor, covariance: Tensor) -> Rows:
+        """The rows of the skew prior, whose pseudo-points come last."""
+        if self.skew_prior is None:
+            return Rows.empty(mean)
+        first = mean.shape[-1] - self.skew_prior.latent_dim
+        return self.skew_prior.rows(mean[first:], covariance.diagonal()[first:], first)
+
+    def prior_row_model(self, prior: MultivariateNormal) -> RowModel:
+        r"""The rows of the skew prior alone, whose log normaliser the evidence is divided by.
+
+        Args:
+            prior: As in `row_model`.
+        """
+        return self.row_model(prior, observations=())
+
+    def log_evidence(self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None) -> Tensor:
+        r"""The log evidence by expectation propagation, differentiable; sites are kept as the next call's start.
+
+        Args:
+            prior: As in `row_model`.
+            observations: As in `row_model`.
+        """
+        row_model = self.row_model(prior, observations)
+        log_evidence = row_model.number_log_density
+        if self.skew_prior is not None:
+            normalizer = expectation_propagation(self.prior_row_model(prior).truncated_normal).log_normalizer
+            log_evidence = log_evidence - normalizer
+        if row_model.intervals.num_rows:
+            ep = expectation_propagation(row_model.truncated_normal, initial_sites=self._warm_sites(row_model))
+            self._sites = ep.sites
+            log_evidence = log_evidence + ep.log_normalizer
+        return log_evidence
+
+    def _warm_sites(self, row_model: RowModel) -> Sites | None:
+        if self._sites is not None and self._sites.precision.shape == row_model.truncated_normal.mean.shape:
+            return self._sites
+        return None
+
+    # Posterior
+
+    def _fit_draws(self) -> _Fitted:
+        """Draws and representer weights for the present data and hyperparameters."""
+        if self._fitted is not None and self._is_current(self._fitted):
+            return self._fitted
+        with torch.no_grad():
+            X = self.train_inputs[0]
+            row_model = self.row_model(self.forward(X))
+            draws = draw(row_model.truncated_normal, self.draw_settings, previous=self._previous_draws)
+            mixture = row_model.representer_mixture(draws)
+            mixture = RepresenterMixture(mixture.weights.to(X), mixture.root.to(X))
+        self._fitted = _Fitted(mixture, draws, self._key())
+        return self._fitted
+
+    @property
+    def draws(self) -> Draws:
+        """The draws of the interval rows behind the posterior, with their diagnostics; made if need be."""
+        self.eval()
+        return self._fit_draws().draws
+
+    def _posterior_at(self, X: Tensor) -> SkewGPPosterior:
+        mixture = self._fantasies[-1].mixture if self._fantasies else self._fit_draws().mixture
+        return SkewGPPosterior(
+            location=self._prior_mean(X),
+            cross_covariance=self._cross_covariances(X),
+            prior_covariance=self._prior_covariance(X),
+            mixture=mixture,
+            num_outputs=self._num_outputs,
+        )
+
+    def _cross_covariances(self, X: Tensor) -> list[Tensor]:
+        """The covariance with the training points, and with the points of each fantasy given what was known then."""
+        crosses = [self._prior_covariance(X, self._with_pseudo_points(self.train_inputs[0])).to_dense()]
+        roots = [self._fit_draws().mixture.root]
+        for level in self._fantasies:
+            cross = self._prior_covariance(X, level.inputs).to_dense()
+            for earlier, root, gain in zip(crosses, roots, level.gains, strict=True):
+                cross = cross - (earlier @ root) @ gain.mT
+            crosses.append(cross)
+            roots.append(level.mixture.root)
+        return crosses
+
+    def posterior(  # type: ignore[override]
+        self,
+        X: Tensor,
+        output_indices: list[int] | None = None,
+        observation_noise: bool | Tensor = False,
+        posterior_transform: PosteriorTransform | None = None,
+    ) -> Posterior:
+        r"""The posterior of the latent function.
+
+        Args:
+            X: A `batch_shape x q x d` tensor.
+            output_indices: The outputs wanted; all if `None`.
+            observation_noise: Whether to add the likelihood's noise, or its variances as a tensor that broadcasts to
+                `batch_shape x q x num_outputs`.
+            posterior_transform: A posterior transform. Affine ones keep the skewness.
+
+        Returns:
+            A `SkewGPPosterior`, or what the transform makes of it.
+        """
+        self.eval()
+        if X.ndim < 2:
+            raise BotorchTensorDimensionError(f"X must be batch_shape x q x d; got shape {tuple(X.shape)}.")
+        if output_indices is not None:
+            bad = [i for i in output_indices if not -self._num_outputs <= i < self._num_outputs]
+            if bad or not output_indices:
+                raise UnsupportedError(f"output_indices must name outputs 0 to {self._num_outputs - 1}; got {bad}.")
+        posterior = self._posterior_at(self.transform_inputs(X))
+        if isinstance(observation_noise, Tensor):
+            posterior = posterior.add_noise(observation_noise)
+        elif observation_noise:
+            posterior = posterior.add_noise(self.likelihood.latent_noise(X))
+        if self._outcome_scale != OutcomeScale():
+            scale = self._outcome_scale
+            posterior = posterior.scalarize(torch.tensor([scale.scale]), scale.location)
+        if posterior_transform is None:
+            return posterior
+        if type(posterior_transform) is ScalarizedPosteriorTransform:
+            return posterior.scalarize(posterior_transform.get_buffer("weights"), posterior_transform.offset)
+        if type(posterior_transform) is ExpectationPosteriorTransform:
+            return posterior.expectation(posterior_transform.get_buffer("weights"), posterior_transform.n_w)
+        return posterior_transform(posterior=posterior, X=X)
+
+    def predictive(self, X: Tensor) -> Any:
+        r"""The distribution of new observations at new points, as the likelihood defines it, in units of the outcome.
+
+        Args:
+            X: A `batch_shape x q x d` tensor.
+        """
+        self.eval()
+        return self.likelihood(self._posterior_at(self.transform_inputs(X)), scale=self._outcome_scale)
+
+    # The distribution in the papers' terms
+
+    @torch.no_grad()
+    def sun_parameters(self, X: Tensor) -> UnifiedSkewNormalParameters:
+        r"""The posterior at new points as a unified skew-normal vector ([Benavoli2021unified]_, Theorems 3.1-3.3).
+
+        `f(X) = location + D_scale (r_0 + skewness latent_covariance^-1 r_1)` with `D_scale` the diagonal matrix of
+        standard deviations of `scale`, `r_1 ~ N(0, latent_covariance)` truncated to `r_1 > -truncation`, and `r_0`
+        an independent normal vector. Numbers are conditioned on; a one-sided row is one latent dimension, a two-sided
+        row two, whose latent covariance is singular. The rows of a skew prior come first. Without observations this
+        is the prior.
+
+        Args:
+            X: A `q x d` tensor; in units of the latent function, before any outcome transform is undone.
+
+        Returns:
+            `(location, scale, skewness, truncation, latent_covariance)`, called xi, Omega, Delta, gamma and Gamma in
+            the papers, in float64.
+        """
+        row_model, location, scale, cross = self._joint_with_rows(X)
+        distribution = row_model.truncated_normal
+        has_lower, has_upper = distribution.lower.isfinite(), distribution.upper.isfinite()
+        sign = torch.cat([location.new_ones(int(has_lower.sum())), -location.new_ones(int(has_upper.sum()))])
+        which = torch.cat([has_lower.nonzero().squeeze(-1), has_upper.nonzero().squeeze(-1)])
+        order = which.argsort(stable=True)
+        sign, which = sign[order], which[order]
+        bound = torch.where(sign > 0, distribution.lower[which], distribution.upper[which])
+        gamma = distribution.dense_covariance + torch.diag_embed(distribution.noise)
+        return UnifiedSkewNormalParameters(
+            location=location,
+            scale=scale,
+            skewness=sign * cross[:, which] / scale.diagonal().sqrt().unsqueeze(-1),
+            truncation=sign * (distribution.mean[which] - bound),
+            latent_covariance=sign.unsqueeze(-1) * gamma[which][:, which] * sign,
+        )
+
+    @torch.no_grad()
+    def unified_skew_normal(self, X: Tensor) -> UnifiedSkewNormal:
+        r"""The posterior at new points as BoTorch's `UnifiedSkewNormal`, for small cases.
+
+        Args:
+            X: A `q x d` tensor of points, distinct from each other and from noise-free training points.
+        """
+        row_model, location, scale, cross = self._joint_with_rows(X)
+        distribution = row_model.truncated_normal
+        if distribution.num_rows == 0:
+            raise UnsupportedError("Without interval rows the posterior is normal; use posterior(X).moment_matched().")
+        gamma = distribution.dense_covariance + torch.diag_embed(distribution.noise)
+        # BoTorch's sampler takes finite bounds only: 30 standard deviations beyond the rest stand for infinity
+        far = 30 * distribution.gamma_diagonal.sqrt()
+        mean, lower, upper = distribution.mean, distribution.lower, distribution.upper
+        lowest = torch.where(upper.isfinite(), torch.minimum(mean, upper), mean) - far
+        highest = torch.where(lower.isfinite(), torch.maximum(mean, lower), mean) + far
+        bounds = torch.stack(
+            [torch.where(lower.isfinite(), lower, lowest), torch.where(upper.isfinite(), upper, highest)], dim=-1
+        )
+        truncated = TruncatedMultivariateNormal(loc=mean, covariance_matrix=gamma, bounds=bounds)
+        return UnifiedSkewNormal(truncated, TorchMultivariateNormal(location, scale), cross.mT)
+
+    def _joint_with_rows(self, X: Tensor) -> tuple[RowModel, Tensor, Tensor, Tensor]:
+        """The rows, and the normal law of the latent function at new points and its covariance with them."""
+        self.eval()
+        if X.ndim != 2:
+            raise BotorchTensorDimensionError(f"X must be q x d; got shape {tuple(X.shape)}.")
+        X, Z = self.transform_inputs(X), self._with_pseudo_points(self.train_inputs[0])
+        row_model = self.row_model(self.forward(self.train_inputs[0]))
+        cross = self._prior_covariance(X, Z).to_dense().double()
+        covariance = self._prior_covariance(X).to_dense().double()
+        return row_model, *row_model.given_numbers(self._prior_mean(X).double(), cross, covariance)
+
+    # Evidence
+
+    @torch.no_grad()
+    def log_marginal_likelihood(self, method: EvidenceMethod = "exact") -> LogNormalizer:
+        r"""The log evidence of the observations ([Benavoli2021unified]_, Corollaries 1-3), without hyperparameter
+        priors.
+
+        Args:
+            method: `"exact"` for bridge sampling, with a standard error; `"ep"` for expectation propagation;
+                `"mvnxpb"` for bivariate conditioning by BoTorch's `MVNXPB`, for up to about a hundred rows.
+
+        Returns:
+            The value and its standard error (NaN where the method has none).
+        """
+        self.eval()
+        prior = self.forward(self.train_inputs[0])
+        row_model = self.row_model(prior)
+        value, variance = _log_normalizer(row_model.truncated_normal, method, self)
+        value = value + row_model.number_log_density
+        if self.skew_prior is not None:
+            normalizer, normalizer_variance = _log_normalizer(
+                self.prior_row_model(prior).truncated_normal, method, None
+            )
+            value, variance = value - normalizer, variance + normalizer_variance
+        return LogNormalizer(value, variance.sqrt())
+
+    def log_predictive_probability(
+        self, X: Tensor, Y: Observation | Sequence[Observation], method: EvidenceMethod = "ep"
+    ) -> Tensor:
+        r"""The joint log probability (or density, for numbers) of new observations, as a ratio of two evidences.
+
+        For one label this is the ratio of two orthant probabilities of [Benavoli2020skew]_, Corollary 2; averaging over
+        the mixture, as `predictive` does, gives the same up to Monte Carlo error.
+
+        Args:
+            X: An `n' x d` tensor of new points.
+            Y: Observations whose indices refer to rows of `X`.
+            method: How evidences are computed, see `log_marginal_likelihood`.
+        """
+        larger = self.condition_on_observations(X, Y)
+        return larger.log_marginal_likelihood(method).value - self.log_marginal_likelihood(method).value
+
+    def subset_output(self, idcs: list[int]) -> Self:
+        """The model of the outputs wanted; the model itself as long as it has one output."""
+        if [i % self._num_outputs for i in idcs] != list(range(self._num_outputs)):
+            raise UnsupportedError(f"This model has {self._num_outputs} output(s); got idcs={idcs}.")
+        return self
+
+    def condition_on_observations(
+        self, X: Tensor, Y: Tensor | Observation | Sequence[Observation], noise: Tensor | None = None, **kwargs: Any
+    ) -> Self:
+        r"""A model with more data and the same hyperparameters.
+
+        Data without batch dimensions are added to the model's, and fresh draws start from the old ones. Batches of
+        numbers or duels, as acquisition functions make them, are conditioned on in closed form instead: every draw is
+        updated and reweighted, differentiably in `X` and `Y`; nothing is drawn again.
+
+        Args:
+            X: An `n' x d` tensor of new points; `batch_shape x n' x d` for a batch.
+            Y: Observations of any kind whose indices refer to rows of `X`; or an `n' x 1` floating point tensor of
+                numbers; or an `m x 2` integer tensor of duels, winner first, as `PairwiseGP` takes it. For a batch,
+                tensors with further dimensions in front.
+            noise: Known noise variances of numbers, in units of the latent function, of `Y`'s shape.
+
+        Returns:
+            The new model.
+
+        Raises:
+            InputDataError: If the observations do not fit `X`, or the likelihood does not take their kind.
+        """
+        if isinstance(Y, Tensor) and (X.ndim > 2 or Y.ndim > 2):
+            return self._condition_batch(X, Y, noise)
+        observations = _as_observations(Y, noise)
+        _check_train_X(X, warn=False)
+        if self._fantasies:
+            raise UnsupportedError("A fantasy model can only be conditioned on batches of numbers or duels.")
+        old = self._untransformed_inputs()
+        if X.shape[-1] != old.shape[-1]:
+            raise InputDataError(f"X must have {old.shape[-1]} columns like train_X; got {X.shape[-1]}.")
+        _check_observations(observations, X)
+        for entry in observations:
+            self.likelihood.rows(entry, X.double(), self._outcome_scale)  # raises for kinds it does not take
+        previous = None if self._fitted is None else self._fitted.draws
+        was_training = self.training
+        new = deepcopy(self)
+        new.train()
+        moved = tuple(entry.apply(lambda t: _move(t, old)).shift(old.shape[-2]) for entry in observations)
+        new.set_train_data(torch.cat([old, X.to(old)], dim=-2), self._observations + moved, strict=False)
+        new._sites, new._previous_draws = None, previous
+        return new.train(was_training)
+
+    def fantasize(self, X: Tensor, sampler: MCSampler, observation_noise: Tensor | None = None, **kwargs: Any) -> Self:
+        r"""A batch of models, each given one possible outcome at new points.
+
+        The outcomes are of the kind that the likelihood is for: numbers if it takes numbers; else what noisy values of
+        the latent function imply, a label, a grade or a validity at each point, or which of the points is preferred.
+
+        Args:
+            X: A `batch_shape x n' x d` tensor of new points.
+            sampler: Draws the noisy values; its sample shape is the shape of the batch of fantasies.
+            observation_noise: Noise variances; the likelihood's if `None`.
+        """
+        if X.shape[-2] == 0 or Numeric in self.likelihood.observation_types:
+            return super().fantasize(X, sampler, observation_noise, **kwargs)
+        self.eval()
+        noise = self.likelihood.latent_noise(X) if observation_noise is None else observation_noise
+        latent = self._posterior_at(self.transform_inputs(X)).add_noise(noise)
+        rows = self.likelihood.fantasy_rows(sampler(latent).detach().squeeze(-1), self._outcome_scale)
+        return self._condition_rows(X, rows)
+
+    def _condition_batch(self, X: Tensor, Y: Tensor, noise: Tensor | None) -> Self:
+        """Condition a batch of models on numbers, or on duels given as integer pairs."""
+        if Y.is_floating_point():
+            Y = self._outcome_scale.standardize(Y).squeeze(-1)
+            variance = self.likelihood.for_kind(Numeric).latent_noise(X) if noise is None else noise.squeeze(-1)
+            return self._condition_rows(X, FantasyRows.at_points(Y, Y, variance))
+        points = torch.nn.functional.one_hot(Y, X.shape[-2]).to(X)
+        lower = X.new_zeros(Y.shape[:-1])
+        own = 2 * self.likelihood.for_kind(Preference).latent_noise(X).to(X).expand_as(lower)
+        weight = points[..., 0, :] - points[..., 1, :]
+        return self._condition_rows(
+            X, FantasyRows(weight, lower, torch.full_like(lower, torch.inf), torch.diag_embed(own))
+        )
+
+    def _condition_rows(self, X: Tensor, rows: FantasyRows) -> Self:
+        """A model that shares all modules with this one and knows of further rows."""
+        if self._num_outputs > 1:
+            raise UnsupportedError("Fantasies of a model with several latent functions are not supported.")
+        self.eval()
+        X = self.transform_inputs(X)
+        posterior = self._posterior_at(X)
+        generator = torch.Generator().manual_seed(self.draw_settings.seed)
+        shape = (rows.weight.shape[-2], posterior.mixture.num_draws)
+        uniforms = torch.rand(shape, generator=generator, dtype=torch.float64).to(X)
+        mixture = condition_mixture(posterior, rows, uniforms)
+        new = copy(self)
+        new._fantasies = (*self._fantasies, FantasyLevel(X, tuple(posterior.gains), mixture))
+        return new
+
+
+def _transformed_dim(input_transform: InputTransform, train_X: Tensor) -> int:
+    with torch.no_grad():
+        return input_transform.to(train_X)(train_X).shape[-1]
+
+
+def _move(t: Tensor, like: Tensor) -> Tensor:
+    return t.to(like) if t.is_floating_point() else t.to(like.device)
+
+
+def _as_sequence(observations: Observation | Sequence[Observation] | None) -> tuple[Observation, ...]:
+    if observations is None:
+        return ()
+    observations = (observations,) if isinstance(observations, Observation) else tuple(observations)
+    for entry in observations:
+        if not isinstance(entry, Observation):
+            raise InputDataError(
+                "observations must be observation objects such as Preference(pairs); got "
+                f"{type(entry).__name__}. Wrap the data in the class of its kind."
+            )
+    return observations
+
+
+def _check_train_X(X: Tensor, warn: bool = True) -> None:
+    if not isinstance(X, Tensor) or not X.is_floating_point():
+        kind = X.dtype if isinstance(X, Tensor) else type(X).__name__
+        raise InputDataError(f"train_X must be a floating point tensor, best of dtype torch.double; got {kind}.")
+    if X.ndim != 2:
+        raise InputDataError(f"train_X must be n x d; got shape {tuple(X.shape)}.")
+    if not X.isfinite().all():
+        where = (~X.isfinite()).any(-1).nonzero().squeeze(-1)[:5].tolist()
+        raise InputDataError(f"train_X contains NaN or infinite values in rows {where}; remove or repair these.")
+    if warn and X.dtype == torch.float32:
+        warnings.warn(_get_single_precision_warning(str(X.dtype)), InputDataWarning, stacklevel=3)
+
+
+def _check_observations(observations: Sequence[Observation], X: Tensor) -> None:
+    for entry in observations:
+        if entry.num_points_needed > X.shape[-2]:
+            raise InputDataError(
+                f"{type(entry).__name__} refers to row {entry.num_points_needed - 1} of train_X, which has "
+                f"{X.shape[-2]} rows only (counted from 0)."
+            )
+
+
+def _as_observations(
+    Y: Tensor | Observation | Sequence[Observation], noise: Tensor | None = None
+) -> tuple[Observation, ...]:
+    """Observations from what BoTorch's functions pass: numbers, or integer pairs for duels."""
+    if not isinstance(Y, Tensor):
+        if noise is not None:
+            raise InputDataError("Give the noise inside Numeric(values, noise) when Y holds observation objects.")
+        return _as_sequence(Y)
+    if not Y.is_floating_point():
+        return (Preference(Y),)
+    return (Numeric(Y, noise),)
+
+
+def _count_outputs(observations: Sequence[Observation], likelihood: RowLikelihood | None) -> int:
+    """One latent function, or one per label."""
+    counts = {entry.num_labels if isinstance(entry, LabelPreference) else 1 for entry in observations}
+    if isinstance(likelihood, LabelPreferenceLikelihood):
+        counts.add(likelihood.num_labels)
+    if len(counts) > 1:
+        raise InputDataError(
+            "LabelPreference observations have one latent function per label; they cannot share a model with other "
+            "kinds of observations, or with another number of labels."
+        )
+    return counts.pop() if counts else 1
+
+
+def _outcome_scale(observations: Sequence[Observation], transform: OutcomeTransform | None) -> OutcomeScale:
+    """Learn the standardisation from the numbers."""
+    if transform is None:
+        return OutcomeScale()
+    if type(transform) is not Standardize:
+        raise UnsupportedError(
+            "outcome_transform must be Standardize(m=1): other transforms are not affine, so that comparisons would "
+            "lose their meaning. Transform the numbers before building the model instead; got "
+            f"{type(transform).__name__}."
+        )
+    values = [entry.values for entry in observations if isinstance(entry, Numeric)]
+    if not values:
+        return OutcomeScale()
+    transform.train()
+    transform(torch.cat(values).unsqueeze(-1))
+    transform.eval()
+    return OutcomeScale(float(transform.means), float(transform.stdvs))
+
+
+def _log_normalizer(
+    distribution: TruncatedNormal, method: EvidenceMethod, model: SkewGP | None
+) -> tuple[Tensor, Tensor]:
+    """The log normaliser of interval rows and its variance; with the model's own draws if it is given."""
+    unknown = distribution.mean.new_full((), torch.nan)
+    if distribution.num_rows == 0:
+        return distribution.mean.new_zeros(()), distribution.mean.new_zeros(())
+    if method == "exact":
+        draws = None if model is None else model.draws
+        estimate = bridge_log_normalizer(distribution, draws)
+        return estimate.value, estimate.standard_error.square()
+    if method == "ep":
+        return expectation_propagation(distribution).log_normalizer, unknown
+    if method == "mvnxpb":
+        gamma = distribution.dense_covariance + torch.diag_embed(distribution.noise)
+        bounds = torch.stack([distribution.lower, distribution.upper], dim=-1) - distribution.mean.unsqueeze(-1)
+        return MVNXPB(covariance_matrix=gamma, bounds=bounds).solve(), unknown
+    raise UnsupportedError(f"method must be 'exact', 'ep' or 'mvnxpb'; got {method!r}.")

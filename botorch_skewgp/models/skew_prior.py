@@ -1,0 +1,91 @@
+r"""The skew prior: a Gaussian process conditioned on the sign of its noisy-free values at pseudo-points.
+
+.. [Benavoli2020skew] A. Benavoli, D. Azzimonti, D. Piga. Skew Gaussian processes for classification. Machine Learning
+   109, 2020.
+"""
+
+from __future__ import annotations
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from gpytorch.module import Module
+from gpytorch.priors import Prior
+from torch import Tensor
+
+from botorch_skewgp.likelihoods import Rows
+
+
+class SkewPrior(Module):
+    r"""The skewness of a SkewGP prior of latent dimension `s` ([Benavoli2020skew]_, equation (11)).
+
+    The prior is the law of `f` given `L_i (f(u_i) - m(u_i)) / sd(u_i) + gamma_i > 0` for `i = 1, ..., s`, with
+    pseudo-points `u_i`, phases `L_i` of -1 or 1, and truncation `gamma`. In the papers' terms `Delta(x) = Omega_bar(x,
+    U) L` and `Gamma = L Omega_bar(U, U) L`. With `s = 0`, or as `gamma` grows, it is the Gaussian process itself.
+
+    Args:
+        pseudo_points: An `s x d` tensor, in the space in which the kernel works (after any input transform).
+        phases: An `s`-dim tensor of -1 and 1.
+        truncation: An `s`-dim tensor or a number.
+        learn_pseudo_points: Whether the pseudo-points are parameters to fit.
+        learn_truncation: Whether the truncation is a parameter to fit.
+        truncation_prior: A prior on the truncation.
+
+    Raises:
+        InputDataError: If shapes disagree, a phase is neither -1 nor 1, or a value is not finite.
+    """
+
+    def __init__(
+        self,
+        pseudo_points: Tensor,
+        phases: Tensor,
+        truncation: Tensor | float = 0.0,
+        learn_pseudo_points: bool = False,
+        learn_truncation: bool = False,
+        truncation_prior: Prior | None = None,
+    ) -> None:
+        super().__init__()
+        if pseudo_points.ndim != 2 or not pseudo_points.is_floating_point() or not pseudo_points.isfinite().all():
+            raise InputDataError(
+                f"pseudo_points must be a finite floating point s x d tensor; got shape {tuple(pseudo_points.shape)}."
+            )
+        s = pseudo_points.shape[0]
+        phases = torch.as_tensor(phases).to(pseudo_points)
+        if phases.shape != (s,) or (phases.abs() != 1).any():
+            raise InputDataError(f"phases must hold -1 or 1 for each of the {s} pseudo-points; got {phases.tolist()}.")
+        truncation = torch.as_tensor(truncation).to(pseudo_points)
+        truncation = truncation.expand(s) if truncation.ndim == 0 else truncation
+        if truncation.shape != (s,) or not truncation.isfinite().all():
+            raise InputDataError(f"truncation must hold a finite number for each of the {s} pseudo-points.")
+        points = torch.nn.Parameter(pseudo_points.detach().clone(), requires_grad=learn_pseudo_points)
+        self.register_parameter("pseudo_points", points)
+        self.register_parameter(
+            "truncation", torch.nn.Parameter(truncation.detach().clone(), requires_grad=learn_truncation)
+        )
+        self.register_buffer("phases", phases.clone())
+        if truncation_prior is not None:
+            self.register_prior("truncation_prior", truncation_prior, "truncation")
+
+    @property
+    def latent_dim(self) -> int:
+        """The latent dimension `s`."""
+        return self.pseudo_points.shape[0]
+
+    def rows(self, mean: Tensor, variance: Tensor, first: int) -> Rows:
+        r"""The prior's rows: noise-free, one for each pseudo-point.
+
+        Args:
+            mean: The prior mean at the pseudo-points, `s`.
+            variance: The prior variance at the pseudo-points, `s`.
+            first: The position of the first pseudo-point among the points that rows refer to.
+        """
+        s = self.latent_dim
+        coefficient = self.phases.to(mean) / variance.sqrt()
+        zeros = torch.zeros_like(mean)
+        return Rows(
+            index=torch.arange(first, first + s, device=mean.device).unsqueeze(-1),
+            coefficient=coefficient.unsqueeze(-1),
+            bias=self.truncation.to(mean) - coefficient * mean,
+            lower=zeros,
+            upper=torch.full_like(zeros, torch.inf),
+            noise=zeros,
+        )

@@ -1,0 +1,482 @@
+r"""The posterior of a skew Gaussian process: a mixture of Gaussians that share one covariance.
+
+Given a draw `u_s` of the rows, `f(x) | u_s` is Gaussian: its mean is `m(x) + k(x, Z) a_s` with representer weights
+`a_s`, and its covariance `k(x, x') - k(x, Z) R R^T k(Z, x')` does not depend on the draw. This is the additive
+representation of a unified skew-normal vector ([Benavoli2021unified]_, equation (8)): a Gaussian part plus a linear map
+of truncated normal draws. Averaging over draws needs no further sampling.
+
+.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
+   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.posteriors import GPyTorchPosterior, Posterior
+from gpytorch import settings as gpytorch_settings
+from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
+from linear_operator.operators import LinearOperator, to_linear_operator
+from linear_operator.utils.cholesky import psd_safe_cholesky
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class RepresenterMixture:
+    r"""What the data say about the latent function, in terms of the kernel at `n` points `Z`.
+
+    Args:
+        weights: The representer weights `a_s` of every draw, `batch_shape x n x S`.
+        root: `R`, with `R R^T` the information of the rows, `batch_shape x n x p`.
+        log_weights: Normalised log probabilities of the draws, `batch_shape x S`; `None` for equal ones.
+        parent: What earlier data say, about which this mixture tells what later data add. The covariance of this
+            mixture's points with others is then the one given the earlier data. Draws correspond one to one.
+    """
+
+    weights: Tensor
+    root: Tensor
+    log_weights: Tensor | None = None
+    parent: RepresenterMixture | None = None
+
+    @property
+    def num_draws(self) -> int:
+        """The number `S` of draws."""
+        return self.weights.shape[-1]
+
+    @cached_property
+    def probabilities(self) -> Tensor:
+        """The probabilities of the draws, `S` or `batch_shape x S`; they sum to one."""
+        if self.log_weights is None:
+            return self.weights.new_full((self.num_draws,), 1 / self.num_draws)
+        return self.log_weights.exp()
+
+    @cached_property
+    def levels(self) -> tuple[RepresenterMixture, ...]:
+        """This mixture after those of all earlier data, the earliest first."""
+        return (self,) if self.parent is None else (*self.parent.levels, self)
+
+    @cached_property
+    def _mean_and_spread(self) -> tuple[Tensor, Tensor]:
+        """The average of the representer weights over draws and a root of their covariance, for a single level."""
+        mean = self.weights @ self.probabilities.unsqueeze(-1)
+        centred = (self.weights - mean) * self.probabilities.sqrt().unsqueeze(-2)
+        if centred.shape[-1] > centred.shape[-2] and not centred.requires_grad:
+            centred = torch.linalg.qr(centred.mT).R.mT  # the same Gram matrix with fewer columns
+        return mean, centred
+
+
+class SkewGPPosterior(Posterior):
+    r"""The joint posterior of a SkewGP over `q` points and `o` outputs, with all of its skewness.
+
+    Values at points and outputs are stacked, output fastest, to vectors of length `e = q o`. Everything is computed
+    when asked for; `mean`, `variance` and all marginal functions cost `O(e)` kernel entries, the joint covariance
+    `O(e^2)`. There is no `distribution` attribute on purpose: code that would treat the posterior as Gaussian must be
+    given `moment_matched()`.
+
+    Example:
+        >>> posterior = model.posterior(X)  # X is batch_shape x q x d
+        >>> posterior.mean, posterior.variance, posterior.skewness  # each batch_shape x q x o
+        >>> posterior.quantile(torch.tensor([0.025, 0.975]))  # 2 x batch_shape x q x o
+        >>> posterior.rsample(torch.Size([16]))  # 16 x batch_shape x q x o
+    """
+
+    def __init__(
+        self,
+        location: Tensor,
+        cross_covariance: Tensor | Sequence[Tensor],
+        prior_covariance: Tensor | LinearOperator,
+        mixture: RepresenterMixture,
+        num_outputs: int = 1,
+    ) -> None:
+        r"""
+        Args:
+            location: The prior mean, `batch_shape x e`.
+            cross_covariance: The prior covariance with `Z`, `batch_shape x e x n`; one for each level of the mixture.
+            prior_covariance: The prior covariance, `batch_shape x e x e`, possibly lazy.
+            mixture: What the data say.
+            num_outputs: The number `o` of outputs.
+        """
+        crosses = (cross_covariance,) if isinstance(cross_covariance, Tensor) else tuple(cross_covariance)
+        shapes = [cross.shape[:-2] for cross in crosses] + [level.weights.shape[:-2] for level in mixture.levels]
+        batch_shape = torch.broadcast_shapes(location.shape[:-1], *shapes)
+        self._location = location
+        self._crosses = crosses
+        self._prior = prior_covariance
+        self._mixture = mixture
+        self._batch_shape = batch_shape
+        self._num_outputs = num_outputs
+        self._num_points = location.shape[-1] // num_outputs
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the posterior's tensors."""
+        return self._location.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the posterior's tensors."""
+        return self._location.dtype
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """The shape of the batch of joint distributions."""
+        return self._batch_shape
+
+    @property
+    def mixture(self) -> RepresenterMixture:
+        """What the data say about the latent function."""
+        return self._mixture
+
+    @property
+    def base_sample_shape(self) -> torch.Size:
+        """`batch_shape x (1 + e)`: the first column picks the draw, the rest drives the Gaussian part."""
+        return self._batch_shape + torch.Size([1 + self._location.shape[-1]])
+
+    @property
+    def batch_range(self) -> tuple[int, int]:
+        """Every dimension of the base samples but the last is a batch dimension."""
+        return (0, -1)
+
+    def _extended_shape(self, sample_shape: torch.Size = torch.Size()) -> torch.Size:  # noqa: B008
+        return sample_shape + self._batch_shape + torch.Size([self._num_points, self._num_outputs])
+
+    def _to_event(self, x: Tensor) -> Tensor:
+        """Reshape `... x e` to `... x q x o`."""
+        return x.unflatten(-1, (self._num_points, self._num_outputs))
+
+    def _expand(self, x: Tensor) -> Tensor:
+        return x.expand(self._batch_shape + x.shape[-1:])
+
+    # Moments
+
+    @cached_property
+    def component_means(self) -> Tensor:
+        """The mean of every mixture component, `batch_shape x e x S`."""
+        terms = (cross @ level.weights for cross, level in zip(self._crosses, self._mixture.levels, strict=True))
+        return sum(terms, self._location.unsqueeze(-1))
+
+    @cached_property
+    def gains(self) -> list[Tensor]:
+        """For each level of the mixture its covariance with the points times its root, `batch_shape x e x p`."""
+        return [cross @ level.root for cross, level in zip(self._crosses, self._mixture.levels, strict=True)]
+
+    @cached_property
+    def gaussian_covariance(self) -> Tensor:
+        """The covariance shared by all mixture components, `batch_shape x e x e`."""
+        covariance = to_linear_operator(self._prior).to_dense()
+        for gain in self.gains:
+            covariance = covariance - gain @ gain.mT
+        return covariance
+
+    @cached_property
+    def gaussian_variance(self) -> Tensor:
+        """The variance shared by all mixture components, `batch_shape x e`."""
+        variance = to_linear_operator(self._prior).diagonal(dim1=-1, dim2=-2)
+        for gain in self.gains:
+            variance = variance - gain.square().sum(-1)
+        return self._expand(_at_least_min_variance(variance))
+
+    @cached_property
+    def _mean_and_spread(self) -> tuple[Tensor, Tensor]:
+        """The posterior mean, `batch_shape x e`, and a root of the covariance of component means over draws."""
+        if self._mixture.parent is None:
+            mean, spread = self._mixture._mean_and_spread
+            return self._location + (self._crosses[0] @ mean).squeeze(-1), self._crosses[0] @ spread
+        probabilities = self._mixture.probabilities
+        mean = (self.component_means @ probabilities.unsqueeze(-1)).squeeze(-1)
+        return mean, (self.component_means - mean.unsqueeze(-1)) * probabilities.sqrt().unsqueeze(-2)
+
+    @cached_property
+    def _flat_mean(self) -> Tensor:
+        return self._expand(self._mean_and_spread[0])
+
+    @cached_property
+    def _flat_variance(self) -> Tensor:
+        return self.gaussian_variance + self._expand(self._mean_and_spread[1].square().sum(-1))
+
+    @property
+    def mean(self) -> Tensor:
+        """The posterior mean, `batch_shape x q x o`."""
+        return self._to_event(self._flat_mean)
+
+    @property
+    def variance(self) -> Tensor:
+        """The marginal posterior variances, `batch_shape x q x o`."""
+        return self._to_event(self._flat_variance)
+
+    @cached_property
+    def skewness(self) -> Tensor:
+        """The marginal standardised third central moments, `batch_shape x q x o`; zero for a Gaussian."""
+        deviation = self.component_means - self._flat_mean.unsqueeze(-1)
+        third = (deviation.pow(3) @ self._mixture.probabilities.unsqueeze(-1)).squeeze(-1)
+        return self._to_event(self._expand(third / self._flat_variance.pow(1.5)))
+
+    @cached_property
+    def covariance_matrix(self) -> Tensor:
+        """The joint posterior covariance, `batch_shape x e x e`, output fastest."""
+        between = self._mean_and_spread[1]
+        return self.gaussian_covariance + between @ between.mT
+
+    # Marginal distribution functions
+
+    def _spread_value(self, value: Tensor | float) -> tuple[Tensor, bool]:
+        """Shape a value for evaluation at every point; see `cdf`. Also tells whether it is elementwise."""
+        value = torch.as_tensor(value).to(self._location)
+        event = self._batch_shape + torch.Size([self._num_points, self._num_outputs])
+        if value.ndim >= len(event) and value.shape[value.ndim - len(event) :] == event:
+            return value.flatten(-2), True
+        return value.reshape(value.shape + (1,) * (len(self._batch_shape) + 1)), False
+
+    def _from_flat(self, x: Tensor, value: Tensor, elementwise: bool) -> Tensor:
+        lead = value.shape[: value.ndim - len(self._batch_shape) - 1]
+        if not elementwise and lead.numel() == 1:  # as GPyTorchPosterior: a single number adds no dimension
+            x = x.reshape(x.shape[len(lead) :])
+        return self._to_event(x)
+
+    def _standardised(self, value: Tensor) -> Tensor:
+        return (value.unsqueeze(-1) - self.component_means) / self.gaussian_variance.sqrt().unsqueeze(-1)
+
+    def _average(self, x: Tensor) -> Tensor:
+        return (x * self._mixture.probabilities.unsqueeze(-2)).sum(-1)
+
+    def cdf(self, value: Tensor | float) -> Tensor:
+        r"""The marginal probabilities `P(f <= value)`.
+
+        Args:
+            value: A number or a tensor evaluated at every point, giving `value.shape x batch_shape x q x o` (a single
+                number adds no dimension); or a tensor whose last dimensions are `batch_shape x q x o`, taken
+                elementwise.
+        """
+        value, elementwise = self._spread_value(value)
+        return self._from_flat(self._average(_normal_cdf(self._standardised(value))), value, elementwise)
+
+    def probability_above(self, value: Tensor | float) -> Tensor:
+        r"""The marginal probabilities `P(f > value)`, accurate where they are small.
+
+        Args:
+            value: As in `cdf`.
+        """
+        value, elementwise = self._spread_value(value)
+        return self._from_flat(self._average(_normal_cdf(-self._standardised(value))), value, elementwise)
+
+    def density(self, value: Tensor | float) -> Tensor:
+        r"""The marginal probability densities.
+
+        Args:
+            value: As in `cdf`.
+        """
+        value, elementwise = self._spread_value(value)
+        return self._from_flat(self._flat_density(value), value, elementwise)
+
+    def _flat_density(self, value: Tensor) -> Tensor:
+        kernel = torch.exp(-0.5 * self._standardised(value).square())
+        return self._average(kernel) / (2 * math.pi * self.gaussian_variance).sqrt()
+
+    def quantile(self, value: Tensor | float) -> Tensor:
+        r"""The marginal quantiles.
+
+        Differentiable in the inputs of the posterior by the implicit function theorem.
+
+        Args:
+            value: Probabilities in (0, 1); shapes as in `cdf`.
+
+        Raises:
+            ValueError: If a probability is outside (0, 1).
+        """
+        value, elementwise = self._spread_value(value)
+        if not ((value > 0) & (value < 1)).all():
+            raise ValueError("Quantiles are defined for probabilities strictly between 0 and 1.")
+        _ = self.component_means, self._flat_mean, self._flat_variance  # cached with their graphs, not without
+        with torch.no_grad():
+            root = self._solve_quantile(value)
+        # one Newton step from the root: its value is the root, its derivative the implicit one
+        error = self._average(_normal_cdf(self._standardised(root))) - value
+        result = root - (error - error.detach()) / self._flat_density(root).detach()
+        return self._from_flat(result, value, elementwise)
+
+    def _solve_quantile(self, level: Tensor) -> Tensor:
+        """Bracketed Newton iterations for the roots of the mixture's cdf; the bracket always halves at the least."""
+        sd = self.gaussian_variance.sqrt()
+        shift = sd * torch.special.ndtri(level)
+        # the mixture's quantile lies between the least and the largest quantile of its components
+        low = self.component_means.amin(-1) + shift
+        high = self.component_means.amax(-1) + shift
+        x = self._flat_mean + self._flat_variance.sqrt() * torch.special.ndtri(level)
+        tolerance = 8 * torch.finfo(x.dtype).eps
+        for _ in range(100):
+            x = torch.where((x > low) & (x < high), x, 0.5 * (low + high))
+            error = self._average(_normal_cdf(self._standardised(x))) - level
+            low, high = torch.where(error < 0, x, low), torch.where(error < 0, high, x)
+            step = error / self._flat_density(x)
+            x = x - step
+            scale = sd + x.abs()
+            if bool(((step.abs() <= tolerance * scale) | (high - low <= tolerance * scale)).all()):
+                break
+        return torch.where((x >= low) & (x <= high), x, 0.5 * (low + high))
+
+    # Sampling
+
+    def rsample(self, sample_shape: torch.Size | None = None) -> Tensor:
+        r"""Draw from the joint posterior, differentiable in its inputs.
+
+        Args:
+            sample_shape: The shape of the sample; `torch.Size([1])` if `None`, as in BoTorch.
+
+        Returns:
+            A `sample_shape x batch_shape x q x o` tensor.
+        """
+        sample_shape = torch.Size([1]) if sample_shape is None else sample_shape
+        base_samples = torch.randn(sample_shape + self.base_sample_shape, dtype=self.dtype, device=self.device)
+        return self.rsample_from_base_samples(sample_shape=sample_shape, base_samples=base_samples)
+
+    def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
+        r"""Draw from the joint posterior as a smooth function of its inputs for fixed base samples.
+
+        Args:
+            sample_shape: The shape of the sample.
+            base_samples: Standard normal numbers of shape `sample_shape x batch_shape x (1 + e)`, where batch
+                dimensions may be broadcast. The normal cdf of the first column picks the draw.
+
+        Returns:
+            A `sample_shape x batch_shape x q x o` tensor.
+        """
+        if base_samples.shape[: len(sample_shape)] != sample_shape:
+            raise RuntimeError(
+                f"sample_shape {tuple(sample_shape)} disagrees with base_samples of shape {tuple(base_samples.shape)}."
+            )
+        if base_samples.shape[-1] != self.base_sample_shape[-1]:
+            raise RuntimeError(
+                f"base_samples must have {self.base_sample_shape[-1]} columns (1 + q x o); got "
+                f"{base_samples.shape[-1]}."
+            )
+        means = self._chosen_means(base_samples[..., 0], len(sample_shape))
+        normal = base_samples[..., 1:]
+        if normal.shape[-1] == 1:
+            deviation = self.gaussian_variance.sqrt() * normal
+        else:
+            root = psd_safe_cholesky(self.gaussian_covariance)
+            deviation = (root @ normal.unsqueeze(-1)).squeeze(-1)
+        return self._to_event((means + deviation).expand(sample_shape + self._batch_shape + normal.shape[-1:]))
+
+    def _chosen_means(self, normal: Tensor, num_sample_dims: int) -> Tensor:
+        """Component means of the draws that the base samples pick; `sample_shape x batch_shape x e`."""
+        # base samples that are broadcast over the batch pick the same draws there: one gather of representer weights
+        lead, batch_dims = normal.shape[:num_sample_dims], range(num_sample_dims, normal.ndim)
+        shared = all(normal.shape[d] == 1 or normal.stride(d) == 0 for d in batch_dims)
+        if shared and self._mixture.log_weights is None and self._mixture.parent is None:
+            which = self._pick(normal[(...,) + (0,) * (normal.ndim - num_sample_dims)].reshape(-1))
+            means = self._location.unsqueeze(-1) + self._crosses[0] @ self._mixture.weights[..., which]
+            return means.movedim(-1, 0).unflatten(0, lead) if lead else means.squeeze(-1)
+        which = self._pick(normal.expand(lead + self._batch_shape))
+        means = self.component_means.expand(self._batch_shape + self.component_means.shape[-2:])
+        means = means.expand(lead + means.shape)
+        index = which.unsqueeze(-1).unsqueeze(-1).expand(*which.shape, means.shape[-2], 1)
+        return means.gather(-1, index).squeeze(-1)
+
+    def _pick(self, normal: Tensor) -> Tensor:
+        """Map standard normal numbers to draws: the inverse cdf of the draws' probabilities."""
+        uniform = torch.special.ndtr(normal)
+        last = self._mixture.num_draws - 1
+        if self._mixture.log_weights is None:
+            return (uniform * (last + 1)).long().clamp(max=last)  # ndtr rounds to 1 beyond 8 sd
+        cumulative = self._mixture.probabilities.detach().cumsum(-1)
+        cumulative = cumulative.expand(uniform.shape + cumulative.shape[-1:]).contiguous()
+        return torch.searchsorted(cumulative, uniform.unsqueeze(-1)).squeeze(-1).clamp(max=last)
+
+    # Maps
+
+    def affine(self, weight: Tensor, offset: Tensor | float = 0.0, num_outputs: int = 1) -> SkewGPPosterior:
+        r"""The posterior of `offset + weight f`, again skewed; closure under affine maps.
+
+        Args:
+            weight: An `e' x e` tensor applied to the stacked values, output fastest.
+            offset: An `e'`-dim tensor or a number.
+            num_outputs: The number of outputs of the result.
+        """
+        weight = weight.to(self._location)
+        prior = to_linear_operator(self._prior).to_dense()
+        return SkewGPPosterior(
+            location=(weight @ self._location.unsqueeze(-1)).squeeze(-1) + offset,
+            cross_covariance=[weight @ cross for cross in self._crosses],
+            prior_covariance=weight @ prior @ weight.mT,
+            mixture=self._mixture,
+            num_outputs=num_outputs,
+        )
+
+    def scalarize(self, weights: Tensor, offset: float | Tensor = 0.0) -> SkewGPPosterior:
+        r"""The posterior of `offset + sum_j weights_j f_j` at every point.
+
+        Args:
+            weights: An `o`-dim tensor.
+            offset: A number.
+        """
+        if weights.ndim != 1 or weights.shape[0] != self._num_outputs:
+            raise BotorchTensorDimensionError(
+                f"weights must be a {self._num_outputs}-dim vector, one weight per output; got shape "
+                f"{tuple(weights.shape)}."
+            )
+        if self._num_outputs > 1:
+            eye = torch.eye(self._num_points, dtype=self.dtype, device=self.device)
+            return self.affine(torch.kron(eye, weights.to(self._location).unsqueeze(0)), offset)
+        scale = weights[0].to(self._location)
+        return SkewGPPosterior(
+            location=scale * self._location + offset,
+            cross_covariance=[scale * cross for cross in self._crosses],
+            prior_covariance=to_linear_operator(self._prior) * scale.square(),
+            mixture=self._mixture,
+        )
+
+    def expectation(self, weights: Tensor, n_w: int) -> SkewGPPosterior:
+        r"""The posterior of weighted means over consecutive blocks of `n_w` points.
+
+        Args:
+            weights: An `n_w x 1` or `n_w x o` tensor of weights, normalised over blocks.
+            n_w: The number of points in a block.
+        """
+        o, blocks = self._num_outputs, self._num_points // n_w
+        weights = weights.to(self._location).expand(n_w, o)
+        # rows (block, output), columns (block, point in block, output)
+        block = torch.diag_embed(weights).transpose(0, 1).reshape(o, n_w * o)
+        eye = torch.eye(blocks, dtype=self.dtype, device=self.device)
+        return self.affine(torch.kron(eye, block), num_outputs=o)
+
+    def add_noise(self, noise: Tensor) -> SkewGPPosterior:
+        r"""The posterior with independent Gaussian noise added.
+
+        Args:
+            noise: Variances, broadcastable to `batch_shape x q x o`.
+        """
+        shape = self._location.shape[:-1] + torch.Size([self._num_points, self._num_outputs])
+        noise = noise.to(self._location).expand(torch.broadcast_shapes(noise.shape, shape)).flatten(-2)
+        return SkewGPPosterior(
+            location=self._location,
+            cross_covariance=self._crosses,
+            prior_covariance=to_linear_operator(self._prior).add_diagonal(noise),
+            mixture=self._mixture,
+            num_outputs=self._num_outputs,
+        )
+
+    def moment_matched(self) -> GPyTorchPosterior:
+        r"""The Gaussian posterior of the same mean and covariance; its skewness is lost.
+
+        For functions that need a Gaussian by construction, such as the entropy searches.
+        """
+        covariance = to_linear_operator(self.covariance_matrix)
+        if self._num_outputs == 1:
+            return GPyTorchPosterior(MultivariateNormal(self._flat_mean, covariance))
+        return GPyTorchPosterior(MultitaskMultivariateNormal(self.mean, covariance, interleaved=True))
+
+
+def _at_least_min_variance(variance: Tensor) -> Tensor:
+    """Variances that rounding has taken to zero or below, set to GPyTorch's `min_variance` as its own models do."""
+    return variance.clamp_min(gpytorch_settings.min_variance.value(variance.dtype))
+
+
+def _normal_cdf(x: Tensor) -> Tensor:
+    """The standard normal cdf with all digits in the lower tail, where `torch.special.ndtr` is zero from -8.3 on."""
+    return 0.5 * torch.special.erfc(-math.sqrt(0.5) * x)

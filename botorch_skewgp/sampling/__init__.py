@@ -1,0 +1,6 @@
+"""Registrations with BoTorch's samplers, and sample paths."""
+
+from botorch_skewgp.sampling.get_sampler import get_skew_gp_sampler
+from botorch_skewgp.sampling.pathwise import SkewGPSamplePath
+
+__all__ = ["SkewGPSamplePath", "get_skew_gp_sampler"]

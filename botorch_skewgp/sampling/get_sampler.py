@@ -1,0 +1,26 @@
+r"""The default Monte Carlo sampler of a skewed posterior."""
+
+from __future__ import annotations
+
+import torch
+from botorch.sampling.get_sampler import GetSampler
+from botorch.sampling.normal import IIDNormalSampler, NormalMCSampler, SobolQMCNormalSampler
+from torch.quasirandom import SobolEngine
+
+from botorch_skewgp.posteriors import SkewGPPosterior
+
+
+@GetSampler.register(SkewGPPosterior)
+def get_skew_gp_sampler(
+    posterior: SkewGPPosterior, sample_shape: torch.Size, *, seed: int | None = None
+) -> NormalMCSampler:
+    r"""Sobol base samples, or independent ones where their dimension is beyond the Sobol engine's.
+
+    Args:
+        posterior: The posterior to sample from.
+        sample_shape: The sample shape.
+        seed: The seed of the base samples.
+    """
+    if posterior.base_sample_shape[-1] > SobolEngine.MAXDIM:
+        return IIDNormalSampler(sample_shape=sample_shape, seed=seed)
+    return SobolQMCNormalSampler(sample_shape=sample_shape, seed=seed)

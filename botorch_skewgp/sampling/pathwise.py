@@ -1,0 +1,175 @@
+r"""Sample paths: draws of the whole latent function, as fixed functions of the input.
+
+.. [Wilson2021pathwise] J. Wilson, V. Borovitskiy, A. Terenin, P. Mostowsky, M. Deisenroth. Pathwise conditioning of
+   Gaussian processes. Journal of Machine Learning Research 22, 2021.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from botorch.sampling.pathwise import GeneralizedLinearPath, SamplePath, draw_kernel_feature_paths, gaussian_update
+from botorch.sampling.pathwise.features.maps import KernelEvaluationMap
+from botorch.sampling.pathwise.posterior_samplers import DrawMatheronPaths, MatheronPath
+from botorch.sampling.pathwise.prior_samplers import (
+    DrawKernelFeaturePaths,
+    TPathwisePriorSampler,
+    _draw_kernel_feature_paths_fallback,
+)
+from botorch.sampling.pathwise.update_strategies import TPathwiseUpdate
+from botorch.sampling.pathwise.utils import TensorTransform, get_input_transform
+from linear_operator.utils.cholesky import psd_safe_cholesky
+from torch import Tensor
+
+from botorch_skewgp.likelihoods.base import OutcomeScale
+from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.posteriors import RepresenterMixture
+
+
+class SkewGPSamplePath(MatheronPath):
+    r"""Draws of the latent function of a SkewGP, each a fixed function of the input.
+
+    A draw of a path takes a prior path `g ~ GP(m, k)`, one draw `s` of the mixture with representer weights `a_s`, and
+    `xi ~ N(0, I - R^T k(Z, Z) R)`, and adds a correction to the prior path (Matheron's rule, [Wilson2021pathwise]_):
+
+        `f(x) = g(x) + k(x, Z) {a_s - R [R^T (g(Z) - m(Z)) + xi]}`.
+
+    The bracket is the whitened value of the rows under the prior, so its covariance is the identity, and its covariance
+    with `g(x)` is `R^T k(Z, x)`. Given `s`, the mean of `f(x)` is therefore `m(x) + k(x, Z) a_s` and its covariance
+    `k(x, x') - k(x, Z) R R^T k(Z, x')`: those of `SkewGPPosterior`, up to the finite features of the prior path.
+
+    Example:
+        >>> path = SkewGPSamplePath.draw(model, torch.Size([]), generator=torch.Generator().manual_seed(0))
+        >>> values = path(X)  # X is batch_shape x q x d, values batch_shape x q
+    """
+
+    @classmethod
+    def draw(
+        cls,
+        model: SkewGP,
+        sample_shape: torch.Size,
+        num_features: int = 1024,
+        generator: torch.Generator | None = None,
+    ) -> SkewGPSamplePath:
+        r"""Draw paths whose prior part is a sum of random Fourier features.
+
+        Args:
+            model: The model.
+            sample_shape: The shape of the sample. Evaluated at `X`, paths give the values at `X.shape[:-1]`, with batch
+                dimensions of `X` broadcast against `sample_shape`.
+            num_features: The number of features; even.
+            generator: The source of randomness; torch's global one if `None`, as in BoTorch's path samplers.
+
+        Raises:
+            UnsupportedError: If BoTorch has no features for the kernel.
+        """
+        sampler = partial(draw_kernel_feature_paths, num_features=num_features)
+        with _random_numbers_from(generator, model.train_inputs[0].device):
+            return _draw_matheron_paths(
+                model, sample_shape=sample_shape, prior_sampler=sampler, update_strategy=gaussian_update
+            )
+
+
+@DrawMatheronPaths.register(SkewGP)
+def _draw_matheron_paths(
+    model: SkewGP,
+    *,
+    sample_shape: torch.Size,
+    prior_sampler: TPathwisePriorSampler,
+    update_strategy: TPathwiseUpdate,
+) -> SkewGPSamplePath:
+    if update_strategy is not gaussian_update:
+        raise UnsupportedError("The update of a SkewGP's paths follows from its rows; leave update_strategy alone.")
+    if model.num_outputs != 1:
+        raise UnsupportedError(f"Sample paths are for models with one output; this one has {model.num_outputs}.")
+    model.eval()
+    mixture = _mixture(model)
+    if mixture.parent is not None or mixture.weights.ndim != 2:
+        raise UnsupportedError("Sample paths are for models of data, not of fantasies; build the model from its data.")
+    Z = model._with_pseudo_points(model.train_inputs[0])
+    with torch.no_grad():
+        prior_paths = prior_sampler(model=model, sample_shape=sample_shape)  # type: ignore[call-arg]
+        if isinstance(prior_paths.output_transform, _ToOutcome):
+            prior_paths.output_transform = None  # the sum of both parts is transformed
+        deviation = prior_paths.forward(Z) - model.mean_module(Z)
+        weight = _update_weight(mixture, model.covar_module(Z).to_dense(), deviation)
+    points = KernelEvaluationMap(kernel=model.covar_module, points=Z, input_transform=get_input_transform(model))
+    return SkewGPSamplePath(
+        prior_paths=prior_paths,
+        update_paths=GeneralizedLinearPath(feature_map=points, weight=weight),
+        output_transform=_ToOutcome.of(model),
+    )
+
+
+class _ToOutcome(TensorTransform):
+    """Takes values of the latent function to units of the outcome."""
+
+    def __init__(self, scale: OutcomeScale) -> None:
+        super().__init__()
+        self.scale = scale
+
+    @classmethod
+    def of(cls, model: SkewGP) -> _ToOutcome | None:
+        """The transform of a model; `None` if it is the identity."""
+        return None if model._outcome_scale == OutcomeScale() else cls(model._outcome_scale)
+
+    def forward(self, values: Tensor, **kwargs: Any) -> Tensor:
+        return self.scale.location + self.scale.scale * values
+
+
+def _mixture(model: SkewGP) -> RepresenterMixture:
+    return model.posterior(model.datapoints[..., :1, :]).mixture  # type: ignore[attr-defined]
+
+
+def _update_weight(mixture: RepresenterMixture, covariance: Tensor, deviation: Tensor) -> Tensor:
+    """The weights of `k(., Z)`, `sample_shape x n`, for deviations of prior paths from the mean at `Z`."""
+    sample_shape = deviation.shape[:-1]
+    which = torch.multinomial(mixture.probabilities, sample_shape.numel(), replacement=True)
+    representer = mixture.weights.mT[which].unflatten(0, sample_shape) if sample_shape else mixture.weights[:, which[0]]
+    R, K = mixture.root.double(), covariance.double()
+    eye = torch.eye(R.shape[-1], dtype=R.dtype, device=R.device)
+    noise_root = psd_safe_cholesky(eye - R.mT @ K @ R) if R.shape[-1] else eye
+    normal = torch.randn(*sample_shape, R.shape[-1], dtype=R.dtype, device=R.device)
+    white = deviation.double() @ R + normal @ noise_root.mT
+    return representer - (white @ R.mT).to(representer)
+
+
+@DrawKernelFeaturePaths.register(SkewGP)
+def _draw_kernel_feature_paths(model: SkewGP, *, sample_shape: torch.Size, **kwargs: Any) -> SamplePath:
+    model.eval()
+    try:
+        return _draw_kernel_feature_paths_fallback(
+            num_inputs=model.train_inputs[0].shape[-1],
+            mean_module=model.mean_module,
+            covar_module=model.covar_module,
+            sample_shape=sample_shape,
+            input_transform=get_input_transform(model),
+            output_transform=_ToOutcome.of(model),
+            **kwargs,
+        )
+    except NotImplementedError as error:  # from BoTorch's dispatcher
+        raise UnsupportedError(
+            "BoTorch has no random features for a kernel of this model (it has them for RBF and Matern kernels, scaled "
+            "or not). Choose such a kernel or pass your own prior_sampler to draw_matheron_paths."
+        ) from error
+
+
+@contextmanager
+def _random_numbers_from(generator: torch.Generator | None, device: torch.device) -> Iterator[None]:
+    """Let functions that only know torch's global generators draw from a given one; the global ones are put back."""
+    if generator is None:
+        yield
+        return
+    seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
+    is_cuda = device.type == "cuda"
+    with torch.random.fork_rng(devices=[device] if is_cuda else []):
+        torch.default_generator.manual_seed(seed)
+        if is_cuda:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
+        yield

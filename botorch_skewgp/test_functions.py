@@ -1,0 +1,155 @@
+r"""Test functions of the preference and classification papers that BoTorch does not have.
+
+They are BoTorch `SyntheticTestFunction`s: minimised unless said otherwise, negated with `negate=True`, with
+`bounds`, `optimizers` and `optimal_value`.
+
+References:
+.. [Benavoli2021preferential]
+    A. Benavoli, D. Azzimonti, and D. Piga. Preferential Bayesian optimisation with skew Gaussian processes.
+    Genetic and Evolutionary Computation Conference (GECCO) Companion, 2021.
+.. [Forrester2008engineering]
+    A. Forrester, A. Sobester, and A. Keane. Engineering Design via Surrogate Modelling. Wiley, 2008.
+.. [Picheny2013benchmark]
+    V. Picheny, T. Wagner, and D. Ginsbourger. A benchmark of kriging-based infill criteria for noisy
+    optimization. Structural and Multidisciplinary Optimization 48, 2013.
+.. [Surjanovic2013virtual]
+    S. Surjanovic and D. Bingham. Virtual Library of Simulation Experiments: Test Functions and Datasets. 2013.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from botorch.test_functions.synthetic import SyntheticTestFunction
+from torch import Tensor
+
+
+class CosineExponential(SyntheticTestFunction):
+    r"""The one-dimensional function of [Benavoli2021preferential]_, on `[-2.6, 2.6]`; it is *maximised*.
+
+        f(x) = cos(5 x) + exp(-x^2 / 2)
+
+    f has one global maximum, `f(0) = 2`, between two local ones. As for BoTorch's `Cosine8`,
+    `is_minimization_problem` is false, and `negate=True` turns it into a minimisation.
+    """
+
+    dim = 1
+    continuous_inds = list(range(dim))
+    _bounds = [(-2.6, 2.6)]
+    _optimal_value = 2.0
+    _optimizers = [(0.0,)]
+    _is_minimization_by_default = False
+
+    def _evaluate_true(self, X: Tensor) -> Tensor:
+        x = X[..., 0]
+        return torch.cos(5 * x) + torch.exp(-0.5 * x.square())
+
+
+class Forrester(SyntheticTestFunction):
+    r"""The one-dimensional function of [Forrester2008engineering]_, on `[0, 1]`.
+
+        f(x) = (6 x - 2)^2 sin(12 x - 4)
+
+    f has one global minimum, `f(0.757249) = -6.020740`.
+    """
+
+    dim = 1
+    continuous_inds = list(range(dim))
+    _bounds = [(0.0, 1.0)]
+    _optimal_value = -6.0207400557670825
+    _optimizers = [(0.7572487578418557,)]
+
+    def _evaluate_true(self, X: Tensor) -> Tensor:
+        x = X[..., 0]
+        return (6 * x - 2).square() * torch.sin(12 * x - 4)
+
+
+class GoldsteinPrice(SyntheticTestFunction):
+    r"""Goldstein and Price's two-dimensional function, on `[-2, 2]^2` [Surjanovic2013virtual]_.
+
+        f(x) = (1 + (x_1 + x_2 + 1)^2 (19 - 14 x_1 + 3 x_1^2 - 14 x_2 + 6 x_1 x_2 + 3 x_2^2))
+             * (30 + (2 x_1 - 3 x_2)^2 (18 - 32 x_1 + 12 x_1^2 + 48 x_2 - 36 x_1 x_2 + 27 x_2^2))
+
+    f has one global minimum, `f(0, -1) = 3`, and values up to a million. With `log=True` it is the
+    standardised logarithm `(log f(x) - 8.693) / 2.427` of [Picheny2013benchmark]_, whose minimum is -3.129126.
+    """
+
+    dim = 2
+    continuous_inds = list(range(dim))
+    _bounds = [(-2.0, 2.0), (-2.0, 2.0)]
+    _optimal_value = 3.0
+    _optimizers = [(0.0, -1.0)]
+
+    def __init__(
+        self,
+        log: bool = False,
+        noise_std: float | None = None,
+        negate: bool = False,
+        bounds: list[tuple[float, float]] | None = None,
+        dtype: torch.dtype = torch.double,
+    ) -> None:
+        r"""
+        Args:
+            log: If true, the standardised logarithm of the function.
+            noise_std: Standard deviation of the observation noise.
+            negate: If true, negate the function.
+            bounds: Custom bounds for the function specified as (lower, upper) pairs.
+            dtype: The dtype of the bounds.
+        """
+        self.log = log
+        if log:
+            self._optimal_value = (math.log(3.0) - 8.693) / 2.427
+        super().__init__(noise_std=noise_std, negate=negate, bounds=bounds, dtype=dtype)
+
+    def _evaluate_true(self, X: Tensor) -> Tensor:
+        x, y = X[..., 0], X[..., 1]
+        first = 1 + (x + y + 1).square() * (19 - 14 * x + 3 * x.square() - 14 * y + 6 * x * y + 3 * y.square())
+        second = 30 + (2 * x - 3 * y).square() * (18 - 32 * x + 12 * x.square() + 48 * y - 36 * x * y + 27 * y.square())
+        if self.log:
+            return (first.log() + second.log() - 8.693) / 2.427
+        return first * second
+
+
+class Langermann(SyntheticTestFunction):
+    r"""Langermann's two-dimensional function with its five usual terms, on `[0, 10]^2` [Surjanovic2013virtual]_.
+
+        f(x) = sum_i c_i exp(-||x - a_i||^2 / pi) cos(pi ||x - a_i||^2)
+
+    f has one global minimum, `f(2.793402, 1.597233) = -4.155809`. Some authors give the sum the opposite sign;
+    their minimum of -5.162 is the maximum of this function.
+    """
+
+    dim = 2
+    continuous_inds = list(range(dim))
+    _bounds = [(0.0, 10.0), (0.0, 10.0)]
+    _optimal_value = -4.155809291847785
+    _optimizers = [(2.7934022086450367, 1.5972325013283601)]
+    _weights = (1.0, 2.0, 5.0, 2.0, 3.0)
+    _centers = ((3.0, 5.0), (5.0, 2.0), (2.0, 1.0), (1.0, 4.0), (7.0, 9.0))
+
+    def _evaluate_true(self, X: Tensor) -> Tensor:
+        distance = (X.unsqueeze(-2) - X.new_tensor(self._centers)).square().sum(-1)
+        return (X.new_tensor(self._weights) * torch.exp(-distance / math.pi) * torch.cos(math.pi * distance)).sum(-1)
+
+
+class Colville(SyntheticTestFunction):
+    r"""Colville's four-dimensional function, on `[-10, 10]^4` [Surjanovic2013virtual]_.
+
+        f(x) = 100 (x_1^2 - x_2)^2 + (x_1 - 1)^2 + (x_3 - 1)^2 + 90 (x_3^2 - x_4)^2
+             + 10.1 ((x_2 - 1)^2 + (x_4 - 1)^2) + 19.8 (x_2 - 1) (x_4 - 1)
+
+    f has one global minimum, `f(1, 1, 1, 1) = 0`.
+    """
+
+    dim = 4
+    continuous_inds = list(range(dim))
+    _bounds = [(-10.0, 10.0)] * 4
+    _optimal_value = 0.0
+    _optimizers = [(1.0, 1.0, 1.0, 1.0)]
+
+    def _evaluate_true(self, X: Tensor) -> Tensor:
+        x1, x2, x3, x4 = X.unbind(-1)
+        valleys = 100 * (x1.square() - x2).square() + 90 * (x3.square() - x4).square()
+        bowls = (x1 - 1).square() + (x3 - 1).square() + 10.1 * ((x2 - 1).square() + (x4 - 1).square())
+        return valleys + bowls + 19.8 * (x2 - 1) * (x4 - 1)

@@ -1,0 +1,273 @@
+r"""Draws of a truncated normal, with the evidence that they are good."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from botorch_skewgp.exceptions import PoorDrawsWarning
+from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.diagnostics import effective_sample_size, split_r_hat
+from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation, expectation_propagation
+from botorch_skewgp.truncated.gibbs import GibbsSampler
+from botorch_skewgp.truncated.linear_ess import LinearEllipticalSliceSampler
+from botorch_skewgp.truncated.reflective_ess import ReflectiveEllipticalSliceSampler
+from botorch_skewgp.truncated.sampler import Sampler
+from botorch_skewgp.truncated.start import feasible_start
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+SamplerName = Literal["reflective", "collapsed", "linear", "gibbs"]
+R_HAT_LIMIT = 1.01
+NARROW = 0.01  # rows closer than this many standard deviations between their bounds
+
+
+@dataclass(frozen=True)
+class DrawSettings:
+    r"""How draws are made.
+
+    Args:
+        num_draws: The number of draws to keep.
+        num_chains: The number of independent Markov chains they come from; a divisor of `num_draws`.
+        sampler: The name of a sampler, or `None` to choose by the problem, see `choose_sampler`.
+        min_effective_size: The least effective sample size, over all functionals watched, to be content with; half
+            of `num_draws` if `None`.
+        max_thinning: Chains are run longer and thinned, by up to this factor, until the effective size is reached.
+        warmup: The number of steps before the first draw is kept.
+        seed: The seed of the generator made for the draws where the caller gives none.
+        progress: Whether to show a progress bar.
+    """
+
+    num_draws: int = 1024
+    num_chains: int = 4
+    sampler: SamplerName | None = None
+    min_effective_size: float | None = None
+    max_thinning: int = 64
+    warmup: int = 16
+    seed: int = 0
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        if self.num_chains < 1 or self.num_draws < 1 or self.num_draws % self.num_chains:
+            raise ValueError(
+                f"num_draws ({self.num_draws}) must be a positive multiple of num_chains ({self.num_chains})."
+            )
+        if self.max_thinning < 1 or self.warmup < 0:
+            raise ValueError("max_thinning must be at least 1 and warmup at least 0.")
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    r"""Draws and their diagnostics.
+
+    Args:
+        rows: The draws of `u`, `batch_shape x num_draws x m`.
+        latent: The latent coordinates of `h` at the draws, `batch_shape x num_draws x r`, if the covariance is a
+            low-rank root; else `None`.
+        r_hat: Rank-normalised split R-hat of every functional watched, `batch_shape x k`.
+        effective_size: Bulk effective sample size of every functional watched, `batch_shape x k`.
+        tail_effective_size: Tail effective sample size, likewise.
+        num_evaluations: The mean number per step and chain of what the sampler counts (reflections, likelihoods).
+        thinning: One in how many steps was kept.
+        num_chains: The number of chains; draws of one chain follow each other.
+        sampler: The name of the sampler.
+    """
+
+    rows: Tensor
+    latent: Tensor | None
+    r_hat: Tensor
+    effective_size: Tensor
+    tail_effective_size: Tensor
+    num_evaluations: float
+    thinning: int
+    num_chains: int
+    sampler: str
+
+    @property
+    def num_draws(self) -> int:
+        """The number of draws."""
+        return self.rows.shape[-2]
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean of the rows, `batch_shape x m`."""
+        return self.rows.mean(-2)
+
+    @property
+    def covariance(self) -> Tensor:
+        """The covariance of the rows, `batch_shape x m x m`."""
+        centred = self.rows - self.rows.mean(-2, keepdim=True)
+        return centred.mT @ centred / (self.num_draws - 1)
+
+    @property
+    def autocorrelation_time(self) -> Tensor:
+        """Draws per effective draw of every functional watched, `batch_shape x k`; 1 for independent draws."""
+        return self.num_draws / self.effective_size
+
+
+def choose_sampler(distribution: TruncatedNormal) -> SamplerName:
+    r"""The default sampler: a rule on the problem alone, so that results repeat.
+
+    Reflections mix at once wherever they were tried, at a cost of `O(m)` each. Two cases make them dear: with more rows
+    than latent coordinates a reflection costs `O(m r)`, and there are of the order of `m` of them in a draw; and a row
+    between two near bounds reflects once per crossing. There the noise is integrated out instead, provided that there
+    is noise in every row.
+    """
+    width = (distribution.upper - distribution.lower) / distribution.gamma_diagonal.sqrt()
+    dear = distribution.root is not None or bool((width < NARROW).any())
+    return "collapsed" if dear and bool((distribution.noise > 0).all()) else "reflective"
+
+
+def draw(
+    distribution: TruncatedNormal,
+    settings: DrawSettings | None = None,
+    generator: torch.Generator | None = None,
+    approximation: ExpectationPropagation | None = None,
+    previous: Draws | None = None,
+) -> Draws:
+    r"""Draw from a truncated normal until the draws are good.
+
+    Chains start at feasible points near the expectation propagation Gaussian (or at `previous` draws). They run for
+    `warmup` steps, then for `num_draws / num_chains` kept steps. As long as R-hat or the effective sample size of some
+    functional is poor, all of that becomes warm-up of a run of twice the thinning.
+
+    The functionals watched are `E[h_i | u]` of every row (every latent coordinate where there are fewer of those), the
+    slow directions of the chains, and the squared Mahalanobis length of `u` (of the latent coordinates).
+
+    Args:
+        distribution: The truncated normal.
+        settings: How draws are made.
+        generator: The source of randomness; one seeded with `settings.seed` is made if `None`.
+        approximation: Its expectation propagation fixed point, if the caller has it.
+        previous: Draws of a similar distribution whose rows are the first rows of this one; used as a start.
+
+    Returns:
+        The draws. A `PoorDrawsWarning` is issued if they are still poor at `max_thinning`.
+    """
+    settings = settings or DrawSettings()
+    if generator is None:
+        generator = torch.Generator(device=distribution.mean.device).manual_seed(settings.seed)
+    batch_shape, num_steps = distribution.batch_shape, settings.num_draws // settings.num_chains
+    if distribution.num_rows == 0:
+        empty = distribution.mean.new_zeros(*batch_shape, settings.num_draws, 0)
+        none = distribution.mean.new_zeros(*batch_shape, 0)
+        return Draws(empty, None, none, none, none, 0.0, 1, settings.num_chains, "none")
+    if approximation is None:
+        approximation = expectation_propagation(distribution)
+    name = settings.sampler or choose_sampler(distribution)
+    sampler = _make_sampler(name, distribution, approximation)
+    start, latent = feasible_start(
+        distribution,
+        settings.num_chains,
+        generator,
+        expectation_propagation=approximation,
+        previous=None if previous is None else (previous.rows, previous.latent),
+    )
+    state = sampler.init(start, latent)
+    functional = _functionals(distribution, sampler)
+    wanted = settings.num_draws / 2 if settings.min_effective_size is None else settings.min_effective_size
+    state, _, _ = sampler.run(state, settings.warmup, generator)
+    thinning = 1
+    bar = tqdm(total=None, desc="draws", disable=not settings.progress, leave=False, unit="step")
+    with bar:
+        while True:
+            kept: list[Tensor] = []
+            evaluations = 0.0
+            for _ in range(thinning):  # in as many blocks as the thinning, to keep no more than is returned
+                block = num_steps
+                state, positions, info = sampler.run(state, block, generator)
+                # every thinning-th position of the whole run: the phase within a block depends on its number
+                kept.append(positions[..., thinning - 1 - (len(kept) * block) % thinning :: thinning, :, :])
+                evaluations += float(info.num_evaluations.to(torch.float64).mean())
+                bar.update(block)
+            positions = torch.cat(kept, dim=-3)
+            rows = sampler.rows(positions, generator)
+            values = functional(positions, rows)
+            r_hat, bulk = split_r_hat(values), effective_sample_size(values, kind="bulk")
+            allowed = _allowed_r_hat(num_steps, settings.num_chains, values.shape[-1])
+            flat_values = values.flatten(-3, -2)
+            constant = flat_values.amax(-2) == flat_values.amin(-2)  # nothing to compare: R-hat is NaN by definition
+            good = bool(((r_hat <= allowed) | constant).all()) and bool((bulk >= wanted).all())
+            if good or 2 * thinning > settings.max_thinning:
+                break
+            thinning *= 2
+    if not good:
+        warnings.warn(
+            f"{settings.num_draws} draws of {distribution.num_rows} rows by the {name} sampler are poor: the least "
+            f"effective size is {float(bulk.min()):.0f} (asked for: {wanted:.0f}), the largest R-hat "
+            f"{float(r_hat.max()):.3f} (limit: {allowed:.3f}), after thinning by {thinning}. Raise max_thinning or "
+            "num_draws, or use the reflective sampler.",
+            PoorDrawsWarning,
+            stacklevel=2,
+        )
+
+    def flat(x: Tensor) -> Tensor:  # chains one after another, each in time order
+        return x.transpose(-3, -2).reshape(*x.shape[:-3], settings.num_draws, x.shape[-1])
+
+    latent = sampler.latent(positions)
+    return Draws(
+        rows=flat(rows),
+        latent=None if latent is None else flat(latent),
+        r_hat=r_hat,
+        effective_size=bulk,
+        tail_effective_size=effective_sample_size(values, kind="tail"),
+        num_evaluations=evaluations / (thinning * num_steps),
+        thinning=thinning,
+        num_chains=settings.num_chains,
+        sampler=name,
+    )
+
+
+def _make_sampler(name: str, distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Sampler:
+    if name == "reflective":
+        return ReflectiveEllipticalSliceSampler(distribution)
+    if name == "collapsed":
+        return CollapsedEllipticalSliceSampler(distribution, approximation)
+    if name == "linear":
+        return LinearEllipticalSliceSampler(distribution)
+    if name == "gibbs":
+        return GibbsSampler(distribution)
+    raise ValueError(f"sampler must be one of reflective, collapsed, linear, gibbs or None; got {name!r}.")
+
+
+def _functionals(distribution: TruncatedNormal, sampler: Sampler) -> Callable[[Tensor, Tensor], Tensor]:
+    """The functionals that diagnostics watch: a map from positions, `... x p`, and rows, `... x m`, to `... x k`."""
+    if distribution.root is not None:
+
+        def of_latent(positions: Tensor, rows: Tensor) -> Tensor:
+            latent = sampler.latent(positions)
+            assert latent is not None
+            return torch.cat([latent, latent.square().sum(-1, keepdim=True)], dim=-1)
+
+        return of_latent
+    L, C = distribution.gamma_cholesky, distribution.dense_covariance.to(distribution.gamma_cholesky)
+
+    def of_rows(positions: Tensor, rows: Tensor) -> Tensor:
+        mean = distribution.mean.unsqueeze(-2)
+        centred = (rows.transpose(-3, -2).flatten(-3, -2) - mean).to(L)  # batch x draws x m
+        white = torch.linalg.solve_triangular(L, centred.mT, upper=False)
+        smooth = torch.linalg.solve_triangular(L.mT, white, upper=True).mT @ C
+        values = torch.cat([smooth, white.square().sum(-2).unsqueeze(-1)], dim=-1)
+        return values.unflatten(-2, (rows.shape[-2], rows.shape[-3])).transpose(-3, -2)
+
+    return of_rows
+
+
+def _allowed_r_hat(num_steps: int, num_chains: int, num_functionals: int) -> float:
+    """`R_HAT_LIMIT`, or what independent draws reach by chance as the largest over all functionals, if that is more.
+
+    With `M` half-chains of `n` independent draws, the ratio of between- to within-chain variance is about a
+    chi-squared variable over its `M - 1` degrees of freedom, and R-hat squared is `1 + (ratio - 1) / n`.
+    """
+    degrees, n = 2 * num_chains - 1, max(num_steps // 2, 1)
+    # quantile at 1 - 0.001 / k of the chi-squared law, by the cube-root approximation of Wilson and Hilferty; two
+    # rank normalisations (bulk and folded) are maximised over
+    z = float(torch.special.ndtri(torch.tensor(1 - 0.001 / (2 * num_functionals), dtype=torch.float64)))
+    ratio = (1 - 2 / (9 * degrees) + z * math.sqrt(2 / (9 * degrees))) ** 3
+    return max(R_HAT_LIMIT, math.sqrt(1 + max(ratio - 1, 0.0) / n))

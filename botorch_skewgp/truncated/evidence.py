@@ -1,0 +1,152 @@
+r"""The probability that a normal vector falls between its bounds: the normaliser of a truncated normal.
+
+.. [Meng1996bridge] X.-L. Meng, W. H. Wong. Simulating ratios of normalizing constants via a simple identity. Statistica
+   Sinica 6, 1996.
+.. [FruehwirthSchnatter2004] S. Fruehwirth-Schnatter. Estimating marginal likelihoods for mixture and Markov switching
+   models using bridge sampling techniques. Econometrics Journal 7, 2004.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from linear_operator.utils.cholesky import psd_safe_cholesky
+from torch import Tensor
+
+from botorch_skewgp.truncated.diagnostics import effective_sample_size
+from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw
+from botorch_skewgp.truncated.expectation_propagation import (
+    ExpectationPropagation,
+    as_double,
+    expectation_propagation,
+)
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+from botorch_skewgp.truncated.univariate import log_interval_probability
+
+
+class LogNormalizer(NamedTuple):
+    r"""An estimate of a log normaliser.
+
+    Args:
+        value: The estimate, of shape `batch_shape`.
+        standard_error: Its standard error in nats, of shape `batch_shape`; NaN where the method has none.
+    """
+
+    value: Tensor
+    standard_error: Tensor
+
+
+@torch.no_grad()
+def bridge_log_normalizer(
+    distribution: TruncatedNormal,
+    draws: Draws | None = None,
+    approximation: ExpectationPropagation | None = None,
+    generator: torch.Generator | None = None,
+    settings: DrawSettings | None = None,
+    num_iterations: int = 200,
+) -> LogNormalizer:
+    r"""`log P(lower < u <= upper)` by bridge sampling between the expectation propagation Gaussian and posterior draws.
+
+    Both are laws of the noiseless part `h`: the Gaussian is prior times sites, whose integral is known; the target is
+    prior times `prod_i P(lower_i < h_i + v_i <= upper_i)`. The optimal bridge ([Meng1996bridge]_, section 4) is
+    iterated to its fixed point, with the draws' effective size in place of their number.
+
+    Args:
+        distribution: The truncated normal.
+        draws: Draws of it; made if `None`.
+        approximation: Its expectation propagation fixed point, if the caller has it.
+        generator: The source of randomness; one seeded with `settings.seed + 1` is made if `None`.
+        settings: How draws are made if they are.
+        num_iterations: The largest number of iterations for the fixed point.
+
+    Returns:
+        The estimate and its standard error ([FruehwirthSchnatter2004]_, section 4). For an empty distribution zero.
+    """
+    settings = settings or DrawSettings()
+    distribution = as_double(distribution)
+    zero = distribution.mean.new_zeros(distribution.batch_shape)
+    if distribution.num_rows == 0:
+        return LogNormalizer(zero, zero)
+    if generator is None:
+        generator = torch.Generator(device=distribution.mean.device).manual_seed(settings.seed + 1)
+    if approximation is None:
+        approximation = expectation_propagation(distribution)
+    if draws is None:
+        draws = draw(distribution, settings, generator, approximation)
+    # the same number from either side
+    noise = torch.randn(
+        *distribution.batch_shape,
+        draws.num_draws,
+        approximation.latent_mean.shape[-1],
+        generator=generator,
+        dtype=distribution.mean.dtype,
+        device=distribution.mean.device,
+    )
+    latent = approximation.latent_mean.unsqueeze(-2) + noise @ approximation.latent_root.mT
+    log_q = _log_ratio(distribution, approximation, distribution.noiseless(latent))
+    log_p = _log_ratio(distribution, approximation, _noiseless_draws(distribution, draws, generator))
+    by_chain = log_p.unflatten(-1, (draws.num_chains, -1)).transpose(-1, -2).unsqueeze(-1)
+    size_p = effective_sample_size(by_chain, kind="mean").squeeze(-1).clamp(max=float(draws.num_draws))
+    log_ratio, relative_variance = _bridge(log_q, log_p, size_p, num_iterations)
+    return LogNormalizer(approximation.base + log_ratio, relative_variance.sqrt())
+
+
+def _log_ratio(distribution: TruncatedNormal, approximation: ExpectationPropagation, h: Tensor) -> Tensor:
+    """Log of likelihood over sites at values of `h`, `batch_shape x k x m`; `-inf` beyond a noise-free row's bounds."""
+    lower, upper, noise = (x.unsqueeze(-2) for x in (distribution.lower, distribution.upper, distribution.noise))
+    tau, nu = approximation.site_precision.unsqueeze(-2), approximation.site_shift.unsqueeze(-2)
+    scale = torch.where(noise > 0, noise.sqrt(), torch.ones_like(noise))
+    smooth = log_interval_probability((lower - h) / scale, (upper - h) / scale)
+    inside = (h >= lower) & (h <= upper)
+    hard = torch.where(inside, torch.zeros_like(h), torch.full_like(h, -torch.inf))
+    return (torch.where(noise > 0, smooth, hard) + 0.5 * tau * h.square() - nu * h).sum(-1)
+
+
+def _noiseless_draws(distribution: TruncatedNormal, draws: Draws, generator: torch.Generator) -> Tensor:
+    """Draws of `h` given the draws of the rows, `batch_shape x num_draws x m`, by Matheron's rule."""
+    if draws.latent is not None:
+        return distribution.noiseless(draws.latent.to(distribution.mean))
+    L = psd_safe_cholesky(distribution.dense_covariance)
+    rows = draws.rows.to(L)
+    mean = distribution.mean.unsqueeze(-2)
+    kind = {"dtype": L.dtype, "device": L.device, "generator": generator}
+    h = mean + torch.randn(rows.shape, **kind) @ L.mT
+    u = h + distribution.noise.sqrt().unsqueeze(-2) * torch.randn(rows.shape, **kind)
+    gain = torch.cholesky_solve(distribution.dense_covariance, distribution.gamma_cholesky)
+    h = h + (rows - u) @ gain
+    return torch.where(distribution.noise.unsqueeze(-2) > 0, h, rows)
+
+
+def _bridge(log_q: Tensor, log_p: Tensor, size_p: Tensor, num_iterations: int) -> tuple[Tensor, Tensor]:
+    """The log ratio of normalisers and its relative variance, from log density ratios at draws of either law."""
+    n_q = log_q.shape[-1]
+    share = (size_p / (size_p + n_q)).unsqueeze(-1)
+    log_share, log_rest = share.log(), torch.log1p(-share)
+    log_r = torch.zeros_like(log_q[..., :1])
+
+    def terms(log_r: Tensor) -> tuple[Tensor, Tensor]:
+        at_q = log_q - torch.logaddexp(log_share + log_q, log_rest + log_r)
+        at_p = -torch.logaddexp(log_share + log_p, log_rest + log_r)
+        return at_q, at_p
+
+    for _ in range(num_iterations):
+        at_q, at_p = terms(log_r)
+        new = _log_mean(at_q) - _log_mean(at_p)
+        done = bool(((new - log_r).abs() < 1e-10).all())
+        log_r = new
+        if done:
+            break
+    at_q, at_p = terms(log_r)
+    relative = _relative_variance(at_q) / n_q + _relative_variance(at_p) / size_p
+    return log_r.squeeze(-1), relative
+
+
+def _log_mean(x: Tensor) -> Tensor:
+    return torch.logsumexp(x, dim=-1, keepdim=True) - math.log(x.shape[-1])
+
+
+def _relative_variance(log_x: Tensor) -> Tensor:
+    """Variance over squared mean of exponentials."""
+    return (log_x - _log_mean(log_x)).exp().var(-1)

@@ -1,0 +1,322 @@
+r"""Expectation propagation for the truncated normal of the rows.
+
+Every row contributes the factor `P(lower < h_i + v_i <= upper | h_i)`, which is replaced by a Gaussian site `exp(-tau_i
+h_i^2 / 2 + nu_i h_i)`. The sites are chosen so that the Gaussian approximation and the approximation with one exact
+factor put back (the tilted distribution) have the same mean and variance in every row.
+
+.. [Minka2001] T. Minka. Expectation propagation for approximate Bayesian inference. UAI 2001.
+.. [Rasmussen2006] C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning, section 3.6. MIT Press
+   2006.
+.. [Cunningham2011] J. P. Cunningham, P. Hennig, S. Lacoste-Julien. Gaussian probabilities and expectation propagation.
+   arXiv:1111.6832.
+.. [Seeger2005] M. Seeger. Expectation propagation for exponential families. Technical report, 2005.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from linear_operator.operators import LinearOperator, RootLinearOperator
+from linear_operator.utils.cholesky import psd_safe_cholesky
+from torch import Tensor
+
+from botorch_skewgp.exceptions import ConvergenceWarning
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+from botorch_skewgp.truncated.univariate import interval_moments, log_interval_probability
+
+
+class Sites(NamedTuple):
+    r"""The Gaussian sites; what a warm start needs.
+
+    Args:
+        precision: The `batch_shape x m` precisions `tau`, non-negative since every factor is log-concave.
+        shift: The `batch_shape x m` linear terms `nu`.
+    """
+
+    precision: Tensor
+    shift: Tensor
+
+
+class _Gaussian(NamedTuple):
+    """The product of the prior of `h` and the sites: moments of the rows and the Cholesky factor behind them."""
+
+    mean: Tensor  # batch x m
+    variance: Tensor  # batch x m
+    cholesky: Tensor  # of I + S C S with S = sqrt(tau), or of I + F^T tau F
+
+
+def _multiply_sites(distribution: TruncatedNormal, sites: Sites) -> _Gaussian:
+    """Rasmussen and Williams, section 3.6.3 (dense), or its dual in the coordinates of a low-rank root."""
+    tau, offset = sites.precision, sites.shift - sites.precision * distribution.mean
+    if distribution.root is not None:
+        F = distribution.root
+        eye = torch.eye(F.shape[-1], dtype=F.dtype, device=F.device)
+        cholesky = torch.linalg.cholesky(eye + F.mT @ (tau.unsqueeze(-1) * F))
+        W = torch.linalg.solve_triangular(cholesky, F.mT, upper=False)
+        mean = distribution.mean + (W.mT @ (W @ offset.unsqueeze(-1))).squeeze(-1)
+        return _Gaussian(mean, W.square().sum(-2), cholesky)
+    C, S = distribution.dense_covariance, tau.sqrt()
+    eye = torch.eye(C.shape[-1], dtype=C.dtype, device=C.device)
+    cholesky = torch.linalg.cholesky(eye + S.unsqueeze(-1) * C * S.unsqueeze(-2))
+    V = torch.linalg.solve_triangular(cholesky, S.unsqueeze(-1) * C, upper=False)
+    offset = offset.unsqueeze(-1)
+    mean = distribution.mean + (C @ offset - V.mT @ (V @ offset)).squeeze(-1)
+    return _Gaussian(mean, C.diagonal(dim1=-2, dim2=-1) - V.square().sum(-2), cholesky)
+
+
+def _cavity(gaussian: _Gaussian, sites: Sites) -> tuple[Tensor, Tensor]:
+    """Mean and variance of every row with its own site taken out."""
+    left = 1 - sites.precision * gaussian.variance
+    return (gaussian.mean - sites.shift * gaussian.variance) / left, gaussian.variance / left
+
+
+def _match_moments(distribution: TruncatedNormal, mean: Tensor, variance: Tensor) -> Sites:
+    """The sites that give the tilted distributions' moments, written without differences of precisions."""
+    scale = (variance + distribution.noise).sqrt()
+    scale = torch.where(scale > 0, scale, torch.ones_like(scale))  # a row without any variance needs no site
+    _, t_mean, t_variance = interval_moments((distribution.lower - mean) / scale, (distribution.upper - mean) / scale)
+    lost = (1 - t_variance).clamp(min=0)  # truncation to an interval never widens a normal; rounding only
+    left = distribution.noise + variance * t_variance
+    left = torch.where(left > 0, left, torch.ones_like(left))
+    certain = (variance <= 0) & (distribution.noise <= 0)
+    precision = torch.where(certain, torch.zeros_like(lost), lost / left)
+    shift = torch.where(certain, torch.zeros_like(lost), (t_mean * scale + mean * lost) / left)
+    return Sites(precision, shift)
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectationPropagation:
+    r"""The fixed point: a Gaussian approximation of `h` given the rows, and the log evidence.
+
+    Args:
+        distribution: The truncated normal, in float64.
+        sites: The sites at the fixed point.
+        mean: The `batch_shape x m` approximate means of `h` given the rows.
+        variance: The `batch_shape x m` approximate variances of `h` given the rows.
+        cavity_mean: The `batch_shape x m` means of `h_i` given all other rows.
+        cavity_variance: The `batch_shape x m` variances of `h_i` given all other rows.
+        cholesky: The lower factor of `I + S C S`, `S = sqrt(tau)`; or of `I + F^T tau F` for a low-rank root.
+        residual: The `batch_shape` largest change of a site in units of its row's marginal.
+        num_iterations: The number of sweeps made.
+        converged: Whether the residual is below the tolerance for the whole batch.
+    """
+
+    distribution: TruncatedNormal
+    sites: Sites
+    mean: Tensor
+    variance: Tensor
+    cavity_mean: Tensor
+    cavity_variance: Tensor
+    cholesky: Tensor
+    residual: Tensor
+    num_iterations: int
+    converged: bool
+
+    @property
+    def site_precision(self) -> Tensor:
+        """The `batch_shape x m` precisions of the sites."""
+        return self.sites.precision
+
+    @property
+    def site_shift(self) -> Tensor:
+        """The `batch_shape x m` linear terms of the sites."""
+        return self.sites.shift
+
+    @cached_property
+    def _offset(self) -> Tensor:
+        return self.sites.shift - self.sites.precision * self.distribution.mean
+
+    @cached_property
+    def latent_mean(self) -> Tensor:
+        """The approximate posterior mean of the latent coordinates, `batch_shape x r`."""
+        if self.distribution.root is None:
+            return self.mean - self.distribution.mean
+        projected = self.distribution.root.mT @ self._offset.unsqueeze(-1)
+        return torch.cholesky_solve(projected, self.cholesky).squeeze(-1)
+
+    @cached_property
+    def latent_root(self) -> Tensor:
+        """A `batch_shape x r x r` root of the approximate posterior covariance of the latent coordinates."""
+        if self.distribution.root is not None:
+            eye = torch.eye(self.cholesky.shape[-1], dtype=self.cholesky.dtype, device=self.cholesky.device)
+            return torch.linalg.solve_triangular(self.cholesky.mT, eye, upper=True)
+        C, S = self.distribution.dense_covariance, self.sites.precision.sqrt()
+        V = torch.linalg.solve_triangular(self.cholesky, S.unsqueeze(-1) * C, upper=False)
+        eigenvalues, vectors = torch.linalg.eigh(C - V.mT @ V)  # singular where a row occurs twice
+        return vectors * eigenvalues.clamp(min=0).sqrt().unsqueeze(-2)
+
+    @cached_property
+    def base(self) -> Tensor:
+        """Logarithm of the integral of prior times sites, of shape `batch_shape`."""
+        mu, sites = self.distribution.mean, self.sites
+        log_det = self.cholesky.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        linear = sites.shift * mu - 0.5 * sites.precision * mu.square() + 0.5 * self._offset * (self.mean - mu)
+        return linear.sum(-1) - log_det
+
+    @cached_property
+    def log_normalizer(self) -> Tensor:
+        r"""EP's approximation of `log P(lower < u <= upper)`, of shape `batch_shape`.
+
+        Differentiable once in every tensor of the distribution. At the fixed point the derivatives with respect to
+        sites and cavities vanish [Seeger2005]_, so that both are held and only the explicit dependence is
+        differentiated; nothing is unrolled.
+        """
+        return _log_normalizer(self)
+
+
+def _standardised(bound: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
+    """`(bound - mean) / scale`, whose derivative in the scale is zero, not NaN, at an infinite bound."""
+    finite = bound.isfinite()
+    return torch.where(finite, torch.where(finite, bound - mean, torch.zeros_like(mean)) / scale, bound)
+
+
+def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
+    distribution, (tau, nu) = ep.distribution, ep.sites
+    cavity_mean, cavity_variance = ep.cavity_mean, ep.cavity_variance
+    variance = cavity_variance + distribution.noise
+    certain = variance <= 0
+    scale = torch.where(certain, torch.ones_like(variance), variance).sqrt()
+    log_factor = log_interval_probability(
+        _standardised(distribution.lower, cavity_mean, scale), _standardised(distribution.upper, cavity_mean, scale)
+    )
+    holds = (distribution.lower < cavity_mean) & (cavity_mean <= distribution.upper)
+    log_factor = torch.where(certain, torch.where(holds, 0.0, -torch.inf).to(log_factor), log_factor)
+    spread = 1 + tau * cavity_variance
+    log_site = 0.5 * (2 * cavity_mean * nu + nu.square() * cavity_variance - tau * cavity_mean.square()) / spread
+    log_site = log_site - 0.5 * spread.log()
+    value = (log_factor - log_site).sum(-1) + ep.base.detach()
+    if not torch.is_grad_enabled():
+        return value
+    # d/dC of `base` is (g g^T - R) / 2 and d/dmean is g, with R = (C + tau^-1)^-1 and g = C^-1 (E h - mean).
+    # The linear terms below are zero and carry these derivatives.
+    root = distribution.root
+    if root is not None and root.requires_grad:
+        with torch.no_grad():
+            shrunk = torch.cholesky_solve(root.mT, ep.cholesky)  # (I + F^T tau F)^-1 F^T
+            g = ep._offset.unsqueeze(-1) - tau.unsqueeze(-1) * (shrunk.mT @ (root.mT @ ep._offset.unsqueeze(-1)))
+            slope = g @ (g.mT @ root) - tau.unsqueeze(-1) * shrunk.mT
+        value = value + (slope * (root - root.detach())).sum((-2, -1))
+    covariance = distribution.covariance if root is None else None
+    if covariance is not None and distribution.dense_covariance.requires_grad:
+        C = distribution.dense_covariance
+        with torch.no_grad():
+            half = torch.linalg.solve_triangular(ep.cholesky, torch.diag_embed(tau.sqrt()), upper=False)
+            R = half.mT @ half
+            g = ep._offset.unsqueeze(-1) - R @ (C @ ep._offset.unsqueeze(-1))
+            slope = 0.5 * (g @ g.mT - R)
+        value = value + (slope * (C - C.detach())).sum((-2, -1))
+    if distribution.mean.requires_grad:
+        with torch.no_grad():
+            # g = (I + tau C)^-1 offset = offset - tau (E h - mean)
+            g = ep._offset - tau * (ep.mean - distribution.mean)
+        value = value + (g * (distribution.mean - distribution.mean.detach())).sum(-1)
+    return value
+
+
+def as_double(distribution: TruncatedNormal) -> TruncatedNormal:
+    """The distribution in float64; itself if it is."""
+    if distribution.mean.dtype == torch.float64:
+        return distribution
+    covariance = distribution.covariance
+    if isinstance(covariance, RootLinearOperator):
+        covariance = RootLinearOperator(covariance.root.to_dense().double())
+    elif isinstance(covariance, LinearOperator):
+        covariance = covariance.to_dense().double()
+    else:
+        covariance = covariance.double()
+    return TruncatedNormal(
+        mean=distribution.mean.double(),
+        covariance=covariance,
+        lower=distribution.lower.double(),
+        upper=distribution.upper.double(),
+        noise=distribution.noise.double(),
+    )
+
+
+def _residual(gaussian: _Gaussian, old: Sites, new: Sites) -> Tensor:
+    """The largest change of a site, in units of its row's marginal; `batch_shape`."""
+    precision = (new.precision - old.precision).abs() * gaussian.variance
+    # the shift's change at the marginal's mean, where the site acts
+    shift = (new.shift - old.shift - (new.precision - old.precision) * gaussian.mean).abs() * gaussian.variance.sqrt()
+    change = torch.maximum(precision, shift)
+    return change.amax(-1) if change.shape[-1] else change.sum(-1)
+
+
+def expectation_propagation(
+    distribution: TruncatedNormal,
+    initial_sites: Sites | None = None,
+    tolerance: float = 1e-9,
+    max_iterations: int = 1000,
+) -> ExpectationPropagation:
+    r"""Run parallel expectation propagation to its fixed point.
+
+    All sites are updated at once, in float64. The step towards the new sites is shortened where the residual grows
+    and lengthened again where it falls, for each distribution of the batch by itself.
+
+    Args:
+        distribution: The truncated normal; one- and two-sided rows, with or without noise.
+        initial_sites: Sites to start from, for instance those of nearby hyperparameters; zero sites otherwise.
+        tolerance: The largest change of a site, in units of its row's marginal, at which the sweeps stop.
+        max_iterations: The largest number of sweeps.
+
+    Returns:
+        The fixed point. A `ConvergenceWarning` is issued where it was not reached.
+    """
+    distribution = as_double(distribution)
+    with torch.no_grad():
+        sites = initial_sites or Sites(torch.zeros_like(distribution.mean), torch.zeros_like(distribution.mean))
+        sites = Sites(sites.precision.to(distribution.mean), sites.shift.to(distribution.mean))
+        step = torch.ones_like(distribution.mean[..., :1])
+        previous = torch.full_like(step.squeeze(-1), torch.inf)
+        best: tuple[Tensor, Sites] | None = None
+        iteration = 0
+        gaussian = _multiply_sites(distribution, sites)
+        while True:
+            iteration += 1
+            target = _match_moments(distribution, *_cavity(gaussian, sites))
+            residual = _residual(gaussian, sites, target)
+            if best is None or bool((residual < best[0]).any()):
+                best = (residual, sites) if best is None else _keep_better(best, residual, sites)
+            converged = bool((residual <= tolerance).all())
+            if converged or iteration >= max_iterations:
+                break
+            grew = residual > previous
+            step = torch.where(grew.unsqueeze(-1), (0.5 * step).clamp(min=0.02), (1.2 * step).clamp(max=1.0))
+            previous = residual
+            sites = Sites(*(old + step * (new - old) for old, new in zip(sites, target, strict=True)))
+            gaussian = _multiply_sites(distribution, sites)
+        if not converged:
+            assert best is not None
+            residual, sites = best
+            gaussian = _multiply_sites(distribution, sites)
+            warnings.warn(
+                f"Expectation propagation stopped after {iteration} sweeps with sites still changing by "
+                f"{float(residual.max()):.1e} of a standard deviation (asked for: {tolerance:.0e}). Give the rows more "
+                "noise, merge points that are nearly equal, or raise max_iterations.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        cavity_mean, cavity_variance = _cavity(gaussian, sites)
+    return ExpectationPropagation(
+        distribution=distribution,
+        sites=sites,
+        mean=gaussian.mean,
+        variance=gaussian.variance,
+        cavity_mean=cavity_mean,
+        cavity_variance=cavity_variance,
+        cholesky=gaussian.cholesky,
+        residual=residual,
+        num_iterations=iteration,
+        converged=converged,
+    )
+
+
+def _keep_better(best: tuple[Tensor, Sites], residual: Tensor, sites: Sites) -> tuple[Tensor, Sites]:
+    """The smaller residual and its sites, for each distribution of the batch."""
+    better = residual < best[0]
+    kept = (torch.where(better.unsqueeze(-1), new, old) for old, new in zip(best[1], sites, strict=True))
+    return torch.where(better, residual, best[0]), Sites(*kept)

@@ -1,0 +1,418 @@
+r"""Linear elliptical slice sampling with reflections: exact Hamiltonian Monte Carlo of a truncated normal.
+
+LIN-ESS [Gessner2020liness]_ moves along an ellipse `x cos t + v sin t` through the current rows `x` and a fresh draw
+`v` of the same Gaussian, and cuts it where a row leaves its bounds. Here the ellipse is followed for a fixed time
+`horizon`, and where row `i` reaches a bound the velocity is reflected in the metric of `Gamma`,
+
+    v <- v - 2 (v_i / Gamma_ii) Gamma[:, i],
+
+which keeps `v' Gamma^-1 v` and turns `v_i` around. That is the exact Hamiltonian dynamics of [Pakman2014exact]_,
+section 2, written in the coordinates of the rows, where it costs `O(m)` and needs no solve. There is no step size and
+nothing is rejected. With `horizon = pi/2` an unhindered trajectory ends in an independent draw.
+
+Times need no trigonometry. With `T = tan(t/2)`, the times at which `x cos t + v sin t = l` are the roots of
+`(x + l) T^2 - 2 v T + (l - x) = 0`. At a root the velocity is `-+ D`, `D = sqrt(v^2 + x^2 - l^2)`, and the row falls
+through `l` at `T = (v + D) / (x + l) = (x - l) / (D - v)`; of these forms one does not cancel. A row that has just
+bounced has `v > 0`, and the first form then gives its next hit, so that no tolerance decides what counts as a hit.
+
+.. [Gessner2020liness]
+    A. Gessner, O. Kanjilal, and P. Hennig. Integrals over Gaussians under Linear Domain Constraints. Proceedings of
+    the 23rd International Conference on Artificial Intelligence and Statistics (AISTATS), PMLR 108, 2020.
+.. [Pakman2014exact]
+    A. Pakman and L. Paninski. Exact Hamiltonian Monte Carlo for Truncated Multivariate Gaussians. Journal of
+    Computational and Graphical Statistics, 23(2):518-542, 2014.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from linear_operator.utils.cholesky import psd_safe_cholesky
+from torch import Tensor
+
+from botorch_skewgp.truncated.kernels import choose_kernel
+from botorch_skewgp.truncated.sampler import Sampler, SamplerInfo, SamplerState
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+# A billiard between walls that are close makes many honest reflections; beyond this number it takes too long.
+MOST_REFLECTIONS = 10**8
+# Velocities are drawn for many steps in one matrix product, but for no more than this many bytes at a time.
+CHUNK_BYTES = 2**28
+
+
+class TooManyReflectionsError(RuntimeError):
+    """A trajectory had more reflections than is plausible, or affordable where bounds are close together."""
+
+
+def half_angle_tangent(x: Tensor, v: Tensor, bound: Tensor) -> Tensor:
+    r"""`tan(t/2)` of the first time `t` in `[0, pi)` at which `x cos t + v sin t` falls to a bound.
+
+    Args:
+        x: Positions, not below their bounds except by rounding; those that are count as being at the bound.
+        v: Velocities.
+        bound: Lower bounds; `-inf` where there is none.
+
+    Returns:
+        The elementwise `tan(t/2)`, `inf` where the bound is not reached.
+    """
+    radicand = v.square() + (x - bound) * (x + bound)
+    real = radicand >= 0
+    at_bound = x <= bound
+    root = torch.where(at_bound, v.abs(), torch.where(real, radicand, 0).sqrt())
+    rising = v > 0
+    numerator = torch.where(rising, v + root, x - bound)
+    denominator = torch.where(rising, x + bound, root - v)
+    reached = (real | at_bound) & (denominator > 0)
+    time = torch.where(reached, numerator / denominator, math.inf)
+    return torch.where(at_bound & ~rising, 0, time)
+
+
+class _Trajectory(NamedTuple):
+    """End of a trajectory; the reflections add `alpha` and `beta` times rows of `Gamma` to start and velocity."""
+
+    position: Tensor
+    alpha: Tensor
+    beta: Tensor
+    reflections: Tensor
+
+
+def _follow(
+    x: Tensor,
+    v: Tensor,
+    gamma_rows: Callable[[Tensor], Tensor],
+    diagonal: Tensor,
+    lower: Tensor,
+    upper: Tensor,
+    horizon: float,
+    max_reflections: int,
+) -> _Trajectory:
+    """Follow `b x num_chains x m` positions and velocities; every chain advances to its own next event."""
+    two_sided = bool(upper.isfinite().any())
+    lower, upper, diagonal = (values.unsqueeze(-2).expand_as(x) for values in (lower, upper, diagonal))
+    left = torch.full(x.shape[:-1], math.tan(0.5 * horizon), dtype=torch.float64, device=x.device)
+    cosine, sine = torch.ones_like(left), torch.zeros_like(left)
+    alpha, beta = torch.zeros_like(x), torch.zeros_like(x)
+    reflections = torch.zeros(left.shape, dtype=torch.long, device=x.device)
+    while True:
+        times, walls = half_angle_tangent(x, v, lower), lower
+        if two_sided:
+            to_upper = half_angle_tangent(-x, -v, -upper)
+            walls = torch.where(to_upper < times, upper, lower)
+            times = torch.minimum(times, to_upper)
+        found, row = times.min(dim=-1, keepdim=True)
+        time = found.squeeze(-1).to(left)
+        hit = time < left
+        time = torch.where(hit, time, left)
+        left = (left - time) / (1 + left * time)
+        c, s = (1 - time.square()) / (1 + time.square()), 2 * time / (1 + time.square())
+        cosine, sine = cosine * c - sine * s, sine * c + cosine * s
+        c, s = c.to(x).unsqueeze(-1), s.to(x).unsqueeze(-1)
+        x, v = x * c + v * s, v * c - x * s
+        if not bool(hit.any()):
+            return _Trajectory(x, alpha, beta, reflections)
+        reflections = reflections + hit
+        if int(reflections.max()) > max_reflections:
+            return _Trajectory(x, alpha, beta, reflections.masked_fill(reflections > max_reflections, -1))
+        hit = hit.unsqueeze(-1)
+        x = x.scatter(-1, row, torch.where(hit, walls.gather(-1, row), x.gather(-1, row)))
+        change = torch.where(hit, 2 * v.gather(-1, row) / diagonal.gather(-1, row), 0)
+        v = v - change * gamma_rows(row.squeeze(-1))
+        alpha = alpha.scatter_add(-1, row, change * sine.to(x).unsqueeze(-1))
+        beta = beta.scatter_add(-1, row, -change * cosine.to(x).unsqueeze(-1))
+
+
+def _put_inside(x: Tensor, lower: Tensor, upper: Tensor, scale: Tensor) -> tuple[Tensor, float]:
+    """Put what is beyond a bound by rounding on the bound; also the largest such excess in units of `scale`."""
+    excess = (torch.maximum(lower - x, x - upper) / scale).max()
+    return torch.minimum(torch.maximum(x, lower), upper), float(excess)
+
+
+class _EagerTrajectories:
+    """Trajectories of rows less their mean for a dense `Gamma`, in torch; the kernels' common interface."""
+
+    def __init__(self, gamma: Tensor, lower: Tensor, upper: Tensor, horizon: float, max_reflections: int) -> None:
+        self.gamma, self.diagonal = gamma, gamma.diagonal(dim1=-2, dim2=-1)
+        self.lower, self.upper = lower, upper
+        self.horizon, self.max_reflections = horizon, max_reflections
+        self.batch = torch.arange(gamma.shape[0], device=gamma.device).unsqueeze(-1)
+
+    def __call__(self, position: Tensor, velocities: Tensor) -> tuple[Tensor, Tensor, float]:
+        positions, counts, excess = [], torch.zeros((), dtype=torch.long, device=position.device), 0.0
+        lower, upper, scale = (values.unsqueeze(-2) for values in (self.lower, self.upper, self.diagonal.sqrt()))
+        for velocity in velocities.unbind(1):
+            end = _follow(
+                position,
+                velocity,
+                lambda row: self.gamma[self.batch, row],
+                self.diagonal,
+                self.lower,
+                self.upper,
+                self.horizon,
+                self.max_reflections,
+            )
+            counts = torch.where((counts < 0) | (end.reflections < 0), -1, counts + end.reflections)
+            if bool((counts < 0).any()):
+                return velocities, counts, excess
+            position, beyond = _put_inside(end.position, lower, upper, scale)
+            excess = max(excess, beyond)
+            positions.append(position)
+        return torch.stack(positions, dim=1), counts, excess
+
+
+class _EagerLowRankTrajectories:
+    """Trajectories of the white coordinates `(z, e)` of `u = mean + F z + sqrt(noise) e`; nothing is `m x m`."""
+
+    def __init__(
+        self, root: Tensor, noise: Tensor, lower: Tensor, upper: Tensor, horizon: float, max_reflections: int
+    ) -> None:
+        self.root, self.noise = root, noise
+        self.diagonal = root.square().sum(-1) + noise
+        self.lower, self.upper = lower, upper
+        self.horizon, self.max_reflections = horizon, max_reflections
+        self.batch = torch.arange(root.shape[0], device=root.device).unsqueeze(-1)
+
+    def _gamma_rows(self, row: Tensor) -> Tensor:
+        rows = self.root[self.batch, row] @ self.root.mT
+        noise = self.noise[self.batch, row].unsqueeze(-1)
+        return rows.scatter_add(-1, row.unsqueeze(-1), noise)
+
+    def __call__(self, position: Tensor, velocities: Tensor) -> tuple[Tensor, Tensor, float]:
+        r = self.root.shape[-1]
+        noise_sd = self.noise.sqrt().unsqueeze(-2)
+        lower, upper, scale = (values.unsqueeze(-2) for values in (self.lower, self.upper, self.diagonal.sqrt()))
+        cosine, sine = math.cos(self.horizon), math.sin(self.horizon)
+        positions, counts, excess = [], torch.zeros((), dtype=torch.long, device=position.device), 0.0
+        for velocity in velocities.unbind(1):
+            x, v = (w[..., :r] @ self.root.mT + noise_sd * w[..., r:] for w in (position, velocity))
+            x, beyond = _put_inside(x, lower, upper, scale)
+            end = _follow(
+                x, v, self._gamma_rows, self.diagonal, self.lower, self.upper, self.horizon, self.max_reflections
+            )
+            counts = torch.where((counts < 0) | (end.reflections < 0), -1, counts + end.reflections)
+            if bool((counts < 0).any()):
+                return velocities, counts, excess
+            # The normal of wall i is (F_i, sqrt(noise_i) e_i), the i-th row of (F, diag(sqrt(noise))).
+            a, b = (
+                w + torch.cat([change @ self.root, noise_sd * change], dim=-1)
+                for w, change in ((position, end.alpha), (velocity, end.beta))
+            )
+            position = a * cosine + b * sine
+            excess = max(excess, beyond, _put_inside(end.position, lower, upper, scale)[1])
+            positions.append(position)
+        return torch.stack(positions, dim=1), counts, excess
+
+
+class ReflectiveEllipticalSliceSampler(Sampler):
+    r"""Linear elliptical slice sampling with reflections (see this module's first lines).
+
+    Dense covariance: a chain's position is `u - mean`, `p = m`. Low-rank root `F` (`m x r`): it is the white
+    coordinates `(z, e)` of `u = mean + F z + sqrt(noise) e`, `p = r + m`, and an event costs `O(m r)`.
+
+    All kernels draw the same random numbers: from the same generator they give the same chains up to rounding.
+
+    Example:
+        >>> distribution = TruncatedNormal(mean, covariance, lower, upper, noise)
+        >>> sampler = ReflectiveEllipticalSliceSampler(distribution)
+        >>> state, positions, info = sampler.run(sampler.init(start), num_steps=100, generator=generator)
+        >>> rows = sampler.rows(positions)
+    """
+
+    def __init__(self, distribution: TruncatedNormal, horizon: float = math.pi / 2, kernel: str = "auto") -> None:
+        r"""
+        Args:
+            distribution: The truncated normal to draw from.
+            horizon: The length of a trajectory, in `(0, pi)`.
+            kernel: "auto", "eager", "numba" or "triton". "auto" takes numba on CPU and triton on CUDA where they are
+                installed, and eager torch elsewhere. A low-rank covariance always runs in eager torch.
+
+        Raises:
+            ImportError: If a kernel that was asked for by name is not installed.
+            ValueError: If `horizon` is out of range, or the kernel is unknown or does not fit the distribution.
+        """
+        super().__init__(distribution)
+        if not 0 < horizon < math.pi:
+            raise ValueError(f"horizon must be between 0 and pi; got {horizon}.")
+        self.horizon = horizon
+        mean = distribution.mean
+        # A row between two bounds is reflected about (velocity * horizon / width) times, which is many if it is narrow.
+        widths = distribution.upper - distribution.lower
+        crossings = float((distribution.gamma_diagonal.sqrt() * horizon / widths).sum(-1).max())
+        plausible = 1000 * (distribution.num_rows + 10) + 10 * crossings
+        self.max_reflections = int(min(plausible, MOST_REFLECTIONS))
+        lower, upper = self._flatten(distribution.lower - mean, 1), self._flatten(distribution.upper - mean, 1)
+        if distribution.root is not None:
+            if kernel in ("numba", "triton"):
+                raise ValueError(f"kernel={kernel!r} needs a dense covariance; use kernel='auto' for a low-rank root.")
+            self.kernel = choose_kernel("eager" if kernel == "auto" else kernel, mean.device)
+            root, noise = self._flatten(distribution.root, 2), self._flatten(distribution.noise, 1)
+            self._trajectories: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, float]] = _EagerLowRankTrajectories(
+                root, noise, lower, upper, horizon, self.max_reflections
+            )
+            return
+        self.kernel = choose_kernel(kernel, mean.device)
+        cholesky, gamma = self._factor()
+        self._cholesky = self._flatten(cholesky, 2)
+        arguments = (self._flatten(gamma, 2), lower, upper, horizon, self.max_reflections)
+        if self.kernel == "numba":
+            from botorch_skewgp.truncated.kernels.numba_kernel import NumbaTrajectories
+
+            self._trajectories = NumbaTrajectories(*arguments)
+        elif self.kernel == "triton":
+            from botorch_skewgp.truncated.kernels.triton_kernel import TritonTrajectories
+
+            self._trajectories = TritonTrajectories(*arguments)
+        else:
+            self._trajectories = _EagerTrajectories(*arguments)
+
+    def _factor(self) -> tuple[Tensor, Tensor]:
+        """Cholesky factor and covariance of velocities, factored in double precision."""
+        distribution = self.distribution
+        gamma = distribution.gamma.double()
+        double = distribution.mean.dtype == torch.float64
+        cholesky = distribution.gamma_cholesky if double else psd_safe_cholesky(gamma)
+        # Reflections have to keep the law of the velocities: if the factor has jitter, so has Gamma.
+        gamma = torch.diagonal_scatter(gamma, cholesky.square().sum(-1), dim1=-2, dim2=-1)
+        return cholesky.to(distribution.mean), gamma.to(distribution.mean)
+
+    def _flatten(self, values: Tensor, event_dims: int) -> Tensor:
+        """Expand to the batch shape and make it one dimension."""
+        event = values.shape[values.dim() - event_dims :]
+        return values.detach().expand(*self.distribution.batch_shape, *event).reshape(-1, *event)
+
+    def _align(self, values: Tensor, positions: Tensor) -> Tensor:
+        """View `batch_shape x m` values so that they broadcast with `batch_shape x ... x m`."""
+        batch_shape = self.distribution.batch_shape
+        return values.reshape(*batch_shape, *[1] * (positions.dim() - 1 - len(batch_shape)), values.shape[-1])
+
+    def init(self, rows: Tensor, latent: Tensor | None = None) -> SamplerState:
+        r"""Make a state from feasible rows.
+
+        Args:
+            rows: A `batch_shape x num_chains x m` tensor of values of `u` inside the bounds.
+            latent: A `batch_shape x num_chains x r` tensor of latent coordinates of `h` at these rows; needed where
+                the covariance is a low-rank root, not used elsewhere.
+
+        Raises:
+            ValueError: If shapes disagree, if rows are not inside the bounds, if the latent coordinates are needed and
+                missing, or if they disagree with a row that has no noise.
+        """
+        distribution = self.distribution
+        batch_shape, m = distribution.batch_shape, distribution.num_rows
+        if rows.dim() != len(batch_shape) + 2 or rows.shape[:-2] != batch_shape or rows.shape[-1] != m:
+            expected = " x ".join(str(size) for size in (*batch_shape, "num_chains", m))
+            raise ValueError(f"rows must be {expected}; got {tuple(rows.shape)}.")
+        rows = rows.detach().to(distribution.mean)
+        lower, upper = distribution.lower.unsqueeze(-2), distribution.upper.unsqueeze(-2)
+        outside = ~((rows >= lower) & (rows <= upper))
+        if bool(outside.any()):
+            raise ValueError(
+                f"{int(outside.sum())} of the {rows.numel()} starting values are not inside the bounds; start the "
+                "chains at feasible rows, for example between the bounds or at draws of another sampler."
+            )
+        if distribution.root is None:
+            x = rows - distribution.mean.unsqueeze(-2)
+            return SamplerState(position=x)
+        if latent is None:
+            raise ValueError("A low-rank covariance needs the latent coordinates of the starting rows; pass latent.")
+        latent = latent.detach().to(rows)
+        rest = rows - distribution.noiseless(latent)
+        noise_sd = distribution.noise.sqrt().unsqueeze(-2).expand_as(rest)
+        noisy = noise_sd > 0
+        tolerance = math.sqrt(torch.finfo(rows.dtype).eps) * distribution.gamma_diagonal.sqrt().unsqueeze(-2)
+        if bool((~noisy & (rest.abs() > tolerance)).any()):
+            raise ValueError("A row without noise must equal mean + F latent; its starting value does not.")
+        # Without noise the coordinate e has no effect on its row.
+        white = torch.where(noisy, rest / torch.where(noisy, noise_sd, 1), 0)
+        return SamplerState(position=torch.cat([latent, white], dim=-1))
+
+    def _velocities(self, position: Tensor, num_steps: int, generator: torch.Generator | None) -> Tensor:
+        """Draw `b x num_steps x num_chains x p` velocities, all steps in one matrix product."""
+        b, chains, p = position.shape
+        normal = torch.randn(
+            b, num_steps * chains, p, generator=generator, dtype=position.dtype, device=position.device
+        )
+        if self.distribution.root is None:
+            normal = normal @ self._cholesky.mT
+        return normal.reshape(b, num_steps, chains, p)
+
+    def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:
+        """Move every chain once; raises as `run` does."""
+        state, _, info = self.run(state, num_steps=1, generator=generator)
+        return state, info
+
+    @torch.no_grad()
+    def run(
+        self, state: SamplerState, num_steps: int, generator: torch.Generator | None = None
+    ) -> tuple[SamplerState, Tensor, SamplerInfo]:
+        r"""Move every chain `num_steps` times.
+
+        Returns:
+            The last state, the positions as a `batch_shape x num_steps x num_chains x p` tensor, and the info with the
+            numbers of reflections summed over the steps.
+
+        Raises:
+            TooManyReflectionsError: If a trajectory has implausibly many reflections: more than `1000 (m + 10)`, plus
+                what rows need to go back and forth between bounds that are close together.
+            RuntimeError: If rows end outside their bounds by more than rounding, as they may if `Gamma` is too badly
+                conditioned for the dtype.
+        """
+        if num_steps < 1:
+            raise ValueError(f"num_steps must be positive; got {num_steps}.")
+        position = self._flatten(state.position, 2)
+        step_bytes = position.numel() * position.element_size()
+        chunk = max(1, CHUNK_BYTES // max(1, step_bytes))
+        parts, total = [], torch.zeros(position.shape[:-1], dtype=torch.long, device=position.device)
+        for first in range(0, num_steps, chunk):
+            velocities = self._velocities(position, min(chunk, num_steps - first), generator)
+            positions, counts, excess = self._trajectories(position, velocities)
+            self._check(counts, excess, position.dtype)
+            total = total + counts
+            parts.append(positions)
+            position = positions[:, -1]
+        positions = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+        batch_shape = self.distribution.batch_shape
+        return (
+            SamplerState(position=position.reshape(state.position.shape).clone()),
+            positions.reshape(*batch_shape, *positions.shape[1:]),
+            SamplerInfo(num_evaluations=total.reshape(*batch_shape, total.shape[-1])),
+        )
+
+    def _check(self, counts: Tensor, excess: float, dtype: torch.dtype) -> None:
+        if bool((counts < 0).any()):
+            raise TooManyReflectionsError(
+                f"A trajectory had more than {self.max_reflections} reflections: some rows have almost no room between "
+                "their bounds. Widen those bounds, merge duplicate rows without noise, or shorten the horizon."
+            )
+        tolerance = math.sqrt(torch.finfo(dtype).eps)
+        if not excess <= tolerance:
+            raise RuntimeError(
+                f"Rows left their bounds by {excess:.1e} standard deviations, more than the rounding of {dtype}: the "
+                "covariance is too badly conditioned for it. Use double precision or more noise."
+            )
+
+    def rows(self, positions: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Map positions, `batch_shape x ... x p`, to rows `u`, `batch_shape x ... x m`, inside the bounds."""
+        distribution = self.distribution
+        offset = positions
+        if distribution.root is not None:
+            r = distribution.root.shape[-1]
+            noise_sd = self._align(distribution.noise.sqrt(), positions)
+            root = distribution.root
+            extra = positions.dim() - 1 - len(distribution.batch_shape)
+            root = root.reshape(*root.shape[:-2], *[1] * max(0, extra - 1), *root.shape[-2:])
+            z = positions[..., :r]
+            h = (z.unsqueeze(-2) @ root.mT).squeeze(-2) if extra == 0 else z @ root.mT
+            offset = h + noise_sd * positions[..., r:]
+        rows = self._align(distribution.mean, positions) + offset
+        # Adding the mean, or multiplying by the root again, rounds.
+        return torch.minimum(
+            torch.maximum(rows, self._align(distribution.lower, positions)), self._align(distribution.upper, positions)
+        )
+
+    def latent(self, positions: Tensor) -> Tensor | None:
+        """Map positions, `... x p`, to the coordinates `z`, `... x r`; `None` for a dense covariance."""
+        root = self.distribution.root
+        return None if root is None else positions[..., : root.shape[-1]]

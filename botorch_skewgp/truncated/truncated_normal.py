@@ -1,0 +1,108 @@
+r"""The truncated normal of the rows: what it is, its Gaussian factors, and its latent coordinates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from linear_operator.operators import LinearOperator, RootLinearOperator, to_linear_operator
+from linear_operator.utils.cholesky import psd_safe_cholesky
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class TruncatedNormal:
+    r"""The distribution of `u = h + v` given `lower < u <= upper`, row by row.
+
+    `h ~ N(mean, covariance)` is the noiseless part and `v ~ N(0, diag(noise))` is independent of it.
+    Without the truncation `u ~ N(mean, Gamma)` with `Gamma = covariance + diag(noise)`.
+
+    Samplers work in *latent coordinates* of `h`. If the covariance is a `RootLinearOperator` of an
+    `m x r` root `F` with `r < m` (many rows over few points), these are `z ~ N(0, I_r)` with
+    `h = mean + F z`, and nothing of size `m x m` is ever built. Otherwise they are `h - mean` itself.
+
+    Args:
+        mean: A `batch_shape x m` tensor.
+        covariance: A `batch_shape x m x m` tensor or `LinearOperator`; positive semi-definite.
+        lower: A `batch_shape x m` tensor of lower bounds; `-inf` where there is none.
+        upper: A `batch_shape x m` tensor of upper bounds; `inf` where there is none.
+        noise: A `batch_shape x m` tensor of variances of the rows' independent noise; zero is allowed.
+
+    Raises:
+        ValueError: If shapes, dtypes or devices disagree, if a value is NaN, if a lower bound is not
+            below its upper bound, or if a noise variance is negative.
+    """
+
+    mean: Tensor
+    covariance: Tensor | LinearOperator
+    lower: Tensor
+    upper: Tensor
+    noise: Tensor
+
+    def __post_init__(self) -> None:
+        m = self.mean.shape[-1]
+        if self.covariance.shape[-2:] != (m, m):
+            raise ValueError(
+                f"covariance must be batch_shape x {m} x {m} to match mean; got {tuple(self.covariance.shape)}."
+            )
+        for name in ("lower", "upper", "noise"):
+            value = getattr(self, name)
+            if value.shape != self.mean.shape:
+                raise ValueError(f"{name} must have mean's shape {tuple(self.mean.shape)}; got {tuple(value.shape)}.")
+            if value.dtype != self.mean.dtype or value.device != self.mean.device:
+                raise ValueError(f"{name} must have mean's dtype and device.")
+            if value.isnan().any():
+                raise ValueError(f"{name} contains NaN.")
+        if not self.mean.isfinite().all():
+            raise ValueError("mean contains NaN or infinite values.")
+        if not (self.lower < self.upper).all():
+            raise ValueError("Every entry of lower must be strictly below its entry of upper.")
+        if (self.noise < 0).any():
+            raise ValueError("noise holds variances; they must not be negative.")
+
+    @property
+    def num_rows(self) -> int:
+        """The number `m` of rows."""
+        return self.mean.shape[-1]
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """The shape of the batch of distributions."""
+        return self.mean.shape[:-1]
+
+    @cached_property
+    def root(self) -> Tensor | None:
+        """The `batch_shape x m x r` root `F` if the covariance is a low-rank `F F^T`, else `None`."""
+        if isinstance(self.covariance, RootLinearOperator):
+            root = self.covariance.root.to_dense()
+            if root.shape[-1] < self.num_rows:
+                return root
+        return None
+
+    @cached_property
+    def dense_covariance(self) -> Tensor:
+        """The covariance of `h` as a dense `batch_shape x m x m` tensor."""
+        return to_linear_operator(self.covariance).to_dense()
+
+    @cached_property
+    def gamma(self) -> Tensor:
+        """`Gamma`, the dense `batch_shape x m x m` covariance of `u` before truncation."""
+        return self.dense_covariance + torch.diag_embed(self.noise)
+
+    @cached_property
+    def gamma_cholesky(self) -> Tensor:
+        """The lower Cholesky factor of `Gamma`; jitter as `linear_operator.settings.cholesky_jitter` says."""
+        return psd_safe_cholesky(self.gamma)
+
+    @cached_property
+    def gamma_diagonal(self) -> Tensor:
+        """The diagonal of `Gamma`, `batch_shape x m`."""
+        if self.root is not None:
+            return self.root.square().sum(-1) + self.noise
+        return self.dense_covariance.diagonal(dim1=-2, dim2=-1) + self.noise
+
+    def noiseless(self, latent: Tensor) -> Tensor:
+        """Map latent coordinates, `batch_shape x k x r`, to values of `h`, `batch_shape x k x m`."""
+        mean = self.mean.unsqueeze(-2)
+        return mean + latent if self.root is None else mean + latent @ self.root.mT

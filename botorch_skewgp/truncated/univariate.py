@@ -1,0 +1,172 @@
+r"""One normal variable in an interval: log probability, moments and exact draws, stable far in the tails.
+
+All functions are elementwise and broadcast. An interval that lies in the right tail is reflected into
+the left one, where `log_ndtr` is accurate; differences of logarithms go through `log1p` and `expm1`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+
+
+def log_normal_density(x: Tensor) -> Tensor:
+    """Logarithm of the standard normal density."""
+    return -0.5 * x.square() - LOG_SQRT_2PI
+
+
+def log1mexp(x: Tensor) -> Tensor:
+    """`log(1 - exp(-x))` for `x > 0`."""
+    small = x < math.log(2.0)
+    left = torch.log(-torch.expm1(-torch.where(small, x, torch.ones_like(x))))
+    right = torch.log1p(-torch.exp(-torch.where(small, torch.ones_like(x), x)))
+    return torch.where(small, left, right)
+
+
+def _into_left_tail(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Reflect intervals whose middle is positive; also returns where this was done."""
+    flip = lower + upper > 0  # false for (-inf, inf), whose sum is NaN
+    return torch.where(flip, -upper, lower), torch.where(flip, -lower, upper), flip
+
+
+class _LogIntervalProbability(torch.autograd.Function):
+    """`log(Phi(upper) - Phi(lower))` with gradients written as ratios of density to probability."""
+
+    @staticmethod
+    def forward(ctx: Any, lower: Tensor, upper: Tensor) -> Tensor:
+        a, b, _ = _into_left_tail(lower, upper)
+        log_b = torch.special.log_ndtr(b)
+        # log Phi(b) - log Phi(a): for a narrow interval the difference of the two cancels, so the
+        # width times the density at the middle takes over, with an error of order width^2 / 24.
+        width = b - a
+        middle = 0.5 * (a + b)
+        narrow = width * (1 + middle.abs()) < torch.finfo(width.dtype).eps ** (1 / 3)
+        gap = log_b - torch.special.log_ndtr(a)
+        safe = torch.where(narrow, torch.ones_like(gap), gap)
+        wide_value = log_b + log1mexp(safe)
+        safe_middle = torch.where(narrow, middle, torch.zeros_like(middle))
+        safe_width = torch.where(narrow, width, torch.ones_like(width))
+        value = torch.where(narrow, log_normal_density(safe_middle) + safe_width.log(), wide_value)
+        ctx.save_for_backward(lower, upper, value)
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        lower, upper, value = ctx.saved_tensors
+        return (
+            -grad * torch.exp(log_normal_density(lower) - value),
+            grad * torch.exp(log_normal_density(upper) - value),
+        )
+
+
+def log_interval_probability(lower: Tensor, upper: Tensor) -> Tensor:
+    r"""`log(Phi(upper) - Phi(lower))` for `lower < upper`, finite for any finite interval.
+
+    Once differentiable in both arguments.
+
+    Args:
+        lower: Standardised lower bounds; `-inf` allowed.
+        upper: Standardised upper bounds; `inf` allowed.
+    """
+    lower, upper = torch.broadcast_tensors(lower, upper)
+    return _LogIntervalProbability.apply(lower, upper)
+
+
+def interval_moments(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Log probability, mean and variance of a standard normal variable restricted to `(lower, upper]`.
+
+    Args:
+        lower: Standardised lower bounds; `-inf` allowed.
+        upper: Standardised upper bounds; `inf` allowed.
+
+    Returns:
+        The log probability, the mean and the variance; all of the broadcast shape.
+    """
+    lower, upper = torch.broadcast_tensors(lower, upper)
+    if lower.dtype != torch.float64:  # variances are differences; these need all digits
+        log_probability, mean, variance = interval_moments(lower.double(), upper.double())
+        return log_probability.to(lower.dtype), mean.to(lower.dtype), variance.to(lower.dtype)
+    log_probability = log_interval_probability(lower, upper)
+    a, b, flip = _into_left_tail(lower, upper)
+    ratio_a = torch.exp(log_normal_density(a) - log_probability)
+    ratio_b = torch.exp(log_normal_density(b) - log_probability)
+    mean = ratio_a - ratio_b
+    a_finite = torch.where(a.isfinite(), a, torch.zeros_like(a))
+    b_finite = torch.where(b.isfinite(), b, torch.zeros_like(b))
+    # Var = 1 + a r_a - b r_b - mean^2 = 1 - r_a (mean - a) - r_b (b - mean), which cancels far in the
+    # tail and in narrow intervals: there use the exponential, respectively uniform, expansions below.
+    variance = 1 + ratio_a * a_finite - ratio_b * b_finite - mean.square()
+    width = b - a
+    variance, mean = _tail_moments(a, b, width, mean, variance)
+    mean = torch.where(flip, -mean, mean)
+    return log_probability, mean, variance
+
+
+def _tail_moments(a: Tensor, b: Tensor, width: Tensor, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+    """Replace variance and mean by Gauss-Legendre quadrature where their closed form cancels."""
+    # The variable x = b - t lies in the left tail; its density over t >= 0 is proportional to
+    # exp(b t - t^2 / 2). Its scale is min(width, 1/|b|): cancellation hurts where that is small.
+    scale = torch.minimum(width, 1 / torch.where(b < -1, -b, torch.ones_like(b)))
+    hard = scale < 0.1
+    if not bool(hard.any()):
+        return variance, mean
+    safe_b = torch.where(hard, b, -torch.ones_like(b))
+    length = torch.where(hard, torch.minimum(width, 45 * scale), torch.ones_like(b))
+    nodes, weights = _legendre(a)
+    t = length.unsqueeze(-1) * nodes
+    density = weights * torch.exp(safe_b.unsqueeze(-1) * t - 0.5 * t.square())
+    density = density / density.sum(-1, keepdim=True)
+    t_mean = (density * t).sum(-1)
+    t_variance = (density * (t - t_mean.unsqueeze(-1)).square()).sum(-1)
+    return torch.where(hard, t_variance, variance), torch.where(hard, safe_b - t_mean, mean)
+
+
+def _legendre(like: Tensor, order: int = 96) -> tuple[Tensor, Tensor]:
+    """Gauss-Legendre nodes and weights on `(0, 1)`, from the Golub-Welsch eigenproblem."""
+    k = torch.arange(1, order, dtype=torch.float64)
+    off = k / torch.sqrt(4 * k.square() - 1)
+    eigenvalues, vectors = torch.linalg.eigh(torch.diag(off, 1) + torch.diag(off, -1))
+    return (0.5 * (eigenvalues + 1)).to(like), vectors[0].square().to(like)
+
+
+def sample_interval(lower: Tensor, upper: Tensor, uniform: Tensor) -> Tensor:
+    r"""Inverse-cdf draws of a standard normal variable restricted to `(lower, upper]`.
+
+    Args:
+        lower: Standardised lower bounds; `-inf` allowed.
+        upper: Standardised upper bounds; `inf` allowed.
+        uniform: Uniform draws in `[0, 1)`, of the broadcast shape; zero counts as half the smallest other draw.
+
+    Returns:
+        Draws inside the interval, of `uniform`'s shape.
+    """
+    a, b, flip = _into_left_tail(lower, upper)
+    a, b, flip = torch.broadcast_tensors(a, b, flip)
+    uniform = torch.where(uniform > 0, uniform, 0.25 * torch.finfo(uniform.dtype).eps)
+    # log cdf of the draw: log(Phi(b) - w (Phi(b) - Phi(a))) with w uniform
+    log_b = torch.special.log_ndtr(b)
+    shrink = -torch.expm1(torch.special.log_ndtr(a) - log_b)
+    log_cdf = log_b + torch.log1p(-uniform * shrink)
+    x = _inverse_log_ndtr(log_cdf)
+    x = torch.maximum(torch.minimum(x, b), a)  # rounding of the inverse only
+    return torch.where(flip, -x, x)
+
+
+def _inverse_log_ndtr(log_p: Tensor) -> Tensor:
+    """Solve `log Phi(x) = log_p` for `log_p < 0`: a start, then Newton steps in the log domain."""
+    tail = log_p < -10.0
+    # x is about -sqrt(-2 log p - log(4 pi) - log(-log p)) far in the tail
+    deep = torch.where(tail, log_p, torch.full_like(log_p, -10.0))
+    x_tail = -torch.sqrt(-2 * deep - math.log(4 * math.pi) - torch.log(-deep))
+    x = torch.where(tail, x_tail, torch.special.ndtri(torch.exp(torch.where(tail, -torch.ones_like(log_p), log_p))))
+    for _ in range(4):
+        safe = torch.where(tail, x, -torch.ones_like(x))
+        log_cdf = torch.special.log_ndtr(safe)
+        step = (log_cdf - log_p) * torch.exp(log_cdf - log_normal_density(safe))
+        x = torch.where(tail, x - step, x)
+    return x

@@ -1,0 +1,59 @@
+"""Fixtures that every test shares: a fixed seed, a generator, and a guard over torch's global state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from hypothesis import settings
+
+# Same examples in every run, and no timing.
+settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
+settings.load_profile("fixed")
+
+SEED = 20_260_101
+
+# What a test must leave as it found it: name, getter, setter.
+GLOBAL_STATE: list[tuple[str, Callable, Callable]] = [
+    ("default dtype", torch.get_default_dtype, torch.set_default_dtype),
+    ("default device", torch.get_default_device, torch.set_default_device),
+    ("number of threads", torch.get_num_threads, torch.set_num_threads),
+    ("grad mode", torch.is_grad_enabled, torch.set_grad_enabled),
+    ("anomaly detection", torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
+    (
+        "deterministic algorithms",
+        torch.are_deterministic_algorithms_enabled,
+        torch.use_deterministic_algorithms,
+    ),
+]
+
+
+@pytest.fixture(autouse=True)
+def torch_global_state() -> Iterator[None]:
+    """Fix torch's seed before a test; afterwards restore its global state, and fail the test that changed it."""
+    before = [get() for _, get, _ in GLOBAL_STATE]
+    torch.manual_seed(SEED)
+    yield
+    changes = []
+    for (name, get, restore), value in zip(GLOBAL_STATE, before, strict=True):
+        if (now := get()) != value:
+            changes.append(f"{name}: {value} became {now}")
+            restore(value)
+    if changes:
+        pytest.fail("The test changed torch's global state. " + "; ".join(changes))
+
+
+@pytest.fixture
+def generator() -> torch.Generator:
+    """A seeded generator on the CPU."""
+    return torch.Generator().manual_seed(SEED)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip tests marked `gpu` where there is no CUDA device."""
+    if torch.cuda.is_available():
+        return
+    for item in items:
+        if item.get_closest_marker("gpu") is not None:
+            item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))

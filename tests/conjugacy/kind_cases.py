@@ -1,0 +1,179 @@
+"""One small data set of every kind of observation over the same six points, and models of them."""
+
+from __future__ import annotations
+
+import math
+
+import gpytorch
+import torch
+from generative_reference import Parameters, Reference, generative_posterior, rbf
+from torch import Tensor
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import (
+    LabelPreferenceLikelihood,
+    MixedLikelihood,
+    NumericLikelihood,
+    OrdinalLikelihood,
+    PreferenceLikelihood,
+    ProbitAffineLikelihood,
+    ProbitLikelihood,
+    RowLikelihood,
+    ValidityLikelihood,
+)
+from botorch_skewgp.observations import (
+    AffineProbit,
+    Binary,
+    Censored,
+    Choice,
+    LabelPreference,
+    Numeric,
+    Observation,
+    Ordinal,
+    Preference,
+    Ranking,
+    Tie,
+    Validity,
+)
+from botorch_skewgp.truncated.draws import DrawSettings
+
+OUTPUTSCALE, LENGTHSCALE, MEAN = 1.5, 0.7, 0.2
+TRAIN_X = torch.tensor([[0.0], [0.5], [1.1], [1.5], [2.2], [2.9]], dtype=torch.float64)
+# two points with data, one between, one beyond
+TEST_X = torch.tensor([[0.5], [2.2], [1.3], [3.4]], dtype=torch.float64)
+INF = math.inf
+
+
+def tensor(*values: float) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def at(*index: int) -> Tensor:
+    return torch.tensor(index)
+
+
+def affine() -> AffineProbit:
+    weight = torch.tensor(
+        [[0.7, -0.4, 0.0, 0.0, 0.5, 0.1], [0.0, 0.6, 0.6, -0.8, 0.0, 0.0], [0.0, 0.0, 1.0, 0.3, 0.0, -0.5]],
+        dtype=torch.float64,
+    )
+    covariance = torch.tensor([[0.8, 0.3, -0.2], [0.3, 0.6, 0.1], [-0.2, 0.1, 0.5]], dtype=torch.float64)
+    return AffineProbit(weight, tensor(0.1, -0.3, 0.2), covariance, tensor(-0.5, 0.1, -INF), tensor(1.5, INF, 0.4))
+
+
+KINDS: dict[str, Observation] = {
+    "numeric": Numeric(tensor(0.9, -0.6, 0.2), index=at(0, 2, 3)),
+    "numeric with given noise": Numeric(tensor(0.5, 1.2), noise=tensor(0.02, 0.3), index=at(1, 4)),
+    "binary": Binary(torch.tensor([1, 0, 0, 1]), index=at(0, 1, 1, 4)),
+    "ordinal": Ordinal(torch.tensor([2, 0, 1, 2]), 3, index=at(0, 2, 3, 5)),
+    "censored": Censored(tensor(-INF, 0.8, -0.3, 0.5), tensor(-0.4, INF, 0.1, 2.0), index=at(1, 3, 4, 5)),
+    "preference": Preference(torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [1, 2]])),
+    "tie": Tie(torch.tensor([[0, 2], [1, 4], [3, 5]])),
+    "choice": Choice(torch.tensor([[1, 0, 2, 5], [4, 3, -1, -1], [2, 3, 4, -1]])),
+    "ranking": Ranking(torch.tensor([[2, 0, 4, 1], [3, 5, 0, -1]])),
+    "partial ranking": Ranking(torch.tensor([[5, 1, 0, 3]]), ranks=torch.tensor([[0, 0, 1, 1]])),
+    "validity": Validity(torch.tensor([1, 0, 1]), index=at(0, 3, 5)),
+    "affine": affine(),
+}
+
+
+def kernel() -> gpytorch.kernels.Kernel:
+    covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()).double()
+    covar_module.initialize(outputscale=tensor(OUTPUTSCALE)[0])
+    covar_module.base_kernel.initialize(lengthscale=tensor(LENGTHSCALE)[0])
+    return covar_module
+
+
+def mean() -> gpytorch.means.Mean:
+    mean_module = gpytorch.means.ConstantMean().double()
+    mean_module.initialize(constant=tensor(MEAN)[0])
+    return mean_module
+
+
+def likelihood(p: Parameters = Parameters()) -> MixedLikelihood:  # noqa: B008
+    """Likelihoods of all kinds."""
+    return MixedLikelihood(
+        NumericLikelihood(noise=tensor(p.number_noise)),
+        ProbitLikelihood(noise=tensor(p.label_noise)),
+        OrdinalLikelihood(len(p.cutpoints) + 1, tensor(*p.cutpoints), noise=tensor(p.grade_noise)),
+        PreferenceLikelihood(noise=tensor(p.item_noise), tie_width=tensor(p.tie_width)),
+        ValidityLikelihood(threshold=tensor(p.threshold), noise=tensor(p.validity_noise)),
+        ProbitAffineLikelihood(),
+    )
+
+
+def model_of(
+    observations: Observation | list[Observation],
+    num_draws: int = 2048,
+    seed: int = 1,
+    parameters: Parameters = Parameters(),  # noqa: B008
+    train_X: Tensor = TRAIN_X,
+    with_likelihood: RowLikelihood | None = None,
+    **kwargs,
+) -> SkewGP:
+    return SkewGP(
+        train_X,
+        observations,
+        likelihood=likelihood(parameters) if with_likelihood is None else with_likelihood,
+        covar_module=kernel(),
+        mean_module=mean(),
+        draw_settings=DrawSettings(num_draws=num_draws, seed=seed),
+        **kwargs,
+    ).eval()
+
+
+def reference_of(
+    observations: Observation | list[Observation],
+    generator: torch.Generator,
+    train_X: Tensor = TRAIN_X,
+    test_X: Tensor = TEST_X,
+    pseudo: tuple[Tensor, Tensor, Tensor] | None = None,
+    **kwargs,
+) -> Reference:
+    """The reference at the test points; `pseudo` holds pseudo-points, phases and truncation."""
+    blocks = [train_X, test_X] + ([] if pseudo is None else [pseudo[0]])
+    Z = torch.cat(blocks)
+    n, q = len(train_X), len(test_X)
+    if pseudo is not None:
+        pseudo = (torch.arange(n + q, len(Z)), *pseudo[1:])
+    covariance = rbf(Z, Z, OUTPUTSCALE, LENGTHSCALE)
+    prior_mean = torch.full((len(Z),), MEAN, dtype=torch.float64)
+    watched = torch.arange(n, n + q)
+    return generative_posterior(prior_mean, covariance, observations, watched, generator, pseudo=pseudo, **kwargs)
+
+
+# labels: one latent function each, sharing a kernel
+
+NUM_LABELS = 3
+LABELS: dict[str, LabelPreference] = {
+    "classes": LabelPreference.from_classes(torch.tensor([0, 2, 1, 2]), NUM_LABELS, index=at(0, 2, 3, 5)),
+    "label graph": LabelPreference(
+        torch.tensor([[0, 1], [1, 2], [2, 0], [1, 0]]), NUM_LABELS, index=at(0, 0, 3, 4), event=at(0, 0, 1, 2)
+    ),
+}
+
+
+def label_model_of(observation: LabelPreference, covar_module=None, num_draws: int = 2048) -> SkewGP:
+    return SkewGP(
+        TRAIN_X,
+        observation,
+        likelihood=LabelPreferenceLikelihood(NUM_LABELS, noise=tensor(Parameters().class_noise)),
+        covar_module=kernel() if covar_module is None else covar_module,
+        mean_module=mean(),
+        draw_settings=DrawSettings(num_draws=num_draws, seed=1),
+    ).eval()
+
+
+def label_reference_of(
+    observation: LabelPreference, generator: torch.Generator, kernels: list[tuple[float, float]] | None = None, **kwargs
+) -> Reference:
+    """The reference of all latent functions at the test points, label fastest."""
+    kernels = [(OUTPUTSCALE, LENGTHSCALE)] * NUM_LABELS if kernels is None else kernels
+    Z = torch.cat([TRAIN_X, TEST_X])
+    per_label = torch.stack([rbf(Z, Z, *k) for k in kernels], dim=-1)  # N x N x labels
+    covariance = torch.einsum("ijl,lk->iljk", per_label, torch.eye(NUM_LABELS, dtype=Z.dtype)).reshape(
+        len(Z) * NUM_LABELS, -1
+    )
+    prior_mean = torch.full((len(Z) * NUM_LABELS,), MEAN, dtype=torch.float64)
+    watched = torch.arange(len(TRAIN_X) * NUM_LABELS, len(Z) * NUM_LABELS)
+    return generative_posterior(prior_mean, covariance, observation, watched, generator, **kwargs)

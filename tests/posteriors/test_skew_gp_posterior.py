@@ -1,0 +1,684 @@
+"""The posterior against an explicit mixture of normals, written out component by component."""
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+
+import pytest
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.posteriors import GPyTorchPosterior, PosteriorList, TransformedPosterior
+from botorch.sampling.get_sampler import get_sampler
+from botorch.sampling.normal import IIDNormalSampler, SobolQMCNormalSampler
+from linear_operator.operators import DenseLinearOperator, DiagLinearOperator
+from scipy.optimize import brentq
+from scipy.stats import norm
+from torch import Tensor
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.observations import Preference
+from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
+from botorch_skewgp.truncated.draws import DrawSettings
+
+B = torch.tensor([[1.0, 0.4], [0.4, 0.7]], dtype=torch.float64)  # covariance between two outputs
+
+
+def kernel(x: Tensor, z: Tensor, num_outputs: int = 1) -> Tensor:
+    k = torch.exp(-0.5 * (x.unsqueeze(-2) - z.unsqueeze(-3)).square().sum(-1) / 0.3**2)
+    if num_outputs == 1:
+        return k
+    full = torch.einsum("...ij,ab->...iajb", k, B)
+    return full.flatten(-4, -3).flatten(-2, -1)
+
+
+@dataclass(frozen=True)
+class Case:
+    """The tensors of a posterior and the same mixture in explicit form."""
+
+    location: Tensor
+    cross: Tensor
+    prior: Tensor
+    weights: Tensor
+    root: Tensor
+    log_weights: Tensor | None
+    num_outputs: int
+
+    @property
+    def posterior(self) -> SkewGPPosterior:
+        mixture = RepresenterMixture(self.weights, self.root, self.log_weights)
+        return SkewGPPosterior(self.location, self.cross, self.prior, mixture, self.num_outputs)
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        return self.means.shape[:-2]
+
+    @property
+    def means(self) -> Tensor:  # batch_shape x e x S
+        columns = [(self.cross @ a.unsqueeze(-1)).squeeze(-1) + self.location for a in self.weights.unbind(-1)]
+        return torch.stack(columns, dim=-1)
+
+    @property
+    def covariance(self) -> Tensor:  # of every component
+        R = self.root
+        C = self.prior - self.cross @ R @ R.mT @ self.cross.mT
+        return C.expand(self.batch_shape + C.shape[-2:])
+
+    @property
+    def probabilities(self) -> Tensor:
+        S = self.weights.shape[-1]
+        p = torch.full((S,), 1 / S, dtype=torch.float64) if self.log_weights is None else self.log_weights.exp()
+        return p.expand(*self.batch_shape, S)
+
+    def joint_moments(self) -> tuple[Tensor, Tensor]:
+        p = self.probabilities.unsqueeze(-2)
+        mean = (self.means * p).sum(-1)
+        second = torch.einsum("...es,...fs,...s->...ef", self.means, self.means, self.probabilities)
+        return mean, self.covariance + second - mean.unsqueeze(-1) * mean.unsqueeze(-2)
+
+    def third_central_moments(self) -> Tensor:
+        """E (f - mean)^3 by the third moment of each normal component."""
+        mean = self.joint_moments()[0].unsqueeze(-1)
+        var = self.covariance.diagonal(dim1=-2, dim2=-1).unsqueeze(-1)
+        d = self.means - mean
+        return ((d**3 + 3 * d * var) * self.probabilities.unsqueeze(-2)).sum(-1)
+
+    def marginal(self, function, value: Tensor) -> Tensor:
+        """A function of scipy's normal distribution averaged over components; `value` is broadcast to `batch x e`."""
+        sd = self.covariance.diagonal(dim1=-2, dim2=-1).sqrt().unsqueeze(-1)
+        out = function(value.unsqueeze(-1).numpy(), loc=self.means.numpy(), scale=sd.numpy())
+        return (torch.from_numpy(out) * self.probabilities.unsqueeze(-2)).sum(-1)
+
+
+def make(batch_shape=(), num_outputs=1, weighted=False, num_draws=30, q=3, batched_data=True, seed=0) -> Case:
+    g = torch.Generator().manual_seed(seed)
+    batch_shape = torch.Size(batch_shape)
+    data_batch = batch_shape if batched_data else torch.Size()
+
+    def rand(*shape):
+        return torch.rand(*shape, generator=g, dtype=torch.float64)
+
+    def randn(*shape):
+        return torch.randn(*shape, generator=g, dtype=torch.float64)
+
+    n, o = 4, num_outputs
+    X, Z = rand(*batch_shape, q, 2), rand(*data_batch, n, 2)
+    A = randn(*data_batch, 5, n * o)
+    J = A @ kernel(Z, Z, o) @ A.mT + 0.3 * torch.eye(5)
+    root = A.mT @ torch.linalg.inv(torch.linalg.cholesky(J)).mT
+    # the squares of normal numbers: components whose average is skewed
+    weights = randn(*data_batch, n * o, 1) + 0.7 * randn(*data_batch, n * o, num_draws).square()
+    log_weights = randn(*data_batch, num_draws).log_softmax(-1) if weighted else None
+    return Case(randn(*batch_shape, q * o), kernel(X, Z, o), kernel(X, X, o), weights, root, log_weights, o)
+
+
+CASES = [
+    pytest.param({}, id="plain"),
+    pytest.param({"weighted": True}, id="weighted"),
+    pytest.param({"batch_shape": (2,)}, id="batch"),
+    pytest.param({"batch_shape": (2, 3), "batched_data": False}, id="t-batch"),
+    pytest.param({"batch_shape": (2,), "num_outputs": 2, "weighted": True}, id="batch-two-outputs-weighted"),
+    pytest.param({"num_outputs": 2}, id="two-outputs"),
+    pytest.param({"q": 1, "batch_shape": (4,), "batched_data": False}, id="single-points"),
+    pytest.param({"num_draws": 3}, id="few-draws"),
+]
+all_cases = pytest.mark.parametrize("options", CASES)
+
+
+def event(x: Tensor, case: Case) -> Tensor:
+    return x.unflatten(-1, (-1, case.num_outputs))
+
+
+# Moments
+
+
+@all_cases
+def test_moments(options):
+    case = make(**options)
+    posterior = case.posterior
+    mean, covariance = case.joint_moments()
+    variance = covariance.diagonal(dim1=-2, dim2=-1)
+    torch.testing.assert_close(posterior.mean, event(mean, case))
+    torch.testing.assert_close(posterior.variance, event(variance, case))
+    torch.testing.assert_close(posterior.covariance_matrix, covariance)
+    torch.testing.assert_close(posterior.skewness, event(case.third_central_moments() / variance**1.5, case))
+    assert posterior.skewness.abs().max() > 0.05  # else the case would not tell skewness from none
+
+
+@all_cases
+def test_shapes(options):
+    case = make(**options)
+    posterior = case.posterior
+    e = case.location.shape[-1]
+    shape = case.batch_shape + torch.Size([e // case.num_outputs, case.num_outputs])
+    assert posterior.batch_shape == case.batch_shape
+    assert posterior.base_sample_shape == case.batch_shape + torch.Size([1 + e])
+    assert posterior.batch_range == (0, -1)
+    assert posterior._extended_shape() == shape
+    assert posterior._extended_shape(torch.Size([5])) == torch.Size([5]) + shape
+    assert posterior.mean.shape == posterior.variance.shape == posterior.skewness.shape == shape
+    assert posterior.rsample().shape == torch.Size([1]) + shape
+    assert posterior.rsample(torch.Size([2, 3])).shape == torch.Size([2, 3]) + shape
+    assert posterior.device == case.location.device
+    assert posterior.dtype == torch.float64
+
+
+def test_mixture_in_batches_over_points_without():
+    """As for fantasies: every batch has its own representer weights, all share points and information."""
+    case = make()
+    weights = torch.stack([case.weights, case.weights.flip(0), 2 * case.weights])
+    log_weights = torch.randn(3, 30, dtype=torch.float64).log_softmax(-1)
+    case = replace(case, weights=weights, log_weights=log_weights)
+    posterior = case.posterior
+    mean, covariance = case.joint_moments()
+    assert posterior.batch_shape == torch.Size([3])
+    torch.testing.assert_close(posterior.mean, event(mean, case))
+    torch.testing.assert_close(posterior.covariance_matrix, covariance)
+    torch.testing.assert_close(posterior.variance, event(covariance.diagonal(dim1=-2, dim2=-1), case))
+    value = torch.tensor(0.7, dtype=torch.float64)
+    torch.testing.assert_close(posterior.cdf(value), event(case.marginal(norm.cdf, value.expand(3, 3)), case))
+    assert posterior.rsample(torch.Size([5])).shape == (5, 3, 3, 1)
+    torch.testing.assert_close(posterior.cdf(posterior.quantile(0.3)), torch.full((3, 3, 1), 0.3, dtype=torch.float64))
+
+
+def test_lazy_prior_covariance():
+    case = make(batch_shape=(2,))
+    lazy = replace(case, prior=DenseLinearOperator(case.prior)).posterior
+    dense = case.posterior
+    base = torch.randn(4, *dense.base_sample_shape, dtype=torch.float64)
+    for name in ("mean", "variance", "covariance_matrix"):
+        torch.testing.assert_close(getattr(lazy, name), getattr(dense, name))
+    shape = torch.Size([4])
+    torch.testing.assert_close(
+        lazy.rsample_from_base_samples(shape, base), dense.rsample_from_base_samples(shape, base)
+    )
+
+
+def test_variance_does_not_need_the_joint_covariance():
+    """Marginals at many points: a prior covariance that refuses to become dense must do."""
+
+    class DiagonalOnly(DiagLinearOperator):
+        def to_dense(self):
+            raise AssertionError("The joint covariance was asked for.")
+
+    case = make(q=5)
+    prior = DiagonalOnly(case.prior.diagonal())
+    posterior = replace(case, prior=prior).posterior
+    torch.testing.assert_close(posterior.variance, case.posterior.variance)
+    torch.testing.assert_close(posterior.quantile(0.9), case.posterior.quantile(0.9))
+    assert posterior.mean.shape == (5, 1)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_two_levels_of_data(weighted, generator):
+    """Later data add to means and take from the covariance, with a covariance of their own."""
+    case = make(weighted=weighted)
+    first = RepresenterMixture(case.weights, case.root)
+    cross = torch.randn(5, 3, 2, generator=generator, dtype=torch.float64)  # a batch of five fantasies of two points
+    weights = torch.randn(5, 2, 30, generator=generator, dtype=torch.float64)
+    root = 0.05 * torch.randn(2, 2, generator=generator, dtype=torch.float64)
+    second = RepresenterMixture(weights, root, case.log_weights, parent=first)
+    posterior = SkewGPPosterior(case.location, [case.cross, cross], case.prior, second)
+    assert second.levels == (first, second)
+    assert posterior.batch_shape == torch.Size([5])
+    means = case.means + torch.einsum("fen,fns->fes", cross, weights)
+    covariance = case.covariance - cross @ root @ root.mT @ cross.mT
+    torch.testing.assert_close(posterior.component_means, means)
+    torch.testing.assert_close(posterior.gaussian_covariance, covariance)
+    p = case.probabilities
+    mean = (means * p).sum(-1)
+    deviation = means - mean.unsqueeze(-1)
+    total = covariance + torch.einsum("fes,fgs,s->feg", deviation, deviation, p)
+    torch.testing.assert_close(posterior.mean, mean.unsqueeze(-1))
+    torch.testing.assert_close(posterior.covariance_matrix, total)
+    torch.testing.assert_close(posterior.variance, total.diagonal(dim1=-2, dim2=-1).unsqueeze(-1))
+    base = torch.randn(4, 1, 4, generator=generator, dtype=torch.float64)
+    collapsed = posterior.rsample_from_base_samples(torch.Size([4]), base)
+    expanded = posterior.rsample_from_base_samples(torch.Size([4]), base.expand(4, 5, 4).clone())
+    torch.testing.assert_close(collapsed, expanded)
+    for i in range(4):
+        which = int((p.cumsum(-1) < norm.cdf(float(base[i, 0, 0]))).sum())
+        for f in range(5):
+            expected = means[f, :, which] + torch.linalg.cholesky(covariance[f]) @ base[i, 0, 1:]
+            torch.testing.assert_close(collapsed[i, f].squeeze(-1), expected)
+    weight = torch.tensor([[1.0, -1.0, 0.0], [0.0, 2.0, 1.0]], dtype=torch.float64)
+    image = posterior.affine(weight)
+    torch.testing.assert_close(image.mean, (mean @ weight.mT).unsqueeze(-1))
+    torch.testing.assert_close(image.covariance_matrix, weight @ total @ weight.mT)
+    noisy = posterior.add_noise(torch.tensor(0.3))
+    torch.testing.assert_close(noisy.covariance_matrix, total + 0.3 * torch.eye(3, dtype=torch.float64))
+    scaled = posterior.scalarize(torch.tensor([-2.0]), 1.0)
+    torch.testing.assert_close(scaled.mean, 1 - 2 * mean.unsqueeze(-1))
+    torch.testing.assert_close(scaled.covariance_matrix, 4 * total)
+
+
+# Marginal distribution functions
+
+
+@all_cases
+@pytest.mark.parametrize(
+    ("name", "function"), [("cdf", norm.cdf), ("density", norm.pdf), ("probability_above", norm.sf)]
+)
+def test_marginal_functions(options, name, function, generator):
+    case = make(**options)
+    posterior = case.posterior
+    flat = case.batch_shape + case.location.shape[-1:]
+    single = getattr(posterior, name)(0.4)
+    torch.testing.assert_close(single, event(case.marginal(function, torch.full(flat, 0.4, dtype=torch.float64)), case))
+    several = torch.tensor([-1.0, 0.2, 3.0, 5.0, 7.0], dtype=torch.float64)
+    expected = torch.stack([event(case.marginal(function, v.expand(flat)), case) for v in several])
+    torch.testing.assert_close(getattr(posterior, name)(several), expected)
+    own = torch.randn(2, *flat, generator=generator, dtype=torch.float64)
+    expected = torch.stack([event(case.marginal(function, v), case) for v in own])
+    torch.testing.assert_close(getattr(posterior, name)(event(own, case)), expected)
+    torch.testing.assert_close(getattr(posterior, name)(event(own[0], case)), expected[0])
+
+
+def test_small_probabilities_keep_their_digits():
+    case = make()
+    value = case.means.amax(-1) + 20 * case.covariance.diagonal().sqrt()
+    expected = event(case.marginal(norm.sf, value), case)
+    assert (expected < 1e-80).all()
+    assert (expected > 0).all()
+    probability = case.posterior.probability_above(event(value, case))
+    torch.testing.assert_close(probability, expected, rtol=1e-9, atol=0)
+    value = case.means.amin(-1) - 20 * case.covariance.diagonal().sqrt()
+    expected = event(case.marginal(norm.cdf, value), case)
+    torch.testing.assert_close(case.posterior.cdf(event(value, case)), expected, rtol=1e-9, atol=0)
+    level = torch.tensor(1e-60, dtype=torch.float64)
+    quantile = case.posterior.quantile(level)
+    torch.testing.assert_close(case.posterior.cdf(quantile), level.expand(3, 1), rtol=1e-9, atol=0)
+
+
+@all_cases
+def test_quantiles_against_root_finding(options):
+    case = make(**options)
+    levels = torch.tensor([1e-8, 0.025, 0.5, 0.9, 1 - 1e-8], dtype=torch.float64)
+    quantiles = case.posterior.quantile(levels)
+    sd = case.covariance.diagonal(dim1=-2, dim2=-1).sqrt()
+    flat = quantiles.flatten(-2).reshape(len(levels), -1)
+    means, sds = case.means.reshape(-1, case.means.shape[-1]), sd.reshape(-1)
+    p = case.probabilities.unsqueeze(-2).expand(case.means.shape).reshape(means.shape)
+    for i, level in enumerate(levels.tolist()):
+        for j in range(means.shape[0]):
+
+            def excess(v, j=j, level=level):
+                return float(p[j].numpy() @ norm.cdf(v, means[j].numpy(), float(sds[j]))) - level
+
+            expected = brentq(excess, float(means[j].min()) - 9, float(means[j].max()) + 9, xtol=1e-13, rtol=1e-14)
+            assert math.isclose(float(flat[i, j]), expected, rel_tol=1e-8, abs_tol=1e-8), (level, j)
+
+
+def test_quantile_shapes_and_elementwise_levels():
+    case = make(batch_shape=(2,))
+    posterior = case.posterior
+    assert posterior.quantile(0.5).shape == (2, 3, 1)
+    assert posterior.quantile(torch.tensor([0.1, 0.9])).shape == (2, 2, 3, 1)
+    levels = torch.rand(2, 3, 1, dtype=torch.float64)
+    torch.testing.assert_close(posterior.cdf(posterior.quantile(levels)), levels)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.1, float("nan")])
+def test_quantile_refuses_other_levels(level):
+    with pytest.raises(ValueError, match="strictly between 0 and 1"):
+        make().posterior.quantile(level)
+
+
+def test_quantiles_of_well_separated_components():
+    """A flat stretch of the cdf between two modes, where Newton's steps alone would jump out."""
+    case = make(num_draws=2)
+    weights = torch.zeros(4, 2, dtype=torch.float64)
+    weights[:, 1] = 60.0
+    posterior = replace(case, weights=weights).posterior
+    levels = torch.tensor([0.25, 0.499999, 0.500001, 0.75], dtype=torch.float64)
+    quantiles = posterior.quantile(levels)
+    expected = levels.reshape(4, 1, 1).expand(4, 3, 1)
+    torch.testing.assert_close(posterior.cdf(quantiles), expected, rtol=0, atol=1e-12)
+
+
+# Gradients
+
+
+MARGINALS = {
+    "mean": lambda p: p.mean,
+    "variance": lambda p: p.variance,
+    "skewness": lambda p: p.skewness,
+    "covariance": lambda p: p.covariance_matrix,
+    "cdf": lambda p: p.cdf(0.3),
+    "density": lambda p: p.density(0.3),
+    "quantile": lambda p: p.quantile(torch.tensor([0.1, 0.8], dtype=torch.float64)),
+}
+
+
+@pytest.mark.parametrize("name", MARGINALS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gradients_in_all_tensors(name, weighted):
+    case = make(q=2, weighted=weighted, num_draws=6)
+    inputs = [case.location, case.cross, case.prior, case.weights, case.root]
+    if weighted:
+        inputs.append(case.log_weights)
+
+    def function(location, cross, prior, weights, root, log_weights=None):
+        prior = 0.5 * (prior + prior.mT)
+        return MARGINALS[name](SkewGPPosterior(location, cross, prior, RepresenterMixture(weights, root, log_weights)))
+
+    assert torch.autograd.gradcheck(function, [x.clone().requires_grad_() for x in inputs])
+
+
+def test_samples_are_differentiable(generator):
+    case = make(q=2, num_draws=6, batch_shape=(2,))
+    base = torch.randn(7, 2, 3, generator=generator, dtype=torch.float64)
+
+    def function(location, cross, prior, weights, root):
+        prior = 0.5 * (prior + prior.mT)
+        posterior = SkewGPPosterior(location, cross, prior, RepresenterMixture(weights, root))
+        return posterior.rsample_from_base_samples(torch.Size([7]), base)
+
+    inputs = [case.location, case.cross, case.prior, case.weights, case.root]
+    assert torch.autograd.gradcheck(function, [x.clone().requires_grad_() for x in inputs])
+
+
+@pytest.fixture(scope="module")
+def preference_model() -> SkewGP:
+    g = torch.Generator().manual_seed(3)
+    X = torch.rand(7, 2, generator=g, dtype=torch.float64)
+    pairs = torch.tensor([[0, 1], [2, 1], [3, 4], [5, 2], [0, 6], [3, 6]])
+    model = SkewGP(X, Preference(pairs), draw_settings=DrawSettings(num_draws=64))
+    model.covar_module.outputscale = 9.0
+    model.covar_module.base_kernel.lengthscale = 0.4
+    return model
+
+
+@pytest.mark.parametrize("name", ["samples", "mean", "variance", "quantile", "covariance", "skewness"])
+def test_gradients_in_the_inputs_of_a_model(preference_model, name, generator):
+    model = preference_model
+    X = torch.rand(2, 2, 2, generator=generator, dtype=torch.float64)
+    base = torch.randn(5, 2, 3, generator=generator, dtype=torch.float64)
+    if name == "samples":
+
+        def function(X):
+            return model.posterior(X).rsample_from_base_samples(torch.Size([5]), base)
+    else:
+
+        def function(X):
+            return MARGINALS[name](model.posterior(X))
+
+    value = function(X)
+    gradient = torch.randn(value.shape, generator=generator, dtype=torch.float64)
+    direction = torch.randn(X.shape, generator=generator, dtype=torch.float64)
+    X = X.requires_grad_()
+    (slope,) = torch.autograd.grad((function(X) * gradient).sum(), X)
+    with torch.no_grad():
+        h = 1e-5
+        difference = ((function(X + h * direction) - function(X - h * direction)) * gradient).sum() / (2 * h)
+    torch.testing.assert_close((slope * direction).sum(), difference, rtol=1e-6, atol=1e-8)
+
+
+# Sampling
+
+
+@all_cases
+def test_moments_of_samples(options, generator):
+    case = make(**options)
+    posterior = case.posterior
+    N = 100_000
+    base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=torch.float64)
+    samples = posterior.rsample_from_base_samples(torch.Size([N]), base).flatten(-2)
+    mean, covariance = case.joint_moments()
+    centred = samples - mean
+    products = centred.unsqueeze(-1) * centred.unsqueeze(-2)
+    for draws, expected in (
+        (samples, mean),
+        (products, covariance),
+        (centred.pow(3), case.third_central_moments()),
+    ):
+        error = (draws.mean(0) - expected) / (draws.std(0) / math.sqrt(N))
+        assert error.abs().max() < 4.5, "standard errors"
+
+
+def test_samples_follow_the_marginal_cdf(generator):
+    """Beyond moments: shares of samples below quantiles."""
+    case = make(weighted=True)
+    posterior = case.posterior
+    N = 100_000
+    base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=torch.float64)
+    samples = posterior.rsample_from_base_samples(torch.Size([N]), base)
+    for level in (0.05, 0.5, 0.95):
+        share = (samples <= posterior.quantile(level)).double().mean(0)
+        assert (share - level).abs().max() < 4 * math.sqrt(level * (1 - level) / N)
+
+
+@all_cases
+def test_samples_spelled_out(options, generator):
+    """A sample is the mean of the draw that the first column picks, plus a Cholesky factor times the rest."""
+    case = make(**options)
+    posterior = case.posterior
+    base = torch.randn(6, *posterior.base_sample_shape, generator=generator, dtype=torch.float64)
+    samples = posterior.rsample_from_base_samples(sample_shape=torch.Size([6]), base_samples=base).flatten(-2)
+    means, L = case.means, torch.linalg.cholesky(case.covariance)
+    levels = case.probabilities.cumsum(-1)
+    for i in range(6):
+        for at in itertools.product(*map(range, case.batch_shape)):
+            z = base[(i, *at)]
+            which = int((levels[at] < norm.cdf(float(z[0]))).sum())
+            expected = means[at][:, which] + L[at] @ z[1:]
+            torch.testing.assert_close(samples[(i, *at)], expected)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("sample_shape", [(5,), (2, 3), ()])
+def test_collapsed_base_samples_equal_expanded_ones(weighted, sample_shape, generator):
+    case = make(batch_shape=(2, 3), weighted=weighted)
+    posterior = case.posterior
+    sample_shape = torch.Size(sample_shape)
+    base = torch.randn(*sample_shape, 1, 1, 4, generator=generator, dtype=torch.float64)
+    collapsed = posterior.rsample_from_base_samples(sample_shape, base)
+    view = base.expand(*sample_shape, 2, 3, 4)
+    assert collapsed.shape == (*sample_shape, 2, 3, 3, 1)
+    torch.testing.assert_close(posterior.rsample_from_base_samples(sample_shape, view), collapsed)
+    torch.testing.assert_close(posterior.rsample_from_base_samples(sample_shape, view.clone()), collapsed)
+
+
+def test_extreme_base_samples_pick_the_outer_draws():
+    case = make()
+    base = torch.zeros(2, 4, dtype=torch.float64)
+    base[:, 0] = torch.tensor([-50.0, 50.0])
+    for posterior in (
+        case.posterior,
+        replace(case, log_weights=torch.full((30,), -math.log(30), dtype=torch.float64)).posterior,
+    ):
+        samples = posterior.rsample_from_base_samples(torch.Size([2]), base).squeeze(-1)
+        torch.testing.assert_close(samples, case.means[:, [0, -1]].mT)
+
+
+@pytest.mark.parametrize("sampler_class", [SobolQMCNormalSampler, IIDNormalSampler])
+@all_cases
+def test_samplers(sampler_class, options):
+    case = make(**options)
+    posterior = case.posterior
+    sampler = sampler_class(torch.Size([256]), seed=1)
+    samples = sampler(posterior)
+    assert samples.shape == posterior._extended_shape(torch.Size([256]))
+    assert torch.equal(sampler(case.posterior), samples)
+    ones = (1,) * len(case.batch_shape)
+    assert sampler.base_samples.shape == (256, *ones, 1 + case.location.shape[-1])
+    mean, covariance = case.joint_moments()
+    error = (samples.flatten(-2).mean(0) - mean) / (covariance.diagonal(dim1=-2, dim2=-1) / 256).sqrt()
+    assert error.abs().max() < 4.5
+    assert not torch.equal(sampler_class(torch.Size([256]), seed=2)(posterior), samples)
+
+
+def test_base_samples_of_wrong_shapes_are_refused():
+    posterior = make(batch_shape=(2,)).posterior
+    with pytest.raises(RuntimeError, match="disagrees"):
+        posterior.rsample_from_base_samples(torch.Size([3]), torch.zeros(4, 2, 4, dtype=torch.float64))
+    with pytest.raises(RuntimeError, match="4 columns"):
+        posterior.rsample_from_base_samples(torch.Size([3]), torch.zeros(3, 2, 3, dtype=torch.float64))
+
+
+def test_single_precision():
+    case = make(batch_shape=(2,))
+    parts = (case.location, case.cross, case.prior, case.weights, case.root)
+    single = Case(*(x.float() for x in parts), None, 1).posterior
+    double = case.posterior
+    assert single.dtype == torch.float32
+    assert single.rsample(torch.Size([2])).dtype == torch.float32
+    for name in ("mean", "cdf", "quantile", "variance", "skewness"):
+        a, b = getattr(single, name), getattr(double, name)
+        if callable(a):
+            a, b = a(0.3), b(0.3)
+        assert a.dtype == torch.float32
+        torch.testing.assert_close(a.double(), b, rtol=1e-4, atol=1e-4)
+
+
+# Maps
+
+
+def check_same(posterior: SkewGPPosterior, case: Case, weight: Tensor, offset, num_outputs: int = 1, noise=0.0):
+    """That a posterior is the image of the mixture under a matrix: components, shared covariance, marginals."""
+    assert isinstance(posterior, SkewGPPosterior)
+    offset = torch.as_tensor(offset, dtype=torch.float64)
+    means = weight @ case.means + offset.expand(weight.shape[0]).unsqueeze(-1)
+    covariance = weight @ case.covariance @ weight.mT + noise
+    torch.testing.assert_close(posterior.component_means, means)
+    torch.testing.assert_close(posterior.gaussian_covariance.expand_as(covariance), covariance)
+    p = case.probabilities.unsqueeze(-1)
+    mean = (means @ p).squeeze(-1)
+    second = ((means - mean.unsqueeze(-1)).square() @ p).squeeze(-1)
+    third = ((means - mean.unsqueeze(-1)).pow(3) @ p).squeeze(-1)
+    variance = covariance.diagonal(dim1=-2, dim2=-1) + second
+    shape = (-1, num_outputs)
+    torch.testing.assert_close(posterior.mean, mean.unflatten(-1, shape))
+    torch.testing.assert_close(posterior.variance, variance.unflatten(-1, shape))
+    torch.testing.assert_close(posterior.skewness, (third / variance**1.5).unflatten(-1, shape))
+    assert posterior.rsample(torch.Size([2])).shape == (2, *posterior.mean.shape)
+
+
+@all_cases
+def test_affine(options, generator):
+    case = make(**options)
+    weight = torch.randn(2, case.location.shape[-1], generator=generator, dtype=torch.float64)
+    if weight.shape[1] == 1:
+        weight = weight[:1]
+    offset = torch.arange(weight.shape[0], dtype=torch.float64)
+    check_same(case.posterior.affine(weight, offset), case, weight, offset)
+    check_same(case.posterior.affine(weight, 1.5, num_outputs=len(weight)), case, weight, 1.5, len(weight))
+
+
+def test_difference_from_itself_has_no_variance():
+    case = make(q=1)
+    twice = torch.ones(2, 1, dtype=torch.float64)
+    difference = case.posterior.affine(twice).affine(torch.tensor([[1.0, -1.0]]))
+    samples = difference.rsample(torch.Size([50]))
+    assert samples.abs().max() < 1e-3  # GPyTorch's least variance, and no failing Cholesky factorisation
+
+
+@all_cases
+def test_scalarize(options):
+    case = make(**options)
+    o = case.num_outputs
+    weights = torch.tensor([-2.0, 0.5], dtype=torch.float64)[:o]
+    q = case.location.shape[-1] // o
+    matrix = torch.zeros(q, q * o, dtype=torch.float64)
+    for i in range(q):
+        for j in range(o):
+            matrix[i, i * o + j] = weights[j]
+    check_same(case.posterior.scalarize(weights, 3.0), case, matrix, 3.0)
+
+
+def test_scalarize_refuses_wrong_weights():
+    for weights in (torch.ones(2), torch.ones(1, 1)):
+        with pytest.raises(BotorchTensorDimensionError, match="one weight per output"):
+            make().posterior.scalarize(weights)
+
+
+@pytest.mark.parametrize("num_outputs", [1, 2])
+@pytest.mark.parametrize("own_weights", [False, True])
+def test_expectation(num_outputs, own_weights):
+    case = make(batch_shape=(2,), q=6, num_outputs=num_outputs)
+    columns = num_outputs if own_weights else 1
+    weights = torch.rand(3, columns, dtype=torch.float64)
+    weights = weights / weights.sum(0)
+    matrix = torch.zeros(2 * num_outputs, 6 * num_outputs, dtype=torch.float64)
+    for block in range(2):
+        for k in range(3):
+            for j in range(num_outputs):
+                weight = weights[k, j if own_weights else 0]
+                matrix[block * num_outputs + j, (3 * block + k) * num_outputs + j] = weight
+    check_same(case.posterior.expectation(weights, 3), case, matrix, 0.0, num_outputs)
+
+
+@all_cases
+def test_add_noise(options, generator):
+    case = make(**options)
+    e = case.location.shape[-1]
+    eye = torch.eye(e, dtype=torch.float64)
+    check_same(case.posterior.add_noise(torch.tensor(0.2)), case, eye, 0.0, case.num_outputs, noise=0.2 * eye)
+    noise = torch.rand(*case.batch_shape, e, generator=generator, dtype=torch.float64)
+    noisy = case.posterior.add_noise(event(noise, case))
+    check_same(noisy, case, eye, 0.0, case.num_outputs, noise=torch.diag_embed(noise))
+
+
+def test_maps_keep_draw_weights():
+    case = make(weighted=True)
+    for image in (case.posterior.affine(torch.ones(1, 3)), case.posterior.add_noise(torch.ones(1))):
+        assert image.mixture is not None
+        assert torch.equal(image.mixture.log_weights, case.log_weights)
+
+
+@all_cases
+def test_moment_matched(options):
+    case = make(**options)
+    gaussian = case.posterior.moment_matched()
+    mean, covariance = case.joint_moments()
+    assert type(gaussian) is GPyTorchPosterior
+    torch.testing.assert_close(gaussian.mean, event(mean, case))
+    torch.testing.assert_close(gaussian.variance, event(covariance.diagonal(dim1=-2, dim2=-1), case))
+    dense = gaussian.distribution.covariance_matrix
+    torch.testing.assert_close(dense, covariance)
+
+
+def test_no_distribution_to_be_mistaken_for_a_gaussian():
+    assert not hasattr(make().posterior, "distribution")
+
+
+# Within BoTorch's containers
+
+
+def test_posterior_list():
+    cases = [make(batch_shape=(2,), seed=1), make(batch_shape=(2,), seed=2)]
+    posteriors = [case.posterior for case in cases]
+    together = PosteriorList(*posteriors)
+    torch.testing.assert_close(together.mean, torch.cat([p.mean for p in posteriors], dim=-1))
+    torch.testing.assert_close(together.variance, torch.cat([p.variance for p in posteriors], dim=-1))
+    assert together.rsample(torch.Size([4])).shape == (4, 2, 3, 2)
+    N = 20_000
+    samples = get_sampler(together, torch.Size([N]))(together)
+    assert samples.shape == (N, 2, 3, 2)
+    error = (samples.mean(0) - together.mean) / (together.variance / N).sqrt()
+    assert error.abs().max() < 4.5
+    correlation = torch.corrcoef(samples[:, 0, 0].mT)[0, 1]
+    assert abs(correlation) < 4 / math.sqrt(N)  # outputs are independent
+
+
+def test_transformed_posterior(generator):
+    posterior = make(batch_shape=(2,)).posterior
+    transformed = TransformedPosterior(
+        posterior, sample_transform=torch.exp, mean_transform=lambda m, v: m, variance_transform=lambda m, v: v
+    )
+    base = torch.randn(5, *posterior.base_sample_shape, generator=generator, dtype=torch.float64)
+    shape = torch.Size([5])
+    assert transformed.base_sample_shape == posterior.base_sample_shape
+    assert transformed.batch_range == posterior.batch_range
+    torch.testing.assert_close(
+        transformed.rsample_from_base_samples(shape, base), posterior.rsample_from_base_samples(shape, base).exp()
+    )
+    assert transformed.rsample(shape).shape == (5, 2, 3, 1)
+    torch.testing.assert_close(transformed.mean, posterior.mean)
+
+
+def test_a_planted_fault_is_seen(monkeypatch, generator):
+    """Sampling from independent normals in place of the joint covariance is noticed by the test of moments."""
+    fault = property(lambda self: torch.diag_embed(self.gaussian_variance))
+    monkeypatch.setattr(SkewGPPosterior, "gaussian_covariance", fault)
+    with pytest.raises(AssertionError, match="standard errors"):
+        test_moments_of_samples({}, generator)

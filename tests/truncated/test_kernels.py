@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from botorch_skewgp.truncated import kernels
+from botorch_skewgp.truncated.kernels import choose_kernel
+from botorch_skewgp.truncated.reflective_ess import ReflectiveEllipticalSliceSampler
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+
+
+def problem(m: int, walls: str, dtype: torch.dtype = torch.float64, batch: int = 2) -> tuple[TruncatedNormal, Tensor]:
+    """A batch of distributions, and three starts for each."""
+    generator = torch.Generator().manual_seed(m)
+    factor = torch.randn(batch, m, m, generator=generator, dtype=torch.float64)
+    covariance = factor @ factor.mT / m + 0.1 * torch.eye(m, dtype=torch.float64)
+    mean, offset = torch.randn(2, batch, m, generator=generator, dtype=torch.float64)
+    if walls == "at the mean":
+        offset = torch.zeros_like(offset)
+    lower, upper = mean + offset, torch.full_like(mean, math.inf)
+    if walls == "one each":
+        upper = torch.where(torch.arange(m) % 2 == 0, lower, upper)
+        lower = torch.where(upper.isfinite(), -math.inf, lower)
+    if walls == "both":
+        upper = lower + 0.5 + torch.rand(batch, m, generator=generator, dtype=torch.float64)
+        lower[..., ::3] = -math.inf
+        upper[..., 1::3] = math.inf
+    start = torch.where(lower.isfinite(), lower + 0.25, torch.where(upper.isfinite(), upper - 0.25, mean))
+    distribution = TruncatedNormal(
+        *(values.to(dtype) for values in (mean, covariance, lower, upper, 0.2 * torch.ones_like(mean)))
+    )
+    return distribution, start.unsqueeze(-2).repeat(1, 3, 1).to(dtype)
+
+
+def run(distribution: TruncatedNormal, start: Tensor, kernel: str, steps: int, horizon: float = math.pi / 2):
+    sampler = ReflectiveEllipticalSliceSampler(distribution, horizon=horizon, kernel=kernel)
+    assert sampler.kernel == kernel
+    generator = torch.Generator(device=start.device).manual_seed(7)
+    return sampler.run(sampler.init(start), steps, generator)
+
+
+class TestChooseKernel:
+    def test_auto(self, monkeypatch):
+        monkeypatch.setattr(kernels, "find_spec", lambda name: object())
+        assert choose_kernel("auto", CPU) == "numba"
+        assert choose_kernel("auto", CUDA) == "triton"
+        assert choose_kernel("auto", torch.device("mps")) == "eager"
+        monkeypatch.setattr(kernels, "find_spec", lambda name: None)
+        assert choose_kernel("auto", CPU) == choose_kernel("auto", CUDA) == "eager"
+        assert choose_kernel("eager", CPU) == "eager"
+
+    @pytest.mark.parametrize("name", ["numba", "triton"])
+    def test_missing(self, name, monkeypatch):
+        monkeypatch.setattr(kernels, "find_spec", lambda name: None)
+        with pytest.raises(ImportError, match=r"pip install botorch_skewgp\[fast\]"):
+            choose_kernel(name, CPU)
+
+    def test_wrong_device_or_name(self, monkeypatch):
+        monkeypatch.setattr(kernels, "find_spec", lambda name: object())
+        with pytest.raises(ValueError, match="runs on cpu"):
+            choose_kernel("numba", CUDA)
+        with pytest.raises(ValueError, match="runs on cuda"):
+            choose_kernel("triton", CPU)
+        with pytest.raises(ValueError, match="kernel must be one of"):
+            choose_kernel("cuda", CPU)
+
+
+class TestNumba:
+    @pytest.fixture(autouse=True)
+    def numba(self):
+        pytest.importorskip("numba")
+
+    # Sizes around the padding of rows to blocks of 16; few steps, because a billiard magnifies rounding.
+    @pytest.mark.parametrize("m", [1, 3, 16, 17, 40])
+    @pytest.mark.parametrize("walls", ["at the mean", "lower", "one each", "both"])
+    def test_agrees_with_eager(self, m, walls):
+        distribution, start = problem(m, walls)
+        _, eager, eager_info = run(distribution, start, "eager", steps=3)
+        _, fast, fast_info = run(distribution, start, "numba", steps=3)
+        assert torch.equal(eager_info.num_evaluations, fast_info.num_evaluations)
+        assert fast_info.num_evaluations.sum() > 0
+        torch.testing.assert_close(fast, eager, rtol=0, atol=1e-9)
+
+    @pytest.mark.parametrize("walls", ["at the mean", "lower", "one each", "both"])
+    def test_agrees_with_eager_in_single_precision(self, walls):
+        distribution, start = problem(5, walls, torch.float32)
+        _, eager, _ = run(distribution, start, "eager", steps=1)
+        _, fast, _ = run(distribution, start, "numba", steps=1)
+        assert fast.dtype == torch.float32
+        torch.testing.assert_close(fast, eager, rtol=0, atol=2e-3)
+
+    @pytest.mark.parametrize("horizon", [0.3, 3.0])
+    def test_agrees_with_eager_at_other_horizons(self, horizon):
+        distribution, start = problem(6, "both")
+        _, eager, _ = run(distribution, start, "eager", 2, horizon)
+        _, fast, _ = run(distribution, start, "numba", 2, horizon)
+        torch.testing.assert_close(fast, eager, rtol=0, atol=1e-9)
+
+    def test_dips_below_a_bound_under_the_mean(self):
+        # Bounds just under the mean and one wide look ahead: rows fall below them and come back within it.
+        distribution, start = problem(4, "at the mean")
+        distribution = TruncatedNormal(
+            distribution.mean, distribution.covariance, distribution.lower - 0.3, distribution.upper, distribution.noise
+        )
+        _, eager, eager_info = run(distribution, start, "eager", 40, horizon=3.1)
+        _, fast, fast_info = run(distribution, start, "numba", 40, horizon=3.1)
+        torch.testing.assert_close(fast[:, :5], eager[:, :5], rtol=0, atol=1e-9)
+        assert torch.equal(eager_info.num_evaluations, fast_info.num_evaluations)
+
+    def test_look_ahead_does_not_change_the_trajectory(self, monkeypatch):
+        # The compiled constant cannot be changed, so the search itself is compared for many windows.
+        from botorch_skewgp.truncated.kernels.numba_kernel import _advance, _half_angle_tangent
+
+        generator = torch.Generator().manual_seed(0)
+        bound = -torch.rand(3000, generator=generator, dtype=torch.float64)
+        a = bound + 0.7 * torch.rand(3000, generator=generator, dtype=torch.float64)
+        b = torch.randn(3000, generator=generator, dtype=torch.float64)
+        for tangent in (0.05, 0.4, 1.0):
+            c, s = _advance(1.0, 0.0, tangent)
+            end = a * c + b * s
+            back = a * (c + 2 * tangent * s) + b * (s - 2 * tangent * c)
+            flagged = torch.minimum(end, back) < bound
+            times = torch.tensor([_half_angle_tangent(*row) for row in torch.stack([a, b, bound], -1).tolist()])
+            hit = times < tangent
+            assert hit.any()
+            assert not (hit & ~flagged).any()
+            assert (hit & (end > bound)).any() or tangent < 0.4  # some of them dip and are back
+
+    def test_threads_do_not_change_draws(self):
+        distribution, start = problem(20, "both")
+        threads = torch.get_num_threads()
+        try:
+            torch.set_num_threads(1)
+            _, one, one_info = run(distribution, start, "numba", 4)
+            torch.set_num_threads(3)
+            _, three, three_info = run(distribution, start, "numba", 4)
+        finally:
+            torch.set_num_threads(threads)
+        torch.testing.assert_close(one, three, rtol=0, atol=0)
+        assert torch.equal(one_info.num_evaluations, three_info.num_evaluations)
+
+    def test_stops_after_too_many_reflections(self):
+        from botorch_skewgp.truncated.kernels.numba_kernel import NumbaTrajectories
+
+        gamma = torch.eye(2, dtype=torch.float64).unsqueeze(0)
+        lower, upper = torch.zeros(1, 2, dtype=torch.float64), torch.full((1, 2), 0.01, dtype=torch.float64)
+        trajectories = NumbaTrajectories(gamma, lower, upper, math.pi / 2, max_reflections=50)
+        position = torch.full((1, 2, 2), 0.005, dtype=torch.float64)
+        velocities = torch.tensor([[1.0, 1.0], [1e-4, 1e-4]], dtype=torch.float64).reshape(1, 1, 2, 2)
+        _, counts, _ = trajectories(position, velocities.contiguous())
+        assert counts[0, 0] == -1
+        assert counts[0, 1] >= 0
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+class TestTriton:
+    @pytest.fixture(autouse=True)
+    def triton(self):
+        pytest.importorskip("triton")
+
+    @pytest.mark.parametrize("m", [1, 17, 300])
+    @pytest.mark.parametrize("walls", ["at the mean", "lower", "one each", "both"])
+    @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-8), (torch.float32, 5e-2)])
+    def test_agrees_with_eager(self, m, walls, dtype, tolerance):
+        distribution, start = problem(m, walls, dtype)
+        fields = ("mean", "covariance", "lower", "upper", "noise")
+        distribution = TruncatedNormal(*(getattr(distribution, name).cuda() for name in fields))
+        steps = 3 if dtype == torch.float64 else 1
+        _, eager, _ = run(distribution, start.cuda(), "eager", steps)
+        _, fast, info = run(distribution, start.cuda(), "triton", steps)
+        assert info.num_evaluations.sum() > 0
+        torch.testing.assert_close(fast, eager, rtol=0, atol=tolerance)

@@ -1,0 +1,456 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from linear_operator.operators import RootLinearOperator
+from scipy import integrate, stats
+from torch import Tensor
+
+from botorch_skewgp.truncated import reflective_ess
+from botorch_skewgp.truncated.reflective_ess import (
+    ReflectiveEllipticalSliceSampler,
+    TooManyReflectionsError,
+    half_angle_tangent,
+)
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+INF = math.inf
+STANDARD_ERRORS = 4.5
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def vector(*values: float) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def truncated_normal(mean, covariance, lower, upper, noise=None, dtype=torch.float64) -> TruncatedNormal:
+    mean = mean.to(dtype)
+    noise = torch.zeros_like(mean) if noise is None else noise.to(dtype)
+    return TruncatedNormal(mean, covariance.to(dtype), lower.to(dtype), upper.to(dtype), noise)
+
+
+def feasible_start(distribution: TruncatedNormal, chains: int) -> Tensor:
+    """A point between finite bounds, or a tenth inside the only one."""
+    lower, upper = distribution.lower, distribution.upper
+    middle = torch.where(lower.isfinite() & upper.isfinite(), 0.5 * (lower + upper), distribution.mean)
+    start = torch.where(upper.isinf() & lower.isfinite(), torch.maximum(middle, lower + 0.1), middle)
+    start = torch.where(lower.isinf() & upper.isfinite(), torch.minimum(start, upper - 0.1), start)
+    return start.unsqueeze(-2).repeat_interleave(chains, dim=-2)
+
+
+def draw(distribution, chains=200, steps=150, burn_in=10, seed=0, latent=None, **options) -> Tensor:
+    """Rows `steps x chains x m` (batches in front), after a burn-in."""
+    sampler = ReflectiveEllipticalSliceSampler(distribution, **options)
+    state = sampler.init(feasible_start(distribution, chains), latent)
+    _, positions, _ = sampler.run(state, steps + burn_in, seeded(seed))
+    rows = sampler.rows(positions)
+    assert (rows >= distribution.lower.unsqueeze(-2).unsqueeze(-2)).all()
+    assert (rows <= distribution.upper.unsqueeze(-2).unsqueeze(-2)).all()
+    return rows.narrow(-3, burn_in, steps)
+
+
+def errors(values: Tensor, expected: Tensor) -> Tensor:
+    """Deviation of the mean of `steps x chains x k` values in Monte Carlo standard errors, from independent chains."""
+    means = values.double().mean(0)
+    return (means.mean(0) - expected) / (means.std(0) / math.sqrt(means.shape[0]))
+
+
+def assert_mean(values: Tensor, expected: Tensor) -> None:
+    deviation = errors(values, expected)
+    assert deviation.abs().max() < STANDARD_ERRORS, deviation
+
+
+def equicorrelated_moments(rho: float, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
+    """First and second moments by quadrature: given a common factor the coordinates are independent."""
+    m, sd = len(lower), math.sqrt(1 - rho)
+
+    def given(w: float):
+        shift = math.sqrt(rho) * w
+        a, b = (lower.numpy() - shift) / sd, (upper.numpy() - shift) / sd
+        weight = stats.norm.pdf(w) * (stats.norm.cdf(b) - stats.norm.cdf(a)).prod()
+        mean, variance = stats.truncnorm.stats(a, b, loc=shift, scale=sd, moments="mv")
+        mean, variance = torch.as_tensor(mean), torch.as_tensor(variance)
+        return weight, mean, torch.outer(mean, mean) + torch.diag(variance)
+
+    def integrand(w: float):
+        weight, mean, second = given(w)
+        return weight * torch.cat([torch.ones(1, dtype=torch.float64), mean, second.reshape(-1)]).numpy()
+
+    total, _ = integrate.quad_vec(integrand, -8, 8, epsabs=1e-12)
+    total = torch.as_tensor(total)
+    return total[1 : m + 1] / total[0], total[m + 1 :].reshape(m, m) / total[0]
+
+
+class TestHalfAngleTangent:
+    def test_against_a_grid(self):
+        generator = seeded(0)
+        bound = torch.randn(4000, generator=generator, dtype=torch.float64)
+        x = bound + torch.rand(4000, generator=generator, dtype=torch.float64)
+        x[:500] = bound[:500]  # at the bound
+        v = 1.5 * torch.randn(4000, generator=generator, dtype=torch.float64)
+        v[:500] = v[:500].abs()
+        time = 2 * torch.atan(half_angle_tangent(x, v, bound))
+        reached = time < math.pi - 1e-6
+        # where there is a hit the row is at its bound and falling
+        height = x * time.cos() + v * time.sin() - bound
+        assert height[reached].abs().max() < 1e-9
+        assert (v * time.cos() - x * time.sin())[reached].max() <= 1e-9
+        # and before it, or before pi, the row is above its bound
+        fractions = torch.linspace(1e-3, 1 - 1e-3, 400, dtype=torch.float64).unsqueeze(-1)
+        before = fractions * torch.where(reached, time, math.pi)
+        assert (x * before.cos() + v * before.sin() - bound).min() > -1e-9
+        for sign in (-1, 1):  # both kinds of bound were hit and missed
+            assert 0 < reached[sign * bound > 0].double().mean() <= 1
+        assert not reached.all()
+
+    def test_infinite_bounds_and_rounding(self):
+        x, v = vector(1.0, -1.0, 0.5), vector(-2.0, 3.0, 0.0)
+        assert half_angle_tangent(x, v, torch.full_like(x, -INF)).isinf().all()
+        beyond = vector(0.3) - 1e-16
+        assert half_angle_tangent(beyond, vector(-1.0), vector(0.3)) == 0
+        # leaving an infeasible mean's bound it comes back after T = v / bound
+        torch.testing.assert_close(half_angle_tangent(vector(2.0), vector(0.5), vector(2.0)), vector(0.25))
+
+
+class TestMoments:
+    @pytest.mark.parametrize("kernel", ["eager", "auto"])
+    @pytest.mark.parametrize(
+        ("lower", "upper"),
+        [
+            (0.0, INF),
+            (0.7, INF),
+            (-0.7, INF),
+            (-INF, 0.4),
+            (-INF, -0.4),
+            (-0.5, 1.0),
+            (0.5, 0.9),
+            (-INF, INF),
+            (20, INF),
+        ],
+    )
+    def test_one_row(self, kernel, lower, upper):
+        mean, variance = 0.3, 2.0
+        a, b = (mean + math.sqrt(variance) * bound for bound in (lower, upper))
+        distribution = truncated_normal(vector(mean), torch.full((1, 1), variance), vector(a), vector(b))
+        options = {"kernel": kernel, "horizon": 0.3 if lower == 20 else math.pi / 2}  # far out it bounces very often
+        rows = draw(distribution, chains=100, steps=25, burn_in=5, **options)
+        expected = stats.truncnorm(lower, upper, loc=mean, scale=math.sqrt(variance))
+        assert_mean(rows, torch.tensor([expected.mean()]))
+        assert_mean((rows - expected.mean()).square(), torch.tensor([expected.var()]))
+        last = draw(distribution, chains=1000, steps=1, burn_in=6, **options)[-1, :, 0]
+        assert stats.kstest(last.numpy(), expected.cdf).pvalue > 1e-4
+
+    @pytest.mark.parametrize("rho", [-0.6, 0.3, 0.95])
+    def test_two_rows_in_closed_form(self, rho):
+        covariance = torch.tensor([[1.0, rho], [rho, 1.0]])
+        orthant = 0.25 + math.asin(rho) / (2 * math.pi)
+        one = truncated_normal(vector(0, 0), covariance, vector(0, -INF), vector(INF, INF))
+        rows = draw(one)
+        assert_mean((rows[..., 1:] > 0).double(), vector(2 * orthant))
+        assert_mean(rows, math.sqrt(2 / math.pi) * vector(1, rho))
+        both = truncated_normal(vector(0, 0), covariance, vector(0, -INF), vector(INF, 0))
+        rows = draw(both)  # the orthant of (u_1, -u_2), whose correlation is -rho
+        mean = (1 - rho) / (2 * math.sqrt(2 * math.pi)) / (0.5 - orthant)
+        assert_mean(rows, mean * vector(1, -1))
+
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+    @pytest.mark.parametrize(
+        ("lower", "upper"),
+        [
+            ([0.0] * 4, [INF] * 4),
+            ([0.5, -1.0, -INF, 0.2], [INF] * 4),
+            ([0.5, -1.0, -INF, -INF], [0.8, 0.3, -0.3, INF]),
+        ],
+    )
+    def test_equicorrelated_rows_by_quadrature(self, dtype, lower, upper):
+        lower, upper = vector(*lower), vector(*upper)
+        covariance = torch.full((4, 4), 0.5) + 0.5 * torch.eye(4)
+        mean, second = equicorrelated_moments(0.5, lower, upper)
+        rows = draw(truncated_normal(torch.zeros(4), covariance, lower, upper, dtype=dtype)).double()
+        assert_mean(rows, mean)
+        assert_mean((rows.unsqueeze(-1) * rows.unsqueeze(-2)).flatten(-2), second.flatten())
+
+    def test_duplicate_rows_with_noise(self):
+        # covariance of ones, noise 1/4: equicorrelated with rho = 0.8 once scaled to unit variance
+        lower, upper = vector(0.0, 0.0, -1.0), vector(INF, INF, 0.5)
+        scale = math.sqrt(1.25)
+        distribution = truncated_normal(
+            torch.zeros(3), torch.ones(3, 3), scale * lower, scale * upper, torch.full((3,), 0.25)
+        )
+        mean, second = equicorrelated_moments(0.8, lower, upper)
+        rows = draw(distribution) / scale
+        assert_mean(rows, mean)
+        assert_mean((rows.unsqueeze(-1) * rows.unsqueeze(-2)).flatten(-2), second.flatten())
+
+    def test_independent_rows_are_independent(self):
+        sd, lower, upper = vector(0.1, 1.0, 3.0), vector(0.0, 0.5, -2.0), vector(INF, INF, 1.0)
+        rows = draw(truncated_normal(torch.zeros(3), torch.diag(sd.square()), lower, upper))
+        expected = stats.truncnorm((lower / sd).numpy(), (upper / sd).numpy(), scale=sd.numpy())
+        mean = torch.as_tensor(expected.mean())
+        assert_mean(rows, mean)
+        centred = rows - mean
+        products = (centred.unsqueeze(-1) * centred.unsqueeze(-2)).flatten(-2)
+        assert_mean(products, torch.diag(torch.as_tensor(expected.var())).flatten())
+
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+    def test_radius_in_a_cone(self, dtype):
+        # Where the bounds are a cone around the mean, (u - mean)' Gamma^-1 (u - mean) is chi-squared as without them.
+        m = 100
+        points = torch.rand(m, 2, generator=seeded(0), dtype=torch.float64)
+        covariance = 4 * torch.exp(-torch.cdist(points, points).square() / 0.1)
+        gamma = covariance + torch.eye(m)
+        lower = torch.where(torch.arange(m) % 2 == 0, 0.0, -INF)
+        upper = torch.where(lower == 0, INF, 0.0)
+        distribution = truncated_normal(torch.zeros(m), covariance, lower, upper, torch.ones(m), dtype=dtype)
+        rows = draw(distribution, chains=20, steps=100).double().reshape(-1, m)
+        white = torch.linalg.solve_triangular(torch.linalg.cholesky(gamma), rows.mT, upper=False)
+        assert stats.kstest(white.square().sum(0).numpy(), stats.chi2(m).cdf).pvalue > 1e-4
+
+    def test_bounds_close_together(self):
+        lower = vector(1.0)
+        distribution = truncated_normal(vector(0.0), torch.eye(1), lower, lower + 1e-6)
+        # a trajectory over 1e-4 goes about a hundred times from wall to wall; in so narrow an interval u is uniform
+        rows = draw(distribution, horizon=1e-4, chains=500, steps=1, burn_in=3)
+        assert stats.kstest(((rows - lower) / 1e-6).flatten().numpy(), "uniform").pvalue > 1e-4
+
+    @pytest.mark.parametrize("horizon", [0.4, 1.0, 2.5])
+    def test_other_horizons(self, horizon):
+        lower, upper = vector(-0.2, 0.3), vector(INF, 1.0)
+        covariance = torch.full((2, 2), 0.5) + 0.5 * torch.eye(2)
+        mean, _ = equicorrelated_moments(0.5, lower, upper)
+        rows = draw(truncated_normal(torch.zeros(2), covariance, lower, upper), horizon=horizon, burn_in=30)
+        assert_mean(rows, mean)
+
+
+class TestInvariance:
+    """Exact draws, moved once, are still exact draws; with a wrong reflection they are not."""
+
+    covariance = torch.tensor([[1.0, 0.7, -0.4], [0.7, 1.5, 0.1], [-0.4, 0.1, 0.8]], dtype=torch.float64)
+    mean = vector(0.2, -0.4, 0.1)
+    lower, upper = vector(0.0, -0.5, -INF), vector(INF, 0.4, 0.5)
+
+    def exact(self, number: int, seed: int) -> Tensor:
+        factor = torch.linalg.cholesky(self.covariance)
+        normal = torch.randn(12 * number, 3, generator=seeded(seed), dtype=torch.float64)
+        rows = self.mean + normal @ factor.mT
+        rows = rows[((rows > self.lower) & (rows < self.upper)).all(-1)]
+        assert len(rows) >= number
+        return rows[:number]
+
+    def largest_error(self, kernel: str, spoil=None) -> float:
+        distribution = truncated_normal(self.mean, self.covariance, self.lower, self.upper)
+        sampler = ReflectiveEllipticalSliceSampler(distribution, kernel=kernel)
+        if spoil is not None:
+            sampler._trajectories.gamma = spoil(sampler._trajectories.gamma)
+        start, reference = self.exact(10_000, seed=1), self.exact(10_000, seed=2)
+        state, _ = sampler.step(sampler.init(start), seeded(3))
+        moved = sampler.rows(state.position)
+
+        def moments(rows: Tensor) -> Tensor:
+            return torch.cat([rows, (rows.unsqueeze(-1) * rows.unsqueeze(-2)).flatten(-2)], dim=-1)
+
+        a, b = moments(moved), moments(reference)
+        z = (a.mean(0) - b.mean(0)) / ((a.var(0) + b.var(0)) / len(a)).sqrt()
+        p = min(stats.ks_2samp(moved[:, i].numpy(), reference[:, i].numpy()).pvalue for i in range(3))
+        return max(float(z.abs().max()), float(stats.norm.isf(p / 2)))
+
+    @pytest.mark.parametrize("kernel", ["eager", "auto"])
+    def test_exact_draws_stay_exact(self, kernel):
+        assert self.largest_error(kernel) < STANDARD_ERRORS
+
+    @pytest.mark.parametrize("sign", [-1, 0])
+    def test_a_wrong_reflection_is_seen(self, sign):
+        def spoil(gamma: Tensor) -> Tensor:
+            diagonal = torch.diag_embed(gamma.diagonal(dim1=-2, dim2=-1))
+            return diagonal + sign * (gamma - diagonal)
+
+        assert self.largest_error("eager", spoil) > 2 * STANDARD_ERRORS
+
+
+class TestLowRank:
+    def distribution(self, batch: bool = False) -> tuple[TruncatedNormal, TruncatedNormal, Tensor]:
+        generator = seeded(11)
+        root = torch.randn(6, 2, generator=generator, dtype=torch.float64)
+        mean = 0.3 * torch.randn(6, generator=generator, dtype=torch.float64)
+        noise = vector(0.5, 0.2, 1.0, 0.1, 0.3, 0.0)
+        latent = vector(0.3, -0.2)
+        h = mean + root @ latent
+        lower = h - vector(0.5, INF, 0.1, 1.0, 0.2, 0.7)
+        upper = h + vector(INF, 0.3, 0.6, INF, INF, 1.5)
+        low_rank = TruncatedNormal(mean, RootLinearOperator(root), lower, upper, noise)
+        return low_rank, truncated_normal(mean, root @ root.mT, lower, upper, noise), latent
+
+    def test_agrees_with_dense(self):
+        low_rank, dense, latent = self.distribution()
+        assert low_rank.root is not None
+        assert dense.root is None
+        chains, start = 120, low_rank.noiseless(latent.unsqueeze(0))
+        sampler = ReflectiveEllipticalSliceSampler(low_rank)
+        state = sampler.init(start.repeat(chains, 1), latent.repeat(chains, 1))
+        assert state.position.shape == (chains, 2 + 6)
+        torch.testing.assert_close(sampler.rows(state.position), start.repeat(chains, 1))
+        _, positions, info = sampler.run(state, 40, seeded(1))
+        assert info.num_evaluations.shape == (chains,)
+        rows = sampler.rows(positions)[10:]
+        assert ((rows >= low_rank.lower) & (rows <= low_rank.upper)).all()
+
+        sampler_dense = ReflectiveEllipticalSliceSampler(dense)
+        _, positions_dense, _ = sampler_dense.run(sampler_dense.init(start.repeat(chains, 1)), 40, seeded(2))
+        rows_dense = sampler_dense.rows(positions_dense)[10:]
+
+        def moments(values: Tensor) -> Tensor:
+            return torch.cat([values, (values.unsqueeze(-1) * values.unsqueeze(-2)).flatten(-2)], -1).mean(0)
+
+        a, b = moments(rows), moments(rows_dense)
+        z = (a.mean(0) - b.mean(0)) / ((a.var(0) + b.var(0)) / chains).sqrt()
+        assert z.abs().max() < STANDARD_ERRORS
+
+        # z given u is Gaussian with mean F' Gamma^-1 (u - mean) and does not depend on the bounds
+        z_draws = sampler.latent(positions)[10:]
+        gain = torch.linalg.solve(dense.gamma, low_rank.root).mT
+        residual = z_draws - (rows - low_rank.mean) @ gain.mT
+        assert_mean(residual, torch.zeros(2))
+        spread = torch.eye(2, dtype=torch.float64) - gain @ low_rank.root
+        assert_mean((residual.unsqueeze(-1) * residual.unsqueeze(-2)).flatten(-2), spread.flatten())
+        # the row without noise is h itself
+        torch.testing.assert_close(rows[..., 5], (low_rank.noiseless(z_draws))[..., 5])
+
+    def test_a_wrong_normal_is_seen(self):
+        low_rank, _, latent = self.distribution()
+        sampler = ReflectiveEllipticalSliceSampler(low_rank)
+        sampler._trajectories.noise = 0.2 * sampler._trajectories.noise  # the velocity loses part of its normal
+        sampler._trajectories.max_reflections = 200
+        start = low_rank.noiseless(latent.unsqueeze(0)).repeat(10, 1)
+        with pytest.raises(RuntimeError, match=r"left their bounds|more than"):
+            sampler.run(sampler.init(start, latent.repeat(10, 1)), 50, seeded(1))
+
+    def test_batches(self):
+        low_rank, _, latent = self.distribution()
+        batched = TruncatedNormal(
+            torch.stack([low_rank.mean, low_rank.mean]),
+            RootLinearOperator(low_rank.root.expand(2, 6, 2)),
+            torch.stack([low_rank.lower, torch.full((6,), -INF, dtype=torch.float64)]),
+            torch.stack([low_rank.upper, torch.full((6,), INF, dtype=torch.float64)]),
+            torch.stack([low_rank.noise, low_rank.noise]),
+        )
+        sampler = ReflectiveEllipticalSliceSampler(batched)
+        latents = latent.expand(2, 30, 2)
+        state, positions, info = sampler.run(sampler.init(batched.noiseless(latents), latents), 25, seeded(5))
+        assert positions.shape == (2, 25, 30, 8)
+        assert sampler.rows(positions).shape == (2, 25, 30, 6)
+        assert (info.num_evaluations[0] > 0).all()
+        assert (info.num_evaluations[1] == 0).all()
+        torch.testing.assert_close(sampler.rows(state.position), sampler.rows(positions)[:, -1])
+        # without bounds the draws are those of the Gaussian, and independent
+        free = sampler.rows(positions)[1].reshape(-1, 6) - low_rank.mean
+        z = free.mean(0) / (batched.gamma_diagonal[1] / len(free)).sqrt()
+        assert z.abs().max() < STANDARD_ERRORS
+
+    def test_init(self):
+        low_rank, _, latent = self.distribution()
+        sampler = ReflectiveEllipticalSliceSampler(low_rank)
+        rows = low_rank.noiseless(latent.unsqueeze(0))
+        with pytest.raises(ValueError, match="pass latent"):
+            sampler.init(rows)
+        with pytest.raises(ValueError, match="without noise must equal"):
+            sampler.init(rows + 0.05, latent.unsqueeze(0))
+        with pytest.raises(ValueError, match="needs a dense covariance"):
+            ReflectiveEllipticalSliceSampler(low_rank, kernel="numba")
+
+
+class TestInterface:
+    def example(self, dtype=torch.float64) -> TruncatedNormal:
+        covariance = torch.tensor([[1.0, 0.5, 0.2], [0.5, 2.0, -0.3], [0.2, -0.3, 1.0]])
+        mean = torch.tensor([0.5, 0.0, -0.5])
+        return truncated_normal(mean, covariance, torch.zeros(3), torch.full((3,), 3.0), 0.1 * torch.ones(3), dtype)
+
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+    def test_shapes_and_reproducibility(self, dtype):
+        distribution = self.example(dtype)
+        sampler = ReflectiveEllipticalSliceSampler(distribution)
+        state = sampler.init(feasible_start(distribution, 5))
+        before, global_state = state.position.clone(), torch.get_rng_state()
+        last, positions, info = sampler.run(state, 7, seeded(1))
+        assert positions.shape == (7, 5, 3)
+        assert positions.dtype == dtype
+        assert info.num_evaluations.shape == (5,)
+        assert info.num_evaluations.dtype == torch.long
+        assert (info.num_evaluations > 0).all()
+        torch.testing.assert_close(last.position, positions[-1], rtol=0, atol=0)
+        torch.testing.assert_close(state.position, before, rtol=0, atol=0)
+        torch.testing.assert_close(sampler.run(state, 7, seeded(1))[1], positions, rtol=0, atol=0)
+        assert not torch.equal(sampler.run(state, 7, seeded(2))[1], positions)
+        assert torch.equal(torch.get_rng_state(), global_state)
+        assert sampler.latent(positions) is None
+        torch.testing.assert_close(sampler.rows(positions), positions + distribution.mean)
+        stepped, _ = sampler.step(state, seeded(4))
+        torch.testing.assert_close(stepped.position, sampler.run(state, 1, seeded(4))[1][0], rtol=0, atol=0)
+
+    def test_chunks(self, monkeypatch):
+        distribution = self.example()
+        sampler = ReflectiveEllipticalSliceSampler(distribution)
+        state = sampler.init(feasible_start(distribution, 4))
+        whole = sampler.run(state, 7, seeded(1))
+        monkeypatch.setattr(reflective_ess, "CHUNK_BYTES", 3 * state.position.numel() * 8)
+        last, positions, info = sampler.run(state, 7, seeded(1))
+        assert positions.shape == whole[1].shape
+        torch.testing.assert_close(last.position, positions[-1], rtol=0, atol=0)
+        generator = seeded(1)
+        state_a, first, info_a = sampler.run(state, 3, generator)
+        state_b, second, info_b = sampler.run(state_a, 3, generator)
+        _, third, info_c = sampler.run(state_b, 1, generator)
+        torch.testing.assert_close(positions, torch.cat([first, second, third]), rtol=0, atol=0)
+        expected = info_a.num_evaluations + info_b.num_evaluations + info_c.num_evaluations
+        assert torch.equal(info.num_evaluations, expected)
+
+    @pytest.mark.parametrize("kernel", ["eager", "auto"])
+    def test_batches(self, kernel):
+        lower = torch.tensor([[[0.0], [1.0]], [[-0.5], [-INF]]], dtype=torch.float64)
+        upper = torch.tensor([[[INF], [1.5]], [[INF], [0.5]]], dtype=torch.float64)
+        covariance = torch.tensor([1.0, 2.0], dtype=torch.float64).reshape(2, 1, 1, 1).expand(2, 2, 1, 1)
+        distribution = truncated_normal(torch.zeros(2, 2, 1), covariance, lower, upper)
+        rows = draw(distribution, kernel=kernel, chains=60, steps=20)
+        assert rows.shape == (2, 2, 20, 60, 1)
+        for i in range(2):
+            for j in range(2):
+                sd = math.sqrt(float(covariance[i, j]))
+                a, b = float(lower[i, j]) / sd, float(upper[i, j]) / sd
+                assert_mean(rows[i, j], torch.tensor([stats.truncnorm(a, b, scale=sd).mean()]))
+
+    def test_singular_covariance_reflects_in_the_metric_of_its_factor(self):
+        distribution = truncated_normal(torch.zeros(3), torch.ones(3, 3), torch.zeros(3), torch.full((3,), INF))
+        with pytest.warns(match="added jitter"):
+            sampler = ReflectiveEllipticalSliceSampler(distribution, kernel="eager")
+        factor = sampler._cholesky
+        torch.testing.assert_close(sampler._trajectories.gamma, factor @ factor.mT, rtol=0, atol=1e-14)
+
+    def test_errors(self):
+        distribution = self.example()
+        sampler = ReflectiveEllipticalSliceSampler(distribution)
+        with pytest.raises(ValueError, match="not inside the bounds; start"):
+            sampler.init(torch.full((2, 3), -1.0))
+        with pytest.raises(ValueError, match="not inside the bounds"):
+            sampler.init(torch.full((2, 3), math.nan))
+        with pytest.raises(ValueError, match="rows must be num_chains x 3"):
+            sampler.init(torch.ones(3))
+        with pytest.raises(ValueError, match="num_steps"):
+            sampler.run(sampler.init(torch.ones(2, 3)), 0)
+        for horizon in (0.0, math.pi, math.nan):
+            with pytest.raises(ValueError, match="horizon"):
+                ReflectiveEllipticalSliceSampler(distribution, horizon=horizon)
+        with pytest.raises(ValueError, match="kernel must be one of"):
+            ReflectiveEllipticalSliceSampler(distribution, kernel="fortran")
+
+    @pytest.mark.parametrize("kernel", ["eager", "auto"])
+    def test_too_many_reflections(self, kernel, monkeypatch):
+        monkeypatch.setattr(reflective_ess, "MOST_REFLECTIONS", 1000)
+        lower = vector(1.0)
+        distribution = truncated_normal(vector(0.0), torch.eye(1), lower, lower + 1e-6)
+        sampler = ReflectiveEllipticalSliceSampler(distribution, kernel=kernel)
+        with pytest.raises(TooManyReflectionsError, match=r"1000 reflections.*shorten the horizon"):
+            sampler.run(sampler.init(feasible_start(distribution, 3)), 2, seeded(0))

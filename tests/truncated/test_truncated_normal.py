@@ -1,0 +1,104 @@
+"""Validation, Gaussian factors and latent coordinates of the truncated normal."""
+
+import math
+
+import pytest
+import torch
+from linear_operator.operators import DiagLinearOperator, RootLinearOperator, to_linear_operator
+
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+INF = math.inf
+
+
+def arguments(m=3, dtype=torch.float64, **changes):
+    values = {
+        "mean": torch.zeros(m, dtype=dtype),
+        "covariance": torch.eye(m, dtype=dtype) + 0.5,
+        "lower": torch.zeros(m, dtype=dtype),
+        "upper": torch.full((m,), INF, dtype=dtype),
+        "noise": torch.full((m,), 0.1, dtype=dtype),
+    }
+    return values | changes
+
+
+def test_valid():
+    distribution = TruncatedNormal(**arguments())
+    assert distribution.num_rows == 3
+    assert distribution.batch_shape == ()
+    assert distribution.root is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"covariance": torch.eye(4)}, r"covariance must be batch_shape x 3 x 3 to match mean; got \(4, 4\)"),
+        ({"lower": torch.zeros(2, dtype=torch.float64)}, r"lower must have mean's shape \(3,\); got \(2,\)"),
+        ({"upper": torch.ones(1, 3, dtype=torch.float64)}, r"upper must have mean's shape \(3,\); got \(1, 3\)"),
+        ({"noise": torch.ones(3)}, "noise must have mean's dtype and device"),
+        ({"lower": torch.tensor([0.0, math.nan, 0.0], dtype=torch.float64)}, "lower contains NaN"),
+        ({"noise": torch.tensor([0.0, math.nan, 0.0], dtype=torch.float64)}, "noise contains NaN"),
+        ({"mean": torch.tensor([0.0, INF, 0.0], dtype=torch.float64)}, "mean contains NaN or infinite"),
+        ({"mean": torch.tensor([0.0, math.nan, 0.0], dtype=torch.float64)}, "mean contains NaN or infinite"),
+        ({"upper": torch.zeros(3, dtype=torch.float64)}, "strictly below its entry of upper"),
+        ({"noise": torch.tensor([0.1, -0.1, 0.1], dtype=torch.float64)}, "must not be negative"),
+    ],
+)
+def test_invalid(changes, message):
+    with pytest.raises(ValueError, match=message):
+        TruncatedNormal(**arguments(**changes))
+
+
+def test_frozen():
+    distribution = TruncatedNormal(**arguments())
+    with pytest.raises(AttributeError):
+        distribution.mean = torch.ones(3)
+
+
+@pytest.mark.parametrize("wrap", [lambda x: x, to_linear_operator])
+def test_dense_factors(wrap, generator):
+    factor = torch.randn(2, 4, 4, generator=generator, dtype=torch.float64)
+    covariance = factor @ factor.mT
+    noise = torch.rand(2, 4, generator=generator, dtype=torch.float64)
+    zero = torch.zeros(2, 4, dtype=torch.float64)
+    distribution = TruncatedNormal(zero + 1, wrap(covariance), zero, zero + 2, noise)
+    gamma = covariance + torch.diag_embed(noise)
+    assert distribution.batch_shape == (2,)
+    torch.testing.assert_close(distribution.dense_covariance, covariance)
+    torch.testing.assert_close(distribution.gamma, gamma)
+    torch.testing.assert_close(distribution.gamma_cholesky @ distribution.gamma_cholesky.mT, gamma)
+    assert (distribution.gamma_cholesky.triu(1) == 0).all()
+    torch.testing.assert_close(distribution.gamma_diagonal, gamma.diagonal(dim1=-2, dim2=-1))
+    latent = torch.randn(2, 5, 4, generator=generator, dtype=torch.float64)
+    torch.testing.assert_close(distribution.noiseless(latent), latent + 1)
+
+
+def test_low_rank_builds_nothing_dense(generator):
+    root = torch.randn(2, 6, 3, generator=generator, dtype=torch.float64)
+    zero = torch.zeros(2, 6, dtype=torch.float64)
+    distribution = TruncatedNormal(zero - 1, RootLinearOperator(root), zero, zero + 2, zero + 0.3)
+    assert (distribution.root == root).all()
+    latent = torch.randn(2, 7, 3, generator=generator, dtype=torch.float64)
+    h = distribution.noiseless(latent)
+    for b in range(2):
+        for k in range(7):
+            torch.testing.assert_close(h[b, k], root[b] @ latent[b, k] - 1)
+    diagonal = distribution.gamma_diagonal
+    assert "dense_covariance" not in distribution.__dict__
+    assert "gamma" not in distribution.__dict__
+    torch.testing.assert_close(diagonal, (root @ root.mT).diagonal(dim1=-2, dim2=-1) + 0.3)
+    torch.testing.assert_close(distribution.dense_covariance, root @ root.mT)
+
+
+@pytest.mark.parametrize(
+    "covariance", [RootLinearOperator(torch.eye(3).double()), DiagLinearOperator(torch.ones(3).double())]
+)
+def test_operators_that_save_nothing_are_dense(covariance):
+    distribution = TruncatedNormal(**arguments(covariance=covariance))
+    assert distribution.root is None
+    assert distribution.gamma_cholesky.shape == (3, 3)
+
+
+def test_float32():
+    distribution = TruncatedNormal(**arguments(dtype=torch.float32))
+    assert distribution.gamma_cholesky.dtype == torch.float32

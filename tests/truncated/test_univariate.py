@@ -1,0 +1,198 @@
+"""Log probabilities, moments and draws of one truncated normal, against 60-digit arithmetic."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch.autograd import gradcheck
+
+from botorch_skewgp.truncated.univariate import (
+    interval_moments,
+    log1mexp,
+    log_interval_probability,
+    log_normal_density,
+    sample_interval,
+)
+
+INF = math.inf
+INTERVALS = [
+    (-INF, INF),
+    (0.0, INF),
+    (-INF, 0.0),
+    (-1.0, INF),
+    (-30.0, INF),
+    (4.9, INF),
+    (20.0, INF),
+    (-INF, -20.0),
+    (38.0, INF),
+    (-INF, -100.0),
+    (1e4, INF),
+    (-1.0, 1.0),
+    (-8.0, 8.0),
+    (-40.0, 40.0),
+    (-3.0, 8.0),
+    (5.0, 6.0),
+    (-6.0, -5.0),
+    (30.0, 31.0),
+    (10.0, 10.3),
+    (-10.2, -10.0),
+    (2.0, 2.09),
+    (2.0, 2.11),
+    (-0.3, -0.21),
+    (-0.3, -0.19),
+    (-1.0, -0.999),
+    (2.0, 2.001),
+    (0.0, 1e-6),
+    (20.0, 20.000001),
+    (-2.0, -2.0 + 5e-6),
+    (2.0, 2.0 + 3e-6),
+    (-5e-7, 5e-7),
+    (0.0, 1e-12),
+]
+LOWER = torch.tensor([a for a, _ in INTERVALS], dtype=torch.float64)
+UPPER = torch.tensor([b for _, b in INTERVALS], dtype=torch.float64)
+
+
+def precise(lower, upper):
+    """Log probability, mean, variance, density at both ends over probability; as 60-digit numbers."""
+    with mpmath.workdps(60):
+        a, b = mpmath.mpf(lower), mpmath.mpf(upper)
+
+        def density(x):
+            return mpmath.exp(-x * x / 2) / mpmath.sqrt(2 * mpmath.pi)
+
+        def above(x):
+            return mpmath.erfc(x / mpmath.sqrt(2)) / 2
+
+        probability = above(a) - above(b) if lower > -upper else above(-b) - above(-a)
+        left, right = density(a) / probability, density(b) / probability
+        mean = left - right
+        variance = 1 - mean**2
+        variance += a * left if math.isfinite(lower) else 0
+        variance -= b * right if math.isfinite(upper) else 0
+        return [float(x) for x in (mpmath.log(probability), mean, variance, left, right)]
+
+
+TRUTH = torch.tensor([precise(a, b) for a, b in INTERVALS], dtype=torch.float64)
+
+
+def test_log_probability():
+    value = log_interval_probability(LOWER, UPPER)
+    torch.testing.assert_close(value, TRUTH[:, 0], rtol=3e-11, atol=1e-15)
+
+
+def test_moments():
+    log_probability, mean, variance = interval_moments(LOWER, UPPER)
+    torch.testing.assert_close(log_probability, TRUTH[:, 0], rtol=3e-11, atol=1e-15)
+    # The mean in units of the spread around it: inside a narrow interval relative accuracy says nothing.
+    off = (mean - TRUTH[:, 1]) / TRUTH[:, 2].sqrt()
+    rounding = 1e-16 * TRUTH[:, 1].abs() / TRUTH[:, 2].sqrt()
+    assert (off.abs() < 1e-10 + 4 * rounding).all()
+    torch.testing.assert_close(variance, TRUTH[:, 2], rtol=1e-9, atol=0)
+    assert (mean >= LOWER).all()
+    assert (mean <= UPPER).all()
+
+
+def test_moments_mirror():
+    _, mean, variance = interval_moments(LOWER, UPPER)
+    _, mirrored_mean, mirrored_variance = interval_moments(-UPPER, -LOWER)
+    torch.testing.assert_close(mirrored_mean, -mean, rtol=1e-9, atol=1e-20)
+    torch.testing.assert_close(mirrored_variance, variance, rtol=1e-9, atol=0)
+
+
+def test_gradients_are_densities_over_the_probability():
+    lower, upper = LOWER.clone().requires_grad_(), UPPER.clone().requires_grad_()
+    log_interval_probability(lower, upper).sum().backward()
+    torch.testing.assert_close(lower.grad, -TRUTH[:, 3], rtol=1e-8, atol=1e-300)
+    torch.testing.assert_close(upper.grad, TRUTH[:, 4], rtol=1e-8, atol=1e-300)
+
+
+def test_gradcheck():
+    lower = torch.tensor([-1.0, 0.5, 3.0, -5.0], dtype=torch.float64, requires_grad=True)
+    upper = torch.tensor([0.4, 0.9, 7.0, -4.0], dtype=torch.float64, requires_grad=True)
+    assert gradcheck(log_interval_probability, (lower, upper))
+
+
+def test_float32():
+    keep = [i for i, (a, b) in enumerate(INTERVALS) if b - a > 1e-2 and a < 100]
+    log_probability, mean, variance = interval_moments(LOWER[keep].float(), UPPER[keep].float())
+    assert log_probability.dtype == mean.dtype == variance.dtype == torch.float32
+    # The bounds themselves are rounded: compare at what float32 holds.
+    truth = torch.tensor(
+        [precise(float(a), float(b)) for a, b in zip(LOWER[keep].float(), UPPER[keep].float(), strict=True)]
+    )
+    torch.testing.assert_close(log_probability, truth[:, 0].float(), rtol=1e-5, atol=1e-6)
+    assert ((mean - truth[:, 1]) / truth[:, 2].sqrt()).abs().max() < 1e-3
+    torch.testing.assert_close(variance, truth[:, 2].float(), rtol=0.1, atol=0)
+
+
+def test_broadcasting_and_scalars():
+    value = log_interval_probability(torch.tensor([[0.0], [1.0]]), torch.tensor([2.0, 3.0, INF]))
+    assert value.shape == (2, 3)
+    moments = interval_moments(torch.tensor([[0.0], [1.0]]), torch.tensor([2.0, 3.0, 4.0]))
+    assert all(x.shape == (2, 3) for x in moments)
+    assert log_interval_probability(torch.tensor(-INF), torch.tensor(INF)) == 0
+
+
+@pytest.mark.parametrize("interval", [x for x in INTERVALS if x[1] - x[0] > 1e-9])
+def test_draws_follow_the_law(interval, generator):
+    """The probability integral transform of draws, in 30 digits where the tail needs them, is uniform."""
+    lower, upper = (torch.full((4000,), x, dtype=torch.float64) for x in interval)
+    uniform = torch.rand(4000, generator=generator, dtype=torch.float64)
+    draws = sample_interval(lower, upper, uniform)
+    assert (draws >= lower).all()
+    assert (draws <= upper).all()
+    total = log_interval_probability(lower, upper)
+    # log P(lower, x] - log P(lower, upper] from the side on which the mass is
+    inner = (draws > lower) & (draws < upper)
+    share = torch.exp(log_interval_probability(lower[inner], draws[inner]) - total[inner])
+    assert inner.double().mean() > 0.99
+    assert stats.kstest(share.numpy(), "uniform").pvalue > 1e-4
+
+
+@pytest.mark.parametrize("interval", [(-1.0, INF), (3.0, 5.0), (20.0, INF), (-INF, -12.0), (-INF, INF), (-0.5, 8.0)])
+def test_draws_invert_the_cdf(interval):
+    """At given uniforms the draw's probability is the uniform's, or one minus it where the interval is reflected."""
+    lower, upper = interval
+    uniform = torch.tensor([0.001, 0.2, 0.5, 0.77, 0.999], dtype=torch.float64)
+    draws = sample_interval(torch.tensor(lower).double(), torch.tensor(upper).double(), uniform)
+    for w, x in zip(uniform.tolist(), draws.tolist(), strict=True):
+        with mpmath.workdps(60):
+            a, b, x = mpmath.mpf(lower), mpmath.mpf(upper), mpmath.mpf(x)
+            tails = [mpmath.erfc(y / mpmath.sqrt(2)) / 2 for y in (a, x, b)]
+            share = float((tails[0] - tails[1]) / (tails[0] - tails[2]))
+        assert min(abs(share - w), abs(1 - share - w)) < 1e-9
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_draws_at_the_ends_of_the_uniform(dtype):
+    """The largest uniform, and zero, stay inside bounds and are finite."""
+    eps = torch.finfo(dtype).eps
+    uniform = torch.tensor([0.0, eps / 2, 0.5, 1 - eps / 2], dtype=dtype)
+    for lower, upper in [(0.0, INF), (-INF, 1.0), (-2.0, 3.0), (20.0, INF), (-INF, -20.0), (5.0, 5.5)]:
+        draws = sample_interval(torch.tensor(lower, dtype=dtype), torch.tensor(upper, dtype=dtype), uniform)
+        assert draws.dtype == dtype
+        assert draws.isfinite().all()
+        assert (draws >= lower).all()
+        assert (draws <= upper).all()
+    whole = sample_interval(torch.tensor(-INF, dtype=dtype), torch.tensor(INF, dtype=dtype), uniform[1:])
+    assert whole.isfinite().all()
+
+
+def test_draws_in_float32(generator):
+    uniform = torch.rand(20_000, generator=generator)
+    draws = sample_interval(torch.tensor(1.5), torch.tensor(INF), uniform).numpy()
+    assert draws.dtype == np.float32
+    assert stats.kstest(draws, stats.truncnorm(1.5, np.inf).cdf).pvalue > 1e-4
+
+
+def test_small_functions():
+    x = torch.tensor([1e-12, 0.3, math.log(2), 0.8, 40.0], dtype=torch.float64)
+    with mpmath.workdps(60):
+        expected = [float(mpmath.log(1 - mpmath.exp(-mpmath.mpf(float(y))))) for y in x]
+    torch.testing.assert_close(log1mexp(x), torch.tensor(expected, dtype=torch.float64), rtol=1e-13, atol=0)
+    points = torch.linspace(-5, 5, 11, dtype=torch.float64)
+    torch.testing.assert_close(log_normal_density(points), torch.as_tensor(stats.norm.logpdf(points)))
