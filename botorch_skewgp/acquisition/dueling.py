@@ -279,7 +279,7 @@ def _highest_density_interval(posterior: SkewGPPosterior, probability: float) ->
         second = slope[0] / density[0].pow(3) - slope[1] / density[1].pow(3)
         low, high = torch.where(first < 0, tail, low), torch.where(first < 0, high, tail)
         new = tail - first / second
-        new = torch.where((new > low) & (new < high), new, 0.5 * (low + high))
+        new = torch.where((new >= low) & (new <= high), new, 0.5 * (low + high))
         step, tail = (new - tail).abs(), new
         if bool((step <= tolerance).all()):
             break

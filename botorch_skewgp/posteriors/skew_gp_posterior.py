@@ -309,13 +309,14 @@ class SkewGPPosterior(Posterior):
         x = self._flat_mean + self._flat_variance.sqrt() * torch.special.ndtri(level)
         tolerance = 8 * torch.finfo(x.dtype).eps
         for _ in range(100):
-            x = torch.where((x > low) & (x < high), x, 0.5 * (low + high))
+            x = torch.where((x >= low) & (x <= high), x, 0.5 * (low + high))
             error = self._average(_normal_cdf(self._standardised(x))) - level
             low, high = torch.where(error < 0, x, low), torch.where(error < 0, high, x)
             step = error / self._flat_density(x)
             x = x - step
             scale = sd + x.abs()
-            if bool(((step.abs() <= tolerance * scale) | (high - low <= tolerance * scale)).all()):
+            done = (step.abs() <= tolerance * scale) | (high - low <= tolerance * scale)
+            if bool((done | (error.abs() <= tolerance * level)).all()):  # the last: the cdf's own rounding
                 break
         return torch.where((x >= low) & (x <= high), x, 0.5 * (low + high))
 

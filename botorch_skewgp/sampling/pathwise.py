@@ -23,7 +23,6 @@ from botorch.sampling.pathwise.prior_samplers import (
 )
 from botorch.sampling.pathwise.update_strategies import TPathwiseUpdate
 from botorch.sampling.pathwise.utils import TensorTransform, get_input_transform
-from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 from botorch_skewgp.likelihoods.base import OutcomeScale
@@ -131,12 +130,18 @@ def _update_weight(mixture: RepresenterMixture, covariance: Tensor, deviation: T
     sample_shape = deviation.shape[:-1]
     which = torch.multinomial(mixture.probabilities, sample_shape.numel(), replacement=True)
     representer = mixture.weights.mT[which].unflatten(0, sample_shape) if sample_shape else mixture.weights[:, which[0]]
-    R, K = mixture.root.double(), covariance.double()
-    eye = torch.eye(R.shape[-1], dtype=R.dtype, device=R.device)
-    noise_root = psd_safe_cholesky(eye - R.mT @ K @ R) if R.shape[-1] else eye
+    R = mixture.root.double()
+    noise_root = _noise_root(R, covariance.double())
     normal = torch.randn(*sample_shape, R.shape[-1], dtype=R.dtype, device=R.device)
     white = deviation.double() @ R + normal @ noise_root.mT
     return representer - (white @ R.mT).to(representer)
+
+
+def _noise_root(root: Tensor, covariance: Tensor) -> Tensor:
+    """A root of `I - R^T K R`, the noise's share of the whitened rows, which is singular if a row has no noise."""
+    eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device)
+    eigenvalues, vectors = torch.linalg.eigh(eye - root.mT @ covariance @ root)  # between 0 and 1 up to rounding
+    return vectors * eigenvalues.clamp(min=0).sqrt()
 
 
 @DrawKernelFeaturePaths.register(SkewGP)

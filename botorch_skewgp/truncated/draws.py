@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 
 from botorch_skewgp.exceptions import PoorDrawsWarning
 from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
-from botorch_skewgp.truncated.diagnostics import effective_sample_size, split_r_hat
+from botorch_skewgp.truncated.diagnostics import diagnose
 from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation, expectation_propagation
 from botorch_skewgp.truncated.gibbs import GibbsSampler
 from botorch_skewgp.truncated.linear_ess import LinearEllipticalSliceSampler
@@ -25,6 +25,7 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 SamplerName = Literal["reflective", "collapsed", "linear", "gibbs"]
 R_HAT_LIMIT = 1.01
+MAX_WATCHED = 256  # functionals
 NARROW = 0.01  # rows closer than this many standard deviations between their bounds
 
 
@@ -34,7 +35,8 @@ class DrawSettings:
 
     Args:
         num_draws: The number of draws to keep.
-        num_chains: The number of independent Markov chains they come from; a divisor of `num_draws`.
+        num_chains: The number of independent Markov chains they come from; a divisor of `num_draws`, at most a quarter
+            of it.
         sampler: The name of a sampler, or `None` to choose by the problem, see `choose_sampler`.
         min_effective_size: The least effective sample size, over all functionals watched, to be content with; half
             of `num_draws` if `None`.
@@ -57,6 +59,11 @@ class DrawSettings:
         if self.num_chains < 1 or self.num_draws < 1 or self.num_draws % self.num_chains:
             raise ValueError(
                 f"num_draws ({self.num_draws}) must be a positive multiple of num_chains ({self.num_chains})."
+            )
+        if self.num_draws // self.num_chains < 4:
+            raise ValueError(
+                f"Every chain must keep at least 4 draws for R-hat, which halves it; got num_draws = {self.num_draws} "
+                f"from num_chains = {self.num_chains}."
             )
         if self.max_thinning < 1 or self.warmup < 0:
             raise ValueError("max_thinning must be at least 1 and warmup at least 0.")
@@ -138,7 +145,8 @@ def draw(
     functional is poor, all of that becomes warm-up of a run of twice the thinning.
 
     The functionals watched are `E[h_i | u]` of every row (every latent coordinate where there are fewer of those), the
-    slow directions of the chains, and the squared Mahalanobis length of `u` (of the latent coordinates).
+    slow directions of the chains, and the squared Mahalanobis length of `u` (of the latent coordinates). Of more than
+    `MAX_WATCHED` rows or coordinates, as many are watched, evenly spaced.
 
     Args:
         distribution: The truncated normal.
@@ -172,7 +180,8 @@ def draw(
     state = sampler.init(start, latent)
     functional = _functionals(distribution, sampler)
     wanted = settings.num_draws / 2 if settings.min_effective_size is None else settings.min_effective_size
-    state, _, _ = sampler.run(state, settings.warmup, generator)
+    if settings.warmup > 0:
+        state, _, _ = sampler.run(state, settings.warmup, generator)
     thinning = 1
     bar = tqdm(total=None, desc="draws", disable=not settings.progress, leave=False, unit="step")
     with bar:
@@ -189,7 +198,7 @@ def draw(
             positions = torch.cat(kept, dim=-3)
             rows = sampler.rows(positions, generator)
             values = functional(positions, rows)
-            r_hat, bulk = split_r_hat(values), effective_sample_size(values, kind="bulk")
+            r_hat, bulk, tail = diagnose(values)
             allowed = _allowed_r_hat(num_steps, settings.num_chains, values.shape[-1])
             flat_values = values.flatten(-3, -2)
             constant = flat_values.amax(-2) == flat_values.amin(-2)  # nothing to compare: R-hat is NaN by definition
@@ -216,7 +225,7 @@ def draw(
         latent=None if latent is None else flat(latent),
         r_hat=r_hat,
         effective_size=bulk,
-        tail_effective_size=effective_sample_size(values, kind="tail"),
+        tail_effective_size=tail,
         num_evaluations=evaluations / (thinning * num_steps),
         thinning=thinning,
         num_chains=settings.num_chains,
@@ -243,20 +252,26 @@ def _functionals(distribution: TruncatedNormal, sampler: Sampler) -> Callable[[T
         def of_latent(positions: Tensor, rows: Tensor) -> Tensor:
             latent = sampler.latent(positions)
             assert latent is not None
-            return torch.cat([latent, latent.square().sum(-1, keepdim=True)], dim=-1)
+            watched = _evenly(latent.shape[-1], latent.device)
+            return torch.cat([latent[..., watched], latent.square().sum(-1, keepdim=True)], dim=-1)
 
         return of_latent
-    L, C = distribution.gamma_cholesky, distribution.dense_covariance.to(distribution.gamma_cholesky)
+    L = distribution.gamma_cholesky
+    watched = _evenly(distribution.num_rows, L.device)
+    gain = torch.cholesky_solve(distribution.dense_covariance.to(L)[..., watched], L)
 
     def of_rows(positions: Tensor, rows: Tensor) -> Tensor:
-        mean = distribution.mean.unsqueeze(-2)
-        centred = (rows.transpose(-3, -2).flatten(-3, -2) - mean).to(L)  # batch x draws x m
-        white = torch.linalg.solve_triangular(L, centred.mT, upper=False)
-        smooth = torch.linalg.solve_triangular(L.mT, white, upper=True).mT @ C
-        values = torch.cat([smooth, white.square().sum(-2).unsqueeze(-1)], dim=-1)
-        return values.unflatten(-2, (rows.shape[-2], rows.shape[-3])).transpose(-3, -2)
+        centred = (rows - distribution.mean[..., None, None, :]).to(L)
+        stacked = centred.flatten(-3, -2)
+        length = torch.linalg.solve_triangular(L, stacked.mT, upper=False).square().sum(-2).unsqueeze(-1)
+        return torch.cat([stacked @ gain, length], dim=-1).unflatten(-2, rows.shape[-3:-1])
 
     return of_rows
+
+
+def _evenly(size: int, device: torch.device) -> Tensor:
+    """Up to `MAX_WATCHED` of `size` indices, evenly spaced."""
+    return torch.linspace(0, size - 1, min(size, MAX_WATCHED), device=device, dtype=torch.float64).round().long()
 
 
 def _allowed_r_hat(num_steps: int, num_chains: int, num_functionals: int) -> float:

@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import torch
 from linear_operator.operators import LinearOperator, RootLinearOperator
-from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 from botorch_skewgp.exceptions import ConvergenceWarning

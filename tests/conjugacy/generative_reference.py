@@ -31,6 +31,7 @@ from botorch_skewgp.observations import (
 )
 
 LEVELS = torch.tensor([0.025, 0.5, 0.975], dtype=torch.float64)
+NOISE_DRAWS = 8  # of a ranking's noise for each draw of the latent function
 ndtr = torch.special.ndtr
 
 
@@ -89,19 +90,24 @@ def inside(f: Tensor, lower: Tensor | float, upper: Tensor | float, variance: fl
     return ndtr((upper - f) / sd) - ndtr((lower - f) / sd)
 
 
+def truncated(lower: Tensor, upper: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Standard normal draws in intervals by the inverse cdf, and the intervals' probabilities."""
+    below, above = ndtr(lower), ndtr(upper)
+    uniform = torch.rand(torch.broadcast_shapes(below.shape, above.shape), dtype=torch.float64, generator=generator)
+    uniform = (below + (above - below) * uniform).clamp(1e-300, 1 - 1e-16)
+    return torch.special.ndtri(uniform), above - below
+
+
 def in_order(f: Tensor, ranks: list[int], noise: float, generator: torch.Generator) -> Tensor:
-    """The probability of an order of `N x k` items, given the noise of all but those of the last rank."""
+    """The probability of an order of `N x k` items, one noisy utility drawn after the other below those before it."""
     sd, weight = math.sqrt(noise), torch.ones_like(f[:, 0])
-    worst: Tensor | None = None
+    worst = torch.full_like(weight, math.inf)
     for rank in sorted(set(ranks)):
         group = f[:, [i for i, r in enumerate(ranks) if r == rank]]
-        if rank == max(ranks):
-            assert worst is not None
-            return weight * ndtr((worst.unsqueeze(-1) - group) / sd).prod(-1)
-        utility = group + sd * normal(group, generator)
-        if worst is not None:
-            weight = weight * (utility.amax(-1) < worst)
-        worst = utility.amin(-1)
+        upper = (worst.unsqueeze(-1) - group) / sd
+        z, mass = truncated(torch.full_like(upper, -math.inf), upper, generator)
+        weight = weight * mass.prod(-1)
+        worst = (group + sd * z).amin(-1)
     return weight
 
 
@@ -131,7 +137,8 @@ def probability(observation: Observation, f: Tensor, p: Parameters, generator: t
         for k, row in enumerate(items.tolist()):
             names = [i for i in row if i >= 0]
             ranks = [0] + [1] * (len(names) - 1) if choice else observation.ranks[k].tolist()[: len(names)]
-            one = one * in_order(f[:, names], ranks, p.item_noise, generator)
+            repeats = [in_order(f[:, names], ranks, p.item_noise, generator) for _ in range(NOISE_DRAWS)]
+            one = one * torch.stack(repeats).mean(0)
         return one
     if isinstance(observation, LabelPreference):
         for event in observation.event.unique().tolist():
@@ -155,13 +162,13 @@ def probability(observation: Observation, f: Tensor, p: Parameters, generator: t
         g = f[:, observation.index] @ observation.weight.to(f).mT + observation.bias.to(f)
         lower, upper = observation.lower.to(f), observation.upper.to(f)
         Sigma = observation.covariance.to(f)
-        L = torch.linalg.cholesky(Sigma + 1e-14 * torch.eye(len(Sigma), dtype=f.dtype))
-        v = normal(g, generator) @ L.mT
-        early = ((g + v > lower) & (g + v <= upper))[:, :-1].all(-1).to(f)
-        # the last row's noise given the others' is Gaussian
-        gain = torch.linalg.lstsq(Sigma[:-1, :-1], Sigma[:-1, -1:], driver="gelsd").solution.squeeze(-1)
-        rest = (Sigma[-1, -1] - gain @ Sigma[:-1, -1]).clamp(min=1e-14)
-        return early * inside(g[:, -1] + v[:, :-1] @ gain, lower[-1], upper[-1], rest)
+        L = torch.linalg.cholesky(Sigma)
+        z = torch.zeros_like(g)
+        for i in range(g.shape[-1]):  # one row's noise after the other, inside its interval
+            rest = g[:, i] + z[:, :i] @ L[i, :i]
+            z[:, i], mass = truncated((lower[i] - rest) / L[i, i], (upper[i] - rest) / L[i, i], generator)
+            one = one * mass
+        return one
     raise NotImplementedError(type(observation).__name__)
 
 

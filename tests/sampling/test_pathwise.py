@@ -1,0 +1,220 @@
+"""Sample paths: over many of them, the law of the posterior."""
+
+import math
+from functools import partial
+
+import pytest
+import torch
+from botorch.acquisition.thompson_sampling import PathwiseThompsonSampling
+from botorch.acquisition.utils import get_optimal_samples
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models.deterministic import MatheronPathModel
+from botorch.models.transforms.input import Normalize
+from botorch.models.transforms.outcome import Standardize
+from botorch.sampling.pathwise import SamplePath, draw_kernel_feature_paths, draw_matheron_paths
+from botorch.sampling.pathwise.posterior_samplers import MatheronPath
+from gpytorch.kernels import MaternKernel, PeriodicKernel, ScaleKernel
+from gpytorch.means import ConstantMean
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood
+from botorch_skewgp.models import SkewPrior
+from botorch_skewgp.observations import Numeric, Preference
+from botorch_skewgp.sampling import SkewGPSamplePath
+from botorch_skewgp.sampling.pathwise import _update_weight
+from botorch_skewgp.truncated.draws import DrawSettings
+
+PAIRS = torch.tensor([[0, 1], [2, 1], [3, 4], [5, 2], [0, 6], [3, 6]])
+SETTINGS = DrawSettings(num_draws=256)
+
+
+def training_points() -> torch.Tensor:
+    return torch.rand(7, 2, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+
+
+def make_model(noise=0.5, observations=None, **options) -> SkewGP:
+    if observations is None:
+        observations, options["likelihood"] = Preference(PAIRS), PreferenceLikelihood(noise=noise)
+    mean = ConstantMean()
+    model = SkewGP(training_points(), observations, mean_module=mean, draw_settings=SETTINGS, **options)
+    mean.constant.data.fill_(0.7)
+    if "covar_module" not in options:
+        model.covar_module.outputscale = 4.0
+        model.covar_module.base_kernel.lengthscale = 0.4
+    return model.eval()
+
+
+def mixed_model() -> SkewGP:
+    likelihood = MixedLikelihood(PreferenceLikelihood(noise=0.5), NumericLikelihood(noise=0.1))
+    return make_model(
+        observations=[Preference(PAIRS), Numeric(torch.tensor([1.0, -1.0]), index=[4, 5])], likelihood=likelihood
+    )
+
+
+def overfull_model() -> SkewGP:
+    """More duels than points: the information of the rows comes from the values at the points."""
+    value = training_points().sum(-1)
+    pairs = [(i, j) for i in range(7) for j in range(7) if value[i] > value[j]]
+    return make_model(observations=Preference(torch.tensor(pairs)), likelihood=PreferenceLikelihood(noise=0.5))
+
+
+def skew_prior_model() -> SkewGP:
+    prior = SkewPrior(torch.tensor([[0.2, 0.2], [0.8, 0.4]], dtype=torch.float64), torch.tensor([1.0, -1.0]))
+    return make_model(skew_prior=prior)
+
+
+class ExactPriorPath(SamplePath):
+    """Paths of the prior known at finitely many points, without the error of random features."""
+
+    input_transform = None
+    output_transform = None
+
+    def __init__(self, model, sample_shape, points):
+        super().__init__()
+        self.points = points
+        with torch.no_grad():
+            K = model.covar_module(points).to_dense()
+            values, vectors = torch.linalg.eigh(K)
+            root = vectors * values.clamp(min=0).sqrt()
+            normal = torch.randn(*sample_shape, len(points), dtype=torch.float64)
+            self.values = model.mean_module(points) + normal @ root.mT
+
+    def forward(self, x):
+        where = (x.unsqueeze(-2) == self.points).all(-1).double().argmax(-1)
+        return self.values[..., where]
+
+    def set_ensemble_as_batch(self, ensemble_as_batch):
+        raise NotImplementedError
+
+
+def check_law(samples, posterior):
+    """Mean, covariance and third moments of `N x q` samples, in standard errors."""
+    samples, N = samples.detach(), len(samples)
+    mean, covariance = posterior.mean.squeeze(-1).detach(), posterior.covariance_matrix.detach()
+    centred = samples - mean
+    third = (posterior.skewness * posterior.variance**1.5).squeeze(-1).detach()
+    for draws, expected in (
+        (samples, mean),
+        (centred.unsqueeze(-1) * centred.unsqueeze(-2), covariance),
+        (centred**3, third),
+    ):
+        error = (draws.mean(0) - expected) / (draws.std(0) / math.sqrt(N))
+        assert error.abs().max() < 4.5, "standard errors"
+
+
+@pytest.mark.parametrize("make", [make_model, mixed_model, overfull_model, skew_prior_model])
+def test_law_over_exact_prior_paths(make, generator):
+    model = make()
+    X = torch.rand(3, 2, generator=generator, dtype=torch.float64)
+    Z = model._with_pseudo_points(model.train_inputs[0])
+    sampler = partial(ExactPriorPath, points=torch.cat([X, Z]))
+    paths = draw_matheron_paths(model, torch.Size([40_000]), prior_sampler=sampler)
+    check_law(paths(X), model.posterior(X))
+
+
+def test_a_planted_fault_is_seen(monkeypatch, generator):
+    """Without the noise of the rows, paths pass too close to their draws."""
+    monkeypatch.setattr("botorch_skewgp.sampling.pathwise._noise_root", lambda root, K: 0 * root.mT @ root)
+    with pytest.raises(AssertionError, match="standard errors"):
+        test_law_over_exact_prior_paths(make_model, generator)
+
+
+def test_without_observations_paths_are_those_of_the_prior(generator):
+    model = SkewGP(training_points(), draw_settings=SETTINGS).eval()
+    deviation = torch.randn(5, 7, generator=generator, dtype=torch.float64)
+    mixture = model.posterior(training_points()).mixture
+    covariance = model.covar_module(training_points()).to_dense()
+    assert (_update_weight(mixture, covariance, deviation) == 0).all()
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "matern"])
+def test_law_over_feature_paths(kernel, generator):
+    """With random features, up to their error, which the tolerance allows for."""
+    options = {}
+    if kernel == "matern":
+        options["covar_module"] = ScaleKernel(MaternKernel(nu=2.5, ard_num_dims=2)).double()
+    model = make_model(**options)
+    X = torch.rand(4, 2, generator=generator, dtype=torch.float64)
+    paths = SkewGPSamplePath.draw(model, torch.Size([2000]), num_features=4096, generator=generator)
+    samples, posterior = paths(X).detach(), model.posterior(X)
+    sd = posterior.variance.detach().sqrt().squeeze(-1)
+    assert samples.shape == (2000, 4)
+    assert ((samples.mean(0) - posterior.mean.detach().squeeze(-1)) / sd).abs().max() < 0.1
+    scale = sd.unsqueeze(-1) * sd
+    assert ((samples.mT.cov() - posterior.covariance_matrix.detach()) / scale).abs().max() < 0.15
+
+
+def test_shapes_and_types(generator):
+    model = make_model()
+    X = torch.rand(3, 5, 2, generator=generator, dtype=torch.float64)
+    single = draw_matheron_paths(model, torch.Size())
+    assert isinstance(single, SkewGPSamplePath)
+    assert isinstance(single, MatheronPath)
+    assert single(X).shape == (3, 5)
+    several = SkewGPSamplePath.draw(model, torch.Size([2, 4]), num_features=64)
+    assert several(X[0]).shape == (2, 4, 5)
+    torch.testing.assert_close(single(X)[1], single(X[1]))
+    X = X.requires_grad_()
+    assert torch.autograd.grad(single(X).sum(), X)[0].abs().max() > 0
+
+
+def test_in_single_precision(generator):
+    model = make_model().float()
+    path = SkewGPSamplePath.draw(model, torch.Size(), generator=generator)
+    assert path(torch.rand(3, 2)).dtype == torch.float32
+
+
+def test_generator(generator):
+    model = make_model(covar_module=ScaleKernel(MaternKernel(nu=1.5)).double())
+    X = torch.rand(3, 2, generator=generator, dtype=torch.float64)
+    state = torch.get_rng_state()
+    draws = [
+        SkewGPSamplePath.draw(model, torch.Size(), generator=torch.Generator().manual_seed(seed))(X)
+        for seed in (0, 0, 1)
+    ]
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.equal(draws[0], draws[1])
+    assert not torch.allclose(draws[0], draws[2])
+    own = torch.Generator().manual_seed(0)
+    first, second = (SkewGPSamplePath.draw(model, torch.Size(), generator=own)(X) for _ in range(2))
+    assert not torch.allclose(first, second)
+
+
+def test_transforms(generator):
+    """Inputs are read and outcomes given as the model does both."""
+    bounds = torch.tensor([[0.0, 0.0], [2.0, 0.5]], dtype=torch.float64)
+    values = 100 + 30 * training_points().sum(-1)
+    model = SkewGP(
+        training_points(),
+        Numeric(values),
+        likelihood=NumericLikelihood(noise=1e-4),
+        input_transform=Normalize(2, bounds=bounds),
+        outcome_transform=Standardize(m=1),
+        draw_settings=SETTINGS,
+    ).eval()
+    path = draw_matheron_paths(model, torch.Size([3]))
+    posterior = model.posterior(training_points())
+    sd = posterior.variance.detach().sqrt().squeeze(-1)
+    assert ((path(training_points()) - posterior.mean.squeeze(-1)).abs() < 6 * sd).all()
+    prior = draw_kernel_feature_paths(model, torch.Size([400]))(training_points()).detach()
+    assert abs(float(prior.mean()) - float(values.mean())) < float(values.std())
+
+
+def test_within_botorch():
+    model = make_model()
+    bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+    X = torch.rand(4, 1, 2, dtype=torch.float64)
+    path_model = MatheronPathModel(model, seed=1)
+    assert path_model(X).shape == (4, 1, 1)
+    torch.testing.assert_close(path_model(X), MatheronPathModel(model, seed=1)(X))
+    assert PathwiseThompsonSampling(model)(X).shape == (4,)
+    inputs, outputs = get_optimal_samples(model, bounds, num_optima=3, raw_samples=32, num_restarts=2)
+    assert inputs.shape == (3, 2)
+    assert outputs.shape == (3, 1)
+
+
+def test_what_is_refused():
+    with pytest.raises(UnsupportedError, match="update_strategy"):
+        draw_matheron_paths(make_model(), torch.Size(), update_strategy=lambda **kwargs: None)
+    with pytest.raises(UnsupportedError, match="random features"):
+        draw_matheron_paths(make_model(covar_module=PeriodicKernel().double()), torch.Size())

@@ -1,0 +1,327 @@
+"""`draw`: settings, choice of the sampler, diagnostics, thinning, repetition."""
+
+import math
+import warnings
+
+import pytest
+import torch
+from linear_operator.operators import RootLinearOperator
+from scipy import stats
+
+from botorch_skewgp.exceptions import PoorDrawsWarning, SkewGPWarning
+from botorch_skewgp.truncated.draws import Draws, DrawSettings, choose_sampler, draw
+from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+INF = math.inf
+SMALL = DrawSettings(num_draws=256)
+
+
+def above_zero(mean, covariance, noise):
+    zeros = torch.zeros_like(mean)
+    return TruncatedNormal(mean, covariance, zeros, torch.full_like(mean, INF), zeros + noise)
+
+
+def smooth_rows(m, noise=0.1, lengthscale=0.3):
+    """Positive values of a smooth process: strongly dependent rows."""
+    x = torch.linspace(0, 1, m, dtype=torch.float64)
+    covariance = torch.exp(-0.5 * ((x.unsqueeze(-1) - x) / lengthscale).square())
+    return above_zero(torch.zeros(m, dtype=torch.float64), covariance, noise)
+
+
+def low_rank_rows(m, r, generator, noise=0.5):
+    """Many rows over few coordinates, all of whose answers one vector of coordinates explains."""
+    root = torch.randn(m, r, dtype=torch.float64, generator=generator)
+    root = root * torch.where(root[:, :1] >= 0, 1.0, -1.0).double()
+    return above_zero(torch.zeros(m, dtype=torch.float64), RootLinearOperator(root), noise)
+
+
+def same(a: Draws, b: Draws) -> bool:
+    return torch.equal(a.rows, b.rows) and torch.equal(a.effective_size, b.effective_size)
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_draws": 1022}, r"num_draws \(1022\) must be a positive multiple of num_chains \(4\)"),
+        ({"num_draws": 0}, "must be a positive multiple"),
+        ({"num_draws": -8}, "must be a positive multiple"),
+        ({"num_chains": 0}, "must be a positive multiple"),
+        ({"num_draws": 12}, "at least 4 draws.*num_draws = 12 from num_chains = 4"),
+        ({"num_draws": 3, "num_chains": 1}, "at least 4 draws"),
+        ({"max_thinning": 0}, "max_thinning must be at least 1"),
+        ({"warmup": -1}, "warmup at least 0"),
+    ],
+)
+def test_bad_settings_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        DrawSettings(**arguments)
+
+
+def test_least_settings_work():
+    draws = draw(smooth_rows(3), DrawSettings(num_draws=16, warmup=0, min_effective_size=1.0))
+    assert draws.rows.shape == (16, 3)
+
+
+def test_unknown_sampler_is_refused():
+    with pytest.raises(ValueError, match="sampler must be one of reflective, collapsed, linear, gibbs or None"):
+        draw(smooth_rows(3), DrawSettings(sampler="nuts"))
+
+
+# Which sampler
+
+
+def test_dense_rows_are_drawn_by_reflections():
+    distribution = smooth_rows(5)
+    assert choose_sampler(distribution) == "reflective"
+    draws = draw(distribution, SMALL)
+    assert draws.sampler == "reflective"
+    assert draws.latent is None
+
+
+def test_low_rank_rows_have_their_noise_integrated_out(generator):
+    distribution = low_rank_rows(20, 3, generator)
+    draws = draw(distribution, SMALL)
+    assert draws.sampler == "collapsed"
+    assert draws.latent is not None
+    assert draws.latent.shape == (256, 3)
+    assert draws.effective_size.shape == (4,)  # three coordinates and their length
+
+
+def test_low_rank_rows_without_noise_are_drawn_by_reflections(generator):
+    draws = draw(low_rank_rows(20, 3, generator, noise=0.0), SMALL)
+    assert draws.sampler == "reflective"
+    assert draws.latent is not None
+    assert (draws.rows > 0).all()
+
+
+def test_narrow_rows_have_their_noise_integrated_out():
+    wide = smooth_rows(4)
+    narrow = TruncatedNormal(wide.mean, wide.covariance, wide.lower, wide.lower + 0.005, wide.noise)
+    assert choose_sampler(narrow) == "collapsed"
+    draws = draw(narrow, SMALL)
+    assert draws.sampler == "collapsed"
+    assert ((draws.rows > 0) & (draws.rows <= 0.005)).all()
+    without = TruncatedNormal(wide.mean, wide.covariance, wide.lower, wide.lower + 0.005, 0 * wide.noise)
+    assert choose_sampler(without) == "reflective"
+
+
+@pytest.mark.parametrize("sampler", ["reflective", "collapsed", "linear", "gibbs"])
+def test_every_sampler_by_name(sampler):
+    """Two rows, whose mean is known: `E[u_1 | u > 0] = (1 + rho) / (2 sqrt(2 pi) P)`."""
+    rho = 0.6
+    covariance = torch.tensor([[0.7, rho], [rho, 0.7]], dtype=torch.float64)
+    distribution = above_zero(torch.zeros(2, dtype=torch.float64), covariance, 0.3)
+    draws = draw(distribution, DrawSettings(num_draws=2048, sampler=sampler))
+    assert draws.sampler == sampler
+    mean = (1 + rho) / (2 * math.sqrt(2 * math.pi) * (0.25 + math.asin(rho) / (2 * math.pi)))
+    error = draws.covariance.diagonal().sqrt() / draws.effective_size[:2].clamp(max=2048).sqrt()
+    assert ((draws.mean - mean).abs() < 4 * error).all()
+
+
+# What comes out
+
+
+def test_truth_of_independent_rows():
+    mean, lower, upper = (torch.tensor(x, dtype=torch.float64) for x in ([0.3, -1.0], [0.5, -INF], [1.5, -2.0]))
+    variance, noise = torch.tensor([0.6, 1.0], dtype=torch.float64), torch.tensor([0.2, 0.0], dtype=torch.float64)
+    draws = draw(TruncatedNormal(mean, torch.diag(variance), lower, upper, noise), DrawSettings(num_draws=4096))
+    for i in range(2):
+        sd = math.sqrt(variance[i] + noise[i])
+        law = stats.truncnorm((lower[i] - mean[i]) / sd, (upper[i] - mean[i]) / sd, loc=mean[i], scale=sd)
+        size = float(draws.effective_size[i])
+        assert abs(float(draws.mean[i]) - law.mean()) < 4 * law.std() / math.sqrt(size)
+        kurtosis = float(law.stats(moments="k"))
+        error = law.var() * math.sqrt((2 + kurtosis) / min(size, 4096))
+        assert abs(float(draws.covariance[i, i]) - law.var()) < 5 * error
+
+
+def test_mean_and_covariance_are_those_of_the_rows(generator):
+    draws = draw(smooth_rows(4), SMALL)
+    assert torch.allclose(draws.mean, draws.rows.mean(0))
+    assert torch.allclose(draws.covariance, draws.rows.T.cov())
+    assert torch.allclose(draws.autocorrelation_time * draws.effective_size, torch.full((5,), 256.0).double())
+
+
+def test_default_settings_are_met():
+    draws = draw(smooth_rows(30))
+    assert draws.num_draws == 1024
+    assert draws.num_chains == 4
+    assert draws.effective_size.min() >= 512
+    assert draws.r_hat.max() < 1.01
+    assert draws.tail_effective_size.min() > 100
+    assert draws.num_evaluations > 0
+    assert (draws.rows > 0).all()
+
+
+def test_no_rows():
+    none = torch.zeros(0, dtype=torch.float64)
+    draws = draw(TruncatedNormal(none, torch.zeros(0, 0, dtype=torch.float64), none, none, none), SMALL)
+    assert draws.rows.shape == (256, 0)
+    assert draws.num_draws == 256
+    assert draws.sampler == "none"
+
+
+def test_batch_of_distributions_equals_its_members_up_to_chance(generator):
+    scale = torch.tensor([0.5, 1.0, 4.0], dtype=torch.float64)
+    one = smooth_rows(4)
+    batch = TruncatedNormal(
+        one.mean.expand(3, 4).contiguous(),
+        one.covariance * scale.view(3, 1, 1),
+        torch.zeros(3, 4, dtype=torch.float64),
+        torch.full((3, 4), INF, dtype=torch.float64),
+        one.noise * scale.unsqueeze(-1),
+    )
+    draws = draw(batch, DrawSettings(num_draws=1024))
+    assert draws.rows.shape == (3, 1024, 4)
+    assert draws.effective_size.shape == (3, 5)
+    assert draws.mean.shape == (3, 4)
+    assert draws.covariance.shape == (3, 4, 4)
+    alone = draw(one, DrawSettings(num_draws=4096))
+    sd = alone.covariance.diagonal().sqrt()
+    error = sd * (1 / draws.effective_size[:, :4].clamp(max=1024) + 1 / 2048).sqrt()
+    assert ((draws.mean / scale.sqrt().unsqueeze(-1) - alone.mean).abs() < 4.5 * error).all()
+
+
+def test_single_precision():
+    wide = smooth_rows(4)
+    single = TruncatedNormal(*(getattr(wide, x).float() for x in ("mean", "covariance", "lower", "upper", "noise")))
+    draws = draw(single, SMALL)
+    assert draws.rows.dtype == torch.float32
+    assert (draws.rows >= 0).all()
+
+
+# Repetition
+
+
+def test_same_seed_same_draws():
+    distribution = smooth_rows(6)
+    assert same(draw(distribution, SMALL), draw(distribution, SMALL))
+    other = draw(distribution, DrawSettings(num_draws=256, seed=1))
+    assert not torch.equal(draw(distribution, SMALL).rows, other.rows)
+    given = draw(distribution, SMALL, torch.Generator().manual_seed(1))
+    assert torch.equal(given.rows, other.rows)
+
+
+def test_global_random_state_is_neither_read_nor_changed():
+    distribution = smooth_rows(6)
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    first = draw(distribution, SMALL)
+    assert torch.equal(before, torch.get_rng_state())
+    torch.manual_seed(2)
+    assert same(first, draw(distribution, SMALL))
+
+
+def test_given_approximation_changes_nothing():
+    distribution = smooth_rows(6)
+    ep = expectation_propagation(distribution)
+    assert same(draw(distribution, SMALL), draw(distribution, SMALL, approximation=ep))
+
+
+def test_progress_bar_is_shown_only_if_asked_for(capsys):
+    distribution = smooth_rows(3)
+    silent = draw(distribution, SMALL)
+    assert capsys.readouterr().err == ""
+    shown = draw(distribution, DrawSettings(num_draws=256, progress=True))
+    assert "draws" in capsys.readouterr().err
+    assert same(silent, shown)
+
+
+def test_previous_draws_are_a_start_for_more_rows():
+    """Draws of the first rows start the chains of all of them, and the law is the same."""
+    larger, smaller = smooth_rows(8), smooth_rows(8)
+    smaller = above_zero(smaller.mean[:5], smaller.covariance[:5, :5], 0.1)
+    previous = draw(smaller, SMALL)
+    continued = draw(larger, DrawSettings(num_draws=2048), previous=previous)
+    fresh = draw(larger, DrawSettings(num_draws=2048, seed=1))
+    assert not torch.equal(continued.rows, fresh.rows)
+    sizes = [d.effective_size[:-1].clamp(max=2048) for d in (continued, fresh)]
+    error = fresh.covariance.diagonal().sqrt() * (1 / sizes[0] + 1 / sizes[1]).sqrt()
+    assert ((continued.mean - fresh.mean).abs() < 4.5 * error).all()
+
+
+# Running longer
+
+
+def slow_rows(m=60):
+    """Dependent rows with little noise, over which plain elliptical slices move slowly."""
+    return smooth_rows(m, noise=1e-4, lengthscale=0.5)
+
+
+def test_poor_draws_are_reported():
+    settings = DrawSettings(num_draws=64, sampler="linear", max_thinning=2, warmup=0, min_effective_size=60)
+    pattern = (
+        r"64 draws of 60 rows by the linear sampler are poor: the least effective size is \d+ \(asked for: 60\), the "
+        r"largest R-hat [\d.]+ \(limit: [\d.]+\), after thinning by 2\."
+    )
+    with pytest.warns(PoorDrawsWarning, match=pattern):
+        draws = draw(slow_rows(), settings)
+    assert draws.thinning == 2
+    assert draws.effective_size.min() < 60
+    assert issubclass(PoorDrawsWarning, SkewGPWarning)
+
+
+def test_thinning_makes_draws_good():
+    settings = DrawSettings(num_draws=64, sampler="linear", warmup=0, max_thinning=1, min_effective_size=32)
+    with pytest.warns(PoorDrawsWarning, match="after thinning by 1"):
+        poor = draw(slow_rows(10), settings)
+    assert poor.effective_size.min() < 32
+    good = draw(slow_rows(10), DrawSettings(num_draws=64, sampler="linear", warmup=0, min_effective_size=32))
+    assert good.thinning in (2, 4, 8, 16, 32, 64)
+    assert good.rows.shape == (64, 10)
+    assert good.effective_size.min() >= 32
+    assert (good.rows > 0).all()
+
+
+class Counting:
+    """A sampler whose position is the number of steps made so far, and 1000 for each chain before."""
+
+    def __init__(self, m, chains):
+        self.m, self.chains, self.steps = m, chains, 0
+
+    def init(self, start, latent):
+        return None
+
+    def run(self, state, num_steps, generator):
+        steps = torch.arange(self.steps + 1, self.steps + num_steps + 1, dtype=torch.float64)
+        self.steps += num_steps
+        chain = 1000 * torch.arange(self.chains, dtype=torch.float64)
+        positions = (steps.unsqueeze(-1) + chain).unsqueeze(-1).expand(num_steps, self.chains, self.m).clone()
+        return None, positions, type("Info", (), {"num_evaluations": torch.ones(())})
+
+    def rows(self, positions, generator):
+        return positions
+
+    def latent(self, positions):
+        return None
+
+
+@pytest.mark.parametrize("num_draws", [64, 60, 20])
+def test_thinning_keeps_equidistant_steps(num_draws, monkeypatch):
+    """Chain after chain; also where the number of draws in a chain is no multiple of the thinning."""
+    counting = Counting(2, 4)
+    monkeypatch.setattr("botorch_skewgp.truncated.draws._make_sampler", lambda *_: counting)
+    settings = DrawSettings(num_draws=num_draws, max_thinning=8, warmup=3, min_effective_size=1e6)
+    with pytest.warns(PoorDrawsWarning, match="after thinning by 8"):
+        draws = draw(smooth_rows(2), settings)
+    length = num_draws // 4
+    chains = draws.rows.view(4, length, 2)[..., 0]
+    chain = chains[0]
+    assert torch.equal(chains - chain, 1000 * torch.arange(4.0).double().unsqueeze(-1).expand(4, length))
+    assert torch.equal(chain.diff(), torch.full((length - 1,), 8.0).double())
+    # the last run starts after warm-up and the runs of thinning 1, 2, 4
+    assert float(chain[0]) == 3 + 7 * length + 8
+    assert float(chain[-1]) == counting.steps
+
+
+def test_constant_functional_is_no_reason_for_a_warning():
+    """A row without variance has R-hat NaN by definition."""
+    covariance = torch.diag(torch.tensor([1.0, 0.0], dtype=torch.float64))
+    distribution = above_zero(torch.zeros(2, dtype=torch.float64), covariance, 0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PoorDrawsWarning)
+        assert draw(distribution, SMALL).thinning == 1

@@ -1,0 +1,172 @@
+"""Bridge sampling: against scipy's multivariate normal distribution function and closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from linear_operator.operators import RootLinearOperator
+from scipy import stats
+
+from botorch_skewgp.truncated.draws import DrawSettings, draw
+from botorch_skewgp.truncated.evidence import bridge_log_normalizer
+from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+INF = math.inf
+LIMIT = 3.5  # standard errors
+SCIPY_ERROR = 5e-4  # nats
+
+
+def rows(m, sides, noise, generator, r=None):
+    """Random rows; `sides` is `one` for bounds below, `two` for bounds on both sides, `mixed` for some of either."""
+
+    def normal(*shape):
+        return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+    root = normal(m, m if r is None else r)
+    covariance = root @ root.mT / root.shape[-1] + (0.1 * torch.eye(m, dtype=torch.float64) if r is None else 0)
+    if r is not None:
+        covariance = RootLinearOperator(root / math.sqrt(r))
+    lower = normal(m) - 1
+    upper = lower + 0.5 + 2 * torch.rand(m, dtype=torch.float64, generator=generator)
+    if sides == "one":
+        upper = torch.full_like(lower, INF)
+    if sides == "mixed":
+        upper[::3], lower[1::3] = INF, -INF
+    return TruncatedNormal(0.5 * normal(m), covariance, lower, upper, torch.full_like(lower, noise))
+
+
+def scipy_log_probability(distribution, seed=0):
+    """By randomised quasi-Monte Carlo; its own error is far below that of the bridge."""
+    law = stats.multivariate_normal(
+        distribution.mean.numpy(),
+        distribution.gamma.numpy(),
+        allow_singular=True,
+        seed=np.random.default_rng(seed),
+        maxpts=300_000,
+        abseps=1e-10,
+        releps=1e-4,
+    )
+    return math.log(law.cdf(distribution.upper.numpy(), lower_limit=distribution.lower.numpy()))
+
+
+def assert_agrees(estimate, expected, error=0.0):
+    deviation = (float(estimate.value) - expected) / math.hypot(float(estimate.standard_error), error)
+    assert abs(deviation) < LIMIT, (deviation, float(estimate.value), expected, float(estimate.standard_error))
+
+
+@pytest.mark.parametrize("sides", ["one", "two", "mixed"])
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+@pytest.mark.parametrize("m", [2, 6, 10])
+def test_dense_rows(m, sides, noise, generator):
+    distribution = rows(m, sides, noise, generator)
+    estimate = bridge_log_normalizer(distribution)
+    assert estimate.value.shape == estimate.standard_error.shape == torch.Size()
+    assert 0 < float(estimate.standard_error) < 0.1
+    assert_agrees(estimate, scipy_log_probability(distribution), error=SCIPY_ERROR)
+
+
+@pytest.mark.parametrize("sides", ["one", "two", "mixed"])
+@pytest.mark.parametrize("r", [1, 3])
+def test_low_rank_rows(r, sides, generator):
+    distribution = rows(8, sides, 0.3, generator, r=r)
+    assert distribution.root is not None
+    assert_agrees(bridge_log_normalizer(distribution), scipy_log_probability(distribution), error=SCIPY_ERROR)
+
+
+def test_low_rank_equals_dense(generator):
+    low = rows(9, "one", 0.4, generator, r=4)
+    dense = TruncatedNormal(low.mean, low.dense_covariance + 1e-12 * torch.eye(9), low.lower, low.upper, low.noise)
+    a, b = bridge_log_normalizer(low), bridge_log_normalizer(dense)
+    assert_agrees(a, float(b.value), float(b.standard_error))
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_equicorrelated_orthant(noise):
+    """`1 / (m + 1)`."""
+    m = 20
+    covariance = torch.full((m, m), 0.5, dtype=torch.float64) + (0.5 - noise) * torch.eye(m, dtype=torch.float64)
+    zeros = torch.zeros(m, dtype=torch.float64)
+    distribution = TruncatedNormal(zeros, covariance, zeros, zeros + INF, zeros + noise)
+    estimate = bridge_log_normalizer(distribution, settings=DrawSettings(num_draws=16384))
+    assert_agrees(estimate, -math.log(m + 1))
+
+
+def test_where_expectation_propagation_is_off():
+    """The same answer eight times, `E[Phi(h / s)^8]`."""
+    m, variance, noise = 8, 2.0, 0.5
+    zeros = torch.zeros(m, dtype=torch.float64)
+    root = math.sqrt(variance) * torch.ones(m, 1, dtype=torch.float64)
+    distribution = TruncatedNormal(zeros, RootLinearOperator(root), zeros, zeros + INF, zeros + noise)
+    z = torch.linspace(-8, 8, 20_001, dtype=torch.float64)
+    log_likelihood = m * torch.special.log_ndtr(z * math.sqrt(variance / noise))
+    expected = float((torch.softmax(-0.5 * z.square(), 0) * log_likelihood.exp()).sum().log())
+    estimate = bridge_log_normalizer(distribution)
+    assert_agrees(estimate, expected)
+    ep_error = float(expectation_propagation(distribution).log_normalizer) - expected
+    assert abs(ep_error) > 5 * float(estimate.standard_error), (ep_error, estimate)
+
+
+def test_independent_rows():
+    """Sites are exact for independent half-lines in mean and variance, not in shape."""
+    m = 6
+    mean = torch.linspace(-2, 2, m, dtype=torch.float64)
+    variance, noise = torch.linspace(0.3, 2, m, dtype=torch.float64), torch.linspace(0, 1, m, dtype=torch.float64)
+    distribution = TruncatedNormal(mean, torch.diag(variance), torch.zeros_like(mean), mean + INF, noise)
+    expected = torch.special.log_ndtr(mean / (variance + noise).sqrt()).sum()
+    assert_agrees(bridge_log_normalizer(distribution), float(expected))
+
+
+def test_far_tail():
+    """A probability of 1e-150."""
+    m = 4
+    mean = torch.full((m,), -13.0, dtype=torch.float64)
+    zeros = torch.zeros_like(mean)
+    distribution = TruncatedNormal(mean, 0.75 * torch.eye(m, dtype=torch.float64), zeros, zeros + INF, zeros + 0.25)
+    assert_agrees(bridge_log_normalizer(distribution), m * stats.norm.logcdf(-13))
+
+
+def test_batch(generator):
+    members = [rows(4, "mixed", 0.3, generator) for _ in range(3)]
+    names = ("mean", "covariance", "lower", "upper", "noise")
+    batch = TruncatedNormal(*(torch.stack([getattr(member, name) for member in members]) for name in names))
+    estimate = bridge_log_normalizer(batch)
+    assert estimate.value.shape == estimate.standard_error.shape == (3,)
+    for i, member in enumerate(members):
+        value, error = estimate.value[i], estimate.standard_error[i]
+        assert abs(float(value) - scipy_log_probability(member)) < LIMIT * math.hypot(float(error), SCIPY_ERROR)
+
+
+def test_no_rows():
+    none = torch.zeros(0, dtype=torch.float64)
+    empty = TruncatedNormal(none, torch.zeros(0, 0, dtype=torch.float64), none, none, none)
+    estimate = bridge_log_normalizer(empty)
+    assert float(estimate.value) == 0
+    assert float(estimate.standard_error) == 0
+
+
+def test_given_draws_and_approximation(generator):
+    distribution = rows(5, "mixed", 0.3, generator)
+    draws, ep = draw(distribution, DrawSettings(num_draws=4096)), expectation_propagation(distribution)
+    estimate = bridge_log_normalizer(distribution, draws, ep)
+    assert_agrees(estimate, scipy_log_probability(distribution), error=SCIPY_ERROR)
+    assert float(estimate.standard_error) < 0.75 * float(bridge_log_normalizer(distribution).standard_error)
+
+
+def test_standard_error_is_that_of_repetitions(generator):
+    distribution = rows(6, "one", 0.3, generator)
+    estimates = [bridge_log_normalizer(distribution, settings=DrawSettings(num_draws=256, seed=s)) for s in range(40)]
+    values = torch.stack([estimate.value for estimate in estimates])
+    stated = torch.stack([estimate.standard_error for estimate in estimates]).square().mean().sqrt()
+    # the logarithm of a ratio of standard deviations from 40 values has a standard error of 1 / sqrt(78)
+    assert abs(math.log(float(values.std() / stated))) < 4 / math.sqrt(78)
+    assert abs(float(values.mean()) - scipy_log_probability(distribution)) < LIMIT * float(stated) / math.sqrt(40)
+
+
+def test_repeats(generator):
+    distribution = rows(5, "one", 0.3, generator)
+    first, second = bridge_log_normalizer(distribution), bridge_log_normalizer(distribution)
+    assert torch.equal(first.value, second.value)
+    other = bridge_log_normalizer(distribution, generator=torch.Generator().manual_seed(7))
+    assert not torch.equal(first.value, other.value)
