@@ -47,7 +47,7 @@ def _squared_exponential(X: Tensor, lengthscale: Tensor | float) -> Tensor:
 def classification(n: int, seed: int = 0, d: int = 3) -> Problem:
     """Probit classification with the generator of the unified paper, section 4.
 
-    Inputs are standard normal; the variance is uniform on (1, 10), each lengthscale on (0.1, 1.1), and the noise is one.
+    Inputs are standard normal; the variance is uniform on (1, 10), each lengthscale on (0.1, 1.1); the noise is one.
     """
     generator = torch.Generator().manual_seed(seed)
     double = torch.float64

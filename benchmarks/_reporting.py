@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import os
 import platform
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,14 +76,15 @@ class Table:
         shown = [list(self.columns)] + [[_show(row[column]) for column in self.columns] for row in self.rows]
         widths = [max(len(line[i]) for line in shown) for i in range(len(self.columns))]
         lines = [f"# {note}" for note in self.notes]
-        lines += ["  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(
-            zip(line, widths, strict=True))) for line in shown]  # fmt: skip
+        for line in shown:
+            first, *rest = (cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+            lines.append("  ".join([first.strip().ljust(widths[0]), *rest]))
         return "\n".join(line.rstrip() for line in lines)
 
-    def store(self, suffix: str = "") -> Path:
-        """Write `results/name.csv`; notes are comment lines."""
-        RESULTS.mkdir(exist_ok=True)
-        path = RESULTS / f"{self.name}{suffix}.csv"
+    def store(self, folder: Path) -> Path:
+        """Write `name.csv` into a folder; notes are comment lines."""
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.name}.csv"
         buffer = io.StringIO()
         buffer.writelines(f"# {note}\n" for note in self.notes)
         writer = csv.writer(buffer, lineterminator="\n")
@@ -89,6 +92,37 @@ class Table:
         writer.writerows([_show(row[column]) for column in self.columns] for row in self.rows)
         path.write_text(buffer.getvalue(), encoding="utf-8")
         return path
+
+
+def add_common_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that all of these benchmarks share."""
+    parser.add_argument("--quick", action="store_true", help="a subset that takes about a minute; nothing is stored")
+    parser.add_argument("--threads", type=int, help="CPU threads; torch's default if not given")
+    parser.add_argument(
+        "--output", type=Path, help="folder for tables and pictures; benchmarks/results unless --quick is given"
+    )
+
+
+def prepare(options: argparse.Namespace) -> Path | None:
+    """Set the number of threads; returns the folder to store results in, if any."""
+    if options.threads is not None:
+        torch.set_num_threads(options.threads)
+    if options.output is not None:
+        return options.output
+    return None if options.quick else RESULTS
+
+
+def say(text: str) -> None:
+    """Tell how far a long run has come, without getting in the way of the tables."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def publish(tables: Sequence[Table], folder: Path | None) -> None:
+    """Print tables, and store them if there is a folder."""
+    for table in tables:
+        print(f"\n{table.text()}")
+        if folder is not None:
+            table.store(folder)
 
 
 def bars_table(name: str) -> Table:

@@ -13,3 +13,7 @@ class ConvergenceWarning(SkewGPWarning):
 
 class PoorDrawsWarning(SkewGPWarning):
     """The draws of a truncated normal are fewer, or mix worse, than what was asked for."""
+
+
+class VacuousBoundWarning(SkewGPWarning):
+    """A lower bound of a probability is not positive, hence no bound at all."""

@@ -112,7 +112,7 @@ class PreferenceLikelihood(RowLikelihood):
             )
         if k == 2:
             difference = function_samples[..., 0] - function_samples[..., 1]
-            return Bernoulli(probs=torch.special.ndtr(difference / (2 * self.noise).sqrt()))
+            return Bernoulli(probs=torch.special.ndtr(difference / (2 * self.noise.squeeze(-1)).sqrt()))
         return Categorical(probs=best_of(function_samples / self.noise.sqrt()))
 
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Bernoulli | Categorical:

@@ -1,5 +1,16 @@
-"""Marginal log likelihoods for `fit_gpytorch_mll`."""
+"""Marginal log likelihoods for `fit_gpytorch_mll`: forms of the log evidence, from one default to its competitors."""
 
+from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
+from botorch_skewgp.mlls.batches import BatchBoundMarginalLogLikelihood, BatchedMarginalLogLikelihood
+from botorch_skewgp.mlls.bivariate import BivariateConditioningMarginalLogLikelihood
 from botorch_skewgp.mlls.skew_gp_mll import SkewGPMarginalLogLikelihood
+from botorch_skewgp.mlls.stochastic import StochasticMarginalLogLikelihood
 
-__all__ = ["SkewGPMarginalLogLikelihood"]
+__all__ = [
+    "BatchBoundMarginalLogLikelihood",
+    "BatchedMarginalLogLikelihood",
+    "BivariateConditioningMarginalLogLikelihood",
+    "RowMarginalLogLikelihood",
+    "SkewGPMarginalLogLikelihood",
+    "StochasticMarginalLogLikelihood",
+]

@@ -60,13 +60,13 @@ def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: T
     for i in range(m):  # one row after the other, each given those before
         scale = L[..., i, i].unsqueeze(-1)
         shift = sum((L[..., i, j].unsqueeze(-1) * white[j] for j in range(i)), means.new_zeros(()))
-        a, b = (lower[..., i, :] - shift) / scale, (upper[..., i, :] - shift) / scale
+        a, b = (_standardised(bound[..., i, :], shift, scale) for bound in (lower, upper))
         if bool((rows.lower == rows.upper).all()):
             white.append(a)
             change = change + log_normal_density(a) - scale.log()
         else:
             change = change + log_interval_probability(a, b)
-            white.append(sample_interval(a, b, uniforms[i].expand_as(a)))
+            white.append(_draw(a, b, uniforms[i].expand_as(a)))
     logits = change if log_weights is None else change + log_weights
     L, e = L.expand(*white[0].shape[:-1], m, m), torch.stack(white, dim=-2)
     weight = weight.expand(*white[0].shape[:-1], *weight.shape[-2:])
@@ -76,3 +76,24 @@ def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: T
         log_weights=torch.log_softmax(logits, dim=-1),
         parent=posterior.mixture,
     )
+
+
+def _standardised(bound: Tensor, location: Tensor, scale: Tensor) -> Tensor:
+    """`(bound - location) / scale`, with derivatives of zero, not NaN, where the bound is infinite."""
+    finite = bound.isfinite()
+    return torch.where(finite, (torch.where(finite, bound, 0.0) - location) / scale, bound)
+
+
+def _draw(lower: Tensor, upper: Tensor, uniform: Tensor) -> Tensor:
+    """`sample_interval` with the derivatives in the bounds at a fixed level of the draw's cdf, all in logarithms."""
+    with torch.no_grad():
+        draw = sample_interval(lower, upper, uniform)
+        given = log_interval_probability(lower, upper) + log_normal_density(draw)
+        slopes = (
+            torch.exp(log_interval_probability(draw, upper) + log_normal_density(lower) - given),
+            torch.exp(log_interval_probability(lower, draw) + log_normal_density(upper) - given),
+        )
+    for bound, slope in zip((lower, upper), slopes, strict=True):
+        bound = torch.where(bound.isfinite(), bound, 0.0)
+        draw = draw + slope * (bound - bound.detach())
+    return draw

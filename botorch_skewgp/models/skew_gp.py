@@ -431,7 +431,7 @@ class SkewGP(Model, GP, FantasizeMixin):
             posterior = posterior.add_noise(self.likelihood.latent_noise(X))
         if self._outcome_scale != OutcomeScale():
             scale = self._outcome_scale
-            posterior = posterior.scalarize(torch.tensor([scale.scale]), scale.location)
+            posterior = posterior.scalarize(X.new_tensor([scale.scale]), scale.location)
         if posterior_transform is None:
             return posterior
         if type(posterior_transform) is ScalarizedPosteriorTransform:

@@ -18,7 +18,7 @@ from botorch_skewgp.truncated.diagnostics import diagnose
 from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation, expectation_propagation
 from botorch_skewgp.truncated.gibbs import GibbsSampler
 from botorch_skewgp.truncated.linear_ess import LinearEllipticalSliceSampler
-from botorch_skewgp.truncated.reflective_ess import ReflectiveEllipticalSliceSampler
+from botorch_skewgp.truncated.reflective_ess import MOST_DENSE_ROWS, ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.sampler import Sampler
 from botorch_skewgp.truncated.start import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -27,6 +27,7 @@ SamplerName = Literal["reflective", "collapsed", "linear", "gibbs"]
 R_HAT_LIMIT = 1.01
 MAX_WATCHED = 256  # functionals
 NARROW = 0.01  # rows closer than this many standard deviations between their bounds
+MOST_UNKNOWN = 10.0  # variance of noiseless parts over that of the noise
 
 
 @dataclass(frozen=True)
@@ -118,19 +119,32 @@ class Draws:
         return self.num_draws / self.effective_size
 
 
-def choose_sampler(distribution: TruncatedNormal) -> SamplerName:
+def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> SamplerName:
     r"""The default sampler: a rule on the problem alone, so that results repeat.
 
-    Reflections mix at once wherever they were tried, at a cost of `O(m)` each. Two cases make them dear: with more rows
-    than latent coordinates a reflection costs `O(m r)`, and there are of the order of `m` of them in a draw; and a row
-    between two near bounds reflects once per crossing. There the noise is integrated out instead, provided that there
-    is noise in every row.
+    Reflections mix at once wherever they were tried, at a cost of `O(m)` each. Two cases make them dear: more than
+    `MOST_DENSE_ROWS` rows of a low-rank covariance, whose reflections cost `O(m r)`, and rows between near bounds,
+    which reflect once per crossing. There the noise is integrated out instead, provided that it is not small: what is
+    left is nearly Gaussian if a row's noiseless part is known to within a few standard deviations of the noise.
+
+    Args:
+        distribution: The truncated normal.
+        approximation: Its expectation propagation fixed point; computed where it is needed if `None`.
     """
     width = (distribution.upper - distribution.lower) / distribution.gamma_diagonal.sqrt()
-    dear = distribution.root is not None or bool((width < NARROW).any())
-    return "collapsed" if dear and bool((distribution.noise > 0).all()) else "reflective"
+    many = distribution.root is not None and distribution.num_rows > MOST_DENSE_ROWS
+    noisy = bool((distribution.noise > 0).all())
+    if noisy and bool((width < NARROW).any()):
+        return "collapsed"
+    if not (noisy and many):
+        return "reflective"
+    if approximation is None:
+        approximation = expectation_propagation(distribution)
+    unknown = float((approximation.variance / distribution.noise).mean())
+    return "collapsed" if unknown < MOST_UNKNOWN else "reflective"
 
 
+@torch.no_grad()
 def draw(
     distribution: TruncatedNormal,
     settings: DrawSettings | None = None,
@@ -168,7 +182,7 @@ def draw(
         return Draws(empty, None, none, none, none, 0.0, 1, settings.num_chains, "none")
     if approximation is None:
         approximation = expectation_propagation(distribution)
-    name = settings.sampler or choose_sampler(distribution)
+    name = settings.sampler or choose_sampler(distribution, approximation)
     sampler = _make_sampler(name, distribution, approximation)
     start, latent = feasible_start(
         distribution,

@@ -27,6 +27,12 @@ from botorch_skewgp.exceptions import ConvergenceWarning
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import interval_moments, log_interval_probability
 
+# Ratio of a site's precision to the prior's beyond which the product's moments are computed as corrections to the site.
+PRECISE_SITE = 1e4
+# Sweeps without progress after which the run ends, and the residual at which this counts as rounding, not as failure.
+PATIENCE = 300
+ROUNDING = 1e-6
+
 
 class Sites(NamedTuple):
     r"""The Gaussian sites; what a warm start needs.
@@ -45,32 +51,54 @@ class _Gaussian(NamedTuple):
 
     mean: Tensor  # batch x m
     variance: Tensor  # batch x m
+    left: Tensor  # batch x m; 1 - tau variance, the share of the marginal's precision that is not the site's
     cholesky: Tensor  # of I + S C S with S = sqrt(tau), or of I + F^T tau F
 
 
-def _multiply_sites(distribution: TruncatedNormal, sites: Sites) -> _Gaussian:
-    """Rasmussen and Williams, section 3.6.3 (dense), or its dual in the coordinates of a low-rank root."""
+def _multiply_sites(distribution: TruncatedNormal, sites: Sites) -> _Gaussian | None:
+    """Rasmussen and Williams, section 3.6.3 (dense), or its dual in the coordinates of a low-rank root.
+
+    `None` if the sites are so precise that rounding of the covariance leaves no positive definite matrix.
+    """
     tau, offset = sites.precision, sites.shift - sites.precision * distribution.mean
     if distribution.root is not None:
         F = distribution.root
         eye = torch.eye(F.shape[-1], dtype=F.dtype, device=F.device)
-        cholesky = torch.linalg.cholesky(eye + F.mT @ (tau.unsqueeze(-1) * F))
+        cholesky, info = torch.linalg.cholesky_ex(eye + F.mT @ (tau.unsqueeze(-1) * F))
+        if bool(info.any()):
+            return None
         W = torch.linalg.solve_triangular(cholesky, F.mT, upper=False)
         mean = distribution.mean + (W.mT @ (W @ offset.unsqueeze(-1))).squeeze(-1)
-        return _Gaussian(mean, W.square().sum(-2), cholesky)
+        variance = W.square().sum(-2)
+        return _Gaussian(mean, variance, 1 - tau * variance, cholesky)
     C, S = distribution.dense_covariance, tau.sqrt()
     eye = torch.eye(C.shape[-1], dtype=C.dtype, device=C.device)
-    cholesky = torch.linalg.cholesky(eye + S.unsqueeze(-1) * C * S.unsqueeze(-2))
+    cholesky, info = torch.linalg.cholesky_ex(eye + S.unsqueeze(-1) * C * S.unsqueeze(-2))
+    if bool(info.any()):
+        return None
     V = torch.linalg.solve_triangular(cholesky, S.unsqueeze(-1) * C, upper=False)
-    offset = offset.unsqueeze(-1)
-    mean = distribution.mean + (C @ offset - V.mT @ (V @ offset)).squeeze(-1)
-    return _Gaussian(mean, C.diagonal(dim1=-2, dim2=-1) - V.square().sum(-2), cholesky)
+    prior_variance = C.diagonal(dim1=-2, dim2=-1)
+    mean = distribution.mean + (C @ offset.unsqueeze(-1) - V.mT @ (V @ offset.unsqueeze(-1))).squeeze(-1)
+    variance = prior_variance - V.square().sum(-2)
+    left = 1 - tau * variance
+    precise = tau * prior_variance > PRECISE_SITE
+    if bool(precise.any()):
+        # Differences that cancel where a site is far more precise than the prior, written without them: with
+        # B = I + S C S, `tau variance = 1 - diag(B^-1)` and `mean = nu / tau - S^-1 B^-1 S (nu / tau - prior mean)`.
+        inverse = torch.linalg.solve_triangular(cholesky, eye.expand_as(C), upper=False)
+        share = inverse.square().sum(-2)
+        safe = torch.where(precise, tau, torch.ones_like(tau))
+        residual = torch.where(tau > 0, offset / S, torch.zeros_like(offset)).unsqueeze(-1)
+        solved = (inverse.mT @ (inverse @ residual)).squeeze(-1)
+        left = torch.where(precise, share, left)
+        variance = torch.where(precise, (1 - share) / safe, variance)
+        mean = torch.where(precise, sites.shift / safe - solved / safe.sqrt(), mean)
+    return _Gaussian(mean, variance, left, cholesky)
 
 
 def _cavity(gaussian: _Gaussian, sites: Sites) -> tuple[Tensor, Tensor]:
     """Mean and variance of every row with its own site taken out."""
-    left = 1 - sites.precision * gaussian.variance
-    return (gaussian.mean - sites.shift * gaussian.variance) / left, gaussian.variance / left
+    return (gaussian.mean - sites.shift * gaussian.variance) / gaussian.left, gaussian.variance / gaussian.left
 
 
 def _match_moments(distribution: TruncatedNormal, mean: Tensor, variance: Tensor) -> Sites:
@@ -267,35 +295,46 @@ def expectation_propagation(
     """
     distribution = as_double(distribution)
     with torch.no_grad():
-        sites = initial_sites or Sites(torch.zeros_like(distribution.mean), torch.zeros_like(distribution.mean))
-        sites = Sites(sites.precision.to(distribution.mean), sites.shift.to(distribution.mean))
+        none = Sites(torch.zeros_like(distribution.mean), torch.zeros_like(distribution.mean))
+        sites = none if initial_sites is None else Sites(*(entry.to(distribution.mean) for entry in initial_sites))
+        gaussian = _multiply_sites(distribution, sites)
+        if gaussian is None:  # a start that this covariance does not admit
+            sites, gaussian = none, _multiply_sites(distribution, none)
+        assert gaussian is not None
         step = torch.ones_like(distribution.mean[..., :1])
         previous = torch.full_like(step.squeeze(-1), torch.inf)
         best: tuple[Tensor, Sites] | None = None
-        iteration = 0
-        gaussian = _multiply_sites(distribution, sites)
+        iteration, last_progress, progress = 0, 0, torch.full_like(previous, torch.inf)
         while True:
             iteration += 1
-            target = _match_moments(distribution, *_cavity(gaussian, sites))
+            target = _next_sites(distribution, gaussian, sites)
             residual = _residual(gaussian, sites, target)
             if best is None or bool((residual < best[0]).any()):
                 best = (residual, sites) if best is None else _keep_better(best, residual, sites)
             converged = bool((residual <= tolerance).all())
-            if converged or iteration >= max_iterations:
+            if bool((best[0] < 0.5 * progress).any()):
+                last_progress, progress = iteration, torch.minimum(best[0], progress)
+            if converged or iteration >= max_iterations or iteration - last_progress > PATIENCE:
                 break
             grew = residual > previous
             step = torch.where(grew.unsqueeze(-1), (0.5 * step).clamp(min=0.02), (1.2 * step).clamp(max=1.0))
             previous = residual
-            sites = Sites(*(old + step * (new - old) for old, new in zip(sites, target, strict=True)))
-            gaussian = _multiply_sites(distribution, sites)
+            moved = _move(distribution, sites, target, step)
+            if moved is None:
+                break
+            sites, gaussian = moved
         if not converged:
             assert best is not None
             residual, sites = best
             gaussian = _multiply_sites(distribution, sites)
+            assert gaussian is not None
+            converged = bool((residual <= max(tolerance, ROUNDING)).all()) and iteration < max_iterations
+        if not converged:
             warnings.warn(
                 f"Expectation propagation stopped after {iteration} sweeps with sites still changing by "
                 f"{float(residual.max()):.1e} of a standard deviation (asked for: {tolerance:.0e}). Give the rows more "
-                "noise, merge points that are nearly equal, or raise max_iterations.",
+                "noise, merge points that are nearly equal, state intervals far narrower than the prior as numbers, "
+                "or raise max_iterations.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -312,6 +351,30 @@ def expectation_propagation(
         num_iterations=iteration,
         converged=converged,
     )
+
+
+def _next_sites(distribution: TruncatedNormal, gaussian: _Gaussian, sites: Sites) -> Sites:
+    """The sites that match moments; a row whose cavity is no distribution, up to rounding, keeps its own."""
+    cavity_mean, cavity_variance = _cavity(gaussian, sites)
+    proper = (gaussian.left > 0) & (cavity_variance >= 0) & cavity_mean.isfinite() & cavity_variance.isfinite()
+    target = _match_moments(
+        distribution,
+        torch.where(proper, cavity_mean, distribution.mean),
+        torch.where(proper, cavity_variance, torch.ones_like(cavity_variance)),
+    )
+    proper = proper & target.precision.isfinite() & target.shift.isfinite()
+    return Sites(*(torch.where(proper, new, old) for new, old in zip(target, sites, strict=True)))
+
+
+def _move(distribution: TruncatedNormal, old: Sites, new: Sites, step: Tensor) -> tuple[Sites, _Gaussian] | None:
+    """Sites part of the way to new ones, the farthest of ever shorter ways that leaves a distribution."""
+    for _ in range(30):
+        sites = Sites(*(a + step * (b - a) for a, b in zip(old, new, strict=True)))
+        gaussian = _multiply_sites(distribution, sites)
+        if gaussian is not None:
+            return sites, gaussian
+        step = 0.5 * step
+    return None
 
 
 def _keep_better(best: tuple[Tensor, Sites], residual: Tensor, sites: Sites) -> tuple[Tensor, Sites]:

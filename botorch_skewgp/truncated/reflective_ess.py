@@ -39,6 +39,7 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 # A billiard between walls that are close makes many honest reflections; beyond this number it takes too long.
 MOST_REFLECTIONS = 10**8
+MOST_DENSE_ROWS = 2048  # rows of a low-rank root for which `Gamma` is built
 # Velocities are drawn for many steps in one matrix product, but for no more than this many bytes at a time.
 CHUNK_BYTES = 2**28
 
@@ -226,7 +227,8 @@ class ReflectiveEllipticalSliceSampler(Sampler):
             distribution: The truncated normal to draw from.
             horizon: The length of a trajectory, in `(0, pi)`.
             kernel: "auto", "eager", "numba" or "triton". "auto" takes numba on CPU and triton on CUDA where they are
-                installed, and eager torch elsewhere. A low-rank covariance always runs in eager torch.
+                installed, and eager torch elsewhere. A low-rank covariance runs in numba for up to `MOST_DENSE_ROWS`
+                rows, of which it builds `Gamma`, and in eager torch beyond and on CUDA.
 
         Raises:
             ImportError: If a kernel that was asked for by name is not installed.
@@ -244,13 +246,20 @@ class ReflectiveEllipticalSliceSampler(Sampler):
         self.max_reflections = int(min(plausible, MOST_REFLECTIONS))
         lower, upper = self._flatten(distribution.lower - mean, 1), self._flatten(distribution.upper - mean, 1)
         if distribution.root is not None:
-            if kernel in ("numba", "triton"):
-                raise ValueError(f"kernel={kernel!r} needs a dense covariance; use kernel='auto' for a low-rank root.")
-            self.kernel = choose_kernel("eager" if kernel == "auto" else kernel, mean.device)
+            if kernel == "triton":
+                raise ValueError("kernel='triton' needs a dense covariance; use kernel='auto' for a low-rank root.")
+            self.kernel = choose_kernel(kernel, mean.device)
+            if self.kernel == "triton" or (kernel == "auto" and distribution.num_rows > MOST_DENSE_ROWS):
+                self.kernel = "eager"
             root, noise = self._flatten(distribution.root, 2), self._flatten(distribution.noise, 1)
-            self._trajectories: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, float]] = _EagerLowRankTrajectories(
-                root, noise, lower, upper, horizon, self.max_reflections
-            )
+            low_rank = (root, noise, lower, upper, horizon, self.max_reflections)
+            self._trajectories: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, float]]
+            if self.kernel == "numba":
+                from botorch_skewgp.truncated.kernels.numba_kernel import NumbaLowRankTrajectories
+
+                self._trajectories = NumbaLowRankTrajectories(*low_rank)
+            else:
+                self._trajectories = _EagerLowRankTrajectories(*low_rank)
             return
         self.kernel = choose_kernel(kernel, mean.device)
         cholesky, gamma = self._factor()

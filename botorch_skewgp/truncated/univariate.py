@@ -41,6 +41,9 @@ class _LogIntervalProbability(torch.autograd.Function):
     def forward(ctx: Any, lower: Tensor, upper: Tensor) -> Tensor:
         a, b, _ = _into_left_tail(lower, upper)
         log_b = torch.special.log_ndtr(b)
+        if not bool((a > -torch.inf).any()):  # one bound in every row
+            ctx.save_for_backward(lower, upper, log_b)
+            return log_b
         # log Phi(b) - log Phi(a): for a narrow interval the difference of the two cancels, so the
         # width times the density at the middle takes over, with an error of order width^2 / 24.
         width = b - a

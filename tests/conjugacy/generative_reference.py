@@ -359,7 +359,8 @@ def deviations(model, posterior, reference: Reference) -> dict[str, float]:
     for name, theirs in reference.statistics().items():
         ours = own[name]
         error = (ours.error.square() + theirs.error.square()).sqrt()
-        result[name] = float(((ours.value - theirs.value).abs() / error).max())
+        deviation = (ours.value - theirs.value).abs() / error
+        result[name] = float(deviation.nan_to_num(nan=math.inf).max())
     return result
 
 

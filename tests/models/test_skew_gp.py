@@ -1,19 +1,96 @@
-"""The model's contract: caches, and degenerate data."""
+"""The model's contract with BoTorch: data, caches, copies, transforms, fitting, bad input."""
 
+import copy
+import math
+import pickle
+
+import gpytorch
 import pytest
 import torch
+from botorch.acquisition import qUpperConfidenceBound
+from botorch.acquisition.logei import qLogNoisyExpectedImprovement
+from botorch.acquisition.objective import ExpectationPosteriorTransform, ScalarizedPosteriorTransform
+from botorch.acquisition.preference import AnalyticExpectedUtilityOfBestOption, qExpectedUtilityOfBestOption
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
+from botorch.exceptions.warnings import InputDataWarning
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import ModelList, SingleTaskGP
+from botorch.models.transforms.input import Normalize
+from botorch.models.transforms.outcome import Log, Standardize
+from botorch.optim import optimize_acqf
+from botorch.posteriors import PosteriorList
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods import PreferenceLikelihood
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations import Preference
+from botorch_skewgp.observations import Binary, Numeric, Preference
+from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.truncated.draws import DrawSettings
 
 PAIRS = torch.tensor([[0, 1], [2, 3], [4, 5], [6, 7], [1, 2]])
+SMALL = DrawSettings(num_draws=256)
 
 
 def points(n, generator, d=2):
     return torch.rand(n, d, dtype=torch.float64, generator=generator)
+
+
+def small_model(X, observations=None, **kwargs):
+    return SkewGP(X, Preference(PAIRS) if observations is None else observations, draw_settings=SMALL, **kwargs)
+
+
+def agree(a, b):
+    """The same posterior, to the last digits."""
+    return torch.allclose(a.mean, b.mean, rtol=1e-9, atol=1e-11) and torch.allclose(a.variance, b.variance, rtol=1e-9)
+
+
+def duels(num_duels, num_points, d, generator):
+    """Random duels, decided by a smooth utility and noise."""
+    X = points(num_points, generator, d)
+    pairs = torch.stack([torch.randperm(num_points, generator=generator)[:2] for _ in range(num_duels)])
+    utility = 2 * torch.sin(6 * X[:, 0]) + X.sum(-1)
+    noisy = utility[pairs] + torch.randn(pairs.shape, generator=generator, dtype=torch.float64)
+    return X, torch.where((noisy[:, :1] > noisy[:, 1:]), pairs, pairs.flip(-1))
+
+
+# Draws at the size that the defaults are made for
+
+
+@pytest.mark.parametrize("num_points", [100, 400])
+def test_two_hundred_duels_are_drawn_well(num_points, generator):
+    """Default settings; with 400 points in distinct duels and with 100 points in several each."""
+    X, pairs = duels(200, num_points, 6, generator)
+    if num_points == 400:
+        pairs = torch.randperm(400, generator=generator).view(200, 2)
+    draws = SkewGP(X, Preference(pairs)).draws
+    assert draws.num_draws == 1024
+    assert draws.effective_size.min() >= 512
+    assert draws.r_hat.max() < 1.01
+    assert (draws.rows > 0).all()
+
+
+# Without data it is the prior
+
+
+@pytest.mark.parametrize("observations", [None, [], (), Preference(torch.zeros(0, 2, dtype=torch.long))])
+def test_no_observations_give_exactly_the_prior(observations, generator):
+    X, test_X = points(4, generator), points(3, generator)
+    mean_module = gpytorch.means.ConstantMean()
+    mean_module.initialize(constant=0.7)
+    model = SkewGP(X, observations, mean_module=mean_module)
+    posterior = model.posterior(test_X)
+    K = model.covar_module(test_X).to_dense()
+    assert torch.allclose(posterior.mean, torch.full((3, 1), 0.7, dtype=torch.float64), rtol=1e-7)  # 0.7 in float32
+    assert torch.equal(posterior.mean, model.mean_module(test_X).unsqueeze(-1))
+    assert torch.equal(posterior.variance.squeeze(-1), K.diagonal())
+    assert torch.allclose(posterior.covariance_matrix, K, rtol=0, atol=1e-14)
+    assert (posterior.skewness == 0).all()
+    assert posterior.rsample(torch.Size([5])).shape == (5, 3, 1)
+    for method in ("exact", "ep", "mvnxpb"):
+        assert float(model.log_marginal_likelihood(method).value) == 0
+
+
+# Caches
 
 
 def test_setting_a_hyperparameter_in_evaluation_mode_renews_the_draws(generator):
@@ -28,6 +105,17 @@ def test_setting_a_hyperparameter_in_evaluation_mode_renews_the_draws(generator)
     assert torch.equal(model.posterior(test_X).mean, fresh.posterior(test_X).mean)
 
 
+def test_draws_are_made_once(generator):
+    model = small_model(points(8, generator))
+    draws = model.draws
+    model.posterior(points(2, generator))
+    model.to(torch.float64)
+    assert model.draws is draws
+    model.train()
+    model.eval()
+    assert model.draws is not draws
+
+
 def test_new_draw_settings_renew_the_draws(generator):
     X = points(8, generator)
     model = SkewGP(X, Preference(PAIRS))
@@ -36,13 +124,13 @@ def test_new_draw_settings_renew_the_draws(generator):
     assert model.draws.num_draws == 512
 
 
-def test_objective_has_a_finite_gradient_in_learned_noise(generator):
-    model = SkewGP(points(8, generator), Preference(PAIRS), likelihood=PreferenceLikelihood(learn_noise=True))
-    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-    mll.train()
-    mll(model(*model.train_inputs), model.train_targets).backward()
-    assert model.likelihood.raw_noise.grad.isfinite().all()
-    assert (model.likelihood.raw_noise.grad != 0).all()
+def test_setting_the_noise_renews_the_draws(generator):
+    X, test_X = points(8, generator), points(3, generator)
+    model = small_model(X)
+    before = model.posterior(test_X)
+    model.likelihood.noise = 0.01
+    assert not agree(before, model.posterior(test_X))
+    assert agree(model.posterior(test_X), small_model(X, likelihood=PreferenceLikelihood(0.01)).posterior(test_X))
 
 
 # two equal points: their covariance is singular, and linear_operator says so
@@ -52,3 +140,425 @@ def test_duel_of_two_equal_points_is_no_reason_for_a_warning(generator):
     X = points(8, generator)
     model = SkewGP(torch.cat([X, X[:1]]), Preference(torch.tensor([[0, 8], [1, 2], [8, 0]])))
     assert model.draws.thinning == 1
+
+
+# Copies and state
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+@pytest.mark.parametrize("drawn", [False, True])
+@pytest.mark.parametrize("transformed", [False, True])
+def test_copies_keep_data_and_predictions(duplicate, drawn, transformed, generator):
+    X, test_X = points(8, generator), points(3, generator)
+    model = small_model(X, input_transform=Normalize(2) if transformed else None).eval()
+    if drawn:
+        model.posterior(test_X)
+    other = duplicate(model)
+    assert agree(model.posterior(test_X), other.posterior(test_X))
+    assert torch.equal(other.datapoints, X)
+    assert torch.equal(other.observations[0].pairs, PAIRS)
+    other.covar_module.outputscale = 0.1
+    assert not agree(model.posterior(test_X), other.posterior(test_X))
+    assert agree(model.posterior(test_X), duplicate(model).posterior(test_X))
+
+
+def test_state_dict_round_trip(generator):
+    X, test_X = points(8, generator), points(3, generator)
+    model = small_model(X, likelihood=PreferenceLikelihood(0.3))
+    model.covar_module.outputscale = 2.0
+    state = model.state_dict()
+    other = small_model(X)
+    before = other.posterior(test_X)
+    other.load_state_dict(state)
+    assert agree(other.posterior(test_X), model.posterior(test_X))
+    assert not agree(other.posterior(test_X), before)
+    # on another amount of data, as in cross-validation: nothing data-sized is in it
+    SkewGP(X[:3], Preference(PAIRS[:1])).load_state_dict(state)
+    assert all(value.numel() < 8 for value in state.values())
+
+
+def test_state_dict_loaded_under_an_objective_renews_the_draws(generator):
+    X, test_X = points(8, generator), points(3, generator)
+    model, other = small_model(X), small_model(X)
+    other.covar_module.outputscale = 5.0
+    before = model.posterior(test_X)
+    objectives = [SkewGPMarginalLogLikelihood(m.likelihood, m) for m in (model, other)]
+    objectives[0].load_state_dict(objectives[1].state_dict())
+    assert agree(model.posterior(test_X), other.posterior(test_X))
+    assert not agree(model.posterior(test_X), before)
+
+
+def test_train_and_eval_flip_input_transforms(generator):
+    X, test_X = 10 * points(8, generator) - 3, 10 * points(3, generator) - 3
+    model = small_model(X, input_transform=Normalize(2))
+    before = model.posterior(test_X)
+    assert model.train_inputs[0].amin() == 0
+    for _ in range(2):
+        model.train()
+        assert torch.equal(model.train_inputs[0], X)
+        model.eval()
+        assert torch.allclose(model.train_inputs[0].amax(0), torch.ones(2, dtype=torch.float64))
+    assert agree(before, model.posterior(test_X))
+    assert torch.equal(model.datapoints, X)
+    assert model.dim == 2
+    by_hand = small_model((X - X.amin(0)) / (X.amax(0) - X.amin(0)))
+    assert agree(before, by_hand.posterior((test_X - X.amin(0)) / (X.amax(0) - X.amin(0))))
+
+
+# Precision and device
+
+
+def test_single_precision_warns_and_works(generator):
+    X, test_X = points(8, generator), points(3, generator)
+    with pytest.warns(InputDataWarning, match="float32"):
+        model = small_model(X.float())
+    posterior = model.posterior(test_X.float())
+    assert posterior.mean.dtype == torch.float32
+    assert posterior.rsample(torch.Size([2])).dtype == torch.float32
+    reference = small_model(X).posterior(test_X)
+    assert torch.allclose(posterior.mean.double(), reference.mean, atol=1e-3)
+    assert torch.allclose(posterior.variance.double(), reference.variance, rtol=1e-3)
+
+
+def test_double_moves_the_data_and_renews_the_draws(generator):
+    X, test_X = points(8, generator), points(3, generator)
+    with pytest.warns(InputDataWarning, match="float32"):
+        model = small_model(X.float(), [Preference(PAIRS), Numeric([0.3, 1.0])])
+    model.posterior(test_X.float())
+    model = model.double()
+    assert model.train_inputs[0].dtype == torch.float64
+    assert model.observations[1].values.dtype == torch.float64
+    assert all(p.dtype == torch.float64 for p in model.parameters())
+    fresh = small_model(X.float().double(), [Preference(PAIRS), Numeric([0.3, 1.0])])
+    fresh.load_state_dict(model.state_dict())
+    difference = model.posterior(test_X).mean - fresh.posterior(test_X).mean
+    assert difference.abs().max() < 1e-5
+
+
+@pytest.mark.gpu
+def test_cuda_gives_the_same_posterior(generator):
+    X, test_X = points(8, generator), points(3, generator)
+    model = SkewGP(X, Preference(PAIRS))
+    expected = model.posterior(test_X)
+    posterior = model.to("cuda").posterior(test_X.cuda())
+    assert posterior.mean.is_cuda
+    error = (expected.variance / 512).sqrt()
+    assert ((posterior.mean.cpu() - expected.mean).abs() < 4 * error).all()
+
+
+# Posteriors
+
+
+def test_output_indices(generator):
+    model, test_X = small_model(points(8, generator)), points(3, generator)
+    assert agree(model.posterior(test_X, output_indices=[0]), model.posterior(test_X))
+    for bad in ([1], [0, 1], []):
+        with pytest.raises(UnsupportedError, match="output_indices must name outputs 0 to 0"):
+            model.posterior(test_X, output_indices=bad)
+    assert model.subset_output([0]) is model
+    with pytest.raises(UnsupportedError, match="1 output"):
+        model.subset_output([0, 0])
+
+
+def test_observation_noise(generator):
+    test_X = points(3, generator)
+    model = small_model(points(8, generator), likelihood=PreferenceLikelihood(0.7))
+    plain, added = model.posterior(test_X), torch.tensor([[0.1], [0.2], [0.3]], dtype=torch.float64)
+    noisy, given = model.posterior(test_X, observation_noise=True), model.posterior(test_X, observation_noise=added)
+    assert torch.equal(noisy.mean, plain.mean)
+    assert torch.allclose(noisy.variance, plain.variance + 0.7, rtol=1e-6)
+    assert torch.allclose(given.variance, plain.variance + added)
+    assert torch.allclose(given.covariance_matrix, plain.covariance_matrix + torch.diag(added.squeeze(-1)))
+
+
+def test_posterior_transforms_stay_skewed(generator):
+    model, test_X = small_model(points(8, generator)), points(4, generator)
+    plain = model.posterior(test_X)
+    weights = torch.tensor([-2.0], dtype=torch.float64)
+    scalarized = model.posterior(test_X, posterior_transform=ScalarizedPosteriorTransform(weights, offset=0.5))
+    assert torch.allclose(scalarized.mean, 0.5 - 2 * plain.mean)
+    assert torch.allclose(scalarized.skewness, -plain.skewness)
+    mean = model.posterior(test_X, posterior_transform=ExpectationPosteriorTransform(n_w=2))
+    A = torch.tensor([[0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5]], dtype=torch.float64)
+    assert isinstance(mean, SkewGPPosterior)
+    assert torch.allclose(mean.mean, A @ plain.mean)
+    assert torch.allclose(mean.covariance_matrix, A @ plain.covariance_matrix @ A.mT)
+
+
+def test_wrong_dimension_of_test_points(generator):
+    model = small_model(points(8, generator))
+    with pytest.raises(BotorchTensorDimensionError, match="X must be batch_shape x q x d"):
+        model.posterior(points(1, generator).squeeze(0))
+
+
+def test_batches_of_points(generator):
+    model, test_X = small_model(points(8, generator)), points(6, generator).view(3, 2, 2)
+    batch = model.posterior(test_X)
+    assert batch.mean.shape == (3, 2, 1)
+    assert torch.allclose(batch.mean[1], model.posterior(test_X[1]).mean)
+    assert torch.allclose(batch.covariance_matrix[2], model.posterior(test_X[2]).covariance_matrix)
+
+
+def test_model_list_with_a_gaussian_process(generator):
+    X, test_X = points(8, generator), points(3, generator)
+    model = small_model(X)
+    both = ModelList(model, SingleTaskGP(X, X.sum(-1, keepdim=True)))
+    posterior = both.posterior(test_X)
+    assert isinstance(posterior, PosteriorList)
+    assert posterior.mean.shape == (3, 2)
+    assert torch.equal(posterior.mean[:, :1], model.posterior(test_X).mean)
+    assert posterior.rsample(torch.Size([5])).shape == (5, 3, 2)
+    state = copy.deepcopy(both.state_dict())
+    model.covar_module.outputscale = 9.0
+    both.load_state_dict(state)
+    assert torch.equal(both.posterior(test_X).mean, posterior.mean)
+
+
+# Data
+
+
+def test_set_train_data(generator):
+    X, other, test_X = points(8, generator), points(8, generator), points(3, generator)
+    model = small_model(X)
+    before = model.posterior(test_X)
+    model.set_train_data(other)
+    assert agree(model.posterior(test_X), small_model(other).posterior(test_X))
+    model.set_train_data((X,), Preference(PAIRS[:2]))
+    assert agree(model.posterior(test_X), small_model(X, Preference(PAIRS[:2])).posterior(test_X))
+    model.set_train_data(targets=[Preference(PAIRS)])
+    assert agree(model.posterior(test_X), before)
+
+
+def test_set_train_data_refuses_other_shapes_unless_told(generator):
+    X, test_X = points(8, generator), points(3, generator)
+    model = small_model(X)
+    before = model.posterior(test_X)
+    for other in (points(9, generator), X.float()):
+        with pytest.raises(RuntimeError, match="Pass strict=False to allow others"):
+            model.set_train_data(other)
+    larger = torch.cat([X, points(1, generator)])
+    with pytest.raises(InputDataError, match="refers to row 7 of train_X, which has 3 rows only"):
+        model.set_train_data(X[:3], strict=False)
+    with pytest.raises(InputDataError, match="refers to row 8"):
+        model.set_train_data(targets=Preference([[8, 0]]))
+    with pytest.raises(InputDataError, match="contains NaN"):
+        model.set_train_data(X * math.nan)
+    assert torch.equal(model.datapoints, X)
+    assert agree(model.posterior(test_X), before)  # nothing changed
+    model.set_train_data(larger, strict=False)
+    assert model.datapoints.shape == (9, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X: X.long(), "floating point tensor, best of dtype torch.double; got torch.int64"),
+        (lambda X: X.tolist(), "floating point tensor.*got list"),
+        (lambda X: X[0], r"n x d; got shape \(2,\)"),
+        (lambda X: X.unsqueeze(0), r"n x d; got shape \(1, 8, 2\)"),
+        (lambda X: X.masked_fill(X[3, 1] == X, math.nan), r"NaN or infinite values in rows \[3\]"),
+        (lambda X: X.masked_fill(X[5, 0] == X, math.inf), r"NaN or infinite values in rows \[5\]"),
+        (lambda X: X[:7], "refers to row 7 of train_X, which has 7 rows only"),
+    ],
+)
+def test_bad_points_are_refused(change, message, generator):
+    with pytest.raises(InputDataError, match=message):
+        small_model(change(points(8, generator)))
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([[0, 8]], "refers to row 8 of train_X, which has 8 rows only"),
+        ([[0, 1], [2, 2]], r"compares a point with itself in rows \[1\]"),
+        ([[0, -1]], "must not hold negative indices"),
+        ([0, 1], "must be a m x 2 tensor"),
+        ([[0, 1, 2]], "must be m x 2, winner first"),
+        ([[0.0, 1.0]], "must hold integer indices"),
+        ([[True, False]], "must hold integer indices"),
+    ],
+)
+def test_bad_pairs_are_refused(pairs, message, generator):
+    X, test_X = points(8, generator), points(3, generator)
+    model = small_model(X)
+    before = model.posterior(test_X)
+    with pytest.raises(InputDataError, match=message):
+        model.set_train_data(targets=Preference(torch.tensor(pairs)))
+    with pytest.raises(InputDataError, match=message):
+        small_model(X, Preference(torch.tensor(pairs)))
+    with pytest.raises(InputDataError, match=message):
+        model.condition_on_observations(X, Preference(torch.tensor(pairs)))
+    assert agree(model.posterior(test_X), before)
+
+
+def test_bare_tensors_are_refused(generator):
+    with pytest.raises(InputDataError, match=r"observations must be observation objects such as Preference"):
+        small_model(points(8, generator), [PAIRS])
+
+
+def test_observations_of_a_kind_the_likelihood_does_not_take(generator):
+    X = points(8, generator)
+    model = small_model(X)
+    with pytest.raises(InputDataError, match=r"PreferenceLikelihood takes .* got Numeric"):
+        model.condition_on_observations(X, torch.zeros(8, 1, dtype=torch.float64))
+    with pytest.raises(InputDataError, match=r"PreferenceLikelihood takes .* got Binary"):
+        small_model(X, Binary([1, 0]), likelihood=PreferenceLikelihood()).posterior(X)
+
+
+def test_outcome_transform_must_be_affine(generator):
+    with pytest.raises(UnsupportedError, match=r"outcome_transform must be Standardize"):
+        small_model(points(8, generator), Numeric([1.0, 2.0]), outcome_transform=Log())
+
+
+def test_standardised_numbers_give_posteriors_in_units_of_the_outcome(generator):
+    X, test_X = points(8, generator), points(3, generator)
+    values = 100 + 20 * torch.randn(8, generator=generator, dtype=torch.float64)
+    likelihood = MixedLikelihood(NumericLikelihood(0.1), PreferenceLikelihood(0.2))
+    observations = [Numeric(values), Preference(PAIRS)]
+    model = small_model(X, observations, likelihood=likelihood, outcome_transform=Standardize(m=1))
+    by_hand = small_model(
+        X, [Numeric((values - values.mean()) / values.std()), Preference(PAIRS)], likelihood=likelihood
+    )
+    a, b = model.posterior(test_X), by_hand.posterior(test_X)
+    assert torch.allclose(a.mean, values.mean() + values.std() * b.mean)
+    assert torch.allclose(a.variance, values.var() * b.variance)
+
+
+def test_conditioning_on_more_data_equals_a_new_model(generator):
+    X, new_X, test_X = points(8, generator), points(2, generator), points(3, generator)
+    settings = DrawSettings(num_draws=4096)
+    model = SkewGP(
+        X,
+        Preference(PAIRS),
+        draw_settings=settings,
+        input_transform=Normalize(2, bounds=torch.tensor([[0.0, 0.0], [2.0, 2.0]])),
+    )
+    model.posterior(test_X)
+    more = model.condition_on_observations(new_X, torch.tensor([[0, 1], [0, 1]]))
+    pairs = torch.cat([PAIRS, torch.tensor([[8, 9], [8, 9]])])
+    fresh = SkewGP(
+        torch.cat([X, new_X]),
+        Preference(pairs),
+        draw_settings=DrawSettings(4096, seed=5),
+        input_transform=model.input_transform,
+    )
+    assert torch.equal(more.datapoints, torch.cat([X, new_X]))
+    assert len(more.observations) == 2
+    assert torch.equal(more.observations[1].pairs, torch.tensor([[8, 9], [8, 9]]))
+    a, b = more.posterior(test_X), fresh.posterior(test_X)
+    error = (2 * b.variance / 2048).sqrt()
+    assert ((a.mean - b.mean).abs() < 4 * error).all()
+    assert torch.equal(model.datapoints, X)
+    assert len(model.observations) == 1
+
+
+def test_conditioning_refuses_points_of_another_dimension(generator):
+    model = small_model(points(8, generator))
+    with pytest.raises(InputDataError, match="X must have 2 columns like train_X; got 3"):
+        model.condition_on_observations(points(2, generator, d=3), torch.tensor([[0, 1]]))
+
+
+# Evidence
+
+
+@pytest.mark.parametrize("method", ["exact", "ep", "mvnxpb"])
+def test_log_marginal_likelihood_of_one_label(method, generator):
+    """`Phi(0) = 1/2` for a label under a prior of mean zero, and numbers in closed form beside it."""
+    X = points(2, generator)
+    model = small_model(
+        X,
+        [Binary([1]), Numeric([0.4], index=torch.tensor([1]))],
+        likelihood=MixedLikelihood(ProbitLikelihood(), NumericLikelihood(0.5)),
+    )
+    value, error = model.log_marginal_likelihood(method)
+    K = model.covar_module(X).to_dense().detach()
+    variance = float(K[1, 1]) + 0.5
+    density = -0.5 * 0.4**2 / variance - 0.5 * math.log(2 * math.pi * variance)
+    mean = float(K[0, 1]) / variance * 0.4
+    sd = math.sqrt(float(K[0, 0]) - float(K[0, 1]) ** 2 / variance + 1)
+    expected = density + float(torch.special.log_ndtr(torch.tensor(mean / sd, dtype=torch.float64)))
+    limit = 3.5 * float(error) if method == "exact" else 1e-6
+    assert abs(float(value) - expected) < limit
+    assert bool(error.isnan()) == (method != "exact")
+
+
+def test_unknown_evidence_method(generator):
+    with pytest.raises(UnsupportedError, match="method must be 'exact', 'ep' or 'mvnxpb'; got 'laplace'"):
+        small_model(points(8, generator)).log_marginal_likelihood("laplace")
+
+
+def test_log_predictive_probability_equals_the_average_over_the_posterior(generator):
+    X, test_X = points(8, generator), points(2, generator)
+    model = SkewGP(X, Preference(PAIRS))
+    ratio = model.log_predictive_probability(test_X, Preference([[0, 1]])).exp()
+    average = model.predictive(test_X).probs.detach()
+    # EP's error, and the Monte Carlo error of an average of numbers in (0, 1)
+    assert abs(float(ratio) - float(average)) < 0.005 + 4 * 0.5 / math.sqrt(1024)
+
+
+# Fitting and acquisition functions, unchanged
+
+
+def fitted(generator, **kwargs):
+    X, pairs = duels(40, 20, 2, generator)
+    model = SkewGP(X, Preference(pairs), draw_settings=SMALL, **kwargs)
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+
+    @torch.no_grad()
+    def value():
+        model.train()
+        return float(mll(model(*model.train_inputs), model.train_targets))
+
+    before = value()
+    fit_gpytorch_mll(mll)
+    return model, before, value()
+
+
+@pytest.mark.parametrize("transformed", [False, True])
+def test_fit_improves_and_repeats(transformed, generator):
+    state = generator.get_state()
+    results = []
+    for _ in range(2):
+        generator.set_state(state)
+        results.append(fitted(generator, input_transform=Normalize(2) if transformed else None))
+    (model, before, after), (other, *rest) = results
+    assert after > before + 0.5
+    assert rest == [before, after]
+    for (name, a), b in zip(model.state_dict().items(), other.state_dict().values(), strict=True):
+        assert torch.equal(a, b), name
+    test_X = points(3, generator)
+    assert torch.equal(model.posterior(test_X).mean, other.posterior(test_X).mean)
+
+
+def test_fit_reaches_a_stationary_point(generator):
+    model, _, _ = fitted(generator)
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+    mll(model(*model.train_inputs), model.train_targets).backward()
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None and not name.startswith("mean_module"):
+            assert parameter.grad.abs().max() < 0.02, name
+
+
+ACQUISITIONS = {
+    "qLogNEI": (lambda model, X: qLogNoisyExpectedImprovement(model, X, prune_baseline=True), 2),
+    "qUCB": (lambda model, X: qUpperConfidenceBound(model, beta=0.2), 2),
+    "qEUBO": (lambda model, X: qExpectedUtilityOfBestOption(model), 2),
+    "EUBO": (lambda model, X: AnalyticExpectedUtilityOfBestOption(model), 2),
+    "EUBO against a winner": (lambda model, X: AnalyticExpectedUtilityOfBestOption(model, previous_winner=X[:1]), 1),
+}
+
+
+@pytest.mark.parametrize("name", ACQUISITIONS)
+def test_acquisition_functions_are_optimised(name, generator):
+    """The candidate is better than every random one, and within bounds."""
+    X, pairs = duels(30, 15, 2, generator)
+    model = SkewGP(X, Preference(pairs), draw_settings=SMALL)
+    make, q = ACQUISITIONS[name]
+    acquisition = make(model, X)
+    bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+    candidate, value = optimize_acqf(acquisition, bounds, q=q, num_restarts=2, raw_samples=32, options={"maxiter": 50})
+    assert candidate.shape == (q, 2)
+    assert ((candidate >= 0) & (candidate <= 1)).all()
+    with torch.no_grad():
+        assert torch.allclose(acquisition(candidate.unsqueeze(0)), value)
+        assert value >= acquisition(points(64 * q, generator).view(64, q, 2)).max() - 1e-3

@@ -82,13 +82,17 @@ def test_dense_rows_are_drawn_by_reflections():
     assert draws.latent is None
 
 
-def test_low_rank_rows_have_their_noise_integrated_out(generator):
+def test_many_low_rank_rows_have_their_noise_integrated_out(generator, monkeypatch):
     distribution = low_rank_rows(20, 3, generator)
+    assert choose_sampler(distribution) == "reflective"
+    monkeypatch.setattr("botorch_skewgp.truncated.draws.MOST_DENSE_ROWS", 10)
     draws = draw(distribution, SMALL)
     assert draws.sampler == "collapsed"
     assert draws.latent is not None
     assert draws.latent.shape == (256, 3)
     assert draws.effective_size.shape == (4,)  # three coordinates and their length
+    # with small noise what is left is far from normal
+    assert choose_sampler(low_rank_rows(20, 3, generator, noise=1e-6)) == "reflective"
 
 
 def test_low_rank_rows_without_noise_are_drawn_by_reflections(generator):

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from botorch_skewgp.truncated import reflective_ess
 from botorch_skewgp.truncated.reflective_ess import (
+    MOST_DENSE_ROWS,
     ReflectiveEllipticalSliceSampler,
     TooManyReflectionsError,
     half_angle_tangent,
@@ -285,12 +286,13 @@ class TestLowRank:
         low_rank = TruncatedNormal(mean, RootLinearOperator(root), lower, upper, noise)
         return low_rank, truncated_normal(mean, root @ root.mT, lower, upper, noise), latent
 
-    def test_agrees_with_dense(self):
+    @pytest.mark.parametrize("kernel", ["eager", "numba"])
+    def test_agrees_with_dense(self, kernel):
         low_rank, dense, latent = self.distribution()
         assert low_rank.root is not None
         assert dense.root is None
         chains, start = 120, low_rank.noiseless(latent.unsqueeze(0))
-        sampler = ReflectiveEllipticalSliceSampler(low_rank)
+        sampler = ReflectiveEllipticalSliceSampler(low_rank, kernel=kernel)
         state = sampler.init(start.repeat(chains, 1), latent.repeat(chains, 1))
         assert state.position.shape == (chains, 2 + 6)
         torch.testing.assert_close(sampler.rows(state.position), start.repeat(chains, 1))
@@ -322,7 +324,7 @@ class TestLowRank:
 
     def test_a_wrong_normal_is_seen(self):
         low_rank, _, latent = self.distribution()
-        sampler = ReflectiveEllipticalSliceSampler(low_rank)
+        sampler = ReflectiveEllipticalSliceSampler(low_rank, kernel="eager")
         sampler._trajectories.noise = 0.2 * sampler._trajectories.noise  # the velocity loses part of its normal
         sampler._trajectories.max_reflections = 200
         start = low_rank.noiseless(latent.unsqueeze(0)).repeat(10, 1)
@@ -360,7 +362,24 @@ class TestLowRank:
         with pytest.raises(ValueError, match="without noise must equal"):
             sampler.init(rows + 0.05, latent.unsqueeze(0))
         with pytest.raises(ValueError, match="needs a dense covariance"):
-            ReflectiveEllipticalSliceSampler(low_rank, kernel="numba")
+            ReflectiveEllipticalSliceSampler(low_rank, kernel="triton")
+
+    @pytest.mark.parametrize("horizon", [0.5 * math.pi, 1.0])
+    def test_kernels_agree(self, horizon):
+        low_rank, _, latent = self.distribution()
+        ends = []
+        for kernel in ("eager", "numba"):
+            sampler = ReflectiveEllipticalSliceSampler(low_rank, horizon=horizon, kernel=kernel)
+            start = low_rank.noiseless(latent.unsqueeze(0)).repeat(3, 1)
+            ends.append(sampler.run(sampler.init(start, latent.repeat(3, 1)), 6, seeded(3)))
+        torch.testing.assert_close(ends[0][1], ends[1][1], rtol=1e-8, atol=1e-8)
+        assert torch.equal(ends[0][2].num_evaluations, ends[1][2].num_evaluations)
+
+    def test_gamma_is_not_built_for_many_rows(self):
+        root = torch.ones(MOST_DENSE_ROWS + 1, 2, dtype=torch.float64)
+        zeros = torch.zeros(MOST_DENSE_ROWS + 1, dtype=torch.float64)
+        many = TruncatedNormal(zeros, RootLinearOperator(root), zeros - 1, zeros + INF, zeros + 1)
+        assert ReflectiveEllipticalSliceSampler(many).kernel == "eager"
 
 
 class TestInterface:

@@ -1,0 +1,351 @@
+r"""Active learning: the observation that is expected to tell most about the latent function.
+
+The information is `I(y; f) = H(y) - E[H(y | f)]`, Bayesian active learning by disagreement ([Houlsby2011bald]_), for
+labels, validity, grades and duels. On the mixture that a skewed posterior is, the probabilities behind the first
+entropy have closed forms. The second is an integral over a normal law for each draw, done by Gauss-Hermite quadrature
+in factors that leave a smooth integrand at every ratio of noise to uncertainty: with `b_j` the cut-points, `s^2` the
+noise variance and `g_j(f) = exp(-(f - b_j)^2 / (pi log(2) s^2))`, the approximation of the binary entropy in
+[Houlsby2011bald]_, it is `sum_j E[g_j(f) (H(f) / sum_i g_i(f))]`, and the normal law times `g_j` is normal again.
+
+.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
+   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+.. [Houlsby2011bald] N. Houlsby, F. Huszar, Z. Ghahramani, M. Lengyel. Bayesian active learning for classification and
+   preference learning. arXiv 1112.5745, 2011.
+.. [Kirsch2019batchbald] A. Kirsch, J. van Amersfoort, Y. Gal. BatchBALD: efficient and diverse batch acquisition for
+   deep Bayesian active learning. NeurIPS 2019.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
+from botorch.utils.transforms import t_batch_mode_transform
+from torch import Tensor
+
+from botorch_skewgp.acquisition.analytic import condition_on_own_draws, log_probabilities
+from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.observations import Binary, Observation, Ordinal, Preference, Validity
+from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.truncated.univariate import log_interval_probability
+
+NUM_NODES = 10  # of the quadrature; the integrand is close to a constant
+MAX_OUTCOMES = 64  # joint outcomes of pending observations that are kept apart
+
+
+class _Question(NamedTuple):
+    """What an observation reads: intervals of a linear functional of `f` at `q` points, with noise."""
+
+    weight: Tensor  # q
+    cutpoints: Tensor  # K - 1
+    noise: Tensor  # 1
+
+
+class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
+    r"""The information that an observation of a given kind is expected to bring about the latent function, in nats.
+
+    For `Binary`, `Validity` and `Ordinal` observations a function of single points; for `Preference` of pairs. Exact
+    given the model's draws, up to the quadrature's rounding, and smooth. With pending points it is the information
+    beyond that of their outcomes, still unknown: with `y_P` these outcomes,
+    `I(y; f | y_P) = E[H(y | y_P)] - E[H(y | f)]`, so that choosing one after the other is greedy batch selection
+    ([Kirsch2019batchbald]_). The first term then is a weighted average over the model's draws, each completed by values
+    at the pending points; with more than `MAX_OUTCOMES` joint outcomes a fixed sample of them stands for all.
+
+    BoTorch's `PairwiseBayesianActiveLearningByDisagreement` takes the posterior for a normal law, and one item's noise
+    for that of a duel.
+
+    Example:
+        >>> model = SkewGP(train_X, Binary(labels))
+        >>> acq = SkewBayesianActiveLearningByDisagreement(model)
+        >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
+
+    Args:
+        model: A SkewGP with one output.
+        kind: The kind of the observation; by default the first among `Preference`, `Binary`, `Ordinal` and `Validity`
+            that the model's likelihood takes.
+        X_pending: Points whose observations are pending, `m x d`; for duels the pairs one after the other.
+        samples_per_draw: With pending points, the number of draws of the values there for each of the model's draws.
+        seed: The seed of the base samples behind pending points.
+
+    Raises:
+        UnsupportedError: If the model is no SkewGP with one output, or its likelihood takes none of the kinds.
+        InputDataError: If the likelihood does not take observations of the wanted kind.
+    """
+
+    model: SkewGP
+    kind: type[Binary] | type[Ordinal] | type[Preference] | type[Validity]
+    X_pending: Tensor | None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        model: SkewGP,
+        kind: type[Observation] | None = None,
+        X_pending: Tensor | None = None,
+        samples_per_draw: int = 4,
+        seed: int = 0,
+    ) -> None:
+        if not isinstance(model, SkewGP) or model.num_outputs != 1:
+            raise UnsupportedError(
+                f"SkewBayesianActiveLearningByDisagreement needs a SkewGP with one output; got {type(model).__name__}."
+            )
+        super().__init__(model=model)
+        kinds = (Preference, Binary, Ordinal, Validity)
+        if kind is None:
+            taken = [known for known in kinds if known in model.likelihood.observation_types]
+            if not taken:
+                raise UnsupportedError(
+                    f"{type(model.likelihood).__name__} takes no kind of observation that the information is known "
+                    f"for: {', '.join(known.__name__ for known in kinds)}. For numbers use BoTorch's "
+                    "qNegIntegratedPosteriorVariance or PosteriorStandardDeviation."
+                )
+            kind = taken[0]
+        elif kind not in kinds:
+            raise UnsupportedError(f"The information is not known for observations of kind {kind.__name__}.")
+        model.likelihood.for_kind(kind)
+        self.kind, self.samples_per_draw, self.seed = kind, samples_per_draw, seed
+        self.set_X_pending(X_pending)
+
+    @property
+    def points_per_observation(self) -> int:
+        """The number of points that one observation is about."""
+        return 2 if self.kind is Preference else 1
+
+    def set_X_pending(self, X_pending: Tensor | None = None) -> None:
+        """Condition on the outcomes, still unknown, of pending observations.
+
+        Args:
+            X_pending: An `m x d` tensor of points, for duels the pairs one after the other; `None` for none.
+        """
+        self._refined: SkewGP | None = None
+        if X_pending is None or X_pending.shape[-2] == 0:
+            self.X_pending = None
+            return
+        k = self.points_per_observation
+        if X_pending.ndim != 2 or X_pending.shape[0] % k:
+            raise BotorchTensorDimensionError(
+                f"X_pending must be m x d with {k} point(s) per observation; got shape {tuple(X_pending.shape)}."
+            )
+        self.X_pending = X_pending.detach().clone()
+        question = self._question(X_pending)
+        m = X_pending.shape[0] // k
+        with torch.no_grad():
+            weight = torch.kron(torch.eye(m).to(X_pending), question.weight)
+            refined, values = condition_on_own_draws(
+                self.model, self.X_pending, self.samples_per_draw, self.seed, weight
+            )
+            self._refined = refined
+            self._outcome_weights = self._weights_of_outcomes(_log_outcome_probabilities(values, question))
+
+    def _weights_of_outcomes(self, log_probability: Tensor) -> Tensor:
+        r"""The log probabilities of components given joint outcomes, and of these, stacked.
+
+        Args:
+            log_probability: Of every outcome of every pending observation given every component, `m x S x K`.
+
+        Returns:
+            `M x (S + 1)`: for each joint outcome the log probabilities of components, then the outcome's own.
+        """
+        m, S, K = log_probability.shape
+        if K**m <= MAX_OUTCOMES:
+            grid = [torch.arange(K, device=log_probability.device)] * m
+            outcomes = torch.cartesian_prod(*grid).reshape(-1, m)
+        else:
+            generator = torch.Generator(log_probability.device).manual_seed(self.seed)
+            which = (torch.arange(MAX_OUTCOMES, device=log_probability.device) * S) // MAX_OUTCOMES
+            probabilities = log_probability[:, which].exp().flatten(0, 1)
+            drawn = torch.multinomial(probabilities, 1, generator=generator)
+            outcomes = drawn.reshape(m, MAX_OUTCOMES).mT
+        index = outcomes.mT.unsqueeze(-2).expand(m, S, -1)
+        joint = log_probability.gather(-1, index).sum(0).mT  # M x S
+        own = joint.logsumexp(-1, keepdim=True) - math.log(S)
+        if K**m > MAX_OUTCOMES:
+            own = torch.zeros_like(own)  # sampled in proportion already
+        return torch.cat([joint.log_softmax(-1), own.log_softmax(-2)], dim=-1)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], *args: Any, **kwargs: Any) -> Self:
+        result = super()._apply(fn, *args, **kwargs)
+        if self.X_pending is not None:
+            pending = fn(self.X_pending)
+            if pending is not self.X_pending:
+                self.set_X_pending(pending)
+        return result
+
+    def _question(self, like: Tensor) -> _Question:
+        """What an observation reads, in units of the latent function."""
+        scale, likelihood = self.model._outcome_scale, self.model.likelihood
+        if self.kind is Ordinal:
+            grades = int(likelihood.for_kind(Ordinal).num_grades)
+            row = likelihood.rows(Ordinal(torch.arange(grades), grades), like, scale)
+            return _Question(like.new_ones(1), row.lower[1:], row.noise[:1])
+        if self.kind is Preference:
+            row = likelihood.rows(Preference(torch.tensor([[0, 1]])), like, scale)
+            return _Question(row.weight(2)[0], row.lower - row.bias, row.noise)
+        yes = torch.ones(1, dtype=torch.bool)
+        row = likelihood.rows(Binary(yes) if self.kind is Binary else Validity(yes), like, scale)
+        return _Question(like.new_ones(1), row.lower, row.noise)
+
+    def _read(self, model: SkewGP, X: Tensor, question: _Question) -> SkewGPPosterior:
+        """The posterior of what an observation at `batch_shape x q x d` points reads, before noise."""
+        posterior = model._posterior_at(model.transform_inputs(X))
+        if posterior._extended_shape()[-2] != X.shape[-2]:
+            raise UnsupportedError("Input transforms that turn one point into many are not supported here.")
+        return posterior.affine(question.weight.unsqueeze(0)) if self.kind is Preference else posterior
+
+    def forward(self, X: Tensor) -> Tensor:
+        """The information at `batch_shape x 1 x d` points (`batch_shape x 2 x d` for duels); `batch_shape`."""
+        return self._one(X) if self.points_per_observation == 1 else self._pair(X)
+
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
+    def _one(self, X: Tensor) -> Tensor:
+        return self._information(X)
+
+    @t_batch_mode_transform(expected_q=2)  # type: ignore[arg-type]
+    def _pair(self, X: Tensor) -> Tensor:
+        return self._information(X)
+
+    def _information(self, X: Tensor) -> Tensor:
+        self.model.eval()
+        question = self._question(X)
+        read = self._read(self.model, X, question)
+        known = _expected_entropy(read, question)
+        if self._refined is None:
+            weights = log_probabilities(read.mixture).unsqueeze(-1)  # S x 1
+            return _entropy_of_average(read, question, weights).squeeze(-1) - known
+        refined = self._read(self._refined, X, question)
+        weights, own = self._outcome_weights[:, :-1].mT, self._outcome_weights[:, -1]
+        entropy = _entropy_of_average(refined, question, weights)
+        return entropy @ own.exp() - known
+
+
+def _log_outcome_probabilities(value: Tensor, question: _Question, variance: Tensor | float = 0.0) -> Tensor:
+    """The log probabilities of all outcomes, `... x K`, of what is read with a normal error beside the noise."""
+    end = torch.full_like(question.cutpoints[:1], torch.inf)
+    bounds = torch.cat([-end, question.cutpoints, end])
+    scale = (question.noise + variance).sqrt()
+    margin = (bounds - value.unsqueeze(-1)) / scale.unsqueeze(-1)
+    return log_interval_probability(margin[..., :-1], margin[..., 1:])
+
+
+def _entropy_of_average(read: SkewGPPosterior, question: _Question, log_weights: Tensor) -> Tensor:
+    """The entropies of outcomes under `M` weightings `... S x M` of the components, `batch_shape x M`."""
+    means = read.component_means.squeeze(-2)
+    log_p = _log_outcome_probabilities(means, question, read.gaussian_variance)  # batch_shape x S x K
+    average = log_weights.exp().mT @ log_p.exp()  # batch_shape x M x K
+    # an outcome that is impossible in floating point adds nothing; entr has no gradient there
+    possible = average > torch.finfo(average.dtype).tiny
+    return torch.special.entr(torch.where(possible, average, 1.0)).sum(-1)
+
+
+def _expected_entropy(read: SkewGPPosterior, question: _Question) -> Tensor:
+    """`E[H(y | f)]` over the mixture, `batch_shape`; see the module's text."""
+    means = read.component_means.squeeze(-2).unsqueeze(-1)  # batch_shape x S x 1
+    variance = read.gaussian_variance.unsqueeze(-1)  # batch_shape x 1 x 1
+    width = 0.5 * math.pi * math.log(2.0) * question.noise  # the variance of g_j, were it a density
+    cutpoints = question.cutpoints
+    # the normal law times g_j: its logarithm's constant, its centre and its variance
+    total = variance + width
+    log_factor = 0.5 * (width.log() - total.log()) - 0.5 * (means - cutpoints).square() / total
+    centre = (means * width + cutpoints * variance) / total  # batch_shape x S x (K - 1)
+    narrow = (variance * width / total).sqrt()
+    nodes, log_weights = _hermite(means)
+    f = centre.unsqueeze(-1) + narrow.unsqueeze(-1) * nodes  # batch_shape x S x (K - 1) x nodes
+    log_sum = (-0.5 * (f.unsqueeze(-1) - cutpoints).square() / width).logsumexp(-1)
+    terms = log_factor.unsqueeze(-1) + log_weights + _log_entropy(f, question) - log_sum
+    terms = terms.flatten(-2).logsumexp(-1) + log_probabilities(read.mixture)
+    return terms.logsumexp(-1).exp()
+
+
+def _log_entropy(f: Tensor, question: _Question) -> Tensor:
+    """The log of the entropy of an outcome given what is read, finite far from all cut-points."""
+    log_p = _log_outcome_probabilities(f, question)
+    certain = log_p > -torch.finfo(log_p.dtype).tiny
+    surprise = torch.where(certain, -1.0, log_p)
+    return torch.where(certain, -torch.inf, log_p + (-surprise).log()).logsumexp(-1)
+
+
+def _hermite(like: Tensor) -> tuple[Tensor, Tensor]:
+    """Nodes and log weights for averages over a standard normal law, from the Golub-Welsch eigenproblem."""
+    off = torch.arange(1, NUM_NODES, dtype=torch.float64).sqrt()
+    nodes, vectors = torch.linalg.eigh(torch.diag(off, 1) + torch.diag(off, -1))
+    return nodes.to(like), vectors[0].square().log().to(like)
+
+
+def select_from_pool(
+    acq_function: AcquisitionFunction,
+    pool: Tensor,
+    num: int = 1,
+    min_distance: float | None = None,
+    batch_limit: int = 256,
+) -> tuple[Tensor, Tensor]:
+    r"""Choose entries of a pool one after the other, so that they are good together.
+
+    Each choice is the entry of largest acquisition value that is left. Diversity comes from telling the acquisition
+    function about the entries chosen so far as pending points: for information this is the greedy choice of the batch
+    ([Kirsch2019batchbald]_), and an entry next to a chosen one has little left to tell. For acquisition functions that
+    do not know of pending points give `min_distance` instead: nothing nearer than that to a chosen entry is chosen.
+
+    Example:
+        >>> acq = SkewBayesianActiveLearningByDisagreement(SkewGP(train_X, Binary(labels)))
+        >>> chosen, information = select_from_pool(acq, pool, num=5)
+        >>> X_next = pool[chosen]
+
+    Args:
+        acq_function: The acquisition function; what is pending beforehand stays so.
+        pool: An `N x d` tensor of points, or `N x q x d` of sets of points such as pairs.
+        num: The number of entries to choose.
+        min_distance: The least Euclidean distance between the points of chosen entries, in units of the pool.
+        batch_limit: The number of entries evaluated at once.
+
+    Returns:
+        The `num` indices of the entries chosen, in the order of choice, and their acquisition values when chosen.
+
+    Raises:
+        BotorchTensorDimensionError: If the pool has another number of dimensions.
+        InputDataError: If the pool has fewer entries than wanted (far enough from each other).
+    """
+    if pool.ndim not in (2, 3):
+        raise BotorchTensorDimensionError(f"pool must be N x d or N x q x d; got shape {tuple(pool.shape)}.")
+    X = pool.unsqueeze(-2) if pool.ndim == 2 else pool
+    N = X.shape[0]
+    if not 1 <= num <= N:
+        raise InputDataError(f"num must be from 1 to the {N} entries of the pool; got {num}.")
+    before = getattr(acq_function, "X_pending", None)
+    allowed = torch.ones(N, dtype=torch.bool, device=X.device)
+    chosen: list[int] = []
+    best: list[Tensor] = []
+    try:
+        for _ in range(num):
+            if not bool(allowed.any()):
+                raise InputDataError(
+                    f"Only {len(chosen)} of {num} entries are at least {min_distance} apart; lower min_distance."
+                )
+            with torch.no_grad():
+                values = torch.cat([acq_function(part) for part in X.split(batch_limit)])
+            best_value, index = torch.where(allowed, values, -torch.inf).max(0)
+            chosen.append(int(index))
+            best.append(best_value)
+            allowed[index] = False
+            if min_distance is not None:
+                distance = torch.cdist(X.flatten(0, 1), X[index]).reshape(N, -1).amin(-1)
+                allowed &= distance >= min_distance
+            elif len(chosen) < num:
+                picked = X[chosen].flatten(0, 1)
+                _set_pending(acq_function, picked if before is None else torch.cat([before, picked]))
+    finally:
+        if min_distance is None and num > 1:
+            _set_pending(acq_function, before)
+    return torch.tensor(chosen, device=X.device), torch.stack(best)
+
+
+def _set_pending(acq_function: AcquisitionFunction, X_pending: Tensor | None) -> None:
+    try:
+        acq_function.set_X_pending(X_pending)
+    except UnsupportedError as error:
+        raise UnsupportedError(
+            f"{type(acq_function).__name__} does not account for pending points: give min_distance to choose several "
+            "entries, or choose them one by one."
+        ) from error

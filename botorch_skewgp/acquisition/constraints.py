@@ -1,0 +1,342 @@
+r"""Unknown constraints and safety: the probability that an experiment is valid, wherever BoTorch takes a constraint.
+
+Four ways, from soft to hard: `ValidityConstraint` for the `constraints` argument of Monte Carlo acquisition functions;
+`ValidityWeightedAcquisitionFunction` for analytic ones; `PenalizedUpperConfidenceBound`; and `ValidityInequality` with
+`ValidityInitialConditions`, which keep all candidates where the probability is at least a given level.
+
+.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
+   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+.. [Gelbart2014unknown] M. A. Gelbart, J. Snoek, R. P. Adams. Bayesian optimization with unknown constraints. UAI 2014.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.acquisition.analytic import AnalyticAcquisitionFunction
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.exceptions.errors import CandidateGenerationError, UnsupportedError
+from botorch.generation.gen import gen_candidates_scipy
+from botorch.models.model import Model
+from botorch.optim.initializers import gen_batch_initial_conditions
+from botorch.optim.parameter_constraints import evaluate_feasibility
+from botorch.utils.sampling import draw_sobol_samples, get_polytope_samples
+from botorch.utils.transforms import t_batch_mode_transform
+from torch import Tensor
+from torch.nn import Module
+
+from botorch_skewgp.acquisition.analytic import (
+    LogProbabilityOfValidity,
+    log_probability_of_validity,
+    validity_bound,
+)
+from botorch_skewgp.models.skew_gp import SkewGP
+
+LinearConstraints = list[tuple[Tensor, Tensor, float]] | None
+
+
+class ValidityConstraint(Module):
+    r"""Validity as a constraint on samples, for the `constraints` argument of BoTorch's acquisition functions.
+
+    A sample `f` of the latent function is valid with probability `p(f) = Phi((f - threshold) / sqrt(noise))`. BoTorch
+    makes a feasibility of a constraint's value `c` by `sigmoid(-c / eta)`, so that `c = -eta log(p / (1 - p))` gives
+    that probability exactly: no smoothing is added to the model's own. `c` is negative where a valid outcome is the
+    likelier one, as BoTorch expects of feasible values. Give the acquisition function the same `eta` (BoTorch's
+    default is the default here too) and leave `fat` off; or pass `probability` with `fat=[None]`.
+
+    Example:
+        >>> validity = SkewGP(train_X, Validity(worked))
+        >>> model = ModelList(objective, validity)
+        >>> acq = qLogExpectedImprovement(
+        ...     model,
+        ...     best_f=0.0,
+        ...     objective=GenericMCObjective(lambda Y, X=None: Y[..., 0]),
+        ...     constraints=[ValidityConstraint(validity, output=1)],
+        ... )
+
+    Args:
+        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations.
+        output: Which output of the samples is its latent function.
+        eta: The temperature that the acquisition function will be given.
+
+    Raises:
+        UnsupportedError: If the likelihood takes neither.
+        ValueError: If `eta` is not positive.
+    """
+
+    threshold: Tensor
+    noise_scale: Tensor
+
+    def __init__(self, model: SkewGP, output: int = -1, eta: float = 1e-3) -> None:
+        if not eta > 0:
+            raise ValueError(f"eta must be positive; got {eta}.")
+        super().__init__()
+        threshold, noise = validity_bound(model)
+        scale = model._outcome_scale
+        self.register_buffer("threshold", (scale.location + scale.scale * threshold).detach())
+        self.register_buffer("noise_scale", (scale.scale * noise.sqrt()).detach())
+        self.output, self.eta = output, eta
+
+    def _margin(self, samples: Tensor) -> Tensor:
+        return (samples[..., self.output] - self.threshold.to(samples)) / self.noise_scale.to(samples)
+
+    def probability(self, samples: Tensor) -> Tensor:
+        """The probabilities that `... x q x m` samples are valid, `... x q`; smooth."""
+        return torch.special.log_ndtr(self._margin(samples)).exp()
+
+    def forward(self, samples: Tensor) -> Tensor:
+        """The constraint's values at `... x q x m` samples, `... x q`; negative means feasible."""
+        margin = self._margin(samples)
+        return self.eta * (torch.special.log_ndtr(-margin) - torch.special.log_ndtr(margin))
+
+
+class ValidityWeightedAcquisitionFunction(AcquisitionFunction):
+    r"""An acquisition function times the probability of validity ([Gelbart2014unknown]_); their sum in logarithms.
+
+    The expected value of a non-negative utility that only a valid experiment pays, if validity and the objective are
+    independent given the data.
+
+    Example:
+        >>> ei = SkewLogExpectedImprovement(objective, best_f=0.0)
+        >>> acq = ValidityWeightedAcquisitionFunction(ei, SkewGP(train_X, Validity(worked)))
+        >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
+
+    Args:
+        acq_function: A logarithmic acquisition function, or one that is never negative, for single points.
+        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations.
+    """
+
+    def __init__(self, acq_function: AcquisitionFunction, model: SkewGP) -> None:
+        super().__init__(model=acq_function.model)
+        self.acq_function = acq_function
+        self.validity = LogProbabilityOfValidity(model)
+        self._log = acq_function._log
+
+    def set_X_pending(self, X_pending: Tensor | None = None) -> None:
+        """Passed on to the acquisition function."""
+        self.acq_function.set_X_pending(X_pending)
+
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
+    def forward(self, X: Tensor) -> Tensor:
+        """The weighted value at `batch_shape x 1 x d` candidates; `batch_shape`."""
+        log_probability = self.validity(X)
+        value = self.acq_function(X)
+        return value + log_probability if self._log else value * log_probability.exp()
+
+
+class PenalizedUpperConfidenceBound(AnalyticAcquisitionFunction):
+    r"""The upper credible bound, less a penalty where an experiment is too likely to be invalid.
+
+    `Q(x) - penalty max(0, level - P(valid at x))^2` with `Q` a quantile of the objective. This is the penalised bound
+    for safe optimisation after [Benavoli2021unified]_; the quadratic keeps it smooth at the edge. The penalty has the
+    units of the objective; the larger it is, the more nearly the level is kept.
+
+    Example:
+        >>> model = SkewGP(train_X, [Numeric(values, index=worked.nonzero().squeeze(-1)), Validity(worked)])
+        >>> acq = PenalizedUpperConfidenceBound(model, level=0.9, penalty=1000.0)
+        >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
+
+    Args:
+        model: The model of the objective; any with one output whose posterior has quantiles.
+        validity_model: A SkewGP whose likelihood takes `Validity` or `Binary` observations; `model` if `None`.
+        level: The probability of validity from which there is no penalty, in (0, 1).
+        penalty: The weight of the penalty, not negative.
+        probability: The posterior probability that the objective is below the bound, in (0, 1).
+        posterior_transform: A posterior transform of the objective.
+
+    Raises:
+        ValueError: If a probability is outside (0, 1) or the penalty is negative.
+        UnsupportedError: If the validity model's likelihood takes neither kind.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        validity_model: SkewGP | None = None,
+        level: float = 0.95,
+        penalty: float = 1000.0,
+        probability: float = 0.975,
+        posterior_transform: PosteriorTransform | None = None,
+    ) -> None:
+        for name, value in (("level", level), ("probability", probability)):
+            if not 0 < value < 1:
+                raise ValueError(f"{name} must be strictly between 0 and 1; got {value}.")
+        if not penalty >= 0:
+            raise ValueError(f"penalty must not be negative; got {penalty}.")
+        super().__init__(model=model, posterior_transform=posterior_transform)
+        validity_bound(model if validity_model is None else validity_model)  # raises for other models
+        self.validity = LogProbabilityOfValidity(model if validity_model is None else validity_model)  # type: ignore[arg-type]
+        self.level, self.penalty, self.probability = level, penalty, probability
+
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
+    def forward(self, X: Tensor) -> Tensor:
+        """The penalised bound at `batch_shape x 1 x d` candidates; `batch_shape`."""
+        posterior = self.model.posterior(X, posterior_transform=self.posterior_transform)
+        bound = posterior.quantile(torch.tensor(self.probability).to(X)).squeeze(-1).squeeze(-1)
+        lack = (self.level - self.validity(X).exp()).clamp(min=0)
+        return bound - self.penalty * lack.square()
+
+
+class ValidityInequality(Module):
+    r"""`P(valid at x) - level >= 0`, a non-linear inequality constraint for `optimize_acqf`.
+
+    An intra-point constraint: it holds for every point of a batch by itself. `optimize_acqf` needs initial conditions
+    that satisfy it, which `ValidityInitialConditions` finds.
+
+    Example:
+        >>> safe = ValidityInequality(SkewGP(train_X, Validity(worked)), level=0.9)
+        >>> candidate, value = optimize_acqf(
+        ...     acq,
+        ...     bounds,
+        ...     q=1,
+        ...     num_restarts=4,
+        ...     raw_samples=64,
+        ...     nonlinear_inequality_constraints=[(safe, True)],
+        ...     ic_generator=ValidityInitialConditions(safe),
+        ... )
+
+    Args:
+        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations.
+        level: The least probability of validity, in (0, 1).
+
+    Raises:
+        ValueError: If the level is outside (0, 1).
+        UnsupportedError: If the likelihood takes neither kind.
+    """
+
+    def __init__(self, model: SkewGP, level: float = 0.95) -> None:
+        super().__init__()
+        if not 0 < level < 1:
+            raise ValueError(f"level must be strictly between 0 and 1; got {level}.")
+        validity_bound(model)
+        self.model, self.level = model, level
+
+    def forward(self, X: Tensor) -> Tensor:
+        """The excess over the level at `... x d` points, `...`; differentiable."""
+        return log_probability_of_validity(self.model, X.unsqueeze(-2)).squeeze(-1).exp() - self.level
+
+
+class ValidityInitialConditions:
+    r"""Initial conditions for `optimize_acqf` whose points all satisfy a `ValidityInequality`.
+
+    Raw points that satisfy it are kept. If there are fewer than wanted, the most probable others, and the points that
+    the validity model has seen, climb the probability of validity first. Batches are put together from what satisfies
+    the inequality and chosen by acquisition value as BoTorch does, so that linear constraints, fixed features and
+    options of `gen_batch_initial_conditions` keep their meaning.
+
+    Example:
+        >>> safe = ValidityInequality(SkewGP(train_X, Validity(worked)), level=0.9)
+        >>> ic_generator = ValidityInitialConditions(safe)
+
+    Args:
+        inequality: The inequality.
+        num_climbs: The number of points that climb if raw points do not do.
+    """
+
+    def __init__(self, inequality: ValidityInequality, num_climbs: int = 16) -> None:
+        self.inequality = inequality
+        self.num_climbs = num_climbs
+
+    def __call__(
+        self,
+        acq_function: AcquisitionFunction,
+        bounds: Tensor,
+        q: int,
+        num_restarts: int,
+        raw_samples: int,
+        fixed_features: Mapping[int, float | Tensor] | None = None,
+        options: dict[str, Any] | None = None,
+        inequality_constraints: LinearConstraints = None,
+        equality_constraints: LinearConstraints = None,
+        **kwargs: Any,
+    ) -> Tensor:
+        r"""Initial conditions, `num_restarts x q x d`; arguments as of `gen_batch_initial_conditions`.
+
+        Raises:
+            CandidateGenerationError: If no point with the wanted probability of validity was found.
+            UnsupportedError: If a fixed feature has several values, or linear constraints couple points of a batch.
+        """
+        seed = (options or {}).get("seed")
+        for value in (fixed_features or {}).values():
+            if isinstance(value, Tensor) and value.numel() > 1:
+                raise UnsupportedError("ValidityInitialConditions takes fixed features of a single value.")
+        for indices, _, _ in [*(inequality_constraints or []), *(equality_constraints or [])]:
+            if indices.ndim > 1:
+                raise UnsupportedError("ValidityInitialConditions takes linear constraints on single points only.")
+        linear = {"inequality_constraints": inequality_constraints, "equality_constraints": equality_constraints}
+        points = self._feasible_points(bounds, max(raw_samples, 4 * num_restarts), fixed_features, linear, seed)
+
+        def generator(n: int, q: int, seed: int | None) -> Tensor:
+            random = torch.Generator().manual_seed(seed) if seed is not None else None
+            which = torch.randint(points.shape[0], (n, q), generator=random)
+            return points.cpu()[which]
+
+        return gen_batch_initial_conditions(
+            acq_function=acq_function,
+            bounds=bounds,
+            q=q,
+            num_restarts=num_restarts,
+            raw_samples=raw_samples,
+            fixed_features=None,  # the points have them
+            options={k: v for k, v in (options or {}).items() if k != "sample_around_best"},
+            generator=generator,
+            **kwargs,
+        )
+
+    def _feasible_points(
+        self,
+        bounds: Tensor,
+        num_points: int,
+        fixed_features: Mapping[int, float | Tensor] | None,
+        linear: dict[str, LinearConstraints],
+        seed: int | None,
+    ) -> Tensor:
+        """Points within all constraints, `n x d`."""
+        if any(linear.values()):
+            X = get_polytope_samples(n=num_points, bounds=bounds, seed=seed, **linear)  # type: ignore[arg-type]
+        else:
+            X = draw_sobol_samples(bounds=bounds, n=num_points, q=1, seed=seed).squeeze(-2)
+        seen = self.inequality.model.datapoints.to(X)
+        inside = ((seen >= bounds[0]) & (seen <= bounds[1])).all(-1)
+        X = torch.cat([X, seen[inside]])
+        for feature, value in (fixed_features or {}).items():
+            X[:, feature] = value
+        X = X[_satisfies(X, linear)]
+        with torch.no_grad():
+            excess = self.inequality(X)
+        feasible = X[excess >= 0]
+        if feasible.shape[0] >= self.num_climbs or X.shape[0] == 0:
+            best = feasible
+        else:
+            start = X[excess.topk(min(self.num_climbs, X.shape[0])).indices].unsqueeze(-2)
+            climbed, _ = gen_candidates_scipy(
+                start,
+                LogProbabilityOfValidity(self.inequality.model),
+                lower_bounds=bounds[0],
+                upper_bounds=bounds[1],
+                fixed_features=fixed_features,
+                **linear,  # type: ignore[arg-type]
+            )
+            climbed = climbed.detach().squeeze(-2)
+            climbed = climbed[_satisfies(climbed, linear)]
+            with torch.no_grad():
+                reached = self.inequality(climbed)
+            excess = torch.cat([excess, reached])
+            best = torch.cat([feasible, climbed[reached >= 0]])
+        if best.shape[0] == 0:
+            found = f"{float(excess.max()) + self.inequality.level:.3g}" if excess.numel() else "none"
+            raise CandidateGenerationError(
+                f"No point was found whose probability of validity is at least {self.inequality.level}; the largest "
+                f"found is {found}. Lower the level, or gather valid outcomes first."
+            )
+        return best
+
+
+def _satisfies(X: Tensor, linear: dict[str, LinearConstraints]) -> Tensor:
+    """Which of `n x d` points satisfy linear constraints."""
+    if not any(linear.values()):
+        return torch.ones(X.shape[0], dtype=torch.bool, device=X.device)
+    return evaluate_feasibility(X.unsqueeze(-2), **linear)  # type: ignore[arg-type]

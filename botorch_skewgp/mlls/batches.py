@@ -1,0 +1,176 @@
+r"""Objectives that look at a subset of the interval rows at a time: a composite likelihood, and Proposition 1's bound.
+
+.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
+   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+.. [Varin2011composite] C. Varin, N. Reid, D. Firth. An overview of composite likelihood methods. Statistica Sinica 21,
+   2011.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from gpytorch.distributions import MultivariateNormal
+from linear_operator.operators import RootLinearOperator
+from torch import Tensor
+
+from botorch_skewgp.exceptions import VacuousBoundWarning
+from botorch_skewgp.likelihoods import RowLikelihood
+from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
+from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.observations import Observation
+from botorch_skewgp.truncated.expectation_propagation import Sites, expectation_propagation
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+# Where Proposition 1's bound is below this, the objective goes on linearly; see BatchBoundMarginalLogLikelihood.
+LEAST_BOUND = 1e-2
+
+
+class _BatchMarginalLogLikelihood(RowMarginalLogLikelihood):
+    """Random disjoint batches of interval rows, and the log probability of each by expectation propagation."""
+
+    def __init__(self, likelihood: RowLikelihood, model: SkewGP, batch_size: int = 30, seed: int = 0) -> None:
+        r"""
+        Args:
+            likelihood: The model's likelihood.
+            model: The model.
+            batch_size: The largest number of rows in a batch; batches are of equal size, give or take one row.
+            seed: Decides which rows share a batch. The batches of an object never change, so that the objective is a
+                deterministic function of the hyperparameters.
+
+        Raises:
+            ValueError: If `batch_size` is not positive.
+        """
+        super().__init__(likelihood, model)
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be positive; got {batch_size}.")
+        self.batch_size = batch_size
+        self.seed = seed
+        self._sites: dict[int, Sites] = {}
+
+    def _partition(self, num_rows: int) -> list[Tensor]:
+        """Disjoint batches of `0, ..., num_rows - 1`: one `b x k` tensor of indices for each batch size `k`."""
+        if num_rows == 0:
+            return []
+        num_batches = math.ceil(num_rows / self.batch_size)
+        order = torch.randperm(num_rows, generator=torch.Generator().manual_seed(self.seed))
+        size, num_larger = divmod(num_rows, num_batches)
+        split = num_larger * (size + 1)
+        groups = [order[:split].view(num_larger, size + 1), order[split:].view(num_batches - num_larger, size)]
+        return [group for group in groups if group.numel()]
+
+    def _log_probabilities(self, distribution: TruncatedNormal, num_shared: int = 0) -> Tensor:
+        """The log probability of every batch, which the first `num_shared` rows join; a vector."""
+        values = []
+        for position, group in enumerate(self._partition(distribution.num_rows - num_shared)):
+            shared = torch.arange(num_shared).expand(group.shape[0], -1)
+            index = torch.cat([shared, group + num_shared], dim=-1).to(distribution.mean.device)
+            batch = _select(distribution, index)
+            sites = self._sites.get(position)
+            if sites is not None and sites.precision.shape != batch.mean.shape:
+                sites = None
+            ep = expectation_propagation(batch, initial_sites=sites)
+            self._sites[position] = ep.sites
+            values.append(ep.log_normalizer)
+        return torch.cat(values) if values else distribution.mean.new_zeros(0)
+
+
+def _select(distribution: TruncatedNormal, index: Tensor) -> TruncatedNormal:
+    """A batch of distributions of the rows given by a `b x k` tensor."""
+    root = distribution.root
+    covariance: Any
+    if root is None:
+        covariance = distribution.dense_covariance[index.unsqueeze(-1), index.unsqueeze(-2)]
+    elif root.shape[-1] < index.shape[-1]:
+        covariance = RootLinearOperator(root[index])
+    else:
+        covariance = root[index] @ root[index].mT
+    return TruncatedNormal(
+        mean=distribution.mean[index],
+        covariance=covariance,
+        lower=distribution.lower[index],
+        upper=distribution.upper[index],
+        noise=distribution.noise[index],
+    )
+
+
+class BatchedMarginalLogLikelihood(_BatchMarginalLogLikelihood):
+    r"""A composite log likelihood ([Varin2011composite]_): the log evidences of random disjoint batches, summed.
+
+    The objective is `log p(numbers) + sum_b log p(batch b | numbers)`, with expectation propagation for each batch, all
+    batches of one size at once. It costs `O(m batch_size^2)` instead of `O(m^3)` for `m` interval rows on top of the
+    covariance matrix of the points. Batches are treated as if they were independent of each other: the maximiser is
+    consistent, the value is no evidence and not comparable between models or batch sizes. A skew prior is conditioned
+    on in every batch. Comparisons of one ranking may fall into several batches.
+
+    Example:
+        >>> mll = BatchedMarginalLogLikelihood(model.likelihood, model, batch_size=100)
+        >>> fit_gpytorch_mll(mll)
+    """
+
+    def _log_evidence(self, prior: MultivariateNormal, observations: Sequence[Observation]) -> Tensor:
+        row_model = self.model.row_model(prior, observations)
+        value, s = row_model.number_log_density, self._num_prior_rows()
+        distribution = row_model.truncated_normal
+        log_probabilities = self._log_probabilities(distribution, s)
+        value = value + log_probabilities.sum()
+        if s == 0:
+            return value
+        # each batch is given the skew prior's rows, and so are the numbers
+        rows_of_prior = torch.arange(s, device=distribution.mean.device).unsqueeze(0)
+        given_numbers = expectation_propagation(_select(distribution, rows_of_prior)).log_normalizer.squeeze(0)
+        before = expectation_propagation(self.model.prior_row_model(prior).truncated_normal).log_normalizer
+        return value + (1 - log_probabilities.shape[0]) * given_numbers - before
+
+
+class BatchBoundMarginalLogLikelihood(_BatchMarginalLogLikelihood):
+    r"""The lower bound of the evidence of [Benavoli2021unified]_, Proposition 1, as it is stated there.
+
+    With batches `B_b` of the `m` interval rows (those of a skew prior among them),
+
+        `Phi_m >= sum_b Phi_{B_b} - (number of batches - 1)`,
+
+    a statement about probabilities. The objective is its logarithm, plus the exact log density of the numbers and
+    minus the log normaliser of a skew prior. With two batches or more the right-hand side is negative, hence no bound
+    at all, unless nearly all data are nearly certain: then a `VacuousBoundWarning` is issued. Below a probability of
+    0.01 the objective goes on along the tangent of the logarithm there. It keeps the order that the bound gives
+    to hyperparameters and a gradient to climb by, but a vacuous value tells nothing about the evidence. Here to
+    reproduce the papers; fit with `SkewGPMarginalLogLikelihood` instead. The probability of each batch is that of
+    expectation propagation.
+    """
+
+    def bound(self, prior: MultivariateNormal, observations: Sequence[Observation]) -> Tensor:
+        r"""The right-hand side of Proposition 1, on the scale of probabilities; not above one.
+
+        Args:
+            prior: The prior over the latent function at the training points, as in `forward`.
+            observations: The observations.
+        """
+        distribution = self.model.row_model(prior, observations).truncated_normal
+        return self._bound(distribution)
+
+    def _bound(self, distribution: TruncatedNormal) -> Tensor:
+        log_probabilities = self._log_probabilities(distribution)
+        return 1 + torch.expm1(log_probabilities).sum()
+
+    def _log_evidence(self, prior: MultivariateNormal, observations: Sequence[Observation]) -> Tensor:
+        row_model = self.model.row_model(prior, observations)
+        bound = self._bound(row_model.truncated_normal)
+        if bool(bound <= 0):
+            warnings.warn(
+                "The lower bound of Proposition 1 is not positive, which bounds nothing. Use larger batches, or "
+                "SkewGPMarginalLogLikelihood.",
+                VacuousBoundWarning,
+                stacklevel=2,
+            )
+        above = bound >= LEAST_BOUND
+        tangent = math.log(LEAST_BOUND) + (bound - LEAST_BOUND) / LEAST_BOUND
+        value = torch.where(above, torch.where(above, bound, torch.ones_like(bound)).log(), tangent)
+        value = value + row_model.number_log_density
+        if self._num_prior_rows():
+            value = value - expectation_propagation(self.model.prior_row_model(prior).truncated_normal).log_normalizer
+        return value

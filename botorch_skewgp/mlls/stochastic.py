@@ -1,0 +1,187 @@
+r"""The exact evidence's gradient from moments of the truncated normal, as an objective for stochastic optimisers.
+
+.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
+   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from gpytorch.distributions import MultivariateNormal
+from torch import Tensor
+
+from botorch_skewgp.likelihoods import RowLikelihood
+from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
+from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.observations import Observation
+from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.conditionals import row_conditionals
+from botorch_skewgp.truncated.draws import choose_sampler
+from botorch_skewgp.truncated.expectation_propagation import (
+    ExpectationPropagation,
+    Sites,
+    as_double,
+    expectation_propagation,
+)
+from botorch_skewgp.truncated.reflective_ess import ReflectiveEllipticalSliceSampler
+from botorch_skewgp.truncated.sampler import Sampler
+from botorch_skewgp.truncated.start import feasible_start
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+from botorch_skewgp.truncated.univariate import interval_moments, log_interval_probability, log_normal_density
+
+
+class StochasticMarginalLogLikelihood(RowMarginalLogLikelihood):
+    r"""The exact log evidence's gradient, unbiased up to the draws' equilibrium, and the log priors.
+
+    [Benavoli2021unified]_, Proposition 2: the gradient of a log normaliser is an average over the truncated normal.
+    For `Z = P(lower < u <= upper)`, `u ~ N(mean, Gamma)` and `Lambda = Gamma^-1`,
+
+        `d log Z = E[d log N(u; mean, Gamma)] + sum_i p_i(upper_i) d upper_i - p_i(lower_i) d lower_i`,
+
+    where `p_i` is the density of `u_i` under the truncation. Everything that concerns one row (`p_i`, the derivative
+    in its mean, and that in its variance) is averaged over `u_i` given the other rows in closed form (Rao and
+    Blackwell). Where many rows lie over few points, the average is taken over the latent coordinates `z` instead,
+    `d log Z = E[d log P(lower < mean + F z + v <= upper | z)]`, and no matrix is inverted. The normaliser of a skew
+    prior is treated in the same way and subtracted.
+
+    *The value* is expectation propagation's log evidence, so that stopping rules have something sensible to watch; *the
+    gradient* is the estimate. The two do not belong to one function: use stochastic optimisers, not L-BFGS.
+
+    The chains persist: each evaluation starts where the last one ended, at whatever hyperparameters those were, and
+    makes a few steps. An evaluation therefore changes the state of this object, and repeats only with a fresh one.
+
+    Example:
+        >>> mll = StochasticMarginalLogLikelihood(model.likelihood, model)
+        >>> fit_gpytorch_mll(mll, optimizer=fit_gpytorch_mll_torch)
+    """
+
+    def __init__(
+        self,
+        likelihood: RowLikelihood,
+        model: SkewGP,
+        num_chains: int = 16,
+        num_steps: int = 2,
+        warmup: int = 32,
+        seed: int = 0,
+    ) -> None:
+        r"""
+        Args:
+            likelihood: The model's likelihood.
+            model: The model.
+            num_chains: The number of Markov chains.
+            num_steps: The number of steps of every chain in an evaluation, all of which are averaged.
+            warmup: The number of steps before the first evaluation.
+            seed: Seeds the chains.
+
+        Raises:
+            ValueError: If the number of chains or steps is not positive, or `warmup` is negative.
+        """
+        super().__init__(likelihood, model)
+        if num_chains < 1 or num_steps < 1 or warmup < 0:
+            raise ValueError("num_chains and num_steps must be positive, and warmup must not be negative.")
+        self._of_data = _PersistentChains(num_chains, num_steps, warmup, seed)
+        self._of_prior = _PersistentChains(num_chains, num_steps, warmup, seed + 1)
+
+    def _log_evidence(self, prior: MultivariateNormal, observations: Sequence[Observation]) -> Tensor:
+        row_model = self.model.row_model(prior, observations)
+        value = row_model.number_log_density + self._of_data.log_normalizer(row_model.truncated_normal)
+        if self._num_prior_rows():
+            prior_rows = self.model.prior_row_model(prior).truncated_normal
+            value = value - self._of_prior.log_normalizer(prior_rows)
+        return value
+
+
+class _PersistentChains:
+    """Chains that follow a truncated normal as it changes, and the gradient of its normaliser from them."""
+
+    def __init__(self, num_chains: int, num_steps: int, warmup: int, seed: int) -> None:
+        self.num_chains, self.num_steps, self.warmup, self.seed = num_chains, num_steps, warmup, seed
+        self._generator: torch.Generator | None = None
+        self._previous: tuple[Tensor, Tensor | None] | None = None
+        self._sites: Sites | None = None
+
+    def log_normalizer(self, distribution: TruncatedNormal) -> Tensor:
+        """The log normaliser: expectation propagation's value with the gradient from the chains."""
+        if distribution.num_rows == 0:
+            return distribution.mean.new_zeros(())
+        distribution = as_double(distribution)
+        with torch.no_grad():
+            frozen = _detach(distribution)
+            known = self._sites is not None and self._sites.precision.shape == frozen.mean.shape
+            ep = expectation_propagation(frozen, initial_sites=self._sites if known else None)
+            self._sites = ep.sites
+            rows, latent = self._draw(frozen, ep)
+            value = ep.log_normalizer
+        if latent is not None and bool((frozen.noise > 0).all()):
+            surrogate = _by_latent(distribution, latent)
+        else:
+            surrogate = _by_rows(distribution, frozen, rows)
+        return value + surrogate - surrogate.detach()
+
+    def _draw(self, distribution: TruncatedNormal, ep: ExpectationPropagation) -> tuple[Tensor, Tensor | None]:
+        """Move the chains; rows `k x m` and latent coordinates `k x r` of all steps and chains."""
+        if self._generator is None or self._generator.device != distribution.mean.device:
+            self._generator = torch.Generator(device=distribution.mean.device).manual_seed(self.seed)
+            self._previous = None
+        sampler: Sampler
+        if choose_sampler(distribution, ep) == "collapsed":
+            sampler = CollapsedEllipticalSliceSampler(distribution, ep)
+        else:
+            sampler = ReflectiveEllipticalSliceSampler(distribution)
+        if self._previous is not None and self._previous[0].shape[-1] != distribution.num_rows:
+            self._previous = None
+        start = feasible_start(
+            distribution, self.num_chains, self._generator, expectation_propagation=ep, previous=self._previous
+        )
+        state = sampler.init(*start)
+        if self._previous is None and self.warmup > 0:
+            state, _, _ = sampler.run(state, self.warmup, self._generator)
+        _, positions, _ = sampler.run(state, self.num_steps, self._generator)
+        rows, latent = sampler.rows(positions, self._generator), sampler.latent(positions)
+        self._previous = (rows[-1], None if latent is None else latent[-1])
+        return rows.flatten(0, 1), None if latent is None else latent.flatten(0, 1)
+
+
+def _detach(distribution: TruncatedNormal) -> TruncatedNormal:
+    return TruncatedNormal(
+        mean=distribution.mean.detach(),
+        covariance=distribution.covariance.detach(),
+        lower=distribution.lower.detach(),
+        upper=distribution.upper.detach(),
+        noise=distribution.noise.detach(),
+    )
+
+
+def _by_latent(distribution: TruncatedNormal, latent: Tensor) -> Tensor:
+    """The average log likelihood at draws of the latent coordinates, whose law before the data has no parameters."""
+    h, scale = distribution.noiseless(latent), distribution.noise.sqrt()
+    lower, upper = (
+        # no derivative with respect to an infinite bound's distance
+        torch.where(bound.isfinite(), (torch.where(bound.isfinite(), bound, 0.0) - h) / scale, bound)
+        for bound in (distribution.lower, distribution.upper)
+    )
+    return log_interval_probability(lower, upper).sum(-1).mean(0)
+
+
+def _by_rows(distribution: TruncatedNormal, frozen: TruncatedNormal, rows: Tensor) -> Tensor:
+    """Linear in the distribution's tensors, with the derivatives of the log normaliser as coefficients."""
+    with torch.no_grad():
+        conditional_mean, scale = row_conditionals(frozen, rows)
+        a, b = (frozen.lower - conditional_mean) / scale, (frozen.upper - conditional_mean) / scale
+        log_probability, moment, variance = interval_moments(a, b)
+        to_mean = (moment / scale).mean(0)
+        at_lower, at_upper = (
+            torch.exp(log_normal_density(bound) - log_probability).div(scale).mean(0) for bound in (a, b)
+        )
+        gradient = (rows - conditional_mean) / scale.square()  # Lambda (u - mean)
+        precision = torch.cholesky_inverse(frozen.gamma_cholesky)
+        outer = gradient.mT @ gradient / rows.shape[0]
+        diagonal = ((variance + moment.square()) / scale.square()).mean(0)
+        to_gamma = 0.5 * (torch.diagonal_scatter(outer, diagonal) - precision)
+    value = (to_gamma * distribution.gamma).sum() + (to_mean * distribution.mean).sum()
+    for bound, slope in ((distribution.lower, -at_lower), (distribution.upper, at_upper)):
+        finite = bound.isfinite()  # the density at an infinite bound is zero
+        value = value + (slope * torch.where(finite, bound, torch.zeros_like(bound))).sum()
+    return value

@@ -1,0 +1,154 @@
+r"""The Gaussian model of the same mean and covariance, for acquisition functions that need a Gaussian posterior."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import torch
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models.model import Model, ModelList
+from botorch.posteriors import GPyTorchPosterior, Posterior, PosteriorList
+from botorch.sampling.base import MCSampler
+from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
+from torch import Tensor
+
+from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.posteriors import SkewGPPosterior
+
+
+class MomentMatchedModel(Model):
+    r"""A model whose posterior is Gaussian, with the mean and covariance of another model's skewed one.
+
+    For functions that are Gaussian by construction, such as the entropy searches or
+    `qAnalyticProbabilityOfImprovement`. The skewness is lost, which is why this is a model of its own. Conditioning and
+    fantasies are those of the skewed model; only the result is moment-matched.
+
+    Example:
+        >>> model = SkewGP(train_X, Preference(pairs))
+        >>> acq = qMaxValueEntropy(MomentMatchedModel(model), candidate_set=torch.rand(100, 2, dtype=torch.double))
+
+    Args:
+        model: A `SkewGP`, or a `ModelList` of independent models with a skewed or a Gaussian posterior each.
+    """
+
+    _supports_cache_root = False
+    _supports_batched_models = False
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.model = model
+
+    @property
+    def num_outputs(self) -> int:
+        """The number of outputs."""
+        return self.model.num_outputs
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """The batch shape of the model."""
+        return self.model.batch_shape
+
+    @property
+    def train_inputs(self) -> tuple[Tensor]:
+        """The training points, `n x d`; those of all models of a list together, `num_outputs x n x d`."""
+        if not isinstance(self.model, ModelList):
+            return (self.model.train_inputs[0],)
+        points = torch.cat([model.train_inputs[0] for model in self.model.models], dim=-2)
+        return (points.expand(self.num_outputs, *points.shape),)
+
+    def forward(self, X: Tensor) -> MultivariateNormal:
+        """The Gaussian law at points before any input transform; GIBBON asks for it."""
+        return self.posterior(X).distribution
+
+    def posterior(  # type: ignore[override]
+        self,
+        X: Tensor,
+        output_indices: list[int] | None = None,
+        observation_noise: bool | Tensor = False,
+        posterior_transform: PosteriorTransform | None = None,
+    ) -> GPyTorchPosterior:
+        r"""The Gaussian posterior.
+
+        Args:
+            X: A `batch_shape x q x d` tensor.
+            output_indices: The outputs wanted; all if `None`.
+            observation_noise: Whether to add noise, or its variances.
+            posterior_transform: A posterior transform, applied to the Gaussian.
+
+        Returns:
+            The Gaussian posterior; of several outputs with their covariance in blocks, one output after the other.
+
+        Raises:
+            UnsupportedError: If a posterior is neither a `SkewGPPosterior` nor Gaussian.
+        """
+        posterior = _moment_matched(
+            self.model.posterior(X, output_indices=output_indices, observation_noise=observation_noise)
+        )
+        return posterior if posterior_transform is None else posterior_transform(posterior=posterior, X=X)
+
+    def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> Self:
+        r"""Condition the skewed model.
+
+        Numbers are noisy readings of the latent function, as `posterior(X, observation_noise=True)` has them, even
+        where the model's own observations are of another kind.
+
+        Args:
+            X: As the model's own function takes it.
+            Y: As the model's own function takes it; for a list of models `... x num_outputs`, one column for each.
+            **kwargs: For the model's own function.
+        """
+        if not isinstance(self.model, ModelList):
+            return type(self)(_condition(self.model, X, Y, **kwargs))
+        columns = zip(self.model.models, Y.split(1, dim=-1), strict=True)
+        return type(self)(ModelList(*(_condition(model, X, y, **kwargs) for model, y in columns)))
+
+    def fantasize(self, X: Tensor, sampler: MCSampler, **kwargs: Any) -> Self:
+        r"""Fantasies of the skewed model.
+
+        Args:
+            X: A `batch_shape x n' x d` tensor of new points.
+            sampler: Draws the fantasies.
+            **kwargs: For the model's own function.
+        """
+        return type(self)(self.model.fantasize(X, sampler, **kwargs))
+
+    def subset_output(self, idcs: list[int]) -> Self:
+        r"""The model of some of the outputs.
+
+        Args:
+            idcs: The outputs.
+        """
+        return type(self)(self.model.subset_output(idcs))
+
+
+def _condition(model: Model, X: Tensor, Y: Tensor, **kwargs: Any) -> Model:
+    if isinstance(model, SkewGP) and "noise" not in kwargs and Y.is_floating_point():
+        kwargs["noise"] = model.likelihood.latent_noise(X).to(Y).expand_as(Y)
+    return model.condition_on_observations(X, Y, **kwargs)
+
+
+def _moment_matched(posterior: Posterior) -> GPyTorchPosterior:
+    if isinstance(posterior, SkewGPPosterior):
+        posterior = posterior.moment_matched()
+        if posterior._is_mt:  # blocks of outputs, as for lists
+            law = posterior.distribution
+            law = MultitaskMultivariateNormal(law.mean, _by_output(law), interleaved=False)
+            return GPyTorchPosterior(law)
+        return posterior
+    if isinstance(posterior, PosteriorList):
+        return GPyTorchPosterior(
+            MultitaskMultivariateNormal.from_independent_mvns(
+                [_moment_matched(entry).distribution for entry in posterior.posteriors]
+            )
+        )
+    if isinstance(posterior, GPyTorchPosterior):
+        return posterior
+    raise UnsupportedError(f"A {type(posterior).__name__} cannot be matched by a Gaussian.")
+
+
+def _by_output(law: MultitaskMultivariateNormal) -> Tensor:
+    """The covariance of an interleaved law with outputs in blocks."""
+    q, o = law.event_shape
+    covariance = law.covariance_matrix.unflatten(-1, (q, o)).unflatten(-3, (q, o))
+    return covariance.transpose(-4, -3).transpose(-2, -1).flatten(-4, -3).flatten(-2, -1)

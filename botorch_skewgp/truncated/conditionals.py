@@ -1,0 +1,48 @@
+r"""Every row given all others, before truncation: for leave-one-out densities and derivatives of the normaliser."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from linear_operator.utils.cholesky import psd_safe_cholesky
+from torch import Tensor
+
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+
+class RowConditionals(NamedTuple):
+    r"""The normal laws of `u_i` given `u_{-i}` at draws of `u`.
+
+    Args:
+        mean: The conditional means, `batch_shape x num_draws x m`.
+        scale: The conditional standard deviations, `batch_shape x 1 x m`.
+    """
+
+    mean: Tensor
+    scale: Tensor
+
+
+def row_conditionals(distribution: TruncatedNormal, rows: Tensor) -> RowConditionals:
+    r"""The law of every row given all others, without the truncation.
+
+    With the precision matrix `Lambda = Gamma^-1`, `u_i` given `u_{-i}` has the variance `1 / Lambda_ii` and the mean
+    `u_i - (Lambda (u - mean))_i / Lambda_ii`. With a low-rank root and noise in every row this is `O(m r^2)`.
+
+    Args:
+        distribution: The truncated normal.
+        rows: Values of `u`, `batch_shape x num_draws x m`.
+    """
+    centred = rows - distribution.mean.unsqueeze(-2)
+    if distribution.root is not None and bool((distribution.noise > 0).all()):
+        F, noise = distribution.root, distribution.noise.unsqueeze(-2)
+        eye = torch.eye(F.shape[-1], dtype=F.dtype, device=F.device)
+        scaled = F / noise.mT
+        half = torch.linalg.solve_triangular(psd_safe_cholesky(eye + F.mT @ scaled), scaled.mT, upper=False)
+        diagonal = 1 / noise - half.square().sum(-2, keepdim=True)
+        product = centred / noise - (centred @ half.mT) @ half
+    else:
+        precision = torch.cholesky_inverse(distribution.gamma_cholesky)
+        diagonal = precision.diagonal(dim1=-2, dim2=-1).unsqueeze(-2)
+        product = centred @ precision
+    return RowConditionals(mean=rows - product / diagonal, scale=diagonal.rsqrt())

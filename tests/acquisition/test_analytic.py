@@ -1,0 +1,376 @@
+"""Closed-form acquisition functions against Monte Carlo, against BoTorch's in the Gaussian case, and in the tails."""
+
+import math
+
+import pytest
+import torch
+from botorch.acquisition.analytic import LogExpectedImprovement, UpperConfidenceBound
+from botorch.acquisition.objective import ExpectationPosteriorTransform, ScalarizedPosteriorTransform
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.models import SingleTaskGP
+from botorch.models.transforms.input import InputPerturbation, Normalize
+from botorch.models.transforms.outcome import Standardize
+from botorch.optim import optimize_acqf
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition.analytic import (
+    LogProbabilityOfValidity,
+    SkewExpectedImprovement,
+    SkewLogExpectedImprovement,
+    SkewLogNoisyExpectedImprovement,
+    SkewLogProbabilityOfImprovement,
+    SkewProbabilityOfImprovement,
+    SkewUpperConfidenceBound,
+    condition_on_own_draws,
+)
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ValidityLikelihood
+from botorch_skewgp.observations import Binary, Numeric, Preference, Validity
+from botorch_skewgp.truncated.draws import DrawSettings
+
+DOUBLE = torch.float64
+PAIRS = torch.tensor([[0, 1], [0, 2], [0, 3], [4, 5], [0, 6], [4, 6]])
+BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
+POINTS = torch.rand(7, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
+
+
+def make_model(observations=None, num_draws=256, X=POINTS, **options) -> SkewGP:
+    observations = Preference(PAIRS) if observations is None else observations
+    model = SkewGP(X, observations, draw_settings=DrawSettings(num_draws=num_draws), **options)
+    model.covar_module.outputscale = 4.0
+    model.covar_module.base_kernel.lengthscale = 0.4
+    return model
+
+
+@pytest.fixture(scope="module")
+def model() -> SkewGP:
+    return make_model()
+
+
+@pytest.fixture(scope="module")
+def binary() -> SkewGP:
+    return make_model(Binary(torch.tensor([1, 0, 1, 1, 0, 1, 1])))
+
+
+def points(generator, *batch_shape):
+    return torch.rand(*batch_shape, 1, 2, generator=generator, dtype=DOUBLE)
+
+
+def samples(posterior, N, generator):
+    base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=DOUBLE)
+    return posterior.rsample_from_base_samples(torch.Size([N]), base).squeeze(-1).detach()
+
+
+ACQUISITIONS = {
+    "log expected improvement": lambda model: SkewLogExpectedImprovement(model, best_f=1.5),
+    "expected improvement": lambda model: SkewExpectedImprovement(model, best_f=1.5),
+    "log probability of improvement": lambda model: SkewLogProbabilityOfImprovement(model, best_f=1.5),
+    "probability of improvement": lambda model: SkewProbabilityOfImprovement(model, best_f=1.5),
+    "minimised": lambda model: SkewLogExpectedImprovement(model, best_f=-1.5, maximize=False),
+    "upper bound": lambda model: SkewUpperConfidenceBound(model, probability=0.9),
+    "lower bound": lambda model: SkewUpperConfidenceBound(model, probability=0.9, maximize=False),
+    "log noisy expected improvement": lambda model: SkewLogNoisyExpectedImprovement(model, POINTS),
+    "log probability of validity": LogProbabilityOfValidity,
+}
+every = pytest.mark.parametrize("name", ACQUISITIONS)
+
+
+@pytest.fixture
+def acquisition(name, model, binary):
+    return ACQUISITIONS[name](binary if name == "log probability of validity" else model)
+
+
+# What all have in common
+
+
+@every
+def test_batches_one_by_one_and_repeated(acquisition, generator):
+    X = points(generator, 3, 2)
+    values = acquisition(X)
+    assert values.shape == (3, 2)
+    assert torch.equal(acquisition(X), values)
+    for i in range(3):
+        torch.testing.assert_close(acquisition(X[i]), values[i], rtol=1e-9, atol=1e-10)
+        for j in range(2):
+            torch.testing.assert_close(acquisition(X[i, j]), values[i, j].unsqueeze(0), rtol=1e-9, atol=1e-10)
+
+
+@every
+def test_gradients(acquisition, generator):
+    X = points(generator, 4).requires_grad_()
+    (gradient,) = torch.autograd.grad(acquisition(X).sum(), X)
+    assert (gradient.abs().amax((-1, -2)) > 1e-4).all()
+    h = 1e-5
+    for k in range(2):
+        step = h * torch.eye(2, dtype=DOUBLE)[k]
+        with torch.no_grad():
+            difference = (acquisition(X + step) - acquisition(X - step)) / (2 * h)
+        torch.testing.assert_close(gradient[:, 0, k], difference, rtol=1e-5, atol=1e-7)
+
+
+@every
+def test_optimisation(acquisition):
+    candidate, value = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=2, raw_samples=32)
+    grid = torch.cartesian_prod(*[torch.linspace(0, 1, 11, dtype=DOUBLE)] * 2).unsqueeze(-2)
+    with torch.no_grad():
+        assert value >= acquisition(grid).max() - 1e-3
+    assert candidate.shape == (1, 2)
+
+
+@every
+def test_one_point_at_a_time(acquisition):
+    with pytest.raises(AssertionError, match="q=1"):
+        acquisition(torch.rand(3, 2, 2, dtype=DOUBLE))
+
+
+@every
+def test_moves_with_its_model(name, generator):
+    labels = Binary(torch.tensor([1, 0, 1, 1, 0, 1, 1]))
+    model = make_model(labels if name == "log probability of validity" else None, num_draws=64)
+    acquisition = ACQUISITIONS[name](model).to(torch.float32)
+    values = acquisition(points(generator, 2).float())
+    assert values.dtype == torch.float32
+    assert values.isfinite().all()
+
+
+@pytest.mark.parametrize("name", [name for name in ACQUISITIONS if "noisy" not in name and "validity" not in name])
+def test_gaussian_models_are_refused(name):
+    gaussian = SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True))
+    with pytest.raises(UnsupportedError, match="normal posteriors BoTorch's"):
+        ACQUISITIONS[name](gaussian)(POINTS[:1])
+
+
+def test_many_values_of_one_point_need_a_transform(generator):
+    transform = InputPerturbation(torch.tensor([[0.0, 0.0], [0.1, 0.1]], dtype=DOUBLE))
+    model = make_model(num_draws=64, input_transform=transform)
+    X = points(generator, 3)
+    with pytest.raises(UnsupportedError, match="one value"):
+        SkewLogExpectedImprovement(model, 1.0)(X)
+    mean = ExpectationPosteriorTransform(n_w=2)
+    value = SkewExpectedImprovement(model, 1.0, posterior_transform=mean)(X)
+    draws = samples(model.posterior(X), 100_000, generator).mean(-1)
+    improvement = (draws - 1.0).clamp(min=0)
+    assert ((value - improvement.mean(0)).abs() < 4.5 * improvement.std(0) / math.sqrt(100_000)).all()
+
+
+# Improvement
+
+
+@pytest.mark.parametrize("best_f", [0.0, 2.5])
+def test_improvement_by_monte_carlo(model, best_f, generator):
+    X, N = points(generator, 4), 200_000
+    gain = samples(model.posterior(X), N, generator).squeeze(-1) - best_f
+    for acquisition, draws in [
+        (SkewExpectedImprovement(model, best_f), gain.clamp(min=0)),
+        (SkewExpectedImprovement(model, best_f, maximize=False), (-gain).clamp(min=0)),
+        (SkewProbabilityOfImprovement(model, best_f), (gain > 0).double()),
+        (SkewProbabilityOfImprovement(model, best_f, maximize=False), (gain < 0).double()),
+    ]:
+        assert ((acquisition(X) - draws.mean(0)).abs() < 4.5 * draws.std(0) / math.sqrt(N)).all()
+
+
+@pytest.mark.parametrize(
+    ("log", "plain"),
+    [
+        (SkewLogExpectedImprovement, SkewExpectedImprovement),
+        (SkewLogProbabilityOfImprovement, SkewProbabilityOfImprovement),
+    ],
+)
+def test_logarithms(model, log, plain, generator):
+    X = points(generator, 4)
+    torch.testing.assert_close(log(model, 1.0)(X).exp(), plain(model, 1.0)(X))
+    assert log._log
+    assert not plain._log
+
+
+def test_best_value_per_batch(model, generator):
+    X, best_f = points(generator, 3), torch.tensor([0.0, 1.0, 2.0], dtype=DOUBLE)
+    values = SkewLogExpectedImprovement(model, best_f)(X)
+    for i in range(3):
+        torch.testing.assert_close(SkewLogExpectedImprovement(model, best_f[i])(X[i]), values[i : i + 1])
+
+
+def test_equals_botorch_for_a_normal_posterior(generator):
+    model = make_model(Numeric(POINTS.sum(-1)), outcome_transform=Standardize(m=1))
+    X = points(generator, 5)
+    torch.testing.assert_close(SkewLogExpectedImprovement(model, 1.5)(X), LogExpectedImprovement(model, 1.5)(X))
+    bound = SkewUpperConfidenceBound(model, probability=float(torch.special.ndtr(torch.tensor(math.sqrt(3.0)))))
+    torch.testing.assert_close(bound(X), UpperConfidenceBound(model, beta=3.0)(X), rtol=1e-5, atol=1e-6)
+
+
+def test_moment_matching_errs_where_the_mixture_does_not(generator):
+    """The winner of many duels: its value's law leans to the right, and improvement lives in that tail."""
+    X = torch.linspace(0, 6, 7, dtype=DOUBLE).unsqueeze(-1)
+    pairs = torch.tensor([[0, i] for i in range(1, 7)])
+    model = make_model(Preference(pairs), X=X, likelihood=PreferenceLikelihood(noise=0.01), num_draws=1024)
+    winner = X[:1].unsqueeze(0)
+    posterior = model.posterior(winner)
+    assert posterior.skewness.item() > 0.2
+    best_f = float(posterior.mean + 3 * posterior.variance.sqrt())
+    N = 2_000_000
+    draws = (samples(posterior, N, generator).flatten() - best_f).clamp(min=0)
+    truth, error = draws.mean().item(), draws.std().item() / math.sqrt(N)
+    ours = SkewLogExpectedImprovement(model, best_f)(winner).exp().item()
+    theirs = LogExpectedImprovement(model, best_f)(winner).exp().item()
+    assert abs(ours - truth) < 4.5 * error
+    assert theirs < 0.75 * truth
+    assert abs(theirs - truth) > 10 * error
+    # and on the other side, the lower tail is lighter than a normal law's
+    below = float(posterior.mean - 3 * posterior.variance.sqrt())
+    ours = SkewExpectedImprovement(model, below, maximize=False)(winner).item()
+    theirs = LogExpectedImprovement(model, below, maximize=False)(winner).exp().item()
+    assert theirs > 2 * ours
+
+
+@pytest.mark.parametrize("distance", [1e2, 1e6])
+@pytest.mark.parametrize("make", [SkewLogExpectedImprovement, SkewLogProbabilityOfImprovement])
+def test_finite_with_gradients_where_improvement_is_hopeless(model, make, distance, generator):
+    for best_f, maximize in ((distance, True), (-distance, False)):
+        X = points(generator, 6).requires_grad_()
+        values = make(model, best_f, maximize=maximize)(X)
+        (gradient,) = torch.autograd.grad(values.sum(), X)
+        assert (values < -500).all()
+        assert values.isfinite().all()
+        assert gradient.isfinite().all()
+        assert (gradient.abs().amax((-1, -2)) > 1).all()
+
+
+@pytest.mark.parametrize("probability", [0.01, 0.5, 0.975])
+def test_bound_is_a_quantile(model, probability, generator):
+    X = points(generator, 4)
+    posterior = model.posterior(X)
+    bound = SkewUpperConfidenceBound(model, probability)(X)
+    below = posterior.cdf(bound.reshape(4, 1, 1)).flatten()
+    torch.testing.assert_close(below, torch.full_like(below, probability))
+    bound = -SkewUpperConfidenceBound(model, probability, maximize=False)(X)
+    above = posterior.probability_above(bound.reshape(4, 1, 1)).flatten()
+    torch.testing.assert_close(above, torch.full_like(above, probability))
+
+
+@pytest.mark.parametrize("probability", [0.0, 1.0, math.nan])
+def test_probability_is_checked(model, probability):
+    with pytest.raises(ValueError, match="strictly between"):
+        SkewUpperConfidenceBound(model, probability)
+
+
+# Noisy expected improvement
+
+
+def test_noisy_improvement_by_monte_carlo(model, generator):
+    X, N = points(generator, 4), 200_000
+    value = SkewLogNoisyExpectedImprovement(model, POINTS, samples_per_draw=256)(X).exp()
+    joint = samples(model.posterior(torch.cat([X, POINTS.expand(4, 7, 2)], dim=-2)), N, generator)
+    improvement = (joint[..., 0] - joint[..., 1:].amax(-1)).clamp(min=0)
+    error = improvement.std(0) / math.sqrt(N)
+    assert ((value - improvement.mean(0)).abs() < 4.5 * error + 0.01 * value).all()
+    value = SkewLogNoisyExpectedImprovement(model, POINTS, samples_per_draw=256, maximize=False)(X).exp()
+    improvement = (joint[..., 1:].amin(-1) - joint[..., 0]).clamp(min=0)
+    error = improvement.std(0) / math.sqrt(N)
+    assert ((value - improvement.mean(0)).abs() < 4.5 * error + 0.01 * value).all()
+
+
+def test_noisy_improvement_in_units_of_the_outcome(generator):
+    """Under an affine map of the outcome the improvement scales, whichever way the map comes about."""
+    values = 5 + 10 * torch.randn(7, generator=generator, dtype=DOUBLE)
+    standard = (values - values.mean()) / values.std()
+    X = points(generator, 3)
+
+    def improvement(y, **options):
+        likelihood = MixedLikelihood(PreferenceLikelihood(), NumericLikelihood())
+        model = make_model([Preference(PAIRS), Numeric(y)], 64, likelihood=likelihood, **options)
+        model.likelihood.likelihoods[1].noise = 0.3
+        return model
+
+    plain = SkewLogNoisyExpectedImprovement(improvement(standard), POINTS)(X).exp()
+    scaled = improvement(values, outcome_transform=Standardize(m=1))
+    torch.testing.assert_close(
+        SkewLogNoisyExpectedImprovement(scaled, POINTS)(X).exp(), values.std() * plain, rtol=1e-5, atol=1e-8
+    )
+    back = ScalarizedPosteriorTransform(-1 / values.std().reshape(1))
+    down = SkewLogNoisyExpectedImprovement(scaled, POINTS, posterior_transform=back, maximize=False)
+    torch.testing.assert_close(down(X).exp(), plain, rtol=1e-5, atol=1e-8)
+
+
+def test_pending_points_join_the_baseline(model, generator):
+    X = points(generator, 3)
+    acquisition = SkewLogNoisyExpectedImprovement(model, POINTS[:4])
+    before = acquisition(X)
+    acquisition.set_X_pending(POINTS[4:])
+    assert torch.equal(acquisition(X), SkewLogNoisyExpectedImprovement(model, POINTS)(X))
+    acquisition.set_X_pending(None)
+    assert torch.equal(acquisition(X), before)
+
+
+def test_baseline_is_checked(model):
+    for X in (torch.zeros(0, 2), torch.zeros(2), torch.zeros(1, 3, 2)):
+        with pytest.raises(BotorchTensorDimensionError, match="n x d"):
+            SkewLogNoisyExpectedImprovement(model, X)
+
+
+def test_noisy_improvement_at_the_baseline_is_finite(model):
+    X = POINTS.unsqueeze(-2).clone().requires_grad_()
+    values = SkewLogNoisyExpectedImprovement(model, torch.cat([POINTS, POINTS]))(X)  # duplicates too
+    (gradient,) = torch.autograd.grad(values.sum(), X)
+    assert values.isfinite().all()
+    assert gradient.isfinite().all()
+
+
+def test_conditioning_on_own_draws_changes_nothing(model, generator):
+    X = points(generator, 4)
+    refined, values = condition_on_own_draws(model, POINTS, samples_per_draw=64)
+    assert values.shape == (7, 64 * 256)
+    old, new = model.posterior(X), refined.posterior(X)
+    sd = old.variance.sqrt()
+    assert ((new.mean - old.mean).abs() < 0.01 * sd).all()
+    torch.testing.assert_close(new.variance, old.variance, rtol=0.02, atol=0)
+    torch.testing.assert_close(new.skewness, old.skewness, rtol=0, atol=0.05)
+    # each component knows the values that it was given
+    at = refined.posterior(POINTS)
+    torch.testing.assert_close(at.component_means, values, rtol=0, atol=1e-3)
+    with pytest.raises(UnsupportedError, match="fantasies"):
+        condition_on_own_draws(model.condition_on_observations(X, torch.zeros(4, 1, 2).long()), POINTS)
+
+
+# Validity
+
+
+def test_validity_is_the_predictive_probability(binary, generator):
+    X = points(generator, 5)
+    expected = binary.predictive(X).probs.flatten()
+    torch.testing.assert_close(LogProbabilityOfValidity(binary)(X).exp(), expected)
+
+
+@pytest.mark.parametrize("outcome_transform", [None, Standardize(m=1)])
+def test_validity_beside_numbers(outcome_transform, generator):
+    values = torch.tensor([3.0, 4.0, 1.0, 5.0], dtype=DOUBLE)
+    model = make_model(
+        [Numeric(values), Validity(torch.tensor([1, 1, 0, 1, 0, 0, 1]))],
+        likelihood=MixedLikelihood(NumericLikelihood(), ValidityLikelihood(threshold=2.0, noise=0.1)),
+        outcome_transform=outcome_transform,
+        input_transform=Normalize(2),
+    )
+    X, N = points(generator, 5), 200_000
+    value = LogProbabilityOfValidity(model)(X).exp()
+    scale = 1.0 if outcome_transform is None else values.std()
+    f = samples(model.posterior(X), N, generator).squeeze(-1)
+    valid = torch.special.ndtr((f - 2.0) / (scale * math.sqrt(0.1)))
+    assert ((value - valid.mean(0)).abs() < 4.5 * valid.std(0) / math.sqrt(N)).all()
+
+
+def test_hopeless_validity_has_gradients(generator):
+    model = make_model(
+        Validity(torch.tensor([1, 1, 0, 1, 0, 0, 1])), likelihood=ValidityLikelihood(threshold=1e3, noise=1.0)
+    )
+    X = points(generator, 5).requires_grad_()
+    # the threshold moves after the data were seen, so that draws stay those of a likely threshold
+    acquisition = LogProbabilityOfValidity(model)
+    values = acquisition(X)
+    (gradient,) = torch.autograd.grad(values.sum(), X)
+    assert values.isfinite().all()
+    assert gradient.isfinite().all()
+
+
+def test_validity_needs_a_likelihood_for_it(model):
+    with pytest.raises(UnsupportedError, match="PreferenceLikelihood"):
+        LogProbabilityOfValidity(model)
+    with pytest.raises(UnsupportedError, match="SingleTaskGP"):
+        LogProbabilityOfValidity(SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True)))

@@ -1,0 +1,251 @@
+"""More rows than points: the low-rank path, noise-free rows, and that nothing of size m x m is built."""
+
+import pytest
+import torch
+from generative_reference import deviations, log_evidence, own_effective_size, own_statistics
+from kind_cases import KINDS, TEST_X, TRAIN_X, kernel, mean, model_of, reference_of, tensor
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import PreferenceLikelihood
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models import SkewPrior
+from botorch_skewgp.models.row_model import RowModel
+from botorch_skewgp.observations import AffineProbit, Binary, Choice, Numeric, Preference, Ranking
+from botorch_skewgp.truncated.draws import DrawSettings
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+LIMIT = 4.5
+
+
+@pytest.fixture
+def no_square_matrices(monkeypatch):
+    """Fail on anything of size m x m."""
+
+    def forbidden(self):
+        raise AssertionError("A matrix of the size of the rows was built.")
+
+    for name in ("dense_covariance", "gamma", "gamma_cholesky"):
+        monkeypatch.setattr(TruncatedNormal, name, property(forbidden))
+
+
+def sine(X: torch.Tensor) -> torch.Tensor:
+    return 2 * torch.sin(2 * X[:, 0])
+
+
+def duels(utility: torch.Tensor, m: int, generator: torch.Generator, noise: float = 0.5) -> Preference:
+    """Duels between random items."""
+    pairs = torch.stack([torch.randperm(len(utility), generator=generator)[:2] for _ in range(m)])
+    noisy = utility[pairs] + noise**0.5 * torch.randn(m, 2, dtype=utility.dtype, generator=generator)
+    return Preference(pairs.gather(-1, noisy.argsort(-1, descending=True)))
+
+
+def compare(one: SkewGP, other: SkewGP) -> None:
+    assert log_evidence(one) == pytest.approx(log_evidence(other), abs=1e-6)
+    first, second = (own_statistics(m.posterior(TEST_X), own_effective_size(m)) for m in (one, other))
+    for name in first:
+        error = (first[name].error.square() + second[name].error.square()).sqrt()
+        assert ((first[name].value - second[name].value).abs() <= LIMIT * error).all(), name
+
+
+def many(kind: str, generator: torch.Generator) -> list:
+    """Sixty rows or so over six points."""
+    pairs = duels(sine(TRAIN_X), 60, generator)
+    if kind == "duels":
+        return [pairs]
+    if kind == "duels and numbers":
+        return [KINDS["numeric"], pairs]
+    if kind == "labels":
+        index = torch.arange(6).repeat(8)
+        return [Binary(torch.rand(48, generator=generator) < torch.sigmoid(TRAIN_X[index, 0] - 1), index=index)]
+    if kind == "duels and choices":
+        return [pairs, KINDS["choice"]]
+    if kind == "duels and rankings":
+        return [pairs, KINDS["ranking"]]
+    if kind == "choices":
+        return [Choice(torch.tensor([[1, 0, 2, 3, 4, 5]] * 3))]
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    "kind", ["duels", "duels and numbers", "labels", "duels and choices", "duels and rankings", "choices"]
+)
+def test_low_rank_path_agrees_with_the_dense_one(kind, generator, monkeypatch):
+    observations = many(kind, generator)
+    low, dense = model_of(observations, seed=1), model_of(observations, seed=2)
+    low.posterior(TEST_X)
+    assert low.row_model(low.forward(TRAIN_X)).is_low_rank
+    log_evidence(low)
+    monkeypatch.setattr(RowModel, "is_low_rank", property(lambda self: False))
+    dense.posterior(TEST_X)
+    compare(low, dense)
+
+
+def test_forced_low_rank_path_agrees_with_the_dense_one(monkeypatch):
+    """A choice of six has five rows that touch six points and share one noise."""
+    observation = [KINDS["preference"], KINDS["binary"]]  # nine rows over six points
+    low, dense = model_of(observation, seed=1), model_of(observation, seed=2)
+    assert low.row_model(low.forward(TRAIN_X)).is_low_rank
+    low.posterior(TEST_X)
+    monkeypatch.setattr(RowModel, "is_low_rank", property(lambda self: False))
+    dense.posterior(TEST_X)
+    compare(low, dense)
+
+
+@pytest.mark.parametrize("kind", ["duels", "duels and choices"])
+def test_objective_and_its_gradient_agree_with_the_dense_path(kind, generator, monkeypatch):
+    observations = many(kind, generator)
+
+    def objective() -> tuple[float, list[torch.Tensor]]:
+        model = model_of(observations)
+        mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+        mll.train()
+        parameters = [model.covar_module.raw_outputscale, model.covar_module.base_kernel.raw_lengthscale]
+        noise = model.likelihood.likelihoods[3].raw_noise.requires_grad_()
+        value = mll(model(*model.train_inputs), model.train_targets)
+        return value.item(), [*torch.autograd.grad(value, [*parameters, noise])]
+
+    value, gradients = objective()
+    monkeypatch.setattr(RowModel, "is_low_rank", property(lambda self: False))
+    dense_value, dense_gradients = objective()
+    assert value == pytest.approx(dense_value, abs=1e-6)
+    for ours, theirs in zip(gradients, dense_gradients, strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.usefixtures("no_square_matrices")
+@pytest.mark.parametrize("with_choices", [False, True])
+def test_nothing_of_the_size_of_the_rows_squared_is_built(with_choices, generator):
+    X = 3 * torch.rand(12, 1, dtype=torch.float64, generator=generator)
+    observations = [duels(sine(X), 150, generator)]
+    if with_choices:
+        observations.append(Choice(torch.tensor([[0, 1, 2, 3], [4, 5, 6, 7]])))
+    # inputs that are this near make a singular kernel matrix: not what this test is about
+    model = model_of(observations, train_X=10 * X, num_draws=512)
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+    mll.train()
+    mll(model(*model.train_inputs), model.train_targets).backward()
+    posterior = model.posterior(10 * X[:3])
+    assert posterior.mean.isfinite().all()
+    assert model.row_model(model.forward(10 * X)).truncated_normal.root is not None
+
+
+def noise_free(weight: torch.Tensor) -> AffineProbit:
+    m = len(weight)
+    return AffineProbit(weight, 0.0, torch.zeros(m, m, dtype=torch.float64))
+
+
+def contrasts(pairs: list[list[int]]) -> torch.Tensor:
+    eye = torch.eye(6, dtype=torch.float64)
+    return torch.stack([eye[a] - eye[b] for a, b in pairs])
+
+
+NOISE_FREE = {
+    "fewer rows than points": contrasts([[0, 1], [2, 3], [4, 1]]),
+    "as many as there are": contrasts([[0, 1], [0, 2], [0, 3], [0, 4], [4, 5], [2, 5]]),
+    "more rows than points": contrasts([[0, 1], [0, 2], [0, 3], [0, 4], [0, 5], [4, 5], [2, 5], [2, 3], [4, 3]]),
+}
+
+
+def by_rejection(weight: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Draws of the values at training and test points that meet noise-free rows."""
+    Z = torch.cat([TRAIN_X, TEST_X])
+    K, center = kernel()(Z).to_dense().detach(), mean()(Z).detach()
+    eigenvalues, vectors = torch.linalg.eigh(K)
+    root = vectors * eigenvalues.clamp(min=0).sqrt()
+    f = center + torch.randn(400_000, len(Z), dtype=Z.dtype, generator=generator) @ root.mT
+    return f[(f[:, :6] @ weight.mT > 0).all(-1)]
+
+
+# differences of fewer values than there are rows are linearly dependent
+@pytest.mark.filterwarnings("ignore:A not p.d., added jitter")
+@pytest.mark.parametrize("name", NOISE_FREE)
+def test_noise_free_rows(name, generator):
+    weight = NOISE_FREE[name]
+    model = model_of(noise_free(weight))
+    f = by_rejection(weight, generator)
+    assert len(f) > 1000
+    posterior = model.posterior(TEST_X)
+    own = own_statistics(posterior, own_effective_size(model))
+    at_test = f[:, 6:]
+    sd = at_test.std(0)
+    for name, theirs, error in (
+        ("mean", at_test.mean(0), sd / len(f) ** 0.5),
+        ("sd", sd, sd / (2 * len(f)) ** 0.5),
+    ):
+        total = (own[name].error.square() + error.square()).sqrt()
+        assert ((own[name].value - theirs).abs() / total).max() < LIMIT
+    p = len(f) / 400_000
+    assert log_evidence(model) == pytest.approx(torch.tensor(p).log().item(), abs=0.3)  # EP on hard, dependent rows
+    assert posterior.quantile(tensor(0.025, 0.5, 0.975)).isfinite().all()
+
+
+@pytest.mark.filterwarnings("ignore:A not p.d., added jitter")
+@pytest.mark.parametrize("name", ["numeric", "preference"])
+def test_noise_free_rows_beside_noisy_ones(name, generator):
+    observations = [noise_free(NOISE_FREE["fewer rows than points"]), KINDS[name], KINDS["binary"]]
+    model = model_of(observations)
+    reference = reference_of_noise_free(NOISE_FREE["fewer rows than points"], observations[1:], generator)
+    found = deviations(model, model.posterior(TEST_X), reference)
+    assert max(found.values()) < LIMIT, found
+
+
+def reference_of_noise_free(weight, others, generator):
+    """Noise-free rows as rows of tiny noise: simulation draws that noise in its interval."""
+    tiny = AffineProbit(weight, 0.0, 1e-8 * torch.eye(len(weight), dtype=torch.float64))
+    return reference_of([tiny, *others], generator, num_draws=400_000)
+
+
+def test_long_ranking_beside_many_duels(generator):
+    """A ranking's middle rows have no noise of their own; the others' is averaged over all the same."""
+    observations = [duels(sine(TRAIN_X), 12, generator), Ranking(torch.tensor([[3, 1, 4, 0, 2, 5]]))]
+    model = model_of(observations)
+    assert model.row_model(model.forward(TRAIN_X)).is_low_rank
+    posterior = model.posterior(TEST_X)
+    assert (posterior.gaussian_variance > 0.01 * posterior.variance.squeeze(-1)).all()
+    reference = reference_of(observations, generator, num_draws=100_000, adaptive=True)
+    found = deviations(model, posterior, reference)
+    assert max(found.values()) < LIMIT, found
+
+
+@pytest.mark.filterwarnings("ignore:A not p.d., added jitter")
+def test_duels_under_a_skew_prior_with_more_rows_than_points(generator):
+    """Noise-free rows of the prior beside many noisy ones."""
+    points, phases, truncation = tensor(0.4, 1.8).unsqueeze(-1), tensor(1.0, -1.0), tensor(0.1, -0.4)
+    observation = duels(sine(TRAIN_X), 15, generator)
+    model = model_of(observation, skew_prior=SkewPrior(points, phases, truncation))
+    reference = reference_of(
+        observation, generator, pseudo=(points, phases, truncation), num_draws=100_000, adaptive=True
+    )
+    found = deviations(model, model.posterior(TEST_X), reference)
+    assert max(found.values()) < LIMIT, found
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_square_matrices")
+def test_a_hundred_items_with_five_thousand_duels(generator):
+    X = 3 * torch.rand(100, 3, dtype=torch.float64, generator=generator)
+    K = kernel()(X).to_dense().detach()
+    utility = torch.linalg.cholesky(K + 1e-8 * torch.eye(100)) @ torch.randn(100, dtype=K.dtype, generator=generator)
+    model = SkewGP(
+        X,
+        duels(utility, 5000, generator),
+        likelihood=PreferenceLikelihood(noise=tensor(0.5)),
+        covar_module=kernel(),
+        mean_module=mean(),
+        draw_settings=DrawSettings(num_draws=256),
+    )
+    assert model.row_model(model.forward(X)).truncated_normal.root.shape[-2:] == (5000, 100)
+    posterior = model.posterior(X)
+    centre = torch.eye(100, dtype=X.dtype) - 1 / 100  # duels say nothing of the level
+    error = centre @ (posterior.mean.squeeze(-1) - utility)
+    sd = (centre @ posterior.covariance_matrix @ centre).diagonal().sqrt()
+    assert 0.8 < (error / sd).square().mean().sqrt() < 1.25
+    assert sd.max() < 0.5
+
+
+def test_repeated_numbers_at_one_point_are_their_mean():
+    y = tensor(0.1, 0.5, 0.9)
+    one = model_of(Numeric(y, noise=torch.full((3,), 0.3), index=torch.tensor([2, 2, 2])))
+    other = model_of(Numeric(y.mean(0, keepdim=True), noise=tensor(0.1), index=torch.tensor([2])))
+    assert torch.allclose(one.posterior(TEST_X).mean, other.posterior(TEST_X).mean, rtol=0, atol=1e-7)
+    assert torch.allclose(one.posterior(TEST_X).variance, other.posterior(TEST_X).variance, rtol=0, atol=1e-7)

@@ -1,0 +1,166 @@
+"""Outcome standardisation: the same posterior as the model standardised by hand."""
+
+import pytest
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models.transforms.outcome import Log, Standardize
+from generative_reference import Parameters, log_evidence
+from kind_cases import INF, TEST_X, TRAIN_X, at, kernel, mean, tensor
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import (
+    MixedLikelihood,
+    NumericLikelihood,
+    OrdinalLikelihood,
+    PreferenceLikelihood,
+    ProbitLikelihood,
+    RowLikelihood,
+    ValidityLikelihood,
+)
+from botorch_skewgp.observations import Binary, Censored, Numeric, Observation, Ordinal, Preference, Tie, Validity
+from botorch_skewgp.truncated.draws import DrawSettings
+
+P = Parameters()
+VALUES = tensor(103.0, 97.2, 99.1, 105.5)
+LOCATION, SCALE = VALUES.mean(), VALUES.std()
+INDEX = at(0, 2, 3, 5)
+
+
+def to_latent(outcome: torch.Tensor) -> torch.Tensor:
+    return (outcome - LOCATION) / SCALE
+
+
+def build(observations: list[Observation], likelihood: RowLikelihood, transform: bool) -> SkewGP:
+    return SkewGP(
+        TRAIN_X,
+        observations,
+        likelihood=likelihood,
+        covar_module=kernel(),
+        mean_module=mean(),
+        outcome_transform=Standardize(m=1) if transform else None,
+        draw_settings=DrawSettings(num_draws=256, seed=1),
+    ).eval()
+
+
+def likelihoods(*others: RowLikelihood) -> MixedLikelihood:
+    return MixedLikelihood(NumericLikelihood(noise=tensor(P.number_noise)), *others)
+
+
+def by_transform_and_by_hand(kind: str) -> tuple[SkewGP, SkewGP]:
+    values, scaled = Numeric(VALUES, index=INDEX), Numeric(to_latent(VALUES), index=INDEX)
+    if kind == "numbers":
+        return build([values], likelihoods(), True), build([scaled], likelihoods(), False)
+    if kind == "given variances":
+        noise = tensor(0.5, 1.0, 2.0, 3.0)
+        return (
+            build([Numeric(VALUES, noise, INDEX)], likelihoods(), True),
+            build([Numeric(to_latent(VALUES), noise / SCALE**2, INDEX)], likelihoods(), False),
+        )
+    if kind == "censored":
+        lower, upper = tensor(-INF, 101.0, 95.0), tensor(98.0, INF, 99.0)
+        return (
+            build([values, Censored(lower, upper, index=at(1, 4, 4))], likelihoods(), True),
+            build([scaled, Censored(to_latent(lower), to_latent(upper), index=at(1, 4, 4))], likelihoods(), False),
+        )
+    if kind == "validity":
+        valid, noise = Validity(torch.tensor([1, 0, 1]), index=at(0, 1, 4)), tensor(P.validity_noise)
+        threshold = tensor(100.5)
+        return (
+            build([values, valid], likelihoods(ValidityLikelihood(threshold, noise=noise)), True),
+            build([scaled, valid], likelihoods(ValidityLikelihood(to_latent(threshold), noise=noise)), False),
+        )
+    if kind == "given cut-points":
+        grades, noise, points = Ordinal(torch.tensor([2, 0, 1]), 3, index=at(0, 1, 4)), tensor(0.8), tensor(99.0, 102.0)
+        return (
+            build([values, grades], likelihoods(OrdinalLikelihood(3, points, noise=noise)), True),
+            build([scaled, grades], likelihoods(OrdinalLikelihood(3, to_latent(points), noise=noise)), False),
+        )
+    assert kind == "labels, grades and comparisons"
+    others = [
+        Binary(torch.tensor([1, 0])),
+        Preference(torch.tensor([[0, 1], [4, 3]])),
+        Tie(torch.tensor([[1, 3]])),
+        Ordinal(torch.tensor([2, 0]), 3, index=at(1, 4)),
+    ]
+    both = [
+        likelihoods(
+            ProbitLikelihood(noise=tensor(0.6)),
+            PreferenceLikelihood(noise=tensor(0.5), tie_width=tensor(0.4)),
+            OrdinalLikelihood(3, noise=tensor(0.8)),
+        )
+        for _ in range(2)
+    ]
+    return build([values, *others], both[0], True), build([scaled, *others], both[1], False)
+
+
+KINDS = ["numbers", "given variances", "censored", "validity", "given cut-points", "labels, grades and comparisons"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_posterior_is_that_of_the_model_standardised_by_hand(kind):
+    model, by_hand = by_transform_and_by_hand(kind)
+    assert log_evidence(model) == pytest.approx(log_evidence(by_hand), abs=1e-9)
+    ours, theirs = model.posterior(TEST_X), by_hand.posterior(TEST_X)
+    assert torch.allclose(ours.mean, LOCATION + SCALE * theirs.mean, rtol=1e-12, atol=1e-9)
+    assert torch.allclose(ours.variance, SCALE**2 * theirs.variance, rtol=1e-10, atol=0)
+    assert torch.allclose(ours.skewness, theirs.skewness, rtol=0, atol=1e-9)
+    levels = tensor(0.025, 0.975)
+    assert torch.allclose(ours.quantile(levels), LOCATION + SCALE * theirs.quantile(levels), rtol=1e-12, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_predictions_are_those_of_the_model_standardised_by_hand(kind):
+    model, by_hand = by_transform_and_by_hand(kind)
+    ours, theirs = model.predictive(TEST_X), by_hand.predictive(TEST_X)
+    for one, other in zip(ours, theirs, strict=True):
+        if hasattr(one, "probs"):
+            assert torch.allclose(one.probs, other.probs, rtol=0, atol=1e-10)
+        else:
+            assert torch.allclose(one.mean, LOCATION + SCALE * other.mean, rtol=1e-12, atol=1e-9)
+            assert torch.allclose(one.variance, SCALE**2 * other.variance, rtol=1e-10, atol=0)
+
+
+def test_observation_noise_is_in_units_of_the_outcome_in_the_end():
+    model, by_hand = by_transform_and_by_hand("numbers")
+    noisy = model.posterior(TEST_X, observation_noise=True)
+    expected = SCALE**2 * (by_hand.posterior(TEST_X).variance + P.number_noise)
+    assert torch.allclose(noisy.variance, expected, rtol=1e-10, atol=0)
+
+
+def test_scale_is_that_of_the_numbers_alone():
+    model, _ = by_transform_and_by_hand("labels, grades and comparisons")
+    assert model._outcome_scale.location == pytest.approx(LOCATION.item())
+    assert model._outcome_scale.scale == pytest.approx(SCALE.item())
+
+
+def test_without_numbers_it_does_nothing():
+    duels = Preference(torch.tensor([[0, 1], [4, 3]]))
+    with_it, without = (build([duels], PreferenceLikelihood(), transform) for transform in (True, False))
+    assert torch.equal(with_it.posterior(TEST_X).mean, without.posterior(TEST_X).mean)
+
+
+def test_conditioning_keeps_the_scale_and_takes_numbers_in_units_of_the_outcome():
+    model, by_hand = by_transform_and_by_hand("validity")
+    y = tensor(101.0, 104.0)
+    ours = model.condition_on_observations(TEST_X[2:], y.unsqueeze(-1), noise=tensor(1.0, 2.0).unsqueeze(-1))
+    theirs = by_hand.condition_on_observations(TEST_X[2:], Numeric(to_latent(y), tensor(1.0, 2.0) / SCALE**2))
+    assert torch.allclose(
+        ours.posterior(TEST_X).mean, LOCATION + SCALE * theirs.posterior(TEST_X).mean, rtol=1e-12, atol=1e-9
+    )
+
+
+def test_only_affine_transforms_are_taken():
+    with pytest.raises(UnsupportedError, match="outcome_transform must be Standardize"):
+        SkewGP(TRAIN_X, Numeric(VALUES, index=INDEX), outcome_transform=Log())
+
+
+def test_known_result_by_hand():
+    """One reading, one point: the conjugate normal update with numbers that can be checked on paper."""
+    X = tensor(0.0).unsqueeze(-1)
+    two = Numeric(tensor(8.0, 12.0), noise=tensor(8.0, 8.0), index=at(0, 0))
+    model = SkewGP(X, two, covar_module=kernel(), mean_module=mean(), outcome_transform=Standardize(m=1))
+    # location 10, sd sqrt(8): values -+ 1 / sqrt(2) with variance 1 each; prior N(0.2, 1.5) -> precision 2 / 3 + 2
+    posterior = model.posterior(X)
+    latent_mean, latent_variance = (0.2 / 1.5) / (1 / 1.5 + 2), 1 / (1 / 1.5 + 2)
+    assert posterior.mean.item() == pytest.approx(10 + 8**0.5 * latent_mean, abs=1e-9)
+    assert posterior.variance.item() == pytest.approx(8 * latent_variance, abs=1e-9)

@@ -1,0 +1,192 @@
+"""Fitted models of several kinds, each with what acquisition functions want besides a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import PairwiseGP, SingleTaskGP
+from botorch.models.model import Model, ModelList
+from botorch.models.pairwise_gp import PairwiseLaplaceMarginalLogLikelihood
+from botorch.models.transforms.input import InputPerturbation, InputTransform
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from torch import Tensor
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models import MomentMatchedModel, SkewPrior
+from botorch_skewgp.observations import Binary, Numeric, Observation, Preference
+from botorch_skewgp.truncated.draws import DrawSettings
+
+DIM = 2
+NUM_POINTS = 10
+NUM_PERTURBATIONS = 3
+DRAWS = DrawSettings(num_draws=256, seed=2)
+FIT_STEPS = 10
+
+
+def tensor(x) -> Tensor:
+    return torch.tensor(x, dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kind of model.
+
+    Args:
+        name: The name of the kind.
+        make: Makes the model of one of two objectives, with or without an input transform.
+        fantasies_are_duels: Whether a fantasy is a comparison, which needs two points.
+        is_gaussian: Whether posteriors are Gaussian to begin with.
+    """
+
+    name: str
+    make: Callable[[int, InputTransform | None], Model]
+    fantasies_are_duels: bool = False
+    is_gaussian: bool = False
+
+    @cached_property
+    def train_X(self) -> Tensor:
+        return points()
+
+    @cached_property
+    def bounds(self) -> Tensor:
+        return tensor([[0.0] * DIM, [1.0] * DIM])
+
+    @cached_property
+    def model(self) -> Model:
+        return self.make(0, None).eval()
+
+    @cached_property
+    def objectives(self) -> ModelList:
+        """Two models of two functions, as one with two outputs."""
+        return ModelList(self.model, self.make(1, None).eval())
+
+    @cached_property
+    def gaussian(self) -> Model:
+        """The model for functions that are Gaussian by construction."""
+        return self.model if self.is_gaussian else MomentMatchedModel(self.model)
+
+    @cached_property
+    def gaussian_objectives(self) -> Model:
+        return self.objectives if self.is_gaussian else MomentMatchedModel(self.objectives)
+
+    def _perturbed(self, objective: int) -> Model:
+        transform = InputPerturbation(perturbation_set=tensor([[0.0, 0.0], [0.03, -0.02], [-0.01, 0.05]])).eval()
+        return self.make(objective, transform).eval()
+
+    @cached_property
+    def perturbed(self) -> Model:
+        """The model with random inputs."""
+        return self._perturbed(0)
+
+    @cached_property
+    def perturbed_objectives(self) -> ModelList:
+        return ModelList(self.perturbed, self._perturbed(1))
+
+    @cached_property
+    def means(self) -> Tensor:
+        """The posterior means of both objectives at the training points, `n x 2`."""
+        return self.objectives.posterior(self.train_X).mean.detach()
+
+    @cached_property
+    def best_f(self) -> float:
+        return float(self.means[:, 0].max())
+
+    @cached_property
+    def ref_point(self) -> Tensor:
+        return self.means.amin(0) - 0.1
+
+
+def points() -> Tensor:
+    return torch.rand(NUM_POINTS, DIM, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+
+
+def values(objective: int) -> Tensor:
+    """Noisy values of one of two functions at the points."""
+    X = points()
+    f = torch.sin(4 * X[:, 0]) + X[:, 1] if objective == 0 else torch.cos(3 * X[:, 1]) - X[:, 0]
+    noise = torch.randn(NUM_POINTS, dtype=torch.float64, generator=torch.Generator().manual_seed(6 + objective))
+    return f - f.mean() + 0.1 * noise
+
+
+def duels(objective: int) -> Tensor:
+    """Every point against the next, winner first."""
+    y = values(objective)
+    first, second = torch.arange(NUM_POINTS), (torch.arange(NUM_POINTS) + 1) % NUM_POINTS
+    wins = (y[first] > y[second]).unsqueeze(-1)
+    return torch.where(wins, torch.stack([first, second], -1), torch.stack([second, first], -1))
+
+
+def observations(kind: str, objective: int) -> Observation | list[Observation]:
+    y = values(objective)
+    if kind == "preference":
+        return Preference(duels(objective))
+    if kind == "binary":
+        return Binary((y > 0).long())
+    if kind == "mixed":
+        seen = torch.tensor([0, 3, 6, 9])
+        return [Numeric(y[seen], index=seen), Preference(duels(objective))]
+    return Numeric(y)
+
+
+def _skew_gp(kind: str, objective: int, transform: InputTransform | None) -> SkewGP:
+    prior = None
+    if kind == "skew prior":
+        prior = SkewPrior(tensor([[0.2, 0.8], [0.7, 0.3]]), tensor([1.0, -1.0]), truncation=0.3)
+
+    def build(transform: InputTransform | None) -> SkewGP:
+        return SkewGP(
+            points(),
+            observations(kind, objective),
+            skew_prior=prior,
+            input_transform=transform,
+            draw_settings=DRAWS,
+        )
+
+    model = build(transform)
+    model.load_state_dict(_fitted_state(kind, objective), strict=False)
+    return model
+
+
+@cache
+def _fitted_state(kind: str, objective: int) -> dict[str, Tensor]:
+    prior = None
+    if kind == "skew prior":
+        prior = SkewPrior(tensor([[0.2, 0.8], [0.7, 0.3]]), tensor([1.0, -1.0]), truncation=0.3)
+    model = SkewGP(points(), observations(kind, objective), skew_prior=prior, draw_settings=DRAWS)
+    _fit(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    return model.state_dict()
+
+
+def _fit(mll) -> None:
+    # a few steps are enough here: L-BFGS says that it did not converge
+    fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": FIT_STEPS}}, warning_handler=lambda w: True)
+
+
+def _single_task_gp(objective: int, transform: InputTransform | None) -> SingleTaskGP:
+    model = SingleTaskGP(points(), values(objective).unsqueeze(-1), input_transform=transform)
+    _fit(ExactMarginalLogLikelihood(model.likelihood, model))
+    return model
+
+
+def _pairwise_gp(objective: int, transform: InputTransform | None) -> PairwiseGP:
+    model = PairwiseGP(points(), duels(objective), input_transform=transform)
+    _fit(PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model))
+    return model
+
+
+KINDS = ("preference", "binary", "mixed", "skew prior")
+
+
+@cache
+def case(kind: str) -> Case:
+    """The case of a kind of SkewGP, or of one of BoTorch's own models for comparison."""
+    if kind == "SingleTaskGP":
+        return Case(kind, _single_task_gp, is_gaussian=True)
+    if kind == "PairwiseGP":
+        return Case(kind, _pairwise_gp, is_gaussian=True)
+    return Case(kind, lambda i, t: _skew_gp(kind, i, t), fantasies_are_duels=kind == "preference")

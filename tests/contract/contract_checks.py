@@ -1,0 +1,185 @@
+"""What every acquisition function has to do, as checks that raise AssertionError."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from botorch import settings
+from botorch.acquisition import OneShotAcquisitionFunction
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.exceptions.errors import UnsupportedError
+from botorch.exceptions.warnings import (
+    BadInitialCandidatesWarning,
+    BotorchTensorDimensionWarning,
+    NumericsWarning,
+    OptimizationWarning,
+)
+from botorch.optim import optimize_acqf
+from torch import Tensor
+
+from contract_cases import Case
+from contract_registry import Entry
+
+SEED = 7
+STEPS = (1e-6, 1e-5, 1e-4)  # where one is spoilt by rounding or a kink, another is not
+CHECKS = ("value", "gradient", "t-batch", "repeat", "pending", "optimise")
+
+
+def build(entry: Entry, case: Case) -> AcquisitionFunction:
+    """The acquisition function, the same whenever it is built."""
+    with torch.random.fork_rng(), warnings.catch_warnings():
+        torch.manual_seed(SEED)
+        # BoTorch recommends the log form of some functions, and batches of one point for conditioning
+        warnings.simplefilter("ignore", NumericsWarning)
+        warnings.simplefilter("ignore", BotorchTensorDimensionWarning)
+        return entry.build(case)
+
+
+def candidates(entry: Entry, acquisition: AcquisitionFunction, q: int, batch: int = 2, seed: int = 21) -> Tensor:
+    """Candidate sets, with whatever further points a one-shot function optimises along."""
+    if isinstance(acquisition, OneShotAcquisitionFunction):
+        q = acquisition.get_augmented_q_batch_size(q)
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(batch, q, entry.dim, dtype=torch.float64, generator=generator)
+
+
+def evaluate(acquisition: AcquisitionFunction, X: Tensor) -> Tensor:
+    with settings.propagate_grads(True), warnings.catch_warnings():
+        warnings.simplefilter("ignore", BotorchTensorDimensionWarning)
+        return acquisition(X)
+
+
+def check_value(entry: Entry, case: Case, q: int) -> None:
+    """The value has the right shape and is finite, at one candidate set and at several."""
+    for batch in (1, 3):
+        acquisition = build(entry, case)
+        X = candidates(entry, acquisition, q, batch)
+        with torch.no_grad():
+            value = evaluate(acquisition, X)
+        assert value.shape == (batch,) + (() if entry.outputs is None else (entry.outputs,))
+        assert value.isfinite().all()
+
+
+def check_gradient(entry: Entry, case: Case, q: int) -> None:
+    """Derivatives in two directions against central differences; at least one is not zero."""
+    acquisition = build(entry, case)
+    X = candidates(entry, acquisition, q).requires_grad_()
+    (gradient,) = torch.autograd.grad(evaluate(acquisition, X).sum(), X)
+    assert gradient.isfinite().all()
+    assert gradient.abs().max() > 0
+    generator = torch.Generator().manual_seed(SEED)
+    for _ in range(2):
+        direction = torch.randn(X.shape, dtype=X.dtype, generator=generator)
+        with torch.no_grad():
+            expected = torch.stack([_central_difference(acquisition, X, direction, step) for step in STEPS])
+        actual, scale = (gradient * direction).sum(), gradient.norm() * direction.norm()
+        error = (actual - expected).abs().min()
+        assert error <= 1e-5 * scale + 1e-8, f"derivative {actual:.8g}, central differences {expected.tolist()}"
+
+
+def _central_difference(acquisition: AcquisitionFunction, X: Tensor, direction: Tensor, step: float) -> Tensor:
+    up, down = (evaluate(acquisition, X + s * step * direction).sum() for s in (1, -1))
+    return (up - down) / (2 * step)
+
+
+def check_t_batch(entry: Entry, case: Case, q: int) -> None:
+    """Several candidate sets at once give what each gives alone."""
+    acquisition = build(entry, case)
+    X = candidates(entry, acquisition, q, batch=3)
+    with torch.no_grad():
+        together = evaluate(acquisition, X)
+        alone = torch.cat([evaluate(acquisition, X[i : i + 1]) for i in range(3)])
+    torch.testing.assert_close(together, alone, rtol=1e-6, atol=1e-9)
+
+
+def check_repeat(entry: Entry, case: Case, q: int) -> None:
+    """With fixed base samples the value repeats to the last digit."""
+    acquisition = build(entry, case)
+    X = candidates(entry, acquisition, q)
+    with torch.no_grad():
+        assert torch.equal(evaluate(acquisition, X), evaluate(acquisition, X))
+
+
+def check_pending(entry: Entry, case: Case) -> None:
+    """Pending points count, or are refused."""
+    acquisition = build(entry, case)
+    generator = torch.Generator().manual_seed(22)
+    num_pending = 2 if case.fantasies_are_duels else 1
+    pending = torch.rand(num_pending, entry.dim, dtype=torch.float64, generator=generator)
+    if entry.pending is None:
+        _check_pending_is_refused(acquisition, pending)
+        return
+    q = entry.sizes(case)[0]
+    X = candidates(entry, acquisition, q, batch=1)
+    with torch.no_grad():
+        before = evaluate(acquisition, X)
+        acquisition = build(entry, case)
+        acquisition.set_X_pending(pending)
+        value = evaluate(acquisition, X)
+        assert value.isfinite().all()
+        if entry.pending == "other":
+            assert not torch.equal(value, before)
+            return
+        other = build(entry, case)
+        first, rest = X[..., :q, :], X[..., q:, :]
+        joint = torch.cat([first, pending.unsqueeze(0), rest], dim=-2)
+        torch.testing.assert_close(value, evaluate(other, joint), rtol=1e-6, atol=1e-9)
+
+
+def _check_pending_is_refused(acquisition: AcquisitionFunction, pending: Tensor) -> None:
+    try:
+        acquisition.set_X_pending(pending)
+    except (UnsupportedError, ValueError):
+        return
+    # functions around others and pure functions of pairs take no notice
+
+
+def check_optimise(entry: Entry, case: Case, q: int) -> None:
+    """`optimize_acqf` gives candidates within the bounds that are no worse than where it started."""
+    acquisition = build(entry, case)
+    bounds = case.bounds[:, : entry.dim]
+    arguments = {"bounds": bounds, "q": q, "num_restarts": 2, "options": {"maxiter": 2, "batch_limit": 2}}
+    with torch.random.fork_rng(), warnings.catch_warnings():
+        torch.manual_seed(SEED)
+        warnings.simplefilter("ignore", OptimizationWarning)  # two steps are too few to converge
+        warnings.simplefilter("ignore", BadInitialCandidatesWarning)  # zero improvement at all of a few points
+        warnings.simplefilter("ignore", BotorchTensorDimensionWarning)
+        warnings.simplefilter("ignore", RuntimeWarning)
+        if isinstance(acquisition, OneShotAcquisitionFunction):
+            start, at_start = None, None
+            X, value = optimize_acqf(acquisition, raw_samples=4, **arguments)
+        else:
+            start = candidates(entry, acquisition, q)
+            with torch.no_grad():
+                at_start = evaluate(acquisition, start)
+            X, value = optimize_acqf(acquisition, batch_initial_conditions=start, **arguments)
+    assert X.shape == (q, entry.dim)
+    assert ((X >= bounds[0]) & (X <= bounds[1])).all()
+    assert torch.as_tensor(value).isfinite().all()
+    if at_start is not None:
+        assert value >= at_start.max() - 1e-8
+
+
+def left_out(entry: Entry, check: str) -> str | None:
+    """Why a check does not apply."""
+    return entry.left_out.get(check)
+
+
+def run(check: str, entry: Entry, case: Case) -> None:
+    """Run a check for all numbers of candidates."""
+    if check == "pending":
+        check_pending(entry, case)
+        return
+    functions = {
+        "value": check_value,
+        "gradient": check_gradient,
+        "t-batch": check_t_batch,
+        "repeat": check_repeat,
+        "optimise": check_optimise,
+    }
+    if check == "optimise":
+        functions[check](entry, case, entry.sizes(case)[-1])
+        return
+    for q in entry.sizes(case):
+        functions[check](entry, case, q)

@@ -1,0 +1,292 @@
+"""The general affine probit, label preferences and mixtures of kinds."""
+
+import math
+import pickle
+
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import (
+    LabelPreferenceLikelihood,
+    MixedLikelihood,
+    NumericLikelihood,
+    OrdinalLikelihood,
+    PreferenceLikelihood,
+    ProbitAffineLikelihood,
+    ProbitLikelihood,
+    ValidityLikelihood,
+    default_likelihood,
+)
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models import SkewPrior
+from botorch_skewgp.observations import (
+    AffineProbit,
+    Binary,
+    Censored,
+    LabelPreference,
+    Numeric,
+    Ordinal,
+    Preference,
+    Tie,
+    Validity,
+)
+
+N = 200_000
+X = torch.tensor([[0.0], [0.4], [0.9], [1.5], [2.0]], dtype=torch.float64)
+NEW_X = torch.tensor([[0.2], [2.6]], dtype=torch.float64)
+WEIGHT = torch.tensor([[1.0, -0.5, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 2.0]], dtype=torch.float64)
+CLASSES = LabelPreference.from_classes(torch.tensor([0, 2, 1, 2]), 3)
+
+
+def covariance_of(rows) -> torch.Tensor:
+    own = torch.diag(rows.noise)
+    return own if rows.noise_root is None else own + rows.noise_root @ rows.noise_root.mT
+
+
+@pytest.mark.parametrize(
+    "covariance",
+    [
+        torch.zeros(3, 3),
+        0.7 * torch.eye(3),
+        torch.ones(3, 3),  # one noise for all
+        torch.tensor([[2.0, 0.5, 0.1], [0.5, 1.0, -0.3], [0.1, -0.3, 0.5]]),
+        torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
+        torch.diag(torch.tensor([0.0, 1.0, 2.0])),
+    ],
+)
+def test_rows_have_the_covariance_given(covariance):
+    rows = ProbitAffineLikelihood().rows(AffineProbit(WEIGHT, 0.0, covariance), X)
+    assert torch.allclose(covariance_of(rows), covariance.double(), rtol=0, atol=1e-12)
+    assert (rows.noise >= 0).all()
+
+
+def test_rows_refer_to_the_points_named():
+    observation = AffineProbit(WEIGHT, 0.0, torch.eye(3), index=torch.tensor([4, 0, 2]))
+    f = torch.tensor([1.0, 10.0, 100.0, 1e3, 1e4], dtype=torch.float64)
+    rows = ProbitAffineLikelihood().rows(observation, X)
+    assert torch.allclose(rows.mean(f), WEIGHT @ f[[4, 0, 2]])
+    assert torch.allclose(rows.weight(5) @ f, WEIGHT @ f[[4, 0, 2]])
+
+
+def test_wide_rows_agree_with_narrow_ones(generator):
+    """Rows of many points multiply with a dense matrix."""
+    weight = torch.randn(3, 12, dtype=torch.float64, generator=generator)
+    matrix = torch.randn(12, 2, dtype=torch.float64, generator=generator)
+    rows = ProbitAffineLikelihood().rows(AffineProbit(weight, 0.0, torch.eye(3)), matrix)
+    assert torch.allclose(rows.times(matrix), weight @ matrix)
+
+
+def test_new_affine_observations_have_no_law_of_their_own():
+    model = SkewGP(X, AffineProbit(WEIGHT, 0.0, torch.eye(3), index=torch.tensor([0, 1, 2])))
+    with pytest.raises(UnsupportedError, match="affine"):
+        model.predictive(NEW_X)
+    with pytest.raises(UnsupportedError, match="affine"):
+        model.likelihood(torch.zeros(3))
+
+
+# labels
+
+
+@pytest.mark.parametrize("num_labels", [2, 3, 5])
+def test_label_given_the_latent_functions(num_labels, generator):
+    f = torch.tensor([[0.3, -0.5, 1.0, 0.9, -2.0], [0.0, 0.0, 0.0, 0.0, 0.0]], dtype=torch.float64)[:, :num_labels]
+    law = LabelPreferenceLikelihood(num_labels, noise=0.6)(f)
+    noisy = f + 0.6**0.5 * torch.randn(N, *f.shape, dtype=f.dtype, generator=generator)
+    p = law.probs.detach()
+    frequencies = torch.nn.functional.one_hot(noisy.argmax(-1), num_labels).double().mean(0)
+    assert p.shape == f.shape
+    assert ((frequencies - p).abs() < 4.5 * (p * (1 - p) / N).sqrt() + 1e-6).all()
+
+
+@pytest.mark.parametrize("num_labels", [2, 3])
+def test_label_under_the_posterior(num_labels, generator):
+    observation = LabelPreference.from_classes(torch.tensor([0, 1, 1, num_labels - 1]), num_labels)
+    model = SkewGP(X, observation, likelihood=LabelPreferenceLikelihood(num_labels, noise=0.6))
+    posterior = model.posterior(NEW_X)
+    means = posterior.component_means.detach().mT
+    root = torch.linalg.cholesky(posterior.gaussian_covariance.detach())
+    f = means[torch.arange(N) % len(means)]
+    f = f + torch.randn(f.shape, dtype=f.dtype, generator=generator) @ root.mT
+    noisy = f.unflatten(-1, (2, num_labels))
+    noisy = noisy + 0.6**0.5 * torch.randn(noisy.shape, dtype=f.dtype, generator=generator)
+    frequencies = torch.nn.functional.one_hot(noisy.argmax(-1), num_labels).double().mean(0)
+    p = model.predictive(NEW_X).probs.detach()
+    assert p.shape == (2, num_labels)
+    assert torch.allclose(p.sum(-1), torch.ones(2).double())
+    assert ((frequencies - p).abs() < 0.006).all()  # the law is averaged over 1024 quasi-random draws
+
+
+def test_labels_in_another_order_are_the_same_labels():
+    """Renaming the labels renames the outputs; only the draws differ."""
+    rename = torch.tensor([2, 0, 1])
+    classes = torch.tensor([0, 2, 1, 2, 0])
+    first = SkewGP(X, LabelPreference.from_classes(classes, 3))
+    second = SkewGP(X, LabelPreference.from_classes(rename[classes], 3))
+    assert torch.allclose(first.posterior(X).mean, second.posterior(X).mean[..., rename], rtol=0, atol=0.15)
+    evidences = []
+    for model in (first, second):
+        model.train()
+        evidences.append(model.log_evidence(model(X)).item())
+    assert evidences[0] == pytest.approx(evidences[1], abs=1e-8)
+
+
+def test_gradient_of_the_objective_in_the_labels_noise():
+    model = SkewGP(X, CLASSES, likelihood=LabelPreferenceLikelihood(3, noise=0.6, learn_noise=True))
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+    mll.train()
+
+    def objective() -> torch.Tensor:
+        return mll(model(*model.train_inputs), model.train_targets)
+
+    raw = model.likelihood.raw_noise
+    (gradient,) = torch.autograd.grad(objective(), raw)
+    value, step = raw.detach().clone(), 1e-4
+    with torch.no_grad():
+        values = []
+        for sign in (1, -1):
+            raw.copy_(value + sign * step)
+            values.append(objective().item())
+    assert gradient.item() == pytest.approx((values[0] - values[1]) / (2 * step), rel=1e-4)
+
+
+def test_number_of_labels_must_agree():
+    with pytest.raises(InputDataError, match=r"3 labels.* 2|another number of labels"):
+        SkewGP(X, CLASSES, likelihood=LabelPreferenceLikelihood(2))
+
+
+def test_labels_do_not_mix_with_other_kinds():
+    with pytest.raises(InputDataError, match="LabelPreference observations have one latent function per label"):
+        SkewGP(X, [CLASSES, Binary([1])])
+
+
+@pytest.mark.xfail(strict=True, reason="a skew prior takes the last values for pseudo-points, whatever their number")
+def test_labels_with_a_skew_prior_are_refused_or_right():
+    prior = SkewPrior(torch.tensor([[0.5]]).double(), torch.tensor([1]), 0.0)
+    try:
+        model = SkewGP(X, CLASSES, skew_prior=prior)
+    except (InputDataError, UnsupportedError):
+        return
+    model.train()
+    assert model.prior_row_model(model(X)).rows.num_rows == 3  # one pseudo-point for each latent function
+
+
+@pytest.mark.xfail(strict=True, reason="the mean of a multitask law has two dimensions", raises=RuntimeError)
+def test_labels_under_a_multitask_gaussian_law():
+    from gpytorch.distributions import MultitaskMultivariateNormal
+
+    mean = torch.tensor([[0.5, -0.2, 0.1]], dtype=torch.float64)
+    law = MultitaskMultivariateNormal(mean, 1e-10 * torch.eye(3).double())
+    likelihood = LabelPreferenceLikelihood(3)
+    assert torch.allclose(likelihood(law).probs, likelihood(mean).probs, atol=1e-3)
+
+
+# mixtures
+
+
+def test_each_kind_goes_to_the_first_likelihood_that_takes_it():
+    parts = [NumericLikelihood(), ProbitLikelihood(), PreferenceLikelihood(noise=0.3), PreferenceLikelihood(noise=0.9)]
+    mixed = MixedLikelihood(*parts)
+    assert mixed.for_observation(Numeric([0.1])) is parts[0]
+    assert mixed.for_observation(Tie(torch.tensor([[0, 1]]))) is parts[2]
+    with pytest.raises(InputDataError, match=r"None of NumericLikelihood, .* takes Ordinal observations"):
+        mixed.for_observation(Ordinal([0], 2))
+
+
+def test_default_likelihood_has_one_entry_for_each_family():
+    kinds = [
+        Numeric([0.1]),
+        Censored([0.0], [1.0]),
+        Preference(torch.tensor([[0, 1]])),
+        Tie(torch.tensor([[0, 1]])),
+        Binary([1]),
+        Ordinal([0], 3),
+        Validity([1]),
+        AffineProbit(WEIGHT, 0.0, torch.eye(3)),
+    ]
+    mixed = default_likelihood(kinds)
+    assert [type(part).__name__ for part in mixed.likelihoods] == [
+        "NumericLikelihood",
+        "PreferenceLikelihood",
+        "ProbitLikelihood",
+        "OrdinalLikelihood",
+        "ValidityLikelihood",
+        "ProbitAffineLikelihood",
+    ]
+    assert mixed.likelihoods[1].raw_tie_width.requires_grad
+    assert not default_likelihood(kinds[2:3]).raw_tie_width.requires_grad
+    assert isinstance(default_likelihood([]), NumericLikelihood)
+    assert isinstance(default_likelihood([CLASSES]), LabelPreferenceLikelihood)
+
+
+def test_predictions_of_every_part():
+    model = SkewGP(X, [Numeric([0.1, 0.5]), Binary([1, 0]), Ordinal([0, 2], 3)])
+    numbers, labels, grades = model.predictive(NEW_X)
+    assert numbers.mean.shape == (2, 1)
+    assert labels.probs.flatten().shape == (2,)
+    assert grades.probs.shape[-1] == 3
+    f = torch.zeros(2, dtype=torch.float64)
+    assert [type(law).__name__ for law in model.likelihood(f)] == ["Normal", "Bernoulli", "Categorical"]
+
+
+def test_latent_noise_is_that_of_the_numbers():
+    mixed = MixedLikelihood(ProbitLikelihood(noise=0.9), NumericLikelihood(noise=0.2))
+    assert mixed.latent_noise(X).item() == pytest.approx(0.2)
+    assert MixedLikelihood(ProbitLikelihood(noise=0.9)).latent_noise(X).item() == pytest.approx(0.9)
+
+
+def test_a_likelihood_without_one_noise_says_so():
+    model = SkewGP(X, AffineProbit(WEIGHT, 0.0, torch.eye(3)))
+    with pytest.raises(UnsupportedError, match="observation_noise"):
+        model.posterior(NEW_X, observation_noise=True)
+
+
+def test_priors_of_every_part_enter_the_objective():
+    from gpytorch.priors import LogNormalPrior
+
+    prior = LogNormalPrior(loc=-1.0, scale=0.5)
+    with_it = MixedLikelihood(
+        NumericLikelihood(noise=0.2, learn_noise=False), ProbitLikelihood(noise=0.4, learn_noise=True, noise_prior=prior)
+    )
+    without = MixedLikelihood(NumericLikelihood(noise=0.2, learn_noise=False), ProbitLikelihood(noise=0.4))
+    values = []
+    for likelihood in (with_it, without):
+        model = SkewGP(X, [Numeric([0.1, 0.5]), Binary([1, 0])], likelihood=likelihood)
+        mll = SkewGPMarginalLogLikelihood(likelihood, model)
+        mll.train()
+        values.append(mll(model(X), model.train_targets).item())
+    assert values[0] - values[1] == pytest.approx(prior.log_prob(torch.tensor(0.4).double()).item(), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "likelihood",
+    [
+        ProbitAffineLikelihood(),
+        LabelPreferenceLikelihood(3, noise=0.4),
+        MixedLikelihood(NumericLikelihood(), OrdinalLikelihood(4), ValidityLikelihood(threshold=0.3)),
+    ],
+)
+def test_pickling(likelihood):
+    again = pickle.loads(pickle.dumps(likelihood))
+    for (key, ours), (other_key, theirs) in zip(
+        likelihood.state_dict().items(), again.state_dict().items(), strict=True
+    ):
+        assert key == other_key
+        assert torch.equal(ours, theirs)
+
+
+def test_a_whole_model_can_be_pickled():
+    model = SkewGP(X, [Numeric([0.1, 0.5]), Preference(torch.tensor([[0, 1]]))])
+    before = model.posterior(NEW_X).mean
+    assert torch.equal(pickle.loads(pickle.dumps(model)).posterior(NEW_X).mean, before)
+
+
+def test_models_may_share_a_mixture():
+    mixed = MixedLikelihood(NumericLikelihood(noise=0.2), PreferenceLikelihood(noise=0.3))
+    first = SkewGP(X, Numeric([0.1, 0.5]), likelihood=mixed)
+    second = SkewGP(X, [Numeric([0.1, 0.5]), Preference(torch.tensor([[0, 1]]))], likelihood=mixed)
+    before = first.posterior(NEW_X).variance, second.posterior(NEW_X).variance
+    mixed.likelihoods[0].noise = math.pi
+    assert (first.posterior(NEW_X).variance > before[0]).all()
+    assert not torch.allclose(second.posterior(NEW_X).variance, before[1])

@@ -1,0 +1,140 @@
+"""The Gaussian likelihood of numbers: predictive laws, gradients, parameters."""
+
+import math
+import pickle
+
+import gpytorch
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import NumericLikelihood, OutcomeScale, ProbitLikelihood
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations import Binary, Censored, Numeric
+
+INF = math.inf
+X = torch.linspace(0, 2, 5, dtype=torch.float64).unsqueeze(-1)
+NUMERIC = Numeric(torch.tensor([0.3, -0.5, 1.0], dtype=torch.float64), index=torch.tensor([0, 2, 4]))
+CENSORED = Censored(torch.tensor([-INF, 0.2]).double(), torch.tensor([0.1, INF]).double(), index=torch.tensor([1, 3]))
+
+
+def build(observations, likelihood, **kwargs) -> SkewGP:
+    return SkewGP(X, observations, likelihood=likelihood, **kwargs)
+
+
+def objective(model: SkewGP) -> torch.Tensor:
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+    mll.train()
+    return mll(model(*model.train_inputs), model.train_targets)
+
+
+def test_gradient_of_the_objective_in_the_noise():
+    model = build([NUMERIC, CENSORED], NumericLikelihood(noise=0.2))
+    (gradient,) = torch.autograd.grad(objective(model), model.likelihood.raw_noise)
+    step, raw = 1e-4, model.likelihood.raw_noise.detach().clone()
+    with torch.no_grad():
+        values = []
+        for sign in (1, -1):
+            model.likelihood.raw_noise.copy_(raw + sign * step)
+            values.append(objective(model).item())
+    assert gradient.item() == pytest.approx((values[0] - values[1]) / (2 * step), rel=1e-5)
+
+
+def test_samples_give_a_normal_law():
+    likelihood = NumericLikelihood(noise=0.25)
+    f = torch.tensor([[0.1, -2.0]], dtype=torch.float64)
+    law = likelihood(f)
+    assert torch.equal(law.mean, f)
+    assert torch.allclose(law.variance, torch.full_like(f, 0.25), rtol=1e-7)
+
+
+def test_predictive_law_of_a_reading_is_the_noisy_posterior(generator):
+    model = build([NUMERIC, CENSORED], NumericLikelihood(noise=0.25))
+    predictive, posterior = model.predictive(X), model.posterior(X)
+    assert torch.allclose(predictive.mean, posterior.mean)
+    assert torch.allclose(predictive.variance, posterior.variance + model.likelihood.noise)
+    means, sd = posterior.component_means.detach(), posterior.gaussian_variance.detach().unsqueeze(-1).sqrt()
+    draws = means + sd * torch.randn(200, *means.shape, dtype=means.dtype, generator=generator)
+    draws = draws + 0.5 * torch.randn(draws.shape, dtype=draws.dtype, generator=generator)
+    below = (draws <= 0.3).double().mean((0, -1))
+    # draws of one component are independent given the component
+    assert torch.allclose(predictive.cdf(0.3).squeeze(-1), below, atol=4 * 0.5 / (200 * means.shape[-1]) ** 0.5)
+
+
+def test_gaussian_law_of_the_latent_function():
+    law = gpytorch.distributions.MultivariateNormal(torch.tensor([0.5, 1.0]).double(), 2 * torch.eye(2).double())
+    predictive = NumericLikelihood(noise=0.25)(law)
+    assert torch.allclose(predictive.mean.squeeze(-1), law.mean)
+    assert torch.allclose(predictive.variance.squeeze(-1), law.variance + 0.25, rtol=1e-7)
+
+
+def test_censored_readings_use_the_learned_noise_and_numbers_their_own():
+    likelihood = NumericLikelihood(noise=0.2)
+    given = Numeric(torch.zeros(2, dtype=torch.float64), noise=0.5)
+    scale = OutcomeScale(location=1.0, scale=2.0)
+    assert torch.allclose(likelihood.rows(given, X).noise, torch.full((2,), 0.5).double())
+    assert torch.allclose(likelihood.rows(given, X, scale).noise, torch.full((2,), 0.125).double())
+    assert torch.allclose(likelihood.rows(CENSORED, X, scale).noise, likelihood.noise.expand(2))
+    assert torch.allclose(likelihood.rows(CENSORED, X, scale).upper, torch.tensor([-0.45, INF]).double())
+
+
+def test_default_prior_is_that_of_a_learned_noise():
+    assert [name for name, *_ in NumericLikelihood().named_priors()] == ["noise_prior"]
+    assert list(NumericLikelihood(learn_noise=False).named_priors()) == []
+    assert not NumericLikelihood(learn_noise=False).raw_noise.requires_grad
+
+
+def test_setting_and_sampling_through_the_prior():
+    likelihood = NumericLikelihood()
+    likelihood.noise = 0.7
+    assert likelihood.noise.item() == pytest.approx(0.7)
+    likelihood.sample_from_prior("noise_prior")
+    assert likelihood.noise.item() > 0
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, INF])
+def test_bad_noise(bad):
+    likelihood = NumericLikelihood(noise=0.3)
+    with pytest.raises(InputDataError, match="noise must be positive and finite"):
+        likelihood.noise = bad
+    assert likelihood.noise.item() == pytest.approx(0.3)
+    with pytest.raises(InputDataError, match="noise must be positive"):
+        NumericLikelihood(noise=bad)
+
+
+def test_other_kinds_are_refused():
+    with pytest.raises(InputDataError, match="NumericLikelihood takes Numeric or Censored observations; got Binary"):
+        build(Binary([1]), NumericLikelihood()).posterior(X)
+
+
+def test_pickling():
+    likelihood = NumericLikelihood(noise=0.3)
+    again = pickle.loads(pickle.dumps(likelihood))
+    assert torch.equal(again.noise, likelihood.noise)
+    assert [name for name, *_ in again.named_priors()] == ["noise_prior"]
+    again.noise = 0.5
+    assert likelihood.noise.item() == pytest.approx(0.3)
+
+
+def test_models_that_share_a_likelihood_learn_one_noise():
+    likelihood = NumericLikelihood(noise=0.3)
+    first, second = build(NUMERIC, likelihood), build([NUMERIC, CENSORED], likelihood)
+    before = first.posterior(X).variance
+    second.likelihood.noise = 2.0
+    assert (first.posterior(X).variance > before).all()
+    total = objective(first) + objective(second)
+    (gradient,) = torch.autograd.grad(total, likelihood.raw_noise)
+    parts = [torch.autograd.grad(objective(m), likelihood.raw_noise)[0] for m in (first, second)]
+    assert torch.allclose(gradient, parts[0] + parts[1])
+
+
+def test_state_dict_moves_between_likelihoods():
+    source, target = NumericLikelihood(noise=0.3), NumericLikelihood(noise=0.9)
+    target.load_state_dict(source.state_dict())
+    assert torch.equal(source.noise, target.noise)
+
+
+def test_models_without_numbers_have_another_likelihood_by_default():
+    assert isinstance(SkewGP(X, Binary([1])).likelihood, ProbitLikelihood)
+    assert isinstance(SkewGP(X, CENSORED).likelihood, NumericLikelihood)

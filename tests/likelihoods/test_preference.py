@@ -1,0 +1,233 @@
+"""Comparisons: rows with the noise that each kind implies, and predictions against simulation."""
+
+import math
+
+import gpytorch
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from gpytorch.priors import LogNormalPrior
+from torch.distributions import Bernoulli, Categorical
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import PreferenceLikelihood
+from botorch_skewgp.likelihoods.base import OutcomeScale
+from botorch_skewgp.observations import Binary, Choice, Preference, Ranking, Tie
+
+INF = math.inf
+LIKE = torch.zeros(0, dtype=torch.float64)
+NOISE = 0.4
+
+
+def tensor(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def make(**kwargs):
+    return PreferenceLikelihood(noise=NOISE, **kwargs).double()
+
+
+def noise_covariance(rows):
+    full = torch.diag(rows.noise)
+    return full if rows.noise_root is None else full + rows.noise_root @ rows.noise_root.T
+
+
+def difference(n, pairs):
+    D = torch.zeros(len(pairs), n, dtype=torch.float64)
+    for i, (a, b) in enumerate(pairs):
+        D[i, a], D[i, b] = 1.0, -1.0
+    return D
+
+
+# Rows
+
+
+def test_duels():
+    pairs = [(0, 2), (3, 1), (2, 0), (0, 2)]
+    rows = make().rows(Preference(pairs), LIKE)
+    assert torch.equal(rows.weight(4), difference(4, pairs))
+    assert torch.allclose(noise_covariance(rows), 2 * NOISE * torch.eye(4, dtype=torch.float64))
+    assert (rows.lower == 0).all()
+    assert (rows.upper == INF).all()
+    assert (rows.bias == 0).all()
+
+
+def test_ties():
+    rows = make(tie_width=0.7).rows(Tie([[0, 2], [1, 0]]), LIKE)
+    assert torch.equal(rows.weight(3), difference(3, [(0, 2), (1, 0)]))
+    assert torch.allclose(rows.lower, tensor(-0.7, -0.7))
+    assert torch.allclose(rows.upper, tensor(0.7, 0.7))
+    assert torch.allclose(noise_covariance(rows), 2 * NOISE * torch.eye(2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    ("observation", "blocks"),
+    [
+        (Choice([[1, 0, 2, 3]]), [[(1, 0), (1, 2), (1, 3)]]),
+        (Choice([[4, 3, -1]]), [[(4, 3)]]),
+        (Ranking([[2, 0, 4, 1]]), [[(2, 0), (0, 4), (4, 1)]]),
+        (Ranking([[4, 1, 0, 3]], ranks=[[0, 0, 1, 1]]), [[(4, 0), (4, 3), (1, 0), (1, 3)]]),
+        (Ranking([[4, 1, 0, 3]], ranks=[[0, 2, 2, 5]]), [[(4, 1), (4, 0), (1, 3), (0, 3)]]),
+        # the same items in two events have noise of their own in each
+        (Choice([[0, 1, 2], [0, 2, 3]]), [[(0, 1), (0, 2)], [(0, 2), (0, 3)]]),
+        (Ranking([[0, 1, 2], [2, 1, -1]]), [[(0, 1), (1, 2)], [(2, 1)]]),
+    ],
+)
+def test_noise_of_an_item_is_drawn_once_in_an_event(observation, blocks):
+    """With `D` the differences of an event their noise has covariance `noise D D^T`."""
+    rows = make().rows(observation, LIKE)
+    D = [difference(5, block) for block in blocks]
+    assert torch.allclose(rows.weight(5), torch.cat(D))
+    assert torch.allclose(noise_covariance(rows), NOISE * torch.block_diag(*(d @ d.T for d in D)))
+    assert (rows.noise >= 0).all()
+    assert (rows.lower == 0).all()
+    assert (rows.upper == INF).all()
+
+
+def test_choice_among_two_is_a_duel():
+    choice, duel = (make().rows(x, LIKE) for x in (Choice([[3, 1]]), Preference([[3, 1]])))
+    assert torch.equal(choice.weight(4), duel.weight(4))
+    assert torch.allclose(noise_covariance(choice), noise_covariance(duel))
+
+
+def test_outcome_scale_leaves_comparisons_alone():
+    scale = OutcomeScale(location=10.0, scale=3.0)
+    rows, plain = make().rows(Tie([[0, 1]]), LIKE, scale), make().rows(Tie([[0, 1]]), LIKE)
+    assert torch.equal(rows.upper, plain.upper)
+    assert torch.equal(rows.noise, plain.noise)
+
+
+def test_rows_are_differentiable_in_noise_and_width():
+    likelihood = make(learn_noise=True, learn_tie_width=True)
+    rows = likelihood.rows(Tie([[0, 1]]), LIKE)
+    shared = likelihood.rows(Choice([[0, 1, 2]]), LIKE)
+    (rows.noise.sum() + rows.upper.sum() + noise_covariance(shared).sum()).backward()
+    assert likelihood.raw_noise.grad != 0
+    assert likelihood.raw_tie_width.grad != 0
+
+
+# Parameters
+
+
+def test_defaults():
+    likelihood = PreferenceLikelihood()
+    assert float(likelihood.noise) == pytest.approx(1.0)
+    assert not likelihood.raw_noise.requires_grad
+    assert list(likelihood.named_priors()) == []
+    learned = PreferenceLikelihood(learn_noise=True, learn_tie_width=True, noise_prior=LogNormalPrior(0.0, 1.0))
+    assert learned.raw_noise.requires_grad
+    assert learned.raw_tie_width.requires_grad
+    assert [name for name, *_ in learned.named_priors()] == ["noise_prior", "tie_width_prior"]
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, INF])
+@pytest.mark.parametrize("name", ["noise", "tie_width"])
+def test_parameters_must_be_positive(name, value):
+    with pytest.raises(InputDataError, match=f"{name} must be positive and finite"):
+        PreferenceLikelihood(**{name: value})
+    likelihood = PreferenceLikelihood()
+    with pytest.raises(InputDataError, match=f"{name} must be positive and finite"):
+        setattr(likelihood, name, value)
+    assert float(likelihood.noise) == pytest.approx(1.0)
+
+
+def test_other_kinds_are_refused():
+    with pytest.raises(InputDataError, match=r"PreferenceLikelihood takes Preference or Tie or Choice or Ranking.*Bin"):
+        make().rows(Binary([1, 0]), LIKE)
+
+
+# Predictions
+
+
+def noisy_best(f, generator, size=400_000):
+    """Frequencies with which each item has the largest noisy utility."""
+    noise = math.sqrt(NOISE) * torch.randn(size, len(f), dtype=torch.float64, generator=generator)
+    return torch.bincount((f + noise).argmax(-1), minlength=len(f)) / size
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_law_of_a_new_comparison_equals_simulation(k, generator):
+    f = 0.7 * torch.randn(k, dtype=torch.float64, generator=generator)
+    law = make()(f)
+    frequency = noisy_best(f, generator)
+    if k == 2:
+        assert isinstance(law, Bernoulli)
+        found = torch.stack([law.probs, 1 - law.probs])
+    else:
+        assert isinstance(law, Categorical)
+        found = law.probs
+    assert found.shape == (k,)
+    error = (frequency * (1 - frequency) / 400_000).sqrt()
+    assert ((found - frequency).abs() < 4 * error).all()
+
+
+def test_law_of_batches(generator):
+    f = torch.randn(4, 3, 3, dtype=torch.float64, generator=generator)
+    law = make()(f)
+    assert law.probs.shape == (4, 3, 3)
+    assert torch.allclose(law.probs[1, 2], make()(f[1, 2]).probs)
+    assert make()(f[..., :2]).probs.shape == (4, 3)
+
+
+def test_comparison_needs_two_items():
+    with pytest.raises(InputDataError, match=r"between two or more items.*got \(3, 1\)"):
+        make()(torch.zeros(3, 1, dtype=torch.float64))
+
+
+def fitted_model(generator):
+    X = torch.rand(6, 1, dtype=torch.float64, generator=generator)
+    pairs = torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [1, 5]])
+    return SkewGP(X, Preference(pairs), likelihood=make()), torch.rand(3, 1, dtype=torch.float64, generator=generator)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("k", [2, 3])
+def test_predictive_equals_simulation_from_the_posterior(k, generator):
+    model, test_X = fitted_model(generator)
+    posterior = model.posterior(test_X[:k])
+    law = model.predictive(test_X[:k])
+    f = posterior.rsample(torch.Size([200_000])).squeeze(-1)
+    noise = math.sqrt(NOISE) * torch.randn(f.shape, dtype=torch.float64, generator=generator)
+    frequency = torch.bincount((f + noise).argmax(-1), minlength=k) / len(f)
+    found = torch.stack([law.probs, 1 - law.probs]) if k == 2 else law.probs
+    # for more than two items the likelihood averages over 1024 quasi-random samples
+    error = (frequency * (1 - frequency) * (1 / len(f) + (0 if k == 2 else 1 / 1024))).sqrt()
+    assert ((found - frequency).abs() < 4 * error).all()
+
+
+@torch.no_grad()
+def test_law_under_a_normal_distribution_is_the_closed_form():
+    """`Phi(mean / sqrt(variance + 2 noise))` of the difference."""
+    mean, K = tensor(0.8, 0.1), torch.tensor([[1.0, 0.3], [0.3, 2.0]], dtype=torch.float64)
+    law = make()(gpytorch.distributions.MultivariateNormal(mean, K))
+    expected = torch.special.ndtr(torch.tensor(0.7 / math.sqrt(1 + 2 - 0.6 + 2 * NOISE), dtype=torch.float64))
+    assert torch.allclose(law.probs, expected)
+
+
+@torch.no_grad()
+def test_predictive_of_batches_of_pairs(generator):
+    model, _ = fitted_model(generator)
+    X = torch.rand(4, 2, 1, dtype=torch.float64, generator=generator)
+    law = model.predictive(X)
+    assert law.probs.shape == (4,)
+    assert torch.allclose(law.probs[1], model.predictive(X[1]).probs)
+    assert torch.allclose(law.probs, 1 - model.predictive(X.flip(-2)).probs)
+
+
+# Fantasies
+
+
+def test_fantasy_is_that_the_best_point_beats_all_others():
+    rows = make().fantasy_rows(tensor(0.1, 0.9, -0.4).expand(2, 3), OutcomeScale())
+    assert rows.weight.shape == (2, 2, 3)
+    assert rows.noise_covariance.shape == (2, 2, 2)
+    D = difference(3, [(1, 0), (1, 2)])
+    assert torch.equal(rows.weight[0], D)
+    assert torch.allclose(rows.noise_covariance[0], NOISE * D @ D.T)
+    assert (rows.lower == 0).all()
+    assert (rows.upper == INF).all()
+
+
+def test_fantasy_of_one_point_is_refused():
+    with pytest.raises(UnsupportedError, match="needs two or more points in X"):
+        make().fantasy_rows(tensor(0.1).unsqueeze(0), OutcomeScale())

@@ -1,0 +1,329 @@
+"""Probit likelihoods of points and comparisons: predictive laws against simulation, gradients, parameters."""
+
+import math
+import pickle
+from collections.abc import Callable
+
+import gpytorch
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import OrdinalLikelihood, PreferenceLikelihood, ProbitLikelihood, ValidityLikelihood
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations import Binary, Choice, Numeric, Ordinal, Preference, Ranking, Tie, Validity
+
+INF = math.inf
+N = 200_000
+X = torch.tensor([[0.0], [0.4], [0.9], [1.5], [2.0]], dtype=torch.float64)
+NEW_X = torch.tensor([[0.2], [1.2], [2.6]], dtype=torch.float64)
+
+
+def t(*values: float) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+BINARY = Binary([1, 0, 1, 1], index=torch.tensor([0, 1, 2, 2]))
+ORDINAL = Ordinal([3, 0, 1, 2], 4, index=torch.tensor([0, 1, 2, 4]))
+VALIDITY = Validity([1, 0, 1])
+PREFERENCE = Preference(torch.tensor([[0, 1], [2, 3], [0, 4]]))
+TIE = Tie(torch.tensor([[0, 1], [2, 3], [0, 4]]))
+CHOICE = Choice(torch.tensor([[0, 1, 2], [3, 4, -1]]))
+RANKING = Ranking(torch.tensor([[0, 1, 2, 4]]))
+
+CASES: dict[str, tuple] = {
+    "probit": (lambda: ProbitLikelihood(noise=0.6, learn_noise=True), [BINARY]),
+    "validity": (
+        lambda: ValidityLikelihood(threshold=0.3, learn_threshold=True, noise=0.4, learn_noise=True),
+        [VALIDITY],
+    ),
+    "ordinal": (lambda: OrdinalLikelihood(4, noise=0.7, learn_noise=True), [ORDINAL]),
+    "duels and ties": (
+        lambda: PreferenceLikelihood(noise=0.5, learn_noise=True, tie_width=0.4, learn_tie_width=True),
+        [PREFERENCE, TIE],
+    ),
+    "choices": (lambda: PreferenceLikelihood(noise=0.5, learn_noise=True), [CHOICE]),
+    "rankings": (lambda: PreferenceLikelihood(noise=0.5, learn_noise=True), [RANKING]),
+}
+
+
+def build(name: str) -> SkewGP:
+    likelihood, observations = CASES[name]
+    return SkewGP(X, observations, likelihood=likelihood())
+
+
+def objective(model: SkewGP) -> Tensor:
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+    mll.train()
+    return mll(model(*model.train_inputs), model.train_targets)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_in_every_parameter(name):
+    model = build(name)
+    learned = [p for p in model.likelihood.parameters() if p.requires_grad]
+    gradients = torch.autograd.grad(objective(model), learned)
+    step = 1e-4
+    for parameter, gradient in zip(learned, gradients, strict=True):
+        raw = parameter.detach().clone()
+        for k in range(raw.numel()):
+            values = []
+            with torch.no_grad():
+                for sign in (1, -1):
+                    moved = raw.clone()
+                    moved[k] += sign * step
+                    parameter.copy_(moved)
+                    values.append(objective(model).item())
+                parameter.copy_(raw)
+            expected = (values[0] - values[1]) / (2 * step)
+            assert gradient[k].item() == pytest.approx(expected, rel=1e-4, abs=1e-7)
+            assert expected != 0
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_pickling(name):
+    likelihood = CASES[name][0]()
+    again = pickle.loads(pickle.dumps(likelihood))
+    for (key, ours), (other_key, theirs) in zip(
+        likelihood.state_dict().items(), again.state_dict().items(), strict=True
+    ):
+        assert key == other_key
+        assert torch.equal(ours, theirs)
+    observation = CASES[name][1][0]
+    assert torch.equal(likelihood.rows(observation, X).lower, again.rows(observation, X).lower)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_models_may_share_a_likelihood(name):
+    make, observations = CASES[name]
+    likelihood = make()
+    first, second = (SkewGP(X, observations, likelihood=likelihood) for _ in range(2))
+    before = first.posterior(NEW_X).mean
+    second.likelihood.noise = 3.0
+    after = first.posterior(NEW_X).mean
+    assert not torch.allclose(before, after)
+    assert torch.equal(after, second.posterior(NEW_X).mean)
+
+
+# laws given values of the latent function, against simulation
+
+F = t(-1.2, 0.1, 0.9)
+
+
+def noise(variance: float, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    return variance**0.5 * torch.randn(N, *shape, dtype=torch.float64, generator=generator)
+
+
+def assert_frequencies(probs: Tensor, hits: Tensor) -> None:
+    """Probabilities against frequencies of independent draws."""
+    p = probs.detach()
+    assert ((hits.double().mean(0) - p).abs() < 4.5 * (p * (1 - p) / N).sqrt() + 1e-6).all()
+
+
+def test_label_given_the_latent_function(generator):
+    law = ProbitLikelihood(noise=0.6)(F)
+    assert_frequencies(law.probs, F + noise(0.6, (3,), generator) > 0)
+
+
+def test_validity_given_the_latent_function(generator):
+    law = ValidityLikelihood(threshold=0.3, noise=0.6)(F)
+    assert_frequencies(law.probs, F + noise(0.6, (3,), generator) > 0.3)
+
+
+def test_grade_given_the_latent_function(generator):
+    cuts = t(-0.5, 0.2, 1.0)
+    law = OrdinalLikelihood(4, cuts, noise=0.6)(F)
+    grades = torch.searchsorted(cuts, F + noise(0.6, (3,), generator))
+    assert law.probs.shape == (3, 4)
+    assert_frequencies(law.probs, torch.nn.functional.one_hot(grades, 4))
+
+
+def test_duel_given_the_latent_function(generator):
+    law = PreferenceLikelihood(noise=0.6)(F[:2])
+    noisy = F[:2] + noise(0.6, (2,), generator)
+    assert law.probs.shape == ()
+    assert_frequencies(law.probs, noisy[:, 0] > noisy[:, 1])
+
+
+@pytest.mark.parametrize("k", [3, 5])
+def test_choice_given_the_latent_function(k, generator):
+    f = t(-1.2, 0.1, 0.9, 1.0, -3.0)[:k]
+    law = PreferenceLikelihood(noise=0.6)(f)
+    best = (f + noise(0.6, (k,), generator)).argmax(-1)
+    assert law.probs.shape == (k,)
+    assert law.probs.sum().item() == pytest.approx(1, abs=1e-12)
+    assert_frequencies(law.probs, torch.nn.functional.one_hot(best, k))
+
+
+def test_choice_of_three_agrees_with_two_far_from_the_third():
+    three = PreferenceLikelihood(noise=0.6)(t(0.2, 0.9, -60.0)).probs
+    two = PreferenceLikelihood(noise=0.6)(t(0.2, 0.9)).probs
+    assert three[0].item() == pytest.approx(two.item(), abs=1e-6)
+
+
+def test_choice_of_one_is_refused():
+    with pytest.raises(InputDataError, match="function_samples must be"):
+        PreferenceLikelihood()(F[:1])
+
+
+# laws under the posterior, against simulation of the posterior's mixture
+
+
+def posterior_draws(model: SkewGP, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Joint draws at the new points, each mixture component as often as the others, and their components."""
+    posterior = model.posterior(NEW_X)
+    means = posterior.component_means.detach().mT  # S x q
+    root = torch.linalg.cholesky(posterior.gaussian_covariance.detach() + 1e-10 * torch.eye(3))
+    which = torch.arange(N) % len(means)
+    return means[which] + torch.randn(N, 3, dtype=means.dtype, generator=generator) @ root.mT, which
+
+
+PREDICTIONS: dict[str, tuple[str, Callable]] = {
+    "probit": ("probit", lambda f, g: f + noise(0.6, (3,), g) > 0),
+    "validity": ("validity", lambda f, g: f + noise(0.4, (3,), g) > 0.3),
+    "ordinal": (
+        "ordinal",
+        lambda f, g: torch.nn.functional.one_hot(
+            torch.searchsorted(t(-1.0, 0.0, 1.0), (f + noise(0.7, (3,), g)).contiguous()), 4
+        ),
+    ),
+    "choice of three": (
+        "choices",
+        lambda f, g: torch.nn.functional.one_hot((f + noise(0.5, (3,), g)).argmax(-1), 3),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PREDICTIONS)
+def test_predictive_law_under_the_posterior(name, generator):
+    case, simulate = PREDICTIONS[name]
+    model = build(case)
+    f, _ = posterior_draws(model, generator)
+    law = model.predictive(NEW_X)
+    hits = simulate(f, generator).double()
+    slack = 0.004 if name == "choice of three" else 0.0  # averaged over 1024 quasi-random draws
+    p = law.probs.detach().reshape(hits.shape[1:])
+    assert ((hits.mean(0) - p).abs() < 4.5 * (p * (1 - p) / N).sqrt() + slack).all()
+    same = model.likelihood(model.posterior(NEW_X))
+    assert torch.allclose(same.probs, law.probs)
+
+
+def test_predictive_law_of_a_duel_under_the_posterior(generator):
+    model = build("duels and ties")
+    f, _ = posterior_draws(model, generator)
+    law = model.predictive(NEW_X[:2])
+    noisy = f[:, :2] + noise(0.5, (2,), generator)
+    assert law.probs.shape == ()
+    assert_frequencies(law.probs, noisy[:, 0] > noisy[:, 1])
+
+
+def test_predictive_law_of_batches():
+    model = build("probit")
+    batch = torch.stack([NEW_X, NEW_X + 1])
+    assert torch.allclose(model.predictive(batch).probs[1], model.predictive(NEW_X + 1).probs)
+    duels = build("duels and ties")
+    assert duels.predictive(batch[:, :2]).probs.shape == (2,)
+    assert torch.allclose(duels.predictive(batch[:, :2]).probs[0], duels.predictive(NEW_X[:2]).probs)
+
+
+def test_grades_sum_to_one_and_batches_keep_their_shape():
+    model = build("ordinal")
+    probs = model.predictive(torch.stack([NEW_X, NEW_X + 1])).probs
+    assert probs.shape[-1] == 4
+    assert torch.allclose(probs.sum(-1), torch.ones(()).double())
+
+
+def test_gaussian_law_of_the_latent_function():
+    law = gpytorch.distributions.MultivariateNormal(t(0.5, -1.0), 2 * torch.eye(2).double())
+    expected = torch.special.ndtr(law.mean / (2 + 0.6) ** 0.5)
+    probs = ProbitLikelihood(noise=t(0.6))(law).probs
+    assert torch.allclose(probs.flatten(), expected, rtol=0, atol=1e-12)
+
+
+def test_predictions_are_differentiable_in_the_inputs():
+    model = build("choices")
+    moved = NEW_X.clone().requires_grad_()
+    model.predictive(moved).probs[0].backward()
+    assert (moved.grad != 0).any()
+    assert moved.grad.isfinite().all()
+
+
+# parameters
+
+
+def test_cutpoints_given_are_kept():
+    likelihood = OrdinalLikelihood(4, t(-0.5, 0.2, 1.0))
+    assert torch.allclose(likelihood.cutpoints, t(-0.5, 0.2, 1.0), rtol=0, atol=1e-12)
+    assert not likelihood.raw_gaps.requires_grad
+
+
+@pytest.mark.parametrize(("num_grades", "anchor"), [(2, 0), (3, 0), (4, 1), (5, 1), (6, 2)])
+def test_learned_cutpoints_have_a_middle_at_zero(num_grades, anchor):
+    likelihood = OrdinalLikelihood(num_grades)
+    assert likelihood.cutpoints.shape == (num_grades - 1,)
+    assert likelihood.cutpoints[anchor].item() == pytest.approx(0, abs=1e-12)
+    if num_grades > 2:
+        likelihood.gaps = torch.linspace(0.1, 1.0, num_grades - 2)
+        assert likelihood.cutpoints[anchor].item() == pytest.approx(0, abs=1e-12)
+        assert (likelihood.cutpoints.diff() > 0).all()
+
+
+@pytest.mark.parametrize("cutpoints", [[1.0, 0.0], [0.0, 0.0], [0.0], [0.0, math.nan], [0.0, INF]])
+def test_bad_cutpoints(cutpoints):
+    with pytest.raises(InputDataError, match="cutpoints must be 2 finite increasing numbers"):
+        OrdinalLikelihood(3, torch.tensor(cutpoints))
+
+
+def test_bad_number_of_grades():
+    with pytest.raises(InputDataError, match="num_grades must be at least 2"):
+        OrdinalLikelihood(1)
+    with pytest.raises(InputDataError, match="observations have 4 grades, their likelihood 3"):
+        OrdinalLikelihood(3).rows(ORDINAL, X)
+
+
+def test_bad_threshold():
+    with pytest.raises(InputDataError, match="threshold must be finite"):
+        ValidityLikelihood(threshold=INF)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan])
+@pytest.mark.parametrize("make", [ProbitLikelihood, PreferenceLikelihood, ValidityLikelihood])
+def test_bad_noise(make, bad):
+    with pytest.raises(InputDataError, match="noise must be positive and finite"):
+        make(noise=bad)
+
+
+def test_bad_tie_width():
+    likelihood = PreferenceLikelihood(tie_width=0.3)
+    with pytest.raises(InputDataError, match="tie_width must be positive"):
+        likelihood.tie_width = 0.0
+    assert likelihood.tie_width.item() == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_other_kinds_are_refused(name):
+    with pytest.raises(InputDataError, match=r"takes .* observations; got Numeric"):
+        CASES[name][0]().rows(Numeric([0.1]), X)
+
+
+def test_noise_is_fixed_at_one_where_nothing_anchors_the_scale():
+    for observation in (BINARY, ORDINAL, PREFERENCE, VALIDITY):
+        likelihood = SkewGP(X, observation).likelihood
+        assert likelihood.noise.item() == pytest.approx(1)
+        assert not likelihood.raw_noise.requires_grad
+    beside_numbers = SkewGP(X, [Numeric([0.1]), PREFERENCE]).likelihood.likelihoods[1]
+    assert beside_numbers.raw_noise.requires_grad
+
+
+def test_rows_of_shared_noise_have_the_covariance_of_differences():
+    rows = PreferenceLikelihood(noise=0.5).rows(CHOICE, X)
+    covariance = torch.diag(rows.noise) + rows.noise_root @ rows.noise_root.mT
+    # three items: two rows share the winner's noise; the other choice is on its own
+    expected = 0.5 * torch.tensor([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 2.0]]).double()
+    assert torch.allclose(covariance, expected)
+    rows = PreferenceLikelihood(noise=0.5).rows(RANKING, X)
+    covariance = torch.diag(rows.noise) + rows.noise_root @ rows.noise_root.mT
+    expected = 0.5 * torch.tensor([[2.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 2.0]]).double()
+    assert torch.allclose(covariance, expected)

@@ -1,0 +1,118 @@
+"""Rows: sparse products against dense matrices, stacking, selection."""
+
+import math
+
+import pytest
+import torch
+
+from botorch_skewgp.likelihoods import Rows
+from botorch_skewgp.likelihoods.rows import FantasyRows
+
+INF = math.inf
+
+
+def normal(generator, *shape):
+    return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+
+def random_rows(generator, m, k, n, root=None):
+    """Entries may name a point twice, whose weights then add up."""
+    lower = normal(generator, m)
+    upper = torch.where(torch.arange(m) % 3 == 0, lower, lower + 1)
+    return Rows(
+        index=torch.randint(n, (m, k), generator=generator),
+        coefficient=normal(generator, m, k),
+        bias=normal(generator, m),
+        lower=lower,
+        upper=upper,
+        noise=normal(generator, m).square(),
+        noise_root=None if root is None else normal(generator, m, root),
+    )
+
+
+def weight(rows, n):
+    A = torch.zeros(rows.num_rows, n, dtype=torch.float64)
+    for i in range(rows.num_rows):
+        for j, c in zip(rows.index[i].tolist(), rows.coefficient[i].tolist(), strict=True):
+            A[i, j] += c
+    return A
+
+
+# wider rows than eight entries go through a dense matrix
+@pytest.mark.parametrize("k", [1, 2, 5, 11])
+@pytest.mark.parametrize("root", [None, 3])
+def test_products_equal_those_of_dense_matrices(k, root, generator):
+    rows, n = random_rows(generator, 7, k, 6, root), 6
+    A = weight(rows, n)
+    K = normal(generator, n, n)
+    K = K @ K.T
+    mean = normal(generator, n)
+    assert torch.allclose(rows.weight(n), A)
+    assert torch.allclose(rows.times(K), A @ K)
+    assert torch.allclose(rows.mean(mean), A @ mean + rows.bias)
+    shared = 0 if root is None else rows.noise_root @ rows.noise_root.T
+    assert torch.allclose(rows.covariance(K), A @ K @ A.T + shared)
+
+
+def test_products_take_batches(generator):
+    rows, K = random_rows(generator, 5, 2, 4), normal(generator, 3, 4, 4)
+    K = K @ K.mT
+    A = weight(rows, 4)
+    assert torch.allclose(rows.times(K), A @ K)
+    assert torch.allclose(rows.mean(K[..., 0]), (A @ K[..., :1]).squeeze(-1) + rows.bias)
+    assert torch.allclose(rows.covariance(K), A @ K @ A.T)
+
+
+def test_stacking(generator):
+    """Noise that rows of one block share is independent of that of other blocks."""
+    blocks = [random_rows(generator, 3, 1, 4), random_rows(generator, 2, 3, 4, 2), random_rows(generator, 4, 2, 4, 1)]
+    rows = Rows.cat(blocks)
+    assert rows.num_rows == 9
+    assert torch.allclose(rows.weight(4), torch.cat([weight(block, 4) for block in blocks]))
+    shared = torch.block_diag(
+        torch.zeros(3, 3, dtype=torch.float64), *(block.noise_root @ block.noise_root.T for block in blocks[1:])
+    )
+    assert torch.allclose(rows.noise_root @ rows.noise_root.T, shared)
+    for name in ("bias", "lower", "upper", "noise"):
+        assert torch.equal(getattr(rows, name), torch.cat([getattr(block, name) for block in blocks]))
+    assert Rows.cat(blocks[:1]) is blocks[0]
+
+
+def test_stacking_with_no_rows(generator):
+    block = random_rows(generator, 3, 2, 4)
+    rows = Rows.cat([Rows.empty(block.bias), block])
+    assert rows.noise_root is None
+    assert torch.allclose(rows.weight(4), weight(block, 4))
+    empty = Rows.empty(block.bias)
+    assert empty.num_rows == 0
+    assert empty.times(normal(generator, 4, 2)).shape == (0, 2)
+    assert empty.covariance(normal(generator, 4, 4)).shape == (0, 0)
+
+
+def test_selection(generator):
+    rows = random_rows(generator, 6, 2, 4, 2)
+    assert rows.is_equality.tolist() == [True, False, False] * 2
+    for which in (rows.is_equality, torch.tensor([4, 1])):
+        some = rows.select(which)
+        assert torch.allclose(some.weight(4), weight(rows, 4)[which])
+        assert torch.equal(some.noise_root, rows.noise_root[which])
+        assert torch.equal(some.lower, rows.lower[which])
+    assert rows.select(torch.zeros(6, dtype=torch.bool)).num_rows == 0
+
+
+def test_weights_are_differentiable(generator):
+    rows, K = random_rows(generator, 3, 2, 4), normal(generator, 4, 4)
+    coefficient = rows.coefficient.requires_grad_()
+
+    def covariance(coefficient):
+        return Rows(rows.index, coefficient, rows.bias, rows.lower, rows.upper, rows.noise).covariance(K)
+
+    assert torch.autograd.gradcheck(covariance, coefficient)
+
+
+def test_fantasy_rows_at_points(generator):
+    lower = normal(generator, 5, 3)
+    rows = FantasyRows.at_points(lower, lower + INF, torch.tensor([0.3], dtype=torch.float64))
+    eye = torch.eye(3, dtype=torch.float64)
+    assert torch.equal(rows.weight, eye)
+    assert torch.allclose(rows.noise_covariance, (0.3 * eye).expand(5, 3, 3))

@@ -1,0 +1,84 @@
+"""Proposition 1's bound: the formula, where it holds, and where it is vacuous."""
+
+import math
+
+import pytest
+import torch
+from small_cases import CASES, TRAIN_X, differences, evaluate, exact_objective, gradients, model_of, skew_prior
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.exceptions import VacuousBoundWarning
+from botorch_skewgp.mlls import BatchBoundMarginalLogLikelihood, SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations import Binary
+
+WARNING = "bounds nothing"
+
+
+def bound_of(model, **kwargs):
+    return BatchBoundMarginalLogLikelihood(model.likelihood, model, **kwargs).train()
+
+
+def probability_bound(mll):
+    with torch.no_grad():
+        return mll.bound(mll.model(*mll.model.train_inputs), mll.model.train_targets).item()
+
+
+def nearly_certain():
+    """All labels are 1 and the mean is high: every row has a probability of about 0.96."""
+    model = SkewGP(TRAIN_X, Binary([1, 1, 1, 1, 1, 1]))
+    model.mean_module.initialize(constant=3.0)
+    return model
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_batch_is_the_whole(name):
+    model = model_of(name, skew_prior() if name == "labels" else None)
+    whole = evaluate(SkewGPMarginalLogLikelihood(model.likelihood, model).train()).item()
+    assert evaluate(bound_of(model, batch_size=100)).item() == pytest.approx(whole, abs=1e-8)
+
+
+def test_formula_for_single_rows():
+    """`sum_i p_i - (m - 1)` with marginal probabilities in closed form."""
+    model = nearly_certain()
+    variance = model.covar_module.outputscale.item() + 1
+    p = 0.5 * math.erfc(-3.0 / math.sqrt(2 * variance))
+    mll = bound_of(model, batch_size=1)
+    assert probability_bound(mll) == pytest.approx(6 * p - 5, abs=1e-9)
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 3])
+def test_is_below_the_exact_evidence(batch_size):
+    model = nearly_certain()
+    mll = bound_of(model, batch_size=batch_size)
+    assert 0 < probability_bound(mll) < 1
+    assert evaluate(mll).item() < exact_objective(model) - 1e-3
+
+
+def test_says_when_it_is_vacuous():
+    mll = bound_of(model_of("labels"), batch_size=1)
+    assert probability_bound(mll) < 0
+    with pytest.warns(VacuousBoundWarning, match=WARNING):
+        assert evaluate(mll).isfinite()
+
+
+@pytest.mark.filterwarnings(f"ignore:.*{WARNING}:botorch_skewgp.exceptions.VacuousBoundWarning")
+@pytest.mark.parametrize("model", [model_of("labels"), model_of("labels", skew_prior()), nearly_certain()])
+def test_gradient_of_a_bound_and_of_a_vacuous_one(model):
+    mll = bound_of(model, batch_size=2)
+    wanted = differences(lambda _: evaluate(mll), model, 1e-5)
+    assert torch.allclose(gradients(mll), wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.filterwarnings(f"ignore:.*{WARNING}:botorch_skewgp.exceptions.VacuousBoundWarning")
+def test_order_of_hyperparameters_is_that_of_the_bound():
+    """Through the place where the logarithm gives way to its tangent."""
+    values, bounds = [], []
+    for constant in torch.linspace(1.2, 3.0, 10).tolist():
+        model = nearly_certain()
+        model.mean_module.initialize(constant=constant)
+        mll = bound_of(model, batch_size=1)
+        values.append(evaluate(mll).item())
+        bounds.append(probability_bound(mll))
+    assert bounds[0] < 0 < bounds[-1]
+    assert bounds == sorted(bounds)
+    assert values == sorted(values)

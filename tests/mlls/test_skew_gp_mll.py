@@ -1,0 +1,191 @@
+"""The objective for hyperparameters: its value, its gradient, its warm start."""
+
+import math
+from copy import deepcopy
+
+import gpytorch
+import pytest
+import torch
+from gpytorch.priors import GammaPrior, LogNormalPrior, NormalPrior
+from scipy import stats
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import (
+    MixedLikelihood,
+    NumericLikelihood,
+    OrdinalLikelihood,
+    PreferenceLikelihood,
+    ProbitLikelihood,
+    ValidityLikelihood,
+)
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models import SkewPrior
+from botorch_skewgp.observations import Binary, Censored, Choice, Numeric, Ordinal, Preference, Ranking, Tie, Validity
+
+
+def tensor(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+TRAIN_X = torch.tensor([[0.0], [0.5], [1.1], [1.5], [2.2], [2.9]], dtype=torch.float64)
+PAIRS = torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [1, 2]])
+
+CASES = {
+    "numbers": (Numeric(tensor(0.9, -0.6, 0.2)), NumericLikelihood(0.2)),
+    "censored": (
+        [Numeric(tensor(0.9, -0.6)), Censored([-math.inf, 0.1], [0.3, 0.8], index=torch.tensor([2, 4]))],
+        NumericLikelihood(0.2),
+    ),
+    "duels": (Preference(PAIRS), PreferenceLikelihood(0.4, learn_noise=True)),
+    # more duels than points: the low-rank path
+    "many duels": (Preference(torch.cat([PAIRS, PAIRS])), PreferenceLikelihood(0.4, learn_noise=True)),
+    "ties": ([Preference(PAIRS), Tie([[0, 3]])], PreferenceLikelihood(0.4, learn_noise=True, learn_tie_width=True)),
+    "choices": (
+        [Choice([[1, 0, 2]]), Ranking([[3, 4, 5]])],
+        PreferenceLikelihood(0.4, learn_noise=True, noise_prior=GammaPrior(2.0, 3.0)),
+    ),
+    "labels": (Binary([1, 0, 0, 1]), ProbitLikelihood(0.5, learn_noise=True)),
+    "grades": (Ordinal([2, 0, 1, 2], 3), OrdinalLikelihood(3, noise=0.5, learn_noise=True)),
+    "validity": (
+        Validity([1, 0, 1]),
+        ValidityLikelihood(0.3, learn_threshold=True, learn_noise=True, threshold_prior=NormalPrior(0.0, 1.0)),
+    ),
+    "numbers and duels": (
+        [Numeric(tensor(0.9, -0.6, 0.2)), Preference(PAIRS)],
+        MixedLikelihood(NumericLikelihood(0.2), PreferenceLikelihood(0.4, learn_noise=True)),
+    ),
+}
+
+
+def objective(name, skew_prior=None, priors=True):
+    observations, likelihood = CASES[name]
+    likelihood = deepcopy(likelihood)
+    covar_module = gpytorch.kernels.ScaleKernel(
+        gpytorch.kernels.RBFKernel(lengthscale_prior=LogNormalPrior(0.0, 1.0) if priors else None),
+        outputscale_prior=GammaPrior(2.0, 1.0) if priors else None,
+    )
+    covar_module.base_kernel.lengthscale, covar_module.outputscale = 0.7, 1.5
+    mean_module = gpytorch.means.ConstantMean(constant_prior=NormalPrior(0.0, 1.0) if priors else None)
+    mean_module.initialize(constant=0.2)
+    model = SkewGP(TRAIN_X, observations, likelihood, covar_module, mean_module, skew_prior)
+    return SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+
+
+def objective_value(mll):
+    return mll(mll.model(*mll.model.train_inputs), mll.model.train_targets)
+
+
+@torch.no_grad()
+def value_of(mll):
+    return objective_value(mll)
+
+
+def assert_gradient_equals_finite_differences(mll, names):
+    objective_value(mll).backward()
+    found = {name: p for name, p in mll.model.named_parameters() if p.requires_grad}
+    assert set(names) <= {name.rsplit(".", 1)[-1] for name in found}, list(found)
+    step = 1e-5
+    for name, parameter in found.items():
+        gradient = parameter.grad.clone()
+        for i in range(parameter.numel()):
+            values = []
+            for sign in (1, -1):
+                with torch.no_grad():
+                    parameter.view(-1)[i] += sign * step
+                values.append(float(value_of(mll)))
+                with torch.no_grad():
+                    parameter.view(-1)[i] -= sign * step
+            difference = (values[0] - values[1]) / (2 * step)
+            assert float(gradient.view(-1)[i]) == pytest.approx(difference, rel=1e-4, abs=2e-6), (name, i)
+
+
+KERNEL = ["raw_lengthscale", "raw_outputscale"]
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("numbers", ["raw_noise", "raw_constant"]),
+        ("censored", ["raw_noise", "raw_constant"]),
+        ("duels", ["raw_noise"]),
+        ("many duels", ["raw_noise"]),
+        ("ties", ["raw_noise", "raw_tie_width"]),
+        ("choices", ["raw_noise"]),
+        ("labels", ["raw_noise", "raw_constant"]),
+        ("grades", ["raw_noise", "raw_gaps", "raw_constant"]),
+        ("validity", ["raw_noise", "threshold", "raw_constant"]),
+        ("numbers and duels", ["raw_noise", "raw_constant"]),
+    ],
+)
+def test_gradient_in_every_hyperparameter(name, parameters):
+    assert_gradient_equals_finite_differences(objective(name), [*KERNEL, *parameters])
+
+
+def test_gradient_with_a_learned_skew_prior():
+    prior = SkewPrior(
+        tensor(0.4, 1.8).unsqueeze(-1), tensor(1.0, -1.0), tensor(0.1, -0.4), True, True, NormalPrior(0.0, 1.0)
+    )
+    assert_gradient_equals_finite_differences(objective("labels", prior), [*KERNEL, "pseudo_points", "truncation"])
+
+
+# Values
+
+
+def rbf():
+    return 1.5 * torch.exp(-0.5 * ((TRAIN_X - TRAIN_X.T) / 0.7).square())
+
+
+def noise_log_prior(noise):
+    """`NumericLikelihood` learns its noise with a LogNormal(-4, 1) prior."""
+    return stats.lognorm.logpdf(noise, 1.0, scale=math.exp(-4.0))
+
+
+def test_numbers_have_the_density_of_a_normal_vector():
+    """The likelihood, which objective and model both hold, adds the prior of its noise once."""
+    law = stats.multivariate_normal(torch.full((3,), 0.2), rbf()[:3, :3] + 0.2 * torch.eye(3))
+    expected = law.logpdf([0.9, -0.6, 0.2]) + noise_log_prior(0.2)
+    assert float(value_of(objective("numbers", priors=False))) == pytest.approx(expected, rel=1e-6)
+
+
+def test_duels_have_the_probability_of_an_orthant():
+    """The difference's noise is twice an item's."""
+    A = torch.zeros(5, 6, dtype=torch.float64)
+    A[range(5), PAIRS[:, 0]], A[range(5), PAIRS[:, 1]] = 1.0, -1.0
+    Gamma = A @ rbf() @ A.T + 0.8 * torch.eye(5)
+    law = stats.multivariate_normal(cov=Gamma.numpy(), seed=1, abseps=1e-9, releps=1e-5)
+    assert float(value_of(objective("duels", priors=False))) == pytest.approx(math.log(law.cdf([0.0] * 5)), abs=0.02)
+
+
+def test_priors_are_added():
+    difference = value_of(objective("duels")) - value_of(objective("duels", priors=False))
+    expected = (
+        stats.lognorm.logpdf(0.7, 1.0, scale=1.0) + stats.gamma.logpdf(1.5, 2.0, scale=1.0) + stats.norm.logpdf(0.2)
+    )
+    assert float(difference) == pytest.approx(expected, rel=1e-6)
+
+
+def test_value_has_the_precision_of_the_prior():
+    mll = objective("duels")
+    assert value_of(mll).dtype == torch.float64
+    assert value_of(mll).shape == torch.Size()
+
+
+def test_warm_start_does_not_change_the_value():
+    mll = objective("duels")
+    first = value_of(mll)
+    assert mll.model._sites is not None
+    assert float(value_of(mll)) == pytest.approx(float(first), abs=1e-9)
+    mll.model.covar_module.outputscale = 0.5
+    warm = value_of(mll)
+    cold = objective("duels")
+    cold.model.covar_module.outputscale = 0.5
+    assert float(warm) == pytest.approx(float(value_of(cold)), abs=1e-8)
+
+
+def test_no_observations_leave_the_priors():
+    model = SkewGP(TRAIN_X)
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+    kernel = model.covar_module
+    expected = kernel.outputscale_prior.log_prob(kernel.outputscale) + noise_log_prior(0.1)
+    expected = expected + kernel.base_kernel.lengthscale_prior.log_prob(kernel.base_kernel.lengthscale).sum()
+    assert float(value_of(mll)) == pytest.approx(float(expected.detach()), rel=1e-6)

@@ -1,0 +1,81 @@
+"""The stochastic gradient against finite differences of the exact evidence."""
+
+import math
+from functools import partial
+
+import pytest
+import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.optim.fit import fit_gpytorch_mll_torch
+from gpytorch.priors import LogNormalPrior
+from small_cases import CASES, differences, evaluate, exact_objective, gradients, model_of, skew_prior
+from torch.optim import Adam
+
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood, StochasticMarginalLogLikelihood
+
+NUM_EVALUATIONS = 25
+DIFFERENCE_ERROR = 2e-3  # of finite differences of a numerical integral
+
+
+def stochastic(model, **kwargs):
+    return StochasticMarginalLogLikelihood(model.likelihood, model, **kwargs).train()
+
+
+def assert_gradient_is_exact(model):
+    """Means over evaluations in standard errors, which grow by 1.5 for what is left of autocorrelation."""
+    mll = stochastic(model, num_chains=64, num_steps=2)
+    found = torch.stack([gradients(mll) for _ in range(NUM_EVALUATIONS)])
+    error = 1.5 * found.std(0) / math.sqrt(NUM_EVALUATIONS) + DIFFERENCE_ERROR
+    wanted = differences(exact_objective, model, 1e-2)
+    scores = (found.mean(0) - wanted) / error
+    assert scores.abs().max() < 4, scores
+    assert (error < 0.1 + 0.2 * wanted.abs()).all(), error  # or the comparison says nothing
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradient_in_every_hyperparameter(name):
+    assert_gradient_is_exact(model_of(name))
+
+
+@pytest.mark.parametrize("name", ["labels", "numbers and duels"])
+def test_gradient_with_a_learned_skew_prior(name):
+    assert_gradient_is_exact(model_of(name, skew_prior()))
+
+
+def test_value_is_that_of_expectation_propagation_with_priors():
+    model = model_of("labels", skew_prior())
+    model.covar_module.register_prior("outputscale_prior", LogNormalPrior(1.0, 1.0), "outputscale")
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+    assert evaluate(stochastic(model)).item() == pytest.approx(evaluate(mll).item(), abs=1e-7)
+
+
+def test_chains_go_on_from_where_they_were():
+    """The second evaluation differs from the first; a fresh object repeats both."""
+    runs = []
+    for _ in range(2):
+        mll = stochastic(model_of("labels"), seed=3)
+        runs.append([gradients(mll), gradients(mll)])
+    assert torch.equal(runs[0][0], runs[1][0])
+    assert torch.equal(runs[0][1], runs[1][1])
+    assert not torch.equal(runs[0][0], runs[0][1])
+
+
+def test_adam_reaches_the_maximum_of_the_evidence():
+    model = model_of("labels")
+    for module in (model.mean_module, model.likelihood):
+        module.requires_grad_(False)
+    covar_module = model.covar_module
+    covar_module.register_prior("outputscale_prior", LogNormalPrior(0.0, 0.5), "outputscale")
+    covar_module.base_kernel.register_prior("lengthscale_prior", LogNormalPrior(0.0, 0.5), "lengthscale")
+    kwargs = {"step_limit": 150, "stopping_criterion": None, "optimizer": partial(Adam, lr=0.05)}
+    fit_gpytorch_mll(stochastic(model, num_chains=32), optimizer=fit_gpytorch_mll_torch, optimizer_kwargs=kwargs)
+    reached = covar_module.outputscale.item(), covar_module.base_kernel.lengthscale.item()
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    best = covar_module.outputscale.item(), covar_module.base_kernel.lengthscale.item()
+    assert reached == pytest.approx(best, rel=0.1)
+
+
+@pytest.mark.parametrize("wrong", [{"num_chains": 0}, {"num_steps": 0}, {"warmup": -1}])
+def test_refuses_impossible_settings(wrong):
+    with pytest.raises(ValueError, match="must be positive"):
+        stochastic(model_of("labels"), **wrong)

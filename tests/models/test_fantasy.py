@@ -1,0 +1,327 @@
+"""Fantasies: closed-form conditioning against fresh models, gradients, the tower property."""
+
+import math
+
+import gpytorch
+import pytest
+import torch
+from botorch.acquisition import qKnowledgeGradient
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models.transforms.input import Normalize
+from botorch.models.transforms.outcome import Standardize
+from botorch.sampling import SobolQMCNormalSampler
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import (
+    MixedLikelihood,
+    NumericLikelihood,
+    OrdinalLikelihood,
+    PreferenceLikelihood,
+    ProbitLikelihood,
+    ValidityLikelihood,
+)
+from botorch_skewgp.observations import Binary, Numeric, Ordinal, Preference, Tie, Validity
+from botorch_skewgp.truncated.draws import DrawSettings
+
+TRAIN_X = torch.tensor([[0.1], [0.5], [1.1], [1.5], [2.2], [2.9]], dtype=torch.float64)
+TEST_X = torch.tensor([[0.2], [1.7], [2.6]], dtype=torch.float64)
+PAIRS = torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5]])
+NUM_DRAWS = 4096
+LIMIT = 4.0
+
+
+def kernel():
+    covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()).double()
+    covar_module.initialize(outputscale=1.5)
+    covar_module.base_kernel.initialize(lengthscale=0.6)
+    return covar_module
+
+
+def mixed(num_draws=NUM_DRAWS, extra=(), seed=0, train_X=TRAIN_X, **kwargs):
+    """Numbers, duels and a tie; both kinds of data for conditioning are taken."""
+    observations = [Preference(PAIRS), Numeric([0.3, -0.2], index=torch.tensor([0, 1])), Tie([[0, 4]]), *extra]
+    likelihood = MixedLikelihood(NumericLikelihood(0.1), PreferenceLikelihood(0.5))
+    settings = DrawSettings(num_draws=num_draws, seed=seed)
+    return SkewGP(train_X, observations, likelihood, kernel(), draw_settings=settings, **kwargs).eval()
+
+
+def normal_sampler(*shape, seed=0):
+    return SobolQMCNormalSampler(torch.Size(shape), seed=seed)
+
+
+def size_of(model):
+    """Effective number of equally likely draws behind a posterior."""
+    size = min(float(model.draws.effective_size.min()), model.draws.num_draws)
+    probabilities = model.posterior(TEST_X).mixture.probabilities
+    share = 1 / probabilities.square().sum(-1).max() / probabilities.shape[-1]
+    return size * float(share)
+
+
+@torch.no_grad()
+def assert_same_posterior(model, fresh):
+    """Mean, variance and skewness of a batch of one and of a model without batch, within Monte Carlo error."""
+    a, b = model.posterior(TEST_X), fresh.posterior(TEST_X)
+    assert a.mean.shape == (1, 3, 1)
+    one_over_size = 1 / size_of(model) + 1 / size_of(fresh)
+    deviation = (a.mean[0] - b.mean) / (b.variance * one_over_size).sqrt()
+    assert deviation.abs().max() < LIMIT, deviation
+    log_ratio = (a.variance[0] / b.variance).log() / math.sqrt(2 * one_over_size)
+    assert log_ratio.abs().max() < LIMIT, log_ratio
+    skewness = (a.skewness[0] - b.skewness) / math.sqrt(6 * one_over_size)
+    assert skewness.abs().max() < LIMIT, skewness
+    for level in (0.05, 0.9):
+        x = b.quantile(level)
+        error = math.sqrt(level * (1 - level) * one_over_size)
+        assert ((a.cdf(x.unsqueeze(0))[0] - level).abs() < LIMIT * error).all()
+
+
+# Conditioning a batch in closed form equals a new model
+
+
+@pytest.mark.parametrize("index", [[4], [2, 5]])
+def test_numbers(index):
+    values = torch.tensor([0.7, -0.9], dtype=torch.float64)[: len(index)]
+    model = mixed().condition_on_observations(TRAIN_X[index].unsqueeze(0), values.view(1, -1, 1))
+    assert model.batch_shape == (1,)
+    assert_same_posterior(model, mixed(extra=[Numeric(values, index=torch.tensor(index))], seed=1))
+
+
+def test_numbers_with_given_noise():
+    Y, noise = torch.full((1, 1, 1), 0.7, dtype=torch.float64), torch.full((1, 1, 1), 0.8, dtype=torch.float64)
+    model = mixed().condition_on_observations(TRAIN_X[[4]].unsqueeze(0), Y, noise=noise)
+    extra = Numeric([0.7], noise=torch.tensor([0.8], dtype=torch.float64), index=torch.tensor([4]))
+    assert_same_posterior(model, mixed(extra=[extra], seed=1))
+
+
+def test_numbers_at_new_points():
+    new_X = torch.tensor([[1.9], [0.8]], dtype=torch.float64)
+    Y = torch.tensor([[[0.5], [-0.4]]], dtype=torch.float64)
+    model = mixed().condition_on_observations(new_X.unsqueeze(0), Y)
+    fresh = mixed(extra=[Numeric(Y.flatten(), index=torch.tensor([6, 7]))], seed=1, train_X=torch.cat([TRAIN_X, new_X]))
+    assert_same_posterior(model, fresh)
+
+
+@pytest.mark.parametrize("pairs", [[[0, 1]], [[0, 1], [0, 1]], [[0, 1], [1, 0]]])
+def test_duels(pairs):
+    index = torch.tensor([1, 5])
+    model = mixed().condition_on_observations(TRAIN_X[index].unsqueeze(0), torch.tensor([pairs]))
+    assert_same_posterior(model, mixed(extra=[Preference(index[torch.tensor(pairs)])], seed=1))
+
+
+def test_transformed_inputs_and_standardised_outcomes():
+    values = torch.tensor([12.0, 7.0, 9.0], dtype=torch.float64)
+    kwargs = {
+        "likelihood": NumericLikelihood(0.1),
+        "covar_module": kernel(),
+        "input_transform": Normalize(1, bounds=torch.tensor([[0.0], [3.0]], dtype=torch.float64)),
+        "draw_settings": DrawSettings(64),
+    }
+    model = SkewGP(TRAIN_X, Numeric(values), outcome_transform=Standardize(m=1), **kwargs).eval()
+    Y = torch.tensor([[[10.0]]], dtype=torch.float64)
+    more = model.condition_on_observations(TRAIN_X[[4]].unsqueeze(0), Y)
+    # the same standardisation by hand
+    standard = (torch.cat([values, Y.flatten()]) - values.mean()) / values.std()
+    by_hand = SkewGP(TRAIN_X, Numeric(standard, index=torch.tensor([0, 1, 2, 4])), **kwargs)
+    found, expected = more.posterior(TEST_X), by_hand.posterior(TEST_X)
+    assert torch.allclose(found.mean[0], values.mean() + values.std() * expected.mean)
+    assert torch.allclose(found.variance[0], values.var() * expected.variance)
+
+
+def test_batch_equals_its_members():
+    model = mixed(num_draws=256)
+    X = TEST_X[:2].expand(4, 2, 1) + 0.1 * torch.arange(4.0, dtype=torch.float64).view(4, 1, 1)
+    pairs = torch.tensor([[[0, 1]], [[1, 0]], [[0, 1]], [[1, 0]]])
+    Y = torch.linspace(-1, 1, 8, dtype=torch.float64).view(4, 2, 1)
+    for data in (pairs, Y):
+        together = model.condition_on_observations(X, data).posterior(TEST_X)
+        assert together.mean.shape == (4, 3, 1)
+        for i in range(4):
+            alone = model.condition_on_observations(X[i : i + 1], data[i : i + 1]).posterior(TEST_X)
+            assert torch.allclose(together.mean[i], alone.mean[0])
+            assert torch.allclose(together.covariance_matrix[i], alone.covariance_matrix[0])
+
+
+# Nested fantasies
+
+
+def test_two_rounds_equal_one():
+    """First a number, then a duel, against a fresh model of all of that."""
+    model = mixed()
+    first = model.condition_on_observations(TRAIN_X[[4]].unsqueeze(0), torch.full((1, 1, 1), 0.7, dtype=torch.float64))
+    second = first.condition_on_observations(TRAIN_X[[1, 5]].unsqueeze(0), torch.tensor([[[0, 1]]]))
+    extra = [Numeric([0.7], index=torch.tensor([4])), Preference([[1, 5]])]
+    assert_same_posterior(second, mixed(extra=extra, seed=1))
+
+
+def test_two_rounds_of_numbers_equal_one_round_exactly():
+    model = mixed(num_draws=256)
+    X, Y = TEST_X[:2].unsqueeze(0), torch.tensor([[[0.4], [-0.3]]], dtype=torch.float64)
+    once = model.condition_on_observations(X, Y).posterior(TEST_X)
+    twice = model.condition_on_observations(X[:, :1], Y[:, :1]).condition_on_observations(X[:, 1:], Y[:, 1:])
+    twice = twice.posterior(TEST_X)
+    assert torch.allclose(once.mean, twice.mean)
+    assert torch.allclose(once.covariance_matrix, twice.covariance_matrix)
+    assert torch.allclose(once.skewness, twice.skewness)
+
+
+def test_nested_batches():
+    model = mixed(num_draws=64)
+    first = model.fantasize(TEST_X[:2].expand(3, 2, 1), normal_sampler(4))
+    assert first.batch_shape == (4, 3)
+    second = first.fantasize(TEST_X[:1].expand(4, 3, 1, 1), normal_sampler(2))
+    assert second.batch_shape == (2, 4, 3)
+    assert second.posterior(TEST_X).mean.shape == (2, 4, 3, 3, 1)
+    assert second.posterior(TEST_X).rsample(torch.Size([5])).shape == (5, 2, 4, 3, 3, 1)
+    # more data never widen the Gaussian part
+    a, b = (m.posterior(TEST_X).gaussian_variance for m in (first, second))
+    assert (b <= a + 1e-12).all()
+
+
+# Fantasies of every kind
+
+LIKELIHOODS = {
+    "numbers": (Numeric([0.3, -0.2, 0.8]), NumericLikelihood(0.2)),
+    "preference": (Preference(PAIRS), PreferenceLikelihood(0.5)),
+    "binary": (Binary([1, 0, 1, 1]), ProbitLikelihood(0.5)),
+    "ordinal": (Ordinal([0, 2, 1, 1], 3), OrdinalLikelihood(3, noise=0.5)),
+    "ordinal with given cut-points": (
+        Ordinal([0, 2, 1, 1], 3),
+        OrdinalLikelihood(3, torch.tensor([-0.6, 0.9], dtype=torch.float64), noise=0.5),
+    ),
+    "validity": (Validity([1, 0, 1]), ValidityLikelihood(0.4, noise=0.5)),
+    "mixed": (
+        [Numeric([0.3, -0.2]), Preference(PAIRS)],
+        MixedLikelihood(NumericLikelihood(0.1), PreferenceLikelihood(0.5)),
+    ),
+}
+
+
+def model_of(name, num_draws=1024):
+    observations, likelihood = LIKELIHOODS[name]
+    return SkewGP(
+        TRAIN_X, observations, likelihood.double(), kernel(), draw_settings=DrawSettings(num_draws=num_draws)
+    ).eval()
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_shapes(name):
+    fantasies = model_of(name, 64).fantasize(TEST_X[:2].expand(3, 2, 1), normal_sampler(8))
+    assert fantasies.batch_shape == (8, 3)
+    assert fantasies.posterior(TEST_X).mean.shape == (8, 3, 3, 1)
+    assert fantasies.posterior(TEST_X.expand(3, 3, 1)).variance.shape == (8, 3, 3, 1)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_mean_over_fantasies_is_the_mean(name):
+    """The tower property, for the mean and for the probability of a half-line; fantasies are drawn at random."""
+    model = model_of(name)
+    before = model.posterior(TEST_X)
+    num_fantasies = 512
+    fantasies = model.fantasize(torch.tensor([[0.3], [1.9]], dtype=torch.float64), normal_sampler(num_fantasies))
+    after = fantasies.posterior(TEST_X)
+    # fantasies, and values of interval rows that every one of them draws anew for the same 1024 draws
+    for found, expected, spread in [
+        (after.mean, before.mean, before.variance.sqrt()),
+        (after.probability_above(0.2), before.probability_above(0.2), 0.5),
+    ]:
+        error = found.std(0) / math.sqrt(num_fantasies) + 0.25 * spread / math.sqrt(1024)
+        assert ((found.mean(0) - expected).abs() < 3.5 * error).all(), (found.mean(0) - expected) / error
+    assert (after.mean.std(0) > 0.05 * before.variance.sqrt()).any()
+    # the law of total variance
+    total = after.variance.mean(0) + after.mean.var(0)
+    assert ((total / before.variance).log().abs() < 0.15).all(), total / before.variance
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["binary", "ordinal with given cut-points", "validity"])
+def test_fantasies_of_labels_equal_fresh_models(name):
+    """Every fantasy at one point is one of few; each is the model with that label."""
+    model = model_of(name, NUM_DRAWS)
+    X = TRAIN_X[[5]]
+    fantasies = model.fantasize(X, normal_sampler(8))
+    means = fantasies.posterior(TEST_X).mean
+    observations, likelihood = LIKELIHOODS[name]
+    extra = {
+        "binary": [Binary([y], index=torch.tensor([5])) for y in (0, 1)],
+        "ordinal with given cut-points": [Ordinal([y], 3, index=torch.tensor([5])) for y in (0, 1, 2)],
+        "validity": [Validity([y], index=torch.tensor([5])) for y in (0, 1)],
+    }[name]
+    settings = DrawSettings(num_draws=NUM_DRAWS, seed=1)
+    possible = [SkewGP(TRAIN_X, [observations, e], likelihood, kernel(), draw_settings=settings) for e in extra]
+    posteriors = [m.posterior(TEST_X) for m in possible]
+    seen = set()
+    for mean in means:
+        off = [((mean - p.mean).abs() / p.variance.sqrt()).max() for p in posteriors]
+        seen.add(min(range(len(off)), key=off.__getitem__))
+        assert min(off) < 5 * math.sqrt(3 / NUM_DRAWS), off
+    assert len(seen) == len(extra)
+
+
+def test_modules_are_shared_and_the_model_is_untouched():
+    model = mixed(num_draws=64)
+    before = model.posterior(TEST_X).mean
+    fantasies = model.fantasize(TEST_X[:1], normal_sampler(4))
+    assert fantasies.covar_module is model.covar_module
+    assert model.batch_shape == ()
+    assert torch.equal(model.posterior(TEST_X).mean, before)
+
+
+# Gradients
+
+
+def finite_difference(function, x, index, step=1e-5):
+    shift = torch.zeros_like(x)
+    shift[index] = step
+    with torch.no_grad():
+        return float((function(x + shift) - function(x - shift)).sum() / (2 * step))
+
+
+@pytest.mark.parametrize("name", ["mixed", "numbers"])
+def test_gradient_of_the_knowledge_gradient(name):
+    """In the candidate and in the points that fantasies are optimised over."""
+    model = model_of(name, 128)
+    acquisition = qKnowledgeGradient(model, num_fantasies=8, sampler=normal_sampler(8))
+    generator = torch.Generator().manual_seed(1)
+    X = (3 * torch.rand(2, 10, 1, dtype=torch.float64, generator=generator)).requires_grad_()
+    gradient = torch.autograd.grad(acquisition(X).sum(), X)[0]
+    for index in [(0, 0, 0), (0, 1, 0), (1, 0, 0), (0, 4, 0), (1, 9, 0)]:
+        assert float(gradient[index]) == pytest.approx(finite_difference(acquisition, X, index), rel=1e-4, abs=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "duels"])
+def test_gradient_in_points_and_values(kind):
+    model = mixed(num_draws=64)
+    Y = torch.tensor([[[0.4], [-0.3]]], dtype=torch.float64)
+
+    def statistics(X, Y):
+        data = Y if kind == "numbers" else torch.tensor([[[0, 1], [1, 0]]])
+        posterior = model.condition_on_observations(X, data).posterior(TEST_X)
+        return posterior.mean, posterior.variance, posterior.cdf(0.1)
+
+    X = TEST_X[:2].unsqueeze(0).clone().requires_grad_()
+    assert torch.autograd.gradcheck(
+        statistics, (X, Y.requires_grad_(kind == "numbers")), eps=1e-6, atol=1e-5, rtol=1e-3
+    )
+
+
+# Refusals
+
+
+def test_fantasy_models_take_no_data_without_batch():
+    fantasies = mixed(num_draws=64).fantasize(TEST_X[:1], normal_sampler(4))
+    with pytest.raises(UnsupportedError, match="can only be conditioned on batches of numbers or duels"):
+        fantasies.condition_on_observations(TEST_X[:1], Numeric([0.1]))
+
+
+def test_kinds_that_the_likelihood_does_not_take():
+    model = model_of("binary", 64)
+    with pytest.raises(InputDataError, match=r"ProbitLikelihood takes Binary.* got Preference"):
+        model.condition_on_observations(TEST_X[:2].unsqueeze(0), torch.tensor([[[0, 1]]]))
+    with pytest.raises(InputDataError, match=r"ProbitLikelihood takes Binary.* got Numeric"):
+        model.condition_on_observations(TEST_X[:1].unsqueeze(0), torch.zeros(1, 1, 1, dtype=torch.float64))
+
+
+def test_fantasy_of_a_duel_needs_two_points():
+    with pytest.raises(UnsupportedError, match="needs two or more points in X"):
+        model_of("preference", 64).fantasize(TEST_X[:1], normal_sampler(4))

@@ -1,0 +1,170 @@
+"""Rows under a Gaussian prior: conditioning written out with dense matrices, by rows and by points."""
+
+import math
+
+import pytest
+import torch
+from scipy import stats
+
+from botorch_skewgp.likelihoods import Rows
+from botorch_skewgp.models.row_model import RowModel
+from botorch_skewgp.truncated.draws import DrawSettings, draw
+
+N = 4
+INF = math.inf
+
+
+def normal(generator, *shape):
+    return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+
+def make(generator, m, num_numbers, noise=0.3, shared=False):
+    """A model of `m` rows over four points, the first ones (in mixed order) seen as numbers."""
+    root = normal(generator, N, N)
+    covariance = root @ root.T / N + 0.2 * torch.eye(N, dtype=torch.float64)
+    index = torch.stack([torch.randperm(N, generator=generator)[:2] for _ in range(m)])
+    lower = normal(generator, m) - 1
+    upper = lower + 1 + torch.rand(m, dtype=torch.float64, generator=generator)
+    upper[::2] = INF
+    numbers = torch.randperm(m, generator=generator)[:num_numbers]
+    upper[numbers] = lower[numbers]
+    noise_root = None
+    if shared:
+        noise_root = 0.5 * normal(generator, m, 2)
+        noise_root[numbers] = 0.0
+    rows = Rows(
+        index=index,
+        coefficient=normal(generator, m, 2),
+        bias=normal(generator, m),
+        lower=lower,
+        upper=upper,
+        noise=noise * (0.5 + torch.rand(m, dtype=torch.float64, generator=generator)),
+        noise_root=noise_root,
+    )
+    return RowModel(mean=normal(generator, N), covariance=covariance, rows=rows)
+
+
+def dense(model):
+    """Weights, mean and covariance of all rows, from loops over entries."""
+    rows, m = model.rows, model.rows.num_rows
+    A = torch.zeros(m, N, dtype=torch.float64)
+    for i in range(m):
+        for j, c in zip(rows.index[i].tolist(), rows.coefficient[i].tolist(), strict=True):
+            A[i, j] += c
+    Gamma = A @ model.covariance @ A.T + torch.diag(rows.noise)
+    if rows.noise_root is not None:
+        Gamma = Gamma + rows.noise_root @ rows.noise_root.T
+    return A, A @ model.mean + rows.bias, Gamma
+
+
+def given(mean, covariance, which, values):
+    """A normal vector's mean and covariance given some of its entries."""
+    gain = covariance[:, which] @ torch.linalg.inv(covariance[which][:, which])
+    return mean + gain @ (values - mean[which]), covariance - gain @ covariance[which]
+
+
+def joint(model):
+    """Mean and covariance of latent values and rows together."""
+    A, mean, Gamma = dense(model)
+    cross = model.covariance @ A.T
+    covariance = torch.cat([torch.cat([model.covariance, cross], -1), torch.cat([cross.T, Gamma], -1)])
+    return torch.cat([model.mean, mean]), covariance
+
+
+def test_log_density_of_numbers(generator):
+    model = make(generator, 6, 3)
+    _, mean, Gamma = dense(model)
+    which = model.rows.is_equality
+    law = stats.multivariate_normal(mean[which].numpy(), Gamma[which][:, which].numpy())
+    assert float(model.number_log_density) == pytest.approx(law.logpdf(model.rows.lower[which].numpy()), rel=1e-10)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("m", "num_numbers"), [(3, 0), (4, 1), (12, 0), (12, 3)])
+def test_truncated_normal_of_the_interval_rows(m, num_numbers, shared, generator):
+    """Dense for few rows and by a root for many; given the numbers in either case."""
+    model = make(generator, m, num_numbers, shared=shared)
+    distribution = model.truncated_normal
+    assert (distribution.root is not None) == (m == 12)
+    which = torch.cat([torch.zeros(N, dtype=torch.bool), model.rows.is_equality])
+    mean, covariance = given(*joint(model), which, model.rows.lower[model.rows.is_equality])
+    left = torch.cat([torch.zeros(N, dtype=torch.bool), ~model.rows.is_equality])
+    assert torch.allclose(distribution.mean, mean[left], rtol=1e-9)
+    assert torch.allclose(distribution.gamma, covariance[left][:, left], rtol=1e-8, atol=1e-9)
+    assert torch.equal(distribution.upper, model.rows.upper[~model.rows.is_equality])
+
+
+def test_joint_law_of_new_points_and_rows(generator):
+    """The last two of the points stand for new ones."""
+    full = make(generator, 5, 2)
+    rows = full.rows
+    rows = Rows(rows.index % 2, rows.coefficient, rows.bias, rows.lower, rows.upper, rows.noise)
+    model = RowModel(full.mean[:2], full.covariance[:2, :2], rows)
+    new, old = slice(2, 4), slice(0, 2)
+    found = model.given_numbers(full.mean[new], full.covariance[new, old], full.covariance[new, new])
+    equal = rows.is_equality
+    which = torch.cat([torch.zeros(N, dtype=torch.bool), equal])
+    mean, covariance = given(*joint(RowModel(full.mean, full.covariance, rows)), which, rows.lower[equal])
+    left = torch.cat([torch.zeros(N, dtype=torch.bool), ~equal])
+    for a, b in zip(found, (mean[new], covariance[new, new], covariance[new][:, left]), strict=True):
+        assert torch.allclose(a, b, rtol=1e-9, atol=1e-10)
+
+
+def values_of(model, mixture):
+    """Means of the latent values under every draw, and the covariance they share."""
+    means = model.mean.unsqueeze(-1) + model.covariance @ mixture.weights
+    gain = model.covariance @ mixture.root
+    return means, model.covariance - gain @ gain.T
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(("m", "num_numbers"), [(3, 0), (4, 1), (12, 0), (12, 3), (2, 2), (6, 6)])
+def test_representer_mixture_conditions_on_numbers_and_draws(m, num_numbers, shared, generator):
+    model = make(generator, m, num_numbers, shared=shared)
+    draws = draw(model.truncated_normal, DrawSettings(num_draws=64, min_effective_size=1))
+    means, covariance = values_of(model, model.representer_mixture(draws))
+    rows = torch.arange(N, N + m)
+    assert means.shape[-1] == (1 if num_numbers == m else 64)
+    for s in range(0, means.shape[-1], 13):
+        seen = model.rows.lower.clone()
+        seen[~model.rows.is_equality] = draws.rows[s]
+        mean, expected = given(*joint(model), rows, seen)
+        assert torch.allclose(means[:, s], mean[:N], rtol=1e-7, atol=1e-8)
+        assert torch.allclose(covariance, expected[:N, :N], rtol=1e-6, atol=1e-8)
+
+
+def test_noise_free_rows_over_few_points_fix_the_values(generator):
+    """Many noise-free rows: a draw determines the latent values."""
+    model = make(generator, 12, 0, noise=0.0)
+    truth = normal(generator, N)
+    A = dense(model)[0]
+    h = A @ truth + model.rows.bias
+    rows = Rows(model.rows.index, model.rows.coefficient, model.rows.bias, h - 0.3, h + 0.4, model.rows.noise)
+    model = RowModel(model.mean, model.covariance, rows)
+    draws = draw(model.truncated_normal, DrawSettings(num_draws=64, min_effective_size=1))
+    means, covariance = values_of(model, model.representer_mixture(draws))
+    assert covariance.abs().max() < 1e-8
+    assert torch.allclose((A @ means).T + rows.bias, draws.rows, atol=1e-8)
+
+
+def test_no_rows():
+    mean, covariance = torch.zeros(N, dtype=torch.float64), torch.eye(N, dtype=torch.float64)
+    model = RowModel(mean, covariance, Rows.empty(mean))
+    assert float(model.number_log_density) == 0
+    assert model.truncated_normal.num_rows == 0
+    mixture = model.representer_mixture(draw(model.truncated_normal, DrawSettings(num_draws=64)))
+    assert mixture.weights.shape == (N, 1)
+    assert torch.equal(values_of(model, mixture)[1], covariance)
+
+
+def test_gradients_reach_the_prior(generator):
+    model = make(generator, 5, 2)
+    mean, root = model.mean.requires_grad_(), torch.linalg.cholesky(model.covariance).requires_grad_()
+    rows = model.rows
+
+    def value(mean, root):
+        model = RowModel(mean, root @ root.T, rows)
+        distribution = model.truncated_normal
+        return model.number_log_density, distribution.mean, distribution.gamma
+
+    assert torch.autograd.gradcheck(value, (mean, root))
