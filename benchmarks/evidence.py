@@ -255,6 +255,7 @@ def _fit(
         except ModelFittingError:
             finished = False
         seconds = time.perf_counter() - began
+        finished = finished and seconds < limit  # a fit that runs out of time returns as if it had converged
     return mll.model.covar_module.base_kernel.lengthscale.detach().flatten().clone(), seconds, finished
 
 

@@ -46,9 +46,20 @@ class Observation:
         return int(index.max()) + 1 if index.numel() else 0
 
 
+def _as_tensor(value: Any, name: str) -> Tensor:
+    """A tensor of its own, so that later writes to the caller's change nothing; numbers in lists keep all digits."""
+    try:
+        if isinstance(value, Tensor):
+            return value.detach().clone()
+        tensor = torch.tensor(value)
+        return torch.tensor(value, dtype=torch.float64) if tensor.is_floating_point() else tensor
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputDataError(f"{name} must be a tensor or a list of numbers; got {type(value).__name__}.") from error
+
+
 def _as_index(value: Any, name: str, shape: str, ndim: int, padded: bool = False) -> Tensor:
     """Check a tensor of non-negative integer indices (-1 is padding, where allowed) and return it as int64."""
-    index = torch.as_tensor(value)
+    index = _as_tensor(value, name)
     if index.dtype.is_floating_point or index.dtype.is_complex or index.dtype == torch.bool:
         raise InputDataError(f"{name} must hold integer indices into train_X; got dtype {index.dtype}.")
     if index.ndim != ndim:
@@ -61,7 +72,7 @@ def _as_index(value: Any, name: str, shape: str, ndim: int, padded: bool = False
 
 def _as_values(value: Any, name: str) -> Tensor:
     """Check a vector of real numbers without NaN and return it as a floating point tensor."""
-    values = torch.as_tensor(value)
+    values = _as_tensor(value, name)
     if values.dtype.is_complex or values.dtype == torch.bool:
         raise InputDataError(f"{name} must hold real numbers; got dtype {values.dtype}.")
     if not values.is_floating_point():
@@ -128,7 +139,7 @@ class Numeric(Observation):
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "index", _as_point_index(self.index, values.shape[0], "values"))
         if self.noise is not None:
-            noise = torch.as_tensor(self.noise).to(values)
+            noise = _as_tensor(self.noise, "noise").to(values)
             noise = _as_values(noise.expand(values.shape) if noise.ndim == 0 else noise, "noise")
             if noise.shape != values.shape or not noise.isfinite().all() or (noise < 0).any():
                 raise InputDataError("noise must hold one finite non-negative variance for each entry of values.")
@@ -174,7 +185,7 @@ class Ordinal(Observation):
     index: Tensor = None  # type: ignore[assignment]  # set when built
 
     def __post_init__(self) -> None:
-        if int(self.num_grades) != self.num_grades or self.num_grades < 2:
+        if not isinstance(self.num_grades, int) or self.num_grades < 2:
             raise InputDataError(f"num_grades must be an integer of at least 2; got {self.num_grades}.")
         grades = _as_values(self.grades, "grades")
         bad = ((grades != grades.round()) | (grades < 0) | (grades >= self.num_grades)).nonzero().squeeze(-1)
@@ -366,6 +377,8 @@ class LabelPreference(Observation):
 
     def __post_init__(self) -> None:
         labels = _check_pairs(self.labels, "labels")
+        if not isinstance(self.num_labels, int) or self.num_labels < 2:
+            raise InputDataError(f"num_labels must be an integer of at least 2; got {self.num_labels}.")
         if labels.numel() and int(labels.max()) >= self.num_labels:
             raise InputDataError(f"labels must be from 0 to {self.num_labels - 1}; got {int(labels.max())}.")
         m = labels.shape[0]
@@ -448,14 +461,14 @@ class AffineProbit(Observation):
     index: Tensor = None  # type: ignore[assignment]  # set when built
 
     def __post_init__(self) -> None:
-        weight = torch.as_tensor(self.weight)
+        weight = _as_tensor(self.weight, "weight")
         if weight.ndim != 2 or not weight.is_floating_point() or not weight.isfinite().all():
             raise InputDataError("weight must be an m x n floating point tensor of finite numbers.")
         m = weight.shape[0]
         object.__setattr__(self, "weight", weight)
         object.__setattr__(self, "index", _as_point_index(self.index, weight.shape[1], "a row of weight"))
         for name in ("bias", "lower", "upper"):
-            value = torch.as_tensor(getattr(self, name)).to(weight)
+            value = _as_tensor(getattr(self, name), name).to(weight)
             value = _as_values(value.expand(m) if value.ndim == 0 else value, name)
             if value.shape[0] != m:
                 raise InputDataError(f"{name} must have one entry for each of the {m} rows of weight.")
@@ -464,7 +477,7 @@ class AffineProbit(Observation):
             raise InputDataError("bias must be finite.")
         if not (self.lower < self.upper).all():
             raise InputDataError("Every entry of lower must be below its entry of upper.")
-        covariance = torch.as_tensor(self.covariance).to(weight)
+        covariance = _as_tensor(self.covariance, "covariance").to(weight)
         if covariance.shape != (m, m) or not covariance.isfinite().all():
             raise InputDataError(f"covariance must be {m} x {m} and finite; got shape {tuple(covariance.shape)}.")
         scale = covariance.diagonal().abs().amax() if m else covariance.new_zeros(())
@@ -478,7 +491,7 @@ class AffineProbit(Observation):
 
 def _as_flags(value: Any, name: str) -> Tensor:
     """Check a vector of 0 and 1 and return it as booleans."""
-    flags = torch.as_tensor(value)
+    flags = _as_tensor(value, name)
     if flags.dtype != torch.bool:
         flags = _as_values(flags, name)
         bad = ((flags != 0) & (flags != 1)).nonzero().squeeze(-1)

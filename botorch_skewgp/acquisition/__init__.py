@@ -1,9 +1,55 @@
-"""Acquisition functions: only those that BoTorch does not have."""
+"""Acquisition functions that BoTorch does not have, and the questions of preferential optimisation as functions.
 
+`analytic` holds closed forms on the mixture, `dueling` and `knowledge_gradient` what is asked of duels, `constraints`
+validity and safety, `active_learning` information and choices from a pool, and `recommendation` which pair to ask about
+next and which point to recommend now.
+"""
+
+from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement, select_from_pool
+from botorch_skewgp.acquisition.analytic import (
+    LogProbabilityOfValidity,
+    SkewExpectedImprovement,
+    SkewLogExpectedImprovement,
+    SkewLogNoisyExpectedImprovement,
+    SkewLogProbabilityOfImprovement,
+    SkewProbabilityOfImprovement,
+    SkewUpperConfidenceBound,
+)
+from botorch_skewgp.acquisition.constraints import (
+    PenalizedUpperConfidenceBound,
+    ValidityConstraint,
+    ValidityInequality,
+    ValidityInitialConditions,
+    ValidityWeightedAcquisitionFunction,
+)
 from botorch_skewgp.acquisition.dueling import (
     DuelingThompsonSampling,
     DuelingUpperCredibleBound,
     ExpectedImprovementInformationGain,
 )
+from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient, OneShotDuelingKnowledgeGradient
+from botorch_skewgp.acquisition.recommendation import next_pair, recommend
 
-__all__ = ["DuelingThompsonSampling", "DuelingUpperCredibleBound", "ExpectedImprovementInformationGain"]
+__all__ = [
+    "DuelingKnowledgeGradient",
+    "DuelingThompsonSampling",
+    "DuelingUpperCredibleBound",
+    "ExpectedImprovementInformationGain",
+    "LogProbabilityOfValidity",
+    "OneShotDuelingKnowledgeGradient",
+    "PenalizedUpperConfidenceBound",
+    "SkewBayesianActiveLearningByDisagreement",
+    "SkewExpectedImprovement",
+    "SkewLogExpectedImprovement",
+    "SkewLogNoisyExpectedImprovement",
+    "SkewLogProbabilityOfImprovement",
+    "SkewProbabilityOfImprovement",
+    "SkewUpperConfidenceBound",
+    "ValidityConstraint",
+    "ValidityInequality",
+    "ValidityInitialConditions",
+    "ValidityWeightedAcquisitionFunction",
+    "next_pair",
+    "recommend",
+    "select_from_pool",
+]

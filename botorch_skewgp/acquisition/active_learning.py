@@ -223,10 +223,11 @@ class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
 
 def _log_outcome_probabilities(value: Tensor, question: _Question, variance: Tensor | float = 0.0) -> Tensor:
     """The log probabilities of all outcomes, `... x K`, of what is read with a normal error beside the noise."""
-    end = torch.full_like(question.cutpoints[:1], torch.inf)
-    bounds = torch.cat([-end, question.cutpoints, end])
-    scale = (question.noise + variance).sqrt()
-    margin = (bounds - value.unsqueeze(-1)) / scale.unsqueeze(-1)
+    margin = (question.cutpoints - value.unsqueeze(-1)) / (question.noise + variance).sqrt().unsqueeze(-1)
+    if margin.shape[-1] == 1:
+        return torch.cat([torch.special.log_ndtr(margin), torch.special.log_ndtr(-margin)], dim=-1)
+    end = torch.full_like(margin[..., :1], torch.inf)
+    margin = torch.cat([-end, margin, end], dim=-1)
     return log_interval_probability(margin[..., :-1], margin[..., 1:])
 
 
@@ -323,9 +324,11 @@ def select_from_pool(
                 raise InputDataError(
                     f"Only {len(chosen)} of {num} entries are at least {min_distance} apart; lower min_distance."
                 )
+            left = allowed.nonzero().squeeze(-1)
             with torch.no_grad():
-                values = torch.cat([acq_function(part) for part in X.split(batch_limit)])
-            best_value, index = torch.where(allowed, values, -torch.inf).max(0)
+                values = torch.cat([acq_function(X[part]) for part in left.split(batch_limit)])
+            best_value, position = values.max(0)
+            index = left[position]
             chosen.append(int(index))
             best.append(best_value)
             allowed[index] = False

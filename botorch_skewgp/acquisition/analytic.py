@@ -293,6 +293,7 @@ class SkewLogNoisyExpectedImprovement(_SkewAnalyticAcquisitionFunction):
         """
         self.X_pending: Tensor | None = None if X_pending is None else X_pending.detach().clone()  # type: ignore[assignment]
         X = self.X_baseline if self.X_pending is None else torch.cat([self.X_baseline, self.X_pending])
+        X = X.unique(dim=0)  # values at equal points are equal; their joint covariance would be singular
         with torch.no_grad():
             self.model, values = condition_on_own_draws(self._prior_model, X, self.samples_per_draw, self.seed)
             values = values.mT.unsqueeze(-1)  # S x n x 1
@@ -431,12 +432,13 @@ def validity_bound(model: Model) -> tuple[Tensor, Tensor]:
     )
 
 
-def log_probability_of_validity(model: SkewGP, X: Tensor) -> Tensor:
+def log_probability_of_validity(model: SkewGP, X: Tensor, log_odds: bool = False) -> Tensor:
     r"""The log probabilities that experiments at given points work; see `LogProbabilityOfValidity`.
 
     Args:
         model: A SkewGP whose likelihood takes `Validity` or `Binary` observations.
         X: A `batch_shape x q x d` tensor.
+        log_odds: Whether to return `log(p / (1 - p))` instead of `log(p)`.
 
     Returns:
         A `batch_shape x q` tensor.
@@ -447,4 +449,7 @@ def log_probability_of_validity(model: SkewGP, X: Tensor) -> Tensor:
     deviation = (posterior.gaussian_variance + noise).sqrt().unsqueeze(-1)
     margin = (posterior.component_means - threshold) / deviation
     weights = log_probabilities(posterior.mixture).unsqueeze(-2)
-    return (weights + torch.special.log_ndtr(margin)).logsumexp(-1)
+    log_valid = (weights + torch.special.log_ndtr(margin)).logsumexp(-1)
+    if not log_odds:
+        return log_valid
+    return log_valid - (weights + torch.special.log_ndtr(-margin)).logsumexp(-1)

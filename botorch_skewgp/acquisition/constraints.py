@@ -11,6 +11,7 @@ Four ways, from soft to hard: `ValidityConstraint` for the `constraints` argumen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -181,10 +182,14 @@ class PenalizedUpperConfidenceBound(AnalyticAcquisitionFunction):
 
 
 class ValidityInequality(Module):
-    r"""`P(valid at x) - level >= 0`, a non-linear inequality constraint for `optimize_acqf`.
+    r"""`P(valid at x) >= level`, a non-linear inequality constraint for `optimize_acqf`.
+
+    The value is the difference of the log odds of both: it has the sign of `P - level`, but changes with the latent
+    function where probabilities are all but 0 or 1, so that SLSQP's linear model of it holds further.
 
     An intra-point constraint: it holds for every point of a batch by itself. `optimize_acqf` needs initial conditions
-    that satisfy it, which `ValidityInitialConditions` finds.
+    that satisfy it, which `ValidityInitialConditions` finds. SLSQP may end outside all the same from some starts;
+    `optimize_acqf` drops these candidates, so give it several restarts.
 
     Example:
         >>> safe = ValidityInequality(SkewGP(train_X, Validity(worked)), level=0.9)
@@ -215,8 +220,9 @@ class ValidityInequality(Module):
         self.model, self.level = model, level
 
     def forward(self, X: Tensor) -> Tensor:
-        """The excess over the level at `... x d` points, `...`; differentiable."""
-        return log_probability_of_validity(self.model, X.unsqueeze(-2)).squeeze(-1).exp() - self.level
+        """The log odds at `... x d` points less those of the level, `...`; differentiable."""
+        odds = log_probability_of_validity(self.model, X.unsqueeze(-2), log_odds=True).squeeze(-1)
+        return odds - math.log(self.level / (1 - self.level))
 
 
 class ValidityInitialConditions:
@@ -271,7 +277,11 @@ class ValidityInitialConditions:
 
         def generator(n: int, q: int, seed: int | None) -> Tensor:
             random = torch.Generator().manual_seed(seed) if seed is not None else None
-            which = torch.randint(points.shape[0], (n, q), generator=random)
+            order = torch.rand(n, points.shape[0], generator=random)
+            if points.shape[0] >= q:  # no point twice in a batch
+                which = order.topk(q, dim=-1).indices
+            else:
+                which = torch.randint(points.shape[0], (n, q), generator=random)
             return points.cpu()[which]
 
         return gen_batch_initial_conditions(
@@ -327,7 +337,8 @@ class ValidityInitialConditions:
             excess = torch.cat([excess, reached])
             best = torch.cat([feasible, climbed[reached >= 0]])
         if best.shape[0] == 0:
-            found = f"{float(excess.max()) + self.inequality.level:.3g}" if excess.numel() else "none"
+            odds = excess + math.log(self.inequality.level / (1 - self.inequality.level))
+            found = f"{float(odds.max().sigmoid()):.3g}" if excess.numel() else "none"
             raise CandidateGenerationError(
                 f"No point was found whose probability of validity is at least {self.inequality.level}; the largest "
                 f"found is {found}. Lower the level, or gather valid outcomes first."

@@ -64,7 +64,7 @@ class _DuelLookAhead(AcquisitionFunction):
         row = self.model.likelihood.rows(Preference(torch.tensor([[0, 1]], device=like.device)), like)
         weight = torch.nn.functional.pad(row.weight(2)[0], (0, like.shape[-2] - 2))
         covariance = posterior.gaussian_covariance @ weight  # batch_shape x q: Cov(f(x), d)
-        deviation = (covariance @ weight + row.noise).sqrt().unsqueeze(-1)
+        deviation = ((covariance @ weight).unsqueeze(-1) + row.noise).sqrt()
         margin = (weight @ posterior.component_means + row.bias - row.lower) / deviation  # batch_shape x S
         probabilities = posterior.mixture.probabilities
         wins = probabilities * torch.special.ndtr(margin)

@@ -19,6 +19,7 @@ from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from botorch.optim import optimize_acqf
+from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement
@@ -33,6 +34,7 @@ from botorch_skewgp.observations import Preference
 
 PairMethod = Literal["qeubo", "knowledge_gradient", "one_shot_knowledge_gradient", "information"]
 ChallengerMethod = Literal["upper_credible_bound", "information_gain", "thompson"]
+NUM_CANDIDATES = 128  # points spread over the domain that the knowledge gradient recommends from, with the model's own
 _CHALLENGERS = {
     "upper_credible_bound": DuelingUpperCredibleBound,
     "information_gain": ExpectedImprovementInformationGain,
@@ -89,7 +91,7 @@ def next_pair(
         X_incumbent = X_incumbent.reshape(1, -1)
     elif isinstance(method, str) and method in _CHALLENGERS:
         X_incumbent = recommend(model)[0].unsqueeze(0).to(bounds)
-    acquisition = _acquisition(model, method, X_incumbent)
+    acquisition = _acquisition(model, bounds, method, X_incumbent)
     q = 2 if X_incumbent is None else 1
     if isinstance(acquisition, OneShotAcquisitionFunction):
         q = acquisition.get_augmented_q_batch_size(q)
@@ -100,17 +102,15 @@ def next_pair(
     return (points if X_incumbent is None else torch.cat([points, X_incumbent])), value
 
 
-def _acquisition(model: Model, method: str | AcquisitionFunction, X_incumbent: Tensor | None) -> AcquisitionFunction:
+def _acquisition(
+    model: Model, bounds: Tensor, method: str | AcquisitionFunction, X_incumbent: Tensor | None
+) -> AcquisitionFunction:
     """The acquisition function of a method, of two points or with an incumbent of one."""
     if isinstance(method, AcquisitionFunction):
         return method
     if method == "qeubo":
         return qExpectedUtilityOfBestOption(model, X_pending=X_incumbent)
-    pairs = {
-        "knowledge_gradient": DuelingKnowledgeGradient,
-        "one_shot_knowledge_gradient": OneShotDuelingKnowledgeGradient,
-        "information": SkewBayesianActiveLearningByDisagreement,
-    }
+    pairs = ("knowledge_gradient", "one_shot_knowledge_gradient", "information")
     if method not in pairs and method not in _CHALLENGERS:
         known = ", ".join(["qeubo", *pairs, *_CHALLENGERS])
         raise InputDataError(f"method must be an acquisition function or one of {known}; got {method!r}.")
@@ -126,7 +126,10 @@ def _acquisition(model: Model, method: str | AcquisitionFunction, X_incumbent: T
         )
     if method == "information":
         return SkewBayesianActiveLearningByDisagreement(model, kind=Preference)
-    return pairs[method](model)
+    if method == "knowledge_gradient":
+        spread = draw_sobol_samples(bounds=bounds, n=NUM_CANDIDATES, q=1, seed=0).squeeze(-2)
+        return DuelingKnowledgeGradient(model, torch.cat([model.datapoints.to(bounds), spread]))
+    return OneShotDuelingKnowledgeGradient(model)
 
 
 def recommend(

@@ -122,9 +122,14 @@ class LabelPreferenceLikelihood(RowLikelihood):
         Args:
             function_samples: A `... x num_labels` tensor of values of the latent functions.
         """
+        if function_samples.shape[-1] != self.num_labels:
+            raise InputDataError(
+                f"function_samples must be ... x {self.num_labels}, one value per label; got shape "
+                f"{tuple(function_samples.shape)}."
+            )
         if self.num_labels == 2:
-            first = torch.special.ndtr((function_samples[..., 0] - function_samples[..., 1]) / (2 * self.noise).sqrt())
-            return Categorical(probs=torch.stack([first, 1 - first], dim=-1))
+            margin = (function_samples[..., 0] - function_samples[..., 1]) / (2 * self.noise).sqrt()
+            return Categorical(logits=torch.special.log_ndtr(torch.stack([margin, -margin], dim=-1)))
         return Categorical(probs=best_of(function_samples / self.noise.sqrt()))
 
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Categorical:
@@ -208,7 +213,7 @@ def default_likelihood(observations: Sequence[Observation]) -> RowLikelihood:
         if isinstance(entry, NumericLikelihood.observation_types):
             likelihoods.append(NumericLikelihood())
         elif isinstance(entry, PreferenceLikelihood.observation_types):
-            likelihoods.append(PreferenceLikelihood(learn_tie_width=Tie in kinds, **noise))
+            likelihoods.append(PreferenceLikelihood(learn_tie_width=Tie in kinds, ties_allowed=Tie in kinds, **noise))
         elif isinstance(entry, Binary):
             likelihoods.append(ProbitLikelihood(**noise))
         elif isinstance(entry, Ordinal):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from gpytorch.constraints import Interval, Positive
-from gpytorch.distributions import MultivariateNormal
+from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
 from gpytorch.likelihoods import Likelihood
 from gpytorch.module import Module
 from gpytorch.priors import Prior
@@ -73,7 +73,8 @@ class PositiveParameter:
 
     def __set__(self, module: Any, value: float | Tensor) -> None:
         raw = f"raw_{self.name}"
-        value = torch.as_tensor(value).detach().to(getattr(module, raw))
+        parameter = getattr(module, raw)
+        value = torch.as_tensor(value, dtype=parameter.dtype, device=parameter.device).detach()
         if not (value > 0).all() or not value.isfinite().all():
             raise InputDataError(f"{self.name} must be positive and finite; got {value.tolist()}.")
         constraint = getattr(module, f"{raw}_constraint")
@@ -186,9 +187,16 @@ def _as_posterior(function_dist: MultivariateNormal | SkewGPPosterior) -> SkewGP
     """A Gaussian law as a skewed posterior of a single component."""
     if isinstance(function_dist, SkewGPPosterior):
         return function_dist
-    mean = function_dist.mean
+    mean, num_outputs = function_dist.mean, 1
+    if isinstance(function_dist, MultitaskMultivariateNormal):
+        if not function_dist._interleaved:
+            raise UnsupportedError("Give a MultitaskMultivariateNormal with interleaved=True.")
+        num_outputs = mean.shape[-1]
+        mean = mean.flatten(-2)
     none = RepresenterMixture(mean.new_zeros(0, 1), mean.new_zeros(0, 0))
-    return SkewGPPosterior(mean, mean.new_zeros(*mean.shape, 0), function_dist.lazy_covariance_matrix, none)
+    return SkewGPPosterior(
+        mean, mean.new_zeros(*mean.shape, 0), function_dist.lazy_covariance_matrix, none, num_outputs
+    )
 
 
 def point_rows(

@@ -28,6 +28,7 @@ from botorch_skewgp.likelihoods.base import (
 from botorch_skewgp.likelihoods.rows import FantasyRows, Rows
 from botorch_skewgp.observations import Choice, Observation, Preference, Ranking, Tie
 from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.truncated.univariate import log_interval_probability, probit_logits
 
 
 class PreferenceLikelihood(RowLikelihood):
@@ -48,6 +49,9 @@ class PreferenceLikelihood(RowLikelihood):
         tie_width: The half-width of the interval of noisy differences that are called a tie.
         learn_tie_width: Whether the width of ties is a parameter to fit.
         tie_width_prior: A prior on the width of ties; by default LogNormal(-1, 1) for a learned one.
+        ties_allowed: Whether the judge could have called a duel a tie. Then a win is a noisy difference beyond the
+            width, so that the probabilities of a win, a loss and a tie add up to one. Choices and rankings force an
+            answer and need no margin.
     """
 
     observation_types = (Preference, Tie, Choice, Ranking)
@@ -63,8 +67,10 @@ class PreferenceLikelihood(RowLikelihood):
         tie_width: float | Tensor = 0.5,
         learn_tie_width: bool = False,
         tie_width_prior: Prior | None = None,
+        ties_allowed: bool = False,
     ) -> None:
         super().__init__()
+        self.ties_allowed = ties_allowed
         self._register_positive("noise", noise, learn_noise, noise_prior, noise_constraint)
         if tie_width_prior is None and learn_tie_width:
             tie_width_prior = LogNormalPrior(loc=-1.0, scale=1.0)
@@ -85,11 +91,12 @@ class PreferenceLikelihood(RowLikelihood):
         infinite = torch.full_like(zeros, torch.inf)
         width = self.tie_width.to(like).expand(m)
         tie = isinstance(observation, Tie)
+        margin = width if self.ties_allowed else zeros
         return Rows(
             index=pairs,
             coefficient=torch.tensor([1.0, -1.0]).to(like).expand(m, 2),
             bias=zeros,
-            lower=-width if tie else zeros,
+            lower=-width if tie else margin,
             upper=width if tie else infinite,
             noise=2 * self.noise.to(like).expand(m),
         )
@@ -101,8 +108,9 @@ class PreferenceLikelihood(RowLikelihood):
             function_samples: A `... x k` tensor of utilities of `k` items.
 
         Returns:
-            For two items a Bernoulli distribution of shape `...`: whether the first beats the second. For more, a
-            categorical distribution: which item is best.
+            For two items a Bernoulli distribution of shape `...`: whether the first beats the second; if ties are
+            allowed, a categorical distribution over win, loss and tie. For more items, a categorical distribution:
+            which one is best.
         """
         k = function_samples.shape[-1]
         if k < 2:
@@ -112,14 +120,22 @@ class PreferenceLikelihood(RowLikelihood):
             )
         if k == 2:
             difference = function_samples[..., 0] - function_samples[..., 1]
-            return Bernoulli(probs=torch.special.ndtr(difference / (2 * self.noise.squeeze(-1)).sqrt()))
+            sd, width = (2 * self.noise.squeeze(-1)).sqrt(), self.tie_width.squeeze(-1)
+            if not self.ties_allowed:
+                return Bernoulli(logits=probit_logits(difference / sd))
+            margins = torch.stack([difference - width, -difference - width], dim=-1) / sd
+            tie = log_interval_probability((-width - difference) / sd, (width - difference) / sd)
+            return Categorical(logits=torch.cat([torch.special.log_ndtr(margins), tie.unsqueeze(-1)], dim=-1))
         return Categorical(probs=best_of(function_samples / self.noise.sqrt()))
 
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Bernoulli | Categorical:
         k = posterior.base_sample_shape[-1] - 1
         if k == 2:
             difference = posterior.affine(torch.tensor([[1.0, -1.0]])).add_noise(2 * self.noise)
-            return Bernoulli(probs=difference.probability_above(0.0).squeeze(-1).squeeze(-1))
+            if not self.ties_allowed:
+                return Bernoulli(probs=difference.probability_above(0.0).squeeze(-1).squeeze(-1))
+            win, loss = difference.probability_above(self.tie_width), difference.cdf(-self.tie_width)
+            return Categorical(probs=torch.stack([win, loss, 1 - win - loss], dim=-1).squeeze(-2).squeeze(-2))
         samples = SobolQMCNormalSampler(torch.Size([1024]), seed=0)(posterior).squeeze(-1)
         law = self.forward(samples)
         assert isinstance(law, Categorical)

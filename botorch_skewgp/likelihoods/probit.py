@@ -27,7 +27,7 @@ from botorch_skewgp.likelihoods.base import (
 from botorch_skewgp.likelihoods.rows import FantasyRows, Rows
 from botorch_skewgp.observations import Binary, Observation, Ordinal, Validity
 from botorch_skewgp.posteriors import SkewGPPosterior
-from botorch_skewgp.truncated.univariate import log_interval_probability
+from botorch_skewgp.truncated.univariate import log_interval_probability, probit_logits
 
 
 class _PointProbitLikelihood(RowLikelihood):
@@ -91,7 +91,7 @@ class ProbitLikelihood(_PointProbitLikelihood):
         Args:
             function_samples: A tensor of values of the latent function.
         """
-        return Bernoulli(probs=torch.special.ndtr(function_samples / self.noise.sqrt()))
+        return Bernoulli(logits=probit_logits(function_samples / self.noise.sqrt()))
 
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Bernoulli:
         return Bernoulli(probs=posterior.add_noise(self.noise).probability_above(0.0))
@@ -148,7 +148,7 @@ class ValidityLikelihood(_PointProbitLikelihood):
             function_samples: A tensor of values of the latent function, in units of the outcome if there is no outcome
                 transform.
         """
-        return Bernoulli(probs=torch.special.ndtr((function_samples - self.threshold) / self.noise.sqrt()))
+        return Bernoulli(logits=probit_logits((function_samples - self.threshold) / self.noise.sqrt()))
 
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Bernoulli:
         return Bernoulli(probs=posterior.add_noise(self.noise).probability_above(scale.standardize(self.threshold)))

@@ -136,8 +136,8 @@ class BatchBoundMarginalLogLikelihood(_BatchMarginalLogLikelihood):
 
     a statement about probabilities. The objective is its logarithm, plus the exact log density of the numbers and
     minus the log normaliser of a skew prior. With two batches or more the right-hand side is negative, hence no bound
-    at all, unless nearly all data are nearly certain: then a `VacuousBoundWarning` is issued. Below a probability of
-    0.01 the objective goes on along the tangent of the logarithm there. It keeps the order that the bound gives
+    at all, unless nearly all data are nearly certain; a `VacuousBoundWarning` says so. Where the bound is below 0.01, the
+    objective goes on along the tangent of the logarithm there. It keeps the order that the bound gives
     to hyperparameters and a gradient to climb by, but a vacuous value tells nothing about the evidence. Here to
     reproduce the papers; fit with `SkewGPMarginalLogLikelihood` instead. The probability of each batch is that of
     expectation propagation.
@@ -150,27 +150,30 @@ class BatchBoundMarginalLogLikelihood(_BatchMarginalLogLikelihood):
             prior: The prior over the latent function at the training points, as in `forward`.
             observations: The observations.
         """
-        distribution = self.model.row_model(prior, observations).truncated_normal
-        return self._bound(distribution)
-
-    def _bound(self, distribution: TruncatedNormal) -> Tensor:
-        log_probabilities = self._log_probabilities(distribution)
+        log_probabilities = self._log_probabilities(self.model.row_model(prior, observations).truncated_normal)
         return 1 + torch.expm1(log_probabilities).sum()
 
     def _log_evidence(self, prior: MultivariateNormal, observations: Sequence[Observation]) -> Tensor:
         row_model = self.model.row_model(prior, observations)
-        bound = self._bound(row_model.truncated_normal)
-        if bool(bound <= 0):
-            warnings.warn(
-                "The lower bound of Proposition 1 is not positive, which bounds nothing. Use larger batches, or "
-                "SkewGPMarginalLogLikelihood.",
-                VacuousBoundWarning,
-                stacklevel=2,
-            )
-        above = bound >= LEAST_BOUND
-        tangent = math.log(LEAST_BOUND) + (bound - LEAST_BOUND) / LEAST_BOUND
-        value = torch.where(above, torch.where(above, bound, torch.ones_like(bound)).log(), tangent)
-        value = value + row_model.number_log_density
+        log_probabilities = self._log_probabilities(row_model.truncated_normal)
+        value = row_model.number_log_density + _log_bound(log_probabilities)
         if self._num_prior_rows():
             value = value - expectation_propagation(self.model.prior_row_model(prior).truncated_normal).log_normalizer
         return value
+
+
+def _log_bound(log_probabilities: Tensor) -> Tensor:
+    """The logarithm of the bound; below `LEAST_BOUND` its tangent. With a single batch the bound is an equality."""
+    if log_probabilities.shape[0] == 1:
+        return log_probabilities[0]
+    bound = 1 + torch.expm1(log_probabilities).sum()
+    if bool(bound <= 0):
+        warnings.warn(
+            "The lower bound of Proposition 1 is not positive, which bounds nothing. Use larger batches, or "
+            "SkewGPMarginalLogLikelihood.",
+            VacuousBoundWarning,
+            stacklevel=2,
+        )
+    above = bound >= LEAST_BOUND
+    tangent = math.log(LEAST_BOUND) + (bound - LEAST_BOUND) / LEAST_BOUND
+    return torch.where(above, torch.where(above, bound, torch.ones_like(bound)).log(), tangent)

@@ -56,7 +56,8 @@ def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: T
     lower, upper = rows.lower.unsqueeze(-1) - means, rows.upper.unsqueeze(-1) - means
     white: list[Tensor] = []
     log_weights = posterior.mixture.log_weights
-    change = means.new_zeros(())
+    batch_shape = torch.broadcast_shapes(means.shape[:-2], rows.lower.shape[:-1])
+    change = means.new_zeros(*batch_shape, means.shape[-1])
     for i in range(m):  # one row after the other, each given those before
         scale = L[..., i, i].unsqueeze(-1)
         shift = sum((L[..., i, j].unsqueeze(-1) * white[j] for j in range(i)), means.new_zeros(()))
@@ -68,8 +69,9 @@ def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: T
             change = change + log_interval_probability(a, b)
             white.append(_draw(a, b, uniforms[i].expand_as(a)))
     logits = change if log_weights is None else change + log_weights
-    L, e = L.expand(*white[0].shape[:-1], m, m), torch.stack(white, dim=-2)
-    weight = weight.expand(*white[0].shape[:-1], *weight.shape[-2:])
+    e = torch.stack(white, dim=-2) if m else means.new_zeros(*batch_shape, 0, means.shape[-1])
+    L = L.expand(*batch_shape, m, m)
+    weight = weight.expand(*batch_shape, *weight.shape[-2:])
     return RepresenterMixture(
         weights=weight.mT @ torch.linalg.solve_triangular(L.mT, e, upper=True),
         root=torch.linalg.solve_triangular(L, weight, upper=False).mT,

@@ -154,27 +154,28 @@ class RowModel:
         return RepresenterMixture(weights, root)
 
     def _mixture_by_points(self, draws: Draws) -> RepresenterMixture:
-        """Condition through the values at the points, whose law given a draw is Gaussian (a point mass without noise).
+        """Condition through the values at the points, whose law given a draw is Gaussian.
 
-        With mean `e_s` and covariance `V` of these values, `a_s = K^-1 (e_s - mean)` and
-        `R R^T = K^-1 - K^-1 V K^-1`.
+        Noise-free rows fix some directions of the latent coordinates; the others are averaged over given the noisy rows
+        (Rao and Blackwell). With mean `e_s` and covariance `V` of the values given a draw, `a_s = K^-1 (e_s - mean)`
+        and `R R^T = K^-1 - K^-1 V K^-1`.
         """
         distribution = self.truncated_normal
         n, (mean, _) = self.mean.shape[-1], self._given_numbers
-        F, noise = distribution.root, distribution.noise
+        F, noisy = distribution.root, distribution.noise > 0
         assert F is not None
         assert draws.latent is not None
-        if bool((noise > 0).all()):  # average over the latent coordinates given the rows (Rao and Blackwell)
-            scaled = F / noise.unsqueeze(-1)
-            precision = torch.eye(F.shape[-1], dtype=F.dtype, device=F.device) + F.mT @ scaled
-            factor = torch.linalg.cholesky(precision)
-            centred = draws.rows.to(F) - distribution.mean
-            latent = torch.cholesky_solve((centred @ scaled).mT, factor)[:n]
-            eye = torch.eye(F.shape[-1], dtype=F.dtype, device=F.device)
-            latent_root = torch.linalg.solve_triangular(factor, eye, upper=False)[:, :n].mT
-        else:
-            latent = draws.latent.to(F)[..., :n].mT
-            latent_root = F.new_zeros(n, 0)
+        _, singular, directions = torch.linalg.svd(torch.linalg.qr(F[~noisy], mode="r").R, full_matrices=True)
+        tolerance = F.shape[-1] * torch.finfo(F.dtype).eps
+        rank = int((singular > tolerance * singular.amax()).sum()) if len(singular) else 0
+        fixed, free = directions[:rank].mT, directions[rank:].mT
+        latent = draws.latent.to(F) @ fixed @ fixed.mT
+        G = F[noisy] @ free
+        scaled = G / distribution.noise[noisy].unsqueeze(-1)
+        factor = torch.linalg.cholesky(torch.eye(G.shape[-1], dtype=F.dtype, device=F.device) + G.mT @ scaled)
+        residual = draws.rows.to(F)[:, noisy] - distribution.mean[noisy] - latent @ F[noisy].mT
+        latent = (latent.mT + free @ torch.cholesky_solve((residual @ scaled).mT, factor))[:n]
+        latent_root = torch.linalg.solve_triangular(factor, free.mT, upper=False).mT[:n]
         values = mean.unsqueeze(-1) + self._point_cholesky @ latent
         L = psd_safe_cholesky(self.covariance)
         white = torch.linalg.solve_triangular(L, values - self.mean.unsqueeze(-1), upper=False)

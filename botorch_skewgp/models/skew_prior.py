@@ -52,7 +52,7 @@ class SkewPrior(Module):
         phases = torch.as_tensor(phases).to(pseudo_points)
         if phases.shape != (s,) or (phases.abs() != 1).any():
             raise InputDataError(f"phases must hold -1 or 1 for each of the {s} pseudo-points; got {phases.tolist()}.")
-        truncation = torch.as_tensor(truncation).to(pseudo_points)
+        truncation = torch.as_tensor(truncation, dtype=pseudo_points.dtype, device=pseudo_points.device)
         truncation = truncation.expand(s) if truncation.ndim == 0 else truncation
         if truncation.shape != (s,) or not truncation.isfinite().all():
             raise InputDataError(f"truncation must hold a finite number for each of the {s} pseudo-points.")

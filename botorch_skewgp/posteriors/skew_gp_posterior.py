@@ -25,6 +25,8 @@ from linear_operator.operators import LinearOperator, to_linear_operator
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
+from botorch_skewgp.truncated.univariate import normal_cdf
+
 
 @dataclass(frozen=True, eq=False)
 class RepresenterMixture:
@@ -253,7 +255,7 @@ class SkewGPPosterior(Posterior):
                 elementwise.
         """
         value, elementwise = self._spread_value(value)
-        return self._from_flat(self._average(_normal_cdf(self._standardised(value))), value, elementwise)
+        return self._from_flat(self._average(normal_cdf(self._standardised(value))), value, elementwise)
 
     def probability_above(self, value: Tensor | float) -> Tensor:
         r"""The marginal probabilities `P(f > value)`, accurate where they are small.
@@ -262,7 +264,7 @@ class SkewGPPosterior(Posterior):
             value: As in `cdf`.
         """
         value, elementwise = self._spread_value(value)
-        return self._from_flat(self._average(_normal_cdf(-self._standardised(value))), value, elementwise)
+        return self._from_flat(self._average(normal_cdf(-self._standardised(value))), value, elementwise)
 
     def density(self, value: Tensor | float) -> Tensor:
         r"""The marginal probability densities.
@@ -295,8 +297,10 @@ class SkewGPPosterior(Posterior):
         with torch.no_grad():
             root = self._solve_quantile(value)
         # one Newton step from the root: its value is the root, its derivative the implicit one
-        error = self._average(_normal_cdf(self._standardised(root))) - value
-        result = root - (error - error.detach()) / self._flat_density(root).detach()
+        error = self._average(normal_cdf(self._standardised(root))) - value
+        density = self._flat_density(root).detach()
+        density = torch.where(density > 0, density, torch.ones_like(density))  # it underflows between point masses
+        result = root - (error - error.detach()) / density
         return self._from_flat(result, value, elementwise)
 
     def _solve_quantile(self, level: Tensor) -> Tensor:
@@ -310,7 +314,7 @@ class SkewGPPosterior(Posterior):
         tolerance = 8 * torch.finfo(x.dtype).eps
         for _ in range(100):
             x = torch.where((x >= low) & (x <= high), x, 0.5 * (low + high))
-            error = self._average(_normal_cdf(self._standardised(x))) - level
+            error = self._average(normal_cdf(self._standardised(x))) - level
             low, high = torch.where(error < 0, x, low), torch.where(error < 0, high, x)
             step = error / self._flat_density(x)
             x = x - step
@@ -476,8 +480,3 @@ class SkewGPPosterior(Posterior):
 def _at_least_min_variance(variance: Tensor) -> Tensor:
     """Variances that rounding has taken to zero or below, set to GPyTorch's `min_variance` as its own models do."""
     return variance.clamp_min(gpytorch_settings.min_variance.value(variance.dtype))
-
-
-def _normal_cdf(x: Tensor) -> Tensor:
-    """The standard normal cdf with all digits in the lower tail, where `torch.special.ndtr` is zero from -8.3 on."""
-    return 0.5 * torch.special.erfc(-math.sqrt(0.5) * x)

@@ -47,7 +47,7 @@ class DrawSettings:
         progress: Whether to show a progress bar.
     """
 
-    num_draws: int = 1024
+    num_draws: int = 2048
     num_chains: int = 4
     sampler: SamplerName | None = None
     min_effective_size: float | None = None
@@ -180,8 +180,8 @@ def draw(
         empty = distribution.mean.new_zeros(*batch_shape, settings.num_draws, 0)
         none = distribution.mean.new_zeros(*batch_shape, 0)
         return Draws(empty, None, none, none, none, 0.0, 1, settings.num_chains, "none")
-    if approximation is None:
-        approximation = expectation_propagation(distribution)
+    if approximation is None:  # it makes starts and proposals, for which any sites near the fixed point will do
+        approximation = expectation_propagation(distribution, tolerance=1e-3)
     name = settings.sampler or choose_sampler(distribution, approximation)
     sampler = _make_sampler(name, distribution, approximation)
     start, latent = feasible_start(

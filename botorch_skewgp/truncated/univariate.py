@@ -20,6 +20,16 @@ def log_normal_density(x: Tensor) -> Tensor:
     return -0.5 * x.square() - LOG_SQRT_2PI
 
 
+def normal_cdf(x: Tensor) -> Tensor:
+    """The standard normal cdf with all digits in the left tail, where `torch.special.ndtr` is zero from -8.3 on."""
+    return 0.5 * torch.special.erfc(-x * math.sqrt(0.5))
+
+
+def probit_logits(x: Tensor) -> Tensor:
+    """The log odds of an event of probability `Phi(x)`, accurate in both tails."""
+    return torch.special.log_ndtr(x) - torch.special.log_ndtr(-x)
+
+
 def log1mexp(x: Tensor) -> Tensor:
     """`log(1 - exp(-x))` for `x > 0`."""
     small = x < math.log(2.0)
@@ -129,6 +139,35 @@ def _tail_moments(a: Tensor, b: Tensor, width: Tensor, mean: Tensor, variance: T
     return torch.where(hard, t_variance, variance), torch.where(hard, safe_b - t_mean, mean)
 
 
+def interval_cumulants(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Third and fourth cumulants of a standard normal variable restricted to `(lower, upper]`, by quadrature.
+
+    Args:
+        lower: Standardised lower bounds; `-inf` allowed.
+        upper: Standardised upper bounds; `inf` allowed.
+
+    Returns:
+        The cumulants, both of the broadcast shape; zero without bounds.
+    """
+    lower, upper = torch.broadcast_tensors(lower, upper)
+    a, b, flip = _into_left_tail(lower, upper)
+    free = b == torch.inf
+    b = torch.where(free, torch.zeros_like(b), b)
+    # as in _tail_moments the variable is b - t, of density proportional to exp(b t - t^2 / 2), t >= 0
+    reach = b.clamp(min=0) + (40 / b.abs().clamp(min=1)).clamp(max=9)
+    length = torch.minimum(b - a, reach)
+    nodes, weights = _legendre(a)
+    t = length.unsqueeze(-1) * nodes
+    exponent = b.unsqueeze(-1) * t - 0.5 * t.square()
+    density = weights * torch.exp(exponent - exponent.amax(-1, keepdim=True))
+    density = density / density.sum(-1, keepdim=True)
+    centred = (density * t).sum(-1, keepdim=True) - t  # of b - t about its mean
+    second, third, fourth = ((density * centred.pow(k)).sum(-1) for k in (2, 3, 4))
+    third = torch.where(flip, -third, third)
+    zero = torch.zeros_like(third)
+    return torch.where(free, zero, third), torch.where(free, zero, fourth - 3 * second.square())
+
+
 def _legendre(like: Tensor, order: int = 96) -> tuple[Tensor, Tensor]:
     """Gauss-Legendre nodes and weights on `(0, 1)`, from the Golub-Welsch eigenproblem."""
     k = torch.arange(1, order, dtype=torch.float64)
@@ -153,7 +192,10 @@ def sample_interval(lower: Tensor, upper: Tensor, uniform: Tensor) -> Tensor:
     uniform = torch.where(uniform > 0, uniform, 0.25 * torch.finfo(uniform.dtype).eps)
     # log cdf of the draw: log(Phi(b) - w (Phi(b) - Phi(a))) with w uniform
     log_b = torch.special.log_ndtr(b)
-    shrink = -torch.expm1(torch.special.log_ndtr(a) - log_b)
+    # one-sided intervals need no second cdf
+    shrink = torch.ones_like(log_b)
+    if bool((a > -torch.inf).any()):
+        shrink = -torch.expm1(torch.special.log_ndtr(a) - log_b)
     log_cdf = log_b + torch.log1p(-uniform * shrink)
     x = _inverse_log_ndtr(log_cdf)
     x = torch.maximum(torch.minimum(x, b), a)  # rounding of the inverse only
@@ -163,6 +205,8 @@ def sample_interval(lower: Tensor, upper: Tensor, uniform: Tensor) -> Tensor:
 def _inverse_log_ndtr(log_p: Tensor) -> Tensor:
     """Solve `log Phi(x) = log_p` for `log_p < 0`: a start, then Newton steps in the log domain."""
     tail = log_p < -10.0
+    if not bool(tail.any()):
+        return torch.special.ndtri(log_p.exp())
     # x is about -sqrt(-2 log p - log(4 pi) - log(-log p)) far in the tail
     deep = torch.where(tail, log_p, torch.full_like(log_p, -10.0))
     x_tail = -torch.sqrt(-2 * deep - math.log(4 * math.pi) - torch.log(-deep))

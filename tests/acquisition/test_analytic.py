@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from botorch.acquisition.analytic import LogExpectedImprovement, UpperConfidenceBound
+from botorch.acquisition.analytic import LogExpectedImprovement, UpperConfidenceBound, _log_ei_helper
 from botorch.acquisition.objective import ExpectationPosteriorTransform, ScalarizedPosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.models import SingleTaskGP
@@ -21,6 +21,7 @@ from botorch_skewgp.acquisition.analytic import (
     SkewLogProbabilityOfImprovement,
     SkewProbabilityOfImprovement,
     SkewUpperConfidenceBound,
+    component_law,
     condition_on_own_draws,
 )
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ValidityLikelihood
@@ -109,7 +110,7 @@ def test_gradients(acquisition, generator):
 
 @every
 def test_optimisation(acquisition):
-    candidate, value = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=2, raw_samples=32)
+    candidate, value = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=6, raw_samples=64)
     grid = torch.cartesian_prod(*[torch.linspace(0, 1, 11, dtype=DOUBLE)] * 2).unsqueeze(-2)
     with torch.no_grad():
         assert value >= acquisition(grid).max() - 1e-3
@@ -197,28 +198,42 @@ def test_equals_botorch_for_a_normal_posterior(generator):
     torch.testing.assert_close(bound(X), UpperConfidenceBound(model, beta=3.0)(X), rtol=1e-5, atol=1e-6)
 
 
+@torch.no_grad()
 def test_moment_matching_errs_where_the_mixture_does_not(generator):
-    """The winner of many duels: its value's law leans to the right, and improvement lives in that tail."""
+    """The winner of many duels: its value's law leans to the right, and improvement lives in that tail.
+
+    The truth is by rejection: draws of the prior and the duels' noise are kept where every duel ends as it did.
+    """
     X = torch.linspace(0, 6, 7, dtype=DOUBLE).unsqueeze(-1)
     pairs = torch.tensor([[0, i] for i in range(1, 7)])
-    model = make_model(Preference(pairs), X=X, likelihood=PreferenceLikelihood(noise=0.01), num_draws=1024)
+    model = make_model(Preference(pairs), X=X, likelihood=PreferenceLikelihood(noise=0.01), num_draws=32768)
     winner = X[:1].unsqueeze(0)
     posterior = model.posterior(winner)
-    assert posterior.skewness.item() > 0.2
-    best_f = float(posterior.mean + 3 * posterior.variance.sqrt())
-    N = 2_000_000
-    draws = (samples(posterior, N, generator).flatten() - best_f).clamp(min=0)
-    truth, error = draws.mean().item(), draws.std().item() / math.sqrt(N)
-    ours = SkewLogExpectedImprovement(model, best_f)(winner).exp().item()
-    theirs = LogExpectedImprovement(model, best_f)(winner).exp().item()
-    assert abs(ours - truth) < 4.5 * error
-    assert theirs < 0.75 * truth
-    assert abs(theirs - truth) > 10 * error
-    # and on the other side, the lower tail is lighter than a normal law's
-    below = float(posterior.mean - 3 * posterior.variance.sqrt())
-    ours = SkewExpectedImprovement(model, below, maximize=False)(winner).item()
-    theirs = LogExpectedImprovement(model, below, maximize=False)(winner).exp().item()
-    assert theirs > 2 * ours
+    law = component_law(posterior, "the test")
+    mean, sd = float(posterior.mean), float(posterior.variance.sqrt())
+    root = torch.linalg.cholesky(model.covar_module(X).to_dense() + 1e-9 * torch.eye(7))
+    prior = torch.randn(1_000_000, 7, generator=generator, dtype=DOUBLE) @ root.mT
+    noise = 0.1 * 2**0.5 * torch.randn(1_000_000, 6, generator=generator, dtype=DOUBLE)
+    draws = prior[(prior[:, :1] - prior[:, 1:] + noise > 0).all(-1), 0]
+    assert abs(draws.mean() - mean) < 0.05 * sd
+
+    def compare(best_f, maximize):
+        improvement = ((draws - best_f) if maximize else (best_f - draws)).clamp(min=0)
+        truth, error = improvement.mean(), improvement.std() / math.sqrt(draws.shape[0])
+        gain = (law.mean - best_f) * (1 if maximize else -1)
+        terms = law.standard_deviation * _log_ei_helper(gain / law.standard_deviation).exp()
+        error = math.hypot(error, terms.std() / math.sqrt(terms.numel()))  # the model's own draws
+        ours = SkewLogExpectedImprovement(model, best_f, maximize=maximize)(winner).exp()
+        theirs = LogExpectedImprovement(model, best_f, maximize=maximize)(winner).exp()
+        assert abs(ours - truth) < 4.5 * error
+        return truth, error, theirs
+
+    truth, error, theirs = compare(mean + 3 * sd, True)
+    assert theirs < truth / 3
+    assert theirs < truth - 5 * error
+    truth, error, theirs = compare(mean - 2 * sd, False)  # a lighter tail than a normal law's
+    assert theirs > 1.5 * truth
+    assert theirs > truth + 5 * error
 
 
 @pytest.mark.parametrize("distance", [1e2, 1e6])
@@ -356,17 +371,17 @@ def test_validity_beside_numbers(outcome_transform, generator):
     assert ((value - valid.mean(0)).abs() < 4.5 * valid.std(0) / math.sqrt(N)).all()
 
 
-def test_hopeless_validity_has_gradients(generator):
-    model = make_model(
-        Validity(torch.tensor([1, 1, 0, 1, 0, 0, 1])), likelihood=ValidityLikelihood(threshold=1e3, noise=1.0)
-    )
+def test_hopeless_validity_has_gradients(binary, generator, monkeypatch):
+    acquisition = LogProbabilityOfValidity(binary)
+    far = torch.tensor([1e3], dtype=DOUBLE), torch.ones(1, dtype=DOUBLE)
+    monkeypatch.setattr("botorch_skewgp.acquisition.analytic.validity_bound", lambda model: far)
     X = points(generator, 5).requires_grad_()
-    # the threshold moves after the data were seen, so that draws stay those of a likely threshold
-    acquisition = LogProbabilityOfValidity(model)
     values = acquisition(X)
     (gradient,) = torch.autograd.grad(values.sum(), X)
+    assert (values < -1e4).all()
     assert values.isfinite().all()
     assert gradient.isfinite().all()
+    assert (gradient.abs().amax((-1, -2)) > 1).all()
 
 
 def test_validity_needs_a_likelihood_for_it(model):

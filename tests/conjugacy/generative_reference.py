@@ -31,7 +31,7 @@ from botorch_skewgp.observations import (
 )
 
 LEVELS = torch.tensor([0.025, 0.5, 0.975], dtype=torch.float64)
-NOISE_DRAWS = 8  # of a ranking's noise for each draw of the latent function
+NOISE_DRAWS = 6  # of a ranking's noise for each draw of the latent function
 ndtr = torch.special.ndtr
 
 
@@ -238,7 +238,7 @@ def generative_posterior(
     observations: Observation | list[Observation],
     watched: Tensor,
     generator: torch.Generator,
-    parameters: Parameters = Parameters(),  # noqa: B008
+    parameters: Parameters = Parameters(),
     pseudo: tuple[Tensor, Tensor, Tensor] | None = None,
     num_draws: int = 200_000,
     adaptive: bool = False,

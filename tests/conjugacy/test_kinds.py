@@ -49,7 +49,7 @@ def check(model, posterior, reference, own_log_evidence, least_effective_size=10
 def test_posterior_and_evidence_of_a_kind(name, generator):
     observation = KINDS[name]
     model = model_of(observation, num_draws=4096)
-    reference = reference_of(observation, generator, num_draws=400_000)
+    reference = reference_of(observation, generator, num_draws=150_000)
     check(model, model.posterior(TEST_X), reference, log_evidence(model))
 
 

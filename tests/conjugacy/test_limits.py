@@ -108,7 +108,7 @@ def difference_at_zero(pair: tuple[int, int]) -> tuple[torch.Tensor, torch.Tenso
 
 @pytest.mark.parametrize("width", [1e-2, 1e-5, 1e-8])
 def test_narrow_tie_is_a_reading_of_zero(width):
-    model = model_of(Tie(torch.tensor([[0, 2]])), parameters=Parameters(tie_width=width))
+    model = model_of(Tie(torch.tensor([[0, 2]])), parameters=Parameters(tie_width=width), num_draws=128)
     center, spread, log_density = difference_at_zero((0, 2))
     assert log_evidence(model) == pytest.approx(math.log(2 * width) + log_density, abs=width**2 + 1e-6)
     posterior = model.posterior(TEST_X)
@@ -146,7 +146,9 @@ def test_affine_rows_reproduce_correlated_noise():
 def test_affine_ranking_whose_noise_covariance_is_that_of_differences():
     weight = contrasts([[0, 0, 1, -1, 0, 0], [0, 0, 0, 1, -1, 0], [0, 0, 0, 0, 1, -1]])
     eye = torch.eye(3, dtype=torch.float64)
-    covariance = P.item_noise * (2 * eye - torch.diag(torch.ones(2).double(), 1) - torch.diag(torch.ones(2).double(), -1))
+    covariance = P.item_noise * (
+        2 * eye - torch.diag(torch.ones(2).double(), 1) - torch.diag(torch.ones(2).double(), -1)
+    )
     by_hand, ranking = model_of(AffineProbit(weight, 0.0, covariance)), model_of(Ranking(torch.tensor([[2, 3, 4, 5]])))
     assert log_evidence(by_hand) == pytest.approx(log_evidence(ranking), abs=1e-7)
     assert_same_law(by_hand, ranking)

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 def test_posterior_and_evidence_of_a_pair(first, second, generator):
     observations = [KINDS[first], KINDS[second]]
     model = model_of(observations, num_draws=1024)
-    reference = reference_of(observations, generator, num_draws=60_000, adaptive=True)
+    reference = reference_of(observations, generator, num_draws=40_000, adaptive=True)
     found = deviations(model, model.posterior(TEST_X), reference)
     ep_error = float(reference.log_evidence.value) - log_evidence(model)
     log.info("deviations %s, error of EP's log evidence %.4f", {k: round(v, 2) for k, v in found.items()}, ep_error)

@@ -75,7 +75,7 @@ class Case:
         return self.objectives if self.is_gaussian else MomentMatchedModel(self.objectives)
 
     def _perturbed(self, objective: int) -> Model:
-        transform = InputPerturbation(perturbation_set=tensor([[0.0, 0.0], [0.03, -0.02], [-0.01, 0.05]])).eval()
+        transform = InputPerturbation(perturbation_set=tensor([[0.0, 0.0], [0.2, -0.1], [-0.1, 0.3]])).eval()
         return self.make(objective, transform).eval()
 
     @cached_property

@@ -10,12 +10,29 @@ from dataclasses import dataclass, field
 
 import botorch.acquisition as package
 import torch
-from botorch.acquisition import acquisition, active_learning, analytic, bayesian_active_learning, decoupled
-from botorch.acquisition import fixed_feature, joint_entropy_search, knowledge_gradient, logei
+from botorch.acquisition import (
+    acquisition,
+    active_learning,
+    analytic,
+    bayesian_active_learning,
+    decoupled,
+    fixed_feature,
+    joint_entropy_search,
+    knowledge_gradient,
+    logei,
+    monte_carlo,
+    multi_step_lookahead,
+    multioutput_acquisition,
+    objective,
+    penalized,
+    predictive_entropy_search,
+    preference,
+    prior_guided,
+    proximal,
+    risk_measures,
+    thompson_sampling,
+)
 from botorch.acquisition import max_value_entropy_search as mes
-from botorch.acquisition import monte_carlo, multi_step_lookahead, multioutput_acquisition, objective, penalized
-from botorch.acquisition import predictive_entropy_search, preference, prior_guided, proximal, risk_measures
-from botorch.acquisition import thompson_sampling
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.cost_aware import InverseCostWeightedUtility
 from botorch.acquisition.multi_objective import analytic as mo_analytic
@@ -31,7 +48,7 @@ from botorch.acquisition.multi_objective import predictive_entropy_search as mo_
 from botorch.acquisition.objective import MCAcquisitionObjective, PosteriorTransform
 from botorch.acquisition.utils import project_to_target_fidelity
 from botorch.models.cost import AffineFidelityCostModel
-from botorch.models.deterministic import GenericDeterministicModel
+from botorch.models.model import ModelList
 from botorch.sampling.list_sampler import ListSampler
 from botorch.sampling.normal import SobolQMCNormalSampler
 from botorch.utils.multi_objective.box_decompositions import (
@@ -39,9 +56,8 @@ from botorch.utils.multi_objective.box_decompositions import (
     FastNondominatedPartitioning,
     NondominatedPartitioning,
 )
-from torch import Tensor
-
 from contract_cases import DIM, NUM_PERTURBATIONS, Case, tensor
+from torch import Tensor
 
 NUM_SAMPLES = 32
 NUM_FANTASIES = 4
@@ -64,6 +80,7 @@ class Entry:
         outputs: The number of values for each candidate set, if several.
         dim: The dimension of the candidates.
         left_out: Checks that do not apply, with reasons.
+        left_out_for_duels: Those that do not apply where fantasies are comparisons.
     """
 
     target: type
@@ -76,6 +93,12 @@ class Entry:
     outputs: int | None = None
     dim: int = DIM
     left_out: dict[str, str] = field(default_factory=dict)
+    left_out_for_duels: dict[str, str] = field(default_factory=dict)
+
+    def reason(self, check: str, case: Case) -> str | None:
+        """Why a check does not apply; `None` if it does."""
+        duels = self.left_out_for_duels.get(check) if case.fantasies_are_duels else None
+        return self.left_out.get(check, duels)
 
     @property
     def name(self) -> str:
@@ -92,9 +115,7 @@ def sampler(num_samples: int = NUM_SAMPLES) -> SobolQMCNormalSampler:
 
 def sampler_of_two(num_samples: int = NUM_SAMPLES) -> ListSampler:
     """A sampler for a list of two models."""
-    return ListSampler(
-        *(SobolQMCNormalSampler(torch.Size([num_samples]), seed=seed) for seed in (3, 4))
-    )
+    return ListSampler(*(SobolQMCNormalSampler(torch.Size([num_samples]), seed=seed) for seed in (3, 4)))
 
 
 def grid(n: int, seed: int = 11) -> Tensor:
@@ -102,8 +123,8 @@ def grid(n: int, seed: int = 11) -> Tensor:
 
 
 def constraint(Y: Tensor) -> Tensor:
-    """The second output is to be positive."""
-    return -Y[..., -1]
+    """The second output is to be above -2, which some of the training points are nearly sure to fulfil."""
+    return -2.0 - Y[..., -1]
 
 
 def first_output() -> objective.MCAcquisitionObjective:
@@ -162,7 +183,7 @@ def with_objective(make: Callable[[], MCAcquisitionObjective], perturbed: bool =
     def build(c: Case) -> AcquisitionFunction:
         if outputs == 1:
             model = c.perturbed if perturbed else c.model
-            return monte_carlo.qSimpleRegret(model, sampler=sampler_of_two(), objective=make())
+            return monte_carlo.qSimpleRegret(model, sampler=sampler(), objective=make())
         model = c.perturbed_objectives if perturbed else c.objectives
         return mo_logei.qLogExpectedHypervolumeImprovement(
             model, c.ref_point, partitioning(c), sampler=sampler_of_two(), objective=make()
@@ -177,13 +198,23 @@ def learned_objective(c: Case) -> AcquisitionFunction:
     return monte_carlo.qSimpleRegret(c.objectives, sampler=sampler_of_two(8), objective=utility)
 
 
+def feasibility_weighted(c: Case) -> AcquisitionFunction:
+    """Two objectives, and the second also as a constraint."""
+    model = ModelList(*c.objectives.models, c.objectives.models[1])
+    weighted = mo_objective.FeasibilityWeightedMCMultiOutputObjective(model, c.train_X, constraint_idcs=[2])
+    samplers = ListSampler(sampler(), *sampler_of_two().samplers)
+    return mo_mc.qExpectedHypervolumeImprovement(
+        model, c.ref_point, partitioning(c), sampler=samplers, objective=weighted
+    )
+
+
 def mars(c: Case) -> AcquisitionFunction:
     risk = multi_output_risk_measures.MARS(0.5, NUM_PERTURBATIONS, chebyshev_weights=[0.4, 0.6])
     risk.set_baseline_Y(c.perturbed_objectives, c.train_X)
     return logei.qLogExpectedImprovement(c.perturbed_objectives, best_f=0.0, sampler=sampler_of_two(), objective=risk)
 
 
-DISCRETE_T_BATCH = "BoTorch mixes t-batches: fantasies and Pareto points are reshaped across them"
+T_BATCH_MIXED = "BoTorch mixes t-batches: it reshapes points of fantasies across them"
 PES_GRADIENT = "BoTorch advises against its gradients: damping is chosen by halving"
 ONE_POINT = (1,)
 
@@ -291,7 +322,11 @@ def entries() -> list[Entry]:
         E(
             monte_carlo.qExpectedImprovement,
             lambda c: monte_carlo.qExpectedImprovement(
-                c.objectives, c.best_f - 0.5, sampler=sampler_of_two(), objective=first_output(), constraints=[constraint]
+                c.objectives,
+                c.best_f - 0.5,
+                sampler=sampler_of_two(),
+                objective=first_output(),
+                constraints=[constraint],
             ),
             variant="an output as constraint",
         ),
@@ -359,7 +394,7 @@ def entries() -> list[Entry]:
         # look-ahead
         E(
             active_learning.qNegIntegratedPosteriorVariance,
-            lambda c: active_learning.qNegIntegratedPosteriorVariance(c.model, grid(8), sampler=sampler(NUM_FANTASIES)),
+            lambda c: active_learning.qNegIntegratedPosteriorVariance(c.model, grid(8)),
             fantasies=True,
         ),
         E(
@@ -406,6 +441,7 @@ def entries() -> list[Entry]:
                 c.model, batch_sizes=[2 if c.fantasies_are_duels else 1, 1], samplers=[sampler(2), sampler(2)]
             ),
             fantasies=True,
+            left_out_for_duels={"t-batch": T_BATCH_MIXED},
         ),
         # several objectives
         E(
@@ -459,7 +495,7 @@ def entries() -> list[Entry]:
             hvkg.qHypervolumeKnowledgeGradient,
             lambda c: hvkg.qHypervolumeKnowledgeGradient(c.objectives, c.ref_point, num_fantasies=2, num_pareto=2),
             fantasies=True,
-            left_out={"t-batch": DISCRETE_T_BATCH},
+            left_out={"t-batch": T_BATCH_MIXED},
         ),
         E(
             hvkg.qMultiFidelityHypervolumeKnowledgeGradient,
@@ -472,7 +508,7 @@ def entries() -> list[Entry]:
                 project=project,
             ),
             fantasies=True,
-            left_out={"t-batch": DISCRETE_T_BATCH},
+            left_out={"t-batch": T_BATCH_MIXED},
         ),
         # around other functions
         E(
@@ -651,13 +687,7 @@ def entries() -> list[Entry]:
         ),
         E(
             mo_objective.FeasibilityWeightedMCMultiOutputObjective,
-            lambda c: monte_carlo.qSimpleRegret(
-                c.objectives,
-                sampler=sampler_of_two(),
-                objective=mo_objective.FeasibilityWeightedMCMultiOutputObjective(
-                    c.objectives, c.train_X, constraint_idcs=[1], objective=obj.LinearMCObjective(tensor([1.0]))
-                ),
-            ),
+            feasibility_weighted,
         ),
         E(
             mor.MultiOutputExpectation,

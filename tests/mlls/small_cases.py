@@ -92,7 +92,7 @@ def gradients(mll):
 
 
 def log_prior(model):
-    return sum(float(prior.log_prob(closure(module)).sum()) for _, module, prior, closure, _ in model.named_priors())
+    return sum(prior.log_prob(closure(module)).sum().item() for _, module, prior, closure, _ in model.named_priors())
 
 
 def log_probability(distribution):

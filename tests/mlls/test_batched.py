@@ -7,6 +7,7 @@ from gpytorch.priors import LogNormalPrior
 from small_cases import CASES, TRAIN_X, differences, evaluate, gradients, log_prior, model_of, skew_prior
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods.base import ReadParameter
 from botorch_skewgp.mlls import BatchedMarginalLogLikelihood, SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference
 
@@ -102,8 +103,8 @@ def test_a_prior_counts_once():
     """The likelihood's priors are reached through the objective and through the model."""
     model = model_of("labels")
     without = evaluate(batched(model)).item()
-    model.likelihood.register_prior("noise_prior", LogNormalPrior(0.0, 1.0), "raw_noise")
-    added = LogNormalPrior(0.0, 1.0).log_prob(model.likelihood.raw_noise.detach()).item()
+    model.likelihood.register_prior("noise_prior", LogNormalPrior(0.0, 1.0), ReadParameter("noise"))
+    added = LogNormalPrior(0.0, 1.0).log_prob(model.likelihood.noise.detach()).item()
     assert evaluate(batched(model)).item() == pytest.approx(without + added, abs=1e-9)
 
 

@@ -49,6 +49,7 @@ def normal_sampler(*shape, seed=0):
     return SobolQMCNormalSampler(torch.Size(shape), seed=seed)
 
 
+@torch.no_grad()
 def size_of(model):
     """Effective number of equally likely draws behind a posterior."""
     size = min(float(model.draws.effective_size.min()), model.draws.num_draws)
@@ -84,6 +85,30 @@ def test_numbers(index):
     model = mixed().condition_on_observations(TRAIN_X[index].unsqueeze(0), values.view(1, -1, 1))
     assert model.batch_shape == (1,)
     assert_same_posterior(model, mixed(extra=[Numeric(values, index=torch.tensor(index))], seed=1))
+
+
+SURPRISES = {
+    "low number": (torch.tensor([[[-1.0]]], dtype=torch.float64), [1], Numeric([-1.0], index=torch.tensor([1]))),
+    "high number": (torch.tensor([[[2.5]]], dtype=torch.float64), [1], Numeric([2.5], index=torch.tensor([1]))),
+    "duel": (torch.tensor([[[0, 1]]]), [2, 1], Preference([[2, 1]])),
+    "two duels": (torch.tensor([[[0, 1], [0, 2]]]), [2, 1, 5], Preference([[2, 1], [2, 5]])),
+}
+
+
+@pytest.mark.parametrize("name", SURPRISES)
+def test_data_that_most_draws_find_unlikely(name):
+    """Draws are far apart in what they say about the data: their probabilities matter."""
+
+    def make(*extra, seed=0):
+        likelihood = MixedLikelihood(PreferenceLikelihood(0.02), NumericLikelihood(0.02))
+        observations = [Preference([[0, 1], [1, 2], [2, 3]]), *extra]
+        settings = DrawSettings(num_draws=8192, seed=seed)
+        return SkewGP(TRAIN_X, observations, likelihood, kernel(), draw_settings=settings).eval()
+
+    data, index, extra = SURPRISES[name]
+    model = make().condition_on_observations(TRAIN_X[index].unsqueeze(0), data)
+    assert size_of(model) > 200
+    assert_same_posterior(model, make(extra, seed=1))
 
 
 def test_numbers_with_given_noise():

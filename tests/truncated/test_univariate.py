@@ -196,3 +196,37 @@ def test_small_functions():
     torch.testing.assert_close(log1mexp(x), torch.tensor(expected, dtype=torch.float64), rtol=1e-13, atol=0)
     points = torch.linspace(-5, 5, 11, dtype=torch.float64)
     torch.testing.assert_close(log_normal_density(points), torch.as_tensor(stats.norm.logpdf(points)))
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [
+        (0.0, INF),
+        (-INF, 0.0),
+        (-INF, INF),
+        (-1.0, 2.0),
+        (5.0, INF),
+        (-30.0, -29.9),
+        (30.0, INF),
+        (-INF, 9.0),
+        (0.3, 0.4),
+    ],
+)
+def test_cumulants_against_quadrature(lower, upper):
+    """Cumulants from moments about the mean, integrated in high precision."""
+    mpmath.mp.dps = 40
+    a, b = max(lower, -45.0), min(upper, 45.0)
+    a, b = (a, min(b, a + 12)) if a > 0 else (max(a, b - 12), b) if b < 0 else (a, b)
+    grid = [a + (b - a) * mpmath.mpf(k) / 40 for k in range(41)]
+    shift = mpmath.mpf(a if a > 0 else b if b < 0 else 0)
+
+    def moment(f):
+        return mpmath.quad(lambda x: f(x) * mpmath.exp(-(x * x - shift * shift) / 2), grid)
+
+    mass = moment(lambda x: 1)
+    mean = moment(lambda x: x) / mass
+    second, third, fourth = (moment(lambda x, k=k: (x - mean) ** k) / mass for k in (2, 3, 4))
+    got = interval_cumulants(torch.tensor(lower, dtype=torch.float64), torch.tensor(upper, dtype=torch.float64))
+    sd = float(mpmath.sqrt(second))
+    assert abs(float(got[0]) - float(third)) < 1e-8 * sd**3
+    assert abs(float(got[1]) - float(fourth - 3 * second**2)) < 1e-8 * sd**4

@@ -1,0 +1,149 @@
+r"""Fitting from several starts, and phases of a skew prior by search."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import ModelFittingError, UnsupportedError
+from botorch.fit import fit_gpytorch_mll
+from botorch.optim.utils import sample_all_priors
+from gpytorch.mlls import MarginalLogLikelihood
+from linear_operator.utils.errors import NotPSDError
+from torch import Tensor
+from tqdm.auto import tqdm
+
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models.skew_gp import SkewGP
+
+MOST_EXHAUSTIVE = 4  # pseudo-points up to which all phases are tried
+
+
+def fit_skew_gp(
+    model: SkewGP | MarginalLogLikelihood,
+    num_restarts: int = 1,
+    search_phases: bool = False,
+    seed: int = 0,
+    progress: bool = False,
+    **kwargs: Any,
+) -> MarginalLogLikelihood:
+    r"""Fit hyperparameters from several starts and keep the best.
+
+    The first start is the model as it is; further ones are draws of the priors, parameters without a prior starting
+    where they are. With `search_phases`, the signs of a skew prior are chosen along with the rest: all `2^s` of them
+    for `s` up to 4 pseudo-points, each fitted from the best start; beyond, single signs are flipped as long as that
+    raises the objective, with a fit after each round of flips.
+
+    Example:
+        >>> fit_skew_gp(model, num_restarts=4)
+
+    Args:
+        model: A model, which is fitted by its evidence by expectation propagation; or an objective.
+        num_restarts: The number of starts.
+        search_phases: Whether to choose the skew prior's phases.
+        seed: Seeds the draws of starts.
+        progress: Whether to show a progress bar.
+        kwargs: Arguments of `fit_gpytorch_mll`.
+
+    Returns:
+        The objective, in evaluation mode, with its model at the best hyperparameters found.
+
+    Raises:
+        ModelFittingError: If no start could be fitted.
+        UnsupportedError: If phases are searched for without a skew prior.
+    """
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model) if isinstance(model, SkewGP) else model
+    if num_restarts < 1:
+        raise ValueError(f"num_restarts must be positive; got {num_restarts}.")
+    skew_prior = mll.model.skew_prior
+    if search_phases and skew_prior is None:
+        raise UnsupportedError("There are no phases to search for without a skew prior.")
+    search = _Search(mll, kwargs)
+    initial = deepcopy(mll.state_dict())
+    with _seeded(seed, mll.model.train_inputs[0].device):
+        for i in tqdm(range(num_restarts), desc="fits", disable=not progress, leave=False):
+            mll.load_state_dict(initial)
+            if i > 0:
+                sample_all_priors(mll.model)
+            search.attempt()
+        search.finish()
+        if search_phases and skew_prior.latent_dim <= MOST_EXHAUSTIVE:
+            _try_all_phases(search, progress)
+        elif search_phases:
+            _flip_phases(search)
+    return search.finish()
+
+
+class _Search:
+    """The best state of an objective's modules found so far."""
+
+    def __init__(self, mll: MarginalLogLikelihood, kwargs: dict[str, Any]) -> None:
+        self.mll, self.kwargs = mll, kwargs
+        self.best_value, self.best_state = -float("inf"), None
+
+    def attempt(self) -> None:
+        """Fit from the present state; a start that cannot be fitted counts for nothing."""
+        try:
+            fit_gpytorch_mll(self.mll, **self.kwargs)
+            value = self.value()
+        except (ModelFittingError, NotPSDError):
+            return
+        if value > self.best_value:
+            self.best_value, self.best_state = value, deepcopy(self.mll.state_dict())
+
+    @torch.no_grad()
+    def value(self) -> float:
+        """The objective at the present state."""
+        mll = self.mll.train()
+        return float(mll(mll.model(*mll.model.train_inputs), mll.model.train_targets))
+
+    def finish(self) -> MarginalLogLikelihood:
+        """Go to the best state."""
+        if self.best_state is None:
+            raise ModelFittingError(
+                "No start could be fitted. Check the data for contradictions, or fix some hyperparameters."
+            )
+        self.mll.load_state_dict(self.best_state)
+        return self.mll.eval()
+
+
+def _try_all_phases(search: _Search, progress: bool) -> None:
+    phases: Tensor = search.mll.model.skew_prior.phases
+    start, first = deepcopy(search.mll.state_dict()), phases.tolist()
+    others = [signs for signs in itertools.product((1.0, -1.0), repeat=phases.shape[0]) if list(signs) != first]
+    for signs in tqdm(others, desc="phases", disable=not progress, leave=False):
+        search.mll.load_state_dict(start)
+        phases.copy_(phases.new_tensor(signs))
+        search.attempt()
+
+
+def _flip_phases(search: _Search) -> None:
+    phases: Tensor = search.mll.model.skew_prior.phases
+    while True:
+        value, flipped = search.value(), False
+        for i in range(phases.shape[0]):
+            phases[i] = -phases[i]
+            new = search.value()
+            if new > value:
+                value, flipped = new, True
+            else:
+                phases[i] = -phases[i]
+        if not flipped:
+            return
+        before = search.best_value
+        search.attempt()
+        search.finish()
+        if search.best_value <= before:
+            return
+
+
+@contextmanager
+def _seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed torch's global generators, which priors draw from, and put them back."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        yield

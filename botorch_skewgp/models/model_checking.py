@@ -1,0 +1,141 @@
+r"""Model checking: leave-one-out predictive densities without refitting, and the information score.
+
+.. [Gelfand1992] A. E. Gelfand, D. K. Dey, H. Chang. Model determination using predictive distributions with
+   implementation via sampling-based methods. Bayesian Statistics 4, 1992.
+.. [Vehtari2017] A. Vehtari, A. Gelman, J. Gabry. Practical Bayesian model evaluation using leave-one-out
+   cross-validation and WAIC. Statistics and Computing 27, 2017.
+.. [Benavoli2020skew] A. Benavoli, D. Azzimonti, D. Piga. Skew Gaussian processes for classification. Machine Learning
+   109, 2020.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from linear_operator.utils.cholesky import psd_safe_cholesky
+from torch import Tensor
+
+from botorch_skewgp.likelihoods import Rows
+from botorch_skewgp.models.row_model import RowModel
+from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.truncated.conditionals import RowConditionals, row_conditionals
+from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density
+
+
+class LeaveOneOut(NamedTuple):
+    r"""Predictive log densities of every row given all others.
+
+    Args:
+        log_predictive: An `m`-dim tensor, in the order of the observations: the log probability of an interval row (a
+            duel, a label, a grade), the log density of a number in units of the outcome.
+        effective_size: An `m`-dim tensor of effective numbers of draws behind each entry; `inf` where the entry is
+            exact. Below about 50 do not trust the entry: leave the observation out and refit.
+        index: An `m`-dim integer tensor: which of the model's observation objects a row belongs to.
+    """
+
+    log_predictive: Tensor
+    effective_size: Tensor
+    index: Tensor
+
+
+@torch.no_grad()
+def leave_one_out(model: SkewGP) -> LeaveOneOut:
+    r"""Leave-one-out predictive log densities by importance sampling on the model's draws.
+
+    The left-out row is integrated out given the others in closed form, a Rao-Blackwellised form of the harmonic mean
+    identity ([Gelfand1992]_): with `P_i(u_{-i})` the probability (or density, for a number) of row `i` given draws of
+    all other rows,
+
+        `p(row_i | others) = 1 / E[1 / P_i(u_{-i})]`,
+
+    where the average is over the posterior given everything. The weights `1 / P_i` give the effective size
+    [Vehtari2017]_. Hyperparameters stay as they are. Rankings and choices are several rows, one for each
+    comparison, which are left out one at a time; so are the value and the validity of one experiment. The rows of a
+    skew prior are never left out.
+
+    Args:
+        model: A model with observations.
+
+    Returns:
+        The densities and their effective sizes; their sum is the usual score for comparing models.
+
+    Raises:
+        UnsupportedError: If the model is a fantasy model.
+    """
+    if model.batch_shape:
+        raise UnsupportedError("Fantasy models have no leave-one-out densities; use the model they come from.")
+    model.eval()
+    draws = model.draws
+    prior = model.forward(model.train_inputs[0])
+    row_model = model.row_model(prior)
+    num_prior_rows = 0 if model.skew_prior is None else model.skew_prior.latent_dim
+    is_equality = row_model.rows.is_equality
+    log_density = row_model.mean.new_empty(row_model.rows.num_rows)
+    size = torch.empty_like(log_density)
+    rows = draws.rows.to(row_model.mean)
+    if row_model.intervals.num_rows:
+        distribution = row_model.truncated_normal
+        law = row_conditionals(distribution, rows)
+        log_p = log_interval_probability(
+            (distribution.lower - law.mean) / law.scale, (distribution.upper - law.mean) / law.scale
+        )
+        log_density[~is_equality], size[~is_equality] = _harmonic_mean(log_p)
+    if row_model.numbers.num_rows:
+        law = _number_conditionals(row_model, rows)
+        log_p = log_normal_density((row_model.numbers.lower - law.mean) / law.scale) - law.scale.log()
+        log_density[is_equality], size[is_equality] = _harmonic_mean(log_p)
+        log_density[is_equality] -= math.log(model._outcome_scale.scale)
+        if row_model.intervals.num_rows == 0:
+            size[is_equality] = torch.inf
+    mean = prior.mean.double()
+    counts = [model.likelihood.rows(entry, mean, model._outcome_scale).num_rows for entry in model.observations]
+    index = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts, dtype=torch.long))
+    return LeaveOneOut(log_density[num_prior_rows:], size[num_prior_rows:], index.to(mean.device))
+
+
+def _number_conditionals(row_model: RowModel, interval_draws: Tensor) -> RowConditionals:
+    """The normal law of every number given the other numbers and draws of the interval rows."""
+    numbers, k = row_model.numbers, row_model.numbers.num_rows
+    if row_model.intervals.num_rows == 0:
+        interval_draws = interval_draws[:1]
+    ordered = Rows.cat([numbers, row_model.intervals])
+    joint = ordered.covariance(row_model.covariance) + torch.diag_embed(ordered.noise)
+    values = torch.cat([numbers.lower.expand(interval_draws.shape[0], -1), interval_draws], dim=-1)
+    precision = torch.cholesky_inverse(psd_safe_cholesky(joint))
+    diagonal = precision.diagonal()[:k]
+    product = (values - ordered.mean(row_model.mean)) @ precision[:, :k]
+    return RowConditionals(mean=values[:, :k] - product / diagonal, scale=diagonal.rsqrt().unsqueeze(0))
+
+
+def _harmonic_mean(log_p: Tensor) -> tuple[Tensor, Tensor]:
+    """Log of `1 / mean(1 / p)` over the first dimension, and the effective size of the weights `1 / p`."""
+    log_sum = torch.logsumexp(-log_p, dim=0)
+    log_sum_of_squares = torch.logsumexp(-2 * log_p, dim=0)
+    return math.log(log_p.shape[0]) - log_sum, torch.exp(2 * log_sum - log_sum_of_squares)
+
+
+def information_score(probability: Tensor, labels: Tensor) -> Tensor:
+    r"""The average information of predicted probabilities on labels, in bits ([Benavoli2020skew]_, section 6).
+
+    `1 + mean(y log2 p + (1 - y) log2(1 - p))`: 1 for certain and right predictions, 0 for a coin's, negative for worse.
+
+    Args:
+        probability: A `batch_shape x m` tensor of probabilities of label 1, for instance `model.predictive(X).probs`.
+        labels: An `m`-dim tensor of 0 and 1.
+
+    Returns:
+        A tensor of shape `batch_shape`.
+
+    Raises:
+        InputDataError: If a label is neither 0 nor 1, or a probability is not between 0 and 1.
+    """
+    labels = torch.as_tensor(labels).to(probability)
+    if ((labels != 0) & (labels != 1)).any():
+        raise InputDataError("labels must hold 0 and 1.")
+    if not ((probability >= 0) & (probability <= 1)).all():
+        raise InputDataError("probability must be between 0 and 1.")
+    of_label = torch.where(labels == 1, probability, 1 - probability)
+    return 1 + of_label.log2().mean(-1)

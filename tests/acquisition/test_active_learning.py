@@ -1,0 +1,374 @@
+"""Information of labels, grades and duels against nested Monte Carlo and numerical integration; choices from a pool."""
+
+import math
+
+import pytest
+import torch
+from botorch.acquisition.analytic import LogExpectedImprovement
+from botorch.acquisition.preference import PairwiseBayesianActiveLearningByDisagreement, qExpectedUtilityOfBestOption
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
+from botorch.models import SingleTaskGP
+from botorch.models.transforms.input import InputPerturbation
+from botorch.models.transforms.outcome import Standardize
+from botorch.optim import optimize_acqf
+from botorch.sampling.normal import SobolQMCNormalSampler
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition.active_learning import (
+    SkewBayesianActiveLearningByDisagreement,
+    _expected_entropy,
+    _log_entropy,
+    _Question,
+    select_from_pool,
+)
+from botorch_skewgp.likelihoods import (
+    MixedLikelihood,
+    NumericLikelihood,
+    OrdinalLikelihood,
+    PreferenceLikelihood,
+    ProbitLikelihood,
+    ValidityLikelihood,
+)
+from botorch_skewgp.observations import Binary, Numeric, Ordinal, Preference, Tie, Validity
+from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
+from botorch_skewgp.truncated.draws import DrawSettings
+
+DOUBLE = torch.float64
+PAIRS = torch.tensor([[0, 1], [2, 1], [3, 4], [5, 2], [0, 6], [3, 6]])
+BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
+POINTS = torch.rand(7, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
+LABELS = torch.tensor([1, 0, 1, 1, 0, 1, 1])
+
+
+def make_model(observations, num_draws=256, **options) -> SkewGP:
+    model = SkewGP(POINTS, observations, draw_settings=DrawSettings(num_draws=num_draws), **options)
+    model.covar_module.outputscale = 4.0
+    model.covar_module.base_kernel.lengthscale = 0.4
+    return model
+
+
+KINDS = {
+    "binary": lambda: make_model(Binary(LABELS)),
+    "validity": lambda: make_model(Validity(LABELS), likelihood=ValidityLikelihood(threshold=0.5, noise=0.2)),
+    "ordinal": lambda: make_model(Ordinal(torch.tensor([0, 1, 2, 3, 3, 2, 0]), 4)),
+    "preference": lambda: make_model(Preference(PAIRS), likelihood=PreferenceLikelihood(noise=0.3)),
+}
+every = pytest.mark.parametrize("kind", KINDS)
+_MODELS: dict[str, SkewGP] = {}
+
+
+@pytest.fixture
+def model(kind) -> SkewGP:
+    if kind not in _MODELS:
+        _MODELS[kind] = KINDS[kind]()
+    return _MODELS[kind]
+
+
+def questions(generator, kind, *batch_shape):
+    return torch.rand(*batch_shape, 2 if kind == "preference" else 1, 2, generator=generator, dtype=DOUBLE)
+
+
+def outcome_probabilities(model, kind, f):
+    """The likelihood's own probabilities of all outcomes given samples `... x q` of the latent function."""
+    if kind == "ordinal":
+        return model.likelihood(f.squeeze(-1)).probs.detach()
+    p = model.likelihood(f if kind == "preference" else f.squeeze(-1)).probs.detach()
+    return torch.stack([1 - p, p], dim=-1)
+
+
+def samples(posterior, N, generator):
+    base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=DOUBLE)
+    return posterior.rsample_from_base_samples(torch.Size([N]), base).squeeze(-1).detach()
+
+
+@every
+def test_batches_one_by_one_and_repeated(model, kind, generator):
+    X = questions(generator, kind, 3, 2)
+    for pending in (None, questions(generator, kind, 2).flatten(0, 1)):
+        acquisition = SkewBayesianActiveLearningByDisagreement(model, X_pending=pending)
+        values = acquisition(X)
+        assert values.shape == (3, 2)
+        assert torch.equal(acquisition(X), values)
+        for i in range(3):
+            for j in range(2):
+                torch.testing.assert_close(acquisition(X[i, j]), values[i, j].unsqueeze(0), rtol=1e-9, atol=1e-12)
+
+
+@every
+def test_gradients(model, kind, generator):
+    X = questions(generator, kind, 4).requires_grad_()
+    for pending in (None, questions(generator, kind, 2).flatten(0, 1)):
+        acquisition = SkewBayesianActiveLearningByDisagreement(model, X_pending=pending)
+        (gradient,) = torch.autograd.grad(acquisition(X).sum(), X)
+        assert (gradient.abs().amax((-1, -2)) > 1e-4).all()
+        h = 1e-5
+        for i in range(X.shape[-2]):
+            for k in range(2):
+                step = torch.zeros(X.shape[-2], 2, dtype=DOUBLE)
+                step[i, k] = h
+                with torch.no_grad():
+                    difference = (acquisition(X + step) - acquisition(X - step)) / (2 * h)
+                torch.testing.assert_close(gradient[:, i, k], difference, rtol=1e-5, atol=1e-7)
+
+
+@every
+def test_optimisation(model, kind, generator):
+    acquisition = SkewBayesianActiveLearningByDisagreement(model)
+    q = acquisition.points_per_observation
+    candidate, value = optimize_acqf(acquisition, BOUNDS, q=q, num_restarts=2, raw_samples=32)
+    assert candidate.shape == (q, 2)
+    with torch.no_grad():
+        assert value >= acquisition(questions(generator, kind, 100)).max() - 1e-3
+
+
+@every
+def test_information_by_monte_carlo(model, kind, generator):
+    X, N = questions(generator, kind, 4), 50_000
+    value = SkewBayesianActiveLearningByDisagreement(model)(X)
+    p = outcome_probabilities(model, kind, samples(model.posterior(X), N, generator))
+    entropy, mean = torch.special.entr(p).sum(-1), p.mean(0)
+    expected = torch.special.entr(mean).sum(-1) - entropy.mean(0)
+    # to first order the estimate is an average of these
+    error = (-(mean.log() * p).sum(-1) - entropy).std(0) / math.sqrt(N)
+    assert ((value - expected).abs() < 4.5 * error + 1e-5).all()
+    assert (value > 0).all()
+
+
+@pytest.mark.parametrize("cutpoints", [[0.0], [-1.0, 0.0, 0.3], [-8.0, 0.0, 1.0, 12.0]])
+@pytest.mark.parametrize("variance", [1e-8, 1e-2, 1.0, 1e2, 1e4])
+def test_expected_entropy_by_numerical_integration(cutpoints, variance):
+    """Noise much smaller and much larger than the uncertainty, and far from all cut-points."""
+    means = torch.tensor([0.0, 0.5, -3.0, 10.0], dtype=DOUBLE)
+    question = _Question(torch.ones(1, dtype=DOUBLE), torch.tensor(cutpoints, dtype=DOUBLE), torch.ones(1).double())
+    for m in means:
+        mixture = RepresenterMixture(m.reshape(1, 1), torch.zeros(1, 0, dtype=DOUBLE))
+        one = torch.ones(1, 1, dtype=DOUBLE)
+        read = SkewGPPosterior(torch.zeros(1, dtype=DOUBLE), one, variance * one, mixture)
+        sd = variance**0.5
+        f = torch.linspace(max(-40, m - 12 * sd), min(40, m + 12 * sd), 100_001, dtype=DOUBLE)
+        density = torch.exp(-0.5 * (f - m).square() / variance) / math.sqrt(2 * math.pi * variance)
+        expected = torch.trapezoid(_log_entropy(f, question).exp() * density, f)
+        torch.testing.assert_close(_expected_entropy(read, question), expected, rtol=3e-5, atol=0)
+
+
+def test_log_entropy_by_its_definition():
+    question = _Question(torch.ones(1), torch.tensor([-1.0, 0.5], dtype=DOUBLE), torch.tensor([0.25], dtype=DOUBLE))
+    f = torch.linspace(-3, 3, 13, dtype=DOUBLE)
+    edges = torch.special.ndtr((question.cutpoints - f.unsqueeze(-1)) / 0.5)
+    p = torch.stack([edges[:, 0], edges[:, 1] - edges[:, 0], 1 - edges[:, 1]], dim=-1)
+    torch.testing.assert_close(_log_entropy(f, question).exp(), torch.special.entr(p).sum(-1))
+    far = torch.tensor([-1e6, -60.0, 60.0, 1e6], dtype=DOUBLE, requires_grad=True)
+    values = _log_entropy(far, question)
+    (gradient,) = torch.autograd.grad(values.sum(), far)
+    assert values.isfinite().all()
+    assert gradient.isfinite().all()
+
+
+@pytest.mark.parametrize("noise", [1e-6, 1e4])
+def test_extreme_noise(noise, generator):
+    model = make_model(Binary(LABELS), likelihood=ProbitLikelihood(noise=noise))
+    X = questions(generator, "binary", 20).requires_grad_()
+    values = SkewBayesianActiveLearningByDisagreement(model)(X)
+    (gradient,) = torch.autograd.grad(values.sum(), X)
+    assert gradient.isfinite().all()
+    assert (values > -1e-9).all()
+    assert (values < math.log(2)).all()
+    if noise > 1:
+        assert (values < 1e-2).all()
+
+
+# Pending observations
+
+
+@every
+def test_pending_information_by_monte_carlo(model, kind, generator):
+    """`I(y; f | y_P)` with joint samples and all joint outcomes spelled out."""
+    X, pending, N = questions(generator, kind, 3), questions(generator, kind, 2), 50_000
+    q = X.shape[-2]
+    pending[0] = X[0] + 0.01  # one that tells much of the same
+    acquisition = SkewBayesianActiveLearningByDisagreement(model, samples_per_draw=16)
+    alone = acquisition(X)
+    acquisition.set_X_pending(pending.flatten(0, 1))
+    value = acquisition(X)
+    every_point = torch.cat([pending.flatten(0, 1), X.flatten(0, 1)])
+    f = samples(model.posterior(every_point), N, generator).unflatten(-1, (5, q))
+    p = outcome_probabilities(model, kind, f)  # N x 5 x K
+    joint = torch.einsum("na,nb,nxk->abxk", p[:, 0], p[:, 1], p[:, 2:]) / N
+    prior = torch.einsum("na,nb->ab", p[:, 0], p[:, 1]) / N
+    conditional = torch.special.entr(joint).sum((0, 1, 3)) - torch.special.entr(prior).sum()
+    expected = conditional - torch.special.entr(p[:, 2:]).sum(-1).mean(0)
+    assert (value - expected).abs().max() < 0.015
+    assert value[0] < alone[0] - 0.02
+    assert (value < alone + 0.005).all()
+    acquisition.set_X_pending(None)
+    assert torch.equal(acquisition(X), alone)
+
+
+def test_joint_information_in_any_order(generator):
+    """The chain rule: `I(y_1) + I(y_2 | y_1) = I(y_2) + I(y_1 | y_2)`."""
+    model = make_model(Binary(LABELS))
+    X = questions(generator, "binary", 2)
+    X[1] = X[0] + 0.1
+
+    def total(first, second):
+        acquisition = SkewBayesianActiveLearningByDisagreement(model, samples_per_draw=64)
+        value = acquisition(X[first])
+        acquisition.set_X_pending(X[first])
+        return value + acquisition(X[second])
+
+    torch.testing.assert_close(total(0, 1), total(1, 0), rtol=0, atol=2e-3)
+
+
+def test_many_pending_outcomes_are_sampled(generator):
+    """Beyond the number of joint outcomes that are kept apart; against few pending points repeated exactly."""
+    model = make_model(Binary(LABELS))
+    X = questions(generator, "binary", 10)
+    acquisition = SkewBayesianActiveLearningByDisagreement(model)
+    alone = acquisition(X)
+    acquisition.set_X_pending(torch.rand(12, 2, generator=generator, dtype=DOUBLE))
+    assert acquisition._outcome_weights.shape == (64, 4 * 256 + 1)
+    torch.testing.assert_close(acquisition._outcome_weights[:, :-1].exp().sum(-1), torch.ones(64, dtype=DOUBLE))
+    values = acquisition(X)
+    assert (values < alone).all()
+    assert (values > 0).all()
+
+
+@pytest.mark.parametrize("kind", ["preference"])
+def test_pending_points_come_in_pairs(model):
+    with pytest.raises(BotorchTensorDimensionError, match="2 point"):
+        SkewBayesianActiveLearningByDisagreement(model, X_pending=POINTS[:3])
+
+
+# Kinds and scales
+
+
+def test_kinds_of_a_mixed_model(generator):
+    model = make_model(
+        [Preference(PAIRS), Binary(LABELS)], likelihood=MixedLikelihood(ProbitLikelihood(), PreferenceLikelihood())
+    )
+    assert SkewBayesianActiveLearningByDisagreement(model).kind is Preference
+    X = questions(generator, "binary", 3)
+    values = SkewBayesianActiveLearningByDisagreement(model, kind=Binary)(X)
+    assert values.shape == (3,)
+    with pytest.raises(AssertionError, match="q=2"):
+        SkewBayesianActiveLearningByDisagreement(model)(X)
+    with pytest.raises(InputDataError, match="Validity"):
+        SkewBayesianActiveLearningByDisagreement(model, kind=Validity)
+    with pytest.raises(UnsupportedError, match="kind Tie"):
+        SkewBayesianActiveLearningByDisagreement(model, kind=Tie)
+
+
+def test_information_does_not_depend_on_units(generator):
+    values = 5 + 10 * torch.randn(7, generator=generator, dtype=DOUBLE)
+    standard = (values - values.mean()) / values.std()
+    X = questions(generator, "ordinal", 3)
+    cuts = torch.tensor([-0.5, 0.4], dtype=DOUBLE)
+
+    def information(y, cutpoints, **options):
+        likelihood = MixedLikelihood(NumericLikelihood(), OrdinalLikelihood(3, cutpoints=cutpoints))
+        grades = torch.tensor([0, 1, 2, 2, 1, 0, 1])
+        model = make_model([Numeric(y), Ordinal(grades, 3)], 64, likelihood=likelihood, **options)
+        return SkewBayesianActiveLearningByDisagreement(model)(X)
+
+    scaled = information(values, values.mean() + values.std() * cuts, outcome_transform=Standardize(m=1))
+    torch.testing.assert_close(scaled, information(standard, cuts), rtol=1e-5, atol=1e-8)
+
+
+def test_what_is_refused(generator):
+    with pytest.raises(UnsupportedError, match="SingleTaskGP"):
+        SkewBayesianActiveLearningByDisagreement(SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True)))
+    with pytest.raises(UnsupportedError, match="NumericLikelihood takes no kind"):
+        SkewBayesianActiveLearningByDisagreement(make_model(Numeric(POINTS.sum(-1))))
+    transform = InputPerturbation(torch.tensor([[0.0, 0.0], [0.1, 0.1]], dtype=DOUBLE))
+    perturbed = make_model(Binary(LABELS), input_transform=transform)
+    with pytest.raises(UnsupportedError, match="one point into many"):
+        SkewBayesianActiveLearningByDisagreement(perturbed)(questions(generator, "binary", 2))
+
+
+@every
+def test_moves_with_its_model(kind, generator):
+    acquisition = SkewBayesianActiveLearningByDisagreement(
+        KINDS[kind](), X_pending=questions(generator, kind, 2).flatten(0, 1)
+    ).to(torch.float32)
+    values = acquisition(questions(generator, kind, 2).float())
+    assert values.dtype == torch.float32
+    assert values.isfinite().all()
+
+
+@pytest.mark.parametrize("kind", ["preference"])
+def test_botorch_takes_one_items_noise_for_a_duels(model, generator):
+    """The reason for a function of our own beside the skewness: BoTorch's assumes noise variance 1 for a difference."""
+    X = questions(generator, "preference", 4)
+    ours = SkewBayesianActiveLearningByDisagreement(model)(X)
+    theirs = PairwiseBayesianActiveLearningByDisagreement(model, num_samples=4096)(X)
+    assert (ours - theirs).abs().max() > 0.01
+
+
+# Pools
+
+
+@every
+def test_pool_is_chosen_greedily(model, kind, generator):
+    pool = questions(generator, kind, 12)
+    acquisition = SkewBayesianActiveLearningByDisagreement(model)
+    chosen, values = select_from_pool(acquisition, pool, num=3, batch_limit=7)
+    assert acquisition.X_pending is None
+    assert chosen.shape == values.shape == (3,)
+    for i in range(3):
+        acquisition.set_X_pending(pool[chosen[:i]].flatten(0, 1) if i else None)
+        with torch.no_grad():
+            left = acquisition(pool)
+        left[chosen[:i]] = -math.inf
+        assert int(left.argmax()) == int(chosen[i])
+        torch.testing.assert_close(left.max(), values[i])
+
+
+def test_pool_is_diverse():
+    """Clones of the most informative point: one after the other, at most one of them is chosen early."""
+    model = make_model(Binary(LABELS), likelihood=ProbitLikelihood(noise=0.05))
+    spread = torch.cartesian_prod(*[torch.linspace(0, 1, 6, dtype=DOUBLE)] * 2)
+    acquisition = SkewBayesianActiveLearningByDisagreement(model)
+    first, _ = select_from_pool(acquisition, spread)
+    clones = spread[first] + 1e-3 * torch.arange(1, 6, dtype=DOUBLE).unsqueeze(-1)
+    pool = torch.cat([clones, spread])
+    with torch.no_grad():
+        best_alone = acquisition(pool.unsqueeze(-2)).topk(3).indices
+    assert torch.pdist(pool[best_alone]).max() < 0.01  # information alone chooses copies
+    chosen, _ = select_from_pool(acquisition, pool, num=3)
+    assert torch.pdist(pool[chosen]).min() > 0.1
+    chosen, _ = select_from_pool(acquisition, pool, num=3, min_distance=0.25)
+    assert torch.pdist(pool[chosen]).min() >= 0.25
+
+
+def test_pool_with_other_acquisition_functions(generator):
+    model = make_model(Preference(PAIRS))
+    pool = questions(generator, "preference", 10)
+    acquisition = qExpectedUtilityOfBestOption(model, sampler=SobolQMCNormalSampler(torch.Size([64]), seed=0))
+    chosen, _ = select_from_pool(acquisition, pool, num=2)
+    assert len(set(chosen.tolist())) == 2
+    numeric = LogExpectedImprovement(SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True)), 1.0)
+    with pytest.raises(UnsupportedError, match="give min_distance"):
+        select_from_pool(numeric, POINTS, num=2)
+    chosen, _ = select_from_pool(numeric, POINTS, num=2, min_distance=0.1)
+    assert len(set(chosen.tolist())) == 2
+    chosen, value = select_from_pool(numeric, POINTS)
+    with torch.no_grad():
+        assert value == numeric(POINTS.unsqueeze(-2)).max()
+
+
+def test_pool_keeps_what_was_pending(generator):
+    model = make_model(Binary(LABELS))
+    acquisition = SkewBayesianActiveLearningByDisagreement(model, X_pending=POINTS[:1])
+    select_from_pool(acquisition, torch.rand(5, 2, generator=generator, dtype=DOUBLE), num=2)
+    assert torch.equal(acquisition.X_pending, POINTS[:1])
+
+
+def test_pool_is_checked():
+    acquisition = SkewBayesianActiveLearningByDisagreement(make_model(Binary(LABELS)))
+    with pytest.raises(BotorchTensorDimensionError, match="N x d"):
+        select_from_pool(acquisition, POINTS[0])
+    for num in (0, 8):
+        with pytest.raises(InputDataError, match="from 1 to the 7"):
+            select_from_pool(acquisition, POINTS, num)
+    with pytest.raises(InputDataError, match="Only 1 of 3"):
+        select_from_pool(acquisition, POINTS, 3, min_distance=5.0)

@@ -1,0 +1,334 @@
+"""Validity as a constraint: soft on samples, as a weight, as a penalty, and hard with feasible starts."""
+
+import math
+
+import pytest
+import torch
+from botorch.acquisition.analytic import LogExpectedImprovement, PosteriorMean
+from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
+from botorch.acquisition.monte_carlo import qExpectedImprovement
+from botorch.acquisition.objective import GenericMCObjective
+from botorch.exceptions.errors import CandidateGenerationError, UnsupportedError
+from botorch.models import GenericDeterministicModel, ModelList, SingleTaskGP
+from botorch.models.transforms.outcome import Standardize
+from botorch.optim import optimize_acqf
+from botorch.sampling.list_sampler import ListSampler
+from botorch.sampling.normal import SobolQMCNormalSampler
+from botorch.utils.objective import compute_smoothed_feasibility_indicator
+from botorch.utils.sampling import draw_sobol_samples
+from torch import nn
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition.analytic import (
+    LogProbabilityOfValidity,
+    SkewExpectedImprovement,
+    SkewLogExpectedImprovement,
+    SkewUpperConfidenceBound,
+)
+from botorch_skewgp.acquisition.constraints import (
+    PenalizedUpperConfidenceBound,
+    ValidityConstraint,
+    ValidityInequality,
+    ValidityInitialConditions,
+    ValidityWeightedAcquisitionFunction,
+)
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ValidityLikelihood
+from botorch_skewgp.observations import Binary, Numeric, Preference, Validity
+from botorch_skewgp.truncated.draws import DrawSettings
+
+DOUBLE = torch.float64
+BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
+POINTS = torch.rand(20, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
+VALUES = POINTS.sum(-1)
+WORKED = POINTS[:, 0] < 0.5  # the objective grows towards where experiments fail
+
+
+def make_model(observations, **options) -> SkewGP:
+    model = SkewGP(POINTS, observations, draw_settings=DrawSettings(num_draws=256), **options)
+    model.covar_module.outputscale = 4.0
+    model.covar_module.base_kernel.lengthscale = 0.4
+    return model
+
+
+@pytest.fixture(scope="module")
+def validity() -> SkewGP:
+    return make_model(Validity(WORKED), likelihood=ValidityLikelihood(threshold=0.5, noise=0.1))
+
+
+@pytest.fixture(scope="module")
+def objective() -> SingleTaskGP:
+    return SingleTaskGP(POINTS, VALUES.unsqueeze(-1))
+
+
+@pytest.fixture(scope="module")
+def mixed() -> SkewGP:
+    return make_model(
+        [Numeric(VALUES[:15]), Validity(WORKED[10:], index=torch.arange(10, 20))],
+        likelihood=MixedLikelihood(NumericLikelihood(noise=0.01), ValidityLikelihood(threshold=1.0, noise=0.1)),
+        outcome_transform=Standardize(m=1),
+    )
+
+
+def growing() -> PosteriorMean:
+    """An acquisition function that grows to the corner where experiments fail."""
+    return PosteriorMean(GenericDeterministicModel(lambda X: X.sum(-1, keepdim=True)))
+
+
+def points(generator, *batch_shape):
+    return torch.rand(*batch_shape, 1, 2, generator=generator, dtype=DOUBLE)
+
+
+def first_output(Y, X=None):
+    return Y[..., 0]
+
+
+def sampler_of(N):
+    return ListSampler(*[SobolQMCNormalSampler(torch.Size([N]), seed=seed) for seed in (0, 1)])
+
+
+def check_gradients(acquisition, X):
+    X = X.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(acquisition(X).sum(), X)
+    assert (gradient.abs().amax((-1, -2)) > 1e-6).any()
+    h = 1e-5
+    for k in range(2):
+        step = h * torch.eye(2, dtype=DOUBLE)[k]
+        with torch.no_grad():
+            difference = (acquisition(X + step) - acquisition(X - step)) / (2 * h)
+        torch.testing.assert_close(gradient[:, 0, k], difference, rtol=1e-4, atol=1e-6)
+
+
+# Constraint on samples
+
+
+@pytest.mark.parametrize("eta", [1e-3, 0.1])
+def test_feasibility_of_samples_is_the_likelihoods_probability(validity, eta, generator):
+    samples = 3 * torch.randn(50, 3, 2, 2, generator=generator, dtype=DOUBLE)
+    constraint = ValidityConstraint(validity, output=1, eta=eta)
+    feasibility = compute_smoothed_feasibility_indicator([constraint], samples, eta=eta)
+    expected = validity.likelihood(samples[..., 1]).probs.detach()
+    torch.testing.assert_close(feasibility, expected)
+    torch.testing.assert_close(constraint.probability(samples), expected)
+    direct = compute_smoothed_feasibility_indicator([constraint.probability], samples, eta=eta, fat=[None])
+    torch.testing.assert_close(direct, expected)
+    assert torch.equal(constraint(samples) < 0, samples[..., 1] > 0.5)
+
+
+def test_average_feasibility_is_the_probability_of_validity(validity, generator):
+    X, N = points(generator, 4), 100_000
+    posterior = validity.posterior(X)
+    base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=DOUBLE)
+    samples = posterior.rsample_from_base_samples(torch.Size([N]), base).detach()
+    feasibility = compute_smoothed_feasibility_indicator([ValidityConstraint(validity)], samples, eta=1e-3).squeeze(-1)
+    error = feasibility.std(0) / math.sqrt(N)
+    assert ((feasibility.mean(0) - LogProbabilityOfValidity(validity)(X).exp()).abs() < 4.5 * error).all()
+
+
+def test_constraint_in_units_of_the_outcome(mixed):
+    constraint = ValidityConstraint(mixed)
+    scale = VALUES[:15].std()
+    f = torch.tensor([[0.5], [1.0], [2.0]], dtype=DOUBLE)
+    expected = torch.special.ndtr((f.squeeze(-1) - 1.0) / (scale * math.sqrt(0.1)))
+    torch.testing.assert_close(constraint.probability(f), expected)
+
+
+def test_constraint_far_from_feasible_has_gradients(validity):
+    samples = torch.tensor([[[-1e4]], [[1e4]]], dtype=DOUBLE, requires_grad=True)
+    value = compute_smoothed_feasibility_indicator([ValidityConstraint(validity)], samples, eta=1e-3, log=True)
+    (gradient,) = torch.autograd.grad(value.sum(), samples)
+    assert value.isfinite().all()
+    assert gradient[0] > 1
+    assert gradient[1].isfinite()
+
+
+@pytest.mark.filterwarnings("ignore:qExpectedImprovement has known numerical issues")  # the plain product is its
+@pytest.mark.parametrize("make", [qExpectedImprovement, qLogExpectedImprovement, "noisy"])
+def test_constrained_acquisition_functions(objective, validity, make, generator):
+    model = ModelList(objective, validity)
+    options = {
+        "objective": GenericMCObjective(first_output),
+        "constraints": [ValidityConstraint(validity, output=1)],
+        "sampler": sampler_of(256),
+    }
+    if make == "noisy":
+        best = POINTS[WORKED]
+        acquisition = qLogNoisyExpectedImprovement(model, best, cache_root=False, prune_baseline=False, **options)
+    else:
+        acquisition = make(model, best_f=0.5, **options)
+    check_gradients(acquisition, points(generator, 4))
+    candidate, _ = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=2, raw_samples=32)
+    assert LogProbabilityOfValidity(validity)(candidate.unsqueeze(0)).exp() > 0.5
+    if make is qExpectedImprovement:  # the product of independent parts
+        X = points(generator, 4)
+        weighted = ValidityWeightedAcquisitionFunction(LogExpectedImprovement(objective, 0.5), validity)
+        acquisition = make(model, 0.5, **(options | {"sampler": sampler_of(8192)}))
+        torch.testing.assert_close(acquisition(X), weighted(X).exp(), rtol=0.05, atol=2e-3)
+
+
+def test_constraint_is_checked(validity):
+    with pytest.raises(ValueError, match="eta"):
+        ValidityConstraint(validity, eta=0.0)
+    with pytest.raises(UnsupportedError, match="PreferenceLikelihood"):
+        ValidityConstraint(make_model(Preference(torch.tensor([[0, 1]]))))
+
+
+# Weight and penalty
+
+
+@pytest.mark.parametrize("log", [True, False])
+def test_weighting(mixed, validity, log, generator):
+    X = points(generator, 3, 2)
+    base = SkewLogExpectedImprovement(mixed, 1.0) if log else SkewExpectedImprovement(mixed, 1.0)
+    acquisition = ValidityWeightedAcquisitionFunction(base, validity)
+    assert acquisition._log == log
+    probability = LogProbabilityOfValidity(validity)(X).exp()
+    expected = base(X) + probability.log() if log else base(X) * probability
+    torch.testing.assert_close(acquisition(X), expected)
+    check_gradients(acquisition, points(generator, 4))
+    candidate, _ = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=2, raw_samples=32)
+    assert candidate.shape == (1, 2)
+    with pytest.raises(UnsupportedError, match="X_pending"):
+        acquisition.set_X_pending(POINTS)
+
+
+def test_penalty_spelled_out(mixed, generator):
+    X = points(generator, 30)
+    acquisition = PenalizedUpperConfidenceBound(mixed, level=0.9, penalty=7.0, probability=0.8)
+    probability = LogProbabilityOfValidity(mixed)(X).exp()
+    assert (probability < 0.9).any()
+    assert (probability > 0.9).any()
+    expected = SkewUpperConfidenceBound(mixed, 0.8)(X) - 7 * torch.relu(0.9 - probability) ** 2
+    torch.testing.assert_close(acquisition(X), expected)
+    for i in range(3):
+        torch.testing.assert_close(acquisition(X[i]), expected[i : i + 1])
+    check_gradients(acquisition, points(generator, 4))
+
+
+def test_penalty_keeps_the_optimum_valid(validity):
+    objective = make_model(Numeric(VALUES), likelihood=NumericLikelihood(noise=0.01))
+    free, _ = optimize_acqf(SkewUpperConfidenceBound(objective), BOUNDS, q=1, num_restarts=2, raw_samples=32)
+    acquisition = PenalizedUpperConfidenceBound(objective, validity, level=0.8, penalty=30.0)
+    kept, _ = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=4, raw_samples=64)
+    probability = LogProbabilityOfValidity(validity)(torch.stack([free, kept])).exp()
+    assert probability[0] < 0.3
+    assert probability[1] > 0.75
+
+
+def test_penalty_is_checked(mixed, objective):
+    for options in ({"level": 1.0}, {"probability": 0.0}):
+        with pytest.raises(ValueError, match="strictly between"):
+            PenalizedUpperConfidenceBound(mixed, **options)
+    with pytest.raises(ValueError, match="negative"):
+        PenalizedUpperConfidenceBound(mixed, penalty=-1.0)
+    with pytest.raises(UnsupportedError, match="SingleTaskGP"):
+        PenalizedUpperConfidenceBound(objective)
+
+
+# Inequality
+
+
+def test_inequality_values_and_gradient(validity, generator):
+    X = points(generator, 4, 3).squeeze(-2)
+    inequality = ValidityInequality(validity, level=0.7)
+    expected = torch.logit(LogProbabilityOfValidity(validity)(X.unsqueeze(-2)).exp()) - math.log(0.7 / 0.3)
+    torch.testing.assert_close(inequality(X), expected)
+    one = inequality(X[0, 0])
+    assert one.shape == ()
+    torch.testing.assert_close(one, expected[0, 0])
+    check_gradients(lambda x: inequality(x.squeeze(-2)), points(generator, 4))
+
+
+@pytest.mark.filterwarnings("ignore:A not p.d.")  # both points of a pair in the same corner
+@pytest.mark.parametrize("q", [1, 2])
+def test_optimisation_within_the_inequality(objective, validity, q):
+    """Every candidate is valid enough, and the best on a grid of valid points is not better."""
+    safe = ValidityInequality(validity, level=0.8)
+    sampler = SobolQMCNormalSampler(torch.Size([64]), seed=0)
+    acquisition = growing() if q == 1 else qLogExpectedImprovement(objective, best_f=0.5, sampler=sampler)
+    candidates, value = optimize_acqf(
+        acquisition,
+        BOUNDS,
+        q=q,
+        num_restarts=6,
+        raw_samples=64,
+        nonlinear_inequality_constraints=[(safe, True)],
+        ic_generator=ValidityInitialConditions(safe),
+        retry_on_optimization_warning=False,
+    )
+    assert candidates.shape == (q, 2)
+    assert (safe(candidates) > -1e-6).all()
+    if q == 1:
+        grid = torch.cartesian_prod(*[torch.linspace(0, 1, 15, dtype=DOUBLE)] * 2)
+        with torch.no_grad():
+            best = acquisition(grid[safe(grid) >= 0].unsqueeze(-2)).max()
+        assert value > best - 1e-3
+        assert safe(candidates).abs() < 1e-3  # at the edge: the objective pulls outwards
+
+
+def test_initial_conditions_satisfy_everything(validity):
+    safe = ValidityInequality(validity, level=0.8)
+    ic_generator = ValidityInitialConditions(safe)
+    options = {"acq_function": growing(), "bounds": BOUNDS, "num_restarts": 5, "raw_samples": 64}
+    options["q"] = 1
+    X = ic_generator(**options)
+    assert X.shape == (5, 1, 2)
+    assert (safe(X) >= 0).all()
+    X = ic_generator(fixed_features={1: 0.25}, **options)
+    assert (safe(X) >= 0).all()
+    assert (X[..., 1] == 0.25).all()
+    above = (torch.tensor([1]), torch.ones(1, dtype=DOUBLE), 0.6)
+    X = ic_generator(inequality_constraints=[above], **options)
+    assert (safe(X) >= 0).all()
+    assert (X[..., 1] >= 0.6 - 1e-8).all()
+    model = make_model(Numeric(VALUES), likelihood=NumericLikelihood(noise=0.1))
+    batch = qLogExpectedImprovement(model, 0.5, sampler=SobolQMCNormalSampler(torch.Size([16]), seed=0))
+    X = ic_generator(**(options | {"acq_function": batch, "q": 3}))
+    assert X.shape == (5, 3, 2)
+    assert (safe(X) >= 0).all()
+
+
+def test_starts_climb_into_a_small_valid_region():
+    """A region that raw points miss: those with the largest probability go uphill."""
+    X = torch.tensor([[0.3, 0.3], [0.5, 0.3], [0.1, 0.3], [0.3, 0.5], [0.3, 0.1], [0.9, 0.9]], dtype=DOUBLE)
+    worked = torch.tensor([1, 0, 0, 0, 0, 0])  # the best point is a little off the valid one
+    model = SkewGP(X, Validity(worked), ValidityLikelihood(noise=0.01), draw_settings=DrawSettings(num_draws=64))
+    model.covar_module.outputscale = 4.0
+    model.covar_module.base_kernel.lengthscale = 0.2
+    grid = torch.cartesian_prod(*[torch.linspace(0, 1, 101, dtype=DOUBLE)] * 2)
+    with torch.no_grad():
+        probability = LogProbabilityOfValidity(model)(grid.unsqueeze(-2)).exp()
+    safe = ValidityInequality(model, level=float(probability.max()) - 1e-4)
+    off = torch.tensor([[0.2, 0.2], [1.0, 1.0]], dtype=DOUBLE)
+    X = draw_sobol_samples(off, n=8, q=1, seed=0).squeeze(-2)
+    with torch.no_grad():
+        assert (safe(X) < 0).all()
+    X = ValidityInitialConditions(safe)(growing(), off, 1, 2, 8, options={"seed": 0})
+    assert (safe(X) >= 0).all()
+
+
+def test_impossible_validity_says_so(validity):
+    safe = ValidityInequality(validity, level=1 - 1e-12)
+    with pytest.raises(CandidateGenerationError, match=r"the largest found is 0\.9|the largest found is 1"):
+        ValidityInitialConditions(safe)(growing(), BOUNDS, q=1, num_restarts=2, raw_samples=16)
+
+
+def test_inequality_is_checked(validity, objective):
+    for level in (0.0, 1.0, math.nan):
+        with pytest.raises(ValueError, match="strictly between"):
+            ValidityInequality(validity, level)
+    with pytest.raises(UnsupportedError, match="SingleTaskGP"):
+        ValidityInequality(objective)
+    start = ValidityInitialConditions(ValidityInequality(validity))
+    acquisition = growing()
+    with pytest.raises(UnsupportedError, match="single value"):
+        start(acquisition, BOUNDS, 1, 2, 8, fixed_features={0: torch.zeros(2)})
+    across = (torch.tensor([[0, 0], [1, 0]]), torch.ones(2, dtype=DOUBLE), 0.0)
+    with pytest.raises(UnsupportedError, match="single points"):
+        start(acquisition, BOUNDS, 2, 2, 8, inequality_constraints=[across])
+
+
+def test_binary_labels_do_as_well(generator):
+    model = make_model(Binary(WORKED))
+    assert isinstance(ValidityInequality(model, 0.9), nn.Module)
+    X = points(generator, 3)
+    torch.testing.assert_close(LogProbabilityOfValidity(model)(X).exp(), model.predictive(X).probs.flatten())

@@ -1,0 +1,192 @@
+"""The knowledge gradient of duels against fresh models that have seen the duel, and against Monte Carlo."""
+
+import pytest
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
+from botorch.models import SingleTaskGP
+from botorch.models.transforms.input import InputPerturbation, Normalize
+from botorch.models.transforms.outcome import Standardize
+from botorch.optim import optimize_acqf
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient, OneShotDuelingKnowledgeGradient
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood
+from botorch_skewgp.observations import Binary, Numeric, Preference
+from botorch_skewgp.truncated.draws import DrawSettings
+
+DOUBLE = torch.float64
+PAIRS = torch.tensor([[0, 1], [2, 1], [3, 4], [5, 2], [0, 6], [3, 6]])
+BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
+POINTS = torch.rand(7, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
+
+
+def make_model(observations=None, num_draws=256, **options) -> SkewGP:
+    observations = Preference(PAIRS) if observations is None else observations
+    model = SkewGP(POINTS, observations, draw_settings=DrawSettings(num_draws=num_draws), **options)
+    model.covar_module.outputscale = 4.0
+    model.covar_module.base_kernel.lengthscale = 0.4
+    return model
+
+
+@pytest.fixture(scope="module")
+def model() -> SkewGP:
+    return make_model()
+
+
+def random_pairs(generator, *batch_shape, q=2):
+    return torch.rand(*batch_shape, q, 2, generator=generator, dtype=DOUBLE)
+
+
+ACQUISITIONS = {
+    "over candidates": (DuelingKnowledgeGradient, 2),
+    "over candidates alone": (lambda model: DuelingKnowledgeGradient(model, include_pair=False), 2),
+    "one shot": (OneShotDuelingKnowledgeGradient, 4),
+}
+every = pytest.mark.parametrize("name", ACQUISITIONS)
+
+
+@every
+def test_batches_one_by_one_and_repeated(model, name, generator):
+    make, q = ACQUISITIONS[name]
+    acquisition, X = make(model), random_pairs(generator, 3, 2, q=q)
+    values = acquisition(X)
+    assert values.shape == (3, 2)
+    assert torch.equal(acquisition(X), values)
+    for i in range(3):
+        for j in range(2):
+            torch.testing.assert_close(acquisition(X[i, j]), values[i, j].unsqueeze(0), rtol=1e-9, atol=1e-12)
+
+
+@every
+def test_gradients(model, name, generator):
+    make, q = ACQUISITIONS[name]
+    acquisition, X = make(model), random_pairs(generator, 6, q=q).requires_grad_()
+    (gradient,) = torch.autograd.grad(acquisition(X).sum(), X)
+    assert (gradient.abs().amax((-1, -2)) > 1e-5).any()
+    h = 1e-6
+    for i in range(q):
+        for k in range(2):
+            step = torch.zeros(q, 2, dtype=DOUBLE)
+            step[i, k] = h
+            with torch.no_grad():
+                difference = (acquisition(X + step) - acquisition(X - step)) / (2 * h)
+            torch.testing.assert_close(gradient[:, i, k], difference, rtol=1e-5, atol=1e-7)
+
+
+@every
+def test_optimisation(model, name, generator):
+    make, q = ACQUISITIONS[name]
+    acquisition = make(model)
+    pair, value = optimize_acqf(acquisition, BOUNDS, q=q, num_restarts=4, raw_samples=64)
+    assert pair.shape == (2, 2)
+    with torch.no_grad():
+        assert value >= acquisition(random_pairs(generator, 100, q=q)).max()
+
+
+def test_look_ahead_is_the_posterior_of_a_model_with_the_duel(generator):
+    """Means given either outcome, and the outcome's probability, against fresh draws of larger models."""
+    model = make_model(num_draws=8192, likelihood=PreferenceLikelihood(noise=0.1))
+    pair = POINTS[:2] + 0.05
+    X = random_pairs(generator, q=5)
+    acquisition = DuelingKnowledgeGradient(model)
+    joint = torch.cat([pair, X])
+    won, lost = acquisition._won_and_lost(acquisition._posterior(joint))
+    posterior = model.posterior(joint)
+    torch.testing.assert_close(won + lost, posterior.mean.squeeze(-1))
+    p = model.predictive(pair).probs
+    between = posterior.variance.squeeze(-1) - posterior.gaussian_variance  # of component means
+    error = 4.5 * (2 * between / 6000).sqrt()  # draws of two models; their autocorrelation time is near 1
+    surprises = []
+    for observed, part, probability in [([[0, 1]], won, p), ([[1, 0]], lost, 1 - p)]:
+        fresh = model.condition_on_observations(pair, Preference(torch.tensor(observed)))
+        change = fresh.posterior(joint).mean.squeeze(-1) - posterior.mean.squeeze(-1)
+        assert ((part / probability - posterior.mean.squeeze(-1) - change).abs() < error).all()
+        surprises.append(bool((change.abs() > 3 * error).any()))
+    assert any(surprises)  # the duel says something
+
+
+def test_value_by_monte_carlo(model, generator):
+    """The definition, with outcomes drawn and posterior means from the draws that fit them."""
+    pair, X, N = random_pairs(generator), random_pairs(generator, q=4), 400_000
+    for include_pair in (True, False):
+        value = DuelingKnowledgeGradient(model, X, include_pair=include_pair)(pair).item()
+        joint = torch.cat([pair, X])
+        posterior = model.posterior(joint)
+        base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=DOUBLE)
+        f = posterior.rsample_from_base_samples(torch.Size([N]), base).squeeze(-1).detach()
+        d = f[:, 0] - f[:, 1] + 2**0.5 * torch.randn(N, generator=generator, dtype=DOUBLE)
+        f = f if include_pair else f[:, 2:]
+        wins = (d > 0).double().unsqueeze(-1)
+        expected = (wins * f).mean(0).max() + ((1 - wins) * f).mean(0).max() - f.mean(0).max()
+        assert abs(value - expected.item()) < 4.5 * 3 * f.std().item() / N**0.5
+
+
+def test_one_shot_is_the_nested_maximum(model, generator):
+    """Maximised over the last two points on a grid it is the value over that grid, up to the present maximum."""
+    grid = torch.cartesian_prod(*[torch.linspace(0, 1, 6, dtype=DOUBLE)] * 2)
+    pair = random_pairs(generator)
+    nested = DuelingKnowledgeGradient(model, grid, include_pair=False)
+    one_shot = OneShotDuelingKnowledgeGradient(model)
+    first, second = torch.meshgrid(torch.arange(36), torch.arange(36), indexing="ij")
+    X = torch.stack([grid[first], grid[second]], dim=-2)
+    values = one_shot(torch.cat([pair.expand(36, 36, 2, 2), X], dim=-2))
+    present = model.posterior(grid).mean.max()
+    torch.testing.assert_close(values.max() - present, nested(pair).squeeze(0))
+
+
+def test_never_negative_and_zero_for_nothing(model, generator):
+    acquisition = DuelingKnowledgeGradient(model)
+    assert (acquisition(random_pairs(generator, 100)) >= -1e-12).all()
+    same = random_pairs(generator, 5)[:, :1].expand(5, 2, 2)
+    torch.testing.assert_close(acquisition(same), torch.zeros(5, dtype=DOUBLE), rtol=0, atol=1e-9)
+
+
+def test_order_of_the_pair_does_not_matter(model, generator):
+    X = random_pairs(generator, 5)
+    acquisition = DuelingKnowledgeGradient(model)
+    torch.testing.assert_close(acquisition(X), acquisition(X.flip(-2)))
+
+
+def test_scales_with_the_outcome(generator):
+    values = 5 + 10 * torch.randn(7, generator=generator, dtype=DOUBLE)
+    standard = (values - values.mean()) / values.std()
+    X = random_pairs(generator, 4)
+
+    def gain(y, **options):
+        likelihood = MixedLikelihood(PreferenceLikelihood(), NumericLikelihood())
+        model = make_model([Preference(PAIRS), Numeric(y)], 64, likelihood=likelihood, **options)
+        return DuelingKnowledgeGradient(model)(X)
+
+    scaled = gain(values, outcome_transform=Standardize(m=1))
+    torch.testing.assert_close(scaled, values.std() * gain(standard), rtol=1e-4, atol=1e-8)
+
+
+def test_input_transform(model, generator):
+    X = random_pairs(generator, 4)
+    transformed = make_model(input_transform=Normalize(2, bounds=BOUNDS))
+    torch.testing.assert_close(DuelingKnowledgeGradient(transformed)(X), DuelingKnowledgeGradient(model)(X))
+    perturbed = make_model(
+        num_draws=64, input_transform=InputPerturbation(torch.tensor([[0.0, 0.0], [0.1, 0.1]], dtype=DOUBLE))
+    )
+    with pytest.raises(UnsupportedError, match="one point into many"):
+        DuelingKnowledgeGradient(perturbed)(X)
+
+
+def test_moves_with_its_model(generator):
+    acquisition = DuelingKnowledgeGradient(make_model(num_draws=64)).to(torch.float32)
+    assert acquisition(random_pairs(generator, 2).float()).dtype == torch.float32
+
+
+def test_what_is_refused(model):
+    with pytest.raises(UnsupportedError, match="SingleTaskGP"):
+        DuelingKnowledgeGradient(SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True)))
+    with pytest.raises(InputDataError, match="takes Binary"):
+        DuelingKnowledgeGradient(make_model(Binary(torch.ones(7))))
+    for X in (torch.zeros(0, 2), torch.zeros(3), torch.zeros(3, 3)):
+        with pytest.raises(BotorchTensorDimensionError, match="n x 2"):
+            DuelingKnowledgeGradient(model, X)
+    with pytest.raises(UnsupportedError, match="pending"):
+        DuelingKnowledgeGradient(model).set_X_pending(POINTS)
+    with pytest.raises(UnsupportedError, match="two points"):
+        OneShotDuelingKnowledgeGradient(model).get_augmented_q_batch_size(3)
+    assert OneShotDuelingKnowledgeGradient(model).get_augmented_q_batch_size(2) == 4

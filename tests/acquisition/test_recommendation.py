@@ -1,0 +1,215 @@
+"""Which pair to ask next and which point to recommend now."""
+
+import pytest
+import torch
+from botorch.acquisition.objective import ExpectationPosteriorTransform, ScalarizedPosteriorTransform
+from botorch.acquisition.preference import qExpectedUtilityOfBestOption
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models import ModelListGP, PairwiseGP, SingleTaskGP
+from botorch.models.transforms.input import InputPerturbation, Normalize
+from botorch.sampling.normal import SobolQMCNormalSampler
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition.dueling import DuelingUpperCredibleBound
+from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient
+from botorch_skewgp.acquisition.recommendation import next_pair, recommend
+from botorch_skewgp.observations import Binary, Numeric, Preference
+from botorch_skewgp.truncated.draws import DrawSettings
+
+DOUBLE = torch.float64
+PAIRS = torch.tensor([[0, 1], [2, 1], [3, 4], [5, 2], [0, 6], [3, 6]])
+BOUNDS = torch.tensor([[0.0, -10.0], [5.0, 10.0]], dtype=DOUBLE)
+POINTS = BOUNDS[0] + (BOUNDS[1] - BOUNDS[0]) * torch.rand(
+    7, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE
+)
+SMALL = {"num_restarts": 2, "raw_samples": 32}
+
+
+def make_model(observations=None, **options) -> SkewGP:
+    observations = Preference(PAIRS) if observations is None else observations
+    options = {"input_transform": Normalize(2, bounds=BOUNDS)} | options
+    model = SkewGP(POINTS, observations, draw_settings=DrawSettings(num_draws=256), **options)
+    model.covar_module.outputscale = 4.0
+    model.covar_module.base_kernel.lengthscale = 0.4
+    return model
+
+
+@pytest.fixture(scope="module")
+def model() -> SkewGP:
+    return make_model()
+
+
+def inside(X) -> bool:
+    return bool(((BOUNDS[0] <= X) & (BOUNDS[1] >= X)).all())
+
+
+def grid():
+    axes = [torch.linspace(float(low), float(high), 15, dtype=DOUBLE) for low, high in BOUNDS.T]
+    return torch.cartesian_prod(*axes)
+
+
+# Recommendation
+
+
+def test_recommendation_among_own_points(model):
+    point, value = recommend(model)
+    means = model.posterior(POINTS).mean.squeeze(-1)
+    assert torch.equal(point, POINTS[means.argmax()])
+    torch.testing.assert_close(value, means.max())
+
+
+def test_recommendation_over_the_domain(model):
+    point, value = recommend(model, BOUNDS, **SMALL)
+    assert point.shape == (2,)
+    assert inside(point)
+    torch.testing.assert_close(model.posterior(point.unsqueeze(0)).mean.squeeze(), value)
+    assert value >= recommend(model)[1]
+    assert value >= model.posterior(grid()).mean.max() - 1e-6
+
+
+def test_recommendation_never_falls_behind_the_points_seen(model):
+    """One start of two is the best point seen, even if raw samples are poor."""
+    _, value = recommend(model, BOUNDS, num_restarts=2, raw_samples=2)
+    assert value >= recommend(model)[1] - 1e-9
+
+
+def test_recommendation_with_constraints_and_candidates(model):
+    candidates = grid()[::7]
+    point, value = recommend(model, X_candidates=candidates)
+    assert (candidates == point).all(-1).any()
+    assert value == model.posterior(candidates).mean.max()
+    point, _ = recommend(model, BOUNDS, fixed_features={0: 2.5}, **SMALL)
+    assert point[0] == 2.5
+    half = torch.tensor([[0.0, -10.0], [2.5, 10.0]], dtype=DOUBLE)
+    point, _ = recommend(model, half, **SMALL)
+    assert point[0] <= 2.5
+
+
+@pytest.mark.filterwarnings("ignore:Data .input features. is not contained to the unit cube")  # one on purpose
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True)),
+        lambda: SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True), input_transform=Normalize(2)),
+        lambda: PairwiseGP(POINTS, PAIRS, input_transform=Normalize(2, bounds=BOUNDS)),
+        lambda: make_model(Numeric(POINTS.sum(-1))),
+        lambda: make_model(Binary(torch.tensor([1, 0, 1, 1, 0, 1, 1])), input_transform=None),
+    ],
+    ids=["numbers", "numbers transformed", "pairwise", "skew numbers", "skew labels"],
+)
+def test_recommendation_of_other_models(make):
+    model = make().eval()
+    point, value = recommend(model)
+    assert (torch.isclose(POINTS, point).all(-1)).any()
+    with torch.no_grad():
+        torch.testing.assert_close(value, model.posterior(POINTS).mean.max())
+    point, better = recommend(model, BOUNDS, **SMALL)
+    assert inside(point)
+    assert better >= value - 1e-6
+
+
+def test_recommendation_with_a_posterior_transform(model):
+    worst, value = recommend(model, posterior_transform=ScalarizedPosteriorTransform(-torch.ones(1, dtype=DOUBLE)))
+    means = model.posterior(POINTS).mean.squeeze(-1)
+    assert torch.equal(worst, POINTS[means.argmin()])
+    torch.testing.assert_close(value, -means.min())
+
+
+def test_recommendation_of_a_robust_point():
+    shift = torch.tensor([[0.0, 0.0], [0.5, 0.0], [-0.5, 0.0]], dtype=DOUBLE)
+    model = make_model(input_transform=InputPerturbation(shift))
+    point, value = recommend(model, BOUNDS, posterior_transform=ExpectationPosteriorTransform(n_w=3), **SMALL)
+    torch.testing.assert_close(model.posterior(point.unsqueeze(0)).mean.mean(), value)
+
+
+def test_recommendation_is_checked(model):
+    with pytest.raises(InputDataError, match="2 x 2"):
+        recommend(model, BOUNDS[:, :1])
+    with pytest.raises(InputDataError, match="X_candidates"):
+        recommend(model, X_candidates=torch.zeros(0, 2, dtype=DOUBLE))
+    with pytest.raises(InputDataError, match="fixed_features only"):
+        recommend(model, fixed_features={0: 1.0})
+    two = ModelListGP(*[SingleTaskGP(POINTS, POINTS[:, :1], input_transform=Normalize(2)) for _ in range(2)])
+    with pytest.raises(UnsupportedError, match="2 outputs"):
+        recommend(two)
+    transform = ScalarizedPosteriorTransform(torch.ones(2, dtype=DOUBLE))
+    with pytest.raises(UnsupportedError, match="give X_candidates"):
+        recommend(two, posterior_transform=transform)
+    point, _ = recommend(two, X_candidates=POINTS, posterior_transform=transform)
+    assert point.shape == (2,)
+
+
+# The next pair
+
+
+def test_default_pair_is_qeubos(model):
+    pair, value = next_pair(model, BOUNDS, num_restarts=4, raw_samples=64)
+    assert pair.shape == (2, 2)
+    assert inside(pair)
+    sampler = SobolQMCNormalSampler(torch.Size([512]), seed=0)
+    acquisition = qExpectedUtilityOfBestOption(model, sampler=sampler)
+    with torch.no_grad():
+        others = acquisition(grid()[torch.randint(225, (200, 2), generator=torch.Generator().manual_seed(0))])
+        assert acquisition(pair) > others.max() - 0.1
+        torch.testing.assert_close(acquisition(pair).squeeze(), value, rtol=0.05, atol=0.1)
+
+
+@pytest.mark.parametrize("method", ["knowledge_gradient", "one_shot_knowledge_gradient", "information"])
+def test_pairs_by_other_methods(model, method):
+    pair, value = next_pair(model, BOUNDS, method, **SMALL)
+    assert pair.shape == (2, 2)
+    assert inside(pair)
+    assert value.isfinite()
+    with pytest.raises(UnsupportedError, match="With an incumbent use one of qeubo"):
+        next_pair(model, BOUNDS, method, X_incumbent=POINTS[0])
+
+
+@pytest.mark.parametrize("method", ["upper_credible_bound", "information_gain", "thompson"])
+def test_challengers(model, method):
+    incumbent, _ = recommend(model)
+    pair, value = next_pair(model, BOUNDS, method, **SMALL)
+    assert torch.equal(pair[1], incumbent)
+    assert inside(pair)
+    assert value.isfinite()
+    pair, _ = next_pair(model, BOUNDS, method, X_incumbent=POINTS[4:5], **SMALL)
+    assert torch.equal(pair[1], POINTS[4])
+
+
+def test_challenger_by_qeubo(model):
+    pair, _ = next_pair(model, BOUNDS, X_incumbent=POINTS[4], **SMALL)
+    assert torch.equal(pair[1], POINTS[4])
+    assert not torch.equal(pair[0], POINTS[4])
+
+
+def test_acquisition_functions_of_the_users_own(model):
+    pair, value = next_pair(model, BOUNDS, DuelingKnowledgeGradient(model, include_pair=False), **SMALL)
+    assert pair.shape == (2, 2)
+    assert value >= 0
+    bound = DuelingUpperCredibleBound(model, POINTS[2])
+    pair, _ = next_pair(model, BOUNDS, bound, X_incumbent=POINTS[2], **SMALL)
+    assert torch.equal(pair[1], POINTS[2])
+
+
+def test_pair_with_fixed_features(model):
+    pair, _ = next_pair(model, BOUNDS, "knowledge_gradient", fixed_features={0: 2.5}, **SMALL)
+    assert (pair[:, 0] == 2.5).all()
+
+
+def test_pairs_of_a_pairwise_gp():
+    pairwise = PairwiseGP(POINTS, PAIRS, input_transform=Normalize(2, bounds=BOUNDS))
+    pair, _ = next_pair(pairwise, BOUNDS, **SMALL)
+    assert pair.shape == (2, 2)
+    with pytest.raises(UnsupportedError, match="needs a SkewGP; got PairwiseGP"):
+        next_pair(pairwise, BOUNDS, "information")
+
+
+def test_pair_is_checked(model):
+    with pytest.raises(InputDataError, match="one of qeubo, knowledge_gradient"):
+        next_pair(model, BOUNDS, "guess")
+    with pytest.raises(InputDataError, match="2 x d"):
+        next_pair(model, BOUNDS[0])
+    with pytest.raises(InputDataError, match="one point of dimension 2"):
+        next_pair(model, BOUNDS, X_incumbent=POINTS[:2])
+    two = ModelListGP(*[SingleTaskGP(POINTS, POINTS[:, :1], input_transform=Normalize(2)) for _ in range(2)])
+    with pytest.raises(UnsupportedError, match="2 outputs"):
+        next_pair(two, BOUNDS)

@@ -1,0 +1,174 @@
+"""Several starts, phases by search, and starts drawn from the priors of every module."""
+
+import pytest
+import torch
+from botorch.exceptions.errors import ModelFittingError, UnsupportedError
+from botorch.optim.utils import sample_all_priors
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.priors import GammaPrior, LogNormalPrior, NormalPrior
+from linear_operator.utils.errors import NotPSDError
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import (
+    LabelPreferenceLikelihood,
+    MixedLikelihood,
+    NumericLikelihood,
+    OrdinalLikelihood,
+    PreferenceLikelihood,
+    ProbitLikelihood,
+    ValidityLikelihood,
+)
+from botorch_skewgp.mlls import BatchedMarginalLogLikelihood, SkewGPMarginalLogLikelihood
+from botorch_skewgp.models import SkewPrior
+from botorch_skewgp.models.fitting import fit_skew_gp
+from botorch_skewgp.observations import Binary, LabelPreference, Numeric, Preference
+
+
+def tensor(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+X = torch.linspace(0, 1, 12, dtype=torch.float64).unsqueeze(-1)
+LABELS = Binary([0, 0, 1, 1, 0, 1, 1, 1, 0, 0, 1, 0])
+
+
+def value_of(mll):
+    mll.train()
+    with torch.no_grad():
+        return mll(mll.model(*mll.model.train_inputs), mll.model.train_targets).item()
+
+
+def two_explanations():
+    """Numbers that are either smooth with much noise, or rough with little: two maxima."""
+    values = torch.sin(6 * X.squeeze(-1)) + 0.6 * torch.cos(80 * X.squeeze(-1))
+    covar_module = ScaleKernel(RBFKernel(lengthscale_prior=LogNormalPrior(-2.0, 1.5)), LogNormalPrior(0.0, 1.0))
+    covar_module.base_kernel.lengthscale = 0.02
+    likelihood = NumericLikelihood(1e-3, noise_prior=LogNormalPrior(-2.0, 2.0))
+    return SkewGP(X, Numeric(values), likelihood, covar_module)
+
+
+def test_more_starts_find_the_better_maximum():
+    values = [value_of(fit_skew_gp(two_explanations(), num_restarts=n)) for n in (1, 6)]
+    assert values[1] > values[0] + 0.5
+
+
+def test_one_start_is_a_plain_fit_and_all_repeat():
+    fits = [fit_skew_gp(SkewGP(X, LABELS), num_restarts=n, seed=3) for n in (1, 2, 2)]
+    states = [mll.model.state_dict() for mll in fits]
+    assert all(torch.equal(states[1][name], states[2][name]) for name in states[1])
+    assert value_of(fits[1]) >= value_of(fits[0])
+    assert not fit_skew_gp(SkewGP(X, LABELS)).training
+
+
+def test_global_generator_is_left_alone():
+    before = torch.get_rng_state()
+    fit_skew_gp(SkewGP(X, LABELS), num_restarts=2)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_any_objective_will_do():
+    model = SkewGP(X, LABELS)
+    mll = BatchedMarginalLogLikelihood(model.likelihood, model, batch_size=4)
+    before = value_of(mll)
+    assert fit_skew_gp(mll, optimizer_kwargs={"options": {"maxiter": 10}}) is mll
+    assert value_of(mll) > before
+
+
+def skewed(num_points, seed=0):
+    """Labels that are 1 on the left and 0 on the right, and a skew prior with phases at random."""
+    points = torch.linspace(0.05, 0.95, num_points, dtype=torch.float64).unsqueeze(-1)
+    phases = torch.randint(2, (num_points,), generator=torch.Generator().manual_seed(seed)) * 2 - 1
+    covar_module = ScaleKernel(RBFKernel())
+    covar_module.outputscale, covar_module.base_kernel.lengthscale = 2.0, 0.25
+    covar_module.requires_grad_(False)
+    labels = (X.squeeze(-1) < 0.55).long()
+    return SkewGP(X, Binary(labels), covar_module=covar_module, skew_prior=SkewPrior(points, phases))
+
+
+@torch.no_grad()
+def all_phases(model):
+    """The fitted objective for all phases, by brute force."""
+    values = {}
+    s = model.skew_prior.latent_dim
+    for bits in range(2**s):
+        phases = tensor(*[1.0 if bits >> i & 1 else -1.0 for i in range(s)])
+        model.skew_prior.phases.copy_(phases)
+        model.mean_module.initialize(constant=0.0)
+        with torch.enable_grad():
+            mll = fit_skew_gp(model)
+        values[tuple(phases.tolist())] = value_of(mll)
+    return values
+
+
+def test_phases_up_to_four_are_the_best_of_all():
+    model = skewed(3)
+    mll = fit_skew_gp(model, search_phases=True)
+    best = value_of(mll)
+    found = tuple(model.skew_prior.phases.tolist())
+    values = all_phases(model)
+    assert max(values, key=values.get) == found == (1.0, 1.0, -1.0)
+    assert best == pytest.approx(max(values.values()), abs=1e-4)
+
+
+def test_more_phases_are_flipped_one_by_one():
+    model = skewed(6, seed=1)
+    before = value_of(fit_skew_gp(model))
+    mll = fit_skew_gp(model, search_phases=True)
+    assert value_of(mll) > before
+    assert model.skew_prior.phases.tolist() == [1, 1, 1, -1, -1, -1]
+
+
+def test_refusals():
+    with pytest.raises(UnsupportedError, match="without a skew prior"):
+        fit_skew_gp(SkewGP(X, LABELS), search_phases=True)
+    with pytest.raises(ValueError, match="num_restarts"):
+        fit_skew_gp(SkewGP(X, LABELS), num_restarts=0)
+
+    class Failing(SkewGPMarginalLogLikelihood):
+        def forward(self, *args, **kwargs):
+            raise NotPSDError("not this one")
+
+    model = SkewGP(X, LABELS)
+    with pytest.raises(ModelFittingError, match="No start could be fitted"):
+        fit_skew_gp(Failing(model.likelihood, model))
+
+
+PRIOR = GammaPrior(2.0, 1.0)
+MODULES = {
+    "numbers": lambda: NumericLikelihood(),
+    "labels": lambda: ProbitLikelihood(learn_noise=True, noise_prior=PRIOR),
+    "grades": lambda: OrdinalLikelihood(4, learn_noise=True, noise_prior=PRIOR, gap_prior=PRIOR),
+    "validity": lambda: ValidityLikelihood(
+        learn_threshold=True, learn_noise=True, noise_prior=PRIOR, threshold_prior=NormalPrior(0.0, 1.0)
+    ),
+    "duels": lambda: PreferenceLikelihood(learn_noise=True, noise_prior=PRIOR, learn_tie_width=True),
+    "label preferences": lambda: LabelPreferenceLikelihood(3, learn_noise=True, noise_prior=PRIOR),
+    "mixed": lambda: MixedLikelihood(
+        NumericLikelihood(), PreferenceLikelihood(learn_noise=True, noise_prior=PRIOR, learn_tie_width=True)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_priors_of_every_module_can_be_drawn(name, generator):
+    """Each value with a prior moves, and is what the prior drew."""
+    observations = LabelPreference([[0, 1], [2, 1]], 3) if name == "label preferences" else None
+    prior = SkewPrior(X[:2], tensor(1.0, -1.0), learn_truncation=True, truncation_prior=NormalPrior(0.0, 1.0))
+    prior = None if name == "label preferences" else prior
+    model = SkewGP(X, observations, MODULES[name](), skew_prior=prior)
+    before = {n: closure(module).clone() for n, module, _, closure, _ in model.named_priors()}
+    assert len(before) >= 3  # the kernel's two and the likelihood's
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        sample_all_priors(model)
+    for n, module, law, closure, _ in model.named_priors():
+        value = closure(module)
+        assert (value != before[n]).all(), n
+        assert law.log_prob(value).isfinite().all(), n
+
+
+def test_duels_are_fitted_with_a_learned_truncation():
+    prior = SkewPrior(X[[2, 9]], tensor(1.0, -1.0), 0.0, learn_truncation=True, truncation_prior=NormalPrior(0.0, 1.0))
+    model = SkewGP(X, Preference(torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [5, 6], [1, 3]])), skew_prior=prior)
+    before = value_of(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    assert value_of(fit_skew_gp(model, num_restarts=2)) > before

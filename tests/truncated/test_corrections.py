@@ -1,0 +1,97 @@
+"""The corrected evidence against closed forms, cubature and bridge sampling."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from linear_operator.operators import RootLinearOperator
+from scipy.stats import multivariate_normal
+
+from botorch_skewgp.truncated.corrections import corrected_log_normalizer
+from botorch_skewgp.truncated.evidence import bridge_log_normalizer
+from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+INF = math.inf
+
+
+def rows(covariance, lower, upper, noise):
+    return TruncatedNormal(torch.zeros_like(lower), covariance, lower, upper, noise)
+
+
+@pytest.mark.parametrize("m", [2, 3, 5, 10, 50])
+def test_equicorrelated_orthants(m):
+    covariance = 0.5 * torch.ones(m, m, dtype=torch.float64) + 0.5 * torch.eye(m, dtype=torch.float64)
+    zeros = torch.zeros(m, dtype=torch.float64)
+    ep = expectation_propagation(rows(covariance, zeros, zeros + INF, zeros))
+    truth = -math.log(m + 1)
+    assert abs(float(corrected_log_normalizer(ep)) - truth) < 0.1 * abs(float(ep.log_normalizer) - truth)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_boxes(seed):
+    generator = torch.Generator().manual_seed(seed)
+    m = 4 + seed
+    A = torch.randn(m, m, generator=generator, dtype=torch.float64)
+    lower = torch.randn(m, generator=generator, dtype=torch.float64) - 1
+    upper = torch.where(torch.arange(m) % 2 == 0, INF, lower + 1 + torch.arange(m))
+    noise = torch.full((m,), 0.3, dtype=torch.float64)
+    distribution = rows(A @ A.mT, lower, upper, noise)
+    ep = expectation_propagation(distribution)
+    law = multivariate_normal(cov=distribution.gamma.numpy(), abseps=1e-8, releps=1e-8, maxpts=2_000_000)
+    truth = math.log(law.cdf(upper.numpy(), lower_limit=lower.numpy()))
+    error = abs(float(ep.log_normalizer) - truth)
+    assert error > 1e-4, "too easy to tell anything"
+    assert abs(float(corrected_log_normalizer(ep)) - truth) < 0.5 * error
+
+
+def test_independent_rows_need_none():
+    m = 6
+    lower = torch.linspace(-1, 2, m, dtype=torch.float64)
+    ep = expectation_propagation(rows(torch.eye(m, dtype=torch.float64), lower, lower + 1, 0 * lower))
+    torch.testing.assert_close(corrected_log_normalizer(ep), ep.log_normalizer)
+
+
+def test_low_rank_equals_dense_and_batches_equal_one_by_one():
+    generator = torch.Generator().manual_seed(0)
+    root = torch.randn(2, 30, 3, generator=generator, dtype=torch.float64)
+    lower = -torch.rand(2, 30, generator=generator, dtype=torch.float64)
+    noise = torch.full_like(lower, 0.5)
+    low_rank = rows(RootLinearOperator(root), lower, lower + INF, noise)
+    dense = rows(root @ root.mT, lower, lower + INF, noise)
+    values = corrected_log_normalizer(expectation_propagation(low_rank))
+    torch.testing.assert_close(values, corrected_log_normalizer(expectation_propagation(dense)))
+    for i in range(2):
+        single = rows(RootLinearOperator(root[i]), lower[i], lower[i] + INF, noise[i])
+        torch.testing.assert_close(values[i], corrected_log_normalizer(expectation_propagation(single)))
+
+
+def test_blocks_of_rows_add_up(monkeypatch):
+    generator = torch.Generator().manual_seed(1)
+    A = torch.randn(9, 9, generator=generator, dtype=torch.float64)
+    zeros = torch.zeros(9, dtype=torch.float64)
+    ep = expectation_propagation(rows(A @ A.mT, zeros, zeros + INF, zeros + 1))
+    whole = corrected_log_normalizer(ep)
+    monkeypatch.setattr("botorch_skewgp.truncated.corrections.MAX_ENTRIES", 20)
+    torch.testing.assert_close(corrected_log_normalizer(ep), whole)
+
+
+@pytest.mark.slow
+def test_many_rows_against_bridge_sampling():
+    generator = torch.Generator().manual_seed(2)
+    X = torch.randn(300, 3, generator=generator, dtype=torch.float64)
+    covariance = 5 * torch.exp(-0.5 * torch.cdist(X / 0.6, X / 0.6).square())
+    f = torch.linalg.cholesky(covariance + 1e-6 * torch.eye(300)) @ torch.randn(
+        300, generator=generator, dtype=torch.float64
+    )
+    positive = f + torch.randn(300, generator=generator, dtype=torch.float64) > 0
+    zeros = torch.zeros(300, dtype=torch.float64)
+    distribution = rows(
+        covariance, torch.where(positive, zeros, -INF), torch.where(positive, INF, zeros), torch.ones_like(zeros)
+    )
+    ep = expectation_propagation(distribution)
+    exact = bridge_log_normalizer(distribution, approximation=ep)
+    assert abs(float(corrected_log_normalizer(ep) - exact.value)) < 4 * float(exact.standard_error)
+    assert float(exact.value - ep.log_normalizer) > 4 * float(exact.standard_error)
