@@ -47,11 +47,19 @@ class Sites(NamedTuple):
 
 
 class _Gaussian(NamedTuple):
-    """The product of the prior of `h` and the sites: moments of the rows and the Cholesky factor behind them."""
+    """The product of the prior of `h` and the sites: moments of the rows, with and without their own site.
+
+    Where a site is far more precise than the prior, means agree with the site's own, `nu / tau`, to many digits, and
+    differences of them matter. They are kept as deviations from a reference: that value there, zero elsewhere.
+    """
 
     mean: Tensor  # batch x m
     variance: Tensor  # batch x m
-    left: Tensor  # batch x m; 1 - tau variance, the share of the marginal's precision that is not the site's
+    cavity_mean: Tensor  # batch x m; given all other rows
+    cavity_variance: Tensor  # batch x m
+    reference: Tensor  # batch x m
+    deviation: Tensor  # batch x m; mean - reference
+    cavity_deviation: Tensor  # batch x m; cavity_mean - reference
     cholesky: Tensor  # of I + S C S with S = sqrt(tau), or of I + F^T tau F
 
 
@@ -70,7 +78,10 @@ def _multiply_sites(distribution: TruncatedNormal, sites: Sites) -> _Gaussian | 
         W = torch.linalg.solve_triangular(cholesky, F.mT, upper=False)
         mean = distribution.mean + (W.mT @ (W @ offset.unsqueeze(-1))).squeeze(-1)
         variance = W.square().sum(-2)
-        return _Gaussian(mean, variance, 1 - tau * variance, cholesky)
+        left = 1 - tau * variance
+        cavity_mean = (mean - sites.shift * variance) / left
+        zero = torch.zeros_like(mean)
+        return _Gaussian(mean, variance, cavity_mean, variance / left, zero, mean, cavity_mean, cholesky)
     C, S = distribution.dense_covariance, tau.sqrt()
     eye = torch.eye(C.shape[-1], dtype=C.dtype, device=C.device)
     cholesky, info = torch.linalg.cholesky_ex(eye + S.unsqueeze(-1) * C * S.unsqueeze(-2))
@@ -81,24 +92,24 @@ def _multiply_sites(distribution: TruncatedNormal, sites: Sites) -> _Gaussian | 
     mean = distribution.mean + (C @ offset.unsqueeze(-1) - V.mT @ (V @ offset.unsqueeze(-1))).squeeze(-1)
     variance = prior_variance - V.square().sum(-2)
     left = 1 - tau * variance
+    cavity_mean, reference = (mean - sites.shift * variance) / left, torch.zeros_like(mean)
+    deviation, cavity_deviation = mean, cavity_mean
     precise = tau * prior_variance > PRECISE_SITE
     if bool(precise.any()):
-        # Differences that cancel where a site is far more precise than the prior, written without them: with
-        # B = I + S C S, `tau variance = 1 - diag(B^-1)` and `mean = nu / tau - S^-1 B^-1 S (nu / tau - prior mean)`.
+        # With B = I + S C S: 1 - tau variance = diag(B^-1), and mean = nu / tau - S^-1 B^-1 S (nu / tau - prior mean).
         inverse = torch.linalg.solve_triangular(cholesky, eye.expand_as(C), upper=False)
-        share = inverse.square().sum(-2)
-        safe = torch.where(precise, tau, torch.ones_like(tau))
+        left = torch.where(precise, inverse.square().sum(-2), left)
         residual = torch.where(tau > 0, offset / S, torch.zeros_like(offset)).unsqueeze(-1)
-        solved = (inverse.mT @ (inverse @ residual)).squeeze(-1)
-        left = torch.where(precise, share, left)
-        variance = torch.where(precise, (1 - share) / safe, variance)
-        mean = torch.where(precise, sites.shift / safe - solved / safe.sqrt(), mean)
-    return _Gaussian(mean, variance, left, cholesky)
-
-
-def _cavity(gaussian: _Gaussian, sites: Sites) -> tuple[Tensor, Tensor]:
-    """Mean and variance of every row with its own site taken out."""
-    return (gaussian.mean - sites.shift * gaussian.variance) / gaussian.left, gaussian.variance / gaussian.left
+        correction = -(inverse.mT @ (inverse @ residual)).squeeze(-1)
+        safe = torch.where(precise, tau, torch.ones_like(tau))
+        reference = torch.where(precise, sites.shift / safe, reference)
+        deviation = torch.where(precise, correction / safe.sqrt(), deviation)
+        cavity_deviation = torch.where(precise, deviation / left, cavity_deviation)
+        mean, cavity_mean = reference + deviation, reference + cavity_deviation
+        variance = torch.where(precise, (1 - left) / safe, variance)
+    return _Gaussian(
+        mean, variance, cavity_mean, variance / left, reference, deviation, cavity_deviation, cholesky
+    )
 
 
 def _match_moments(distribution: TruncatedNormal, mean: Tensor, variance: Tensor) -> Sites:
@@ -130,6 +141,7 @@ class ExpectationPropagation:
         residual: The `batch_shape` largest change of a site in units of its row's marginal.
         num_iterations: The number of sweeps made.
         converged: Whether the residual is below the tolerance for the whole batch.
+        gaussian: The same moments with the digits that differences of them need.
     """
 
     distribution: TruncatedNormal
@@ -142,6 +154,7 @@ class ExpectationPropagation:
     residual: Tensor
     num_iterations: int
     converged: bool
+    gaussian: _Gaussian
 
     @property
     def site_precision(self) -> Tensor:
@@ -179,10 +192,26 @@ class ExpectationPropagation:
     @cached_property
     def base(self) -> Tensor:
         """Logarithm of the integral of prior times sites, of shape `batch_shape`."""
-        mu, sites = self.distribution.mean, self.sites
+        sites, reference = self.sites, self.gaussian.reference
+        return self._base_at_reference + (sites.shift * reference - 0.5 * sites.precision * reference.square()).sum(-1)
+
+    @cached_property
+    def _base_at_reference(self) -> Tensor:
+        """`base`, where every site is divided by its value at its reference."""
+        mu, (_, _, _, _, reference, deviation, _, _) = self.distribution.mean, self.gaussian
         log_det = self.cholesky.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        linear = sites.shift * mu - 0.5 * sites.precision * mu.square() + 0.5 * self._offset * (self.mean - mu)
-        return linear.sum(-1) - log_det
+        return 0.5 * (self._reference_shift * (mu - reference) + self._offset * deviation).sum(-1) - log_det
+
+    @cached_property
+    def _reference_shift(self) -> Tensor:
+        """The linear terms of the sites as functions of `h - reference`."""
+        reference = self.gaussian.reference
+        return torch.where(reference == 0, self.sites.shift, torch.zeros_like(reference))
+
+    @property
+    def _mean_slope(self) -> Tensor:
+        """The derivative of `base` in the prior mean, `C^-1 (E h - mean)`; `batch_shape x m`."""
+        return self._reference_shift - self.sites.precision * self.gaussian.deviation
 
     @cached_property
     def log_normalizer(self) -> Tensor:
@@ -202,8 +231,8 @@ def _standardised(bound: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
 
 
 def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
-    distribution, (tau, nu) = ep.distribution, ep.sites
-    cavity_mean, cavity_variance = ep.cavity_mean, ep.cavity_variance
+    distribution, tau, nu = ep.distribution, ep.sites.precision, ep._reference_shift
+    cavity_mean, cavity_variance, cavity_deviation = ep.cavity_mean, ep.cavity_variance, ep.gaussian.cavity_deviation
     variance = cavity_variance + distribution.noise
     certain = variance <= 0
     scale = torch.where(certain, torch.ones_like(variance), variance).sqrt()
@@ -213,9 +242,9 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
     holds = (distribution.lower < cavity_mean) & (cavity_mean <= distribution.upper)
     log_factor = torch.where(certain, torch.where(holds, 0.0, -torch.inf).to(log_factor), log_factor)
     spread = 1 + tau * cavity_variance
-    log_site = 0.5 * (2 * cavity_mean * nu + nu.square() * cavity_variance - tau * cavity_mean.square()) / spread
-    log_site = log_site - 0.5 * spread.log()
-    value = (log_factor - log_site).sum(-1) + ep.base.detach()
+    quadratic = 2 * cavity_deviation * nu + nu.square() * cavity_variance - tau * cavity_deviation.square()
+    log_site = 0.5 * quadratic / spread - 0.5 * spread.log()
+    value = (log_factor - log_site).sum(-1) + ep._base_at_reference.detach()
     if not torch.is_grad_enabled():
         return value
     # d/dC of `base` is (g g^T - R) / 2 and d/dmean is g, with R = (C + tau^-1)^-1 and g = C^-1 (E h - mean).
@@ -224,7 +253,7 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
     if root is not None and root.requires_grad:
         with torch.no_grad():
             shrunk = torch.cholesky_solve(root.mT, ep.cholesky)  # (I + F^T tau F)^-1 F^T
-            g = ep._offset.unsqueeze(-1) - tau.unsqueeze(-1) * (shrunk.mT @ (root.mT @ ep._offset.unsqueeze(-1)))
+            g = ep._mean_slope.unsqueeze(-1)
             slope = g @ (g.mT @ root) - tau.unsqueeze(-1) * shrunk.mT
         value = value + (slope * (root - root.detach())).sum((-2, -1))
     covariance = distribution.covariance if root is None else None
@@ -233,13 +262,11 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
         with torch.no_grad():
             half = torch.linalg.solve_triangular(ep.cholesky, torch.diag_embed(tau.sqrt()), upper=False)
             R = half.mT @ half
-            g = ep._offset.unsqueeze(-1) - R @ (C @ ep._offset.unsqueeze(-1))
+            g = ep._mean_slope.unsqueeze(-1)
             slope = 0.5 * (g @ g.mT - R)
         value = value + (slope * (C - C.detach())).sum((-2, -1))
     if distribution.mean.requires_grad:
-        with torch.no_grad():
-            # g = (I + tau C)^-1 offset = offset - tau (E h - mean)
-            g = ep._offset - tau * (ep.mean - distribution.mean)
+        g = ep._mean_slope.detach()
         value = value + (g * (distribution.mean - distribution.mean.detach())).sum(-1)
     return value
 
@@ -338,25 +365,25 @@ def expectation_propagation(
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        cavity_mean, cavity_variance = _cavity(gaussian, sites)
     return ExpectationPropagation(
         distribution=distribution,
         sites=sites,
         mean=gaussian.mean,
         variance=gaussian.variance,
-        cavity_mean=cavity_mean,
-        cavity_variance=cavity_variance,
+        cavity_mean=gaussian.cavity_mean,
+        cavity_variance=gaussian.cavity_variance,
         cholesky=gaussian.cholesky,
         residual=residual,
         num_iterations=iteration,
         converged=converged,
+        gaussian=gaussian,
     )
 
 
 def _next_sites(distribution: TruncatedNormal, gaussian: _Gaussian, sites: Sites) -> Sites:
     """The sites that match moments; a row whose cavity is no distribution, up to rounding, keeps its own."""
-    cavity_mean, cavity_variance = _cavity(gaussian, sites)
-    proper = (gaussian.left > 0) & (cavity_variance >= 0) & cavity_mean.isfinite() & cavity_variance.isfinite()
+    cavity_mean, cavity_variance = gaussian.cavity_mean, gaussian.cavity_variance
+    proper = (cavity_variance >= 0) & cavity_mean.isfinite() & cavity_variance.isfinite()
     target = _match_moments(
         distribution,
         torch.where(proper, cavity_mean, distribution.mean),

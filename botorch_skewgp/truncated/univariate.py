@@ -154,7 +154,7 @@ def interval_cumulants(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
     free = b == torch.inf
     b = torch.where(free, torch.zeros_like(b), b)
     # as in _tail_moments the variable is b - t, of density proportional to exp(b t - t^2 / 2), t >= 0
-    reach = b.clamp(min=0) + (40 / b.abs().clamp(min=1)).clamp(max=9)
+    reach = b.clamp(min=0) + (40 / (-b).clamp(min=1)).clamp(max=9)
     length = torch.minimum(b - a, reach)
     nodes, weights = _legendre(a)
     t = length.unsqueeze(-1) * nodes

@@ -483,9 +483,7 @@ def test_log_marginal_likelihood_of_one_label(method, generator):
 
 
 def test_unknown_evidence_method(generator):
-    with pytest.raises(
-        UnsupportedError, match="method must be 'exact', 'ep', 'ep_corrected' or 'mvnxpb'; got 'laplace'"
-    ):
+    with pytest.raises(UnsupportedError, match=r"method must be .*'ep_corrected' or 'mvnxpb'; got 'laplace'"):
         small_model(points(8, generator)).log_marginal_likelihood("laplace")
 
 

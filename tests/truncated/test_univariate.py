@@ -10,6 +10,7 @@ from scipy import stats
 from torch.autograd import gradcheck
 
 from botorch_skewgp.truncated.univariate import (
+    interval_cumulants,
     interval_moments,
     log1mexp,
     log_interval_probability,
