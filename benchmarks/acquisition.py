@@ -1,8 +1,9 @@
 """One call of optimize_acqf at 100 duels in 6 dimensions, beside BoTorch's PairwiseGP and SingleTaskGP.
 
-`q = 1`, 10 restarts, 256 raw samples, 256 Monte Carlo draws. All models see the same points and are fitted
-with the same number of optimiser's steps; the SingleTaskGP sees values in the place of duels. The number of function evaluations is the optimiser's choice and differs between models, hence it is reported too, with the
-time of one evaluation with its gradient at the optimiser's batch.
+`q = 1`, 10 restarts, 256 raw samples, 256 Monte Carlo draws. All models see the same points and are fitted with as many
+steps of the optimiser; the SingleTaskGP sees values in the place of duels. How many evaluations a call takes
+is the optimiser's choice and differs between models, hence it is reported too, with the time of one evaluation with its
+gradient at as many points as there are restarts.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from torch import Tensor
 
 from benchmarks._problems import duel_data
 from benchmarks._reporting import (
+    Table,
     add_bar,
     add_common_arguments,
     bars_table,
@@ -37,7 +39,6 @@ from benchmarks._reporting import (
     prepare,
     publish,
     say,
-    Table,
 )
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood

@@ -24,7 +24,8 @@ def log_prior(module: Module) -> Tensor | float:
     Args:
         module: A model, a likelihood, or an objective.
     """
-    seen, value = set(), 0.0
+    seen: set[tuple[int, str]] = set()
+    value: Tensor | float = 0.0
     for name, owner, prior, closure, _ in module.named_priors():
         key = id(owner), name.rpartition(".")[-1]
         if key not in seen:
@@ -54,9 +55,7 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         Returns:
             A scalar tensor of `function_dist`'s dtype.
         """
-        value = self._log_evidence(function_dist, target)
-        for _, module, prior, closure, _ in self.model.named_priors():
-            value = value + prior.log_prob(closure(module)).sum()
+        value = self._log_evidence(function_dist, target) + log_prior(self.model)
         return value.to(function_dist.mean.dtype)
 
     @abstractmethod

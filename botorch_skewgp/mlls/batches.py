@@ -136,8 +136,8 @@ class BatchBoundMarginalLogLikelihood(_BatchMarginalLogLikelihood):
 
     a statement about probabilities. The objective is its logarithm, plus the exact log density of the numbers and
     minus the log normaliser of a skew prior. With two batches or more the right-hand side is negative, hence no bound
-    at all, unless nearly all data are nearly certain; a `VacuousBoundWarning` says so. Where the bound is below 0.01, the
-    objective goes on along the tangent of the logarithm there. It keeps the order that the bound gives
+    at all, unless nearly all data are nearly certain; a `VacuousBoundWarning` says so. Where the bound is below 0.01,
+    the objective goes on along the tangent of the logarithm there. It keeps the order that the bound gives
     to hyperparameters and a gradient to climb by, but a vacuous value tells nothing about the evidence. Here to
     reproduce the papers; fit with `SkewGPMarginalLogLikelihood` instead. The probability of each batch is that of
     expectation propagation.

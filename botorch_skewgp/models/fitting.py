@@ -62,6 +62,7 @@ def fit_skew_gp(
     skew_prior = mll.model.skew_prior
     if search_phases and skew_prior is None:
         raise UnsupportedError("There are no phases to search for without a skew prior.")
+    num_phases = 0 if skew_prior is None else skew_prior.latent_dim
     search = _Search(mll, kwargs)
     initial = deepcopy(mll.state_dict())
     with _seeded(seed, mll.model.train_inputs[0].device):
@@ -71,7 +72,7 @@ def fit_skew_gp(
                 sample_all_priors(mll.model)
             search.attempt()
         search.finish()
-        if search_phases and skew_prior.latent_dim <= MOST_EXHAUSTIVE:
+        if search_phases and num_phases <= MOST_EXHAUSTIVE:
             _try_all_phases(search, progress)
         elif search_phases:
             _flip_phases(search)

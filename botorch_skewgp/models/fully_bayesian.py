@@ -61,7 +61,7 @@ class _Density:
     def __init__(self, mll: RowMarginalLogLikelihood) -> None:
         self.mll = mll
         model = mll.model
-        constraints = {name: constraint for name, _, constraint in model.named_parameters_and_constraints()}
+        constraints = {name: constraint for name, _, constraint in model.named_parameters_and_constraints()}  # type: ignore[operator]
         named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
         prior = log_prior(model)
         gradients: Sequence[Tensor | None] = [None] * len(named)
@@ -351,6 +351,11 @@ class FullyBayesianSkewGP(Model):
             raise InputDataError("An ensemble needs at least one model.")
         self.models = torch.nn.ModuleList(models)
 
+    @property
+    def members(self) -> list[SkewGP]:
+        """The members."""
+        return list(self.models)  # type: ignore[arg-type]
+
     @classmethod
     def sample(
         cls,
@@ -385,7 +390,7 @@ class FullyBayesianSkewGP(Model):
     @property
     def num_outputs(self) -> int:
         """The number of outputs."""
-        return self.models[0].num_outputs
+        return self.members[0].num_outputs
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -395,9 +400,9 @@ class FullyBayesianSkewGP(Model):
     @property
     def train_inputs(self) -> tuple[Tensor]:
         """The training points, which all members share."""
-        return self.models[0].train_inputs
+        return self.members[0].train_inputs
 
-    def posterior(  # type: ignore[override]
+    def posterior(
         self,
         X: Tensor,
         output_indices: list[int] | None = None,
@@ -412,13 +417,14 @@ class FullyBayesianSkewGP(Model):
             observation_noise: As for a SkewGP.
             posterior_transform: An affine posterior transform.
         """
-        posteriors = [
-            member.posterior(X, output_indices, observation_noise, posterior_transform) for member in self.models
-        ]
-        if not all(isinstance(posterior, SkewGPPosterior) for posterior in posteriors):
-            raise UnsupportedError(
-                f"{type(posterior_transform).__name__} is not affine; apply it to the posteriors of the members."
-            )
+        posteriors = []
+        for member in self.members:
+            posterior = member.posterior(X, output_indices, observation_noise, posterior_transform)
+            if not isinstance(posterior, SkewGPPosterior):
+                raise UnsupportedError(
+                    f"{type(posterior_transform).__name__} is not affine; apply it to the posteriors of the members."
+                )
+            posteriors.append(posterior)
         return SkewGPEnsemblePosterior.stack(posteriors)
 
     def predictive(self, X: Tensor) -> Bernoulli | Categorical:
@@ -430,7 +436,7 @@ class FullyBayesianSkewGP(Model):
         Raises:
             UnsupportedError: If the likelihood's predictions are not probabilities.
         """
-        laws = [member.predictive(X) for member in self.models]
+        laws = [member.predictive(X) for member in self.members]
         if not all(isinstance(law, Bernoulli | Categorical) for law in laws):
             raise UnsupportedError("Averages are made of probabilities only; ask the members for other predictions.")
         return type(laws[0])(probs=torch.stack([law.probs for law in laws]).mean(0))
@@ -445,10 +451,10 @@ class FullyBayesianSkewGP(Model):
             Y: Observations, as for a SkewGP.
             kwargs: As for a SkewGP.
         """
-        return FullyBayesianSkewGP([member.condition_on_observations(X, Y, **kwargs) for member in self.models])
+        return FullyBayesianSkewGP([member.condition_on_observations(X, Y, **kwargs) for member in self.members])
 
     def subset_output(self, idcs: list[int]) -> Self:
         """The ensemble itself as long as it has one output."""
-        for member in self.models:
+        for member in self.members:
             member.subset_output(idcs)
         return self

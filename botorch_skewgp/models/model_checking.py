@@ -33,12 +33,12 @@ class LeaveOneOut(NamedTuple):
             duel, a label, a grade), the log density of a number in units of the outcome.
         effective_size: An `m`-dim tensor of effective numbers of draws behind each entry; `inf` where the entry is
             exact. Below about 50 do not trust the entry: leave the observation out and refit.
-        index: An `m`-dim integer tensor: which of the model's observation objects a row belongs to.
+        observation: An `m`-dim integer tensor: which of the model's observation objects a row belongs to.
     """
 
     log_predictive: Tensor
     effective_size: Tensor
-    index: Tensor
+    observation: Tensor
 
 
 @torch.no_grad()

@@ -53,15 +53,15 @@ class MomentMatchedModel(Model):
     def train_inputs(self) -> tuple[Tensor]:
         """The training points, `n x d`; those of all models of a list together, `num_outputs x n x d`."""
         if not isinstance(self.model, ModelList):
-            return (self.model.train_inputs[0],)
-        points = torch.cat([model.train_inputs[0] for model in self.model.models], dim=-2)
+            return (self.model.train_inputs[0],)  # type: ignore[index]
+        points = torch.cat([model.train_inputs[0] for model in self.model.models], dim=-2)  # type: ignore[index]
         return (points.expand(self.num_outputs, *points.shape),)
 
     def forward(self, X: Tensor) -> MultivariateNormal:
         """The Gaussian law at points before any input transform; GIBBON asks for it."""
         return self.posterior(X).distribution
 
-    def posterior(  # type: ignore[override]
+    def posterior(
         self,
         X: Tensor,
         output_indices: list[int] | None = None,
@@ -111,7 +111,7 @@ class MomentMatchedModel(Model):
             sampler: Draws the fantasies.
             **kwargs: For the model's own function.
         """
-        return type(self)(self.model.fantasize(X, sampler, **kwargs))
+        return type(self)(self.model.fantasize(X, sampler, **kwargs))  # type: ignore[operator]
 
     def subset_output(self, idcs: list[int]) -> Self:
         r"""The model of some of the outputs.
@@ -122,7 +122,7 @@ class MomentMatchedModel(Model):
         return type(self)(self.model.subset_output(idcs))
 
 
-def _condition(model: Model, X: Tensor, Y: Tensor, **kwargs: Any) -> Model:
+def _condition(model: Any, X: Tensor, Y: Tensor, **kwargs: Any) -> Model:
     if isinstance(model, SkewGP) and "noise" not in kwargs and Y.is_floating_point():
         kwargs["noise"] = model.likelihood.latent_noise(X).to(Y).expand_as(Y)
     return model.condition_on_observations(X, Y, **kwargs)

@@ -365,7 +365,10 @@ class SkewGPPosterior(Posterior):
             deviation = self.gaussian_variance.sqrt() * normal
         else:
             root = psd_safe_cholesky(self.gaussian_covariance)
-            deviation = (root @ normal.unsqueeze(-1)).squeeze(-1)
+            lead = normal.shape[: len(sample_shape)]
+            columns = normal.reshape(lead.numel(), *normal.shape[len(lead) :]).movedim(0, -1)  # batch x e x samples
+            deviation = (root @ columns).movedim(-1, 0)
+            deviation = deviation.reshape(lead + deviation.shape[1:])
         return self._to_event((means + deviation).expand(sample_shape + self._batch_shape + normal.shape[-1:]))
 
     def _chosen_means(self, normal: Tensor, num_sample_dims: int) -> Tensor:

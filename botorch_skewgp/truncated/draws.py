@@ -210,7 +210,8 @@ def draw(
                 evaluations += float(info.num_evaluations.to(torch.float64).mean())
                 bar.update(block)
             positions = torch.cat(kept, dim=-3)
-            rows = sampler.rows(positions, generator)
+            # latent coordinates are watched where there are any; rows, dear to draw then, are made once
+            rows = sampler.rows(positions, generator) if distribution.root is None else None
             values = functional(positions, rows)
             r_hat, bulk, tail = diagnose(values)
             allowed = _allowed_r_hat(num_steps, settings.num_chains, values.shape[-1])
@@ -220,6 +221,8 @@ def draw(
             if good or 2 * thinning > settings.max_thinning:
                 break
             thinning *= 2
+    if rows is None:
+        rows = sampler.rows(positions, generator)
     if not good:
         warnings.warn(
             f"{settings.num_draws} draws of {distribution.num_rows} rows by the {name} sampler are poor: the least "
@@ -259,11 +262,11 @@ def _make_sampler(name: str, distribution: TruncatedNormal, approximation: Expec
     raise ValueError(f"sampler must be one of reflective, collapsed, linear, gibbs or None; got {name!r}.")
 
 
-def _functionals(distribution: TruncatedNormal, sampler: Sampler) -> Callable[[Tensor, Tensor], Tensor]:
+def _functionals(distribution: TruncatedNormal, sampler: Sampler) -> Callable[[Tensor, Tensor | None], Tensor]:
     """The functionals that diagnostics watch: a map from positions, `... x p`, and rows, `... x m`, to `... x k`."""
     if distribution.root is not None:
 
-        def of_latent(positions: Tensor, rows: Tensor) -> Tensor:
+        def of_latent(positions: Tensor, rows: Tensor | None) -> Tensor:
             latent = sampler.latent(positions)
             assert latent is not None
             watched = _evenly(latent.shape[-1], latent.device)
@@ -274,7 +277,8 @@ def _functionals(distribution: TruncatedNormal, sampler: Sampler) -> Callable[[T
     watched = _evenly(distribution.num_rows, L.device)
     gain = torch.cholesky_solve(distribution.dense_covariance.to(L)[..., watched], L)
 
-    def of_rows(positions: Tensor, rows: Tensor) -> Tensor:
+    def of_rows(positions: Tensor, rows: Tensor | None) -> Tensor:
+        assert rows is not None
         centred = (rows - distribution.mean[..., None, None, :]).to(L)
         stacked = centred.flatten(-3, -2)
         length = torch.linalg.solve_triangular(L, stacked.mT, upper=False).square().sum(-2).unsqueeze(-1)

@@ -107,9 +107,7 @@ def _multiply_sites(distribution: TruncatedNormal, sites: Sites) -> _Gaussian | 
         cavity_deviation = torch.where(precise, deviation / left, cavity_deviation)
         mean, cavity_mean = reference + deviation, reference + cavity_deviation
         variance = torch.where(precise, (1 - left) / safe, variance)
-    return _Gaussian(
-        mean, variance, cavity_mean, variance / left, reference, deviation, cavity_deviation, cholesky
-    )
+    return _Gaussian(mean, variance, cavity_mean, variance / left, reference, deviation, cavity_deviation, cholesky)
 
 
 def _match_moments(distribution: TruncatedNormal, mean: Tensor, variance: Tensor) -> Sites:

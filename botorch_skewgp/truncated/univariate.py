@@ -203,17 +203,15 @@ def sample_interval(lower: Tensor, upper: Tensor, uniform: Tensor) -> Tensor:
 
 
 def _inverse_log_ndtr(log_p: Tensor) -> Tensor:
-    """Solve `log Phi(x) = log_p` for `log_p < 0`: a start, then Newton steps in the log domain."""
+    """Solve `log Phi(x) = log_p` for `log_p < 0`: directly, and by Newton steps in the log domain far in the tail."""
+    x = torch.special.ndtri(log_p.exp())
     tail = log_p < -10.0
     if not bool(tail.any()):
-        return torch.special.ndtri(log_p.exp())
-    # x is about -sqrt(-2 log p - log(4 pi) - log(-log p)) far in the tail
-    deep = torch.where(tail, log_p, torch.full_like(log_p, -10.0))
-    x_tail = -torch.sqrt(-2 * deep - math.log(4 * math.pi) - torch.log(-deep))
-    x = torch.where(tail, x_tail, torch.special.ndtri(torch.exp(torch.where(tail, -torch.ones_like(log_p), log_p))))
+        return x
+    deep = log_p[tail]
+    # about -sqrt(-2 log p - log(4 pi) - log(-log p))
+    y = -torch.sqrt(-2 * deep - math.log(4 * math.pi) - torch.log(-deep))
     for _ in range(4):
-        safe = torch.where(tail, x, -torch.ones_like(x))
-        log_cdf = torch.special.log_ndtr(safe)
-        step = (log_cdf - log_p) * torch.exp(log_cdf - log_normal_density(safe))
-        x = torch.where(tail, x - step, x)
-    return x
+        log_cdf = torch.special.log_ndtr(y)
+        y = y - (log_cdf - deep) * torch.exp(log_cdf - log_normal_density(y))
+    return x.masked_scatter(tail, y)

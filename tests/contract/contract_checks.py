@@ -60,12 +60,12 @@ def check_value(entry: Entry, case: Case, q: int) -> None:
 
 
 def check_gradient(entry: Entry, case: Case, q: int) -> None:
-    """Derivatives in two directions against central differences; at least one is not zero."""
+    """Derivatives in two directions against central differences; they are not all zero."""
     acquisition = build(entry, case)
     X = candidates(entry, acquisition, q).requires_grad_()
     (gradient,) = torch.autograd.grad(evaluate(acquisition, X).sum(), X)
     assert gradient.isfinite().all()
-    assert gradient.abs().max() > 0
+    assert entry.may_be_flat or gradient.abs().max() > 0
     generator = torch.Generator().manual_seed(SEED)
     for _ in range(2):
         direction = torch.randn(X.shape, dtype=X.dtype, generator=generator)

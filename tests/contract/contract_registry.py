@@ -79,6 +79,7 @@ class Entry:
             `"other"` if the value merely changes, and `None` if pending points are refused.
         outputs: The number of values for each candidate set, if several.
         dim: The dimension of the candidates.
+        may_be_flat: Whether value and gradient are zero where no draw improves.
         left_out: Checks that do not apply, with reasons.
         left_out_for_duels: Those that do not apply where fantasies are comparisons.
     """
@@ -92,6 +93,7 @@ class Entry:
     pending: str | None = "joint"
     outputs: int | None = None
     dim: int = DIM
+    may_be_flat: bool = False
     left_out: dict[str, str] = field(default_factory=dict)
     left_out_for_duels: dict[str, str] = field(default_factory=dict)
 
@@ -289,7 +291,7 @@ def entries() -> list[Entry]:
         E(
             mo_analytic.ExpectedHypervolumeImprovement,
             lambda c: mo_analytic.ExpectedHypervolumeImprovement(
-                c.objectives, c.ref_point, NondominatedPartitioning(c.ref_point, c.means)
+                c.objectives, c.ref_point.tolist(), NondominatedPartitioning(c.ref_point, c.means)
             ),
             route=MOMENTS,
             qs=ONE_POINT,
@@ -317,11 +319,13 @@ def entries() -> list[Entry]:
         ),
         E(
             monte_carlo.qExpectedImprovement,
-            lambda c: monte_carlo.qExpectedImprovement(c.model, c.best_f - 0.5, sampler=sampler()),
+            may_be_flat=True,
+            build=lambda c: monte_carlo.qExpectedImprovement(c.model, c.best_f - 0.5, sampler=sampler()),
         ),
         E(
             monte_carlo.qExpectedImprovement,
-            lambda c: monte_carlo.qExpectedImprovement(
+            may_be_flat=True,
+            build=lambda c: monte_carlo.qExpectedImprovement(
                 c.objectives,
                 c.best_f - 0.5,
                 sampler=sampler_of_two(),
@@ -332,7 +336,8 @@ def entries() -> list[Entry]:
         ),
         E(
             monte_carlo.qNoisyExpectedImprovement,
-            lambda c: monte_carlo.qNoisyExpectedImprovement(c.model, c.train_X, sampler=sampler()),
+            may_be_flat=True,
+            build=lambda c: monte_carlo.qNoisyExpectedImprovement(c.model, c.train_X, sampler=sampler()),
         ),
         E(
             monte_carlo.qProbabilityOfImprovement,
@@ -446,20 +451,23 @@ def entries() -> list[Entry]:
         # several objectives
         E(
             mo_mc.qExpectedHypervolumeImprovement,
-            lambda c: mo_mc.qExpectedHypervolumeImprovement(
+            may_be_flat=True,
+            build=lambda c: mo_mc.qExpectedHypervolumeImprovement(
                 c.objectives, c.ref_point, partitioning(c), sampler=sampler_of_two()
             ),
         ),
         E(
             mo_mc.qNoisyExpectedHypervolumeImprovement,
-            lambda c: mo_mc.qNoisyExpectedHypervolumeImprovement(
+            may_be_flat=True,
+            build=lambda c: mo_mc.qNoisyExpectedHypervolumeImprovement(
                 c.objectives, c.ref_point, c.train_X, sampler=sampler_of_two(8)
             ),
             pending="other",
         ),
         E(
             mo_mc.qNoisyExpectedHypervolumeImprovement,
-            lambda c: mo_mc.qNoisyExpectedHypervolumeImprovement(
+            may_be_flat=True,
+            build=lambda c: mo_mc.qNoisyExpectedHypervolumeImprovement(
                 c.objectives, c.ref_point, c.train_X, sampler=sampler_of_two(8), constraints=[constraint]
             ),
             variant="an output as constraint",
@@ -488,7 +496,8 @@ def entries() -> list[Entry]:
         ),
         E(
             multi_fidelity.MOMF,
-            lambda c: multi_fidelity.MOMF(c.objectives, c.ref_point, partitioning(c), sampler=sampler_of_two()),
+            may_be_flat=True,
+            build=lambda c: multi_fidelity.MOMF(c.objectives, c.ref_point, partitioning(c), sampler=sampler_of_two()),
             pending="other",
         ),
         E(
@@ -668,7 +677,8 @@ def entries() -> list[Entry]:
         E(rm.VaR, with_objective(lambda: rm.VaR(0.5, NUM_PERTURBATIONS), True)),
         E(
             rm.CVaR,
-            lambda c: monte_carlo.qNoisyExpectedImprovement(
+            may_be_flat=True,
+            build=lambda c: monte_carlo.qNoisyExpectedImprovement(
                 c.perturbed, c.train_X, sampler=sampler(), objective=rm.CVaR(0.5, NUM_PERTURBATIONS)
             ),
             variant="qNoisyExpectedImprovement",

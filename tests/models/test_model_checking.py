@@ -73,7 +73,7 @@ def test_numbers_grades_and_duels_in_their_order():
     grades = Ordinal([0, 2], 3, index=torch.tensor([1, 6]))
     model = model_of([Preference(PAIRS[:2]), Numeric(values, index=at), grades])
     found = leave_one_out(model)
-    assert found.index.tolist() == [0, 0, 1, 1, 1, 2, 2]
+    assert found.observation.tolist() == [0, 0, 1, 1, 1, 2, 2]
     parts = [
         ([Preference(PAIRS[1 - i : 2 - i]), Numeric(values, index=at), grades], Preference(PAIRS[i : i + 1]))
         for i in range(2)
