@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 REQUIREMENTS := pyproject.toml constraints.txt
+# two processes of one thread each: most tensors are too small to share among threads
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
 
 .PHONY: demo test test-all lint format clean
@@ -11,10 +13,10 @@ demo: $(VENV)/.installed-demo
 	$(BIN)/python tutorials/demo.py $(ARGS)
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest $(ARGS)
+	$(PYTEST) $(ARGS)
 
 test-all: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -m "" $(ARGS)
+	$(PYTEST) -m "" $(ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

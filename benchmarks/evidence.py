@@ -39,6 +39,7 @@ from benchmarks._reporting import (
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference
+from botorch_skewgp.truncated.corrections import corrected_log_normalizer
 from botorch_skewgp.truncated.evidence import bridge_log_normalizer
 from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -82,7 +83,8 @@ def _sizes(sizes: list[int], num_seeds: int, mvnxpb_limit: int, bars: Table) -> 
     table = Table(
         "evidence",
         (
-            "n", "ep", "ep_s", "bridge", "standard_error", "sd_over_seeds", "bridge_s", "ep_error", "mvnxpb",
+            "n", "ep", "ep_s", "bridge", "standard_error", "sd_over_seeds", "bridge_s", "ep_error",
+            "corrected_error", "corrected_s", "mvnxpb",
             "mvnxpb_error", "mvnxpb_s",
         ),
         notes=[f"probit classification; bridge: mean of {num_seeds} runs, the time of one, EP and draws included"],
@@ -92,6 +94,7 @@ def _sizes(sizes: list[int], num_seeds: int, mvnxpb_limit: int, bars: Table) -> 
         _, _ = _timed(lambda problem=problem: expectation_propagation(problem.distribution))  # warm-up
         approximation, ep_seconds = _timed(lambda problem=problem: expectation_propagation(problem.distribution))
         ep = float(approximation.log_normalizer)
+        corrected, corrected_seconds = _timed(lambda ep=approximation: float(corrected_log_normalizer(ep)))
         values, errors, seconds = [], [], []
         for seed in range(num_seeds):
             fresh = classification(n, seed=1).distribution
@@ -104,6 +107,7 @@ def _sizes(sizes: list[int], num_seeds: int, mvnxpb_limit: int, bars: Table) -> 
         row = table.add(
             n=n, ep=ep, ep_s=ep_seconds, bridge=exact, standard_error=error,
             sd_over_seeds=float(np.std(values, ddof=1)), bridge_s=float(np.median(seconds)), ep_error=ep - exact,
+            corrected_error=corrected - exact, corrected_s=corrected_seconds,
         )  # fmt: skip
         if n <= mvnxpb_limit:
             value, row["mvnxpb_s"] = _timed(lambda problem=problem: _mvnxpb(problem.distribution))
@@ -111,6 +115,7 @@ def _sizes(sizes: list[int], num_seeds: int, mvnxpb_limit: int, bars: Table) -> 
         say(f"n = {n}: EP {ep:.3f}, bridge {exact:.3f} +- {error:.3f}")
         if n == 1000:
             add_bar(bars, "error of EP in nats", f"n = {n}", abs(ep - exact), most=1)
+            add_bar(bars, "error of corrected EP in nats", f"n = {n}", abs(corrected - exact), most=1)
             add_bar(bars, "standard error of bridge sampling in nats", f"n = {n}", error, most=0.2)
             add_bar(bars, "seconds of bridge sampling", f"n = {n}", float(np.median(seconds)), most=10)
     return table
@@ -273,6 +278,7 @@ def _plot(table: Table, path: Path) -> None:
     error = column("standard_error", table.rows)
     axis.errorbar(n, [0.0] * len(n), yerr=error, marker="o", capsize=4, label="bridge sampling, standard error")
     axis.plot(n, column("ep_error", table.rows), marker="s", label="expectation propagation")
+    axis.plot(n, column("corrected_error", table.rows), marker="^", label="the same, corrected")
     known = [row for row in table.rows if row["mvnxpb_error"] is not None]
     axis.plot(column("n", known), column("mvnxpb_error", known), marker="^", label="MVNXPB")
     axis.set_xscale("log")

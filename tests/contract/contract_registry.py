@@ -712,7 +712,10 @@ def entries() -> list[Entry]:
         E(
             mor.MVaR,
             with_objective(lambda: mor.MVaR(NUM_PERTURBATIONS, 0.5, expectation=True), True, outputs=2),
-            left_out={"gradient": "BoTorch's gradients of MVaR are approximate on purpose"},
+            left_out={
+                "gradient": "BoTorch's gradients of MVaR are approximate on purpose",
+                "optimise": "BoTorch enumerates all subsets of a set that can get large",
+            },
         ),
         E(mor.MARS, mars),
     ]
