@@ -31,7 +31,7 @@ from botorch_skewgp.acquisition.analytic import condition_on_own_draws, log_prob
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Binary, Observation, Ordinal, Preference, Validity
 from botorch_skewgp.posteriors import SkewGPPosterior
-from botorch_skewgp.truncated.univariate import log_interval_probability
+from botorch_skewgp.truncated.univariate import hermite, log_interval_probability
 
 NUM_NODES = 10  # of the quadrature; the integrand is close to a constant
 MAX_OUTCOMES = 64  # joint outcomes of pending observations that are kept apart
@@ -252,7 +252,7 @@ def _expected_entropy(read: SkewGPPosterior, question: _Question) -> Tensor:
     log_factor = 0.5 * (width.log() - total.log()) - 0.5 * (means - cutpoints).square() / total
     centre = (means * width + cutpoints * variance) / total  # batch_shape x S x (K - 1)
     narrow = (variance * width / total).sqrt()
-    nodes, log_weights = _hermite(means)
+    nodes, log_weights = hermite(means, NUM_NODES)
     f = centre.unsqueeze(-1) + narrow.unsqueeze(-1) * nodes  # batch_shape x S x (K - 1) x nodes
     log_sum = (-0.5 * (f.unsqueeze(-1) - cutpoints).square() / width).logsumexp(-1)
     terms = log_factor.unsqueeze(-1) + log_weights + _log_entropy(f, question) - log_sum
@@ -266,13 +266,6 @@ def _log_entropy(f: Tensor, question: _Question) -> Tensor:
     certain = log_p > -torch.finfo(log_p.dtype).tiny
     surprise = torch.where(certain, -1.0, log_p)
     return torch.where(certain, -torch.inf, log_p + (-surprise).log()).logsumexp(-1)
-
-
-def _hermite(like: Tensor) -> tuple[Tensor, Tensor]:
-    """Nodes and log weights for averages over a standard normal law, from the Golub-Welsch eigenproblem."""
-    off = torch.arange(1, NUM_NODES, dtype=torch.float64).sqrt()
-    nodes, vectors = torch.linalg.eigh(torch.diag(off, 1) + torch.diag(off, -1))
-    return nodes.to(like), vectors[0].square().log().to(like)
 
 
 def select_from_pool(

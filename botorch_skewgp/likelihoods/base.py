@@ -8,18 +8,19 @@ from typing import Any, ClassVar
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
-from gpytorch.constraints import Interval, Positive
+from gpytorch.constraints import GreaterThan, Interval
 from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
 from gpytorch.likelihoods import Likelihood
 from gpytorch.module import Module
 from gpytorch.priors import Prior
-from gpytorch.utils.quadrature import GaussHermiteQuadrature1D
 from torch import Tensor
-from torch.distributions import Normal
 
 from botorch_skewgp.likelihoods.rows import FantasyRows, Rows
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
+from botorch_skewgp.truncated.univariate import hermite
+
+LEAST_POSITIVE = 1e-8  # of positive parameters, so that a long step of an optimiser does not underflow to zero
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class RowLikelihood(Likelihood):
         """Register `raw_name` behind a constraint, for a class attribute `name = PositiveParameter()`."""
         raw = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64), requires_grad=learn)
         self.register_parameter(f"raw_{name}", raw)
-        self.register_constraint(f"raw_{name}", Positive() if constraint is None else constraint)
+        self.register_constraint(f"raw_{name}", GreaterThan(LEAST_POSITIVE) if constraint is None else constraint)
         if prior is not None:
             self.register_prior(f"{name}_prior", prior, ReadParameter(name), SetParameter(name))
         setattr(self, name, value)
@@ -262,12 +263,7 @@ def best_of(utility: Tensor) -> Tensor:
         A `... x k` tensor of probabilities.
     """
     difference = utility.unsqueeze(-1) - utility.unsqueeze(-2)  # ... x j x i
-    quadrature = GaussHermiteQuadrature1D(32).to(utility)
-
-    def of_noise(v: Tensor) -> Tensor:
-        v = v.reshape(v.shape[0], *([1] * difference.ndim))
-        log_beats = torch.special.log_ndtr(difference + v)
-        return (log_beats.sum(-1) - log_beats.diagonal(dim1=-2, dim2=-1)).exp()
-
-    probabilities = quadrature(of_noise, Normal(utility.new_zeros(1), utility.new_ones(1)))
-    return probabilities / probabilities.sum(-1, keepdim=True)
+    nodes, log_weights = hermite(utility, 32)
+    log_beats = torch.special.log_ndtr(difference.unsqueeze(-1) + nodes)  # ... x j x i x nodes
+    beats_all = log_beats.sum(-2) - log_beats.diagonal(dim1=-3, dim2=-2).mT
+    return torch.softmax((beats_all + log_weights).logsumexp(-1), dim=-1)

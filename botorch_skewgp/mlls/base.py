@@ -6,9 +6,11 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.mlls import MarginalLogLikelihood
 from gpytorch.module import Module
+from gpytorch.priors import Prior
 from torch import Tensor
 
 from botorch_skewgp.models.skew_gp import SkewGP
@@ -30,8 +32,16 @@ def log_prior(module: Module) -> Tensor | float:
         key = id(owner), name.rpartition(".")[-1]
         if key not in seen:
             seen.add(key)
-            value = value + prior.log_prob(closure(owner)).sum()
+            value = value + _log_density(prior, closure(owner))
     return value
+
+
+def _log_density(prior: Prior, value: Tensor) -> Tensor:
+    """The log density of a value; minus infinity where a step of an optimiser has left the prior's support."""
+    inside = prior.support.check(value) if prior.support is not None else torch.ones(())
+    if not bool(inside.all()):
+        return (0 * value).sum() - torch.inf
+    return prior.log_prob(value).sum()
 
 
 class RowMarginalLogLikelihood(MarginalLogLikelihood):

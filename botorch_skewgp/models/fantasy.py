@@ -11,6 +11,7 @@ sequential importance sampling, in the order of the Cholesky factor ([Geweke1991
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -35,6 +36,10 @@ class FantasyLevel:
     inputs: Tensor
     gains: tuple[Tensor, ...]
     mixture: RepresenterMixture
+
+    def apply(self, fn: Callable[[Tensor], Tensor]) -> FantasyLevel:
+        """A copy with `fn` applied to every tensor held, as `torch.nn.Module._apply` does."""
+        return FantasyLevel(fn(self.inputs), tuple(fn(gain) for gain in self.gains), self.mixture.apply(fn))
 
 
 def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: Tensor) -> RepresenterMixture:

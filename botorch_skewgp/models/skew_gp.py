@@ -11,10 +11,9 @@ r"""The skew Gaussian process as a BoTorch model.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from copy import copy, deepcopy
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import torch
 from botorch.acquisition.objective import (
@@ -23,14 +22,14 @@ from botorch.acquisition.objective import (
     ScalarizedPosteriorTransform,
 )
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
-from botorch.exceptions.warnings import InputDataWarning, _get_single_precision_warning
 from botorch.models.model import FantasizeMixin, Model
 from botorch.models.transforms.input import InputTransform
-from botorch.models.transforms.outcome import OutcomeTransform, Standardize
+from botorch.models.transforms.outcome import OutcomeTransform
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
 from botorch.posteriors import Posterior
 from botorch.sampling.base import MCSampler
-from botorch.utils.probability import MVNXPB, TruncatedMultivariateNormal, UnifiedSkewNormal
+from botorch.utils.probability import UnifiedSkewNormal
+from gpytorch.constraints import GreaterThan
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel, ScaleKernel
 from gpytorch.means import ConstantMean, Mean
@@ -38,41 +37,43 @@ from gpytorch.models.gp import GP
 from gpytorch.priors import LogNormalPrior
 from linear_operator.operators import LinearOperator, to_linear_operator
 from torch import Tensor
-from torch.distributions import MultivariateNormal as TorchMultivariateNormal
 
 from botorch_skewgp.likelihoods import (
-    LabelPreferenceLikelihood,
     OutcomeScale,
     RowLikelihood,
     Rows,
     default_likelihood,
 )
 from botorch_skewgp.likelihoods.rows import FantasyRows
+from botorch_skewgp.models.evidence import EvidenceMethod, log_normalizer
 from botorch_skewgp.models.fantasy import FantasyLevel, condition_mixture
+from botorch_skewgp.models.inputs import (
+    as_observations,
+    as_sequence,
+    check_observations,
+    check_skew_prior,
+    check_train_X,
+    count_outputs,
+    learn_outcome_scale,
+    move,
+    transformed_dim,
+)
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
-from botorch_skewgp.observations import LabelPreference, Numeric, Observation, Preference
+from botorch_skewgp.models.unified_skew_normal import (
+    UnifiedSkewNormalParameters,
+    botorch_unified_skew_normal,
+    unified_skew_normal_parameters,
+)
+from botorch_skewgp.observations import Numeric, Observation, Preference
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
-from botorch_skewgp.truncated.corrections import corrected_log_normalizer
 from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw
-from botorch_skewgp.truncated.evidence import LogNormalizer, bridge_log_normalizer
+from botorch_skewgp.truncated.evidence import LogNormalizer
 from botorch_skewgp.truncated.expectation_propagation import Sites, expectation_propagation
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 # The latent function's variance, in units of that of the noise of labels and comparisons: a median of 10, and one in
 # twenty beyond 120. A narrower prior makes the model doubt a consistent judge; a much wider one overfits a few answers.
 OUTPUTSCALE_LOCATION, OUTPUTSCALE_SPREAD = math.log(10.0), 1.5
-EvidenceMethod = Literal["exact", "ep", "ep_corrected", "mvnxpb"]
-
-
-class UnifiedSkewNormalParameters(NamedTuple):
-    """The parameters of a unified skew-normal vector; see `SkewGP.sun_parameters`."""
-
-    location: Tensor
-    scale: Tensor
-    skewness: Tensor
-    truncation: Tensor
-    latent_covariance: Tensor
 
 
 class _Fitted(NamedTuple):
@@ -134,23 +135,24 @@ class SkewGP(Model, GP, FantasizeMixin):
             InputDataError: If `train_X` is not a finite floating point `n x d` tensor, or observations refer to rows
                 that it does not have.
         """
-        _check_train_X(train_X)
-        observations = _as_sequence(observations)
-        _check_observations(observations, train_X)
+        check_train_X(train_X)
+        observations = as_sequence(observations)
+        check_observations(observations, train_X)
         super().__init__()
         self.train_inputs: tuple[Tensor] = (train_X,)
-        self._observations = tuple(entry.apply(lambda t: _move(t, train_X)) for entry in observations)
-        self._num_outputs = _count_outputs(self._observations, likelihood)
-        self._outcome_scale = _outcome_scale(self._observations, outcome_transform)
+        self._observations = tuple(entry.apply(lambda t: move(t, train_X)) for entry in observations)
+        self._num_outputs = count_outputs(self._observations, likelihood)
+        self._outcome_scale = learn_outcome_scale(self._observations, outcome_transform)
         self.likelihood = default_likelihood(self._observations) if likelihood is None else likelihood
-        d = train_X.shape[-1] if input_transform is None else _transformed_dim(input_transform, train_X)
+        d = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
         if covar_module is None:
             covar_module = ScaleKernel(
                 get_covar_module_with_dim_scaled_prior(ard_num_dims=d),
                 outputscale_prior=LogNormalPrior(loc=OUTPUTSCALE_LOCATION, scale=OUTPUTSCALE_SPREAD),
+                outputscale_constraint=GreaterThan(1e-4),  # a long step of an optimiser must not underflow to zero
             )
             covar_module.outputscale = covar_module.outputscale_prior.mode
-        _check_skew_prior(skew_prior, d, self._num_outputs)
+        check_skew_prior(skew_prior, d, self._num_outputs)
         self.skew_prior = skew_prior
         self.covar_module = covar_module
         self.mean_module = ConstantMean() if mean_module is None else mean_module
@@ -221,11 +223,11 @@ class SkewGP(Model, GP, FantasizeMixin):
                 f"New points must have shape {tuple(old.shape)}, dtype {old.dtype} and device {old.device}; got "
                 f"{tuple(X.shape)}, {X.dtype}, {X.device}. Pass strict=False to allow others."
             )
-        _check_train_X(X, warn=False)
-        observations = self._observations if targets is None else _as_sequence(targets)
-        _check_observations(observations, X)
+        check_train_X(X, warn=False)
+        observations = self._observations if targets is None else as_sequence(targets)
+        check_observations(observations, X)
         self.train_inputs = (X,)
-        self._observations = tuple(entry.apply(lambda t: _move(t, X)) for entry in observations)
+        self._observations = tuple(entry.apply(lambda t: move(t, X)) for entry in observations)
         self._clear_cache()
 
     def _apply(self, fn: Callable[[Tensor], Tensor], *args: Any, **kwargs: Any) -> Self:
@@ -233,6 +235,7 @@ class SkewGP(Model, GP, FantasizeMixin):
         if self._original_train_inputs is not None:
             self._original_train_inputs = fn(self._original_train_inputs)
         self._observations = tuple(entry.apply(fn) for entry in self._observations)
+        self._fantasies = tuple(level.apply(fn) for level in self._fantasies)
         result = super()._apply(fn, *args, **kwargs)
         fitted = self._fitted
         if fitted is not None:
@@ -383,19 +386,21 @@ class SkewGP(Model, GP, FantasizeMixin):
         return self._fit_draws().draws
 
     def _posterior_at(self, X: Tensor) -> SkewGPPosterior:
-        mixture = self._fantasies[-1].mixture if self._fantasies else self._fit_draws().mixture
         return SkewGPPosterior(
             location=self._prior_mean(X),
             cross_covariance=self._cross_covariances(X),
             prior_covariance=self._prior_covariance(X),
-            mixture=mixture,
+            mixture=self._mixture(),
             num_outputs=self._num_outputs,
         )
+
+    def _mixture(self) -> RepresenterMixture:
+        return self._fantasies[-1].mixture if self._fantasies else self._fit_draws().mixture
 
     def _cross_covariances(self, X: Tensor) -> list[Tensor]:
         """The covariance with the training points, and with the points of each fantasy given what was known then."""
         crosses = [self._prior_covariance(X, self._with_pseudo_points(self.train_inputs[0])).to_dense()]
-        roots = [self._fit_draws().mixture.root]
+        roots = [self._mixture().levels[0].root]
         for level in self._fantasies:
             cross = self._prior_covariance(X, level.inputs).to_dense()
             for earlier, root, gain in zip(crosses, roots, level.gains, strict=True):
@@ -475,21 +480,7 @@ class SkewGP(Model, GP, FantasizeMixin):
             the papers, in float64.
         """
         row_model, location, scale, cross = self._joint_with_rows(X)
-        distribution = row_model.truncated_normal
-        has_lower, has_upper = distribution.lower.isfinite(), distribution.upper.isfinite()
-        sign = torch.cat([location.new_ones(int(has_lower.sum())), -location.new_ones(int(has_upper.sum()))])
-        which = torch.cat([has_lower.nonzero().squeeze(-1), has_upper.nonzero().squeeze(-1)])
-        order = which.argsort(stable=True)
-        sign, which = sign[order], which[order]
-        bound = torch.where(sign > 0, distribution.lower[which], distribution.upper[which])
-        gamma = distribution.dense_covariance + torch.diag_embed(distribution.noise)
-        return UnifiedSkewNormalParameters(
-            location=location,
-            scale=scale,
-            skewness=sign * cross[:, which] / scale.diagonal().sqrt().unsqueeze(-1),
-            truncation=sign * (distribution.mean[which] - bound),
-            latent_covariance=sign.unsqueeze(-1) * gamma[which][:, which] * sign,
-        )
+        return unified_skew_normal_parameters(row_model.truncated_normal, location, scale, cross)
 
     @torch.no_grad()
     def unified_skew_normal(self, X: Tensor) -> UnifiedSkewNormal:
@@ -499,20 +490,7 @@ class SkewGP(Model, GP, FantasizeMixin):
             X: A `q x d` tensor of points, distinct from each other and from noise-free training points.
         """
         row_model, location, scale, cross = self._joint_with_rows(X)
-        distribution = row_model.truncated_normal
-        if distribution.num_rows == 0:
-            raise UnsupportedError("Without interval rows the posterior is normal; use posterior(X).moment_matched().")
-        gamma = distribution.dense_covariance + torch.diag_embed(distribution.noise)
-        # BoTorch's sampler takes finite bounds only: 30 standard deviations beyond the rest stand for infinity
-        far = 30 * distribution.gamma_diagonal.sqrt()
-        mean, lower, upper = distribution.mean, distribution.lower, distribution.upper
-        lowest = torch.where(upper.isfinite(), torch.minimum(mean, upper), mean) - far
-        highest = torch.where(lower.isfinite(), torch.maximum(mean, lower), mean) + far
-        bounds = torch.stack(
-            [torch.where(lower.isfinite(), lower, lowest), torch.where(upper.isfinite(), upper, highest)], dim=-1
-        )
-        truncated = TruncatedMultivariateNormal(loc=mean, covariance_matrix=gamma, bounds=bounds)
-        return UnifiedSkewNormal(truncated, TorchMultivariateNormal(location, scale), cross.mT)
+        return botorch_unified_skew_normal(row_model.truncated_normal, location, scale, cross)
 
     def _joint_with_rows(self, X: Tensor) -> tuple[RowModel, Tensor, Tensor, Tensor]:
         """The rows, and the normal law of the latent function at new points and its covariance with them."""
@@ -543,12 +521,10 @@ class SkewGP(Model, GP, FantasizeMixin):
         self.eval()
         prior = self.forward(self.train_inputs[0])
         row_model = self.row_model(prior)
-        value, variance = _log_normalizer(row_model.truncated_normal, method, self)
+        value, variance = log_normalizer(row_model.truncated_normal, method, self.draws if method == "exact" else None)
         value = value + row_model.number_log_density
         if self.skew_prior is not None:
-            normalizer, normalizer_variance = _log_normalizer(
-                self.prior_row_model(prior).truncated_normal, method, None
-            )
+            normalizer, normalizer_variance = log_normalizer(self.prior_row_model(prior).truncated_normal, method)
             value, variance = value - normalizer, variance + normalizer_variance
         return LogNormalizer(value, variance.sqrt())
 
@@ -598,21 +574,21 @@ class SkewGP(Model, GP, FantasizeMixin):
         """
         if isinstance(Y, Tensor) and (X.ndim > 2 or Y.ndim > 2):
             return self._condition_batch(X, Y, noise)
-        observations = _as_observations(Y, noise)
-        _check_train_X(X, warn=False)
+        observations = as_observations(Y, noise)
+        check_train_X(X, warn=False)
         if self._fantasies:
             raise UnsupportedError("A fantasy model can only be conditioned on batches of numbers or duels.")
         old = self._untransformed_inputs()
         if X.shape[-1] != old.shape[-1]:
             raise InputDataError(f"X must have {old.shape[-1]} columns like train_X; got {X.shape[-1]}.")
-        _check_observations(observations, X)
+        check_observations(observations, X)
         for entry in observations:
             self.likelihood.rows(entry, X.double(), self._outcome_scale)  # raises for kinds it does not take
         previous = None if self._fitted is None else self._fitted.draws
         was_training = self.training
         new = deepcopy(self)
         new.train()
-        moved = tuple(entry.apply(lambda t: _move(t, old)).shift(old.shape[-2]) for entry in observations)
+        moved = tuple(entry.apply(lambda t: move(t, old)).shift(old.shape[-2]) for entry in observations)
         new.set_train_data(torch.cat([old, X.to(old)], dim=-2), self._observations + moved, strict=False)
         new._sites, new._previous_draws = None, previous
         return new.train(was_training)
@@ -670,128 +646,3 @@ class SkewGP(Model, GP, FantasizeMixin):
         new = copy(self)
         new._fantasies = (*self._fantasies, FantasyLevel(X, tuple(posterior.gains), mixture))
         return new
-
-
-def _transformed_dim(input_transform: InputTransform, train_X: Tensor) -> int:
-    with torch.no_grad():
-        return input_transform.to(train_X)(train_X).shape[-1]
-
-
-def _move(t: Tensor, like: Tensor) -> Tensor:
-    return t.to(like) if t.is_floating_point() else t.to(like.device)
-
-
-def _as_sequence(observations: Observation | Sequence[Observation] | None) -> tuple[Observation, ...]:
-    if observations is None:
-        return ()
-    observations = (observations,) if isinstance(observations, Observation) else tuple(observations)
-    for entry in observations:
-        if not isinstance(entry, Observation):
-            raise InputDataError(
-                "observations must be observation objects such as Preference(pairs); got "
-                f"{type(entry).__name__}. Wrap the data in the class of its kind."
-            )
-    return observations
-
-
-def _check_train_X(X: Tensor, warn: bool = True) -> None:
-    if not isinstance(X, Tensor) or not X.is_floating_point():
-        kind = X.dtype if isinstance(X, Tensor) else type(X).__name__
-        raise InputDataError(f"train_X must be a floating point tensor, best of dtype torch.double; got {kind}.")
-    if X.ndim != 2:
-        raise InputDataError(f"train_X must be n x d; got shape {tuple(X.shape)}.")
-    if not X.isfinite().all():
-        where = (~X.isfinite()).any(-1).nonzero().squeeze(-1)[:5].tolist()
-        raise InputDataError(f"train_X contains NaN or infinite values in rows {where}; remove or repair these.")
-    if warn and X.dtype == torch.float32:
-        warnings.warn(_get_single_precision_warning(str(X.dtype)), InputDataWarning, stacklevel=3)
-
-
-def _check_observations(observations: Sequence[Observation], X: Tensor) -> None:
-    for entry in observations:
-        if entry.num_points_needed > X.shape[-2]:
-            raise InputDataError(
-                f"{type(entry).__name__} refers to row {entry.num_points_needed - 1} of train_X, which has "
-                f"{X.shape[-2]} rows only (counted from 0)."
-            )
-
-
-def _as_observations(
-    Y: Tensor | Observation | Sequence[Observation], noise: Tensor | None = None
-) -> tuple[Observation, ...]:
-    """Observations from what BoTorch's functions pass: numbers, or integer pairs for duels."""
-    if not isinstance(Y, Tensor):
-        if noise is not None:
-            raise InputDataError("Give the noise inside Numeric(values, noise) when Y holds observation objects.")
-        return _as_sequence(Y)
-    if not Y.is_floating_point():
-        return (Preference(Y),)
-    return (Numeric(Y, noise),)
-
-
-def _count_outputs(observations: Sequence[Observation], likelihood: RowLikelihood | None) -> int:
-    """One latent function, or one per label."""
-    counts = {entry.num_labels if isinstance(entry, LabelPreference) else 1 for entry in observations}
-    if isinstance(likelihood, LabelPreferenceLikelihood):
-        counts.add(likelihood.num_labels)
-    if len(counts) > 1:
-        raise InputDataError(
-            "LabelPreference observations have one latent function per label; they cannot share a model with other "
-            "kinds of observations, or with another number of labels."
-        )
-    return counts.pop() if counts else 1
-
-
-def _check_skew_prior(skew_prior: SkewPrior | None, dim: int, num_outputs: int) -> None:
-    if skew_prior is None:
-        return
-    if num_outputs > 1:
-        raise UnsupportedError(
-            "A skew prior is for models with one latent function; leave it out for label preferences."
-        )
-    if skew_prior.pseudo_points.shape[-1] != dim:
-        raise InputDataError(
-            f"The skew prior's pseudo_points have {skew_prior.pseudo_points.shape[-1]} columns; the (transformed) "
-            f"inputs have {dim}."
-        )
-
-
-def _outcome_scale(observations: Sequence[Observation], transform: OutcomeTransform | None) -> OutcomeScale:
-    """Learn the standardisation from the numbers."""
-    if transform is None:
-        return OutcomeScale()
-    if type(transform) is not Standardize:
-        raise UnsupportedError(
-            "outcome_transform must be Standardize(m=1): other transforms are not affine, so that comparisons would "
-            "lose their meaning. Transform the numbers before building the model instead; got "
-            f"{type(transform).__name__}."
-        )
-    values = [entry.values for entry in observations if isinstance(entry, Numeric)]
-    if not values:
-        return OutcomeScale()
-    transform.train()
-    transform(torch.cat(values).unsqueeze(-1))
-    transform.eval()
-    return OutcomeScale(float(transform.means), float(transform.stdvs))
-
-
-def _log_normalizer(
-    distribution: TruncatedNormal, method: EvidenceMethod, model: SkewGP | None
-) -> tuple[Tensor, Tensor]:
-    """The log normaliser of interval rows and its variance; with the model's own draws if it is given."""
-    unknown = distribution.mean.new_full((), torch.nan)
-    if distribution.num_rows == 0:
-        return distribution.mean.new_zeros(()), distribution.mean.new_zeros(())
-    if method == "exact":
-        draws = None if model is None else model.draws
-        estimate = bridge_log_normalizer(distribution, draws)
-        return estimate.value, estimate.standard_error.square()
-    if method == "ep":
-        return expectation_propagation(distribution).log_normalizer, unknown
-    if method == "ep_corrected":
-        return corrected_log_normalizer(expectation_propagation(distribution)), unknown
-    if method == "mvnxpb":
-        gamma = distribution.dense_covariance + torch.diag_embed(distribution.noise)
-        bounds = torch.stack([distribution.lower, distribution.upper], dim=-1) - distribution.mean.unsqueeze(-1)
-        return MVNXPB(covariance_matrix=gamma, bounds=bounds).solve(), unknown
-    raise UnsupportedError(f"method must be 'exact', 'ep', 'ep_corrected' or 'mvnxpb'; got {method!r}.")

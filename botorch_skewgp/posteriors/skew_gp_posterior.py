@@ -12,7 +12,7 @@ of truncated normal draws. Averaging over draws needs no further sampling.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -44,6 +44,12 @@ class RepresenterMixture:
     root: Tensor
     log_weights: Tensor | None = None
     parent: RepresenterMixture | None = None
+
+    def apply(self, fn: Callable[[Tensor], Tensor]) -> RepresenterMixture:
+        """A copy with `fn`, a change of dtype or device, applied to every tensor held."""
+        log_weights = None if self.log_weights is None else fn(self.log_weights)
+        parent = None if self.parent is None else self.parent.apply(fn)
+        return RepresenterMixture(fn(self.weights), fn(self.root), log_weights, parent)
 
     @property
     def num_draws(self) -> int:

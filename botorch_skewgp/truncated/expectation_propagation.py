@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import torch
 from linear_operator.operators import LinearOperator, RootLinearOperator
+from linear_operator.utils.errors import NanError
 from torch import Tensor
 
 from botorch_skewgp.exceptions import ConvergenceWarning
@@ -317,6 +318,9 @@ def expectation_propagation(
 
     Returns:
         The fixed point. A `ConvergenceWarning` is issued where it was not reached.
+
+    Raises:
+        NanError: If the covariance contains NaN or infinite values.
     """
     distribution = as_double(distribution)
     with torch.no_grad():
@@ -325,7 +329,8 @@ def expectation_propagation(
         gaussian = _multiply_sites(distribution, sites)
         if gaussian is None:  # a start that this covariance does not admit
             sites, gaussian = none, _multiply_sites(distribution, none)
-        assert gaussian is not None
+        if gaussian is None:  # with zero sites the matrix to factor is the identity plus zero times the covariance
+            raise NanError("The covariance of the rows contains NaN or infinite values.")
         step = torch.ones_like(distribution.mean[..., :1])
         previous = torch.full_like(step.squeeze(-1), torch.inf)
         best: tuple[Tensor, Sites] | None = None

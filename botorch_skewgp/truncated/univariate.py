@@ -215,3 +215,15 @@ def _inverse_log_ndtr(log_p: Tensor) -> Tensor:
         log_cdf = torch.special.log_ndtr(y)
         y = y - (log_cdf - deep) * torch.exp(log_cdf - log_normal_density(y))
     return x.masked_scatter(tail, y)
+
+
+def hermite(like: Tensor, order: int) -> tuple[Tensor, Tensor]:
+    r"""Nodes and log weights of Gauss-Hermite quadrature for averages over a standard normal variable.
+
+    Args:
+        like: Any tensor of the wanted dtype and device.
+        order: The number of nodes.
+    """
+    off = torch.arange(1, order, dtype=torch.float64).sqrt()
+    nodes, vectors = torch.linalg.eigh(torch.diag(off, 1) + torch.diag(off, -1))  # Golub and Welsch
+    return nodes.to(like), vectors[0].square().log().to(like)

@@ -8,7 +8,7 @@ from functools import cache, cached_property
 
 import torch
 from botorch.fit import fit_gpytorch_mll
-from botorch.models import PairwiseGP, SingleTaskGP
+from botorch.models import ModelListGP, PairwiseGP, SingleTaskGP
 from botorch.models.model import Model, ModelList
 from botorch.models.pairwise_gp import PairwiseLaplaceMarginalLogLikelihood
 from botorch.models.transforms.input import InputPerturbation, InputTransform
@@ -72,6 +72,8 @@ class Case:
 
     @cached_property
     def gaussian_objectives(self) -> Model:
+        if self.name == "SingleTaskGP":
+            return ModelListGP(*self.objectives.models)
         return self.objectives if self.is_gaussian else MomentMatchedModel(self.objectives)
 
     def _perturbed(self, objective: int) -> Model:

@@ -80,6 +80,7 @@ class Entry:
         outputs: The number of values for each candidate set, if several.
         dim: The dimension of the candidates.
         may_be_flat: Whether value and gradient are zero where no draw improves.
+        gradient_batch: The number of candidate sets that gradients are checked for at once.
         left_out: Checks that do not apply, with reasons.
         left_out_for_duels: Those that do not apply where fantasies are comparisons.
     """
@@ -94,6 +95,7 @@ class Entry:
     outputs: int | None = None
     dim: int = DIM
     may_be_flat: bool = False
+    gradient_batch: int = 2
     left_out: dict[str, str] = field(default_factory=dict)
     left_out_for_duels: dict[str, str] = field(default_factory=dict)
 
@@ -567,6 +569,7 @@ def entries() -> list[Entry]:
             lambda c: analytic.qAnalyticProbabilityOfImprovement(c.gaussian, c.best_f),
             route=MATCHED,
             pending=None,
+            gradient_batch=1,  # BoTorch's MVNXPB loses derivatives of a batch whose members are ordered differently
         ),
         E(
             mes.qMaxValueEntropy,
@@ -698,6 +701,7 @@ def entries() -> list[Entry]:
         E(
             mo_objective.FeasibilityWeightedMCMultiOutputObjective,
             feasibility_weighted,
+            may_be_flat=True,
         ),
         E(
             mor.MultiOutputExpectation,

@@ -111,3 +111,11 @@ def test_a_prior_counts_once():
 def test_refuses_empty_batches():
     with pytest.raises(ValueError, match="batch_size must be positive"):
         batched(model_of("labels"), batch_size=0)
+
+
+def test_value_outside_a_priors_support_counts_as_impossible():
+    """A long step of an optimiser may underflow a positive parameter to zero."""
+    model = model_of("labels")
+    model.covar_module.register_prior("outputscale_prior", LogNormalPrior(0.0, 1.0), "outputscale")
+    model.covar_module.raw_outputscale.data.fill_(-1000.0)
+    assert evaluate(batched(model)).item() == -torch.inf

@@ -85,7 +85,7 @@ def test_leaves_the_model_and_repeats():
     model = SkewGP(X, Binary(LABELS))
     mll = objective(model).eval()
     before = {name: p.clone() for name, p in model.named_parameters()}
-    runs = [sample_hyperparameters(mll, 3, 5, 1, torch.Generator().manual_seed(7)) for _ in range(2)]
+    runs = [sample_hyperparameters(mll, 6, 20, 1, torch.Generator().manual_seed(7)) for _ in range(2)]
     assert all(torch.equal(p, before[name]) for name, p in model.named_parameters())
     assert not mll.training
     names = {"covar_module.raw_outputscale", "covar_module.base_kernel.raw_lengthscale"}

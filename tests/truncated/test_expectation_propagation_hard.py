@@ -6,6 +6,7 @@ import warnings
 import pytest
 import torch
 from linear_operator.operators import RootLinearOperator
+from linear_operator.utils.errors import NanError
 
 from botorch_skewgp.exceptions import ConvergenceWarning
 from botorch_skewgp.truncated.expectation_propagation import Sites, expectation_propagation
@@ -214,3 +215,9 @@ def test_gradient_is_right_where_sites_are_precise(problem):
     expectation_propagation(normal(mean, covariance, f - 1e-4, f + 1e-4)).log_normalizer.backward()
     wanted = torch.linalg.solve(covariance, f)
     assert torch.allclose(mean.grad, wanted, rtol=1e-3, atol=1e-3 * wanted.abs().max().item())
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_covariance_that_is_no_number_is_an_error_that_fits_can_handle(value):
+    with pytest.raises(NanError, match="contains NaN"):
+        expectation_propagation(normal(zeros(2), torch.tensor([[value, 0.0], [0.0, 1.0]])))
