@@ -149,7 +149,8 @@ class SkewGP(Model, GP, FantasizeMixin):
             covar_module = ScaleKernel(
                 get_covar_module_with_dim_scaled_prior(ard_num_dims=d),
                 outputscale_prior=LogNormalPrior(loc=OUTPUTSCALE_LOCATION, scale=OUTPUTSCALE_SPREAD),
-                outputscale_constraint=GreaterThan(1e-4),  # a long step of an optimiser must not underflow to zero
+                # fitted as its logarithm: long steps of an optimiser neither underflow nor get stuck
+                outputscale_constraint=GreaterThan(1e-4, transform=torch.exp, inv_transform=torch.log),
             )
             covar_module.outputscale = covar_module.outputscale_prior.mode
         check_skew_prior(skew_prior, d, self._num_outputs)

@@ -12,7 +12,6 @@ import math
 from typing import NamedTuple
 
 import torch
-from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 from botorch_skewgp.truncated.diagnostics import effective_sample_size
@@ -108,11 +107,13 @@ def _noiseless_draws(distribution: TruncatedNormal, draws: Draws, generator: tor
     """Draws of `h` given the draws of the rows, `batch_shape x num_draws x m`, by Matheron's rule."""
     if draws.latent is not None:
         return distribution.noiseless(draws.latent.to(distribution.mean))
-    L = psd_safe_cholesky(distribution.dense_covariance)
-    rows = draws.rows.to(L)
+    # an eigendecomposition, as cycles of duels and repeated points make the covariance singular
+    eigenvalues, vectors = torch.linalg.eigh(distribution.dense_covariance)
+    root = vectors * eigenvalues.clamp(min=0).sqrt().unsqueeze(-2)  # rounding only
+    rows = draws.rows.to(root)
     mean = distribution.mean.unsqueeze(-2)
-    kind = {"dtype": L.dtype, "device": L.device, "generator": generator}
-    h = mean + torch.randn(rows.shape, **kind) @ L.mT
+    kind = {"dtype": root.dtype, "device": root.device, "generator": generator}
+    h = mean + torch.randn(rows.shape, **kind) @ root.mT
     u = h + distribution.noise.sqrt().unsqueeze(-2) * torch.randn(rows.shape, **kind)
     gain = torch.cholesky_solve(distribution.dense_covariance, distribution.gamma_cholesky)
     h = h + (rows - u) @ gain
