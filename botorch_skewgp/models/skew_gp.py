@@ -29,7 +29,7 @@ from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scal
 from botorch.posteriors import Posterior
 from botorch.sampling.base import MCSampler
 from botorch.utils.probability import UnifiedSkewNormal
-from gpytorch.constraints import GreaterThan
+from gpytorch.constraints import Interval
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel, ScaleKernel
 from gpytorch.means import ConstantMean, Mean
@@ -149,8 +149,8 @@ class SkewGP(Model, GP, FantasizeMixin):
             covar_module = ScaleKernel(
                 get_covar_module_with_dim_scaled_prior(ard_num_dims=d),
                 outputscale_prior=LogNormalPrior(loc=OUTPUTSCALE_LOCATION, scale=OUTPUTSCALE_SPREAD),
-                # fitted as its logarithm: long steps of an optimiser neither underflow nor get stuck
-                outputscale_constraint=GreaterThan(1e-4, transform=torch.exp, inv_transform=torch.log),
+                # bounds for the optimiser, as for BoTorch's lengthscales: long steps neither underflow nor diverge
+                outputscale_constraint=Interval(1e-4, 1e4, transform=None),
             )
             covar_module.outputscale = covar_module.outputscale_prior.mode
         check_skew_prior(skew_prior, d, self._num_outputs)
