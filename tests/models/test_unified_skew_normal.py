@@ -1,0 +1,263 @@
+"""Conjugacy to the letter: the papers' parameters of the posterior, against their formulas, densities and evidences."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.means import ConstantMean
+from scipy.stats import multivariate_normal
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ProbitAffineLikelihood
+from botorch_skewgp.models import SkewPrior
+from botorch_skewgp.observations import AffineProbit, Binary, Censored, Numeric, Preference
+from botorch_skewgp.truncated.draws import DrawSettings
+
+DOUBLE = {"dtype": torch.float64}
+X = torch.tensor([[0.0], [0.4], [0.9], [1.6]], **DOUBLE)
+NEW_X = torch.tensor([[0.2], [1.3], [2.0]], **DOUBLE)
+W = torch.tensor([[1.0, -0.5, 0.0, 0.2], [0.3, 0.0, 1.1, -0.7]], **DOUBLE)
+Z = torch.tensor([0.2, -0.4], **DOUBLE)
+SIGMA = torch.tensor([[0.6, 0.25], [0.25, 0.9]], **DOUBLE)
+C = torch.tensor([0, 2])
+Y = torch.tensor([0.7, -0.3], **DOUBLE)
+R = 0.3
+
+
+def kernel():
+    covar_module = ScaleKernel(RBFKernel()).double()
+    covar_module.base_kernel.lengthscale, covar_module.outputscale = 0.7, 1.8
+    return covar_module
+
+
+def mean():
+    mean_module = ConstantMean().double()
+    mean_module.constant.data.fill_(0.3)
+    return mean_module
+
+
+def prior():
+    return SkewPrior(
+        torch.tensor([[0.1], [1.2]], **DOUBLE), torch.tensor([1.0, -1.0]), torch.tensor([0.3, -0.2], **DOUBLE)
+    )
+
+
+def model(observations, skew_prior=None, num_draws=8192):
+    return SkewGP(
+        X,
+        observations,
+        likelihood=MixedLikelihood(NumericLikelihood(noise=R), ProbitAffineLikelihood()),
+        covar_module=kernel(),
+        mean_module=mean(),
+        skew_prior=skew_prior,
+        draw_settings=DrawSettings(num_draws=num_draws),
+    )
+
+
+def orthant(truncation, covariance):
+    """`Phi(truncation; covariance)` by scipy."""
+    law = multivariate_normal(cov=covariance.numpy(), maxpts=2_000_000, abseps=1e-10, releps=1e-10, allow_singular=True)
+    return float(law.cdf(truncation.numpy()))
+
+
+def gaussian_prior(points):
+    """`xi`, `Omega` and the diagonal matrix of standard deviations, as arrays of the papers."""
+    with torch.no_grad():
+        xi, omega = mean()(points).detach(), kernel()(points).to_dense().detach()
+    return xi, omega, torch.diag(omega.diagonal().sqrt())
+
+
+def skewness_of_prior(points):
+    """`Delta`, `gamma` and `Gamma` of equation (11) of the classification paper."""
+    skew = prior()
+    with torch.no_grad():
+        k = kernel()
+        scale = float(k.outputscale)
+        delta = k(points, skew.pseudo_points).to_dense() / scale * skew.phases
+        gamma = skew.phases.unsqueeze(-1) * k(skew.pseudo_points).to_dense() / scale * skew.phases
+    return delta, skew.truncation.detach(), gamma
+
+
+def test_prior_parameters():
+    found = model(None, prior()).sun_parameters(NEW_X)
+    xi, omega, _ = gaussian_prior(NEW_X)
+    for got, expected in zip(found, (xi, omega, *skewness_of_prior(NEW_X)), strict=True):
+        torch.testing.assert_close(got, expected)
+
+
+@pytest.mark.parametrize("skew", [False, True])
+def test_affine_probit_parameters(skew):
+    """Lemma 2 and Theorem 3.2: parameters at the training points."""
+    found = model(AffineProbit(W, Z, SIGMA), prior() if skew else None).sun_parameters(X)
+    xi, omega, D = gaussian_prior(X)
+    omega_bar = torch.linalg.solve(D, torch.linalg.solve(D, omega).mT).mT
+    new_delta, new_gamma = omega_bar @ D @ W.mT, Z + W @ xi
+    new_Gamma = W @ omega @ W.mT + SIGMA
+    if skew:
+        delta, gamma, Gamma = skewness_of_prior(X)
+        cross = delta.mT @ D @ W.mT
+        new_delta, new_gamma = torch.cat([delta, new_delta], -1), torch.cat([gamma, new_gamma])
+        new_Gamma = torch.cat([torch.cat([Gamma, cross], -1), torch.cat([cross.mT, new_Gamma], -1)])
+    for got, expected in zip(found, (xi, omega, new_delta, new_gamma, new_Gamma), strict=True):
+        torch.testing.assert_close(got, expected)
+
+
+def numbers_given_skew_prior():
+    """Lemma 1 and Theorem 3.1 at the training points, as printed."""
+    xi, omega, D = gaussian_prior(X)
+    delta, gamma, Gamma = skewness_of_prior(X)
+    selection = torch.eye(4, **DOUBLE)[C]
+    S = selection @ omega @ selection.mT + R * torch.eye(2, **DOUBLE)
+    gain = torch.linalg.solve(S, selection @ omega).mT
+    cross = selection @ D @ delta
+    new_omega = omega - gain @ selection @ omega
+    scale = torch.diag(new_omega.diagonal().rsqrt())
+    return (
+        xi + gain @ (Y - selection @ xi),
+        new_omega,
+        scale @ (D @ delta - gain @ cross),
+        gamma + cross.mT @ torch.linalg.solve(S, Y - selection @ xi),
+        Gamma - cross.mT @ torch.linalg.solve(S, cross),
+    )
+
+
+def test_normal_likelihood_parameters():
+    found = model(Numeric(Y, index=C), prior()).sun_parameters(X)
+    for got, expected in zip(found, numbers_given_skew_prior(), strict=True):
+        torch.testing.assert_close(got, expected)
+
+
+def test_mixed_parameters():
+    """Theorem 3.3: numbers first, then the affine probit on what they leave; in either order of the observations."""
+    xi, omega, delta, gamma, Gamma = numbers_given_skew_prior()
+    D = torch.diag(omega.diagonal().sqrt())
+    omega_bar = torch.linalg.solve(D, torch.linalg.solve(D, omega).mT).mT
+    cross = delta.mT @ D @ W.mT
+    new_Gamma = torch.cat([torch.cat([Gamma, cross], -1), torch.cat([cross.mT, W @ omega @ W.mT + SIGMA], -1)])
+    expected = (
+        xi,
+        omega,
+        torch.cat([delta, omega_bar @ D @ W.mT], -1),
+        torch.cat([gamma, Z + W @ xi]),
+        new_Gamma,
+    )
+    both = [Numeric(Y, index=C), AffineProbit(W, Z, SIGMA)]
+    for observations in (both, both[::-1]):
+        for got, want in zip(model(observations, prior()).sun_parameters(X), expected, strict=True):
+            torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("skew", [False, True])
+@pytest.mark.parametrize("kind", ["numbers", "probit", "mixed"])
+def test_evidence(kind, skew):
+    """Corollaries 1-3: a normal density times a ratio of two orthant probabilities."""
+    numbers, probit = Numeric(Y, index=C), AffineProbit(W, Z, SIGMA)
+    observations = {"numbers": [numbers], "probit": [probit], "mixed": [numbers, probit]}[kind]
+    found = model(observations, prior() if skew else None)
+    truth = 0.0
+    if kind != "probit":
+        xi, omega, _ = gaussian_prior(X)
+        S = omega[C][:, C] + R * torch.eye(2, **DOUBLE)
+        truth += float(multivariate_normal(xi[C].numpy(), S.numpy()).logpdf(Y.numpy()))
+    parameters = found.sun_parameters(X)
+    if len(parameters.truncation):
+        truth += math.log(orthant(parameters.truncation, parameters.latent_covariance))
+    if skew:
+        _, gamma, Gamma = skewness_of_prior(X)
+        truth -= math.log(orthant(gamma, Gamma))
+    exact = found.log_marginal_likelihood("exact")
+    assert abs(float(exact.value) - truth) < 1e-6 + 4 * float(exact.standard_error)
+    assert abs(float(found.log_marginal_likelihood("ep").value) - truth) < 0.03
+    assert abs(float(found.log_marginal_likelihood("ep_corrected").value) - truth) < 0.005
+
+
+def density(parameters, value):
+    """The papers' density of a unified skew-normal scalar."""
+    xi, omega, delta, gamma, Gamma = (p.squeeze() if p.numel() == 1 else p for p in parameters)
+    delta = delta.reshape(-1)
+    z = (value - float(xi)) / math.sqrt(float(omega))
+    normal = math.exp(-0.5 * z * z) / math.sqrt(2 * math.pi * float(omega))
+    shifted = gamma + delta * z
+    return normal * orthant(shifted, Gamma - torch.outer(delta, delta)) / orthant(gamma, Gamma)
+
+
+@pytest.mark.parametrize("point", range(3))
+def test_density_of_the_mixture(point):
+    """The mixture's density equals the closed form at new points."""
+    found = model([Numeric(Y, index=C), AffineProbit(W, Z, SIGMA)], prior())
+    where = NEW_X[point : point + 1]
+    parameters = found.sun_parameters(where)
+    found.requires_grad_(False)
+    posterior = found.posterior(where)
+    centre, sd = float(posterior.mean), float(posterior.variance.sqrt())
+    for shift in (-1.5, -0.5, 0.0, 0.8, 2.0):
+        value = centre + shift * sd
+        components = torch.distributions.Normal(posterior.component_means, posterior.gaussian_variance.sqrt())
+        terms = components.log_prob(torch.tensor(value, **DOUBLE)).exp().flatten()
+        error = float(terms.std()) / math.sqrt(0.5 * len(terms))  # draws are at least half as good as independent
+        assert (
+            abs(float(posterior.density(torch.tensor(value, **DOUBLE))) - density(parameters, value)) < 4 * error + 1e-9
+        )
+
+
+def test_marginals_and_affine_maps():
+    """Closure: a marginal drops rows; an affine map acts on location, scale and the covariance with the rows."""
+    found = model(AffineProbit(W, Z, SIGMA), prior())
+    joint, single = found.sun_parameters(NEW_X), found.sun_parameters(NEW_X[1:2])
+    torch.testing.assert_close(single.location, joint.location[1:2])
+    torch.testing.assert_close(single.skewness, joint.skewness[1:2])
+    torch.testing.assert_close(single.latent_covariance, joint.latent_covariance)
+    weight = torch.tensor([[1.0, -2.0, 0.5]], **DOUBLE)
+    mapped = found.posterior(NEW_X).affine(weight)
+    truncated = found.draws.rows - found.row_model(found.forward(found.train_inputs[0])).truncated_normal.mean
+    D = torch.diag(joint.scale.diagonal().sqrt())
+    gain = torch.linalg.solve(joint.latent_covariance, (D @ joint.skewness).mT).mT
+    expected = weight @ (joint.location + gain @ truncated.mean(0))
+    torch.testing.assert_close(mapped.mean.flatten(), expected)
+
+
+def test_two_sided_and_upper_rows():
+    """An interval is two rows of a singular latent covariance, an upper bound a row of the other sign."""
+    likelihood = NumericLikelihood(noise=R)
+    inf = torch.inf
+    found = SkewGP(X, Censored([-0.5, -inf], [0.8, 0.1]), likelihood, kernel(), mean())
+    parameters = found.sun_parameters(NEW_X)
+    assert parameters.skewness.shape == (3, 3)
+    assert torch.linalg.matrix_rank(parameters.latent_covariance) == 2
+    generator = np.random.default_rng(0)
+    G = found.row_model(found.forward(X)).truncated_normal.gamma.detach().numpy()
+    u = generator.multivariate_normal([0.3, 0.3], G, 200_000)
+    share = ((u[:, 0] > -0.5) & (u[:, 0] <= 0.8) & (u[:, 1] <= 0.1)).mean()
+    value = orthant(parameters.truncation, parameters.latent_covariance)
+    assert abs(value - share) < 4 * math.sqrt(share / 200_000)
+
+
+def test_predictive_probability_is_a_ratio_of_orthant_probabilities():
+    """Corollary 2 of the classification paper, against the average over the mixture."""
+    labels = torch.tensor([1, 0, 1, 1])
+    found = SkewGP(X, Binary(labels), covar_module=kernel(), skew_prior=prior(), draw_settings=DrawSettings(8192))
+    new = NEW_X[1:2]
+    larger = found.condition_on_observations(new, Binary(torch.tensor([1])))
+    before, after = found.sun_parameters(X), larger.sun_parameters(X)
+    truth = orthant(after.truncation, after.latent_covariance) / orthant(before.truncation, before.latent_covariance)
+    average = float(found.predictive(new).probs)
+    assert abs(average - truth) < 4 * 0.5 / math.sqrt(4096)
+    for method, tolerance in (("ep", 0.01), ("ep_corrected", 0.002), ("mvnxpb", 0.05), ("exact", 0.02)):
+        ratio = float(found.log_predictive_probability(new, Binary(torch.tensor([1])), method).exp())
+        assert abs(ratio - truth) < tolerance, method
+
+
+def test_botorch_class():
+    """BoTorch's density of the same law; it takes no latent part of dimension zero."""
+    found = SkewGP(X, Preference(torch.tensor([[0, 1], [3, 2]])), covar_module=kernel())
+    law, parameters = found.unified_skew_normal(NEW_X[:1]), found.sun_parameters(NEW_X[:1])
+    for value in (-1.0, 0.2, 1.5):
+        got = float(law.log_prob(torch.tensor([value], **DOUBLE)).detach().exp())
+        assert abs(got - density(parameters, value)) < 1e-3
+    with pytest.raises(UnsupportedError, match="moment_matched"):
+        SkewGP(X, None, covar_module=kernel()).unified_skew_normal(NEW_X)
