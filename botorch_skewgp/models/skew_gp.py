@@ -289,10 +289,13 @@ class SkewGP(Model, GP, FantasizeMixin):
     def _prior_mean(self, X: Tensor) -> Tensor:
         """The prior mean at points and outputs, `batch_shape x (n o)`, output fastest."""
         if self._num_outputs == 1:
-            return self.mean_module(X)
-        if self.mean_module.batch_shape if hasattr(self.mean_module, "batch_shape") else None:
-            return self.mean_module(X.unsqueeze(-3)).mT.flatten(-2)
-        return self.mean_module(X).repeat_interleave(self._num_outputs, dim=-1)
+            mean = self.mean_module(X)
+        elif getattr(self.mean_module, "batch_shape", None):
+            mean = self.mean_module(X.unsqueeze(-3)).mT.flatten(-2)
+        else:
+            mean = self.mean_module(X).repeat_interleave(self._num_outputs, dim=-1)
+        # a constant mean is a view of its parameter, which requires gradients even where none are recorded
+        return mean if torch.is_grad_enabled() else mean.detach()
 
     def _prior_covariance(self, X: Tensor, Z: Tensor | None = None) -> LinearOperator:
         """The prior covariance between points and outputs, `batch_shape x (n o) x (n' o)`, output fastest."""
