@@ -15,6 +15,7 @@ import torch
 from botorch.exceptions.errors import UnsupportedError
 from botorch.sampling.pathwise import GeneralizedLinearPath, SamplePath, draw_kernel_feature_paths, gaussian_update
 from botorch.sampling.pathwise.features.maps import KernelEvaluationMap
+from botorch.sampling.pathwise.paths import PathList
 from botorch.sampling.pathwise.posterior_samplers import DrawMatheronPaths, MatheronPath
 from botorch.sampling.pathwise.prior_samplers import (
     DrawKernelFeaturePaths,
@@ -26,6 +27,7 @@ from botorch.sampling.pathwise.utils import TensorTransform, get_input_transform
 from torch import Tensor
 
 from botorch_skewgp.likelihoods.base import OutcomeScale
+from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.posteriors import RepresenterMixture
 
@@ -178,3 +180,43 @@ def _random_numbers_from(generator: torch.Generator | None, device: torch.device
             with torch.cuda.device(device):
                 torch.cuda.manual_seed(seed)
         yield
+
+
+class EnsemblePath(PathList):
+    r"""Paths of the members of an ensemble of models.
+
+    Maps `x` of shape `batch_shape x q x d` to `sample_shape x batch_shape x E x q`; with `set_ensemble_as_batch(True)`
+    the `E` members each take their own inputs, `batch_shape x E x q x d`.
+    """
+
+    ensemble_as_batch = False
+
+    def set_ensemble_as_batch(self, ensemble_as_batch: bool) -> None:
+        """Whether inputs have a dimension for the members."""
+        self.ensemble_as_batch = ensemble_as_batch
+
+    def forward(self, x: Tensor, **kwargs: Any) -> Tensor:
+        """Evaluate every member's path."""
+        if self.ensemble_as_batch:
+            values = [path(part, **kwargs) for path, part in zip(self.paths, x.unbind(-3), strict=True)]
+        else:
+            values = [path(x, **kwargs) for path in self.paths]
+        return torch.stack(values, dim=-2)
+
+
+@DrawMatheronPaths.register(FullyBayesianSkewGP)
+def _draw_ensemble_paths(
+    model: FullyBayesianSkewGP,
+    *,
+    sample_shape: torch.Size,
+    prior_sampler: TPathwisePriorSampler,
+    update_strategy: TPathwiseUpdate,
+) -> EnsemblePath:
+    return EnsemblePath(
+        [
+            DrawMatheronPaths(
+                member, sample_shape=sample_shape, prior_sampler=prior_sampler, update_strategy=update_strategy
+            )
+            for member in model.members
+        ]
+    )
