@@ -24,6 +24,8 @@ from botorch_skewgp.truncated.expectation_propagation import (
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import log_interval_probability
 
+GAUSSIAN_DRAWS = 4  # per draw of the truncated normal; they cost next to nothing
+
 
 class LogNormalizer(NamedTuple):
     r"""An estimate of a log normaliser.
@@ -74,10 +76,9 @@ def bridge_log_normalizer(
         approximation = expectation_propagation(distribution)
     if draws is None:
         draws = draw(distribution, settings, generator, approximation)
-    # the same number from either side
     noise = torch.randn(
         *distribution.batch_shape,
-        draws.num_draws,
+        GAUSSIAN_DRAWS * draws.num_draws,
         approximation.latent_mean.shape[-1],
         generator=generator,
         dtype=distribution.mean.dtype,
@@ -86,9 +87,7 @@ def bridge_log_normalizer(
     latent = approximation.latent_mean.unsqueeze(-2) + noise @ approximation.latent_root.mT
     log_q = _log_ratio(distribution, approximation, distribution.noiseless(latent))
     log_p = _log_ratio(distribution, approximation, _noiseless_draws(distribution, draws, generator))
-    by_chain = log_p.unflatten(-1, (draws.num_chains, -1)).transpose(-1, -2).unsqueeze(-1)
-    size_p = effective_sample_size(by_chain, kind="mean").squeeze(-1).clamp(max=float(draws.num_draws))
-    log_ratio, relative_variance = _bridge(log_q, log_p, size_p, num_iterations)
+    log_ratio, relative_variance = _bridge(log_q, log_p, draws.num_chains, num_iterations)
     return LogNormalizer(approximation.base + log_ratio, relative_variance.sqrt())
 
 
@@ -120,9 +119,15 @@ def _noiseless_draws(distribution: TruncatedNormal, draws: Draws, generator: tor
     return torch.where(distribution.noise.unsqueeze(-2) > 0, h, rows)
 
 
-def _bridge(log_q: Tensor, log_p: Tensor, size_p: Tensor, num_iterations: int) -> tuple[Tensor, Tensor]:
+def _size(values: Tensor, num_chains: int) -> Tensor:
+    """The effective number of draws, `batch_shape x num_draws`, for their average; no more than there are."""
+    by_chain = values.unflatten(-1, (num_chains, -1)).transpose(-1, -2).unsqueeze(-1)
+    return effective_sample_size(by_chain, kind="mean").squeeze(-1).clamp(max=float(values.shape[-1]))
+
+
+def _bridge(log_q: Tensor, log_p: Tensor, num_chains: int, num_iterations: int) -> tuple[Tensor, Tensor]:
     """The log ratio of normalisers and its relative variance, from log density ratios at draws of either law."""
-    n_q = log_q.shape[-1]
+    n_q, size_p = log_q.shape[-1], _size(log_p, num_chains)
     share = (size_p / (size_p + n_q)).unsqueeze(-1)
     log_share, log_rest = share.log(), torch.log1p(-share)
     log_r = torch.zeros_like(log_q[..., :1])
@@ -140,6 +145,7 @@ def _bridge(log_q: Tensor, log_p: Tensor, size_p: Tensor, num_iterations: int) -
         if done:
             break
     at_q, at_p = terms(log_r)
+    size_p = torch.minimum(size_p, _size((at_p - at_p.amax(-1, keepdim=True)).exp(), num_chains))
     relative = _relative_variance(at_q) / n_q + _relative_variance(at_p) / size_p
     return log_r.squeeze(-1), relative
 
