@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     add_common_arguments(parser)
     parser.add_argument("--parts", nargs="+", choices=("sizes", "scipy", "fits"), default=["sizes", "scipy", "fits"])
-    parser.add_argument("--seeds", type=int, help="runs of bridge sampling for each size; 3, or 2 with --quick")
+    parser.add_argument("--seeds", type=int, help="runs of bridge sampling for each size; 10, or 3 with --quick")
     parser.add_argument("--mvnxpb-limit", type=int, default=200, help="largest number of rows for MVNXPB")
     parser.add_argument("--boxes", type=int, help="random boxes to compare with scipy; 40, or 10 with --quick")
     parser.add_argument("--fit-limit", type=float, default=120.0, help="seconds after which a fit is stopped")
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> None:
     tables = []
     if "sizes" in options.parts:
         sizes = [70, 200] if options.quick else [70, 200, 500, 1000]
-        tables.append(_sizes(sizes, options.seeds or (2 if options.quick else 3), options.mvnxpb_limit, bars))
+        tables.append(_sizes(sizes, options.seeds or (3 if options.quick else 10), options.mvnxpb_limit, bars))
     if "scipy" in options.parts:
         tables.append(_boxes(options.boxes or (10 if options.quick else 40), bars))
     if "fits" in options.parts:
@@ -89,6 +89,7 @@ def _sizes(sizes: list[int], num_seeds: int, mvnxpb_limit: int, bars: Table) -> 
         ),
         notes=[f"probit classification; bridge: mean of {num_seeds} runs, the time of one, EP and draws included"],
     )  # fmt: skip
+    ratios = []
     for n in sizes:
         problem = classification(n, seed=1)
         _, _ = _timed(lambda problem=problem: expectation_propagation(problem.distribution))  # warm-up
@@ -104,6 +105,7 @@ def _sizes(sizes: list[int], num_seeds: int, mvnxpb_limit: int, bars: Table) -> 
             errors.append(float(estimate.standard_error))
             seconds.append(took)
         exact, error = float(np.mean(values)), float(np.mean(errors))
+        ratios.append(float(np.var(values, ddof=1) / np.mean(np.square(errors))))
         row = table.add(
             n=n, ep=ep, ep_s=ep_seconds, bridge=exact, standard_error=error,
             sd_over_seeds=float(np.std(values, ddof=1)), bridge_s=float(np.median(seconds)), ep_error=ep - exact,
@@ -114,10 +116,16 @@ def _sizes(sizes: list[int], num_seeds: int, mvnxpb_limit: int, bars: Table) -> 
             row["mvnxpb"], row["mvnxpb_error"] = value, value - exact
         say(f"n = {n}: EP {ep:.3f}, bridge {exact:.3f} +- {error:.3f}")
         if n == 1000:
-            add_bar(bars, "error of EP in nats", f"n = {n}", abs(ep - exact), most=1)
-            add_bar(bars, "error of corrected EP in nats", f"n = {n}", abs(corrected - exact), most=1)
+            add_bar(bars, "error of plain EP (method 'ep') in nats", f"n = {n}", abs(ep - exact), most=1)
+            name = "error of corrected EP (method 'ep_corrected') in nats"
+            add_bar(bars, name, f"n = {n}", abs(corrected - exact), most=1)
             add_bar(bars, "standard error of bridge sampling in nats", f"n = {n}", error, most=0.2)
             add_bar(bars, "seconds of bridge sampling", f"n = {n}", float(np.median(seconds)), most=10)
+    degrees = len(sizes) * (num_seeds - 1)
+    ratio = math.sqrt(float(np.mean(ratios)))
+    name = "scatter of bridge sampling over its standard error"
+    # two standard deviations of such a ratio where the standard error is right
+    add_bar(bars, name, f"all n, {degrees} degrees of freedom", ratio, most=1 + 2 / math.sqrt(2 * degrees))
     return table
 
 

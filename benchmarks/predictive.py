@@ -3,6 +3,17 @@
 Data are drawn from the model (the generator of the unified paper, section 4) or are those bundled with scikit-learn,
 with small random training sets. Inputs are scaled to the unit cube by the training set. The others' kernels are squared
 exponential with one lengthscale, and with one for each dimension. GPy takes part if it is installed.
+
+How methods are compared. A data set is one function drawn from the model, or one random split of one part of bundled
+data; every task has the same number of them, with seeds counted from 0, and every method gets the same ones. Points of
+one data set share a function and a fit, so that they are no independent evidence; data sets are. The difference of two
+methods is therefore averaged over test points within each data set, and its standard error is that of the mean over
+data sets. A method is no worse than another on a task if the mean difference is not below zero by more than two of its
+standard errors, and better on average if the average difference over tasks is above zero by more than two of its own. A
+fixed limit in nats instead would be decided by luck where differences between data sets are larger than it, as they are
+between functions drawn from the model: with two of these the error is of the order of the differences that are asked
+for. Splits of the same data overlap, so that errors on bundled data say how far other splits of these data would
+differ, not other data.
 """
 
 from __future__ import annotations
@@ -44,8 +55,9 @@ from botorch_skewgp.observations import Binary
 
 Classifier = Callable[[Tensor, Tensor, Tensor], Tensor]  # train_X, labels, test_X -> probabilities of label 1
 TASKS = ("drawn", "breast cancer", "wine", "digits")
-DRAWS = 6  # draws from the model for each split of another task: functions differ more than splits do
-WORSE = 0.01  # nats a point within which two methods count as equal
+DATA_SETS = 24  # of every task; a multiple of the parts of wine and digits
+PARTS = {"drawn": 1, "breast cancer": 1, "wine": 3, "digits": 3}
+MOST_ERRORS = 2.0  # standard errors of the paired difference within which two methods count as equal
 
 
 @dataclass(frozen=True)
@@ -63,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     add_common_arguments(parser)
     parser.add_argument("--size", type=int, help="training points; 100, or 40 with --quick")
-    parser.add_argument("--splits", type=int, help="random splits of each task; 2, or 1 with --quick")
+    parser.add_argument("--data-sets", type=int, help=f"data sets of each task; {DATA_SETS}, or 3 with --quick")
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument(
         "--methods", nargs="+", choices=list(METHODS), help="all but the slow fully Bayesian one if not given"
@@ -73,57 +85,67 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run it."""
     folder = prepare(options)
-    size, splits = options.size or (40 if options.quick else 100), options.splits or (1 if options.quick else 2)
+    size, data_sets = (
+        options.size or (40 if options.quick else 100),
+        options.data_sets or (3 if options.quick else DATA_SETS),
+    )
     has_gpy = importlib.util.find_spec("GPy") is not None
     methods = options.methods or [
         name for name in METHODS if "Bayesian" not in name and (has_gpy or not name.startswith("gpy"))
     ]
     if not has_gpy:
         say("GPy is not installed; it is left out.")
+    ours = methods[0]
     table = Table(
         "predictive",
-        ("task", "method", "log_density", "standard_error", "bits", "accuracy", "seconds"),
+        ("task", "method", "log_density", "difference", "standard_error", "bits", "accuracy", "seconds"),
         notes=[
             environment(),
             f"load average at the start {load_average()}",
-            f"{size} training points, {splits} random splits; averages per test point; bits: information score; "
-            "standard error: of the paired difference to skewgp",
+            f"{size} training points, {data_sets} data sets for each task; averages per test point; bits: information "
+            f"score; difference: of {ours} to the method, paired by data set, with its standard error",
         ],
     )
     bars = bars_table("predictive_bars")
-    means: dict[str, list[float]] = {name: [] for name in methods}
+    gaps: dict[str, list[tuple[float, float]]] = {name: [] for name in methods}
     for task in options.tasks:
-        draws = splits if options.quick or task != "drawn" else DRAWS * splits
-        data = [split for seed in range(draws) for split in _splits(task, size, seed, options.quick)]
+        data = [split for seed in range(math.ceil(data_sets / PARTS[task])) for split in _splits(task, size, seed)]
         reference: Tensor | None = None
         for method in methods:
             began, densities, scores, right = time.perf_counter(), [], [], []
-            for split in data:
+            for split in data[:data_sets]:
                 p = METHODS[method](split.train_X, split.train_y, split.test_X).clamp(1e-12, 1 - 1e-12)
-                densities.append(torch.where(split.test_y == 1, p, 1 - p).log())
+                densities.append(torch.where(split.test_y == 1, p, 1 - p).log().mean())
                 scores.append(float(information_score(p, split.test_y)))
                 right.append(float(((p > 0.5) == split.test_y).double().mean()))
-            density, seconds = torch.cat(densities), (time.perf_counter() - began) / len(data)
+            density, seconds = torch.stack(densities), (time.perf_counter() - began) / data_sets
             reference = density if reference is None else reference
-            error = float((density - reference).std() / math.sqrt(density.shape[0]))
+            gap, error = _paired(reference - density)
             table.add(
-                task=task, method=method, log_density=float(density.mean()), standard_error=error,
+                task=task, method=method, log_density=float(density.mean()), difference=gap, standard_error=error,
                 bits=float(np.mean(scores)), accuracy=float(np.mean(right)), seconds=seconds,
             )  # fmt: skip
-            means[method].append(float(density.mean()))
-            say(f"{task}, {method}: {float(density.mean()):.4f} in {seconds:.1f} s")
-            if method != methods[0] and "skewgp" not in method:
-                add_bar(bars, f"log density above {method}'s", task, means[methods[0]][-1] - means[method][-1], -WORSE)
+            gaps[method].append((gap, error))
+            say(f"{task}, {method}: {float(density.mean()):.4f}, {gap:+.4f} +- {error:.4f}, in {seconds:.1f} s")
+            if method != ours:
+                case = f"{task}, standard error {error:.4f}"
+                add_bar(bars, f"{ours} no worse than {method}", case, gap, least=-MOST_ERRORS * error)
     for method in methods[1:]:
-        if "skewgp" not in method:
-            gain = float(np.mean(means[methods[0]]) - np.mean(means[method]))
-            add_bar(bars, f"log density above {method}'s", "average of tasks", gain, 0.0)
+        gap = float(np.mean([gap for gap, _ in gaps[method]]))
+        error = math.hypot(*(error for _, error in gaps[method])) / len(gaps[method])
+        case = f"average of tasks, standard error {error:.4f}"
+        add_bar(bars, f"{ours} better than {method}", case, gap, least=MOST_ERRORS * error)
     table.notes.append(f"load average at the end {load_average()}")
     bars.notes += table.notes
     publish([table, bars], folder)
 
 
-def _splits(task: str, size: int, seed: int, quick: bool) -> Iterator[Split]:
+def _paired(differences: Tensor) -> tuple[float, float]:
+    """The mean over data sets and its standard error."""
+    return float(differences.mean()), float(differences.std()) / math.sqrt(differences.shape[0])
+
+
+def _splits(task: str, size: int, seed: int) -> Iterator[Split]:
     """Random splits of a task; wine and digits have several parts."""
     generator = torch.Generator().manual_seed(seed)
     if task == "drawn":
@@ -139,7 +161,7 @@ def _splits(task: str, size: int, seed: int, quick: bool) -> Iterator[Split]:
     else:
         pairs = [(3, 5), (4, 9), (1, 7)]
         parts = [(X[(y == a) | (y == b)], (y[(y == a) | (y == b)] == a).long()) for a, b in pairs]
-    for X, y in parts[:1] if quick else parts:
+    for X, y in parts:
         order = torch.randperm(X.shape[0], generator=generator)
         train, test = order[:size], order[size:]
         low, high = X[train].amin(0), X[train].amax(0)
@@ -174,7 +196,7 @@ def _fully_bayesian(train_X: Tensor, labels: Tensor, test_X: Tensor) -> Tensor:
     model = SkewGP(train_X, Binary(labels))
     mll = fit_skew_gp(model)
     assert isinstance(mll, SkewGPMarginalLogLikelihood)
-    ensemble = FullyBayesianSkewGP.sample(mll, num_draws=16, warmup=64, thinning=2)
+    ensemble = FullyBayesianSkewGP.sample(mll)
     with torch.no_grad():
         return ensemble.predictive(test_X).probs.squeeze(-1)
 

@@ -41,7 +41,7 @@ class Observation:
 
     @property
     def num_points_needed(self) -> int:
-        """The least number of training points that these observations refer to: the largest index plus one."""
+        """The least number of training points that these observations refer to, the largest index plus one."""
         index: Tensor = getattr(self, self._index_field)
         return int(index.max()) + 1 if index.numel() else 0
 
@@ -126,6 +126,9 @@ class Numeric(Observation):
 
     Raises:
         InputDataError: If values are not finite, noise is negative, or shapes disagree.
+
+    Example:
+        >>> Numeric([1.2, 0.7], noise=0.01, index=[0, 4])  # rows 0 and 4 of train_X, both with a variance of 0.01
     """
 
     values: Tensor
@@ -156,6 +159,9 @@ class Binary(Observation):
 
     Raises:
         InputDataError: If a label is neither 0 nor 1, or shapes disagree.
+
+    Example:
+        >>> Binary([1, 0, 0])  # of the first three rows of train_X
     """
 
     labels: Tensor
@@ -178,6 +184,9 @@ class Ordinal(Observation):
 
     Raises:
         InputDataError: If a grade is out of range, or shapes disagree.
+
+    Example:
+        >>> Ordinal([0, 2, 4], num_grades=5)
     """
 
     grades: Tensor
@@ -209,6 +218,9 @@ class Censored(Observation):
 
     Raises:
         InputDataError: If a lower bound is not below its upper bound, or shapes disagree.
+
+    Example:
+        >>> Censored(lower=[-torch.inf, 2.5], upper=[0.1, 3.5])  # below a detection limit of 0.1; rounded to 3
     """
 
     lower: Tensor
@@ -261,6 +273,9 @@ class Tie(Observation):
 
     Raises:
         InputDataError: As `Preference`.
+
+    Example:
+        >>> Tie([[0, 3]])
     """
 
     pairs: Tensor
@@ -280,6 +295,9 @@ class Choice(Observation):
 
     Raises:
         InputDataError: If a row has fewer than two items or names one twice.
+
+    Example:
+        >>> Choice([[2, 0, 1], [3, 4, -1]])  # 2 was the best of three, 3 of two
     """
 
     options: Tensor
@@ -310,6 +328,10 @@ class Ranking(Observation):
 
     Raises:
         InputDataError: If a row has fewer than two items, names one twice, or its ranks decrease.
+
+    Example:
+        >>> Ranking([[2, 0, 1]])  # 2 before 0 before 1
+        >>> Ranking([[2, 0, 1, 3]], ranks=[[0, 0, 1, 1]])  # 2 and 0 each before 1 and 3
     """
 
     items: Tensor
@@ -368,6 +390,10 @@ class LabelPreference(Observation):
 
     Raises:
         InputDataError: If a label is out of range or compared with itself, or shapes disagree.
+
+    Example:
+        >>> LabelPreference.from_classes([0, 2, 1], num_labels=3)  # class labels of the first three rows of train_X
+        >>> LabelPreference([[0, 1], [2, 1]], num_labels=3, index=[0, 0])  # at row 0, labels 0 and 2 both beat label 1
     """
 
     labels: Tensor
@@ -423,7 +449,7 @@ class Validity(Observation):
         InputDataError: If an entry is neither 0 nor 1, or shapes disagree.
 
     Example:
-        >>> [Numeric(values, index=torch.tensor([0, 2])), Validity(torch.tensor([True, False, True]))]
+        >>> [Numeric([1.2, 0.7], index=[0, 2]), Validity([True, False, True])]
     """
 
     valid: Tensor
@@ -451,6 +477,9 @@ class AffineProbit(Observation):
     Raises:
         InputDataError: If shapes disagree, a lower bound is not below its upper bound, or the covariance is not
             symmetric positive semi-definite.
+
+    Example:
+        >>> AffineProbit(weight=[[0.5, 0.5]], bias=0.0, covariance=[[0.1]])  # the mean of two points is positive
     """
 
     weight: Tensor

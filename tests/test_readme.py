@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 import torch
+from code_blocks import ROOT, markdown_blocks, run
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+BLOCKS = markdown_blocks(ROOT / "README.md")
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
 @pytest.mark.filterwarnings("ignore::botorch.exceptions.InputDataWarning")
 def test_block_runs(number, capsys):
     namespace: dict[str, object] = {}
-    exec(compile(BLOCKS[number], f"README block {number}", "exec"), namespace)
+    run(BLOCKS[number], f"README block {number}", namespace)
     model = namespace["model"]
     mean = model.posterior(namespace["train_X"]).mean  # type: ignore[attr-defined]
     assert mean.shape == (len(namespace["train_X"]), 1)  # type: ignore[arg-type]

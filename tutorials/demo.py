@@ -22,13 +22,14 @@ from botorch.optim import optimize_acqf
 from botorch.sampling.normal import SobolQMCNormalSampler
 from botorch.test_functions.synthetic import Hartmann, SixHumpCamel, SyntheticTestFunction
 from botorch.utils.sampling import draw_sobol_samples
+from matplotlib.figure import Figure
 from torch import Tensor
 from tqdm import tqdm
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference
-from botorch_skewgp.plots import plot_duels, plot_slices
+from botorch_skewgp.plots import plot_duels, plot_interval_width, plot_skewness, plot_slices
 
 FUNCTIONS = {"camel": (SixHumpCamel, 40), "hartmann6": (Hartmann, 100)}
 
@@ -160,9 +161,13 @@ def main() -> None:
     print(f"{describe(utility, point)} (best possible: {utility.optimal_value:.5f})")
 
     if utility.dim == 2:
-        figure = plot_duels(model, utility.bounds, duels.points, duels.pairs, best=point)
+        figure = Figure(figsize=(14, 3.8), dpi=120, layout="constrained")
+        left, middle, right = figure.subplots(1, 3)
+        plot_duels(model, utility.bounds, best=point, ax=left)
+        plot_interval_width(model, utility.bounds, ax=middle)
+        plot_skewness(model, utility.bounds, ax=right)
     else:
-        figure = plot_slices(model, point, utility.bounds)
+        figure = plot_slices(model, utility.bounds, point)[0].figure
     figure.savefig(output)
     print(f"Picture: {output}")
 

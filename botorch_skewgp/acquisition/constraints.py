@@ -136,7 +136,7 @@ class PenalizedUpperConfidenceBound(AnalyticAcquisitionFunction):
     units of the objective; the larger it is, the more nearly the level is kept.
 
     Example:
-        >>> model = SkewGP(train_X, [Numeric(values, index=worked.nonzero().squeeze(-1)), Validity(worked)])
+        >>> model = SkewGP(train_X, [Numeric(values[worked], index=worked.nonzero().squeeze(-1)), Validity(worked)])
         >>> acq = PenalizedUpperConfidenceBound(model, level=0.9, penalty=1000.0)
         >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
 

@@ -3,10 +3,10 @@ r"""Conditioning draws on further rows in closed form, for batches of fantasies 
 Given a draw, the latent function is Gaussian, so that a further number updates every draw's mean by Gaussian
 conditioning and its probability by the density of the number. A further interval row does the same with the row's
 value, drawn from its univariate truncated normal given the draw, and with the probability of the interval: one step of
-sequential importance sampling, in the order of the Cholesky factor ([Geweke1991]_).
+sequential importance sampling, in the order of the Cholesky factor ([Geweke1991efficient]_).
 
-.. [Geweke1991] J. Geweke. Efficient simulation from the multivariate normal and Student-t distributions subject to
-   linear constraints. Computing Science and Statistics 23, 1991.
+.. [Geweke1991efficient] J. Geweke. Efficient simulation from the multivariate normal and Student-t distributions
+   subject to linear constraints. Computing Science and Statistics 23, 1991.
 """
 
 from __future__ import annotations

@@ -31,9 +31,14 @@ from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.truncated.diagnostics import effective_sample_size
 from botorch_skewgp.truncated.draws import DrawSettings
 
-TRAJECTORY = 0.5 * math.pi  # in units of the posterior's standard deviation: to an independent place in a Gaussian
-MAX_LEAPFROG_STEPS = 6
-TARGET_ACCEPTANCE = 0.8
+# In units of the Laplace approximation's standard deviations. Half of pi would be enough in a Gaussian; the posterior's
+# tails, where lengthscales no longer matter, are wider than what the mode shows.
+TRAJECTORY = math.pi
+FIRST_STEP = 0.7
+MAX_LEAPFROG_STEPS = 8
+TARGET_ACCEPTANCE = 0.65
+HESSIAN_STEP = 0.05  # in logarithms of parameters
+MOST_SPREAD = 2.0  # likewise
 
 
 class HyperparameterDraws(NamedTuple):
@@ -157,19 +162,19 @@ def _from_unbounded(constraint: Interval | None, x: Tensor) -> tuple[Tensor, Ten
 def sample_hyperparameters(
     mll: RowMarginalLogLikelihood,
     num_draws: int = 16,
-    warmup: int = 96,
-    thinning: int = 4,
+    warmup: int = 16,
+    thinning: int = 2,
     generator: torch.Generator | None = None,
     progress: bool = False,
 ) -> HyperparameterDraws:
     r"""Draw hyperparameters from their posterior by Hamiltonian Monte Carlo ([Duane1987hybrid]_).
 
     The density is `exp(mll)`: with `SkewGPMarginalLogLikelihood` the evidence by expectation propagation times the
-    priors. The chain starts at the model's present hyperparameters; fit the model first. Steps are taken in logarithms
-    of positive parameters. Step size (dual averaging, [Hoffman2014nuts]_, section 3.2) and scales are learned during
-    warm-up; trajectories have random lengths. Parameters without a prior, whose posterior may be improper, stay where
-    they are. Priors are taken to be densities of the constrained value, as GPyTorch's modules register them. The model
-    is left as it was.
+    priors. The chain starts at the model's present hyperparameters, whose Laplace approximation makes the scales of all
+    directions alike; fit the model first. Steps are taken in logarithms of positive parameters. Their size is learned
+    during warm-up (dual averaging, [Hoffman2014nuts]_, section 3.2); trajectories have random lengths. Parameters
+    without a prior, whose posterior may be improper, stay where they are. Priors are taken to be densities of the
+    constrained value, as GPyTorch's modules register them. The model is left as it was.
 
     Args:
         mll: A deterministic objective.
@@ -188,6 +193,7 @@ def sample_hyperparameters(
     was_training = mll.training
     before = deepcopy(mll.state_dict())
     mll.train()
+    mll.model._sites = None  # where expectation propagation starts, so that runs repeat to the last bit
     density = _Density(mll)
     chain = _Chain(density, density.coordinates(), generator)
     kept, log_densities, acceptance = [], [], 0.0
@@ -196,7 +202,6 @@ def sample_hyperparameters(
     for i in tqdm(range(total), desc="hyperparameters", disable=not progress, leave=False):
         probability = chain.move(adapt=i < warmup)
         if i < warmup:
-            chain.learn_scales(i, warmup)
             continue
         acceptance += probability / (total - warmup)
         if (i - warmup + 1) % thinning == 0:
@@ -212,20 +217,15 @@ def sample_hyperparameters(
 
 
 class _Chain:
-    """Hamiltonian Monte Carlo with a diagonal metric."""
+    """Hamiltonian Monte Carlo in coordinates that the Laplace approximation at the start makes nearly standard."""
 
     def __init__(self, density: _Density, x: Tensor, generator: torch.Generator) -> None:
         self.density, self.generator = density, generator
         self.x = x
         self.log_density, self.gradient = density(x)
-        self.scale = torch.full_like(x, 0.3)
-        self.visited: list[Tensor] = []
-        self._restart(0.5)
-
-    def _restart(self, step: float) -> None:
-        """Start dual averaging anew."""
-        self.log_step, self.log_step_mean = math.log(step), math.log(step)
-        self.anchor, self.error, self.count = math.log(10 * step), 0.0, 0
+        self.root = _laplace_root(density, x, self.gradient)
+        self.log_step, self.log_step_mean = math.log(FIRST_STEP), math.log(FIRST_STEP)
+        self.anchor, self.error, self.count = math.log(2 * FIRST_STEP), 0.0, 0
 
     def _uniform(self) -> float:
         return float(torch.rand((), generator=self.generator, dtype=torch.float64))
@@ -239,12 +239,12 @@ class _Chain:
         x, log_density, gradient = self.x, self.log_density, self.gradient
         energy = log_density - 0.5 * velocity.square().sum()
         for _ in range(num_steps):
-            velocity = velocity + 0.5 * step * self.scale * gradient
-            x = x + step * self.scale * velocity
+            velocity = velocity + 0.5 * step * self.root.mT @ gradient
+            x = x + step * self.root @ velocity
             log_density, gradient = self.density(x)
             if not bool(log_density.isfinite()):
                 break
-            velocity = velocity + 0.5 * step * self.scale * gradient
+            velocity = velocity + 0.5 * step * self.root.mT @ gradient
         change = float(log_density - 0.5 * velocity.square().sum() - energy)
         probability = math.exp(min(change, 0.0)) if math.isfinite(change) else 0.0
         if self._uniform() < probability:
@@ -258,15 +258,17 @@ class _Chain:
             self.log_step_mean = rate * self.log_step + (1 - rate) * self.log_step_mean
         return probability
 
-    def learn_scales(self, i: int, warmup: int) -> None:
-        """At two thirds of warm-up, the standard deviations of the second third become the scales."""
-        if i >= warmup // 3:
-            self.visited.append(self.x)
-        if i == 2 * warmup // 3 and len(self.visited) >= 10:
-            visited = torch.stack(self.visited)
-            share = len(visited) / (len(visited) + 5)  # shrunk towards the present scale, as few places are known
-            self.scale = (share * visited.var(0) + (1 - share) * self.scale.square()).sqrt()
-            self._restart(0.5)
+
+def _laplace_root(density: _Density, x: Tensor, gradient: Tensor) -> Tensor:
+    """The symmetric root of the inverse of the negative Hessian at a point, by differences of the gradient.
+
+    Away from a mode the Hessian may have any sign: its eigenvalues are taken as absolute values, and standard
+    deviations are limited, as the density is far from normal where it is flat.
+    """
+    steps = HESSIAN_STEP * torch.eye(len(x)).to(x)
+    hessian = torch.stack([density(x + step)[1] - gradient for step in steps]) / HESSIAN_STEP
+    eigenvalues, vectors = torch.linalg.eigh(0.5 * (hessian + hessian.mT))
+    return vectors * eigenvalues.abs().rsqrt().clamp(max=MOST_SPREAD) @ vectors.mT
 
 
 class SkewGPEnsemblePosterior(SkewGPPosterior):
@@ -361,8 +363,8 @@ class FullyBayesianSkewGP(Model):
         cls,
         mll: RowMarginalLogLikelihood,
         num_draws: int = 16,
-        warmup: int = 96,
-        thinning: int = 4,
+        warmup: int = 16,
+        thinning: int = 2,
         draw_settings: DrawSettings | None = None,
         generator: torch.Generator | None = None,
         progress: bool = False,

@@ -10,11 +10,13 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.exceptions.warnings import InputDataWarning, _get_single_precision_warning
 from botorch.models.transforms.input import InputTransform
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize
+from botorch.utils.containers import SliceContainer
+from botorch.utils.datasets import MultiTaskDataset, RankingDataset, SupervisedDataset
 from torch import Tensor
 
 from botorch_skewgp.likelihoods import LabelPreferenceLikelihood, OutcomeScale, RowLikelihood
 from botorch_skewgp.models.skew_prior import SkewPrior
-from botorch_skewgp.observations import LabelPreference, Numeric, Observation, Preference
+from botorch_skewgp.observations import LabelPreference, Numeric, Observation, Preference, Ranking, Tie
 
 
 def transformed_dim(input_transform: InputTransform, train_X: Tensor) -> int:
@@ -77,6 +79,34 @@ def as_observations(
     if not Y.is_floating_point():
         return (Preference(Y),)
     return (Numeric(Y, noise),)
+
+
+def from_dataset(dataset: SupervisedDataset) -> tuple[Tensor, tuple[Observation, ...]]:
+    r"""Points and observations of a BoTorch dataset: numbers, or rankings of two or more points.
+
+    Equal ranks of two points are a tie; in longer rankings points of equal rank are not compared.
+    """
+    if isinstance(dataset, MultiTaskDataset):
+        raise UnsupportedError(
+            "SkewGP has no tasks; give it the data of one task, or a kernel over the task column."
+        )
+    if dataset.Y.shape[-1] != 1 and not isinstance(dataset, RankingDataset):
+        raise UnsupportedError(
+            f"SkewGP models one outcome; got {dataset.outcome_names}. Build one model for each and join them in a "
+            "ModelList."
+        )
+    if not isinstance(dataset, RankingDataset):
+        noise = None if dataset.Yvar is None else dataset.Yvar.squeeze(-1)
+        return dataset.X, (Numeric(dataset.Y.squeeze(-1), noise),)
+    container = dataset._X
+    assert isinstance(container, SliceContainer)
+    ranks, order = dataset.Y.sort(dim=-1, stable=True)
+    items = container.indices.gather(-1, order)
+    if items.shape[-1] > 2:
+        return container.values, (Ranking(items, ranks),)
+    tied = ranks[:, 0] == ranks[:, 1]
+    kinds = (Preference(items[~tied]), Tie(items[tied]))
+    return container.values, tuple(entry for entry in kinds if entry.pairs.shape[0])
 
 
 def count_outputs(observations: Sequence[Observation], likelihood: RowLikelihood | None) -> int:

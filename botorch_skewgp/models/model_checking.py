@@ -22,18 +22,19 @@ from botorch_skewgp.likelihoods import Rows
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.truncated.conditionals import RowConditionals, row_conditionals
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density
 
 
 class LeaveOneOut(NamedTuple):
-    r"""Predictive log densities of every row given all others.
+    r"""Predictive log densities of every observation given all others.
 
     Args:
-        log_predictive: An `m`-dim tensor, in the order of the observations: the log probability of an interval row (a
-            duel, a label, a grade), the log density of a number in units of the outcome.
+        log_predictive: An `m`-dim tensor, in the order of the observations: the log probability of a duel, a label, a
+            grade, a choice, a ranking; the log density of a number in units of the outcome.
         effective_size: An `m`-dim tensor of effective numbers of draws behind each entry; `inf` where the entry is
             exact. Below about 50 do not trust the entry: leave the observation out and refit.
-        observation: An `m`-dim integer tensor: which of the model's observation objects a row belongs to.
+        observation: An `m`-dim integer tensor: which of the model's observation objects an entry belongs to.
     """
 
     log_predictive: Tensor
@@ -45,16 +46,19 @@ class LeaveOneOut(NamedTuple):
 def leave_one_out(model: SkewGP) -> LeaveOneOut:
     r"""Leave-one-out predictive log densities by importance sampling on the model's draws.
 
-    The left-out row is integrated out given the others in closed form, a Rao-Blackwellised form of the harmonic mean
-    identity ([Gelfand1992]_): with `P_i(u_{-i})` the probability (or density, for a number) of row `i` given draws of
-    all other rows,
+    What is left out at a time are all rows that share noise: one ranking, one choice, one event of a label preference,
+    rows of an affine probit with correlated noise; else a single row. With `P_I(u_{-I})` the probability (or density,
+    for a number) of the rows `I` given draws of all others,
 
-        `p(row_i | others) = 1 / E[1 / P_i(u_{-i})]`,
+        `p(I | others) = 1 / E[1 / P_I(u_{-I})]`,
 
-    where the average is over the posterior given everything. The weights `1 / P_i` give the effective size
-    [Vehtari2017]_. Hyperparameters stay as they are. Rankings and choices are several rows, one for each
-    comparison, which are left out one at a time; so are the value and the validity of one experiment. The rows of a
-    skew prior are never left out.
+    where the average is over the posterior given everything ([Gelfand1992]_). A single row is integrated out in closed
+    form. For several, `1 / P_I` is replaced by the average over `u_I`, which the draws come with, of `1 / prod_j
+    P_j(u_{-I}, u_{I, >j})`, the rows of `I` one after another: their sequentially truncated normal law has a density
+    that integrates to one over the box, and the ratio of it to `P_I` times the density of `u_I` is just that product.
+    The weights give the effective size ([Vehtari2017]_). Hyperparameters stay as they are. The value and the validity
+    of one experiment count as two observations. The rows of a skew prior are never left out, and a ranking whose items
+    all have equal rank, which compares nothing, has no entry.
 
     Args:
         model: A model with observations.
@@ -72,28 +76,69 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
     prior = model.forward(model.train_inputs[0])
     row_model = model.row_model(prior)
     num_prior_rows = 0 if model.skew_prior is None else model.skew_prior.latent_dim
+    unit = torch.arange(num_prior_rows, device=row_model.mean.device)
+    counts = [num_prior_rows]
+    for entry in model.observations:
+        of_entry = _units(model.likelihood.rows(entry, row_model.mean, model._outcome_scale))
+        unit = torch.cat([unit, sum(counts) + of_entry])
+        counts.append(int(of_entry.max()) + 1 if of_entry.numel() else 0)
     is_equality = row_model.rows.is_equality
-    log_density = row_model.mean.new_empty(row_model.rows.num_rows)
+    log_density = row_model.mean.new_empty(sum(counts))
     size = torch.empty_like(log_density)
     rows = draws.rows.to(row_model.mean)
     if row_model.intervals.num_rows:
         distribution = row_model.truncated_normal
-        law = row_conditionals(distribution, rows)
+        which, interval_unit = unit[~is_equality].unique(return_inverse=True)
+        law = _unit_conditionals(distribution, rows, interval_unit)
         log_p = log_interval_probability(
             (distribution.lower - law.mean) / law.scale, (distribution.upper - law.mean) / law.scale
         )
-        log_density[~is_equality], size[~is_equality] = _harmonic_mean(log_p)
+        log_p = log_p.new_zeros(log_p.shape[0], len(which)).index_add(-1, interval_unit, log_p)
+        log_density[which], size[which] = _harmonic_mean(log_p)
     if row_model.numbers.num_rows:
         law = _number_conditionals(row_model, rows)
         log_p = log_normal_density((row_model.numbers.lower - law.mean) / law.scale) - law.scale.log()
-        log_density[is_equality], size[is_equality] = _harmonic_mean(log_p)
-        log_density[is_equality] -= math.log(model._outcome_scale.scale)
+        which = unit[is_equality]
+        log_density[which], size[which] = _harmonic_mean(log_p)
+        log_density[which] -= math.log(model._outcome_scale.scale)
         if row_model.intervals.num_rows == 0:
-            size[is_equality] = torch.inf
-    mean = prior.mean.double()
-    counts = [model.likelihood.rows(entry, mean, model._outcome_scale).num_rows for entry in model.observations]
-    index = torch.repeat_interleave(torch.arange(len(counts)), torch.tensor(counts, dtype=torch.long))
-    return LeaveOneOut(log_density[num_prior_rows:], size[num_prior_rows:], index.to(mean.device))
+            size[which] = torch.inf
+    index = torch.repeat_interleave(torch.arange(len(counts) - 1), torch.tensor(counts[1:], dtype=torch.long))
+    return LeaveOneOut(log_density[num_prior_rows:], size[num_prior_rows:], index.to(unit.device))
+
+
+def _units(rows: Rows) -> Tensor:
+    """For each row the number of the group of rows, connected by shared noise, that it belongs to."""
+    label = torch.arange(rows.num_rows, device=rows.noise.device)
+    if rows.noise_root is None:
+        return label
+    covariance = rows.noise_root @ rows.noise_root.mT
+    sd = covariance.diagonal().sqrt()
+    rounding = rows.num_rows * torch.finfo(sd.dtype).eps
+    linked = covariance.abs() > rounding * sd * sd.unsqueeze(-1)
+    linked.fill_diagonal_(True)
+    while True:  # as often as the longest chain of links is long
+        lowest = torch.where(linked, label, len(label)).amin(-1)
+        if torch.equal(lowest, label):
+            return label.unique(return_inverse=True)[1]
+        label = lowest
+
+
+def _unit_conditionals(distribution: TruncatedNormal, rows: Tensor, unit: Tensor) -> RowConditionals:
+    """The normal law of every row given draws of all other units and of the later rows of its own.
+
+    With `L` the Cholesky factor of a unit's block of the precision matrix `Lambda`, these laws have standard deviations
+    `1 / L_jj`, and `u` is above their means by `(L^-1 (Lambda (u - mean))_I)_j` of them.
+    """
+    if unit.bincount().amax() == 1:
+        return row_conditionals(distribution, rows)
+    precision = torch.cholesky_inverse(distribution.gamma_cholesky)
+    blocks = torch.where(unit == unit.unsqueeze(-1), precision, torch.zeros_like(precision))
+    L = psd_safe_cholesky(blocks)
+    product = (rows - distribution.mean) @ precision
+    above = torch.linalg.solve_triangular(L, product.mT, upper=False).mT
+    scale = 1 / L.diagonal()
+    return RowConditionals(mean=rows - above * scale, scale=scale.unsqueeze(0))
 
 
 def _number_conditionals(row_model: RowModel, interval_draws: Tensor) -> RowConditionals:

@@ -2,6 +2,7 @@ r"""The Gaussian model of the same mean and covariance, for acquisition function
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import torch
@@ -14,6 +15,7 @@ from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNorm
 from torch import Tensor
 
 from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import SkewGPPosterior
 
 
@@ -29,7 +31,10 @@ class MomentMatchedModel(Model):
         >>> acq = qMaxValueEntropy(MomentMatchedModel(model), candidate_set=torch.rand(100, 2, dtype=torch.double))
 
     Args:
-        model: A `SkewGP`, or a `ModelList` of independent models with a skewed or a Gaussian posterior each.
+        model: A `SkewGP`, or a `ModelList` of independent models with one output and a skewed or Gaussian posterior.
+
+    Raises:
+        UnsupportedError: If a model of a list has several outputs.
     """
 
     _supports_cache_root = False
@@ -37,6 +42,8 @@ class MomentMatchedModel(Model):
 
     def __init__(self, model: Model) -> None:
         super().__init__()
+        if isinstance(model, ModelList) and model.num_outputs > len(model.models):
+            raise UnsupportedError("Every model of a list must have one output; give a model of several on its own.")
         self.model = model
 
     @property
@@ -51,10 +58,10 @@ class MomentMatchedModel(Model):
 
     @property
     def train_inputs(self) -> tuple[Tensor]:
-        """The training points, `n x d`; those of all models of a list together, `num_outputs x n x d`."""
+        """The training points before any input transform, `n x d`; those of all models of a list, `m x n x d`."""
         if not isinstance(self.model, ModelList):
-            return (self.model.train_inputs[0],)  # type: ignore[index]
-        points = torch.cat([model.train_inputs[0] for model in self.model.models], dim=-2)  # type: ignore[index]
+            return (_untransformed_inputs(self.model),)
+        points = torch.cat([_untransformed_inputs(model) for model in self.model.models], dim=-2)
         return (points.expand(self.num_outputs, *points.shape),)
 
     def forward(self, X: Tensor) -> MultivariateNormal:
@@ -82,12 +89,15 @@ class MomentMatchedModel(Model):
         Raises:
             UnsupportedError: If a posterior is neither a `SkewGPPosterior` nor Gaussian.
         """
-        posterior = _moment_matched(
-            self.model.posterior(X, output_indices=output_indices, observation_noise=observation_noise)
-        )
+        posterior = self.model.posterior(X, output_indices=output_indices, observation_noise=observation_noise)
+        posterior = _moment_matched(posterior)
+        if output_indices is not None and posterior._extended_shape()[-1] > len(output_indices):
+            posterior = _select(posterior, output_indices)
         return posterior if posterior_transform is None else posterior_transform(posterior=posterior, X=X)
 
-    def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> Self:
+    def condition_on_observations(
+        self, X: Tensor, Y: Tensor | Observation | Sequence[Observation], **kwargs: Any
+    ) -> Self:
         r"""Condition the skewed model.
 
         Numbers are noisy readings of the latent function, as `posterior(X, observation_noise=True)` has them, even
@@ -97,9 +107,14 @@ class MomentMatchedModel(Model):
             X: As the model's own function takes it.
             Y: As the model's own function takes it; for a list of models `... x num_outputs`, one column for each.
             **kwargs: For the model's own function.
+
+        Raises:
+            UnsupportedError: If a list of models is given anything but a tensor.
         """
         if not isinstance(self.model, ModelList):
             return type(self)(_condition(self.model, X, Y, **kwargs))
+        if not isinstance(Y, Tensor):
+            raise UnsupportedError("A list of models takes a tensor Y; condition its models one by one on other data.")
         columns = zip(self.model.models, Y.split(1, dim=-1), strict=True)
         return type(self)(ModelList(*(_condition(model, X, y, **kwargs) for model, y in columns)))
 
@@ -122,8 +137,14 @@ class MomentMatchedModel(Model):
         return type(self)(self.model.subset_output(idcs))
 
 
-def _condition(model: Any, X: Tensor, Y: Tensor, **kwargs: Any) -> Model:
-    if isinstance(model, SkewGP) and "noise" not in kwargs and Y.is_floating_point():
+def _untransformed_inputs(model: Any) -> Tensor:  # an entry of a list is a Module to type checkers
+    if model._has_transformed_inputs:
+        return model._original_train_inputs
+    return model.train_inputs[0]
+
+
+def _condition(model: Any, X: Tensor, Y: Tensor | Observation | Sequence[Observation], **kwargs: Any) -> Model:
+    if isinstance(model, SkewGP) and isinstance(Y, Tensor) and Y.is_floating_point() and "noise" not in kwargs:
         kwargs["noise"] = model.likelihood.latent_noise(X).to(Y).expand_as(Y)
     return model.condition_on_observations(X, Y, **kwargs)
 
@@ -131,24 +152,23 @@ def _condition(model: Any, X: Tensor, Y: Tensor, **kwargs: Any) -> Model:
 def _moment_matched(posterior: Posterior) -> GPyTorchPosterior:
     if isinstance(posterior, SkewGPPosterior):
         posterior = posterior.moment_matched()
-        if posterior._is_mt:  # blocks of outputs, as for lists
-            law = posterior.distribution
-            law = MultitaskMultivariateNormal(law.mean, _by_output(law), interleaved=False)
-            return GPyTorchPosterior(law)
-        return posterior
+        return _select(posterior, list(range(posterior.mean.shape[-1]))) if posterior._is_mt else posterior
     if isinstance(posterior, PosteriorList):
-        return GPyTorchPosterior(
-            MultitaskMultivariateNormal.from_independent_mvns(
-                [_moment_matched(entry).distribution for entry in posterior.posteriors]
-            )
-        )
+        laws = [_moment_matched(entry).distribution for entry in posterior.posteriors]
+        several = len(laws) > 1
+        return GPyTorchPosterior(MultitaskMultivariateNormal.from_independent_mvns(laws) if several else laws[0])
     if isinstance(posterior, GPyTorchPosterior):
         return posterior
     raise UnsupportedError(f"A {type(posterior).__name__} cannot be matched by a Gaussian.")
 
 
-def _by_output(law: MultitaskMultivariateNormal) -> Tensor:
-    """The covariance of an interleaved law with outputs in blocks."""
+def _select(posterior: GPyTorchPosterior, outputs: list[int]) -> GPyTorchPosterior:
+    """The law of some of several outputs, in blocks of outputs as for lists."""
+    law = posterior.distribution
     q, o = law.event_shape
-    covariance = law.covariance_matrix.unflatten(-1, (q, o)).unflatten(-3, (q, o))
-    return covariance.transpose(-4, -3).transpose(-2, -1).flatten(-4, -3).flatten(-2, -1)
+    point, output = torch.arange(q), torch.tensor(outputs).unsqueeze(-1) % o
+    index = (point * o + output if law._interleaved else output * q + point).flatten()
+    covariance = law.covariance_matrix[..., index[:, None], index]
+    if len(outputs) == 1:
+        return GPyTorchPosterior(MultivariateNormal(law.mean[..., outputs[0]], covariance))
+    return GPyTorchPosterior(MultitaskMultivariateNormal(law.mean[..., outputs], covariance, interleaved=False))

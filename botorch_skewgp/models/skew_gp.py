@@ -28,6 +28,7 @@ from botorch.models.transforms.outcome import OutcomeTransform
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
 from botorch.posteriors import Posterior
 from botorch.sampling.base import MCSampler
+from botorch.utils.datasets import SupervisedDataset
 from botorch.utils.probability import UnifiedSkewNormal
 from gpytorch.constraints import Interval
 from gpytorch.distributions import MultivariateNormal
@@ -54,6 +55,7 @@ from botorch_skewgp.models.inputs import (
     check_skew_prior,
     check_train_X,
     count_outputs,
+    from_dataset,
     learn_outcome_scale,
     move,
     transformed_dim,
@@ -166,6 +168,19 @@ class SkewGP(Model, GP, FantasizeMixin):
         self._fantasies: tuple[FantasyLevel, ...] = ()
         self.to(train_X)
 
+    @classmethod
+    def construct_inputs(cls, training_data: SupervisedDataset) -> dict[str, Any]:
+        r"""The constructor's arguments for a BoTorch dataset, which is how Ax builds models.
+
+        Args:
+            training_data: A `SupervisedDataset` of numbers, or a `RankingDataset`, whose equal ranks are ties.
+
+        Raises:
+            UnsupportedError: If the dataset has tasks or several outcomes.
+        """
+        train_X, observations = from_dataset(training_data)
+        return {"train_X": train_X, "observations": observations}
+
     # Data
 
     @property
@@ -185,7 +200,7 @@ class SkewGP(Model, GP, FantasizeMixin):
 
     @property
     def batch_shape(self) -> torch.Size:
-        """The batch shape of the model: that of its fantasies."""
+        """The batch shape of the model, which is that of its fantasies."""
         return self._fantasies[-1].mixture.weights.shape[:-2] if self._fantasies else torch.Size()
 
     @property
@@ -378,7 +393,7 @@ class SkewGP(Model, GP, FantasizeMixin):
             X = self.train_inputs[0]
             row_model = self.row_model(self.forward(X))
             draws = draw(row_model.truncated_normal, self.draw_settings, previous=self._previous_draws)
-            mixture = row_model.representer_mixture(draws)
+            mixture = row_model.representer_mixture(draws).in_space_filling_order(row_model.covariance)
             mixture = RepresenterMixture(mixture.weights.to(X), mixture.root.to(X))
         self._fitted = _Fitted(mixture, draws, self._key())
         return self._fitted
@@ -440,6 +455,8 @@ class SkewGP(Model, GP, FantasizeMixin):
             if bad or not output_indices:
                 raise UnsupportedError(f"output_indices must name outputs 0 to {self._num_outputs - 1}; got {bad}.")
         posterior = self._posterior_at(self.transform_inputs(X))
+        if output_indices is not None and self._num_outputs > 1:
+            posterior = self._select_outputs(posterior, [i % self._num_outputs for i in output_indices])
         if isinstance(observation_noise, Tensor):
             posterior = posterior.add_noise(observation_noise)
         elif observation_noise:
@@ -454,6 +471,12 @@ class SkewGP(Model, GP, FantasizeMixin):
         if type(posterior_transform) is ExpectationPosteriorTransform:
             return posterior.expectation(posterior_transform.get_buffer("weights"), posterior_transform.n_w)
         return posterior_transform(posterior=posterior, X=X)
+
+    def _select_outputs(self, posterior: SkewGPPosterior, outputs: list[int]) -> SkewGPPosterior:
+        o = self._num_outputs
+        eye = torch.eye(posterior.mean.shape[-2] * o, dtype=posterior.dtype, device=posterior.device)
+        rows = eye.unflatten(0, (-1, o))[:, outputs].flatten(0, 1)
+        return posterior.affine(rows, num_outputs=len(outputs))
 
     def predictive(self, X: Tensor) -> Any:
         r"""The distribution of new observations at new points, as the likelihood defines it, in units of the outcome.

@@ -32,6 +32,10 @@ class SkewPrior(Module):
 
     Raises:
         InputDataError: If shapes disagree, a phase is neither -1 nor 1, or a value is not finite.
+
+    Example:
+        >>> skew_prior = SkewPrior(pseudo_points=train_X[:2], phases=[1, -1])  # high at the first, low at the second
+        >>> model = SkewGP(train_X, Binary(labels), skew_prior=skew_prior)
     """
 
     def __init__(

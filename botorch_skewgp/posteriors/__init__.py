@@ -1,5 +1,6 @@
-"""Posteriors: the skewed posterior of a SkewGP as a BoTorch `Posterior`."""
+"""Posteriors: the skewed posterior of a SkewGP as a BoTorch `Posterior`, and that of a probability."""
 
+from botorch_skewgp.posteriors.probability_posterior import ProbabilityPosterior
 from botorch_skewgp.posteriors.skew_gp_posterior import RepresenterMixture, SkewGPPosterior
 
-__all__ = ["RepresenterMixture", "SkewGPPosterior"]
+__all__ = ["ProbabilityPosterior", "RepresenterMixture", "SkewGPPosterior"]

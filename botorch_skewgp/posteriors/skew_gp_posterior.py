@@ -27,6 +27,8 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.univariate import normal_cdf
 
+NUM_ORDERING_COMPONENTS = 16  # of the draws' principal components, more than an order in one dimension can follow
+
 
 @dataclass(frozen=True, eq=False)
 class RepresenterMixture:
@@ -56,6 +58,23 @@ class RepresenterMixture:
         """The number `S` of draws."""
         return self.weights.shape[-1]
 
+    def in_space_filling_order(self, covariance: Tensor) -> RepresenterMixture:
+        r"""The same mixture of equally likely draws, with draws next to each other that say similar things.
+
+        One base sample picks the draw, so that with quasi-Monte Carlo base samples an average over them varies the
+        less, the smoother the draws change along their order. Draws are halved again and again, each group along the
+        principal component in which it is widest.
+
+        Args:
+            covariance: The prior covariance at `Z`, `n x n`, which turns weights into values.
+        """
+        if self.num_draws == 1:
+            return self
+        deviation = covariance @ (self.weights - self.weights.mean(-1, keepdim=True))
+        components = torch.linalg.eigh(deviation @ deviation.mT).eigenvectors[..., -NUM_ORDERING_COMPONENTS:]
+        order = space_filling_order(components.mT @ deviation)
+        return RepresenterMixture(self.weights[:, order], self.root)
+
     @cached_property
     def probabilities(self) -> Tensor:
         """The probabilities of the draws, `S` or `batch_shape x S`; they sum to one."""
@@ -76,6 +95,28 @@ class RepresenterMixture:
         if centred.shape[-1] > centred.shape[-2] and not centred.requires_grad:
             centred = torch.linalg.qr(centred.mT).R.mT  # the same Gram matrix with fewer columns
         return mean, centred
+
+
+def space_filling_order(points: Tensor) -> Tensor:
+    r"""An order in which points that are close come close, by halving groups again and again along their widest axis.
+
+    Args:
+        points: An `n x S` tensor of `S` points in `n` dimensions.
+
+    Returns:
+        A permutation of `0 .. S - 1`.
+    """
+    num_points = points.shape[-1]
+    position = torch.arange(num_points, device=points.device)
+    order = position
+    for num_groups in (2**level for level in range((num_points - 1).bit_length())):
+        group = position * num_groups // num_points
+        ordered, zeros = points[:, order], points.new_zeros(points.shape[0], num_groups)
+        means = zeros.index_add(1, group, ordered) / torch.bincount(group)
+        widest = zeros.index_add(1, group, (ordered - means[:, group]).square()).argmax(0)
+        along = ordered.gather(0, widest[group].unsqueeze(0)).squeeze(0).argsort()
+        order = order[along[group[along].argsort(stable=True)]]
+    return order
 
 
 class SkewGPPosterior(Posterior):
@@ -379,12 +420,20 @@ class SkewGPPosterior(Posterior):
 
     def _chosen_means(self, normal: Tensor, num_sample_dims: int) -> Tensor:
         """Component means of the draws that the base samples pick; `sample_shape x batch_shape x e`."""
-        # base samples that are broadcast over the batch pick the same draws there: one gather of representer weights
-        lead, batch_dims = normal.shape[:num_sample_dims], range(num_sample_dims, normal.ndim)
-        shared = all(normal.shape[d] == 1 or normal.stride(d) == 0 for d in batch_dims)
-        if shared and self._mixture.log_weights is None and self._mixture.parent is None:
-            which = self._pick(normal[(...,) + (0,) * (normal.ndim - num_sample_dims)].reshape(-1))
-            means = self._location.unsqueeze(-1) + self._crosses[0] @ self._mixture.weights[..., which]
+        lead = normal.shape[:num_sample_dims]
+        distinct = normal  # without the dimensions over which base samples are broadcast and pick the same draws
+        for d in range(num_sample_dims, normal.ndim):
+            distinct = distinct.narrow(d, 0, 1) if normal.stride(d) == 0 else distinct
+        weights, num_values = self._mixture.weights, self._batch_shape.numel() * self._location.shape[-1]
+        plain = self._mixture.log_weights is None and self._mixture.parent is None
+        is_shared = distinct.numel() == lead.numel()
+        if plain and (
+            is_shared or (weights.ndim == 2 and weights.shape[0] * distinct.numel() <= num_values * len(weights.mT))
+        ):
+            # the representer weights of the draws picked are fewer than the means of all draws
+            which = self._pick(distinct.reshape(lead.numel(), *(() if is_shared else distinct.shape[num_sample_dims:])))
+            chosen = weights[..., which] if is_shared else weights[:, which].movedim((0, 1), (-2, -1))
+            means = self._location.unsqueeze(-1) + self._crosses[0] @ chosen
             return means.movedim(-1, 0).unflatten(0, lead) if lead else means.squeeze(-1)
         which = self._pick(normal.expand(lead + self._batch_shape))
         means = self.component_means.expand(self._batch_shape + self.component_means.shape[-2:])

@@ -7,12 +7,12 @@ from botorch.sampling.get_sampler import GetSampler
 from botorch.sampling.normal import IIDNormalSampler, NormalMCSampler, SobolQMCNormalSampler
 from torch.quasirandom import SobolEngine
 
-from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.posteriors import ProbabilityPosterior, SkewGPPosterior
 
 
-@GetSampler.register(SkewGPPosterior)
+@GetSampler.register((ProbabilityPosterior, SkewGPPosterior))
 def get_skew_gp_sampler(
-    posterior: SkewGPPosterior, sample_shape: torch.Size, *, seed: int | None = None
+    posterior: ProbabilityPosterior | SkewGPPosterior, sample_shape: torch.Size, *, seed: int | None = None
 ) -> NormalMCSampler:
     r"""Sobol base samples, or independent ones where their dimension is beyond the Sobol engine's.
 

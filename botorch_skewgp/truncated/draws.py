@@ -45,6 +45,9 @@ class DrawSettings:
         warmup: The number of steps before the first draw is kept.
         seed: The seed of the generator made for the draws where the caller gives none.
         progress: Whether to show a progress bar.
+
+    Example:
+        >>> model = SkewGP(train_X, Preference(pairs), draw_settings=DrawSettings(num_draws=4096, seed=1))
     """
 
     num_draws: int = 2048

@@ -1,6 +1,6 @@
 r"""Linear elliptical slice sampling with reflections: exact Hamiltonian Monte Carlo of a truncated normal.
 
-LIN-ESS [Gessner2020liness]_ moves along an ellipse `x cos t + v sin t` through the current rows `x` and a fresh draw
+LIN-ESS [Gessner2020integrals]_ moves along an ellipse `x cos t + v sin t` through the current rows `x` and a fresh draw
 `v` of the same Gaussian, and cuts it where a row leaves its bounds. Here the ellipse is followed for a fixed time
 `horizon`, and where row `i` reaches a bound the velocity is reflected in the metric of `Gamma`,
 
@@ -15,7 +15,7 @@ Times need no trigonometry. With `T = tan(t/2)`, the times at which `x cos t + v
 through `l` at `T = (v + D) / (x + l) = (x - l) / (D - v)`; of these forms one does not cancel. A row that has just
 bounced has `v > 0`, and the first form then gives its next hit, so that no tolerance decides what counts as a hit.
 
-.. [Gessner2020liness]
+.. [Gessner2020integrals]
     A. Gessner, O. Kanjilal, and P. Hennig. Integrals over Gaussians under Linear Domain Constraints. Proceedings of
     the 23rd International Conference on Artificial Intelligence and Statistics (AISTATS), PMLR 108, 2020.
 .. [Pakman2014exact]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -19,7 +21,8 @@ HEAD = """# Compatibility with BoTorch
 
 Made by `python tests/contract/compatibility.py` with BoTorch {version}; the tests in `tests/contract` hold it. Every
 acquisition function, objective and posterior transform of BoTorch is built on a fitted `SkewGP` of four kinds
-(preferences; labels; numbers and preferences; numbers under a skew prior), then checked: {checks}.
+(preferences; labels; numbers and preferences; numbers under a skew prior), then checked:
+{checks}.
 
 - **works**: the function sees the skewed posterior, through draws or conditioning.
 - **works on mean and variance**: BoTorch's formula takes mean and variance for those of a Gaussian; the skewness has no
@@ -29,8 +32,20 @@ acquisition function, objective and posterior transform of BoTorch is built on a
 
 Where fantasies are comparisons (look-ahead with the preference model), a fantasy needs two candidates: `q` of at least
 2. `qNegIntegratedPosteriorVariance` by default makes one fantasy, as BoTorch assumes that the variance does not depend
-on outcomes; here it does. In the columns of other models, "yes" means that value and gradient pass for the same
-arguments.
+on outcomes; here it does. `qMaxValueEntropy` makes a fantasy of its pending points, so that it needs two of those.
+
+Functions that are Gaussian by construction refuse the skewed model, with an error about the missing `distribution` or
+`mvn`. One exception: `qLowerBoundMaxValueEntropy` of one candidate without pending points looks at mean and variance
+only and takes either model, with the same value.
+
+Several outcomes are a `ModelList` of models, and all functions of several outcomes below are given one. Sample paths
+are the exception: BoTorch draws them for a `ModelListGP` only (`draw_matheron_paths`, `PathwiseThompsonSampling`).
+Posteriors of that need Gaussian models and refuse a SkewGP. So a list for paths is a `ModelListGP`, and a list for
+posteriors a `ModelList`, of the same models.
+
+In the columns of other models, "yes" means that value and gradient pass for the same arguments.
+
+{counts}
 
 | function | SkewGP | PairwiseGP | SingleTaskGP |
 |---|---|---|---|
@@ -49,24 +64,49 @@ def failures(entry: Entry, of: Case, checks: tuple[str, ...]) -> list[str]:
     return found
 
 
-def row(entry: Entry) -> str:
-    """The row of an entry."""
-    bad = [f"{kind}: {', '.join(found)}" for kind in KINDS if (found := failures(entry, case(kind), CHECKS))]
-    own = "; ".join(bad) or entry.route
-    notes = sorted({f"{check} not checked: {reason}" for check, reason in entry.left_out.items()})
-    own += "".join(f"; {note}" for note in notes)
-    others = [failures(entry, case(name), ("value", "gradient")) for name in OTHERS]
-    return f"| {entry.name} | {own} | " + " | ".join("; ".join(found) or "yes" for found in others) + " |"
+@dataclass(frozen=True)
+class Row:
+    """What was found for an entry: failures of SkewGP by kind, and of the other models."""
+
+    entry: Entry
+    own: dict[str, list[str]]
+    others: dict[str, list[str]]
+
+    @classmethod
+    def of(cls, entry: Entry) -> Row:
+        own = {kind: failures(entry, case(kind), CHECKS) for kind in KINDS}
+        others = {name: failures(entry, case(name), ("value", "gradient")) for name in OTHERS}
+        return cls(entry, {kind: found for kind, found in own.items() if found}, others)
+
+    def __str__(self) -> str:
+        bad = "; ".join(f"{kind}: {', '.join(found)}" for kind, found in self.own.items())
+        notes = sorted({f"{check} not checked: {reason}" for check, reason in self.entry.left_out.items()})
+        own = "; ".join([bad or self.entry.route, *notes])
+        others = " | ".join("; ".join(found) or "yes" for found in self.others.values())
+        return f"| {self.entry.name} | {own} | {others} |"
+
+
+def counts(rows: Sequence[Row]) -> str:
+    """How many of the rows each model passes."""
+    passed = {name: [row for row in rows if not row.others[name]] for name in OTHERS}
+    number = ", ".join(f"{name} passes {len(passed[name])}" for name in OTHERS)
+    of_ours = sum(not row.own for row in rows)
+    behind = sorted({row.entry.name for found in passed.values() for row in found if row.own})
+    return (
+        f"Of {len(rows)} rows that were run, SkewGP passes {of_ours} with all checks and kinds, "
+        f"{number}.\nRows that another model passes and SkewGP does not: {', '.join(behind) or 'none'}."
+    )
 
 
 def main() -> None:
     """Write the table."""
     warnings.simplefilter("ignore")
-    lines = [row(entry) for entry in entries()]
+    rows = [Row.of(entry) for entry in entries()]
+    lines = [str(row) for row in rows]
     lines += [f"| {target.__name__} | {reason} | | |" for target, reason in IMPOSSIBLE.items()]
     TARGET.parent.mkdir(exist_ok=True)
-    text = HEAD.format(version=botorch.__version__, checks=", ".join(CHECKS)) + "\n".join(sorted(lines)) + "\n"
-    TARGET.write_text(text, encoding="utf-8")
+    head = HEAD.format(version=botorch.__version__, checks=", ".join(CHECKS), counts=counts(rows))
+    TARGET.write_text(head + "\n".join(sorted(lines)) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

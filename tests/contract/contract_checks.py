@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import torch
 from botorch import settings
@@ -14,6 +15,7 @@ from botorch.exceptions.warnings import (
     NumericsWarning,
     OptimizationWarning,
 )
+from botorch.generation.gen import get_reasons_against_fast_path
 from botorch.optim import optimize_acqf
 from contract_cases import Case
 from contract_registry import Entry
@@ -134,23 +136,70 @@ def _check_pending_is_refused(acquisition: AcquisitionFunction, pending: Tensor)
 
 
 def check_optimise(entry: Entry, case: Case, q: int) -> None:
-    """`optimize_acqf` gives candidates within the bounds that are no worse than the average start."""
+    """`optimize_acqf` makes every restart better unless it starts where all is flat; in sequence, none worse.
+
+    BoTorch runs L-BFGS-B for every restart on its own, with the value and gradient of a batch of restarts at once.
+    """
     acquisition = build(entry, case)
-    bounds = case.bounds[:, : entry.dim]
-    arguments = {"bounds": bounds, "q": q, "num_restarts": 2, "options": {"maxiter": 2, "batch_limit": 2}}
+    X, values, at_start = _optimise(entry, case, acquisition, q)
+    assert X.shape == (2, q, entry.dim)
+    _assert_no_worse(values, at_start)
+    start = candidates(entry, acquisition, q).requires_grad_()
+    (gradient,) = torch.autograd.grad(evaluate(acquisition, start).sum(), start)
+    flat = gradient.abs().amax((-1, -2)) < 1e-4  # L-BFGS-B stops at 1e-5
+    assert (flat | (values > at_start)).all(), f"no better than {at_start.tolist()}"
+    one_shot = isinstance(acquisition, OneShotAcquisitionFunction)
+    if one_shot or entry.pending is None or 1 not in entry.sizes(case) or entry.reason("sequential", case):
+        return
+    acquisition = build(entry, case)
+    X, values, at_start = _optimise(entry, case, acquisition, 2, sequential=True)
+    assert X.shape == (2, entry.dim)
+    assert acquisition.X_pending is None
+    _assert_no_worse(values, at_start.amax(-1))  # of each step the best restart
+
+
+def _assert_no_worse(values: Tensor, at_start: Tensor) -> None:
+    assert values.shape == at_start.shape
+    assert values.isfinite().all()
+    worse = at_start - values
+    assert (worse <= 1e-8 * (1 + at_start.abs())).all(), f"started from {at_start.tolist()}, got {values.tolist()}"
+
+
+def _optimise(
+    entry: Entry, case: Case, acquisition: AcquisitionFunction, q: int, sequential: bool = False
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Two steps from two starts: candidates and values of `optimize_acqf`, and the values that each call starts from.
+
+    One after the other, only the best restart of each call is returned, and starts come from a generator.
+    """
+    bounds, at_start = case.bounds[:, : entry.dim], []
+
+    def starts(acq_function: AcquisitionFunction, **kwargs: Any) -> Tensor:
+        X = candidates(entry, acq_function, 1 if sequential else q)
+        with torch.no_grad():
+            at_start.append(torch.cat([evaluate(acq_function, x) for x in X.split(1)]))
+        return X
+
+    # else BoTorch runs it for the sum over the batch, or a restart's value depends on the others
+    in_batches = not get_reasons_against_fast_path("L-BFGS-B", True, {}, None) and not entry.reason("t-batch", case)
     with torch.random.fork_rng(), warnings.catch_warnings():
         torch.manual_seed(SEED)
         warnings.simplefilter("ignore", OptimizationWarning)  # two steps are too few to converge
         warnings.simplefilter("ignore", BotorchTensorDimensionWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
-        start = candidates(entry, acquisition, q)
-        with torch.no_grad():
-            at_start = evaluate(acquisition, start).mean()  # the restarts' sum rises, and the best is above their mean
-        X, value = optimize_acqf(acquisition, batch_initial_conditions=start, **arguments)
-    assert X.shape == (q, entry.dim)
+        X, values = optimize_acqf(
+            acquisition,
+            bounds=bounds,
+            q=q,
+            num_restarts=2,
+            raw_samples=2,
+            ic_generator=starts,
+            sequential=sequential,
+            return_best_only=sequential,
+            options={"maxiter": 2, "batch_limit": 2 if in_batches else 1},
+        )
     assert ((bounds[0] <= X) & (bounds[1] >= X)).all()
-    assert torch.as_tensor(value).isfinite().all()
-    assert value >= at_start - 1e-8
+    return X, values, torch.stack(at_start) if sequential else at_start[0]
 
 
 def run(check: str, entry: Entry, case: Case) -> None:

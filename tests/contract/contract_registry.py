@@ -220,6 +220,7 @@ def mars(c: Case) -> AcquisitionFunction:
 
 T_BATCH_MIXED = "BoTorch mixes t-batches: it reshapes points of fantasies across them"
 PES_GRADIENT = "BoTorch advises against its gradients: damping is chosen by halving"
+ONE_PENDING = "BoTorch makes a fantasy at every pending point, and a comparison needs two"
 ONE_POINT = (1,)
 
 
@@ -577,6 +578,7 @@ def entries() -> list[Entry]:
             route=MATCHED,
             qs=ONE_POINT,
             pending="other",
+            left_out_for_duels={"sequential": ONE_PENDING},
         ),
         E(
             mes.qMultiFidelityMaxValueEntropy,
@@ -586,6 +588,7 @@ def entries() -> list[Entry]:
             route=MATCHED,
             qs=ONE_POINT,
             pending="other",
+            left_out_for_duels={"sequential": ONE_PENDING},
         ),
         E(
             mes.qLowerBoundMaxValueEntropy,

@@ -4,7 +4,7 @@ import pytest
 from botorch.acquisition import qSimpleRegret
 from contract_cases import KINDS, case
 from contract_checks import CHECKS, run
-from contract_registry import ABSTRACT, IMPOSSIBLE, botorch_classes, entries, sampler
+from contract_registry import ABSTRACT, IMPOSSIBLE, Entry, botorch_classes, entries, sampler
 
 ENTRIES = {entry.name: entry for entry in entries()}
 LOOK_AHEAD = {name for name, entry in ENTRIES.items() if entry.fantasies}
@@ -27,17 +27,46 @@ def test_names_are_unique():
     assert len(ENTRIES) == len(entries())
 
 
-def test_checks_can_fail():
-    """A function whose gradient is wrong is caught."""
-    entry = ENTRIES["qSimpleRegret"]
+class WrongGradient(qSimpleRegret):
+    """A gradient that points downhill."""
 
-    class Wrong(qSimpleRegret):
-        def forward(self, X):
-            return super().forward(X) + (X - X.detach()).sum((-1, -2))
+    def forward(self, X):
+        value = super().forward(X)
+        return 2 * value.detach() - value
 
-    wrong = type(entry)(Wrong, lambda c: Wrong(c.model, sampler=sampler()))
-    with pytest.raises(AssertionError, match="central differences"):
-        run("gradient", wrong, case("preference"))
+
+class ChangesItsMind(qSimpleRegret):
+    """Lower at every evaluation."""
+
+    penalty = 0.0
+
+    def forward(self, X):
+        self.penalty += 1.0
+        return super().forward(X) - self.penalty
+
+
+class MixesBatches(qSimpleRegret):
+    """A candidate set's value depends on the others'."""
+
+    def forward(self, X):
+        value = super().forward(X)
+        return value - value.mean() * len(value)
+
+
+@pytest.mark.parametrize(
+    ("check", "wrong", "message"),
+    [
+        ("gradient", WrongGradient, "central differences"),
+        ("optimise", WrongGradient, "no better than"),
+        ("optimise", ChangesItsMind, "started from"),
+        ("repeat", ChangesItsMind, None),
+        ("t-batch", MixesBatches, "not close"),
+    ],
+)
+def test_checks_can_fail(check, wrong, message):
+    entry = Entry(wrong, lambda c: wrong(c.model, sampler=sampler()))
+    with pytest.raises(AssertionError, match=message):
+        run(check, entry, case("preference"))
 
 
 def _check(check: str, name: str, kind: str) -> None:

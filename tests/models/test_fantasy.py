@@ -10,6 +10,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.transforms.input import Normalize
 from botorch.models.transforms.outcome import Standardize
 from botorch.sampling import SobolQMCNormalSampler
+from scipy import stats
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import (
@@ -20,8 +21,12 @@ from botorch_skewgp.likelihoods import (
     ProbitLikelihood,
     ValidityLikelihood,
 )
+from botorch_skewgp.likelihoods.rows import FantasyRows
+from botorch_skewgp.models.fantasy import _draw, condition_mixture
 from botorch_skewgp.observations import Binary, Numeric, Ordinal, Preference, Tie, Validity
+from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.truncated.draws import DrawSettings
+from botorch_skewgp.truncated.univariate import log_interval_probability, sample_interval
 
 TRAIN_X = torch.tensor([[0.1], [0.5], [1.1], [1.5], [2.2], [2.9]], dtype=torch.float64)
 TEST_X = torch.tensor([[0.2], [1.7], [2.6]], dtype=torch.float64)
@@ -74,6 +79,134 @@ def assert_same_posterior(model, fresh):
         x = b.quantile(level)
         error = math.sqrt(level * (1 - level) * one_over_size)
         assert ((a.cdf(x.unsqueeze(0))[0] - level).abs() < LIMIT * error).all()
+
+
+# Conditioning one posterior on rows, against importance weights and conditional normals computed another way
+
+DISTINCT = 3  # draws that differ
+LOWER, UPPER = [0.4, -0.3], [torch.inf, 0.8]
+
+
+def posterior_of_copies(num_copies):
+    """A posterior at three points, whose draws are a few distinct ones, many times each."""
+    Z = torch.tensor([[0.3], [1.4]], dtype=torch.float64)
+    with torch.no_grad():
+        K, cross, prior = (kernel()(*x).to_dense() for x in ((Z, Z), (TEST_X, Z), (TEST_X, TEST_X)))
+    root = torch.linalg.inv(torch.linalg.cholesky(K + 0.2 * torch.eye(2, dtype=torch.float64))).mT
+    weights = torch.tensor([[0.4, -1.0, 0.1], [0.6, 0.2, -0.9]], dtype=torch.float64)
+    mixture = RepresenterMixture(weights.repeat(1, num_copies), root)
+    return SkewGPPosterior(torch.full((3,), 0.2, dtype=torch.float64), cross, prior, mixture)
+
+
+def two_rows(lower, upper):
+    """Two functionals of three points with dependent noise."""
+    weight = torch.tensor([[1.0, -1.0, 0.0], [0.5, 0.0, 1.0]], dtype=torch.float64)
+    noise = torch.tensor([[0.3, 0.1], [0.1, 0.2]], dtype=torch.float64)
+    bounds = (torch.tensor(bound, dtype=torch.float64) for bound in (lower, upper))
+    return FantasyRows(weight, *bounds, noise)
+
+
+def law_of_rows(posterior, rows):
+    """For every distinct draw, the normal law of the values and the rows."""
+    weight = torch.cat([torch.eye(3, dtype=torch.float64), rows.weight])
+    covariance = weight @ posterior.gaussian_covariance @ weight.T
+    covariance[3:, 3:] += rows.noise_covariance
+    return (weight @ posterior.component_means[:, :DISTINCT]).T, covariance
+
+
+def conditioned(posterior, rows, num_copies):
+    generator = torch.Generator().manual_seed(3)
+    uniforms = torch.rand(2, DISTINCT * num_copies, dtype=torch.float64, generator=generator)
+    mixture = condition_mixture(posterior, rows, uniforms)
+    assert mixture.parent is posterior.mixture
+    crosses = [posterior._crosses[0], posterior.gaussian_covariance]
+    return SkewGPPosterior(posterior._location, crosses, posterior._prior, mixture)
+
+
+def test_numbers_reweight_and_move_every_draw():
+    posterior, rows = posterior_of_copies(1), two_rows([0.4, -0.3], [0.4, -0.3])
+    means, covariance = law_of_rows(posterior, rows)
+    after = conditioned(posterior, rows, 1)
+    density = torch.distributions.MultivariateNormal(means[:, 3:], covariance[3:, 3:]).log_prob(rows.lower)
+    assert torch.allclose(after.mixture.log_weights, density - density.logsumexp(0))
+    gain = covariance[:3, 3:] @ torch.linalg.inv(covariance[3:, 3:])
+    assert torch.allclose(after.component_means.T, means[:, :3] + (rows.lower - means[:, 3:]) @ gain.T)
+    assert torch.allclose(after.gaussian_covariance, covariance[:3, :3] - gain @ covariance[3:, :3])
+
+
+@torch.no_grad()
+def test_intervals_reweight_every_draw_by_their_probability():
+    num_copies = 40_000
+    posterior, rows = posterior_of_copies(num_copies), two_rows(LOWER, UPPER)
+    means, covariance = (x.numpy() for x in law_of_rows(posterior, rows))
+    weights = conditioned(posterior, rows, num_copies).mixture.probabilities.unflatten(0, (num_copies, DISTINCT))
+    expected = torch.tensor(
+        [stats.multivariate_normal(m[3:], covariance[3:, 3:]).cdf(UPPER, lower_limit=LOWER) for m in means]
+    )
+    error = weights.std(0) * math.sqrt(num_copies)
+    found = weights.sum(0)
+    assert expected.max() > 2 * expected.min()
+    assert ((found - expected / expected.sum()).abs() < LIMIT * error + 1e-6).all()
+    # one row is exact
+    row = FantasyRows(rows.weight[1:], rows.lower[1:], rows.upper[1:], rows.noise_covariance[1:, 1:])
+    weights = conditioned(posterior, row, num_copies).mixture.probabilities[:DISTINCT] * num_copies
+    law = stats.norm(means[:, 4], covariance[4, 4] ** 0.5)
+    expected = torch.from_numpy(law.cdf(UPPER[1]) - law.cdf(LOWER[1]))
+    assert torch.allclose(weights, expected / expected.sum())
+
+
+@torch.no_grad()
+def test_intervals_move_draws_as_rejection_does():
+    """Mean and second moments of the conditioned mixture, against values kept where both rows are seen."""
+    num_copies, n = 40_000, 2_000_000
+    posterior, rows = posterior_of_copies(num_copies), two_rows(LOWER, UPPER)
+    means, covariance = law_of_rows(posterior, rows)
+    normal = torch.randn(n, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
+    values = means[torch.arange(n) % DISTINCT] + normal @ torch.linalg.cholesky(covariance).T
+    kept = values[((values[:, 3:] > rows.lower) & (values[:, 3:] <= rows.upper)).all(-1), :3]
+    after = conditioned(posterior, rows, num_copies)
+    size = 1 / after.mixture.probabilities.square().sum() * len(kept) / (len(kept) + DISTINCT * num_copies)
+    error = kept.std(0) * (1 / len(kept) + 1 / size).sqrt()
+    assert ((after.mean.squeeze(-1) - kept.mean(0)).abs() < LIMIT * error).all()
+    products = (kept - kept.mean(0)).unsqueeze(-1) * (kept - kept.mean(0)).unsqueeze(-2)
+    error = products.std(0) * (1 / len(kept) + 1 / size).sqrt()
+    assert ((after.covariance_matrix - products.mean(0)).abs() < LIMIT * error).all()
+    assert (after.mean.squeeze(-1) - posterior.mean.squeeze(-1)).abs().max() > 0.1
+
+
+# Draws in intervals that move with the bounds
+
+BOUNDS = {
+    "two-sided": (-0.4, 1.3),
+    "lower": (0.3, torch.inf),
+    "upper": (-torch.inf, -0.2),
+    "free": (-torch.inf, torch.inf),
+    "right tail": (9.0, torch.inf),
+    "left tail": (-torch.inf, -30.0),
+    "tail and narrow": (12.0, 12.01),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_draws_are_quantiles_and_move_with_the_bounds(name):
+    lower, upper = (torch.full((5,), x, dtype=torch.float64) for x in BOUNDS[name])
+    uniform = torch.tensor([1e-3, 0.2, 0.5, 0.9, 0.999], dtype=torch.float64)
+    draw = _draw(lower, upper, uniform)
+    levels = log_interval_probability(lower, draw).exp() / log_interval_probability(lower, upper).exp()
+    if name not in ("left tail", "right tail", "tail and narrow"):  # where probabilities are no denormal numbers
+        from_above = torch.minimum((levels - uniform).abs(), (levels - 1 + uniform).abs())
+        assert torch.allclose(from_above, torch.zeros_like(levels), atol=1e-10)
+    assert ((draw > lower) & (draw <= upper)).all()
+    for i, bound in enumerate((lower, upper)):
+        if not bound.isfinite().all():
+            continue
+        bound.requires_grad_()
+        (slope,) = torch.autograd.grad(_draw(lower, upper, uniform).sum(), bound)
+        bound.requires_grad_(False)
+        step = torch.zeros(2, 5, dtype=torch.float64)
+        step[i] = 1e-6
+        shifted = [sample_interval(lower + sign * step[0], upper + sign * step[1], uniform) for sign in (1, -1)]
+        assert torch.allclose(slope, (shifted[0] - shifted[1]) / 2e-6, rtol=1e-4, atol=1e-7)
 
 
 # Conditioning a batch in closed form equals a new model

@@ -17,7 +17,7 @@ from gpytorch.priors import LogNormalPrior, NormalPrior
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP, sample_hyperparameters
+from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP, _laplace_root, sample_hyperparameters
 from botorch_skewgp.observations import Binary, Numeric, Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -92,7 +92,7 @@ def test_leaves_the_model_and_repeats():
     names = {"covar_module.raw_outputscale", "covar_module.base_kernel.raw_lengthscale"}
     assert set(runs[0].values) == names  # the mean has no prior and stays
     for name in names:
-        assert torch.allclose(runs[0].values[name], runs[1].values[name], rtol=1e-6)
+        assert torch.equal(runs[0].values[name], runs[1].values[name])
         assert runs[0].values[name].std() > 0
 
 
@@ -102,6 +102,21 @@ def test_mean_with_a_prior_is_drawn():
     draws = sample_hyperparameters(objective(model), 50, 30, 1)
     assert set(draws.values) == {"mean_module.raw_constant"}
     assert draws.values["mean_module.raw_constant"].mean().item() == pytest.approx(0.98, abs=0.08)
+
+
+def test_steps_are_scaled_by_the_inverse_hessian(generator):
+    """Of a normal density; a direction in which it is flat is limited."""
+    root = torch.randn(3, 3, generator=generator, dtype=torch.float64)
+    precision = root @ root.mT + torch.eye(3, dtype=torch.float64)
+
+    def density(x):
+        return -0.5 * x @ precision @ x, -precision @ x
+
+    x = tensor(0.3, -0.2, 0.5)
+    scale = _laplace_root(density, x, density(x)[1])
+    assert torch.allclose(scale @ scale.mT @ precision, torch.eye(3, dtype=torch.float64), atol=1e-8)
+    precision = torch.diag(tensor(1.0, 1e-6, -4.0))
+    assert torch.allclose(_laplace_root(density, x, density(x)[1]), torch.diag(tensor(1.0, 2.0, 0.5)), atol=1e-8)
 
 
 def test_needs_a_prior():

@@ -11,7 +11,16 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.models.model_checking import information_score, leave_one_out
-from botorch_skewgp.observations import Binary, Numeric, Ordinal, Preference
+from botorch_skewgp.observations import (
+    AffineProbit,
+    Binary,
+    Choice,
+    LabelPreference,
+    Numeric,
+    Ordinal,
+    Preference,
+    Ranking,
+)
 from botorch_skewgp.truncated.draws import DrawSettings
 
 SETTINGS = DrawSettings(num_draws=4096, num_chains=4)
@@ -82,6 +91,82 @@ def test_numbers_grades_and_duels_in_their_order():
         rest = Numeric(without(values, i), index=without(at, i))
         parts.append(([Preference(PAIRS[:2]), rest, grades], Numeric(values[i : i + 1], index=at[i : i + 1])))
     assert_equals_refits(model, parts)
+
+
+RANKINGS = torch.tensor([[0, 1, 2, 3], [4, 2, 6, -1], [5, 3, 1, 0], [4, 6, 5, 2]])
+OPTIONS = torch.tensor([[0, 1, 2, 3], [4, 3, 6, -1], [5, 6, 1, 2]])
+
+
+@pytest.mark.parametrize("skew", [False, True])
+def test_whole_rankings(skew):
+    parts = [([Ranking(without(RANKINGS, i))], Ranking(RANKINGS[i : i + 1])) for i in range(len(RANKINGS))]
+    assert_equals_refits(model_of(Ranking(RANKINGS), skew), parts)
+
+
+def test_whole_choices_between_duels_and_numbers():
+    duels, numbers = Preference(PAIRS[:2]), Numeric(tensor(0.4, -0.2), index=torch.tensor([0, 6]))
+    model = model_of([duels, Choice(OPTIONS), numbers])
+    assert leave_one_out(model).observation.tolist() == [0, 0, 1, 1, 1, 2, 2]
+    parts = [
+        ([Preference(PAIRS[1 - i : 2 - i]), Choice(OPTIONS), numbers], Preference(PAIRS[i : i + 1])) for i in (0, 1)
+    ]
+    parts += [([duels, Choice(without(OPTIONS, i)), numbers], Choice(OPTIONS[i : i + 1])) for i in range(3)]
+    assert_equals_refits(model, parts)
+
+
+def test_more_rankings_than_points():
+    rankings = torch.cat([RANKINGS, RANKINGS.flip(0), RANKINGS])
+    model = model_of(Ranking(rankings))
+    found = leave_one_out(model)
+    assert found.log_predictive.shape == (12,)
+    for i in (1, 4):
+        refit = SkewGP(X, Ranking(without(rankings, i)), model.likelihood, model.covar_module, model.mean_module)
+        wanted = refit.log_predictive_probability(X, Ranking(rankings[i : i + 1]), method="ep_corrected").item()
+        assert found.log_predictive[i].item() == pytest.approx(wanted, abs=0.06)
+
+
+def test_class_labels():
+    classes, rows = torch.tensor([0, 2, 1, 1, 0]), torch.arange(5)
+    model = model_of(LabelPreference.from_classes(classes, 3))
+    parts = [
+        (
+            [LabelPreference.from_classes(without(classes, i), 3, without(rows, i))],
+            LabelPreference.from_classes(classes[i : i + 1], 3, rows[i : i + 1]),
+        )
+        for i in range(5)
+    ]
+    assert_equals_refits(model, parts)
+
+
+def test_units_of_an_affine_probit_are_rows_with_correlated_noise():
+    """Rows 0 and 3 share noise, as do 1, 2 and 5 in a chain; row 4 is by itself."""
+    covariance = torch.eye(6, dtype=torch.float64)
+    for i, j in ((0, 3), (1, 2), (2, 5)):
+        covariance[i, j] = covariance[j, i] = 0.6
+    eye, lower = torch.eye(7, dtype=torch.float64)[:6], tensor(0.0, -1.0, 0.2, 0.1, 0.0, -0.4)
+
+    def rows(index):
+        return AffineProbit(eye[index], 0.3, covariance[index][:, index], lower[index], lower[index] + 1.5)
+
+    units = ([0, 3], [1, 2, 5], [4])
+    parts = [([rows([i for i in range(6) if i not in unit])], rows(unit)) for unit in units]
+    assert_equals_refits(model_of(rows(list(range(6)))), parts)
+
+
+def test_a_ranking_against_simulation(generator):
+    """The share of simulated pasts that agree with a duel in which a ranking of four comes out as it did."""
+    model = model_of([Ranking([[3, 0, 4, 6]]), Preference([[3, 2]])])
+    N = 1_000_000
+    root = torch.linalg.cholesky(model.covar_module(X).to_dense().detach() + 1e-9 * torch.eye(7, dtype=torch.float64))
+    latent = torch.randn(N, 7, generator=generator, dtype=torch.float64) @ root.mT
+    ranked, dueled = (latent + torch.randn(N, 7, generator=generator, dtype=torch.float64) for _ in range(2))
+    ranked = ranked[:, [3, 0, 4, 6]]
+    ordered = (ranked[:, :-1] > ranked[:, 1:]).all(-1)[dueled[:, 3] > dueled[:, 2]].double()
+    found = leave_one_out(model)
+    error = math.hypot(ordered.std() / ordered.mean() / math.sqrt(len(ordered)), 1 / math.sqrt(found.effective_size[0]))
+    assert found.effective_size[0] > 500
+    assert abs(found.log_predictive[0].item() - ordered.mean().log().item()) < 4 * error
+    assert abs(found.log_predictive[1].item() - math.log(0.5)) > 0.1  # the duel is predicted by the ranking
 
 
 def test_numbers_alone_are_exact_and_in_units_of_the_outcome():

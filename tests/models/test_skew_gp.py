@@ -23,7 +23,7 @@ from botorch.posteriors import PosteriorList
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations import Binary, Numeric, Preference
+from botorch_skewgp.observations import Binary, LabelPreference, Numeric, Preference
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -562,3 +562,29 @@ def test_acquisition_functions_are_optimised(name, generator):
     with torch.no_grad():
         assert torch.allclose(acquisition(candidate.unsqueeze(0)), value)
         assert value >= acquisition(points(64 * q, generator).view(64, q, 2)).max() - 1e-3
+
+
+def test_draws_of_the_mixture_are_in_order_and_those_of_the_chains_are_not():
+    """Neighbours among the mixture's components are closer than those among the chains' draws."""
+    X = torch.rand(8, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    pairs = torch.tensor([[0, 1], [2, 3], [4, 5], [6, 7], [0, 7]])
+    model = SkewGP(X, Preference(pairs), draw_settings=DrawSettings(num_draws=512)).eval()
+    with torch.no_grad():
+        ordered = model.posterior(X).component_means
+        rows = model.row_model(model.forward(model.train_inputs[0]))
+        as_drawn = rows.covariance @ rows.representer_mixture(model.draws).weights + rows.mean.unsqueeze(-1)
+    assert torch.allclose(ordered.sort(-1).values, as_drawn.sort(-1).values)
+    steps = [means.diff(dim=-1).norm(dim=-2).mean() for means in (ordered, as_drawn)]
+    assert steps[0] < 0.7 * steps[1]
+
+
+def test_output_indices_select_latent_functions():
+    """Outputs by index are those of the whole posterior, in the order asked for."""
+    X = torch.rand(6, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    model = SkewGP(X, LabelPreference.from_classes(torch.tensor([0, 1, 2, 0, 1, 2]), 3))
+    whole, part = model.posterior(X[:4]), model.posterior(X[:4], output_indices=[2, 0])
+    assert part.mean.shape == (4, 2)
+    torch.testing.assert_close(part.mean, whole.mean[..., [2, 0]])
+    torch.testing.assert_close(part.variance, whole.variance[..., [2, 0]])
+    with pytest.raises(UnsupportedError, match="outputs 0 to 2"):
+        model.posterior(X, output_indices=[3])

@@ -154,14 +154,40 @@ def test_given_draws_and_approximation(generator):
     assert float(estimate.standard_error) < 0.75 * float(bridge_log_normalizer(distribution).standard_error)
 
 
-def test_standard_error_is_that_of_repetitions(generator):
-    distribution = rows(6, "one", 0.3, generator)
-    estimates = [bridge_log_normalizer(distribution, settings=DrawSettings(num_draws=256, seed=s)) for s in range(40)]
-    values = torch.stack([estimate.value for estimate in estimates])
-    stated = torch.stack([estimate.standard_error for estimate in estimates]).square().mean().sqrt()
-    # the logarithm of a ratio of standard deviations from 40 values has a standard error of 1 / sqrt(78)
-    assert abs(math.log(float(values.std() / stated))) < 4 / math.sqrt(78)
-    assert abs(float(values.mean()) - scipy_log_probability(distribution)) < LIMIT * float(stated) / math.sqrt(40)
+def labels(n, generator):
+    """Probit classification: labels of a function drawn from a Gaussian process in two dimensions."""
+    X = torch.randn(n, 2, generator=generator, dtype=torch.float64)
+    K = 4 * torch.exp(-0.5 * (torch.cdist(X, X) / 0.7).square()) + 1e-8 * torch.eye(n, dtype=torch.float64)
+    noisy = torch.linalg.cholesky(K) @ torch.randn(n, generator=generator, dtype=torch.float64)
+    sign = (noisy + torch.randn(n, generator=generator, dtype=torch.float64)).sign()
+    zeros = torch.zeros_like(sign)
+    return TruncatedNormal(zeros, sign.unsqueeze(-1) * K * sign, zeros, zeros + INF, zeros + 1)
+
+
+CALIBRATION = {
+    "few draws": (lambda g: rows(6, "one", 0.3, g), DrawSettings(num_draws=256)),
+    "labels": (lambda g: labels(16, g), DrawSettings(num_draws=512)),
+    "without noise": (lambda g: rows(8, "mixed", 0.0, g), DrawSettings(num_draws=512)),
+    "correlated draws": (
+        lambda g: labels(6, g),
+        DrawSettings(num_draws=512, sampler="linear", max_thinning=1, min_effective_size=1),
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.PoorDrawsWarning")
+@pytest.mark.parametrize("case", CALIBRATION)
+def test_standard_errors_are_calibrated(case, generator):
+    """Deviations from the truth in standard errors have a root mean square of one over seeds."""
+    make, settings = CALIBRATION[case]
+    distribution, repeats = make(generator), 60
+    exact, ep = scipy_log_probability(distribution), expectation_propagation(distribution)
+    runs = [torch.Generator().manual_seed(seed) for seed in range(repeats)]
+    estimates = [bridge_log_normalizer(distribution, None, ep, run, settings) for run in runs]
+    scores = torch.stack([(estimate.value - exact) / estimate.standard_error for estimate in estimates])
+    spread = float(scores.square().mean().sqrt())
+    # the logarithm of a root mean square of n normal deviations has a standard error of 1 / sqrt(2 n); log 2 is 0.69
+    assert abs(math.log(spread)) < 4 / math.sqrt(2 * repeats), spread
 
 
 def test_repeats(generator):

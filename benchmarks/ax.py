@@ -1,0 +1,282 @@
+"""Ax experiments with trials that fail, labels and comparisons: `skewgp_generation_strategy` beside Ax's own strategy.
+
+Both get the same budget on functions with known answers. What is scored is the true value of what would be used: the
+best valid trial seen, or the arm that the strategy recommends where there are few numbers or none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from ax.adapter.registry import Generators, MBM_X_trans_base
+from ax.api.client import Client
+from ax.api.configs import RangeParameterConfig
+from ax.core.data import Data
+from ax.core.trial_status import TrialStatus
+from ax.generation_strategy.generation_node import GenerationNode
+from ax.generation_strategy.generation_strategy import GenerationStrategy
+from ax.generation_strategy.generator_spec import GeneratorSpec
+from ax.generation_strategy.transition_criterion import MinTrials
+from ax.utils.common.constants import Keys
+from botorch.test_functions import Branin
+from botorch.utils.multi_objective.hypervolume import Hypervolume
+from botorch.utils.multi_objective.pareto import is_non_dominated
+from pandas import DataFrame
+
+from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
+from botorch_skewgp.ax import (
+    attach_comparison,
+    compare_outcomes,
+    complete_pair,
+    configure_preference_exploration,
+    get_best_arm,
+    get_next_pair,
+    skewgp_generation_strategy,
+)
+
+LEAST = 0.397887  # Branin's minimum, at (-pi, 12.275), (pi, 2.275) and (9.42478, 2.475)
+INITIAL = 5
+PAIRWISE = Keys.PAIRWISE_PREFERENCE_QUERY.value
+
+
+class Point(NamedTuple):
+    """A point of the unit square."""
+
+    x: float
+    y: float
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of this benchmark."""
+    add_common_arguments(parser)
+    parser.add_argument("--seeds", type=int, default=5, help="number of repetitions")
+    parser.add_argument("--scenarios", nargs="*", choices=list(SCENARIOS), default=list(SCENARIOS))
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run it."""
+    folder = prepare(options)
+    logging.getLogger("ax").setLevel(logging.ERROR)
+    warnings.simplefilter("ignore")
+    table = Table(
+        "ax",
+        ("scenario", "strategy", "score", "median", "worst", "failed_trials", "seconds"),
+        notes=[environment(), f"load average at the start {load_average()}", "scores: lower is better"],
+    )
+    bars = Table("ax_bars", ("scenario", "bar", "skewgp", "ax", "reached"))
+    for name in options.scenarios:
+        scenario, score = SCENARIOS[name]
+        medians = {}
+        for strategy in ("ax", "skewgp"):
+            results, start = [], time.perf_counter()
+            for seed in range(1 if options.quick else options.seeds):
+                results.append(scenario(strategy == "skewgp", seed))
+                say(f"{name}, {strategy}, seed {seed}: {results[-1][0]:.4g}, {results[-1][1]} failed trials")
+            values = [value for value, _ in results]
+            medians[strategy] = statistics.median(values)
+            table.add(
+                scenario=name,
+                strategy=strategy,
+                score=score,
+                median=medians[strategy],
+                worst=max(values),
+                failed_trials=statistics.mean(failed for _, failed in results),
+                seconds=(time.perf_counter() - start) / len(results),
+            )
+        bars.add(
+            scenario=name,
+            bar="median no worse than Ax's",
+            skewgp=medians["skewgp"],
+            ax=medians["ax"],
+            reached=medians["skewgp"] <= medians["ax"],
+        )
+    publish([table, bars], folder)
+
+
+def _client(ours: bool, seed: int, objective: str | None, **kwargs: Any) -> Client:
+    client = Client(random_seed=None if ours else seed)
+    client.configure_experiment(
+        parameters=[RangeParameterConfig(name=name, parameter_type="float", bounds=(0, 1)) for name in Point._fields]
+    )
+    if objective is not None:
+        client.configure_optimization(objective=objective, **kwargs)
+    return client
+
+
+def _configure(client: Client, ours: bool, seed: int) -> None:
+    if ours:
+        client.set_generation_strategy(skewgp_generation_strategy(initialization_budget=INITIAL, seed=seed))
+    else:
+        client.configure_generation_strategy(initialization_budget=INITIAL, initialization_random_seed=seed)
+
+
+_branin = Branin()
+
+
+def loss(p: Point) -> float:
+    """Branin on the unit square."""
+    return float(_branin(torch.tensor([15 * p.x - 5, 15 * p.y], dtype=torch.double)))
+
+
+def crashes(p: Point) -> bool:
+    """A region without numbers: it has one of the three minima, and reaches to within 0.07 of another."""
+    return p.x > 0.61 or (p.x - 0.5) ** 2 + (p.y - 0.6) ** 2 < 0.1
+
+
+def _failed(client: Client) -> int:
+    return len(client._experiment.trials_by_status[TrialStatus.FAILED])
+
+
+def crash_region(ours: bool, seed: int, num_trials: int = 25) -> tuple[float, int]:
+    """Trials in a region fail, and are marked as failed."""
+    client, best = _client(ours, seed, "-loss"), float("inf")
+    _configure(client, ours, seed)
+    for _ in range(num_trials):
+        for index, parameters in client.get_next_trials(max_trials=1).items():
+            p = Point(**parameters)
+            if crashes(p):
+                client.mark_trial_failed(index)
+            else:
+                best = min(best, loss(p))
+                client.complete_trial(index, {"loss": loss(p)})
+    return best - LEAST, _failed(client)
+
+
+def validity_label(ours: bool, seed: int, num_trials: int = 25) -> tuple[float, int]:
+    """Every trial reports a label; Ax's own strategy sees it as a number between 0 and 1."""
+    client, best, invalid = _client(ours, seed, "-loss", outcome_constraints=["validity >= 0.5"]), float("inf"), 0
+    _configure(client, ours, seed)
+    for _ in range(num_trials):
+        for index, parameters in client.get_next_trials(max_trials=1).items():
+            p = Point(**parameters)
+            if crashes(p):
+                invalid += 1
+                client.complete_trial(index, {"validity": 0.0})
+            else:
+                best = min(best, loss(p))
+                client.complete_trial(index, {"loss": loss(p), "validity": 1.0})
+    return best - LEAST, invalid
+
+
+def numbers_and_preferences(ours: bool, seed: int, num_trials: int = 18) -> tuple[float, int]:
+    """Every third trial gives a number; all are compared with the best so far, of which Ax knows nothing."""
+    client = _client(ours, seed, "-loss")
+    _configure(client, ours, seed)
+    values: dict[int, float] = {}
+    for _ in range(num_trials):
+        for index, parameters in client.get_next_trials(max_trials=1).items():
+            value = loss(Point(**parameters))
+            client.complete_trial(index, {"loss": value} if index % 3 == 0 else None)
+            if ours and values:
+                best = min(values, key=lambda i: values[i])
+                attach_comparison(client, *((index, best) if value < values[best] else (best, index)))
+            values[index] = value
+    best_parameters = get_best_arm(client)[0] if ours else client.get_best_parameterization()[0]
+    return loss(Point(**best_parameters)) - LEAST, 0
+
+
+def preferences(ours: bool, seed: int, num_pairs: int = 20) -> tuple[float, int]:
+    """Nothing but answers to pairs. Ax's own strategy gets them as two-arm trials of its preference metric."""
+    client = _client(ours, seed, "utility" if ours else PAIRWISE)
+    _configure(client, ours, seed) if ours else client.set_generation_strategy(_stock_pairs(seed))
+    for _ in range(num_pairs):
+        if ours:
+            index, arms = get_next_pair(client)
+            complete_pair(client, index, min(arms, key=lambda name: loss(Point(**arms[name]))))
+        else:
+            _stock_pair(client, seed)
+    if ours:
+        return loss(Point(**get_best_arm(client)[0])) - LEAST, 0
+    best = client._generation_strategy.adapter.model_best_point()
+    return loss(Point(**best[0].parameters)) - LEAST, 0
+
+
+def _stock_pairs(seed: int) -> GenerationStrategy:
+    sobol = GenerationNode(
+        name="Sobol",
+        generator_specs=[GeneratorSpec(generator_enum=Generators.SOBOL, generator_kwargs={"seed": seed})],
+        transition_criteria=[MinTrials(threshold=INITIAL, transition_to="MBM", use_all_trials_in_exp=True)],
+    )
+    # Ax's defaults fail without numbers, in a transform for learning curves that does nothing here
+    spec = GeneratorSpec(generator_enum=Generators.BOTORCH_MODULAR, generator_kwargs={"transforms": MBM_X_trans_base})
+    mbm = GenerationNode(name="MBM", generator_specs=[spec])
+    return GenerationStrategy(name="pairs", nodes=[sobol, mbm])
+
+
+def _stock_pair(client: Client, seed: int) -> None:
+    experiment = client._experiment
+    torch.manual_seed(1000 * seed + len(experiment.trials))
+    (runs,) = client._generation_strategy.gen(experiment=experiment, n=2, num_trials=1)
+    trial = experiment.new_batch_trial(generator_runs=runs)
+    trial.mark_running(no_runner_required=True)
+    winner = min(trial.arms, key=lambda arm: loss(Point(**arm.parameters)))
+    rows = [
+        {
+            "trial_index": trial.index,
+            "arm_name": arm.name,
+            "metric_name": PAIRWISE,
+            "metric_signature": PAIRWISE,
+            "mean": float(arm is winner),
+            "sem": float("nan"),
+        }
+        for arm in trial.arms
+    ]
+    experiment.attach_data(Data(df=DataFrame(rows)))
+    trial.mark_completed()
+
+
+def several_objectives(ours: bool, seed: int, num_trials: int = 22) -> tuple[float, int]:
+    """Two objectives, and trials that fail; minus the hypervolume of what was seen."""
+    client, seen = _client(ours, seed, "-loss, -distance"), []
+    _configure(client, ours, seed)
+    for _ in range(num_trials):
+        for index, parameters in client.get_next_trials(max_trials=1).items():
+            p = Point(**parameters)
+            if crashes(p):
+                client.mark_trial_failed(index)
+                continue
+            outcomes = {"loss": loss(p), "distance": (p.x - 0.1) ** 2 + (p.y - 0.1) ** 2}
+            client.complete_trial(index, outcomes)
+            seen.append([-outcomes["loss"] / 50, -outcomes["distance"]])
+    Y = torch.tensor(seen, dtype=torch.double)
+    return -Hypervolume(torch.tensor([-1.0, -1.0]).double()).compute(Y[is_non_dominated(Y)]), _failed(client)
+
+
+def preference_exploration(ours: bool, seed: int, num_trials: int = 14) -> tuple[float, int]:
+    """A utility of two outcomes that only comparisons of outcomes tell; both strategies get the same ones."""
+    client, seen = _client(ours, seed, None), []
+    configure_preference_exploration(client, ["comfort", "speed"])
+    _configure(client, ours, seed) if ours else client.set_generation_strategy(_stock_pairs(seed))
+
+    def utility(outcomes: dict[str, float]) -> float:
+        return min(outcomes["speed"], 0.8 * outcomes["comfort"])
+
+    for _ in range(num_trials):
+        for index, parameters in client.get_next_trials(max_trials=1).items():
+            p = Point(**parameters)
+            seen.append({"speed": 3 * p.x - p.y**2, "comfort": 2 - 4 * (p.x - 0.3) ** 2 + p.y})
+            client.complete_trial(index, seen[-1])
+        for other in seen[-3:-1]:
+            winner, loser = sorted([seen[-1], other], key=utility, reverse=True)
+            compare_outcomes(client, winner, loser)
+    grid = torch.linspace(0, 1, 401, dtype=torch.double)
+    x, y = torch.meshgrid(grid, grid, indexing="ij")
+    greatest = torch.minimum(3 * x - y**2, 0.8 * (2 - 4 * (x - 0.3) ** 2 + y)).max()
+    return float(greatest) - max(utility(outcomes) for outcomes in seen), 0
+
+
+SCENARIOS: dict[str, tuple[Callable[[bool, int], tuple[float, int]], str]] = {
+    "crash_region": (crash_region, "regret of the best valid trial"),
+    "validity_label": (validity_label, "regret of the best valid trial"),
+    "numbers_and_preferences": (numbers_and_preferences, "regret of the recommended arm"),
+    "preferences": (preferences, "regret of the recommended arm"),
+    "several_objectives": (several_objectives, "minus the hypervolume of valid trials"),
+    "preference_exploration": (preference_exploration, "regret of the best trial"),
+}

@@ -1,0 +1,35 @@
+"""The Ax backend: experiments learn from every trial, be it a number, a failure, a label or a comparison.
+
+Needs `ax-platform`: `pip install botorch_skewgp[ax]`. Importing it registers what Ax needs to build and to store; do so
+before loading a stored experiment.
+"""
+
+from botorch_skewgp.ax.adapter import SkewGPAcquisition, SkewGPAdapter
+from botorch_skewgp.ax.best_arm import get_best_arm
+from botorch_skewgp.ax.comparisons import (
+    Comparison,
+    attach_comparison,
+    complete_pair,
+    get_next_pair,
+    recorded_comparisons,
+)
+from botorch_skewgp.ax.models import AxSkewGP
+from botorch_skewgp.ax.preference_exploration import compare_outcomes, configure_preference_exploration
+from botorch_skewgp.ax.registry import SkewGPGenerators
+from botorch_skewgp.ax.strategy import skewgp_generation_strategy
+
+__all__ = [
+    "AxSkewGP",
+    "Comparison",
+    "SkewGPAcquisition",
+    "SkewGPAdapter",
+    "SkewGPGenerators",
+    "attach_comparison",
+    "compare_outcomes",
+    "complete_pair",
+    "configure_preference_exploration",
+    "get_best_arm",
+    "get_next_pair",
+    "recorded_comparisons",
+    "skewgp_generation_strategy",
+]

@@ -1,0 +1,311 @@
+"""The adapter between Ax's experiments and SkewGPs, and its acquisition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import torch
+from ax.adapter.base import DataLoaderConfig, GenResults
+from ax.adapter.torch import BOPE_ALLOWED_TRANSFORMS, TorchAdapter
+from ax.adapter.transforms.base import Transform
+from ax.core.data import Data
+from ax.core.data_utils import ExperimentData
+from ax.core.experiment import Experiment
+from ax.core.metric import Metric
+from ax.core.observation import ObservationData, ObservationFeatures
+from ax.core.optimization_config import OptimizationConfig, PreferenceOptimizationConfig
+from ax.core.search_space import SearchSpace, SearchSpaceDigest
+from ax.core.types import TCandidateMetadata
+from ax.exceptions.core import DataRequiredError, UnsupportedError
+from ax.generators.torch.botorch_modular.acquisition import Acquisition
+from ax.generators.torch.botorch_modular.surrogate import Surrogate
+from ax.generators.torch_base import TorchGenerator, TorchOptConfig
+from ax.generators.types import TConfig
+from ax.utils.common.random import with_rng_seed
+from botorch.acquisition import AcquisitionFunction
+from botorch.acquisition.preference import qExpectedUtilityOfBestOption
+from botorch.utils.datasets import SupervisedDataset
+from torch import Tensor
+
+from botorch_skewgp.ax.comparisons import Comparison, recorded_comparisons
+from botorch_skewgp.ax.data import ObservationDataset, make_dataset, with_every_trial
+from botorch_skewgp.observations import Binary, Numeric, Observation, Preference, Tie, Validity
+
+Failures = Literal["constraint", "objective", "ignore"]
+
+
+class SkewGPAdapter(TorchAdapter):
+    r"""Gives SkewGPs everything that an experiment knows: numbers, labels, comparisons, and failed trials.
+
+    See `skewgp_generation_strategy` for the arguments that Ax's adapter does not have. The metric of validity is added
+    to the experiment as a tracking metric if need be, so that Ax can report it.
+    """
+
+    def __init__(
+        self,
+        *,
+        experiment: Experiment,
+        generator: TorchGenerator,
+        search_space: SearchSpace | None = None,
+        data: Data | None = None,
+        transforms: Sequence[type[Transform]] | None = None,
+        transform_configs: Mapping[str, TConfig] | None = None,
+        optimization_config: OptimizationConfig | None = None,
+        expand_model_space: bool = True,
+        fit_tracking_metrics: bool = True,
+        fit_on_init: bool = True,
+        default_model_gen_options: TConfig | None = None,
+        torch_device: torch.device | None = None,
+        data_loader_config: DataLoaderConfig | None = None,
+        failures: Failures = "constraint",
+        validity_metric: str = "validity",
+        binary_metrics: Sequence[str] = (),
+        feasibility_threshold: float = 0.5,
+        seed: int | None = 0,
+    ) -> None:
+        self.failures = failures
+        self.validity_metric = validity_metric
+        self.feasibility_threshold = feasibility_threshold
+        self.seed = seed
+        self._labels = (*binary_metrics, validity_metric)
+        self._comparisons: list[Comparison] = []
+        self._last_attempt: tuple[int, int] | None = None
+        self._learned_objective = isinstance(
+            optimization_config or experiment.optimization_config, PreferenceOptimizationConfig
+        )
+        if self._learned_objective:
+            transforms = [entry for entry in transforms or () if entry in BOPE_ALLOWED_TRANSFORMS]
+        super().__init__(
+            experiment=experiment,
+            generator=generator,
+            search_space=search_space,
+            data=data,
+            transforms=transforms,
+            transform_configs=transform_configs,
+            optimization_config=optimization_config,
+            expand_model_space=expand_model_space,
+            fit_tracking_metrics=fit_tracking_metrics,
+            fit_on_init=fit_on_init,
+            default_model_gen_options=default_model_gen_options,
+            torch_device=torch_device,
+            data_loader_config=data_loader_config,
+        )
+
+    # What the experiment knows
+
+    def _objectives(self) -> list[str]:
+        config = self._optimization_config
+        return [] if config is None else list(config.objective.metric_signatures)
+
+    def _set_and_filter_training_data(
+        self, experiment_data: ExperimentData, search_space: SearchSpace
+    ) -> ExperimentData:
+        """Keep what Ax knows of as the training data, and fit to what the whole experiment knows."""
+        return self._with_every_trial(super()._set_and_filter_training_data(experiment_data, search_space))
+
+    def _transform_inputs_for_cv(
+        self, cv_training_data: ExperimentData, cv_test_points: list[ObservationFeatures]
+    ) -> tuple[ExperimentData, list[ObservationFeatures], SearchSpace]:
+        return super()._transform_inputs_for_cv(self._with_every_trial(cv_training_data), cv_test_points)
+
+    def _cross_validate(
+        self,
+        search_space: SearchSpace,
+        cv_training_data: ExperimentData,
+        cv_test_points: list[ObservationFeatures],
+        use_posterior_predictive: bool = False,
+    ) -> list[ObservationData]:
+        """Predict the metrics that were reported: validity that follows from failures has no observations to be held
+        against.
+        """
+        predictions = super()._cross_validate(search_space, cv_training_data, cv_test_points, use_posterior_predictive)
+        reported = [[name in self.metric_signatures for name in entry.metric_signatures] for entry in predictions]
+        return [
+            ObservationData(
+                metric_signatures=[name for name in entry.metric_signatures if name in self.metric_signatures],
+                means=entry.means[keep],
+                covariance=entry.covariance[keep][:, keep],
+            )
+            for entry, keep in zip(predictions, reported, strict=True)
+        ]
+
+    def _with_every_trial(self, experiment_data: ExperimentData) -> ExperimentData:
+        if self._learned_objective:
+            return experiment_data
+        comparisons = recorded_comparisons(self._experiment)
+        if comparisons != self._comparisons:
+            self._last_experiment_data = None  # comparisons are not part of what Ax compares before it fits again
+        self._comparisons = comparisons
+        if comparisons and len(self._objectives()) != 1:
+            raise UnsupportedError(
+                "Comparisons say which trial is better all in all, for which there must be one metric as objective; "
+                f"the objective has {self._objectives()}."
+            )
+        experiment_data = with_every_trial(
+            self._experiment,
+            experiment_data,
+            objectives=self._objectives(),
+            validity=None if self.failures == "ignore" else self.validity_metric,
+            labels=self._labels,
+            comparisons=comparisons,
+        )
+        self._track_validity(experiment_data)
+        return experiment_data
+
+    def _track_validity(self, experiment_data: ExperimentData) -> None:
+        name = self.validity_metric
+        if name in experiment_data.metric_signatures and name not in self._experiment.metrics:
+            self._experiment.add_metric(Metric(name=name, lower_is_better=False))
+
+    def _kinds(self, outcome: str) -> list[type[Observation]]:
+        """The kinds of observations of an outcome in the whole experiment."""
+        if outcome in self._labels:
+            return [Binary]
+        data, kinds = self._training_data.observation_data, list[type[Observation]]()
+        if ("mean", outcome) in data.columns and data["mean", outcome].notna().any():
+            kinds.append(Numeric)
+        if outcome in self._objectives():
+            kinds += [Tie if entry.tie else Preference for entry in self._comparisons]
+            if self.failures == "objective" and self.validity_metric in self._experiment.metrics:
+                kinds.append(Validity)
+        return list(dict.fromkeys(kinds))
+
+    def _convert_experiment_data(
+        self,
+        experiment_data: ExperimentData,
+        outcomes: list[str],
+        parameters: list[str],
+        search_space_digest: SearchSpaceDigest | None,
+    ) -> tuple[list[SupervisedDataset], list[str], list[list[TCandidateMetadata]] | None]:
+        if self._learned_objective:
+            return super()._convert_experiment_data(experiment_data, outcomes, parameters, search_space_digest)
+        if search_space_digest is not None and search_space_digest.task_features:
+            raise UnsupportedError("Tasks are not supported; take the task parameter out of the search space.")
+        data = experiment_data.observation_data
+        points = experiment_data.arm_data.reindex(data.index)[parameters]
+        X = self._array_to_tensor(points.to_numpy(dtype=float, copy=True))
+        shared = self.failures == "objective" and ("mean", self.validity_metric) in data.columns
+        if shared and len(self._objectives()) > 1:
+            raise UnsupportedError(
+                'failures="objective" is for one objective; with several, use failures="constraint".'
+            )
+        datasets: list[SupervisedDataset] = []
+        for outcome in outcomes:
+            is_objective = outcome in self._objectives()
+            valid = data["mean", self.validity_metric] if shared and is_objective else None
+            dataset = make_dataset(
+                X,
+                data.index,
+                mean=self._array_to_tensor(data["mean", outcome].to_numpy(dtype=float, copy=True)),
+                sem=self._array_to_tensor(data["sem", outcome].to_numpy(dtype=float, copy=True)),
+                valid=None if valid is None else self._array_to_tensor(valid.to_numpy(dtype=float, copy=True)),
+                comparisons=self._comparisons if is_objective else (),
+                kinds=self._kinds(outcome),
+                minimize=is_objective and self._is_minimized(outcome),
+                feature_names=parameters,
+                outcome=outcome,
+            )
+            if dataset is not None:
+                datasets.append(dataset)
+            elif is_objective:
+                raise DataRequiredError(
+                    f"No trial has a number for the objective {outcome!r} and no trials were compared. Complete trials "
+                    "with data, or compare them by attach_comparison."
+                )
+        return datasets, [dataset.outcome_names[0] for dataset in datasets], None
+
+    def _is_minimized(self, outcome: str) -> bool:
+        assert self._optimization_config is not None
+        weights = self._optimization_config.objective.metric_weights
+        return any(weight < 0 for name, weight in weights if self._experiment.metrics[name].signature == outcome)
+
+    # Generation
+
+    def _get_transformed_model_gen_args(
+        self, search_space: SearchSpace, *args: Any, **kwargs: Any
+    ) -> tuple[SearchSpaceDigest, TorchOptConfig]:
+        digest, config = super()._get_transformed_model_gen_args(search_space, *args, **kwargs)
+        name = self.validity_metric
+        optimization_config = kwargs.get("optimization_config") or self._optimization_config
+        assert optimization_config is not None  # or else Ax has raised
+        if self.failures != "constraint" or name not in self.outcomes or name in optimization_config.metric_names:
+            return digest, config
+        weight = torch.zeros(1, len(self.outcomes), dtype=torch.double, device=self.device)
+        weight[0, self.outcomes.index(name)] = -1.0
+        bound = weight.new_full((1, 1), -self.feasibility_threshold)
+        if config.outcome_constraints is not None:
+            A, b = config.outcome_constraints
+            weight, bound = torch.cat([A, weight]), torch.cat([b, bound])
+        return digest, replace(config, outcome_constraints=(weight, bound))
+
+    def _gen(  # type: ignore[override]  # the order is that of TorchAdapter
+        self,
+        n: int,
+        search_space: SearchSpace,
+        pending_observations: dict[str, list[ObservationFeatures]],
+        fixed_features: ObservationFeatures | None,
+        model_gen_options: TConfig | None = None,
+        optimization_config: OptimizationConfig | None = None,
+    ) -> GenResults:
+        # a seed of its own for every trial, and for every time that Ax asks again because a point was tried before:
+        # what comes next does not depend on what this process did earlier
+        num_trials, attempt = len(self._experiment.trials), 0
+        if self._last_attempt is not None and self._last_attempt[0] == num_trials:
+            attempt = self._last_attempt[1] + 1
+        self._last_attempt = (num_trials, attempt)
+        with with_rng_seed(None if self.seed is None else hash((self.seed, num_trials, attempt)) % 2**32):
+            return super()._gen(
+                n=n,
+                search_space=search_space,
+                pending_observations=pending_observations,
+                fixed_features=fixed_features,
+                model_gen_options=model_gen_options,
+                optimization_config=optimization_config,
+            )
+
+
+class SkewGPAcquisition(Acquisition):
+    """Ax's acquisition, but the expected utility of the best option for pairs in experiments that have no numbers."""
+
+    def __init__(
+        self,
+        surrogate: Surrogate,
+        search_space_digest: SearchSpaceDigest,
+        torch_opt_config: TorchOptConfig,
+        botorch_acqf_class: type[AcquisitionFunction] | None,
+        botorch_acqf_options: dict[str, Any] | None = None,
+        botorch_acqf_classes_with_options: list[tuple[type[AcquisitionFunction], dict[str, Any]]] | None = None,
+        n: int | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        self._asks_for_pair = n == 2 and _has_comparisons_only(surrogate)
+        if self._asks_for_pair:
+            botorch_acqf_class = qExpectedUtilityOfBestOption
+        super().__init__(
+            surrogate=surrogate,
+            search_space_digest=search_space_digest,
+            torch_opt_config=torch_opt_config,
+            botorch_acqf_class=botorch_acqf_class,
+            botorch_acqf_options=botorch_acqf_options,
+            botorch_acqf_classes_with_options=botorch_acqf_classes_with_options,
+            n=n,
+            options=options,
+        )
+
+    def optimize(
+        self, n: int, search_space_digest: SearchSpaceDigest, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Optimise the two points of a pair jointly; else as Ax does."""
+        if self._asks_for_pair:
+            options = kwargs.get("optimizer_options") or {}
+            kwargs["optimizer_options"] = {"sequential": False, **options}
+        return super().optimize(n, search_space_digest, *args, **kwargs)
+
+
+def _has_comparisons_only(surrogate: Surrogate) -> bool:
+    return all(
+        isinstance(dataset, ObservationDataset) and set(dataset.kinds) <= {Preference, Tie}
+        for dataset in surrogate.training_data
+    )

@@ -1,0 +1,50 @@
+"""Which arm is best, by the model: also for experiments without numbers, of which Ax cannot tell."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ax.api.client import Client
+from ax.api.types import TOutcome, TParameterization
+from ax.exceptions.core import UserInputError
+
+from botorch_skewgp.ax.adapter import SkewGPAdapter
+from botorch_skewgp.ax.registry import SkewGPGenerators
+
+
+def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
+    r"""The arm that the model, fitted to all that is known by now, predicts to be the best of those tried.
+
+    `client.get_best_parameterization` looks at reported numbers, and so needs some; this looks at comparisons too.
+
+    Args:
+        client: The client of an experiment with `skewgp_generation_strategy` and one objective.
+
+    Returns:
+        The arm's parameters, the predicted mean and standard deviation of each metric, and its name.
+
+    Raises:
+        UserInputError: If the client has another strategy, or no arm can be told to be the best.
+    """
+    specs = [
+        spec for node in client._generation_strategy_or_choose().nodes_by_name.values() for spec in node.generator_specs
+    ]
+    specs = [spec for spec in specs if spec.generator_enum is SkewGPGenerators.SKEWGP]
+    if not specs:
+        raise UserInputError("The client's strategy has no SkewGP; set that of skewgp_generation_strategy().")
+    specs[0].fit(experiment=client._experiment)
+    adapter = specs[0].fitted_adapter
+    assert isinstance(adapter, SkewGPAdapter)
+    best = None if adapter.is_moo_problem else adapter.model_best_point()
+    if best is None or best[1] is None:
+        raise UserInputError(
+            "No arm is best: with several objectives use client.get_pareto_frontier(); else none of the arms is "
+            "predicted to satisfy the constraints."
+        )
+    arm, prediction = best
+    assert prediction is not None
+    mean, covariance = prediction
+    assert covariance is not None
+    outcomes = {name: (float(mean[name]), float(covariance[name][name]) ** 0.5) for name in mean}
+    names = {entry.signature: name for name, entry in client._experiment.arms_by_name.items()}
+    return cast(TParameterization, arm.parameters), outcomes, names[arm.signature]

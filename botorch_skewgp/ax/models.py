@@ -1,0 +1,186 @@
+"""The model class that Ax builds: a SkewGP in the units of a metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from ax.generators.torch.botorch_modular.utils import fit_botorch_model
+from botorch.acquisition.objective import PosteriorTransform, ScalarizedPosteriorTransform
+from botorch.exceptions.errors import UnsupportedError
+from botorch.fit import fit_gpytorch_mll
+from botorch.models.transforms.input import InputTransform
+from botorch.models.transforms.outcome import OutcomeTransform
+from botorch.posteriors import Posterior
+from botorch.posteriors.transformed import TransformedPosterior
+from botorch.utils.datasets import SupervisedDataset
+from gpytorch.kernels import Kernel
+from gpytorch.means import Mean
+from gpytorch.mlls import ExactMarginalLogLikelihood, MarginalLogLikelihood
+from gpytorch.priors import LogNormalPrior
+from torch import Tensor
+
+from botorch_skewgp.ax.data import ObservationDataset
+from botorch_skewgp.likelihoods import (
+    MixedLikelihood,
+    NumericLikelihood,
+    OutcomeScale,
+    PreferenceLikelihood,
+    ProbitLikelihood,
+    RowLikelihood,
+    ValidityLikelihood,
+)
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models import SkewGP, SkewPrior
+from botorch_skewgp.observations import Binary, Numeric, Observation, Preference, Tie, Validity
+from botorch_skewgp.posteriors import ProbabilityPosterior, SkewGPPosterior
+from botorch_skewgp.truncated.draws import DrawSettings
+
+
+class AxSkewGP(SkewGP):
+    r"""A SkewGP whose outcome is an Ax metric.
+
+    A metric that is minimised is the latent function turned over, so that winners and valid trials are those with high
+    latent values whichever way the metric goes. A metric of labels is reported as the probability of a 1.
+    """
+
+    def __init__(
+        self,
+        train_X: Tensor,
+        observations: Any = None,
+        likelihood: RowLikelihood | None = None,
+        covar_module: Kernel | None = None,
+        mean_module: Mean | None = None,
+        skew_prior: SkewPrior | None = None,
+        input_transform: InputTransform | None = None,
+        outcome_transform: OutcomeTransform | None = None,
+        draw_settings: DrawSettings | None = None,
+        minimize: bool = False,
+        probability: bool = False,
+    ) -> None:
+        r"""
+        Args:
+            train_X: As all up to `draw_settings`, see `SkewGP`.
+            observations: Numbers, labels, duels, ties, validity.
+            likelihood: The likelihood.
+            covar_module: The kernel.
+            mean_module: The mean.
+            skew_prior: The skewness of the prior.
+            input_transform: A BoTorch input transform.
+            outcome_transform: `Standardize(m=1)`.
+            draw_settings: How posterior draws are made.
+            minimize: Whether low numbers are good.
+            probability: Whether posteriors are those of the probability of label 1.
+        """
+        super().__init__(
+            train_X,
+            observations,
+            likelihood,
+            covar_module,
+            mean_module,
+            skew_prior,
+            input_transform,
+            outcome_transform,
+            draw_settings,
+        )
+        self.probability = probability
+        if minimize:
+            self._outcome_scale = OutcomeScale(self._outcome_scale.location, -self._outcome_scale.scale)
+
+    @classmethod
+    def construct_inputs(cls, training_data: SupervisedDataset) -> dict[str, Any]:
+        r"""The constructor's arguments for a dataset of the SkewGP adapter, or for any that `SkewGP` takes.
+
+        Args:
+            training_data: The dataset.
+        """
+        if not isinstance(training_data, ObservationDataset):
+            return super().construct_inputs(training_data)
+        return {
+            "train_X": training_data.X,
+            "observations": training_data.observations,
+            "likelihood": likelihood_of_kinds(training_data),
+            "minimize": training_data.minimize,
+            "probability": training_data.probability,
+        }
+
+    def posterior(  # type: ignore[override]
+        self,
+        X: Tensor,
+        output_indices: list[int] | None = None,
+        observation_noise: bool | Tensor = False,
+        posterior_transform: PosteriorTransform | None = None,
+    ) -> Posterior:
+        r"""The posterior of the metric.
+
+        Args:
+            X: A `batch_shape x q x d` tensor.
+            output_indices: The outputs wanted; all if `None`.
+            observation_noise: Whether to add noise to numbers; probabilities have none.
+            posterior_transform: A posterior transform.
+
+        Returns:
+            A `SkewGPPosterior`, or a `ProbabilityPosterior` of labels, or what the transform makes of it.
+        """
+        if not self.probability:
+            return super().posterior(X, output_indices, observation_noise, posterior_transform)
+        latent = super().posterior(X, output_indices)
+        assert isinstance(latent, SkewGPPosterior)
+        posterior = ProbabilityPosterior(latent, self.likelihood.noise)
+        if posterior_transform is None:
+            return posterior
+        if type(posterior_transform) is not ScalarizedPosteriorTransform:
+            raise UnsupportedError(
+                f"{type(posterior_transform).__name__} is not supported for the probability of a label; use a "
+                "ScalarizedPosteriorTransform or an objective on samples."
+            )
+        weight, offset = posterior_transform.get_buffer("weights"), posterior_transform.offset
+        return TransformedPosterior(
+            posterior,
+            sample_transform=lambda samples: weight * samples + offset,
+            mean_transform=lambda mean, variance: weight * mean + offset,
+            variance_transform=lambda mean, variance: weight.square() * variance,
+        )
+
+
+def likelihood_of_kinds(dataset: ObservationDataset) -> RowLikelihood:
+    r"""The likelihood of all kinds of an experiment, also of those that a part of its data lacks.
+
+    Parts share parameters with the whole in cross-validation. Without numbers, noise is fixed at 1; with numbers it is
+    learned, as by default. The threshold of validity is learned and starts at the worst number seen.
+
+    Args:
+        dataset: The data.
+    """
+    kinds: set[type[Observation]] = set(dataset.kinds)
+    noise: dict[str, Any] = {}
+    if Numeric in kinds:
+        noise = {"noise": 0.1, "learn_noise": True, "noise_prior": LogNormalPrior(loc=-2.0, scale=1.5)}
+    likelihoods: list[RowLikelihood] = []
+    if Numeric in kinds:
+        likelihoods.append(NumericLikelihood())
+    if Binary in kinds:
+        likelihoods.append(ProbitLikelihood())
+    if kinds & {Preference, Tie}:
+        likelihoods.append(PreferenceLikelihood(learn_tie_width=Tie in kinds, ties_allowed=Tie in kinds, **noise))
+    if Validity in kinds:
+        numbers = dataset.Y[~dataset.Y.isnan()]
+        worst = torch.zeros(()) if not len(numbers) else numbers.max() if dataset.minimize else numbers.min()
+        likelihoods.append(ValidityLikelihood(threshold=worst, learn_threshold=True, **noise))
+    return likelihoods[0] if len(likelihoods) == 1 else MixedLikelihood(*likelihoods)
+
+
+@fit_botorch_model.register(SkewGP)
+def fit_skew_gp_for_ax(
+    model: SkewGP, mll_class: type[MarginalLogLikelihood], mll_options: dict[str, Any] | None = None
+) -> None:
+    r"""Fit a SkewGP by its own evidence where Ax would take its default, which is for Gaussian data.
+
+    Args:
+        model: The model.
+        mll_class: The objective's class.
+        mll_options: Its options.
+    """
+    if mll_class is ExactMarginalLogLikelihood:
+        mll_class = SkewGPMarginalLogLikelihood
+    fit_gpytorch_mll(mll_class(model.likelihood, model, **(mll_options or {})))

@@ -1,0 +1,63 @@
+"""What Ax must know of to build SkewGPs and to store strategies that use them; importing this module registers it."""
+
+from __future__ import annotations
+
+from ax.adapter.registry import GeneratorRegistryBase, GeneratorSetup
+from ax.adapter.transforms.base import Transform
+from ax.adapter.transforms.choice_encode import ChoiceToNumericChoice
+from ax.adapter.transforms.derelativize import Derelativize
+from ax.adapter.transforms.log import Log
+from ax.adapter.transforms.logit import Logit
+from ax.adapter.transforms.one_hot import OneHot
+from ax.adapter.transforms.remove_fixed import RemoveFixed
+from ax.generators.torch.botorch_modular.generator import BoTorchGenerator
+from ax.storage.botorch_modular_registry import (
+    register_acquisition,
+    register_acquisition_function,
+    register_mll,
+    register_model,
+)
+from ax.storage.json_store.encoders import transition_criterion_to_dict
+from ax.storage.json_store.registry import CORE_DECODER_REGISTRY, CORE_ENCODER_REGISTRY
+from botorch.acquisition import AcquisitionFunction
+
+from botorch_skewgp import SkewGP, acquisition, mlls
+from botorch_skewgp.ax.adapter import SkewGPAcquisition, SkewGPAdapter
+from botorch_skewgp.ax.models import AxSkewGP
+from botorch_skewgp.ax.transition import ObjectiveIsKnown
+
+# Of parameters alone: numbers are standardised inside the models, labels and comparisons by none.
+TRANSFORMS: list[type[Transform]] = [RemoveFixed, ChoiceToNumericChoice, OneHot, Log, Logit, Derelativize]
+
+
+class SkewGPGenerators(GeneratorRegistryBase):
+    """Ax's generators of this package."""
+
+    SKEWGP = "SkewGP"
+
+    @property
+    def GENERATOR_KEY_TO_GENERATOR_SETUP(self) -> dict[str, GeneratorSetup]:
+        """The setup behind each name."""
+        return {
+            "SkewGP": GeneratorSetup(
+                adapter_class=SkewGPAdapter, generator_class=BoTorchGenerator, transforms=TRANSFORMS
+            )
+        }
+
+
+def register() -> None:
+    """Tell Ax's storage of our classes."""
+    CORE_DECODER_REGISTRY["SkewGPGenerators"] = SkewGPGenerators
+    CORE_DECODER_REGISTRY["ObjectiveIsKnown"] = ObjectiveIsKnown
+    CORE_ENCODER_REGISTRY[ObjectiveIsKnown] = transition_criterion_to_dict
+    for model in (SkewGP, AxSkewGP):
+        register_model(model)
+    register_mll(mlls.SkewGPMarginalLogLikelihood)
+    register_acquisition(SkewGPAcquisition)
+    for name in acquisition.__all__:
+        entry = getattr(acquisition, name)
+        if isinstance(entry, type) and issubclass(entry, AcquisitionFunction):
+            register_acquisition_function(entry)
+
+
+register()

@@ -1,0 +1,115 @@
+"""Generation strategies for Ax's `Client`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from ax.adapter.registry import Generators
+from ax.exceptions.core import UserInputError
+from ax.generation_strategy.generation_node import GenerationNode
+from ax.generation_strategy.generation_strategy import GenerationStrategy
+from ax.generation_strategy.generator_spec import GeneratorSpec
+from ax.generation_strategy.transition_criterion import MinTrials
+from ax.generators.torch.botorch_modular.surrogate import SurrogateSpec
+from ax.generators.torch.botorch_modular.utils import ModelConfig
+from botorch.acquisition import AcquisitionFunction
+from botorch.models.transforms.outcome import Standardize
+
+from botorch_skewgp.ax.adapter import Failures, SkewGPAcquisition
+from botorch_skewgp.ax.models import AxSkewGP
+from botorch_skewgp.ax.preference_exploration import PAIRWISE
+from botorch_skewgp.ax.registry import SkewGPGenerators
+from botorch_skewgp.ax.transition import ObjectiveIsKnown
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+
+
+def skewgp_generation_strategy(
+    initialization_budget: int = 5,
+    failures: Failures = "constraint",
+    validity_metric: str = "validity",
+    binary_metrics: Sequence[str] = (),
+    feasibility_threshold: float = 0.5,
+    acquisition: type[AcquisitionFunction] | None = None,
+    acquisition_options: dict[str, Any] | None = None,
+    torch_device: str | None = None,
+    seed: int | None = 0,
+) -> GenerationStrategy:
+    r"""Sobol points first, then SkewGPs that learn from every trial.
+
+    One strategy for all kinds of experiments, since the data say what they are: numbers of one or several objectives;
+    trials that failed or were abandoned; labels of a metric; comparisons (`attach_comparison`, `get_next_pair`); and
+    any mix of these. With a preference optimization config, comparisons of outcomes are learned from (BOPE).
+
+    Example:
+        >>> client.configure_optimization(objective="-loss")
+        >>> client.set_generation_strategy(skewgp_generation_strategy())
+
+    Args:
+        initialization_budget: The number of Sobol trials, whatever comes of them; more as long as nothing is known of
+            the objective.
+        failures: What a failed or abandoned trial tells. `"constraint"`: there is a function of its own that says where
+            trials work; it is learned from the labels of `validity_metric` and from failures, and is a constraint on
+            what is generated. Right where failures have little to do with how good a point is. `"objective"`: a trial
+            works as long as the objective is better than a threshold, which is learned too; right where failures are
+            extremely bad trials. `"ignore"`: nothing, as in Ax.
+        validity_metric: The metric of validity, tracked or in an outcome constraint, with values 0 and 1; may be left
+            unreported. Reported and predicted as a probability.
+        binary_metrics: Further metrics with values 0 and 1.
+        feasibility_threshold: The least probability of validity, unless an outcome constraint on `validity_metric` has
+            another.
+        acquisition: A BoTorch acquisition function class; by default Ax's choice, and for pairs of experiments that
+            have no numbers the expected utility of the best option.
+        acquisition_options: Arguments of the acquisition function.
+        torch_device: The device of models and acquisition functions.
+        seed: Seeds Sobol points and, for each trial anew, the optimisation of the acquisition function, so that an
+            experiment that is loaded in another process goes on as it would have; `None` to leave seeds to chance.
+
+    Raises:
+        UserInputError: If an argument is out of its range.
+    """
+    if failures not in ("constraint", "objective", "ignore"):
+        raise UserInputError(f'failures must be "constraint", "objective" or "ignore"; got {failures!r}.')
+    if initialization_budget < 1:
+        raise UserInputError(f"initialization_budget must be positive; got {initialization_budget}.")
+    if not 0 < feasibility_threshold < 1:
+        raise UserInputError(f"feasibility_threshold must be between 0 and 1; got {feasibility_threshold}.")
+    if acquisition_options and acquisition is None:
+        raise UserInputError("acquisition_options need an acquisition.")
+    config = ModelConfig(
+        botorch_model_class=AxSkewGP,
+        mll_class=SkewGPMarginalLogLikelihood,
+        outcome_transform_classes=[Standardize],
+        name="SkewGP",
+    )
+    kwargs: dict[str, Any] = {
+        "surrogate_spec": SurrogateSpec(
+            model_configs=[config], metric_to_model_configs={PAIRWISE: [config]}, allow_batched_models=False
+        ),
+        "failures": failures,
+        "validity_metric": validity_metric,
+        "binary_metrics": list(binary_metrics),
+        "feasibility_threshold": feasibility_threshold,
+        "torch_device": None if torch_device is None else torch.device(torch_device),
+        "seed": seed,
+    }
+    if acquisition is None:
+        kwargs["acquisition_class"] = SkewGPAcquisition
+    else:
+        kwargs |= {"botorch_acqf_class": acquisition, "botorch_acqf_options": acquisition_options or {}}
+    sobol = GenerationNode(
+        name="Sobol",
+        generator_specs=[GeneratorSpec(generator_enum=Generators.SOBOL, generator_kwargs={"seed": seed})],
+        transition_criteria=[
+            MinTrials(threshold=initialization_budget, transition_to="SkewGP", use_all_trials_in_exp=True),
+            ObjectiveIsKnown(transition_to="SkewGP"),
+        ],
+        should_deduplicate=True,
+    )
+    skewgp = GenerationNode(
+        name="SkewGP",
+        generator_specs=[GeneratorSpec(generator_enum=SkewGPGenerators.SKEWGP, generator_kwargs=kwargs)],
+        should_deduplicate=True,
+    )
+    return GenerationStrategy(name="Sobol+SkewGP", nodes=[sobol, skewgp])

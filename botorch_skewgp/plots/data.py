@@ -1,0 +1,76 @@
+"""Marks for what was seen, beside or below a function of one input."""
+
+from __future__ import annotations
+
+import torch
+from botorch.models.model import Model
+from matplotlib.axes import Axes
+from torch import Tensor
+
+from botorch_skewgp.observations import Binary, Censored, Numeric, Ordinal, Tie, Validity
+from botorch_skewgp.plots.marginals import known_duels, known_points
+from botorch_skewgp.plots.style import BLACK, VERMILLION, array
+
+STEP, MOST_STRIP = 0.045, 0.4  # heights of a duel and of all together, relative to that of what is drawn
+
+
+def draw_data(ax: Axes, model: Model, low: float, high: float) -> None:
+    """Mark observations: numbers and bounds where they are, labels in a row and duels in a stack below `low`."""
+    points = known_points(model)
+    if points is None:
+        return
+    x = points[:, 0].cpu()
+    step = STEP * (high - low)
+    bottom = low - 2 * step
+    observations = getattr(model, "observations", ())
+    for entry in observations:
+        if isinstance(entry, Numeric):
+            _mark(ax, x[entry.index.cpu()], entry.values, "o", "number")
+        elif isinstance(entry, Censored):
+            for bound, marker, label in ((entry.upper, "v", "at most"), (entry.lower, "^", "at least")):
+                finite = bound.isfinite()
+                _mark(ax, x[entry.index[finite].cpu()], bound[finite], marker, label)
+        elif isinstance(entry, (Binary, Validity)):
+            yes = entry.labels if isinstance(entry, Binary) else entry.valid
+            names = ("label 1", "label 0") if isinstance(entry, Binary) else ("valid", "not valid")
+            for flags, marker, name in ((yes, "D", names[0]), (~yes, "x", names[1])):
+                where = x[entry.index[flags].cpu()]
+                _mark(ax, where, torch.full_like(where, bottom), marker, name)
+            bottom -= 2 * step
+        elif isinstance(entry, Ordinal):
+            for grade in range(entry.num_grades):
+                where = x[entry.index[entry.grades == grade].cpu()]
+                _mark(ax, where, torch.full_like(where, bottom), f"${grade}$", f"grade {grade}")
+            bottom -= 2 * step
+    ties = [entry.pairs.cpu() for entry in observations if isinstance(entry, Tie)]
+    _stack_pairs(ax, x, known_duels(model).cpu(), torch.cat([torch.empty(0, 2, dtype=torch.long), *ties]), bottom, high)
+
+
+def _mark(ax: Axes, x: Tensor, y: Tensor, marker: str, label: str) -> None:
+    if len(x):
+        size, edge = (6.0, 0.2) if marker.startswith("$") else (3.5 if marker == "D" else 4.5, 1.0)
+        ax.plot(
+            array(x), array(y), linestyle="", marker=marker, markersize=size, markeredgewidth=edge, color=BLACK,
+            label=label, zorder=5,
+        )  # fmt: skip
+
+
+def _stack_pairs(ax: Axes, x: Tensor, duels: Tensor, ties: Tensor, bottom: float, high: float) -> None:
+    """A line for each pair, with a full mark at the winner and none at the loser; hollow ones at both for a tie."""
+    pairs = torch.cat([duels, ties])
+    if not len(pairs):
+        return
+    step = min(STEP, MOST_STRIP / len(pairs)) * (high - bottom)
+    y = bottom - step * torch.arange(len(pairs), dtype=x.dtype)
+    size = 4.0 if len(pairs) <= 20 else 2.0
+    ends = x[pairs]
+    ax.hlines(array(y), array(ends.amin(-1)), array(ends.amax(-1)), color=BLACK, linewidth=0.6, zorder=4)
+    marks = {"linestyle": "", "marker": "o", "markersize": size, "zorder": 5}
+    m = len(duels)
+    if m:
+        ax.plot(array(ends[:m, 0]), array(y[:m]), color=VERMILLION, label="winner", **marks)  # type: ignore[arg-type]
+        loser = {**marks, "markerfacecolor": "white", "markeredgewidth": 0.8}
+        ax.plot(array(ends[:m, 1]), array(y[:m]), color=BLACK, label="loser", **loser)  # type: ignore[arg-type]
+    if len(ties):
+        both = {**marks, "marker": "s", "markerfacecolor": "white"}
+        ax.plot(array(ends[m:].mT.ravel()), array(y[m:].repeat(2)), color=BLACK, label="tie", **both)  # type: ignore[arg-type]

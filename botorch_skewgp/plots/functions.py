@@ -1,0 +1,257 @@
+"""Functions of one input with their bands, and densities at a point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import torch
+from botorch.exceptions.errors import InputDataError
+from botorch.models.model import Model
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from torch import Tensor
+
+from botorch_skewgp.plots.data import draw_data
+from botorch_skewgp.plots.marginals import Marginals, check_bounds, input_label, linspace
+from botorch_skewgp.plots.style import BLACK, BLUE, COLORS, SMALL, VERMILLION, array, finish, new_axes, new_panels
+
+PROBABILITIES = (0.5, 0.8, 0.95)
+
+
+def plot_posterior(
+    model: Model,
+    bounds: Tensor,
+    *,
+    probabilities: Sequence[float] = PROBABILITIES,
+    gaussian: bool = False,
+    data: bool = True,
+    output: int | None = None,
+    resolution: int = 201,
+    fill: bool = True,
+    color: str = BLUE,
+    name: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    r"""The posterior of a function of one input: the mean and bands between quantiles, with all of their skewness.
+
+    Numbers and censoring bounds are marked where they are; labels and grades in a row below, and duels, choices and
+    rankings as a stack of lines from winner to loser. Quantiles are those of the posterior, which for a
+    `GPyTorchPosterior` are the Gaussian's. To compare models, draw the second one on the axes of the first with
+    `fill=False`, another colour and a name.
+
+    Example:
+        >>> ax = plot_posterior(SkewGP(train_X[:, :1], Preference(pairs)), bounds[:, :1], gaussian=True)
+
+    Args:
+        model: A model with one input, whose posterior has quantiles.
+        bounds: A `2 x 1` tensor: from where to where to draw.
+        probabilities: The probabilities of the equal-tailed bands.
+        gaussian: Whether to add the widest band of a Gaussian of the same mean and variance, dashed.
+        data: Whether to mark what a SkewGP (or the duels that a PairwiseGP) has seen.
+        output: The output drawn, of a model with several.
+        resolution: The number of points on the grid.
+        fill: Whether bands are filled, or drawn as lines.
+        color: The colour of mean and bands.
+        name: The name of the model in the legend.
+        ax: The axes to draw on; new ones if `None`.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputDataError: If bounds do not fit the model, or a probability is outside (0, 1).
+        UnsupportedError: If there is more than one input, or the posterior has no quantiles.
+    """
+    bounds = check_bounds(bounds, model, (1,), "plot_posterior")
+    x = linspace(bounds, 0, resolution)
+    law = Marginals(model, x.unsqueeze(-1), output)
+    bands = _band_edges(law, probabilities)
+    ax = new_axes(ax, (6.4, 3.6))
+    _draw_bands(ax, x, law, bands, probabilities, fill, color, f"{name}: " if name else "")
+    if gaussian:
+        _draw_gaussian(ax, x, law, probabilities)
+    if data:
+        values = torch.cat([law.mean.unsqueeze(0), *bands])
+        draw_data(ax, model, float(values.min()), float(values.max()))
+    ax.set_xlim(float(x[0]), float(x[-1]))
+    return finish(ax, input_label(0, 1), "$f(x)$", legend="beside")
+
+
+def plot_slices(
+    model: Model,
+    bounds: Tensor,
+    point: Tensor,
+    *,
+    probabilities: Sequence[float] = PROBABILITIES,
+    gaussian: bool = False,
+    output: int | None = None,
+    resolution: int = 101,
+    color: str = BLUE,
+    columns: int = 3,
+    ax: Axes | Iterable[Axes] | None = None,
+) -> np.ndarray:
+    r"""The posterior along each input through one point, the other inputs held: mean and bands between quantiles.
+
+    Example:
+        >>> panels = plot_slices(model, bounds, train_X[0])
+
+    Args:
+        model: A model whose posterior has quantiles.
+        bounds: A `2 x d` tensor of lower and upper bounds.
+        point: A tensor of `d` elements, the point that the slices run through.
+        probabilities: The probabilities of the equal-tailed bands.
+        gaussian: Whether to add the widest band of a Gaussian of the same mean and variance, dashed.
+        output: The output drawn, of a model with several.
+        resolution: The number of points along each slice.
+        color: The colour of mean and bands.
+        columns: The number of panels side by side on a new figure.
+        ax: The `d` axes to draw on; new ones if `None`.
+
+    Returns:
+        The `d` axes.
+
+    Raises:
+        InputDataError: If bounds, point or axes do not fit the model, or a probability is outside (0, 1).
+        UnsupportedError: If the posterior has no quantiles.
+    """
+    bounds = check_bounds(bounds, model)
+    d = bounds.shape[1]
+    if point.numel() != d:
+        raise InputDataError(f"point must have {d} elements, as many as bounds has columns; got {point.numel()}.")
+    point = point.flatten().to(bounds)
+    grids = torch.stack([linspace(bounds, i, resolution) for i in range(d)])
+    X = point.repeat(d, resolution, 1)
+    X[torch.arange(d), :, torch.arange(d)] = grids
+    laws = [Marginals(model, slice_, output) for slice_ in X]
+    edges = [_band_edges(law, probabilities) for law in laws]
+    panels = new_panels(ax, d, (3.0, 2.5), columns, sharey=True)
+    for i, (panel, x, law, bands) in enumerate(zip(panels, grids, laws, edges, strict=True)):
+        _draw_bands(panel, x, law, bands, probabilities, True, color, "")
+        if gaussian:
+            _draw_gaussian(panel, x, law, probabilities)
+        panel.axvline(float(point[i]), color=VERMILLION, linewidth=1, label="the point")
+        panel.set_xlim(float(x[0]), float(x[-1]))
+        first = ax is not None or i % columns == 0
+        finish(panel, input_label(i, d), "$f(x)$" if first else "", legend="none")
+    if ax is None:
+        handles, labels = panels[0].get_legend_handles_labels()
+        panels[0].figure.legend(
+            handles, labels, loc="outside upper center", frameon=False, fontsize=SMALL,
+            ncols=min(len(handles), 2 * min(columns, d)),
+        )  # fmt: skip
+    else:
+        panels[0].legend(frameon=False, fontsize=SMALL)
+    return panels
+
+
+def plot_marginal(
+    model: Model,
+    point: Tensor,
+    *,
+    gaussian: bool = True,
+    others: Mapping[str, Model] | None = None,
+    output: int | None = None,
+    resolution: int = 401,
+    name: str = "posterior",
+    ax: Axes | None = None,
+) -> Axes:
+    r"""The density of the function's value at one point, against its normal approximation and other models'.
+
+    Example:
+        >>> ax = plot_marginal(model, train_X[0])
+
+    Args:
+        model: A model whose posterior has densities and quantiles.
+        point: A tensor of `d` elements.
+        gaussian: Whether to add the Gaussian of the same mean and variance, dashed.
+        others: Further models, by the names that the legend gives them.
+        output: The output drawn, of models with several.
+        resolution: The number of values on the grid.
+        name: The name of the model in the legend.
+        ax: The axes to draw on; new ones if `None`.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputDataError: If the point does not fit the model.
+        UnsupportedError: If a posterior has no densities.
+    """
+    known = getattr(model, "dim", point.numel())
+    if point.numel() != known:
+        raise InputDataError(f"point must have {known} elements, one for each input; got {point.numel()}.")
+    inputs = getattr(model, "train_inputs", None)
+    X = point.reshape(1, -1).to(inputs[0] if inputs is not None and isinstance(inputs[0], Tensor) else point)
+    laws = {name: Marginals(model, X, output)}
+    laws.update({other: Marginals(entry, X, output) for other, entry in (others or {}).items()})
+    if len(laws) != 1 + len(others or {}):
+        raise InputDataError(f"others must not use the model's own name {name!r}.")
+    ends = torch.cat([law.quantile([1e-3, 1 - 1e-3]) for law in laws.values()])
+    values = linspace(torch.stack([ends.min(), ends.max()]).unsqueeze(-1), 0, resolution)
+    ax = new_axes(ax, (4.5, 3.0))
+    for i, (label, law) in enumerate(laws.items()):
+        color = COLORS[i % (len(COLORS) - 1)]  # black is the Gaussian's
+        density = array(law.density(values).squeeze(-1))
+        ax.plot(array(values), density, color=color, linewidth=1.8, label=label, zorder=3)
+        if i == 0:
+            ax.fill_between(array(values), density, color=color, alpha=0.15, linewidth=0)
+            if gaussian and not law.is_gaussian:
+                density = array(law.matched().density(values).squeeze(-1))
+                label = "Gaussian, same mean and variance"
+                ax.plot(array(values), density, color=BLACK, linewidth=1.2, linestyle="--", label=label)
+    first = laws[name]
+    title = ""
+    if hasattr(first.posterior, "skewness"):
+        title = f"skewness {float(first.skewness):.2f}".replace("-", "\N{MINUS SIGN}")
+    ax.set_xlim(float(values[0]), float(values[-1]))
+    ax.set_ylim(0, ax.dataLim.y1 * (1.05 + 0.09 * len(ax.get_legend_handles_labels()[0])))
+    return finish(ax, "$f(x)$", "density", title)
+
+
+def _band_edges(law: Marginals, probabilities: Sequence[float]) -> list[Tensor]:
+    """Lower and upper edge of every band, `2 x n` each."""
+    bad = [p for p in probabilities if not 0 < p < 1]
+    if bad:
+        raise InputDataError(f"probabilities must be strictly between 0 and 1; got {bad}.")
+    if not probabilities:
+        return []
+    levels = [0.5 + sign * p / 2 for p in probabilities for sign in (-1, 1)]
+    return list(law.quantile(levels).unflatten(0, (-1, 2)))
+
+
+def _draw_bands(
+    ax: Axes,
+    x: Tensor,
+    law: Marginals,
+    bands: Sequence[Tensor],
+    probabilities: Sequence[float],
+    fill: bool,
+    color: str,
+    prefix: str,
+) -> None:
+    """The mean, and over it bands from narrow and dark to wide and light, in this order in the legend."""
+    ax.plot(array(x), array(law.mean), color=color, linewidth=1.8, label=f"{prefix}mean", zorder=3)
+    ordered = sorted(zip(probabilities, bands, strict=True), key=lambda pair: pair[0])
+    for rank, (probability, (lower, upper)) in enumerate(ordered):
+        share = (rank + 1) / (len(ordered) + 1)  # of white
+        label = f"{prefix}{100 * probability:g} %"
+        if fill:
+            tint = tuple(share + (1 - share) * c for c in to_rgb(color))
+            ax.fill_between(
+                array(x), array(lower), array(upper), color=tint, linewidth=0, label=label, zorder=1 - 0.01 * rank
+            )
+        else:
+            for i, edge in enumerate((lower, upper)):
+                ax.plot(
+                    array(x), array(edge), color=color, linewidth=1, alpha=1 - 0.6 * share,
+                    linestyle="-.", label=label if i == 0 else None, zorder=2,
+                )  # fmt: skip
+
+
+def _draw_gaussian(ax: Axes, x: Tensor, law: Marginals, probabilities: Sequence[float]) -> None:
+    """The edges of the widest band of the Gaussian of the same mean and variance."""
+    widest = max(probabilities, default=0.95)
+    for i, edge in enumerate(_band_edges(law.matched(), [widest])[0]):
+        label = f"{100 * widest:g} %, Gaussian" if i == 0 else None
+        ax.plot(array(x), array(edge), color=BLACK, linestyle="--", linewidth=1, label=label, zorder=2)

@@ -1,0 +1,329 @@
+"""What varies over one or two inputs: maps with level sets, and lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from botorch.models.model import Model
+from matplotlib.axes import Axes
+from torch import Tensor
+
+from botorch_skewgp.acquisition.analytic import LogProbabilityOfValidity
+from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.observations import Binary, Validity
+from botorch_skewgp.plots.marginals import (
+    Marginals,
+    check_bounds,
+    input_label,
+    known_duels,
+    known_points,
+    linspace,
+)
+from botorch_skewgp.plots.style import BLACK, BLUE, DIVERGING, SEQUENTIAL, SMALL, VERMILLION, array, finish, new_axes
+
+ONE, TWO = 201, 48  # grid points along one input and along each of two
+
+
+def plot_map(
+    function: Callable[[Tensor], Tensor],
+    bounds: Tensor,
+    *,
+    label: str = "",
+    title: str = "",
+    limits: tuple[float, float] | None = None,
+    diverging: bool = False,
+    level: float | None = None,
+    resolution: int | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    r"""Any function of one or two inputs: a line, or a map with level sets.
+
+    Example:
+        >>> ax = plot_map(lambda X: acq(X.unsqueeze(-2)), bounds, label="log expected improvement")
+
+    Args:
+        function: From an `n x d` tensor of points to `n` values.
+        bounds: A `2 x 1` or `2 x 2` tensor of lower and upper bounds.
+        label: What the values are.
+        title: The title.
+        limits: The values at the ends of the scale; by default the least and the largest value.
+        diverging: Whether the sign matters: a map from one colour over white at zero to another.
+        level: A value to be marked, on a map by its level set.
+        resolution: The number of grid points along each input; 201 for one input and 48 for each of two if `None`.
+        ax: The axes to draw on; new ones if `None`.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputDataError: If bounds are no bounds, or the function does not give a finite value for each point.
+        UnsupportedError: If there are more than two inputs.
+    """
+    bounds = check_bounds(bounds, None, (1, 2), "plot_map")
+    d = bounds.shape[1]
+    num = resolution or (ONE if d == 1 else TWO)
+    axes_of_grid = [linspace(bounds, i, num) for i in range(d)]
+    X = torch.stack(torch.meshgrid(*axes_of_grid, indexing="xy"), dim=-1).reshape(-1, d)
+    with torch.no_grad():
+        values = function(X).detach().cpu()
+    if values.numel() != len(X) or not values.isfinite().all():
+        raise InputDataError(
+            f"function must give one finite value for each of the {len(X)} points; got shape {tuple(values.shape)}."
+        )
+    if d == 1:
+        ax = new_axes(ax)
+        ax.plot(array(axes_of_grid[0]), array(values.flatten()), color=BLUE, linewidth=1.8)
+        if diverging:
+            ax.axhline(0, color=BLACK, linewidth=0.8, linestyle=":")
+        if level is not None:
+            ax.axhline(level, color=VERMILLION, linewidth=1, linestyle="--", label=f"{level:g}")
+        if limits is not None:
+            margin = 0.04 * (limits[1] - limits[0])
+            ax.set_ylim(limits[0] - margin, limits[1] + margin)
+        ax.set_xlim(float(bounds[0, 0]), float(bounds[1, 0]))
+        return finish(ax, input_label(0, 1), label, title)
+    ax = new_axes(ax, (4.6, 3.8))
+    largest = float(values.abs().max()) or 1.0
+    low, high = limits or ((-largest, largest) if diverging else (float(values.min()), float(values.max())))
+    x, y, z = (array(v) for v in (*axes_of_grid, values.reshape(num, num)))
+    mesh = ax.pcolormesh(
+        x, y, z, shading="gouraud", cmap=DIVERGING if diverging else SEQUENTIAL, vmin=low, vmax=high, rasterized=True
+    )
+    if values.min() < values.max():
+        # none at zero: where a posterior is all but Gaussian, the sign of its skewness is Monte Carlo error
+        levels = [low + (high - low) * k / 8 for k in range(1, 8) if not (diverging and k == 4)]
+        levels = [entry for entry in levels if z.min() < entry < z.max()]
+        color, style = (BLACK, None) if diverging else ("white", "solid")
+        ax.contour(x, y, z, levels=levels, colors=color, linestyles=style, linewidths=0.5, alpha=0.6)
+    if level is not None and z.min() < level < z.max():
+        ax.contour(x, y, z, levels=[level], colors=VERMILLION, linewidths=1.6, linestyles="dashed")
+        ax.plot([], [], color=VERMILLION, linewidth=1.6, linestyle="--", label=f"{level:g}")
+    ax.figure.colorbar(mesh, ax=ax, label=label)
+    finish(ax, input_label(0, 2), input_label(1, 2), title, legend="none")
+    return _framed_legend(ax)
+
+
+def plot_skewness(
+    model: Model,
+    bounds: Tensor,
+    *,
+    data: bool = True,
+    output: int | None = None,
+    resolution: int | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    r"""The skewness of the posterior over one or two inputs: where, and to which side, a Gaussian would be wrong.
+
+    Example:
+        >>> ax = plot_skewness(model, bounds)
+
+    Args:
+        model: A model whose posterior has a skewness.
+        bounds: A `2 x 1` or `2 x 2` tensor of lower and upper bounds.
+        data: Whether to mark the points that the model has seen.
+        output: The output drawn, of a model with several.
+        resolution: As in `plot_map`.
+        ax: The axes to draw on; new ones if `None`.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputDataError: If bounds do not fit the model.
+        UnsupportedError: If there are more than two inputs, or the posterior has no skewness.
+    """
+    bounds = check_bounds(bounds, model, (1, 2), "plot_skewness")
+    ax = plot_map(
+        lambda X: Marginals(model, X, output).skewness,
+        bounds, label="skewness", title="Skewness of the posterior", diverging=True, resolution=resolution, ax=ax,
+    )  # fmt: skip
+    if data:
+        _mark_points(ax, model, bounds.shape[1])
+    return ax
+
+
+def plot_interval_width(
+    model: Model,
+    bounds: Tensor,
+    *,
+    probability: float = 0.95,
+    data: bool = True,
+    output: int | None = None,
+    resolution: int | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    r"""The width of the equal-tailed credible interval over one or two inputs: where the model knows least.
+
+    Args:
+        model: A model whose posterior has quantiles.
+        bounds: A `2 x 1` or `2 x 2` tensor of lower and upper bounds.
+        probability: The probability of the interval.
+        data: Whether to mark the points that the model has seen.
+        output: The output drawn, of a model with several.
+        resolution: As in `plot_map`.
+        ax: The axes to draw on; new ones if `None`.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputDataError: If bounds do not fit the model, or the probability is outside (0, 1).
+        UnsupportedError: If there are more than two inputs, or the posterior has no quantiles.
+    """
+    bounds = check_bounds(bounds, model, (1, 2), "plot_interval_width")
+    _check_probability(probability, "probability")
+    levels = [0.5 - probability / 2, 0.5 + probability / 2]
+    title = f"Width of the {100 * probability:g} % interval"
+    ax = plot_map(
+        lambda X: Marginals(model, X, output).quantile(levels).diff(dim=0).squeeze(0),
+        bounds, label="width", title=title, resolution=resolution, ax=ax,
+    )  # fmt: skip
+    if data:
+        _mark_points(ax, model, bounds.shape[1])
+    return ax
+
+
+def plot_duels(
+    model: Model,
+    bounds: Tensor,
+    *,
+    best: Tensor | None = None,
+    points: Tensor | None = None,
+    pairs: Tensor | None = None,
+    resolution: int | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    r"""The posterior mean of a utility over two inputs, with an arrow from winner to loser of each duel.
+
+    Example:
+        >>> ax = plot_duels(model, bounds, best=train_X[0])
+
+    Args:
+        model: A model with one output.
+        bounds: A `2 x 2` tensor of lower and upper bounds.
+        best: A point to be marked as the recommended one, a tensor of 2 elements.
+        points: An `n x 2` tensor of the points that were compared; those of the model if `None`.
+        pairs: An `m x 2` integer tensor of rows of `points`, winner first; those of the model if `None`.
+        resolution: As in `plot_map`.
+        ax: The axes to draw on; new ones if `None`.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputDataError: If bounds or `best` do not fit the model, or it has no points and none are given.
+        UnsupportedError: If there are not two inputs, or the model has several outputs.
+    """
+    bounds = check_bounds(bounds, model, (2,), "plot_duels")
+    if best is not None and best.numel() != 2:
+        raise InputDataError(f"best must be one point of 2 elements; got shape {tuple(best.shape)}.")
+    points = known_points(model) if points is None else points
+    if points is None or points.ndim != 2 or points.shape[-1] != 2:
+        raise InputDataError("points must be the n x 2 points that were compared; the model does not tell them.")
+    pairs = known_duels(model) if pairs is None else pairs
+    ax = plot_map(
+        lambda X: Marginals(model, X, None).mean,
+        bounds, label="utility", title="Posterior mean and duels (winner to loser)", resolution=resolution, ax=ax,
+    )  # fmt: skip
+    winners, losers = points.cpu()[pairs.cpu()].unbind(-2)
+    x, y, u, v = (array(value) for value in (*winners.mT, *(losers - winners).mT))
+    ax.quiver(
+        x, y, u, v, angles="xy", scale_units="xy", scale=1, width=0.005, facecolor=BLACK, edgecolor="white",
+        linewidth=0.4, zorder=3,
+    )  # fmt: skip
+    _mark_xy(ax, points)
+    if best is not None:
+        ax.plot(
+            *best.flatten().tolist(), linestyle="", marker="*", markersize=15, color=VERMILLION,
+            markeredgecolor="white", label="recommended", zorder=5,
+        )  # fmt: skip
+    return _framed_legend(ax)
+
+
+def plot_validity(
+    model: SkewGP,
+    bounds: Tensor,
+    *,
+    level: float | None = None,
+    data: bool = True,
+    resolution: int | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    r"""The probability that an experiment works (or of label 1) over one or two inputs, with the outcomes seen.
+
+    Example:
+        >>> ax = plot_validity(SkewGP(train_X, Validity(worked)), bounds, level=0.9)
+
+    Args:
+        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations.
+        bounds: A `2 x 1` or `2 x 2` tensor of lower and upper bounds.
+        level: A probability to be marked, on a map by its level set.
+        data: Whether to mark the outcomes that the model has seen.
+        resolution: As in `plot_map`.
+        ax: The axes to draw on; new ones if `None`.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputDataError: If bounds do not fit the model, or the level is outside (0, 1).
+        UnsupportedError: If there are more than two inputs, or the likelihood takes neither kind of observations.
+    """
+    bounds = check_bounds(bounds, model, (1, 2), "plot_validity")
+    if level is not None:
+        _check_probability(level, "level")
+    log_probability = LogProbabilityOfValidity(model)
+    outcomes = [entry for entry in model.observations if isinstance(entry, (Validity, Binary))]
+    labelled = bool(outcomes) and all(isinstance(entry, Binary) for entry in outcomes)
+    what, yes_name, no_name = ("label 1", "label 1", "label 0") if labelled else ("validity", "valid", "not valid")
+    ax = plot_map(
+        lambda X: log_probability(X.unsqueeze(-2)).exp(),
+        bounds, label=f"probability of {what}", title=f"Probability of {what}", limits=(0.0, 1.0),
+        level=level, resolution=resolution, ax=ax,
+    )  # fmt: skip
+    flat = bounds.shape[1] == 1
+    for entry in outcomes if data else ():
+        yes = entry.labels if isinstance(entry, Binary) else entry.valid
+        for flags, marker, name in ((yes, "o", yes_name), (~yes, "X", no_name)):
+            where = model.datapoints[entry.index[flags]].cpu()
+            if not len(where):
+                continue
+            y = flags.new_full((len(where),), name == yes_name).double().cpu() if flat else where[:, 1]
+            ax.plot(
+                array(where[:, 0]), array(y), linestyle="", marker=marker, markersize=5.5, label=name,
+                color=BLACK if marker == "o" else VERMILLION, markeredgecolor="white", markeredgewidth=0.6, zorder=4,
+            )  # fmt: skip
+    return _framed_legend(ax)
+
+
+def _framed_legend(ax: Axes) -> Axes:
+    """A legend that can be read on a map."""
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(fontsize=SMALL, framealpha=0.85)
+    return ax
+
+
+def _check_probability(value: float, name: str) -> None:
+    if not 0 < value < 1:
+        raise InputDataError(f"{name} must be strictly between 0 and 1; got {value}.")
+
+
+def _mark_points(ax: Axes, model: Model, d: int) -> None:
+    """The points that a model has seen: dots on a map, ticks along the lower edge of a line's axes."""
+    points = known_points(model)
+    if points is None:
+        return
+    if d == 1:
+        x = array(points[:, 0])
+        ax.plot(x, 0 * x, linestyle="", marker="|", markersize=10, color=BLACK, transform=ax.get_xaxis_transform())
+    else:
+        _mark_xy(ax, points)
+
+
+def _mark_xy(ax: Axes, points: Tensor) -> None:
+    ax.plot(
+        *(array(x) for x in points.mT), linestyle="", marker="o", markersize=3.5, color=BLACK, markeredgecolor="white",
+        markeredgewidth=0.5, zorder=4,
+    )  # fmt: skip

@@ -1,0 +1,136 @@
+"""What is drawn: inputs on a grid, and the marginals of any BoTorch model's posterior there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models.model import Model
+from botorch.models.pairwise_gp import PairwiseGP
+from botorch.posteriors import GPyTorchPosterior
+from torch import Tensor
+from torch.distributions import Normal
+
+from botorch_skewgp.observations import Choice, Preference, Ranking
+
+
+class Marginals:
+    """The marginals of one output at `n` points: those of the posterior itself, or Gaussians of its moments."""
+
+    def __init__(self, model: Model, X: Tensor, output: int | None, gaussian: bool = False) -> None:
+        if model.num_outputs > 1 and output is None:
+            raise UnsupportedError(
+                f"The model has {model.num_outputs} outputs; say by output=0, ... which of them to draw."
+            )
+        self.output = 0 if output is None else output
+        if not -model.num_outputs <= self.output < model.num_outputs:
+            raise InputDataError(f"output must name one of the model's {model.num_outputs} outputs; got {output}.")
+        with torch.no_grad():
+            posterior: Any = model.posterior(X)
+            self.posterior = posterior
+            if posterior.mean.ndim > 2:
+                raise UnsupportedError(
+                    f"A batch of models, whose posterior mean has shape {tuple(posterior.mean.shape)}, cannot be "
+                    "drawn at once; draw one of its members."
+                )
+            self.mean: Tensor = posterior.mean[..., self.output]
+            self.variance: Tensor = posterior.variance[..., self.output]
+        self.is_gaussian = gaussian or isinstance(self.posterior, GPyTorchPosterior)
+
+    def matched(self) -> Marginals:
+        """The Gaussians of the same means and variances."""
+        other = object.__new__(Marginals)
+        other.__dict__.update(self.__dict__, is_gaussian=True)
+        return other
+
+    def _normal(self) -> Normal:
+        return Normal(self.mean, self.variance.sqrt())
+
+    def quantile(self, levels: Sequence[float]) -> Tensor:
+        """Quantiles at several levels, `k x n`."""
+        values = self.mean.new_tensor(levels)
+        if self.is_gaussian:
+            return self._normal().icdf(values.unsqueeze(-1))
+        return self._evaluate("quantile", values)
+
+    def density(self, values: Tensor) -> Tensor:
+        """Densities at several values, `k x n`."""
+        if self.is_gaussian:
+            return self._normal().log_prob(values.unsqueeze(-1)).exp()
+        return self._evaluate("density", values)
+
+    def _evaluate(self, name: str, values: Tensor) -> Tensor:
+        try:
+            with torch.no_grad():
+                result: Tensor = getattr(self.posterior, name)(values)
+        except NotImplementedError as error:
+            raise self._unsupported(name) from error
+        return result.reshape(len(values), *self.posterior.mean.shape)[..., self.output]
+
+    @property
+    def skewness(self) -> Tensor:
+        """The skewness, `n`."""
+        if not hasattr(self.posterior, "skewness"):
+            raise self._unsupported("skewness")
+        with torch.no_grad():
+            skewness: Tensor = self.posterior.skewness[..., self.output]
+        return skewness
+
+    def _unsupported(self, name: str) -> UnsupportedError:
+        return UnsupportedError(f"The model's {type(self.posterior).__name__} has no {name}.")
+
+
+def check_bounds(
+    bounds: Tensor, model: Model | None = None, dims: Sequence[int] | None = None, user: str = ""
+) -> Tensor:
+    """Check bounds against a model and against what a function can draw; in the model's dtype and on its device."""
+    if bounds.ndim != 2 or bounds.shape[0] != 2 or bounds.shape[1] == 0:
+        raise InputDataError(f"bounds must be 2 x d, lower ones first; got shape {tuple(bounds.shape)}.")
+    if not (bounds[0] < bounds[1]).all():
+        raise InputDataError(f"Lower bounds must be below upper ones; got {bounds.tolist()}.")
+    d = bounds.shape[1]
+    if model is not None:
+        inputs = getattr(model, "train_inputs", None)
+        known = getattr(model, "dim", None)
+        if known is not None and known != d:
+            raise InputDataError(f"bounds must be 2 x {known}, a column for each input of the model; got 2 x {d}.")
+        if inputs is not None and isinstance(inputs[0], Tensor):
+            bounds = bounds.to(inputs[0])
+    if dims is not None and d not in dims:
+        wanted = " or ".join("one input" if k == 1 else "two inputs" for k in dims)
+        raise UnsupportedError(f"{user} draws functions of {wanted}; got {d}. plot_slices draws any number.")
+    return bounds
+
+
+def linspace(bounds: Tensor, i: int, num: int) -> Tensor:
+    """Values of input `i` at even steps from its lower to its upper bound."""
+    lower, upper = bounds[:, i]
+    return lower + (upper - lower) * torch.linspace(0, 1, num, dtype=bounds.dtype, device=bounds.device)
+
+
+def input_label(i: int, d: int) -> str:
+    """The name of input `i` of `d`."""
+    return "$x$" if d == 1 else f"$x_{{{i + 1}}}$"
+
+
+def known_points(model: Model) -> Tensor | None:
+    """The points that a model has seen, `n x d`, where it can tell."""
+    points = getattr(model, "datapoints", None)
+    return points if isinstance(points, Tensor) else None
+
+
+def known_duels(model: Model) -> Tensor:
+    """The comparisons that a model has learned from as pairs of points, winner first, `m x 2`."""
+    if isinstance(model, PairwiseGP):
+        return model.comparisons
+    pairs = [torch.empty(0, 2, dtype=torch.long)]
+    for entry in getattr(model, "observations", ()):
+        if isinstance(entry, Preference):
+            pairs.append(entry.pairs.cpu())
+        elif isinstance(entry, Choice):
+            pairs.append(entry.as_ranking().comparisons()[0].cpu())
+        elif isinstance(entry, Ranking):
+            pairs.append(entry.comparisons()[0].cpu())
+    return torch.cat(pairs)

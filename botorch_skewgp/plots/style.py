@@ -1,0 +1,69 @@
+r"""The one style of all pictures: colours, new axes, labels.
+
+.. [Okabe2008color] M. Okabe, K. Ito. Color universal design: how to make figures and presentations that are friendly to
+   colorblind people. 2008.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, cast
+
+import numpy as np
+from botorch.exceptions.errors import InputDataError
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+# The colour-blind safe palette of [Okabe2008color]_, without its yellow, which is faint on white.
+BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = COLORS = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
+)  # fmt: skip
+SEQUENTIAL, DIVERGING = "viridis", "PuOr"
+DPI = 120
+SMALL = "small"
+
+
+def new_axes(ax: Axes | None, size: tuple[float, float] = (5.0, 3.2)) -> Axes:
+    """The axes given, or those of a new figure of a size in inches."""
+    return Figure(figsize=size, dpi=DPI, layout="constrained").subplots() if ax is None else ax
+
+
+def new_panels(
+    ax: Axes | Iterable[Axes] | None, num: int, size: tuple[float, float], columns: int = 3, **options: Any
+) -> np.ndarray:
+    """The panels given, or those of a new figure with so many columns at most and panels of a size in inches."""
+    if ax is None:
+        columns = min(num, columns)
+        rows = -(-num // columns)
+        figure = Figure(figsize=(columns * size[0], rows * size[1]), dpi=DPI, layout="constrained")
+        panels = figure.subplots(rows, columns, squeeze=False, **options).ravel()
+        for panel in panels[num:]:
+            panel.remove()
+        return cast(np.ndarray, panels[:num])
+    given = [ax] if isinstance(ax, Axes) else list(np.asarray(ax, dtype=object).ravel())
+    if len(given) != num or not all(isinstance(panel, Axes) for panel in given):
+        raise InputDataError(f"ax must hold {num} axes, one for each panel; got {len(given)} entries.")
+    panels = np.empty(num, dtype=object)
+    panels[:] = given
+    return panels
+
+
+def finish(
+    ax: Axes, xlabel: str, ylabel: str, title: str = "", legend: Literal["none", "best", "beside"] = "best"
+) -> Axes:
+    """Label axes and take away what no reader needs."""
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    if title:
+        ax.set_title(title, fontsize="medium")
+    ax.spines[["top", "right"]].set_visible(False)
+    if legend != "none" and ax.get_legend_handles_labels()[0]:
+        place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if legend == "beside" else {}
+        ax.legend(frameon=False, fontsize=SMALL, **place)
+    return ax
+
+
+def array(x: Tensor) -> np.ndarray:
+    """What matplotlib draws: a tensor as an array of the host."""
+    return x.detach().cpu().numpy()

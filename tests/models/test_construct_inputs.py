@@ -1,0 +1,123 @@
+"""What a SkewGP makes of BoTorch's datasets."""
+
+import pytest
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from botorch.utils.containers import DenseContainer, SliceContainer
+from botorch.utils.datasets import MultiTaskDataset, RankingDataset, SupervisedDataset
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.observations import Numeric, Preference, Ranking, Tie
+from botorch_skewgp.truncated.draws import DrawSettings
+
+SMALL = DrawSettings(num_draws=256)
+
+
+def supervised(num_outcomes=1, with_noise=False):
+    X = torch.rand(4, 2, dtype=torch.float64)
+    Y = torch.rand(4, num_outcomes, dtype=torch.float64)
+    names = [f"outcome {i}" for i in range(num_outcomes)]
+    noise = 0.1 + torch.rand(4, num_outcomes, dtype=torch.float64) if with_noise else None
+    return SupervisedDataset(X, Y, Yvar=noise, feature_names=["a", "b"], outcome_names=names)
+
+
+def ranking(indices, ranks, num_items=5):
+    items = torch.rand(num_items, 2, dtype=torch.float64)
+    indices, ranks = torch.tensor(indices), torch.tensor(ranks)
+    m = indices.shape[-1]
+    return RankingDataset(
+        X=SliceContainer(values=items, indices=indices, event_shape=torch.Size([2 * m])),
+        Y=DenseContainer(values=ranks, event_shape=torch.Size([m])),
+        feature_names=["a", "b"],
+        outcome_names=["ranking"],
+    )
+
+
+@pytest.mark.parametrize("with_noise", [False, True])
+def test_numbers(with_noise):
+    dataset = supervised(with_noise=with_noise)
+    inputs = SkewGP.construct_inputs(dataset)
+    assert set(inputs) == {"train_X", "observations"}
+    assert torch.equal(inputs["train_X"], dataset.X)
+    (entry,) = inputs["observations"]
+    assert isinstance(entry, Numeric)
+    assert torch.equal(entry.values, dataset.Y.squeeze(-1))
+    assert entry.index.tolist() == [0, 1, 2, 3]
+    if with_noise:
+        assert torch.equal(entry.noise, dataset.Yvar.squeeze(-1))
+    else:
+        assert entry.noise is None
+    direct = SkewGP(dataset.X, Numeric(dataset.Y, None if dataset.Yvar is None else dataset.Yvar.squeeze(-1)))
+    X = torch.rand(3, 2, dtype=torch.float64)
+    assert torch.equal(SkewGP(**inputs).posterior(X).mean, direct.posterior(X).mean)
+
+
+def test_pairs_and_ties():
+    """The lower rank wins, wherever it stands; equal ranks are ties."""
+    dataset = ranking([[0, 1], [2, 1], [3, 4], [4, 0]], [[0, 1], [1, 0], [0, 0], [0, 1]])
+    inputs = SkewGP.construct_inputs(dataset)
+    assert torch.equal(inputs["train_X"], dataset._X.values)
+    preference, tie = inputs["observations"]
+    assert isinstance(preference, Preference)
+    assert isinstance(tie, Tie)
+    assert preference.pairs.tolist() == [[0, 1], [1, 2], [4, 0]]
+    assert tie.pairs.tolist() == [[3, 4]]
+
+
+@pytest.mark.parametrize(("ranks", "kind"), [([[0, 1], [1, 0]], Preference), ([[0, 0], [0, 0]], Tie)])
+def test_pairs_of_one_kind_only(ranks, kind):
+    inputs = SkewGP.construct_inputs(ranking([[0, 1], [2, 3]], ranks))
+    assert [type(entry) for entry in inputs["observations"]] == [kind]
+    SkewGP(**inputs, draw_settings=SMALL).posterior(torch.rand(2, 2, dtype=torch.float64))
+
+
+def test_longer_rankings_with_ties():
+    """Ranks of BoTorch skip numbers after a tie; the items before the gap still beat those after it."""
+    dataset = ranking([[4, 2, 0], [1, 3, 0], [0, 1, 2]], [[1, 0, 2], [0, 2, 0], [1, 0, 1]])
+    (entry,) = SkewGP.construct_inputs(dataset)["observations"]
+    assert isinstance(entry, Ranking)
+    pairs, row = entry.comparisons()
+    found = {(int(r), *pair) for r, pair in zip(row, pairs.tolist(), strict=True)}
+    assert found == {(0, 2, 4), (0, 4, 0), (1, 1, 3), (1, 0, 3), (2, 1, 0), (2, 1, 2)}
+
+
+def test_a_model_of_longer_rankings_with_ties():
+    model = SkewGP(**SkewGP.construct_inputs(ranking([[1, 3, 0]], [[0, 2, 0]])), draw_settings=SMALL)
+    mean = model.posterior(model.train_inputs[0]).mean.squeeze(-1)
+    assert mean[3] < mean[0]
+    assert mean[3] < mean[1]
+
+
+def test_longer_rankings_in_which_all_are_tied_say_nothing():
+    model = SkewGP(**SkewGP.construct_inputs(ranking([[0, 1, 2]], [[0, 0, 0]])), draw_settings=SMALL)
+    X = torch.rand(3, 2, dtype=torch.float64)
+    prior = SkewGP(model.train_inputs[0])
+    assert torch.allclose(model.posterior(X).mean, prior.posterior(X).mean)
+    assert torch.allclose(model.posterior(X).variance, prior.posterior(X).variance)
+
+
+def test_a_ranking_model_learns_the_order():
+    dataset = ranking([[0, 1], [2, 1], [2, 0]], [[0, 1], [0, 1], [0, 1]], num_items=3)
+    model = SkewGP(**SkewGP.construct_inputs(dataset), draw_settings=SMALL)
+    mean = model.posterior(dataset._X.values).mean.squeeze(-1)
+    assert mean.argsort().tolist() == [1, 0, 2]
+
+
+def test_several_outcomes():
+    with pytest.raises(UnsupportedError, match=r"one outcome; got \['outcome 0', 'outcome 1'\].*ModelList"):
+        SkewGP.construct_inputs(supervised(num_outcomes=2))
+
+
+def test_tasks():
+    datasets = [
+        SupervisedDataset(
+            torch.tensor([[0.1, task], [0.7, task]], dtype=torch.float64),
+            torch.rand(2, 1, dtype=torch.float64),
+            feature_names=["a", "task"],
+            outcome_names=[f"outcome {task}"],
+        )
+        for task in (0.0, 1.0)
+    ]
+    dataset = MultiTaskDataset(datasets, target_outcome_name="outcome 0.0", task_feature_index=-1)
+    with pytest.raises(UnsupportedError, match="no tasks"):
+        SkewGP.construct_inputs(dataset)

@@ -1,0 +1,357 @@
+"""The Gaussian model of the same moments: against draws of the skewed posterior, and what it takes and refuses."""
+
+import itertools
+import math
+from copy import deepcopy
+
+import pytest
+import torch
+from botorch.acquisition.analytic import qAnalyticProbabilityOfImprovement
+from botorch.acquisition.joint_entropy_search import qJointEntropySearch
+from botorch.acquisition.max_value_entropy_search import qMaxValueEntropy
+from botorch.acquisition.objective import ExpectationPosteriorTransform, ScalarizedPosteriorTransform
+from botorch.acquisition.predictive_entropy_search import qPredictiveEntropySearch
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models import SingleTaskGP
+from botorch.models.deterministic import GenericDeterministicModel
+from botorch.models.model import ModelList
+from botorch.models.transforms.input import Normalize
+from botorch.models.transforms.outcome import Standardize
+from botorch.posteriors import GPyTorchPosterior
+from botorch.sampling import SobolQMCNormalSampler
+from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
+from gpytorch.kernels import RBFKernel, ScaleKernel
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
+from botorch_skewgp.models import MomentMatchedModel
+from botorch_skewgp.observations import Binary, LabelPreference, Numeric, Preference
+from botorch_skewgp.truncated.draws import DrawSettings
+
+DOUBLE = torch.float64
+LIMIT = 4.5  # Monte Carlo standard errors
+DRAWS = DrawSettings(num_draws=64)
+WEIGHTS = torch.tensor([0.5, -1.0, 2.0], dtype=DOUBLE)
+
+
+def points(n, seed):
+    return torch.rand(n, 2, dtype=DOUBLE, generator=torch.Generator().manual_seed(seed))
+
+
+TRAIN_X, TEST_X = points(6, 0), points(3, 1)
+VALUES = torch.tensor([0.3, -0.8, 1.4, 0.1, -1.2, 0.7], dtype=DOUBLE)
+
+
+def skewed(observations, likelihood, **kwargs):
+    """A model whose posterior is far from Gaussian: labels and comparisons have little noise."""
+    covar_module = ScaleKernel(RBFKernel()).double()
+    covar_module.initialize(outputscale=2.0)
+    covar_module.base_kernel.initialize(lengthscale=0.5)
+    return SkewGP(TRAIN_X, observations, likelihood, covar_module, draw_settings=DRAWS, **kwargs).eval()
+
+
+def preference(**kwargs):
+    return skewed(Preference([[0, 1], [0, 2], [3, 4], [5, 4]]), PreferenceLikelihood(0.02), **kwargs)
+
+
+def labels():
+    pairs = torch.tensor([[0, 1], [1, 2], [0, 2], [2, 1], [2, 0], [0, 1]])
+    return SkewGP(TRAIN_X, LabelPreference(pairs, num_labels=3), draw_settings=DRAWS).eval()
+
+
+def numbers():
+    return SkewGP(TRAIN_X, Numeric(VALUES), outcome_transform=Standardize(m=1)).eval()
+
+
+def several():
+    """A skewed model, one of numbers and one of BoTorch's."""
+    return ModelList(preference(), numbers(), SingleTaskGP(TRAIN_X, VALUES.unsqueeze(-1)).eval())
+
+
+MODELS = {
+    "preference": preference,
+    "binary": lambda: skewed(Binary([1, 0, 1, 1, 0, 1]), ProbitLikelihood(0.02)),
+    "standardised numbers and a duel": lambda: skewed(
+        [Numeric(5 + 10 * VALUES[:2], index=[0, 1]), Preference([[2, 3]])],
+        MixedLikelihood(NumericLikelihood(0.1), PreferenceLikelihood(0.02)),
+        outcome_transform=Standardize(m=1),
+    ),
+    "labels": labels,
+    "list": several,
+}
+
+
+def stacked(values):
+    """Values `... x q x m` as vectors, one output after the other."""
+    return values.mT.flatten(-2)
+
+
+def covariance_of(posterior):
+    """The joint covariance, one output after the other."""
+    law = posterior.distribution
+    assert not isinstance(law, MultitaskMultivariateNormal) or not law._interleaved
+    return law.covariance_matrix
+
+
+# Moments
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", MODELS)
+def test_moments_are_those_of_draws_of_the_skewed_posterior(name):
+    model = MODELS[name]()
+    posterior = MomentMatchedModel(model).posterior(TEST_X)
+    assert isinstance(posterior, GPyTorchPosterior)
+    n = 200_000
+    draws = stacked(model.posterior(TEST_X).rsample(torch.Size([n])))
+    deviation = draws - draws.mean(0)
+    error = draws.std(0) / math.sqrt(n)
+    assert ((draws.mean(0) - stacked(posterior.mean)).abs() < LIMIT * error).all()
+    products = deviation.unsqueeze(-1) * deviation.unsqueeze(-2)
+    error = products.std(0) / math.sqrt(n)
+    assert ((products.mean(0) - covariance_of(posterior)).abs() < LIMIT * error).all()
+    assert torch.allclose(stacked(posterior.variance), covariance_of(posterior).diagonal(), rtol=1e-6)
+
+
+@torch.no_grad()
+def test_draws_are_gaussian():
+    """The skewness is gone, while the skewed posterior's own draws show it."""
+    model = MODELS["binary"]()
+    X = TRAIN_X[[0, 4]]
+    assert model.posterior(X).skewness.abs().max() > 0.3
+    n = 100_000
+    draws = MomentMatchedModel(model).posterior(X).rsample(torch.Size([n])).squeeze(-1)
+    standard = (draws - draws.mean(0)) / draws.std(0)
+    assert (standard.pow(3).mean(0).abs() < LIMIT * math.sqrt(6 / n)).all()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["preference", "labels", "list"])
+def test_batches_equal_their_members(name):
+    model = MomentMatchedModel(MODELS[name]())
+    X = torch.stack([TEST_X, TRAIN_X[:3], 0.5 * TEST_X])
+    together = model.posterior(X)
+    for i in range(3):
+        alone = model.posterior(X[i])
+        assert torch.allclose(together.mean[i], alone.mean)
+        assert torch.allclose(covariance_of(together)[i], covariance_of(alone))
+
+
+@pytest.mark.parametrize("name", ["preference", "labels", "list"])
+def test_gradients(name):
+    model = MomentMatchedModel(MODELS[name]())
+
+    def moments(X):
+        posterior = model.posterior(X)
+        return posterior.mean, covariance_of(posterior)
+
+    assert torch.autograd.gradcheck(moments, (TEST_X[:2].clone().requires_grad_(),), eps=1e-6, atol=1e-6, rtol=1e-4)
+
+
+def test_noise_is_added_on_the_diagonal():
+    model = preference()
+    matched = MomentMatchedModel(model)
+    without = matched.posterior(TEST_X)
+    noise = torch.tensor([[0.1], [0.2], [0.3]], dtype=DOUBLE)
+    for given, expected in (
+        (noise, noise.squeeze(-1)),
+        (True, model.likelihood.latent_noise(TEST_X).expand(3, 1)[:, 0]),
+    ):
+        found = matched.posterior(TEST_X, observation_noise=given)
+        assert torch.allclose(found.mean, without.mean)
+        assert torch.allclose(covariance_of(found) - covariance_of(without), expected.diag())
+
+
+# Transforms and outputs
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["labels", "list"])
+def test_scalarised_posterior(name):
+    """Against the weights applied by hand to mean and covariance."""
+    model = MomentMatchedModel(MODELS[name]())
+    plain = model.posterior(TEST_X)
+    found = model.posterior(TEST_X, posterior_transform=ScalarizedPosteriorTransform(WEIGHTS, offset=0.4))
+    over_points = torch.kron(WEIGHTS, torch.eye(3, dtype=DOUBLE))
+    assert isinstance(found.distribution, MultivariateNormal)
+    assert torch.allclose(found.mean, 0.4 + plain.mean @ WEIGHTS.unsqueeze(-1))
+    assert torch.allclose(found.distribution.covariance_matrix, over_points @ covariance_of(plain) @ over_points.T)
+
+
+@torch.no_grad()
+def test_scalarised_single_output_is_that_of_the_skewed_model():
+    model, transform = preference(), ScalarizedPosteriorTransform(torch.tensor([-2.0], dtype=DOUBLE), offset=1.0)
+    found = MomentMatchedModel(model).posterior(TEST_X, posterior_transform=transform)
+    expected = model.posterior(TEST_X, posterior_transform=transform)
+    assert torch.allclose(found.mean, expected.mean)
+    assert torch.allclose(covariance_of(found), expected.covariance_matrix)
+
+
+@torch.no_grad()
+def test_other_transforms_see_the_gaussian():
+    model, transform = preference(), ExpectationPosteriorTransform(n_w=3).double()
+    found = MomentMatchedModel(model).posterior(TEST_X, posterior_transform=transform)
+    expected = model.posterior(TEST_X)
+    assert torch.allclose(found.mean, expected.mean.mean())
+    assert torch.allclose(found.variance, expected.covariance_matrix.mean())
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("name", "outputs"),
+    [*itertools.product(["labels", "list"], [[1], [2, 0], [0, 1, 2]]), ("labels", [-1])],
+)
+def test_output_indices(name, outputs):
+    model = MomentMatchedModel(MODELS[name]())
+    found, plain = model.posterior(TEST_X, output_indices=outputs), model.posterior(TEST_X)
+    index = torch.cat([3 * (i % 3) + torch.arange(3) for i in outputs])
+    assert torch.allclose(found.mean, plain.mean[..., outputs])
+    assert torch.allclose(covariance_of(found), covariance_of(plain)[index][:, index])
+
+
+def test_number_of_outputs_and_subsets():
+    model = MomentMatchedModel(several())
+    assert (model.num_outputs, model.batch_shape) == (3, ())
+    for outputs in ([1], [2, 0]):
+        subset = model.subset_output(outputs)
+        assert isinstance(subset, MomentMatchedModel)
+        assert subset.num_outputs == len(outputs)
+        assert torch.allclose(subset.posterior(TEST_X).mean, model.posterior(TEST_X).mean[..., outputs])
+
+
+@torch.no_grad()
+def test_outputs_of_lists_are_independent_and_of_labels_are_not():
+    between = {name: covariance_of(MomentMatchedModel(MODELS[name]()).posterior(TEST_X))[:3, 3:] for name in MODELS}
+    assert (between["list"] == 0).all()
+    assert between["labels"].abs().max() > 0.05
+
+
+# More data
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    "data",
+    [
+        torch.tensor([[0, 1]]),
+        Preference([[0, 1]]),
+        [Preference([[0, 1]]), Preference([[2, 1]])],
+    ],
+    ids=["pairs", "an observation", "observations"],
+)
+def test_conditioning_is_that_of_the_skewed_model(data):
+    model = preference()
+    found = MomentMatchedModel(model).condition_on_observations(TEST_X, data)
+    assert isinstance(found, MomentMatchedModel)
+    expected = model.condition_on_observations(TEST_X, data)
+    assert torch.allclose(found.posterior(TRAIN_X).mean, expected.posterior(TRAIN_X).mean)
+    assert not torch.allclose(found.posterior(TRAIN_X).mean, model.posterior(TRAIN_X).mean)
+
+
+@torch.no_grad()
+def test_numbers_are_noisy_readings_of_the_latent_function():
+    """Numbers at one point, of all draws together: their law is the mixture's, so moments follow from the mixture."""
+    model = preference()
+    X, Y = TEST_X[:1].unsqueeze(0), torch.tensor([[[0.8]]], dtype=DOUBLE)
+    found = MomentMatchedModel(model).condition_on_observations(X, Y).posterior(TEST_X)
+    joint = model.posterior(TEST_X)
+    means, covariance = joint.component_means, joint.gaussian_covariance
+    variance = covariance[0, 0] + model.likelihood.latent_noise(TEST_X[:1]).squeeze()
+    error = 0.8 - means[0]
+    weights = torch.softmax(-0.5 * error.square() / variance, dim=0)
+    means = means + covariance[:, :1] * error / variance
+    mean = means @ weights
+    deviation = means - mean.unsqueeze(-1)
+    expected = covariance - covariance[:, :1] @ covariance[:1] / variance + (deviation * weights) @ deviation.T
+    assert torch.allclose(found.mean.flatten(), mean)
+    assert torch.allclose(covariance_of(found)[0], expected)
+
+
+@torch.no_grad()
+def test_lists_are_conditioned_column_by_column():
+    model = several()
+    model.posterior(TEST_X)  # GPyTorch conditions models that have predicted
+    X, Y = TEST_X.unsqueeze(0), torch.tensor([[[0.3, 1.0, -1.0], [0.1, 0.2, 0.4], [-0.2, 0.5, 0.0]]], dtype=DOUBLE)
+    found = MomentMatchedModel(model).condition_on_observations(X, Y).posterior(TRAIN_X)
+    for i, entry in enumerate(model.models):
+        expected = MomentMatchedModel(entry).condition_on_observations(X, Y[..., i : i + 1]).posterior(TRAIN_X)
+        assert torch.allclose(found.mean[..., i : i + 1], expected.mean)
+
+
+@torch.no_grad()
+def test_fantasies_are_those_of_the_skewed_model():
+    model, sampler = preference(), SobolQMCNormalSampler(torch.Size([4]), seed=0)
+    fantasies = MomentMatchedModel(model).fantasize(TEST_X, sampler)
+    assert isinstance(fantasies, MomentMatchedModel)
+    assert fantasies.batch_shape == (4,)
+    expected = model.fantasize(TEST_X, SobolQMCNormalSampler(torch.Size([4]), seed=0)).posterior(TRAIN_X)
+    assert torch.allclose(fantasies.posterior(TRAIN_X).mean, expected.mean)
+    assert torch.allclose(covariance_of(fantasies.posterior(TRAIN_X)), expected.covariance_matrix)
+
+
+# As a model
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", MODELS)
+def test_deepcopy_and_state(name):
+    model = MomentMatchedModel(MODELS[name]())
+    before = model.posterior(TEST_X)
+    same = deepcopy(model)
+    assert torch.equal(same.posterior(TEST_X).mean, before.mean)
+    other = MomentMatchedModel(MODELS[name]())
+    for p in other.parameters():
+        p.add_(0.3)
+    assert not torch.allclose(other.posterior(TEST_X).mean, before.mean)
+    assert torch.equal(model.posterior(TEST_X).mean, before.mean)
+    other.load_state_dict(model.state_dict())
+    assert torch.allclose(other.posterior(TEST_X).mean, before.mean)
+
+
+def test_training_points_are_those_before_the_input_transform():
+    X = 10 * TRAIN_X
+    transform = Normalize(2, bounds=torch.tensor([[0.0, 0.0], [10.0, 10.0]], dtype=DOUBLE))
+    skewed = SkewGP(X, Preference([[0, 1], [3, 4]]), draw_settings=DRAWS, input_transform=transform).eval()
+    other = SingleTaskGP(X, VALUES.unsqueeze(-1), input_transform=deepcopy(transform)).eval()
+    assert torch.equal(MomentMatchedModel(skewed).train_inputs[0], X)
+    both = MomentMatchedModel(ModelList(skewed, other)).train_inputs[0]
+    assert torch.equal(both, torch.cat([X, X]).expand(2, 12, 2))
+    with torch.no_grad():
+        law = MomentMatchedModel(skewed)(X)
+        assert torch.allclose(law.mean, skewed.posterior(X).mean.squeeze(-1))
+
+
+GAUSSIAN_ONLY = {
+    "qMaxValueEntropy": lambda model: qMaxValueEntropy(model, points(16, 2)),
+    "qJointEntropySearch": lambda model: qJointEntropySearch(model, points(2, 3), torch.ones(2, 1, dtype=DOUBLE)),
+    "qPredictiveEntropySearch": lambda model: qPredictiveEntropySearch(model, points(2, 3)),
+    "qAnalyticProbabilityOfImprovement": lambda model: qAnalyticProbabilityOfImprovement(model, 0.1),
+}
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", GAUSSIAN_ONLY)
+def test_functions_that_need_a_gaussian_refuse_the_skewed_model(name):
+    value = GAUSSIAN_ONLY[name](MomentMatchedModel(preference()))(TEST_X.unsqueeze(-2))
+    assert value.shape == (3,)
+    assert (value > 0).all()
+    with pytest.raises(AttributeError, match="'SkewGPPosterior' object has no attribute"):
+        GAUSSIAN_ONLY[name](preference())(TEST_X.unsqueeze(-2))
+
+
+# What is refused
+
+
+def test_refusals():
+    with pytest.raises(UnsupportedError, match="must have one output"):
+        MomentMatchedModel(ModelList(labels(), preference()))
+    with pytest.raises(UnsupportedError, match="cannot be matched by a Gaussian"):
+        MomentMatchedModel(GenericDeterministicModel(lambda X: X[..., :1])).posterior(TEST_X)
+    with pytest.raises(UnsupportedError, match="A list of models takes a tensor"):
+        MomentMatchedModel(several()).condition_on_observations(TEST_X, Preference([[0, 1]]))
+    with pytest.raises(UnsupportedError, match="no single noise level"):
+        MomentMatchedModel(labels()).posterior(TEST_X, observation_noise=True)
+    with pytest.raises(UnsupportedError, match=r"output_indices must name outputs 0 to 2; got \[3\]"):
+        MomentMatchedModel(labels()).posterior(TEST_X, output_indices=[3])
+    with pytest.raises(UnsupportedError, match="has 3 output"):
+        MomentMatchedModel(labels()).subset_output([1])

@@ -1,0 +1,66 @@
+"""The Python blocks of the documentation's pages run, one after another on each page; references and figures agree."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import re
+
+import pytest
+from code_blocks import ROOT, markdown_blocks, public_modules, run
+
+PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if markdown_blocks(page)]
+
+
+def test_pages_are_found():
+    assert {"getting_started", "migration", "sharp_bits"} <= {page.stem for page in PAGES}
+
+
+# two points of a pair may meet while they are optimised, as with any of BoTorch's models
+@pytest.mark.filterwarnings("ignore:A not p.d.:linear_operator.utils.warnings.NumericalWarning")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_page_runs(page, capsys):
+    namespace: dict[str, object] = {}
+    for number, block in enumerate(markdown_blocks(page)):
+        run(block, f"{page.name} block {number}", namespace)
+
+
+def test_references_of_docstrings_are_in_the_bibliography():
+    known = set(re.findall(r"^@\w+\{(\w+),", (ROOT / "docs" / "references.bib").read_text(), flags=re.MULTILINE))
+    for module in public_modules():
+        source = inspect.getsource(module)
+        defined = set(re.findall(r"^\.\. \[(\w+)\]", source, flags=re.MULTILINE))
+        cited = set(re.findall(r"\[(\w+)\]_", source))
+        assert cited <= defined, f"{module.__name__} cites {cited - defined} without a `.. [Key]` of its own"
+        assert defined <= known, f"references.bib lacks {defined - known} of {module.__name__}"
+
+
+def stored(name: str) -> list[dict[str, str]]:
+    """A stored table of the benchmarks."""
+    lines = (ROOT / "benchmarks" / "results" / f"{name}.csv").read_text().splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+def test_figures_of_samplers_are_the_stored_ones():
+    page = (ROOT / "docs" / "choosing.md").read_text()
+    problems = {
+        "labels, n = 200": "classification 200",
+        "labels, n = 1000": "classification 1000",
+        "100 duels, noise 0.01": "100 duels, noise 0.01, 4-d",
+        "300 duels, noise 0.1": "300 duels, noise 0.1, 4-d",
+    }
+    for label, case in problems.items():
+        (row,) = re.findall(rf"^\| {re.escape(label)} \|(.*)\|$", page, flags=re.MULTILINE)
+        for sampler, cell in zip(("default", "gibbs", "linear"), row.split("|"), strict=True):
+            (entry,) = [e for e in stored("samplers") if (e["case"], e["sampler"]) == (case, sampler)]
+            assert float(cell.split()[-1]) == pytest.approx(float(entry["upper_bound"]), rel=0.02), (label, sampler)
+
+
+def test_figures_of_steps_are_the_stored_ones():
+    page = (ROOT / "docs" / "migration.md").read_text()
+    for duels in (20, 50, 100):
+        old, new = (
+            next(float(e["total_s"]) for e in stored("steps") if (e["duels"], e["model"]) == (str(duels), model))
+            for model in ("PairwiseGP", "SkewGP")
+        )
+        assert f"| {duels} | {old:.2f} s | {new:.2f} s |" in page

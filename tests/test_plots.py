@@ -1,0 +1,471 @@
+"""What is drawn, read back from the axes, is what the model says; nothing else changes."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models import PairwiseGP, SingleTaskGP
+from botorch.models.transforms.outcome import Log
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+from scipy import stats
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import LogProbabilityOfValidity
+from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
+from botorch_skewgp.observations import (
+    Binary,
+    Censored,
+    Choice,
+    LabelPreference,
+    Numeric,
+    Ordinal,
+    Preference,
+    Tie,
+    Validity,
+)
+from botorch_skewgp.plots import (
+    COLORS,
+    plot_draws,
+    plot_duels,
+    plot_interval_width,
+    plot_map,
+    plot_marginal,
+    plot_optimization_trace,
+    plot_posterior,
+    plot_skewness,
+    plot_slices,
+    plot_validity,
+)
+from botorch_skewgp.truncated.draws import DrawSettings
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Data :botorch.exceptions.InputDataWarning"  # inputs and outcomes that are not scaled
+)
+
+SETTINGS = DrawSettings(num_draws=256)
+PAIRS = torch.tensor([[1, 0], [1, 2], [3, 2], [3, 4]])
+
+
+def tensor(values) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+LINE, SQUARE = tensor([[-1.0], [2.0]]), tensor([[0.0, -1.0], [1.0, 2.0]])
+POINTS = tensor([-0.8, 0.0, 0.7, 1.2, 1.9]).unsqueeze(-1)
+POINTS_2D = tensor([[0.1, -0.5], [0.4, 1.5], [0.9, 0.2], [0.6, 0.8], [0.3, -0.9]])
+
+
+def sharp(model):
+    """A scale at which duels are informative, hence posteriors skewed."""
+    model.covar_module.outputscale = 20.0
+    model.covar_module.base_kernel.lengthscale = 0.5
+    return model
+
+
+@pytest.fixture(scope="module")
+def line():
+    return sharp(SkewGP(POINTS, Preference(PAIRS), draw_settings=SETTINGS))
+
+
+@pytest.fixture(scope="module")
+def square():
+    return sharp(SkewGP(POINTS_2D, Preference(PAIRS), draw_settings=SETTINGS))
+
+
+@pytest.fixture(scope="module")
+def validity():
+    worked = torch.tensor([True, True, False, True, False])
+    return SkewGP(POINTS_2D, Validity(worked), draw_settings=SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    return SingleTaskGP(POINTS, torch.sin(3 * POINTS), tensor([[0.01]] * 5))
+
+
+@pytest.fixture(autouse=True)
+def untouched():
+    """No picture changes matplotlib's parameters or opens a figure of pyplot."""
+    from matplotlib import pyplot
+
+    before = dict(mpl.rcParams)
+    yield
+    assert dict(mpl.rcParams) == before
+    assert pyplot.get_fignums() == []
+
+
+def labelled(ax, label):
+    """The one line or collection of a label."""
+    (found,) = [artist for artist in ax.get_children() if artist.get_label() == label]
+    return found
+
+
+def labels(ax):
+    return ax.get_legend_handles_labels()[1]
+
+
+def edges(band, x):
+    """Lower and upper edge of a filled band on the grid it was drawn on."""
+    vertices = band.get_paths()[0].vertices
+    n = len(x)  # a corner, the lower edge, a corner, the upper edge backwards, the first corner again
+    lower, upper = vertices[1 : n + 1], vertices[n + 2 : 2 * n + 2][::-1]
+    assert np.allclose(lower[:, 0], x)
+    assert np.allclose(upper[:, 0], x)
+    return lower[:, 1], upper[:, 1]
+
+
+def grid(ax):
+    """Points and values of a map."""
+    mesh = ax.collections[0]
+    z = np.asarray(mesh.get_array()).reshape(mesh.get_coordinates().shape[:2])
+    return torch.from_numpy(mesh.get_coordinates().reshape(-1, 2).copy()), torch.from_numpy(z.reshape(-1).copy())
+
+
+class TestPosterior:
+    def test_mean_and_bands_are_the_posteriors(self, line):
+        ax = plot_posterior(line, LINE, probabilities=(0.9, 0.5), resolution=31)
+        x, mean = labelled(ax, "mean").get_data()
+        posterior = line.posterior(tensor(x).unsqueeze(-1))
+        assert x[0] == -1
+        assert x[-1] == 2
+        assert len(x) == 31
+        np.testing.assert_allclose(mean, posterior.mean.squeeze(-1).detach())
+        for probability in (0.5, 0.9):
+            drawn = edges(labelled(ax, f"{100 * probability:g} %"), x)
+            levels = tensor([0.5 - probability / 2, 0.5 + probability / 2])
+            np.testing.assert_allclose(drawn, posterior.quantile(levels).squeeze(-1).detach())
+        narrow, wide = labelled(ax, "50 %"), labelled(ax, "90 %")
+        assert narrow.get_zorder() > wide.get_zorder()
+        assert sum(to_rgb(to_hex(narrow.get_facecolor()[0]))) < sum(to_rgb(to_hex(wide.get_facecolor()[0])))
+
+    def test_gaussian_has_the_matched_moments(self, line):
+        ax = plot_posterior(line, LINE, probabilities=(0.8,), gaussian=True, resolution=11)
+        x, lower = labelled(ax, "80 %, Gaussian").get_data()
+        law = line.posterior(tensor(x).unsqueeze(-1)).moment_matched()
+        mean, sd = law.mean.squeeze(-1).detach(), law.variance.sqrt().squeeze(-1).detach()
+        np.testing.assert_allclose(lower, mean + stats.norm.ppf(0.1) * sd, rtol=1e-6)
+        skewed, _ = edges(labelled(ax, "80 %"), x)
+        assert np.abs(skewed - lower).max() > 0.01  # else the two could be mistaken for each other
+
+    def test_botorch_model_has_gaussian_bands(self, numbers):
+        ax = plot_posterior(numbers, LINE.float(), probabilities=(0.95,), resolution=11)
+        x, mean = labelled(ax, "mean").get_data()
+        posterior = numbers.posterior(tensor(x).unsqueeze(-1))
+        lower, upper = edges(labelled(ax, "95 %"), x)
+        sd = posterior.variance.sqrt().squeeze(-1).detach().numpy()
+        np.testing.assert_allclose(lower, mean + stats.norm.ppf(0.025) * sd, rtol=1e-6)
+        np.testing.assert_allclose(upper, mean + stats.norm.ppf(0.975) * sd, rtol=1e-6)
+
+    def test_lines_of_a_second_model_on_the_same_axes(self, line, numbers):
+        ax = Figure().subplots()
+        assert plot_posterior(line, LINE, ax=ax) is ax
+        plot_posterior(numbers, LINE, ax=ax, fill=False, probabilities=(0.95,), color=COLORS[1], name="numbers")
+        assert {"mean", "numbers: mean", "95 %", "numbers: 95 %"} <= set(labels(ax))
+        assert labelled(ax, "numbers: mean").get_color() == COLORS[1]
+        assert {text.get_text() for text in ax.get_legend().get_texts()} == set(labels(ax))
+
+    def test_one_output_of_several(self):
+        model = SkewGP(POINTS, LabelPreference.from_classes(torch.tensor([0, 1, 2, 1, 0]), 3), draw_settings=SETTINGS)
+        with pytest.raises(UnsupportedError, match="3 outputs; say by output"):
+            plot_posterior(model, LINE)
+        with pytest.raises(InputDataError, match="one of the model's 3 outputs"):
+            plot_posterior(model, LINE, output=3)
+        ax = plot_posterior(model, LINE, output=2, probabilities=(0.5,), resolution=9)
+        x, mean = labelled(ax, "mean").get_data()
+        posterior = model.posterior(tensor(x).unsqueeze(-1))
+        np.testing.assert_allclose(mean, posterior.mean[:, 2].detach())
+        np.testing.assert_allclose(edges(labelled(ax, "50 %"), x)[0], posterior.quantile(0.25)[:, 2].detach())
+
+    def test_errors(self, line, square):
+        with pytest.raises(UnsupportedError, match="one input; got 2"):
+            plot_posterior(square, SQUARE)
+        with pytest.raises(InputDataError, match="2 x 2, a column for each input"):
+            plot_posterior(square, LINE)
+        with pytest.raises(InputDataError, match="lower ones first"):
+            plot_posterior(line, LINE.squeeze(-1))
+        with pytest.raises(InputDataError, match="below upper"):
+            plot_posterior(line, LINE.flip(0))
+        with pytest.raises(InputDataError, match=r"probabilities .* \[1.0\]"):
+            plot_posterior(line, LINE, probabilities=(0.5, 1.0))
+        with pytest.raises(UnsupportedError, match="draw one of its members"):
+            plot_posterior(FullyBayesianSkewGP([line, line]), LINE)
+
+    def test_posterior_without_quantiles_is_refused(self):
+        model = SingleTaskGP(POINTS, POINTS.exp(), tensor([[0.01]] * 5), outcome_transform=Log())
+        with pytest.raises(UnsupportedError, match="TransformedPosterior has no quantile"):
+            plot_posterior(model, LINE)
+
+
+class TestData:
+    def test_kinds(self):
+        model = SkewGP(
+            POINTS,
+            [
+                Numeric([0.4, 0.1], index=[0, 2]),
+                Censored([-torch.inf, 0.3], [0.2, torch.inf], index=[1, 3]),
+                Validity([True, False, True]),
+                Ordinal([1], 2, index=[4]),
+                Choice([[4, 0, 1]]),
+                Tie([[2, 3]]),
+            ],
+            draw_settings=SETTINGS,
+        )
+        ax = plot_posterior(model, LINE)
+        x = POINTS.squeeze(-1).tolist()
+        expected = {
+            "number": ([x[0], x[2]], [0.4, 0.1]),
+            "at most": ([x[1]], [0.2]),
+            "at least": ([x[3]], [0.3]),
+        }
+        for label, data in expected.items():
+            np.testing.assert_allclose(labelled(ax, label).get_data(), data)
+        where = {
+            "valid": [x[0], x[2]],
+            "not valid": [x[1]],
+            "grade 1": [x[4]],
+            "winner": [x[4], x[4]],
+            "loser": [x[0], x[1]],
+            "tie": [x[2], x[3]],
+        }
+        lowest = min(edges(labelled(ax, "95 %"), labelled(ax, "mean").get_xdata())[0])
+        for label, positions in where.items():
+            marks = labelled(ax, label)
+            np.testing.assert_allclose(np.sort(marks.get_xdata()), sorted(positions))
+            assert (marks.get_ydata() < lowest).all()
+
+    def test_each_duel_is_a_line_of_its_own(self, line):
+        ax = plot_posterior(line, LINE)
+        winners, losers = labelled(ax, "winner"), labelled(ax, "loser")
+        np.testing.assert_allclose(winners.get_xdata(), POINTS[PAIRS[:, 0], 0])
+        np.testing.assert_allclose(losers.get_xdata(), POINTS[PAIRS[:, 1], 0])
+        np.testing.assert_allclose(winners.get_ydata(), losers.get_ydata())
+        assert len(set(winners.get_ydata())) == len(PAIRS)
+
+    def test_can_be_left_out(self, line):
+        assert labels(plot_posterior(line, LINE, data=False)) == ["mean", "50 %", "80 %", "95 %"]
+
+
+class TestSlices:
+    def test_each_panel_is_the_posterior_along_its_input(self, square):
+        point = tensor([0.3, 1.1])
+        panels = plot_slices(square, SQUARE, point, probabilities=(0.9,), resolution=7)
+        assert panels.shape == (2,)
+        for i, ax in enumerate(panels):
+            x, mean = labelled(ax, "mean").get_data()
+            np.testing.assert_allclose(x, np.linspace(*SQUARE[:, i].tolist(), 7))
+            X = point.repeat(7, 1)
+            X[:, i] = tensor(x)
+            posterior = square.posterior(X)
+            np.testing.assert_allclose(mean, posterior.mean.squeeze(-1).detach())
+            levels = posterior.quantile(tensor([0.05, 0.95])).squeeze(-1).detach()
+            np.testing.assert_allclose(edges(labelled(ax, "90 %"), x), levels)
+            assert labelled(ax, "the point").get_xdata()[0] == point[i]
+
+    def test_given_axes(self, square):
+        given = Figure().subplots(1, 2)
+        panels = plot_slices(square, SQUARE, POINTS_2D[0], ax=given)
+        assert list(panels) == list(given)
+
+    def test_errors(self, square):
+        with pytest.raises(InputDataError, match="point must have 2 elements"):
+            plot_slices(square, SQUARE, POINTS[0])
+        with pytest.raises(InputDataError, match="ax must hold 2 axes"):
+            plot_slices(square, SQUARE, POINTS_2D[0], ax=Figure().subplots())
+
+
+class TestMarginal:
+    def test_densities(self, line, numbers):
+        point = tensor([0.7])
+        ax = plot_marginal(line, point, others={"other": numbers})
+        values, density = labelled(ax, "posterior").get_data()
+        posterior = line.posterior(point.unsqueeze(0))
+        np.testing.assert_allclose(density, posterior.density(tensor(values)).flatten().detach())
+        assert np.trapezoid(density, values) == pytest.approx(1, abs=5e-3)
+        for label, law in (("Gaussian, same mean and variance", posterior), ("other", numbers.posterior(point[None]))):
+            normal = stats.norm(law.mean.item(), law.variance.sqrt().item())
+            np.testing.assert_allclose(labelled(ax, label).get_ydata(), normal.pdf(values), rtol=1e-6, atol=1e-12)
+        assert ax.get_title() == f"skewness {posterior.skewness.item():.2f}".replace("-", "\N{MINUS SIGN}")
+
+    def test_given_axes_and_errors(self, line):
+        ax = Figure().subplots()
+        assert plot_marginal(line, tensor([0.7]), ax=ax, gaussian=False) is ax
+        assert labels(ax) == ["posterior"]
+        with pytest.raises(InputDataError, match="point must have 1 elements"):
+            plot_marginal(line, tensor([0.7, 0.1]))
+        with pytest.raises(InputDataError, match="own name 'posterior'"):
+            plot_marginal(line, tensor([0.7]), others={"posterior": line})
+
+
+class TestMaps:
+    def test_skewness(self, square):
+        ax = plot_skewness(square, SQUARE, resolution=9)
+        X, values = grid(ax)
+        torch.testing.assert_close(values, square.posterior(X).skewness.squeeze(-1).detach())
+        low, high = ax.collections[0].get_clim()
+        assert low == -high == -values.abs().max()
+
+    def test_skewness_of_one_input(self, line):
+        ax = plot_skewness(line, LINE, resolution=9)
+        x, values = ax.lines[0].get_data()
+        np.testing.assert_allclose(values, line.posterior(tensor(x)[:, None]).skewness.squeeze(-1).detach())
+
+    def test_skewness_needs_some(self, numbers):
+        with pytest.raises(UnsupportedError, match="GPyTorchPosterior has no skewness"):
+            plot_skewness(numbers, LINE)
+
+    def test_interval_width(self, square):
+        X, values = grid(plot_interval_width(square, SQUARE, probability=0.8, resolution=9))
+        low, high = square.posterior(X).quantile(tensor([0.1, 0.9])).squeeze(-1).detach()
+        torch.testing.assert_close(values, high - low)
+
+    @pytest.mark.parametrize("best", [None, tensor([0.5, 0.5])])
+    def test_duels(self, square, best):
+        ax = plot_duels(square, SQUARE, best=best, resolution=9)
+        X, values = grid(ax)
+        torch.testing.assert_close(values, square.posterior(X).mean.squeeze(-1).detach())
+        (arrows,) = [artist for artist in ax.collections if hasattr(artist, "U")]
+        winners, losers = POINTS_2D[PAIRS].unbind(-2)
+        np.testing.assert_allclose(np.stack([arrows.X, arrows.Y], -1), winners)
+        np.testing.assert_allclose(np.stack([arrows.U, arrows.V], -1), losers - winners)
+        assert ("recommended" in labels(ax)) == (best is not None)
+
+    def test_duels_of_pairwise_gp_and_given_ones(self, square):
+        model = PairwiseGP(POINTS_2D, PAIRS)
+        points, pairs = tensor([[0.2, 0.1], [0.4, 0.3]]), torch.tensor([[1, 0]])
+        for options, start in (({}, POINTS_2D[PAIRS[:, 0]]), ({"points": points, "pairs": pairs}, points[[1]])):
+            ax = plot_duels(model, SQUARE, resolution=5, **options)
+            (arrows,) = [artist for artist in ax.collections if hasattr(artist, "U")]
+            np.testing.assert_allclose(np.stack([arrows.X, arrows.Y], -1), start)
+
+    def test_validity(self, validity):
+        ax = plot_validity(validity, SQUARE, level=0.6, resolution=9)
+        X, values = grid(ax)
+        torch.testing.assert_close(values, LogProbabilityOfValidity(validity)(X.unsqueeze(-2)).exp().detach())
+        assert ax.collections[0].get_clim() == (0, 1)
+        np.testing.assert_allclose(np.stack(labelled(ax, "valid").get_data(), -1), POINTS_2D[[0, 1, 3]])
+        np.testing.assert_allclose(np.stack(labelled(ax, "not valid").get_data(), -1), POINTS_2D[[2, 4]])
+        (level,) = [artist for artist in ax.collections if getattr(artist, "levels", None) is not None][1:]
+        assert list(level.levels) == [0.6]
+
+    def test_validity_of_one_input_and_labels(self):
+        model = SkewGP(POINTS, Binary([1, 0, 0, 1, 1]), draw_settings=SETTINGS)
+        ax = plot_validity(model, LINE, resolution=9)
+        x, values = ax.lines[0].get_data()
+        probability = LogProbabilityOfValidity(model)(tensor(x)[:, None, None]).exp()
+        np.testing.assert_allclose(values, probability.detach())
+        np.testing.assert_allclose(labelled(ax, "label 1").get_data(), [POINTS[[0, 3, 4], 0], [1, 1, 1]])
+        np.testing.assert_allclose(labelled(ax, "label 0").get_data(), [POINTS[[1, 2], 0], [0, 0]])
+
+    def test_any_function(self):
+        X, values = grid(plot_map(lambda X: X[:, 0] + 10 * X[:, 1], SQUARE, resolution=4))
+        torch.testing.assert_close(values, X[:, 0] + 10 * X[:, 1])
+        with pytest.raises(InputDataError, match="one finite value for each of the 16 points"):
+            plot_map(lambda X: X[:, 0] / 0, SQUARE, resolution=4)
+        plot_map(lambda X: torch.ones(len(X)), SQUARE)  # no level sets, no warning
+
+    @pytest.mark.parametrize("function", [plot_skewness, plot_interval_width, plot_duels, plot_validity])
+    def test_given_axes_and_wrong_dimension(self, square, validity, function):
+        model = validity if function is plot_validity else square
+        ax = Figure().subplots()
+        assert function(model, SQUARE, resolution=5, ax=ax) is ax
+        with pytest.raises(InputDataError, match="2 x 2, a column for each input"):
+            function(model, LINE)
+        three = SkewGP(torch.rand(3, 3, dtype=torch.float64), Preference([[0, 1]]))
+        with pytest.raises(UnsupportedError, match=r"got 3\. plot_slices draws any number"):
+            function(three, tensor([[0.0] * 3, [1.0] * 3]))
+
+    def test_errors(self, square, numbers):
+        with pytest.raises(InputDataError, match="probability must be"):
+            plot_interval_width(square, SQUARE, probability=95)
+        with pytest.raises(InputDataError, match="level must be"):
+            plot_validity(square, SQUARE, level=1.0)
+        with pytest.raises(UnsupportedError, match="takes Validity or Binary"):
+            plot_validity(square, SQUARE)
+        with pytest.raises(InputDataError, match="best must be one point"):
+            plot_duels(square, SQUARE, best=POINTS_2D)
+        with pytest.raises(InputDataError, match="model does not tell them"):
+            plot_duels(SingleTaskGP(POINTS_2D, POINTS_2D[:, :1]), SQUARE)
+
+
+class TestOptimizationTrace:
+    RUNS = tensor([[1.0, 3.0, 2.0, 5.0], [2.0, 1.0, 4.0, 4.0], [0.0, 0.0, 0.0, 6.0]])
+
+    def test_best_value(self):
+        ax = plot_optimization_trace(self.RUNS, first=3, probability=0.9)
+        best = np.maximum.accumulate(self.RUNS.numpy(), axis=1)
+        x, median = labelled(ax, "median").get_data()
+        np.testing.assert_array_equal(x, [3, 4, 5, 6])
+        np.testing.assert_allclose(median, np.median(best, axis=0))
+        band = edges(labelled(ax, "90 % of runs"), x)
+        np.testing.assert_allclose(band, np.quantile(best, [0.05, 0.95], axis=0))
+        assert ax.get_yscale() == "linear"
+
+    def test_regret_of_a_minimisation_by_method(self):
+        ax = plot_optimization_trace({"a": self.RUNS, "b": self.RUNS[0]}, optimum=-1.0, maximize=False)
+        best = np.minimum.accumulate(self.RUNS.numpy(), axis=1) + 1
+        np.testing.assert_allclose(labelled(ax, "a").get_ydata(), np.median(best, axis=0))
+        np.testing.assert_allclose(labelled(ax, "b").get_ydata(), best[0])
+        assert ax.get_yscale() == "log"
+
+    def test_recommended_points(self):
+        ax = plot_optimization_trace(self.RUNS[0], best_so_far=False)
+        np.testing.assert_allclose(ax.lines[0].get_ydata(), self.RUNS[0])
+        assert ax.get_ylabel() == "value"
+
+    def test_errors_and_given_axes(self):
+        ax = Figure().subplots()
+        assert plot_optimization_trace(self.RUNS, ax=ax) is ax
+        with pytest.raises(InputDataError, match=r"of .a. are beyond the optimum 5\.0 by up to 1"):
+            plot_optimization_trace({"a": self.RUNS}, optimum=5.0)
+        with pytest.raises(InputDataError, match="finite and n or runs x n"):
+            plot_optimization_trace(tensor([1.0, torch.nan]))
+        with pytest.raises(InputDataError, match="probability"):
+            plot_optimization_trace(self.RUNS, probability=1.0)
+
+
+class TestDraws:
+    def test_panels(self, line):
+        draws = line.draws
+        trace, correlation, sizes = plot_draws(line, row=1, max_lag=5)
+        chains = draws.rows[:, 1].unflatten(0, (draws.num_chains, -1)).double().numpy()
+        for drawn, chain in zip(trace.lines, chains, strict=True):
+            np.testing.assert_array_equal(drawn.get_ydata(), chain)
+        for drawn, chain in zip(correlation.lines, chains, strict=False):
+            centred = chain - chains.mean()
+            expected = [centred[lag:] @ centred[: len(centred) - lag] / (centred @ centred) for lag in range(6)]
+            np.testing.assert_allclose(drawn.get_ydata(), expected, atol=1e-10)
+        np.testing.assert_array_equal(sizes.lines[0].get_data(), [draws.effective_size, draws.r_hat])
+
+    def test_worst_row_and_given_axes(self, line):
+        given = Figure().subplots(3)
+        panels = plot_draws(line.draws, ax=given)
+        assert list(panels) == list(given)
+        assert all(isinstance(ax, Axes) for ax in panels)
+        assert given[0].get_ylabel() in [f"row {i}" for i in range(len(PAIRS))]
+
+    def test_errors(self, line):
+        with pytest.raises(InputDataError, match="row must be from 0 to 3; got 4"):
+            plot_draws(line, row=4)
+        with pytest.raises(UnsupportedError, match="Nothing was drawn"):
+            plot_draws(SkewGP(POINTS, Numeric(POINTS)))
+        with pytest.raises(InputDataError, match="ax must hold 3 axes"):
+            plot_draws(line, ax=Figure().subplots(2))
+
+
+def test_pictures_can_be_saved(line, square, validity, tmp_path):
+    for i, ax in enumerate(
+        [
+            plot_posterior(line, LINE, gaussian=True, resolution=9),
+            plot_slices(square, SQUARE, POINTS_2D[0], resolution=9)[0],
+            plot_marginal(line, tensor([0.7])),
+            plot_duels(square, SQUARE, best=POINTS_2D[0], resolution=9),
+            plot_validity(validity, SQUARE, level=0.6, resolution=9),
+            plot_optimization_trace(TestOptimizationTrace.RUNS, optimum=7.0),
+            plot_draws(line)[0],
+        ]
+    ):
+        ax.figure.savefig(tmp_path / f"{i}.png", dpi=40)
+        assert (tmp_path / f"{i}.png").stat().st_size > 0

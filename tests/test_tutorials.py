@@ -1,0 +1,74 @@
+"""Every tutorial runs from top to bottom in its short form, and is stored with outputs that fit it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat", reason="the notebooks are run with the extra `tutorials`")
+
+TUTORIALS = sorted((Path(__file__).parents[1] / "tutorials").glob("*.ipynb"))
+MOST_LINES = 25  # of a code cell
+MOST_BYTES = 400_000  # of a notebook with its pictures
+
+# The code cells as one script; a warning is an error, as in all tests, and a cell's name is in the traceback.
+RUN = """
+import os, sys, warnings
+import matplotlib, nbformat
+matplotlib.use("agg")
+warnings.simplefilter("error")
+warnings.filterwarnings("ignore", "`torch.jit.script.*` is deprecated", DeprecationWarning)
+warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive", UserWarning)
+warnings.filterwarnings("ignore", "More than 20 figures have been opened", RuntimeWarning)
+namespace = {"__name__": "__main__"}
+for cell in nbformat.read(sys.argv[1], as_version=4).cells:
+    if cell.cell_type == "code":
+        exec(compile(cell.source, f"{os.path.basename(sys.argv[1])}, {cell.id}", "exec"), namespace)
+"""
+
+
+@pytest.fixture(params=TUTORIALS, ids=lambda path: path.stem)
+def path(request) -> Path:
+    return request.param
+
+
+def test_there_are_tutorials():
+    assert TUTORIALS
+
+
+@pytest.mark.slow
+def test_runs(path, tmp_path):
+    result = subprocess.run(
+        [sys.executable, "-c", RUN, str(path)],
+        env={**os.environ, "SMOKE_TEST": "1", "OMP_NUM_THREADS": "1"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+
+
+def test_is_stored_with_outputs(path):
+    """Executed in order, without errors, warnings, times or paths of the machine it was made on."""
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell.outputs]
+    assert not [output for output in outputs if output.output_type == "error" or output.get("name") == "stderr"]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert all(not cell.metadata for cell in notebook.cells)
+    text = path.read_text()
+    assert len(text) < MOST_BYTES
+    assert not [place for place in ("/home/", "/tmp/", "/work/", "/root/", "/Users/") if place in text]
+    assert max(len(cell.source.splitlines()) for cell in code) <= MOST_LINES
+
+
+def test_begins_with_the_problem(path):
+    """The first cell is text under a heading, and it says nothing about the method."""
+    first = nbformat.read(path, as_version=4).cells[0]
+    assert first.cell_type == "markdown"
+    assert first.source.startswith("# ")
