@@ -114,7 +114,12 @@ def _configure(client: Client, ours: bool, seed: int) -> None:
     if ours:
         client.set_generation_strategy(skewgp_generation_strategy(initialization_budget=INITIAL, seed=seed))
     else:
-        client.configure_generation_strategy(initialization_budget=INITIAL, initialization_random_seed=seed)
+        client.configure_generation_strategy(  # its defaults stop where the first trials give no numbers
+            initialization_budget=INITIAL,
+            initialization_random_seed=seed,
+            min_observed_initialization_trials=1,
+            allow_exceeding_initialization_budget=True,
+        )
 
 
 _branin = Branin()

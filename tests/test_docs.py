@@ -18,6 +18,8 @@ def test_pages_are_found():
 
 # two points of a pair may meet while they are optimised, as with any of BoTorch's models
 @pytest.mark.filterwarnings("ignore:A not p.d.:linear_operator.utils.warnings.NumericalWarning")
+# in some of the samples of a probability no trial seen is valid
+@pytest.mark.filterwarnings("ignore:When all training points are infeasible:botorch.exceptions.warnings.BotorchWarning")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_page_runs(page, capsys):
     namespace: dict[str, object] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import cast
 
@@ -11,6 +13,7 @@ from ax.core.batch_trial import BatchTrial
 from ax.core.experiment import Experiment
 from ax.core.trial_status import TrialStatus
 from ax.exceptions.core import UserInputError
+from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.utils.common.constants import Keys
 
 COMPARISONS = "skewgp_comparisons"
@@ -114,7 +117,8 @@ def get_next_pair(client: Client) -> tuple[int, dict[str, TParameterization]]:
     if experiment.optimization_config is None:
         raise UserInputError("Call client.configure_optimization(objective=...) before asking for a pair.")
     strategy = client._generation_strategy_or_choose()
-    (runs,) = strategy.gen(experiment=experiment, n=2, num_trials=1)
+    with _tried_arms_allowed(strategy):
+        (runs,) = strategy.gen(experiment=experiment, n=2, num_trials=1)
     if sum(len(run.arms) for run in runs) != 2:
         raise UserInputError(
             "The search space has no second point to compare with; two different points could not be generated."
@@ -125,6 +129,19 @@ def get_next_pair(client: Client) -> tuple[int, dict[str, TParameterization]]:
     client._save_generation_strategy_to_db_if_possible(generation_strategy=strategy)
     client._save_or_update_trials_in_db_if_possible(experiment=experiment, trials=[trial])
     return trial.index, {arm.name: cast(TParameterization, arm.parameters) for arm in trial.arms}
+
+
+@contextmanager
+def _tried_arms_allowed(strategy: GenerationStrategy) -> Iterator[None]:
+    """A pair often has an arm that was tried before, such as the best one; Ax would put Sobol points in its place."""
+    before = [(node, node.should_deduplicate) for node in strategy.nodes_by_name.values()]
+    try:
+        for node, _ in before:
+            node.should_deduplicate = False
+        yield
+    finally:
+        for node, value in before:
+            node.should_deduplicate = value
 
 
 def complete_pair(client: Client, trial_index: int, winner: str | None) -> None:

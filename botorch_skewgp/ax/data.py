@@ -179,8 +179,8 @@ def _check_numbers(experiment: Experiment) -> None:
     for _, row in data[~np.isfinite(data["mean"])].iterrows() if len(data) else ():
         if experiment.trials[row["trial_index"]].status not in INVALID:
             raise UserInputError(
-                f"Trial {row['trial_index']} reports {row['mean']} for {row['metric_name']!r}. Attach the right number, or "
-                f"leave it out and call client.mark_trial_failed({row['trial_index']}), from which the model learns."
+                f"Trial {row['trial_index']} reports {row['mean']} for {row['metric_name']!r}. Attach the right one, "
+                f"or leave it out and call client.mark_trial_failed({row['trial_index']}), from which the model learns."
             )
 
 

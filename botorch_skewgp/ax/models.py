@@ -36,6 +36,8 @@ from botorch_skewgp.observations import Binary, Numeric, Observation, Preference
 from botorch_skewgp.posteriors import ProbabilityPosterior, SkewGPPosterior
 from botorch_skewgp.truncated.draws import DrawSettings
 
+LABEL_NOISE = 0.01  # what fails tends to fail again: the default of validity
+
 
 class AxSkewGP(SkewGP):
     r"""A SkewGP whose outcome is an Ax metric.
@@ -160,7 +162,7 @@ def likelihood_of_kinds(dataset: ObservationDataset) -> RowLikelihood:
     if Numeric in kinds:
         likelihoods.append(NumericLikelihood())
     if Binary in kinds:
-        likelihoods.append(ProbitLikelihood())
+        likelihoods.append(ProbitLikelihood(noise=LABEL_NOISE))
     if kinds & {Preference, Tie}:
         likelihoods.append(PreferenceLikelihood(learn_tie_width=Tie in kinds, ties_allowed=Tie in kinds, **noise))
     if Validity in kinds:

@@ -14,7 +14,7 @@ from ax.core.auxiliary import AuxiliaryExperiment, AuxiliaryExperimentPurpose
 from ax.core.data import Data
 from ax.core.experiment import Experiment
 from ax.core.metric import Metric
-from ax.core.objective import MultiObjective, Objective
+from ax.core.objective import Objective
 from ax.core.optimization_config import OptimizationConfig, PreferenceOptimizationConfig
 from ax.core.parameter import ParameterType, RangeParameter
 from ax.core.search_space import SearchSpace
@@ -52,21 +52,22 @@ def configure_preference_exploration(client: Client, metric_names: Sequence[str]
     outcomes = [
         RangeParameter(name=entry, parameter_type=ParameterType.FLOAT, lower=-WIDEST, upper=WIDEST) for entry in names
     ]
+    metric = Metric(name=PAIRWISE)
     preferences = Experiment(
         name=name,
         search_space=SearchSpace(parameters=outcomes),
-        optimization_config=OptimizationConfig(objective=Objective(metric=Metric(name=PAIRWISE), minimize=False)),
+        optimization_config=OptimizationConfig(objective=_objective([metric])),
+        metrics=[metric],
     )
     experiment = client._experiment
     for entry in names:
         if entry not in experiment.metrics:
             experiment.add_metric(Metric(name=entry))
+    client._save_experiment_to_db_if_possible(experiment=preferences)  # Ax wants it stored before what refers to it
     experiment.add_auxiliary_experiment(
         purpose=AuxiliaryExperimentPurpose.PE_EXPERIMENT, auxiliary_experiment=AuxiliaryExperiment(preferences)
     )
-    objective = MultiObjective(
-        objectives=[Objective(metric=experiment.metrics[entry], minimize=False) for entry in names]
-    )
+    objective = _objective([experiment.metrics[entry] for entry in names])
     client.set_optimization_config(PreferenceOptimizationConfig(objective=objective, preference_profile_name=name))
 
 
@@ -107,7 +108,14 @@ def compare_outcomes(client: Client, winner: Mapping[str, float], loser: Mapping
     preferences.attach_data(Data(df=DataFrame(rows)))
     auxiliary.data = preferences.lookup_data()
     trial.mark_completed()
-    client._save_experiment_to_db_if_possible(experiment=client._experiment)
+    for experiment in (preferences, client._experiment):
+        client._save_experiment_to_db_if_possible(experiment=experiment)
+
+
+def _objective(metrics: Sequence[Metric]) -> Objective:
+    """All metrics, each to be maximised."""
+    signatures = {metric.name: metric.signature for metric in metrics}
+    return Objective(expression=", ".join(signatures), metric_name_to_signature=signatures)
 
 
 def _preferences(experiment: Experiment) -> AuxiliaryExperiment:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import Interval, Positive
-from gpytorch.priors import Prior
+from gpytorch.priors import LogNormalPrior, Prior
 from torch import Tensor
 from torch.distributions import Bernoulli, Categorical
 
@@ -104,6 +104,9 @@ class ProbitLikelihood(_PointProbitLikelihood):
 class ValidityLikelihood(_PointProbitLikelihood):
     r"""`P(valid) = Phi((f(x) - threshold) / sqrt(noise))` ([Benavoli2021unified]_, equation (40)).
 
+    What fails tends to fail again: the default noise is a hundredth of that of labels, which makes the edge of what
+    works sharp beside the default output scale.
+
     Args:
         threshold: The value of the latent function above which an experiment works, in units of the outcome.
         learn_threshold: Whether the threshold is a parameter to fit.
@@ -120,7 +123,7 @@ class ValidityLikelihood(_PointProbitLikelihood):
         self,
         threshold: float | Tensor = 0.0,
         learn_threshold: bool = False,
-        noise: float | Tensor = 1.0,
+        noise: float | Tensor = 0.01,
         learn_noise: bool = False,
         noise_prior: Prior | None = None,
         noise_constraint: Interval | None = None,
@@ -172,7 +175,8 @@ class OrdinalLikelihood(_PointProbitLikelihood):
         learn_noise: Whether the noise is a parameter to fit.
         noise_prior: A prior on the noise variance.
         noise_constraint: A constraint on the noise variance; positive by default.
-        gap_prior: A prior on the gaps between learned cut-points.
+        gap_prior: A prior on the gaps between cut-points; by default LogNormal(0, 1) for learned ones, without which a
+            grade that nobody gave would become impossible.
     """
 
     observation_types = (Ordinal,)
@@ -206,6 +210,8 @@ class OrdinalLikelihood(_PointProbitLikelihood):
             "raw_gaps", torch.nn.Parameter(torch.zeros(num_grades - 2, dtype=torch.float64), requires_grad=learn)
         )
         self.register_constraint("raw_gaps", Positive())
+        if gap_prior is None and learn and num_grades > 2:
+            gap_prior = LogNormalPrior(loc=0.0, scale=1.0)
         if gap_prior is not None:
             self.register_prior("gaps_prior", gap_prior, ReadParameter("gaps"), SetParameter("gaps"))
         if num_grades > 2:

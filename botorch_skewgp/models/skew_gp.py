@@ -33,7 +33,7 @@ from botorch.utils.probability import UnifiedSkewNormal
 from gpytorch.constraints import Interval
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel, ScaleKernel
-from gpytorch.means import ConstantMean, Mean
+from gpytorch.means import Mean
 from gpytorch.models.gp import GP
 from gpytorch.priors import LogNormalPrior
 from linear_operator.operators import LinearOperator, to_linear_operator
@@ -55,6 +55,7 @@ from botorch_skewgp.models.inputs import (
     check_skew_prior,
     check_train_X,
     count_outputs,
+    default_mean_module,
     from_dataset,
     learn_outcome_scale,
     move,
@@ -125,7 +126,8 @@ class SkewGP(Model, GP, FantasizeMixin):
                 of the observations.
             covar_module: The kernel; by default a scaled RBF kernel with the dimension-scaled lengthscale prior of
                 [Hvarfner2024vanilla]_.
-            mean_module: The mean; a constant by default.
+            mean_module: The mean; by default a constant, with a prior as wide as the latent function where no numbers
+                tell it (a few equal labels would make it infinite).
             skew_prior: The skewness of the prior; a Gaussian prior if `None`.
             input_transform: A BoTorch input transform.
             outcome_transform: `Standardize(m=1)`, to standardise numbers. Known variances, censoring bounds, thresholds
@@ -158,7 +160,7 @@ class SkewGP(Model, GP, FantasizeMixin):
         check_skew_prior(skew_prior, d, self._num_outputs)
         self.skew_prior = skew_prior
         self.covar_module = covar_module
-        self.mean_module = ConstantMean() if mean_module is None else mean_module
+        self.mean_module = default_mean_module(self._observations) if mean_module is None else mean_module
         if input_transform is not None:
             self.input_transform = input_transform
         self.draw_settings = DrawSettings() if draw_settings is None else draw_settings

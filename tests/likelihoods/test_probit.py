@@ -8,6 +8,7 @@ import gpytorch
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
+from botorch.fit import fit_gpytorch_mll
 from torch import Tensor
 
 from botorch_skewgp import SkewGP
@@ -308,10 +309,10 @@ def test_other_kinds_are_refused(name):
         CASES[name][0]().rows(Numeric([0.1]), X)
 
 
-def test_noise_is_fixed_at_one_where_nothing_anchors_the_scale():
-    for observation in (BINARY, ORDINAL, PREFERENCE, VALIDITY):
+def test_noise_is_fixed_where_nothing_anchors_the_scale():
+    for observation, noise in ((BINARY, 1), (ORDINAL, 1), (PREFERENCE, 1), (VALIDITY, 0.01)):
         likelihood = SkewGP(X, observation).likelihood
-        assert likelihood.noise.item() == pytest.approx(1)
+        assert likelihood.noise.item() == pytest.approx(noise)
         assert not likelihood.raw_noise.requires_grad
     beside_numbers = SkewGP(X, [Numeric([0.1]), PREFERENCE]).likelihood.likelihoods[1]
     assert beside_numbers.raw_noise.requires_grad
@@ -327,3 +328,20 @@ def test_rows_of_shared_noise_have_the_covariance_of_differences():
     covariance = torch.diag(rows.noise) + rows.noise_root @ rows.noise_root.mT
     expected = 0.5 * torch.tensor([[2.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 2.0]]).double()
     assert torch.allclose(covariance, expected)
+
+
+def test_a_grade_that_nobody_gave_stays_possible():
+    """Without a prior on gaps the fit would close that of the missing grade."""
+    points = torch.linspace(0, 1, 16, dtype=torch.float64).unsqueeze(-1)
+    grades = 3 * (points[:, 0] > 0.5).long()  # 0 and 3, never 1 or 2
+    model = SkewGP(points, Ordinal(grades, 4))
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    assert (model.likelihood.cutpoints.diff() > 0.05).all()
+
+
+def test_equal_labels_do_not_make_certain():
+    """Five equal labels: far from them little is known; without a prior on the mean the fit runs off."""
+    model = SkewGP(torch.rand(5, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), Binary([1] * 5))
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    far = model.predictive(torch.full((1, 2), 20.0, dtype=torch.float64)).probs
+    assert 0.6 < float(far.detach()) < 0.98  # 0.99999997 without the prior

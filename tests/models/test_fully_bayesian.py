@@ -13,6 +13,7 @@ from botorch.optim import optimize_acqf
 from botorch.sampling.pathwise import draw_matheron_paths
 from gpytorch.constraints import GreaterThan, Interval
 from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.means import ConstantMean
 from gpytorch.priors import LogNormalPrior, NormalPrior
 
 from botorch_skewgp import SkewGP
@@ -42,7 +43,7 @@ def model_with(constraint, prior, observations=None):
     """A model of whose hyperparameters only the output scale is free; of labels if nothing else is said."""
     covar_module = ScaleKernel(RBFKernel(), outputscale_constraint=constraint, outputscale_prior=prior)
     covar_module.base_kernel.lengthscale = 0.3
-    model = SkewGP(X, observations or Binary(LABELS), covar_module=covar_module)
+    model = SkewGP(X, observations or Binary(LABELS), covar_module=covar_module, mean_module=ConstantMean())
     covar_module.base_kernel.requires_grad_(False)
     return model
 
@@ -89,8 +90,8 @@ def test_leaves_the_model_and_repeats():
     runs = [sample_hyperparameters(mll, 6, 20, 1, torch.Generator().manual_seed(7)) for _ in range(2)]
     assert all(torch.equal(p, before[name]) for name, p in model.named_parameters())
     assert not mll.training
-    names = {"covar_module.raw_outputscale", "covar_module.base_kernel.raw_lengthscale"}
-    assert set(runs[0].values) == names  # the mean has no prior and stays
+    names = {"covar_module.raw_outputscale", "covar_module.base_kernel.raw_lengthscale", "mean_module.raw_constant"}
+    assert set(runs[0].values) == names
     for name in names:
         assert torch.equal(runs[0].values[name], runs[1].values[name])
         assert runs[0].values[name].std() > 0
