@@ -99,12 +99,12 @@ def write_reference(app: Sphinx) -> None:
 
 
 def copy_tutorials(app: Sphinx) -> None:
-    """Copy the notebooks into `tutorials/`: Sphinx reads nothing outside this folder."""
+    """Copy the notebooks into `tutorials/`: Sphinx reads nothing outside this folder. Links to pages lose `docs/`."""
     folder = HERE / "tutorials"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     for notebook in sorted((HERE.parent / "tutorials").glob("*.ipynb")):
-        shutil.copy(notebook, folder)
+        (folder / notebook.name).write_text(notebook.read_text().replace("](../docs/", "](../"))
 
 
 def adapt_docstring(app: Sphinx, what: str, name: str, entry: Any, options: Any, lines: list[str]) -> None:

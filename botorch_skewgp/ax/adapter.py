@@ -69,7 +69,7 @@ class SkewGPAdapter(TorchAdapter):
         self.validity_metric = validity_metric
         self.feasibility_threshold = feasibility_threshold
         self.seed = seed
-        self._labels = (*binary_metrics, validity_metric)
+        self.labels = (*binary_metrics, validity_metric)
         self._comparisons: list[Comparison] = []
         self._last_attempt: tuple[int, int] | None = None
         self._learned_objective = isinstance(
@@ -148,7 +148,7 @@ class SkewGPAdapter(TorchAdapter):
             experiment_data,
             objectives=self._objectives(),
             validity=None if self.failures == "ignore" else self.validity_metric,
-            labels=self._labels,
+            labels=self.labels,
             comparisons=comparisons,
         )
         self._track_validity(experiment_data)
@@ -161,7 +161,7 @@ class SkewGPAdapter(TorchAdapter):
 
     def _kinds(self, outcome: str) -> list[type[Observation]]:
         """The kinds of observations of an outcome in the whole experiment."""
-        if outcome in self._labels:
+        if outcome in self.labels:
             return [Binary]
         data, kinds = self._training_data.observation_data, list[type[Observation]]()
         if ("mean", outcome) in data.columns and data["mean", outcome].notna().any():

@@ -26,7 +26,7 @@ PAIRWISE = Keys.PAIRWISE_PREFERENCE_QUERY.value
 WIDEST = 1e9  # bounds of outcomes, of which nothing is known beforehand
 
 
-def configure_preference_exploration(client: Client, metric_names: Sequence[str], name: str = "preferences") -> None:
+def configure_preference_exploration(client: Client, metric_names: Sequence[str], name: str | None = None) -> None:
     r"""Optimise a utility of several metrics that is learned from comparisons of their values ([Lin2022bope]_).
 
     Takes the place of `client.configure_optimization`. The comparisons, of `compare_outcomes`, are kept in an auxiliary
@@ -40,13 +40,14 @@ def configure_preference_exploration(client: Client, metric_names: Sequence[str]
     Args:
         client: The client of a configured experiment.
         metric_names: The metrics, at least two.
-        name: The name of the preferences.
+        name: The name of the experiment of preferences; by default that of the client's experiment and "_preferences".
 
     Raises:
         UserInputError: If there are fewer than two different metrics.
     """
     if len(set(metric_names)) < 2 or len(set(metric_names)) < len(metric_names):
         raise UserInputError(f"metric_names must be at least two different metrics; got {list(metric_names)}.")
+    name = name or f"{client._experiment._name or 'experiment'}_preferences"
     # Ax fits outcome models in the order of their names, and wants that of the utility's inputs to be the same
     names = sorted(metric_names)
     outcomes = [

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from ax.adapter.registry import GeneratorRegistryBase, GeneratorSetup
 from ax.adapter.transforms.base import Transform
 from ax.adapter.transforms.choice_encode import ChoiceToNumericChoice
@@ -10,6 +13,7 @@ from ax.adapter.transforms.log import Log
 from ax.adapter.transforms.logit import Logit
 from ax.adapter.transforms.one_hot import OneHot
 from ax.adapter.transforms.remove_fixed import RemoveFixed
+from ax.core.optimization_config import PreferenceOptimizationConfig
 from ax.generators.torch.botorch_modular.generator import BoTorchGenerator
 from ax.storage.botorch_modular_registry import (
     register_acquisition,
@@ -19,15 +23,25 @@ from ax.storage.botorch_modular_registry import (
 )
 from ax.storage.json_store.encoders import transition_criterion_to_dict
 from ax.storage.json_store.registry import CORE_DECODER_REGISTRY, CORE_ENCODER_REGISTRY
+from ax.storage.transform_registry import register_transform
 from botorch.acquisition import AcquisitionFunction
 
 from botorch_skewgp import SkewGP, acquisition, mlls
 from botorch_skewgp.ax.adapter import SkewGPAcquisition, SkewGPAdapter
 from botorch_skewgp.ax.models import AxSkewGP
+from botorch_skewgp.ax.transforms import WinsorizeObjective
 from botorch_skewgp.ax.transition import ObjectiveIsKnown
 
-# Of parameters alone: numbers are standardised inside the models, labels and comparisons by none.
-TRANSFORMS: list[type[Transform]] = [RemoveFixed, ChoiceToNumericChoice, OneHot, Log, Logit, Derelativize]
+# Numbers are standardised inside the models, which leaves labels and comparisons alone.
+TRANSFORMS: list[type[Transform]] = [
+    RemoveFixed,
+    ChoiceToNumericChoice,
+    OneHot,
+    Log,
+    Logit,
+    Derelativize,
+    WinsorizeObjective,
+]
 
 
 class SkewGPGenerators(GeneratorRegistryBase):
@@ -45,15 +59,24 @@ class SkewGPGenerators(GeneratorRegistryBase):
         }
 
 
+def _preference_optimization_config(
+    objective_thresholds: Sequence[Any] = (), **kwargs: Any
+) -> PreferenceOptimizationConfig:
+    """Ax writes thresholds, of which these configs have none, and cannot read them."""
+    return PreferenceOptimizationConfig(**kwargs)
+
+
 def register() -> None:
     """Tell Ax's storage of our classes."""
     CORE_DECODER_REGISTRY["SkewGPGenerators"] = SkewGPGenerators
     CORE_DECODER_REGISTRY["ObjectiveIsKnown"] = ObjectiveIsKnown
     CORE_ENCODER_REGISTRY[ObjectiveIsKnown] = transition_criterion_to_dict
+    CORE_DECODER_REGISTRY["PreferenceOptimizationConfig"] = _preference_optimization_config
     for model in (SkewGP, AxSkewGP):
         register_model(model)
     register_mll(mlls.SkewGPMarginalLogLikelihood)
     register_acquisition(SkewGPAcquisition)
+    register_transform(WinsorizeObjective)
     for name in acquisition.__all__:
         entry = getattr(acquisition, name)
         if isinstance(entry, type) and issubclass(entry, AcquisitionFunction):
