@@ -92,8 +92,9 @@ def with_every_trial(
 ) -> ExperimentData:
     r"""Add what Ax leaves out: rows of failed, abandoned and compared arms, and the column of validity.
 
-    A trial's validity is the label that was reported for it; else 0 if it failed or was abandoned, and 1 if an
-    objective has a number. The column is added only if some trial is not valid or a label was reported.
+    A trial's validity is 0 if it failed or was abandoned (Ax leaves out what it reported); else the label that was
+    reported for it, or 1 if an objective has a number. The column is added only if some trial is not valid or a label
+    was reported.
 
     Args:
         experiment: The experiment.

@@ -1,0 +1,138 @@
+"""Experiments that are stored by one process and resumed by another; run as a script by the tests of storage."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from ax.api.client import Client
+from ax.api.configs import StorageConfig
+from ax.storage.sqa_store.db import create_all_tables, get_engine, init_engine_and_session_factory
+from ax_cases import new_client, next_trial, small_strategy
+from ax_cases import with_trials as attach
+
+from botorch_skewgp.ax import (
+    attach_comparison,
+    compare_outcomes,
+    complete_pair,
+    configure_preference_exploration,
+    get_next_pair,
+    recorded_comparisons,
+)
+
+POINTS = [0.1, 0.3, 0.55, 0.9]
+
+
+def square(x: float) -> float:
+    """A multiple of 1 / 64: storage changes the last digits of other numbers, and fits with them."""
+    return round(64 * x**2) / 64
+
+
+def failures(client: Client) -> None:
+    for index, x in zip(attach(client, POINTS), POINTS, strict=True):
+        if x > 0.7:
+            client.mark_trial_failed(index)
+        else:
+            client.complete_trial(index, {"loss": square(x - 0.4)})
+
+
+def failures_and_comparisons(client: Client) -> None:
+    failures(client)
+    attach_comparison(client, 1, 3)
+    attach_comparison(client, 1, 2, tie=True)
+
+
+def pairs(client: Client) -> None:
+    for k in range(5):
+        index, arms = get_next_pair(client)
+        if k == 1:
+            client.mark_trial_abandoned(index)
+        else:
+            complete_pair(client, index, None if k == 2 else min(arms, key=lambda name: abs(arms[name]["x"] - 0.4)))
+
+
+def labels(client: Client) -> None:
+    for index, x in zip(attach(client, POINTS), POINTS, strict=True):
+        client.complete_trial(index, {"works": 0} if x > 0.7 else {"works": 1, "loss": x})
+
+
+def two_objectives(client: Client) -> None:
+    for index, x in zip(attach(client, POINTS), POINTS, strict=True):
+        if x > 0.7:
+            client.mark_trial_abandoned(index)
+        else:
+            client.complete_trial(index, {"a": square(x), "b": square(x - 0.6)})
+
+
+def preference_exploration(client: Client) -> None:
+    configure_preference_exploration(client, ["speed", "comfort"])
+    client.set_generation_strategy(small_strategy())
+    outcomes = []
+    for index, x in zip(attach(client, POINTS), POINTS, strict=True):
+        outcomes.append({"speed": x, "comfort": 1 - square(x)})
+        client.complete_trial(index, outcomes[-1])
+    for winner, loser in [(1, 0), (1, 3), (2, 3), (1, 2)]:
+        compare_outcomes(client, winner=outcomes[winner], loser=outcomes[loser])
+
+
+EXPERIMENTS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "failures": (failures, {}),
+    "failures of the objective": (failures_and_comparisons, {"failures": "objective"}),
+    "comparisons": (failures_and_comparisons, {}),
+    "pairs": (pairs, {"objective": "utility"}),
+    "labels": (labels, {"constraints": ["works >= 0.6"], "validity_metric": "works"}),
+    "two objectives": (two_objectives, {"objective": "-a, -b"}),
+    "preference exploration": (preference_exploration, {}),
+}
+
+
+def database(path: Path) -> StorageConfig:
+    url = f"sqlite:///{path}"
+    init_engine_and_session_factory(url=url)
+    create_all_tables(get_engine())
+    return StorageConfig(url=url)
+
+
+def following(client: Client) -> dict[str, Any]:
+    """What an experiment holds, and what it asks for next; the last changes the experiment."""
+    experiment = client._experiment
+    report = {
+        "comparisons": [[entry.winner, entry.loser, entry.tie] for entry in recorded_comparisons(experiment)],
+        "statuses": [trial.status.name for trial in experiment.trials.values()],
+        "metrics": sorted(experiment.metrics),
+    }
+    if any("skewgp_pair" in trial.run_metadata for trial in experiment.trials.values()):
+        _, arms = get_next_pair(client)
+        return {**report, "next": [list(arm.values()) for arm in arms.values()]}
+    return {**report, "next": [list(next_trial(client)[1].values()) for _ in range(2)]}
+
+
+def start(name: str, folder: Path) -> dict[str, Any]:
+    """Store an experiment in both ways, then say what would have come next without a break."""
+    tell, kwargs = EXPERIMENTS[name]
+    # kept in the database as it goes, as by someone whose process is killed
+    tell(new_client(name=name, storage_config=database(folder / "experiments.db"), **kwargs))
+    client = new_client(name=name, **kwargs)
+    tell(client)
+    client.save_to_json_file(str(folder / "experiment.json"))
+    return following(client)
+
+
+def resume(name: str, folder: Path, kind: str) -> dict[str, Any]:
+    """Load an experiment and go on."""
+    if kind == "json":
+        return following(Client.load_from_json_file(str(folder / "experiment.json")))
+    storage = database(folder / "experiments.db")
+    return following(Client.load_from_database(name, storage_config=storage))
+
+
+if __name__ == "__main__":
+    logging.disable(logging.INFO)
+    warnings.filterwarnings("ignore")  # the tests of loops look at warnings
+    action, name, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+    result = start(name, folder) if action == "start" else resume(name, folder, action)
+    (folder / f"{action}.result").write_text(json.dumps(result))

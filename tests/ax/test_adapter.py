@@ -1,0 +1,391 @@
+"""What models are given in each scenario, the constraint on validity, and what a generation depends on."""
+
+import random
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ax")
+
+import torch
+from ax.core.observation import ObservationFeatures
+from ax.exceptions.core import DataRequiredError, UnsupportedError
+from ax_cases import GENERATES, datasets, fitted_adapter, new_client, next_trial, observations, with_trials
+from botorch.models import ModelList
+
+from botorch_skewgp.ax import AxSkewGP, SkewGPAcquisition, SkewGPAdapter, attach_comparison, get_best_arm, get_next_pair
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ProbitLikelihood
+from botorch_skewgp.observations import Binary, Numeric, Preference, Tie, Validity
+from botorch_skewgp.posteriors import ProbabilityPosterior
+
+pytestmark = GENERATES
+
+
+def with_failures(**kwargs):
+    """Numbers at 0, 0.2 and 0.4; a failed trial at 0.8 and an abandoned one at 1."""
+    client = new_client(**kwargs)
+    with_trials(client, [0.0, 0.2, 0.4, 0.8, 1.0])
+    for index, value in enumerate([3.0, 1.0, 2.0]):
+        client.complete_trial(index, {"loss": value})
+    client.mark_trial_failed(3)
+    client.mark_trial_abandoned(4)
+    return client
+
+
+def models(client):
+    surrogate = fitted_adapter(client).generator.surrogate
+    return surrogate.model.models if isinstance(surrogate.model, ModelList) else [surrogate.model]
+
+
+# What models are given
+
+
+def test_failures_as_a_constraint():
+    client = with_failures(failures="constraint")
+    seen = observations(client)
+    assert set(seen) == {"loss", "validity"}
+    assert set(seen["loss"]) == {"Numeric"}
+    assert seen["loss"]["Numeric"].values.tolist() == [3.0, 1.0, 2.0]
+    assert set(seen["validity"]) == {"Binary"}
+    assert seen["validity"]["Binary"].labels.tolist() == [1, 1, 1, 0, 0]
+    given = datasets(client)
+    assert given["validity"].X.squeeze(-1).tolist() == [0.0, 0.2, 0.4, 0.8, 1.0]
+    assert given["loss"].minimize
+    assert not given["validity"].minimize
+    assert all(type(model) is AxSkewGP for model in models(client))
+    assert "validity" in client._experiment.metrics
+
+
+def test_failures_of_the_objective():
+    client = with_failures(failures="objective")
+    given = datasets(client)["loss"]
+    seen = observations(client)["loss"]
+    assert set(seen) == {"Numeric", "Validity"}
+    assert seen["Numeric"].values.tolist() == [3.0, 1.0, 2.0]
+    assert seen["Validity"].valid.tolist() == [1, 1, 1, 0, 0]
+    assert given.X.squeeze(-1)[seen["Validity"].index].tolist() == [0.0, 0.2, 0.4, 0.8, 1.0]
+    assert given.X.squeeze(-1)[seen["Numeric"].index].tolist() == [0.0, 0.2, 0.4]
+    mean = next(iter(models(client))).posterior(given.X).mean.squeeze(-1)
+    assert mean[4] > mean[:3].max()  # what fails is worse, which is higher for a loss
+
+
+def test_failures_ignored():
+    client = with_failures(failures="ignore")
+    seen = observations(client)
+    assert set(seen) == {"loss"}
+    assert set(seen["loss"]) == {"Numeric"}
+    assert seen["loss"]["Numeric"].values.tolist() == [3.0, 1.0, 2.0]
+    assert "validity" not in client._experiment.metrics
+
+
+def test_a_label_metric_with_a_constraint_of_the_users():
+    client = new_client(constraints=["works >= 0.8"], validity_metric="works")
+    with_trials(client, [0.0, 0.2, 0.8, 1.0])
+    client.complete_trial(0, {"loss": 3.0, "works": 1})
+    client.complete_trial(1, {"loss": 1.0, "works": 1})
+    client.attach_data(2, {"works": 0})  # no number
+    client.mark_trial_failed(3)
+    seen = observations(client)
+    assert seen["loss"]["Numeric"].values.tolist() == [3.0, 1.0]
+    assert seen["works"]["Binary"].labels.tolist() == [1, 1, 0, 0]
+    assert type(datasets(client)["works"]).__name__ == "ObservationDataset"
+    assert [A.tolist() for A in constraint_rows(client)] == [[[0.0, -1.0]], [[-0.8]]]
+
+
+def test_further_metrics_of_labels():
+    client = new_client(constraints=["loud <= 0.3"], binary_metrics=["loud"])
+    with_trials(client, [0.0, 0.2, 0.8])
+    for index, (loss, loud) in enumerate([(3.0, 1), (1.0, 0), (2.0, 0)]):
+        client.complete_trial(index, {"loss": loss, "loud": loud})
+    seen = observations(client)
+    assert seen["loud"]["Binary"].labels.tolist() == [1, 0, 0]
+    assert datasets(client)["loud"].probability
+    assert [A.tolist() for A in constraint_rows(client)] == [[[0.0, 1.0]], [[0.3]]]
+
+
+def test_numbers_comparisons_and_ties():
+    client = new_client()
+    with_trials(client, [0.0, 0.2, 0.4, 0.6])
+    client.complete_trial(0, {"loss": 3.0})
+    client.complete_trial(1, {"loss": (1.0, 0.5)})
+    attach_comparison(client, 2, 0)
+    attach_comparison(client, 2, 3, tie=True)
+    given = datasets(client)["loss"]
+    assert given.X.squeeze(-1).tolist() == [0.0, 0.2, 0.4, 0.6]
+    kinds = [type(entry) for entry in given.observations]
+    assert sorted(kind.__name__ for kind in kinds) == ["Numeric", "Numeric", "Preference", "Tie"]
+    assert set(given.kinds) == {Numeric, Preference, Tie}
+    seen = observations(client)["loss"]
+    assert seen["Preference"].pairs.tolist() == [[2, 0]]
+    assert seen["Tie"].pairs.tolist() == [[2, 3]]
+    numeric = [entry for entry in given.observations if isinstance(entry, Numeric)]
+    assert {entry.values.item(): None if entry.noise is None else entry.noise.item() for entry in numeric} == {
+        3.0: None,
+        1.0: 0.25,
+    }
+
+
+def test_comparisons_only():
+    client = new_client(objective="utility")
+    with_trials(client, [0.0, 0.2, 0.4])
+    attach_comparison(client, 0, 1)
+    attach_comparison(client, 1, 2)
+    seen = observations(client)
+    assert set(seen) == {"utility"}
+    assert set(seen["utility"]) == {"Preference"}
+    assert seen["utility"]["Preference"].pairs.tolist() == [[0, 1], [1, 2]]
+    (model,) = models(client)
+    mean = model.posterior(datasets(client)["utility"].X).mean.squeeze(-1)
+    assert mean[0] > mean[1] > mean[2]
+
+
+def test_several_objectives_and_failures():
+    client = new_client(objective="a, -b")
+    with_trials(client, [0.0, 0.2, 0.8])
+    client.complete_trial(0, {"a": 1.0, "b": 2.0})
+    client.complete_trial(1, {"a": 3.0, "b": 5.0})
+    client.mark_trial_failed(2)
+    seen = observations(client)
+    assert {name: set(kinds) for name, kinds in seen.items()} == {
+        "a": {"Numeric"},
+        "b": {"Numeric"},
+        "validity": {"Binary"},
+    }
+    given = datasets(client)
+    assert (given["a"].minimize, given["b"].minimize) == (False, True)
+    assert seen["validity"]["Binary"].labels.tolist() == [1, 1, 0]
+
+
+def test_failures_of_several_objectives_are_refused():
+    client = new_client(objective="a, -b", failures="objective")
+    with_trials(client, [0.0, 0.8])
+    client.complete_trial(0, {"a": 1.0, "b": 2.0})
+    client.mark_trial_failed(1)
+    with pytest.raises(UnsupportedError, match='failures="objective" is for one objective'):
+        fitted_adapter(client)
+
+
+def test_comparisons_of_several_objectives_are_refused():
+    client = new_client(objective="a, -b")
+    with_trials(client, [0.0, 0.8])
+    for index in (0, 1):
+        client.complete_trial(index, {"a": 1.0 + index, "b": 2.0})
+    attach_comparison(client, 0, 1)
+    with pytest.raises(UnsupportedError, match="for which there must be one metric as objective"):
+        fitted_adapter(client)
+
+
+def test_nothing_known_of_the_objective():
+    client = new_client()
+    with_trials(client, [0.0, 0.8])
+    client.mark_trial_failed(0)
+    client.mark_trial_failed(1)
+    with pytest.raises(DataRequiredError, match="Objective metric loss not found"):
+        get_best_arm(client)
+
+
+def test_numbers_are_standardised_inside():
+    client = new_client()
+    with_trials(client, [0.0, 0.2, 0.4, 0.8])
+    for index, value in enumerate([1003.0, 1001.0, 1002.0]):
+        client.complete_trial(index, {"loss": value})
+    client.mark_trial_failed(3)
+    numbers, labels = models(client)
+    assert isinstance(numbers.likelihood, NumericLikelihood)
+    assert isinstance(labels.likelihood, ProbitLikelihood)
+    assert numbers._outcome_scale.location == pytest.approx(1002.0)
+    assert numbers._outcome_scale.scale == pytest.approx(-1.0)  # turned over: a loss
+    assert labels._outcome_scale.location == 0
+    assert labels._outcome_scale.scale == 1
+    X = datasets(client)["validity"].X
+    posterior = labels.posterior(X)
+    assert isinstance(posterior, ProbabilityPosterior)
+    assert posterior.mean[0] > 0.5 > posterior.mean[-1]
+    assert (numbers.posterior(X[:3]).mean.squeeze(-1) - 1002).abs().max() < 2
+
+
+def test_kinds_are_of_the_whole_experiment():
+    client = with_failures(failures="objective")
+    attach_comparison(client, 0, 1)
+    given = datasets(client)["loss"]
+    assert set(given.kinds) == {Numeric, Preference, Validity}
+    assert isinstance(models(client)[0].likelihood, MixedLikelihood)
+
+
+def test_tasks_are_refused():
+    from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+    from ax.core.parameter import ChoiceParameter
+
+    parameters = [
+        RangeParameterConfig(name="x", parameter_type="float", bounds=(0, 1)),
+        ChoiceParameterConfig(name="t", parameter_type="int", values=[0, 1], is_ordered=True),
+    ]
+    client = new_client(parameters=parameters)
+    parameter = client._experiment.search_space.parameters["t"]
+    assert isinstance(parameter, ChoiceParameter)
+    parameter._is_task = True
+    parameter._target_value = 0
+    for i, t in enumerate([0, 1]):
+        client.attach_trial({"x": 0.3 * i, "t": t})
+        client.complete_trial(i, {"loss": float(i)})
+    with pytest.raises(UnsupportedError, match="Tasks are not supported"):
+        fitted_adapter(client)
+
+
+# The constraint on validity
+
+
+def constraint_rows(client):
+    adapter = fitted_adapter(client)
+    _, config = adapter._get_transformed_model_gen_args(
+        search_space=adapter._search_space,
+        pending_observations={},
+        fixed_features=ObservationFeatures({}),
+        model_gen_options=None,
+        optimization_config=adapter._optimization_config,
+    )
+    assert config.outcome_constraints is not None
+    assert adapter.outcomes == sorted(adapter.outcomes)
+    return config.outcome_constraints
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.9])
+def test_the_probability_of_validity_is_bounded_below(threshold):
+    """Ax asks for `A f <= b`: here `-p <= -threshold`."""
+    A, b = constraint_rows(with_failures(feasibility_threshold=threshold))
+    assert A.tolist() == [[0.0, -1.0]]
+    assert b.tolist() == [[-threshold]]
+
+
+def test_the_constraint_comes_after_those_of_the_user():
+    client = new_client(constraints=["cost <= 4"])
+    with_trials(client, [0.0, 0.2, 0.8])
+    client.complete_trial(0, {"loss": 1.0, "cost": 2.0})
+    client.complete_trial(1, {"loss": 3.0, "cost": 5.0})
+    client.mark_trial_failed(2)
+    A, b = constraint_rows(client)
+    assert fitted_adapter(client).outcomes == ["cost", "loss", "validity"]
+    assert A.tolist() == [[1.0, 0.0, 0.0], [0.0, 0.0, -1.0]]
+    assert b.tolist() == [[4.0], [-0.5]]
+
+
+@pytest.mark.parametrize("failures", ["objective", "ignore"])
+def test_no_constraint_otherwise(failures):
+    client = with_failures(failures=failures)
+    with pytest.raises(AssertionError):
+        constraint_rows(client)
+
+
+def test_candidates_stay_where_trials_work():
+    """The number falls all the way to the right, where trials fail."""
+    client = new_client(seed=3, feasibility_threshold=0.8)
+    points = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+    with_trials(client, points)
+    for index, x in enumerate(points):
+        if x > 0.55:
+            client.mark_trial_failed(index)
+        else:
+            client.complete_trial(index, {"loss": 1 - x})
+    _, parameters = next_trial(client)
+    assert 0.3 < parameters["x"] < 0.7
+
+
+# Fitting and generating
+
+
+def test_fitted_again_when_only_a_comparison_was_added():
+    client = new_client()
+    with_trials(client, [0.0, 0.2, 0.4, 0.9])
+    for index, value in enumerate([3.0, 1.0, 2.0]):
+        client.complete_trial(index, {"loss": value})
+    next_trial(client)
+    strategy = client._generation_strategy
+    before = strategy.adapter.generator.surrogate.training_data
+    attach_comparison(client, 3, 1)
+    next_trial(client)
+    after = strategy.adapter.generator.surrogate.training_data
+    assert [type(entry) for entry in before[0].observations] == [Numeric]
+    assert [type(entry) for entry in after[0].observations] == [Numeric, Preference]
+    assert len(strategy.adapter.generator.surrogate.model.observations) == 2
+
+
+def generated(seed=0, skip=0, global_seed=0):
+    """The two candidates after the same trials."""
+    client = with_failures(seed=seed)
+    torch.manual_seed(global_seed)
+    np.random.seed(global_seed)  # noqa: NPY002
+    random.seed(global_seed)
+    for _ in range(skip):
+        torch.rand(10)
+    return [next_trial(client)[1]["x"] for _ in range(2)]
+
+
+def test_candidates_repeat_whatever_the_process_did_before():
+    first = generated()
+    assert generated(global_seed=17, skip=3) == first
+    assert first[0] != first[1]
+
+
+def test_candidates_depend_on_the_seed():
+    client, other = (new_client(names="xyz", seed=seed) for seed in (0, 1))
+    for each in (client, other):
+        for index, x in enumerate([0.1, 0.5, 0.8]):
+            each.attach_trial({"x": x, "y": 0.5, "z": 0.2})
+            each.complete_trial(index, {"loss": x})
+    assert next_trial(client)[1] != next_trial(other)[1]
+
+
+def test_generation_leaves_global_random_states_alone():
+    client = with_failures()
+    torch.manual_seed(5)
+    np.random.seed(5)  # noqa: NPY002
+    random.seed(5)
+    states = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()  # noqa: NPY002
+    next_trial(client)
+    assert torch.equal(torch.get_rng_state(), states[0])
+    assert np.array_equal(np.random.get_state()[1], states[1])  # noqa: NPY002
+    assert random.getstate() == states[2]
+
+
+def test_without_a_seed_candidates_vary():
+    """Chance is left to torch's global generator."""
+    client, other = (new_client(names="xyz", seed=None) for _ in range(2))
+    for each in (client, other):
+        for index, x in enumerate([0.1, 0.5, 0.8]):
+            each.attach_trial({"x": x, "y": 0.5, "z": 0.2})
+            each.complete_trial(index, {"loss": x})
+    torch.manual_seed(0)
+    one = next_trial(client)[1]
+    torch.manual_seed(1)
+    assert next_trial(other)[1] != one
+
+
+@pytest.mark.parametrize("has_numbers", [False, True])
+def test_pairs_are_asked_by_expected_utility_where_there_are_no_numbers(has_numbers, monkeypatch):
+    made = []
+    original = SkewGPAcquisition.__init__
+
+    def remember(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        made.append(self)
+
+    monkeypatch.setattr(SkewGPAcquisition, "__init__", remember)
+    client = new_client(objective="utility")
+    with_trials(client, [0.0, 0.2, 0.4])
+    if has_numbers:
+        client.complete_trial(0, {"utility": 3.0})
+    attach_comparison(client, 0, 1)
+    attach_comparison(client, 1, 2)
+    get_next_pair(client)
+    name = type(made[-1].acqf).__name__
+    assert (name == "qExpectedUtilityOfBestOption") is not has_numbers
+    next_trial(client)
+    assert type(made[-1].acqf).__name__ != "qExpectedUtilityOfBestOption"
+
+
+def test_the_adapter_is_ours():
+    assert type(fitted_adapter(with_failures())) is SkewGPAdapter
+
+
+def test_labels_outside_of_failures_are_binary():
+    assert [type(entry) for entry in datasets(with_failures())["validity"].observations] == [Binary]

@@ -1,0 +1,158 @@
+"""Data that cannot be right: a clear error, the experiment as it was, and the loop goes on."""
+
+import pytest
+
+pytest.importorskip("ax")
+
+from ax.core.arm import Arm
+from ax.exceptions.core import UserInputError
+from ax_cases import GENERATES, new_client, next_trial, node_of, snapshot, with_trials
+
+from botorch_skewgp.ax import attach_comparison, complete_pair, get_next_pair
+
+pytestmark = GENERATES
+
+
+def experiment_of_four():
+    """Trials 0, 1 and 3 have one arm, trial 2 has two."""
+    client = new_client()
+    with_trials(client, [0.1, 0.5])
+    trial = client._experiment.new_batch_trial()
+    trial.add_arms_and_weights([Arm({"x": 0.2}), Arm({"x": 0.3})])
+    trial.mark_running(no_runner_required=True)
+    client.attach_trial({"x": 0.5})  # the arm of trial 1
+    attach_comparison(client, 0, 1)
+    return client
+
+
+@pytest.mark.parametrize(
+    ("winner", "loser", "match"),
+    [
+        (0, 9, "There is no trial 9 in the experiment, whose trials are 0 to 3"),
+        (-1, 0, "There is no trial -1"),
+        ("0_7", 1, "There is no arm '0_7' in the experiment; its arms are 0_0, 1_0"),
+        (0, 0, "0 and 0 are the same arm, 0_0; a comparison needs two different ones"),
+        (0, "0_0", "0 and '0_0' are the same arm"),
+        (1, 3, "1 and 3 are the same arm, 1_0"),
+        (0, 2, r"Trial 2 has 2 arms; name one of \['2_0', '2_1'\]"),
+    ],
+)
+@pytest.mark.parametrize("tie", [False, True])
+def test_comparisons(winner, loser, match, tie):
+    client = experiment_of_four()
+    before = snapshot(client)
+    with pytest.raises(UserInputError, match=match):
+        attach_comparison(client, winner, loser, tie=tie)
+    assert snapshot(client) == before
+    attach_comparison(client, "2_1", 0)
+    assert len(client._experiment._properties["skewgp_comparisons"]) == 2
+
+
+def test_answers_to_pairs():
+    client = new_client(objective="utility")
+    (single,) = with_trials(client, [0.3])
+    index, arms = get_next_pair(client)
+    first, second = arms
+    before = snapshot(client)
+    for trial, winner, match in [
+        (index, f"{single}_0", "winner must be one of"),
+        (index, index, "winner must be one of"),
+        (single, None, f"Trial {single} is no pair of get_next_pair; use attach_comparison"),
+        (99, None, "Trial 99 is no pair"),
+    ]:
+        with pytest.raises(UserInputError, match=match):
+            complete_pair(client, trial, winner)
+        assert snapshot(client) == before
+    complete_pair(client, index, second)
+    answered = snapshot(client)
+    for winner in (first, second, None):
+        with pytest.raises(UserInputError, match=f"Trial {index} is COMPLETED; only running pairs can be answered"):
+            complete_pair(client, index, winner)
+        assert snapshot(client) == answered
+    other, _ = get_next_pair(client)
+    client.mark_trial_abandoned(other)
+    with pytest.raises(UserInputError, match=f"Trial {other} is ABANDONED"):
+        complete_pair(client, other, None)
+
+
+def test_a_pair_without_an_objective():
+    from ax.api.client import Client
+    from ax.api.configs import RangeParameterConfig
+
+    client = Client()
+    client.configure_experiment(parameters=[RangeParameterConfig(name="x", parameter_type="float", bounds=(0, 1))])
+    with pytest.raises(UserInputError, match=r"Call client\.configure_optimization"):
+        get_next_pair(client)
+    assert not client._experiment.trials
+
+
+def test_a_space_of_one_point_has_no_pair():
+    from ax.api.configs import ChoiceParameterConfig
+
+    parameters = [ChoiceParameterConfig(name="x", parameter_type="int", values=[1, 2], is_ordered=True)]
+    client = new_client(objective="utility", parameters=parameters)
+    index, arms = get_next_pair(client)
+    assert sorted(arm["x"] for arm in arms.values()) == [1, 2]
+    complete_pair(client, index, next(iter(arms)))
+
+
+def ready(**kwargs):
+    """Two trials with numbers and a third that runs: the next candidate is that of a model."""
+    client = new_client(**kwargs)
+    with_trials(client, [0.1, 0.5, 0.9])
+    client.complete_trial(0, {"loss": 1.0})
+    client.complete_trial(1, {"loss": 2.0})
+    return client
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_numbers_that_are_not_finite(value):
+    client = ready()
+    client.attach_data(2, {"loss": value})
+    before = snapshot(client)
+    with pytest.raises(UserInputError, match=f"Trial 2 reports {value} for 'loss'.*mark_trial_failed"):
+        next_trial(client)
+    assert snapshot(client) == before
+    client.complete_trial(2, {"loss": 3.0})
+    index, _ = next_trial(client)
+    assert (index, node_of(client, index)) == (3, "SkewGP")
+
+
+def test_a_trial_with_nan_that_is_marked_failed():
+    client = ready()
+    client.attach_data(2, {"loss": float("nan")})
+    client.mark_trial_failed(2)
+    index, _ = next_trial(client)
+    assert node_of(client, index) == "SkewGP"
+
+
+@pytest.mark.parametrize("value", [0.3, 2, -1])
+def test_labels_that_are_neither_0_nor_1(value):
+    client = ready(constraints=["works >= 0.5"], validity_metric="works")
+    client.attach_data(0, {"works": 1})
+    client.attach_data(2, {"works": value})
+    before = snapshot(client)
+    with pytest.raises(
+        UserInputError, match=f"Trial 2 reports {float(value)} for 'works', whose values must be 0 or 1"
+    ):
+        next_trial(client)
+    assert snapshot(client) == before
+    client.complete_trial(2, {"works": 0})
+    index, _ = next_trial(client)
+    assert (index, node_of(client, index)) == (3, "SkewGP")
+
+
+def test_further_labels_that_are_neither_0_nor_1():
+    client = ready(constraints=["loud <= 0.5"], binary_metrics=["loud"])
+    for index, value in enumerate([0, 0, 0.7]):
+        client.attach_data(index, {"loud": value})
+    with pytest.raises(UserInputError, match=r"Trial 2 reports 0\.7 for 'loud'"):
+        next_trial(client)
+
+
+def test_metrics_that_are_not_finite_elsewhere():
+    """A tracked metric too; and labels."""
+    client = ready(constraints=["works >= 0.5"], validity_metric="works")
+    client.attach_data(2, {"works": float("nan")})
+    with pytest.raises(UserInputError, match="Trial 2 reports nan for 'works'"):
+        next_trial(client)

@@ -1,0 +1,74 @@
+"""Experiments and strategies survive JSON and SQLite, and go on in a new process as they would have."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ax")
+pytest.importorskip("sqlalchemy")
+
+from ax.api.client import Client
+from ax_cases import new_client
+from stored_experiments import EXPERIMENTS
+
+from botorch_skewgp.ax import AxSkewGP, SkewGPGenerators
+from botorch_skewgp.ax.transition import ObjectiveIsKnown
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+
+
+def in_a_new_process(action: str, name: str, folder: Path) -> dict:
+    script = Path(__file__).with_name("stored_experiments.py")
+    done = subprocess.run(
+        [sys.executable, str(script), action, name, str(folder)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads((folder / f"{action}.result").read_text())
+
+
+def check_that_it_goes_on(name: str, folder: Path, kinds: tuple[str, ...]) -> None:
+    expected = in_a_new_process("start", name, folder)
+    for kind in kinds:
+        found = in_a_new_process(kind, name, folder)
+        for key in ("comparisons", "statuses", "metrics"):
+            assert found[key] == expected[key], (kind, key)
+        # numbers are stored with about ten digits
+        for one, other in zip(found["next"], expected["next"], strict=True):
+            assert one == pytest.approx(other, abs=1e-6), kind
+
+
+def test_a_killed_process_is_resumed_from_sqlite(tmp_path):
+    check_that_it_goes_on("comparisons", tmp_path, ("sqlite",))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_json_and_sqlite(name, tmp_path):
+    # Ax's JSON leaves out auxiliary experiments, in which the comparisons of outcomes are
+    check_that_it_goes_on(name, tmp_path, ("sqlite",) if name == "preference exploration" else ("json", "sqlite"))
+
+
+def test_the_strategy_is_the_same_after_json(tmp_path):
+    path = str(tmp_path / "experiment.json")
+    options = {
+        "failures": "objective",
+        "validity_metric": "works",
+        "binary_metrics": ["loud"],
+        "feasibility_threshold": 0.7,
+        "seed": 4,
+    }
+    client = new_client(small=False, initialization_budget=7, torch_device="cpu", **options)
+    client.save_to_json_file(path)
+    strategy = Client.load_from_json_file(path)._generation_strategy
+    sobol, skewgp = strategy.nodes_by_name["Sobol"], strategy.nodes_by_name["SkewGP"]
+    assert [type(entry).__name__ for entry in sobol.transition_criteria] == ["MinTrials", "ObjectiveIsKnown"]
+    assert sobol.transition_criteria[0].threshold == 7
+    assert isinstance(sobol.transition_criteria[1], ObjectiveIsKnown)
+    (spec,) = skewgp.generator_specs
+    assert spec.generator_enum is SkewGPGenerators.SKEWGP
+    assert {key: spec.generator_kwargs[key] for key in options} == options
+    (config,) = spec.generator_kwargs["surrogate_spec"].model_configs
+    assert config.botorch_model_class is AxSkewGP
+    assert config.mll_class is SkewGPMarginalLogLikelihood
