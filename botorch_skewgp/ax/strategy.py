@@ -50,10 +50,10 @@ def skewgp_generation_strategy(
         initialization_budget: The number of Sobol trials, whatever comes of them; more as long as nothing is known of
             the objective.
         failures: What a failed or abandoned trial tells. `"constraint"`: there is a function of its own that says where
-            trials work; it is learned from the labels of `validity_metric` and from failures, and is a constraint on
-            what is generated. Right where failures have little to do with how good a point is. `"objective"`: a trial
-            works as long as the objective is better than a threshold, which is learned too; right where failures are
-            extremely bad trials. `"ignore"`: nothing, as in Ax.
+            trials work; it is learned from the labels of `validity_metric` and from failures, and is a constraint that
+            the acquisition function weighs against what there is to gain. Right where failures have little to do with
+            how good a point is. `"objective"`: a trial works as long as the objective is better than a threshold, which
+            is learned too; right where failures are extremely bad trials. `"ignore"`: nothing, as in Ax.
         validity_metric: The metric of validity, tracked or in an outcome constraint, with values 0 and 1; may be left
             unreported. Reported and predicted as a probability.
         binary_metrics: Further metrics with values 0 and 1.
