@@ -1,8 +1,8 @@
 """Ax experiments with trials that fail, labels and comparisons: `skewgp_generation_strategy` beside Ax's own strategy.
 
-Both get the same budget on functions with known answers. Ax's strategy tries the centre first, and does not count failed
-trials among its initial ones; ours takes Sobol points and counts all. What is scored is the true value of what would be
-used: the best valid trial seen, or the arm that the strategy recommends where there are few numbers or none.
+Both get the same budget on functions with known answers. Ax's strategy tries the centre first, and does not count
+failed trials among its initial ones; ours takes Sobol points and counts all. What is scored is the true value of what
+would be used: the best valid trial seen, or the arm that the strategy recommends where there are few numbers or none.
 """
 
 from __future__ import annotations
