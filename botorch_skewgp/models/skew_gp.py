@@ -458,7 +458,7 @@ class SkewGP(Model, GP, FantasizeMixin):
                 raise UnsupportedError(f"output_indices must name outputs 0 to {self._num_outputs - 1}; got {bad}.")
         posterior = self._posterior_at(self.transform_inputs(X))
         if output_indices is not None and self._num_outputs > 1:
-            posterior = self._select_outputs(posterior, [i % self._num_outputs for i in output_indices])
+            posterior = posterior.select_outputs([i % self._num_outputs for i in output_indices])
         if isinstance(observation_noise, Tensor):
             posterior = posterior.add_noise(observation_noise)
         elif observation_noise:
@@ -473,12 +473,6 @@ class SkewGP(Model, GP, FantasizeMixin):
         if type(posterior_transform) is ExpectationPosteriorTransform:
             return posterior.expectation(posterior_transform.get_buffer("weights"), posterior_transform.n_w)
         return posterior_transform(posterior=posterior, X=X)
-
-    def _select_outputs(self, posterior: SkewGPPosterior, outputs: list[int]) -> SkewGPPosterior:
-        o = self._num_outputs
-        eye = torch.eye(posterior.mean.shape[-2] * o, dtype=posterior.dtype, device=posterior.device)
-        rows = eye.unflatten(0, (-1, o))[:, outputs].flatten(0, 1)
-        return posterior.affine(rows, num_outputs=len(outputs))
 
     def predictive(self, X: Tensor) -> Any:
         r"""The distribution of new observations at new points, as the likelihood defines it, in units of the outcome.

@@ -2,7 +2,6 @@ r"""The posterior of a probability `Phi(f(x) / sqrt(noise))`, such as that of a 
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 
 import torch
@@ -10,9 +9,7 @@ from botorch.posteriors import Posterior
 from torch import Tensor
 
 from botorch_skewgp.posteriors.skew_gp_posterior import SkewGPPosterior
-from botorch_skewgp.truncated.univariate import normal_cdf
-
-OWEN_NODES = 16  # Gauss-Legendre; the integrand is analytic and the interval at most [0, 1]
+from botorch_skewgp.truncated.univariate import normal_cdf, owens_t
 
 
 class ProbabilityPosterior(Posterior):
@@ -82,7 +79,7 @@ class ProbabilityPosterior(Posterior):
         spread = latent.gaussian_variance.unsqueeze(-1)
         h = latent.component_means / (spread + noise).sqrt()
         a = (noise / (noise + 2 * spread)).sqrt()
-        second = latent._average(normal_cdf(h) - 2 * _owen(h, a))
+        second = latent._average(normal_cdf(h) - 2 * owens_t(h, a))
         return (latent._to_event(latent._expand(second)) - self.mean.square()).clamp(min=0)  # rounding only
 
     def quantile(self, value: Tensor) -> Tensor:
@@ -108,20 +105,3 @@ class ProbabilityPosterior(Posterior):
 
     def _link(self, latent: Tensor) -> Tensor:
         return normal_cdf(latent / self.noise.sqrt())
-
-
-def _owen(h: Tensor, a: Tensor) -> Tensor:
-    r"""Owen's function `T(h, a) = int_0^a exp(-h^2 (1 + x^2) / 2) / (1 + x^2) dx / (2 pi)` for `0 <= a <= 1`."""
-    total = torch.zeros_like(h)
-    for node, weight in zip(*_legendre(OWEN_NODES), strict=True):
-        square = 1 + (a * (node + 1) / 2).square()
-        total = total + weight * torch.exp(-0.5 * h.square() * square) / square
-    return a * total / (4 * math.pi)
-
-
-def _legendre(num: int) -> tuple[list[float], list[float]]:
-    """Nodes and weights of Gauss-Legendre quadrature on [-1, 1] (Golub and Welsch)."""
-    k = torch.arange(1, num, dtype=torch.float64)
-    beta = k / (4 * k.square() - 1).sqrt()
-    nodes, vectors = torch.linalg.eigh(torch.diag(beta, 1) + torch.diag(beta, -1))
-    return nodes.tolist(), (2 * vectors[0].square()).tolist()

@@ -428,7 +428,8 @@ class SkewGPPosterior(Posterior):
         plain = self._mixture.log_weights is None and self._mixture.parent is None
         is_shared = distinct.numel() == lead.numel()
         if plain and (
-            is_shared or (weights.ndim == 2 and weights.shape[0] * distinct.numel() <= num_values * len(weights.mT))
+            is_shared
+            or (weights.ndim == 2 and weights.shape[0] * distinct.numel() <= num_values * self._mixture.num_draws)
         ):
             # the representer weights of the draws picked are fewer than the means of all draws
             which = self._pick(distinct.reshape(lead.numel(), *(() if is_shared else distinct.shape[num_sample_dims:])))
@@ -469,6 +470,23 @@ class SkewGPPosterior(Posterior):
             prior_covariance=weight @ prior @ weight.mT,
             mixture=self._mixture,
             num_outputs=num_outputs,
+        )
+
+    def select_outputs(self, outputs: Sequence[int]) -> SkewGPPosterior:
+        r"""The posterior of some of the outputs, in the order given; like `affine`, but nothing is made dense.
+
+        Args:
+            outputs: Numbers of outputs, from 0.
+        """
+        wanted = torch.tensor(list(outputs), device=self.device)
+        first = self._num_outputs * torch.arange(self._num_points, device=self.device)
+        index = (first.unsqueeze(-1) + wanted).flatten()
+        return SkewGPPosterior(
+            location=self._location[..., index],
+            cross_covariance=[cross[..., index, :] for cross in self._crosses],
+            prior_covariance=to_linear_operator(self._prior)[..., index, :][..., index],
+            mixture=self._mixture,
+            num_outputs=len(wanted),
         )
 
     def scalarize(self, weights: Tensor, offset: float | Tensor = 0.0) -> SkewGPPosterior:

@@ -171,9 +171,8 @@ def interval_cumulants(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
 def _legendre(like: Tensor, order: int = 96) -> tuple[Tensor, Tensor]:
     """Gauss-Legendre nodes and weights on `(0, 1)`, from the Golub-Welsch eigenproblem."""
     k = torch.arange(1, order, dtype=torch.float64)
-    off = k / torch.sqrt(4 * k.square() - 1)
-    eigenvalues, vectors = torch.linalg.eigh(torch.diag(off, 1) + torch.diag(off, -1))
-    return (0.5 * (eigenvalues + 1)).to(like), vectors[0].square().to(like)
+    nodes, weights = _golub_welsch(k / torch.sqrt(4 * k.square() - 1))
+    return (0.5 * (nodes + 1)).to(like), weights.to(like)
 
 
 def sample_interval(lower: Tensor, upper: Tensor, uniform: Tensor) -> Tensor:
@@ -224,6 +223,27 @@ def hermite(like: Tensor, order: int) -> tuple[Tensor, Tensor]:
         like: Any tensor of the wanted dtype and device.
         order: The number of nodes.
     """
-    off = torch.arange(1, order, dtype=torch.float64).sqrt()
-    nodes, vectors = torch.linalg.eigh(torch.diag(off, 1) + torch.diag(off, -1))  # Golub and Welsch
-    return nodes.to(like), vectors[0].square().log().to(like)
+    nodes, weights = _golub_welsch(torch.arange(1, order, dtype=torch.float64).sqrt())
+    return nodes.to(like), weights.log().to(like)
+
+
+def owens_t(h: Tensor, a: Tensor, order: int = 16) -> Tensor:
+    r"""Owen's function `T(h, a) = int_0^a exp(-h^2 (1 + x^2) / 2) / (1 + x^2) dx / (2 pi)` for `0 <= a <= 1`,
+    differentiable, by Gauss-Legendre quadrature (Owen, Annals of Mathematical Statistics 27, 1956).
+
+    Args:
+        h: A tensor.
+        a: A tensor that broadcasts with `h`, of values in [0, 1].
+        order: The number of nodes.
+    """
+    total = torch.zeros_like(h)
+    for node, weight in zip(*_legendre(h, order), strict=True):  # one at a time: h may be large
+        square = 1 + (a * node).square()
+        total = total + weight * torch.exp(-0.5 * h.square() * square) / square
+    return a * total / (2 * math.pi)
+
+
+def _golub_welsch(off_diagonal: Tensor) -> tuple[Tensor, Tensor]:
+    """Nodes and weights, which add up to one, of the quadrature of a symmetric weight by its Jacobi matrix."""
+    nodes, vectors = torch.linalg.eigh(torch.diag(off_diagonal, 1) + torch.diag(off_diagonal, -1))
+    return nodes, vectors[0].square()

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 import torch
-from scipy import stats
+from scipy import special, stats
 from torch.autograd import gradcheck
 
 from botorch_skewgp.truncated.univariate import (
@@ -15,6 +15,7 @@ from botorch_skewgp.truncated.univariate import (
     log1mexp,
     log_interval_probability,
     log_normal_density,
+    owens_t,
     sample_interval,
 )
 
@@ -231,3 +232,10 @@ def test_cumulants_against_quadrature(lower, upper):
     sd = float(mpmath.sqrt(second))
     assert abs(float(got[0]) - float(third)) < 1e-8 * sd**3
     assert abs(float(got[1]) - float(fourth - 3 * second**2)) < 1e-8 * sd**4
+
+
+def test_owens_t_is_scipys():
+    h, a = torch.meshgrid(torch.linspace(-6, 6, 25), torch.linspace(0, 1, 11), indexing="ij")
+    h, a = h.double(), a.double()
+    expected = torch.from_numpy(special.owens_t(h.numpy(), a.numpy()))
+    torch.testing.assert_close(owens_t(h, a), expected, rtol=1e-9, atol=1e-14)
