@@ -111,7 +111,7 @@ def check_pending(entry: Entry, case: Case) -> None:
         _check_pending_is_refused(acquisition, pending)
         return
     q = entry.sizes(case)[0]
-    X = candidates(entry, acquisition, q, batch=1)
+    X = candidates(entry, acquisition, q, batch=1, seed=entry.pending_seed)
     with torch.no_grad():
         before = evaluate(acquisition, X)
         acquisition = build(entry, case)
@@ -119,11 +119,7 @@ def check_pending(entry: Entry, case: Case) -> None:
         value = evaluate(acquisition, X)
         assert value.isfinite().all()
         if entry.pending == "other":
-            # far below the maximum, entropy searches are at BoTorch's clamps: one of several candidates must change
-            others = [candidates(entry, acquisition, q, batch=1, seed=seed) for seed in range(31, 34)]
-            plain = build(entry, case)
-            changed = [not torch.equal(evaluate(acquisition, Z), evaluate(plain, Z)) for Z in others]
-            assert entry.may_be_flat or not torch.equal(value, before) or any(changed)
+            assert entry.may_be_flat or not torch.equal(value, before)
             return
         other = build(entry, case)
         first, rest = X[..., :q, :], X[..., q:, :]
