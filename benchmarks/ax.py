@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 from ax.adapter.registry import Generators, MBM_X_trans_base
+from ax.adapter.torch import BOPE_ALLOWED_TRANSFORMS
 from ax.api.client import Client
 from ax.api.configs import RangeParameterConfig
 from ax.core.data import Data
@@ -214,13 +215,15 @@ def preferences(ours: bool, seed: int, num_pairs: int = 20) -> tuple[float, int]
 
 
 def _stock_pairs(seed: int) -> GenerationStrategy:
+    """Ax's model for pairs and for preference exploration, which its dispatch does not set up."""
     sobol = GenerationNode(
         name="Sobol",
         generator_specs=[GeneratorSpec(generator_enum=Generators.SOBOL, generator_kwargs={"seed": seed})],
         transition_criteria=[MinTrials(threshold=INITIAL, transition_to="MBM", use_all_trials_in_exp=True)],
     )
-    # Ax's defaults fail without numbers, in a transform for learning curves that does nothing here
-    spec = GeneratorSpec(generator_enum=Generators.BOTORCH_MODULAR, generator_kwargs={"transforms": MBM_X_trans_base})
+    # Ax's defaults fail: without numbers in a transform for learning curves, with preferences in those not allowed
+    transforms = [entry for entry in MBM_X_trans_base if entry in BOPE_ALLOWED_TRANSFORMS]
+    spec = GeneratorSpec(generator_enum=Generators.BOTORCH_MODULAR, generator_kwargs={"transforms": transforms})
     mbm = GenerationNode(name="MBM", generator_specs=[spec])
     return GenerationStrategy(name="pairs", nodes=[sobol, mbm])
 

@@ -4,7 +4,8 @@ Needs `ax-platform`: `pip install botorch_skewgp[ax]`. Importing it registers wh
 before loading a stored experiment.
 """
 
-from botorch_skewgp.ax.adapter import SkewGPAcquisition, SkewGPAdapter
+from botorch_skewgp.ax.acquisition import SkewGPAcquisition
+from botorch_skewgp.ax.adapter import SkewGPAdapter
 from botorch_skewgp.ax.best_arm import get_best_arm
 from botorch_skewgp.ax.comparisons import (
     Comparison,

@@ -1,4 +1,4 @@
-"""The adapter between Ax's experiments and SkewGPs, and its acquisition."""
+"""The adapter between Ax's experiments and SkewGPs."""
 
 from __future__ import annotations
 
@@ -19,18 +19,13 @@ from ax.core.optimization_config import OptimizationConfig, PreferenceOptimizati
 from ax.core.search_space import SearchSpace, SearchSpaceDigest
 from ax.core.types import TCandidateMetadata
 from ax.exceptions.core import DataRequiredError, UnsupportedError
-from ax.generators.torch.botorch_modular.acquisition import Acquisition
-from ax.generators.torch.botorch_modular.surrogate import Surrogate
 from ax.generators.torch_base import TorchGenerator, TorchOptConfig
 from ax.generators.types import TConfig
 from ax.utils.common.random import with_rng_seed
-from botorch.acquisition import AcquisitionFunction
-from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.utils.datasets import SupervisedDataset
-from torch import Tensor
 
 from botorch_skewgp.ax.comparisons import Comparison, recorded_comparisons
-from botorch_skewgp.ax.data import ObservationDataset, make_dataset, with_every_trial
+from botorch_skewgp.ax.data import make_dataset, with_every_trial
 from botorch_skewgp.observations import Binary, Numeric, Observation, Preference, Tie, Validity
 
 Failures = Literal["constraint", "objective", "ignore"]
@@ -264,48 +259,3 @@ class SkewGPAdapter(TorchAdapter):
                 model_gen_options=model_gen_options,
                 optimization_config=optimization_config,
             )
-
-
-class SkewGPAcquisition(Acquisition):
-    """Ax's acquisition, but the expected utility of the best option for pairs in experiments that have no numbers."""
-
-    def __init__(
-        self,
-        surrogate: Surrogate,
-        search_space_digest: SearchSpaceDigest,
-        torch_opt_config: TorchOptConfig,
-        botorch_acqf_class: type[AcquisitionFunction] | None,
-        botorch_acqf_options: dict[str, Any] | None = None,
-        botorch_acqf_classes_with_options: list[tuple[type[AcquisitionFunction], dict[str, Any]]] | None = None,
-        n: int | None = None,
-        options: dict[str, Any] | None = None,
-    ) -> None:
-        self._asks_for_pair = n == 2 and _has_comparisons_only(surrogate)
-        if self._asks_for_pair:
-            botorch_acqf_class = qExpectedUtilityOfBestOption
-        super().__init__(
-            surrogate=surrogate,
-            search_space_digest=search_space_digest,
-            torch_opt_config=torch_opt_config,
-            botorch_acqf_class=botorch_acqf_class,
-            botorch_acqf_options=botorch_acqf_options,
-            botorch_acqf_classes_with_options=botorch_acqf_classes_with_options,
-            n=n,
-            options=options,
-        )
-
-    def optimize(
-        self, n: int, search_space_digest: SearchSpaceDigest, *args: Any, **kwargs: Any
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Optimise the two points of a pair jointly; else as Ax does."""
-        if self._asks_for_pair:
-            options = kwargs.get("optimizer_options") or {}
-            kwargs["optimizer_options"] = {"sequential": False, **options}
-        return super().optimize(n, search_space_digest, *args, **kwargs)
-
-
-def _has_comparisons_only(surrogate: Surrogate) -> bool:
-    return all(
-        isinstance(dataset, ObservationDataset) and set(dataset.kinds) <= {Preference, Tie}
-        for dataset in surrogate.training_data
-    )

@@ -27,7 +27,8 @@ from ax.storage.transform_registry import register_transform
 from botorch.acquisition import AcquisitionFunction
 
 from botorch_skewgp import SkewGP, acquisition, mlls
-from botorch_skewgp.ax.adapter import SkewGPAcquisition, SkewGPAdapter
+from botorch_skewgp.ax.acquisition import SkewGPAcquisition
+from botorch_skewgp.ax.adapter import SkewGPAdapter
 from botorch_skewgp.ax.models import AxSkewGP
 from botorch_skewgp.ax.transforms import WinsorizeObjective
 from botorch_skewgp.ax.transition import ObjectiveIsKnown

@@ -17,7 +17,8 @@ from ax.generators.torch.botorch_modular.utils import ModelConfig
 from botorch.acquisition import AcquisitionFunction
 from botorch.models.transforms.outcome import Standardize
 
-from botorch_skewgp.ax.adapter import Failures, SkewGPAcquisition
+from botorch_skewgp.ax.acquisition import PAIRS_BY_UTILITY, SkewGPAcquisition
+from botorch_skewgp.ax.adapter import Failures
 from botorch_skewgp.ax.models import AxSkewGP
 from botorch_skewgp.ax.preference_exploration import PAIRWISE
 from botorch_skewgp.ax.registry import SkewGPGenerators
@@ -91,11 +92,12 @@ def skewgp_generation_strategy(
         "validity_metric": validity_metric,
         "binary_metrics": list(binary_metrics),
         "feasibility_threshold": feasibility_threshold,
+        "acquisition_class": SkewGPAcquisition,
         "torch_device": None if torch_device is None else torch.device(torch_device),
         "seed": seed,
     }
     if acquisition is None:
-        kwargs["acquisition_class"] = SkewGPAcquisition
+        kwargs["acquisition_options"] = {PAIRS_BY_UTILITY: True}
     else:
         kwargs |= {"botorch_acqf_class": acquisition, "botorch_acqf_options": acquisition_options or {}}
     sobol = GenerationNode(

@@ -13,7 +13,7 @@ from ax.exceptions.core import DataRequiredError, UnsupportedError
 from ax_cases import GENERATES, datasets, fitted_adapter, new_client, next_trial, observations, with_trials
 from botorch.models import ModelList
 
-from botorch_skewgp.ax import AxSkewGP, SkewGPAcquisition, SkewGPAdapter, attach_comparison, get_best_arm, get_next_pair
+from botorch_skewgp.ax import AxSkewGP, SkewGPAdapter, attach_comparison, get_best_arm
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ProbitLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference, Tie, Validity
 from botorch_skewgp.posteriors import ProbabilityPosterior
@@ -358,29 +358,6 @@ def test_without_a_seed_candidates_vary():
     one = next_trial(client)[1]
     torch.manual_seed(1)
     assert next_trial(other)[1] != one
-
-
-@pytest.mark.parametrize("has_numbers", [False, True])
-def test_pairs_are_asked_by_expected_utility_where_there_are_no_numbers(has_numbers, monkeypatch):
-    made = []
-    original = SkewGPAcquisition.__init__
-
-    def remember(self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        made.append(self)
-
-    monkeypatch.setattr(SkewGPAcquisition, "__init__", remember)
-    client = new_client(objective="utility")
-    with_trials(client, [0.0, 0.2, 0.4])
-    if has_numbers:
-        client.complete_trial(0, {"utility": 3.0})
-    attach_comparison(client, 0, 1)
-    attach_comparison(client, 1, 2)
-    get_next_pair(client)
-    name = type(made[-1].acqf).__name__
-    assert (name == "qExpectedUtilityOfBestOption") is not has_numbers
-    next_trial(client)
-    assert type(made[-1].acqf).__name__ != "qExpectedUtilityOfBestOption"
 
 
 def test_the_adapter_is_ours():

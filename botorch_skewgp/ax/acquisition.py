@@ -1,0 +1,125 @@
+"""How Ax's acquisition functions are made from SkewGPs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from ax.core.search_space import SearchSpaceDigest
+from ax.generators.torch.botorch_modular.acquisition import Acquisition
+from ax.generators.torch.botorch_modular.surrogate import Surrogate
+from ax.generators.torch_base import TorchOptConfig
+from botorch.acquisition import AcquisitionFunction
+from botorch.acquisition.preference import qExpectedUtilityOfBestOption
+from botorch.models.model import Model
+from botorch.utils.multi_objective.hypervolume import infer_reference_point
+from botorch.utils.multi_objective.pareto import is_non_dominated
+from botorch.utils.sampling import draw_sobol_samples
+from torch import Tensor
+
+from botorch_skewgp.ax.data import ObservationDataset
+from botorch_skewgp.observations import Preference, Tie
+
+PAIRS_BY_UTILITY = "pairs_by_utility"  # an option of the acquisition
+NUM_THRESHOLD_POINTS = 256  # of the search space, beside the observed ones
+
+
+class SkewGPAcquisition(Acquisition):
+    """Ax's acquisition, but for two things: the expected utility of the best option chooses pairs in experiments that
+    have no numbers (with the option `pairs_by_utility`), and thresholds of objectives come from the whole search space.
+    """
+
+    def __init__(
+        self,
+        surrogate: Surrogate,
+        search_space_digest: SearchSpaceDigest,
+        torch_opt_config: TorchOptConfig,
+        botorch_acqf_class: type[AcquisitionFunction] | None,
+        botorch_acqf_options: dict[str, Any] | None = None,
+        botorch_acqf_classes_with_options: list[tuple[type[AcquisitionFunction], dict[str, Any]]] | None = None,
+        n: int | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        self._asks_for_pair = (
+            n == 2 and bool((options or {}).get(PAIRS_BY_UTILITY)) and _has_comparisons_only(surrogate)
+        )
+        if self._asks_for_pair:
+            botorch_acqf_class = qExpectedUtilityOfBestOption
+        super().__init__(
+            surrogate=surrogate,
+            search_space_digest=search_space_digest,
+            torch_opt_config=torch_opt_config,
+            botorch_acqf_class=botorch_acqf_class,
+            botorch_acqf_options=botorch_acqf_options,
+            botorch_acqf_classes_with_options=botorch_acqf_classes_with_options,
+            n=n,
+            options=options,
+        )
+
+    def _update_objective_thresholds(self, torch_opt_config: TorchOptConfig) -> None:
+        """Fill in the thresholds that the user did not set."""
+        if not torch_opt_config.is_moo:
+            return
+        if self._objective_thresholds is not None and not self._objective_thresholds.isnan().any():
+            return
+        weights, constraints = self._objective_weights, self._outcome_constraints
+        bounds = torch.tensor(self.search_space_digest.bounds, dtype=weights.dtype, device=weights.device).mT
+        X = draw_sobol_samples(bounds, n=NUM_THRESHOLD_POINTS, q=1, seed=0).squeeze(-2)
+        for index, value in (torch_opt_config.fixed_features or {}).items():
+            X[:, index] = value
+        if self.X_observed is not None:
+            X = torch.cat([self.X_observed, X])
+        inferred, given = plausible_reference_point(self._model, X, weights, constraints), self._objective_thresholds
+        self._objective_thresholds = inferred if given is None else torch.where(given.isnan(), inferred, given)
+
+    def optimize(
+        self, n: int, search_space_digest: SearchSpaceDigest, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Optimise the two points of a pair jointly; else as Ax does."""
+        if self._asks_for_pair:
+            options = kwargs.get("optimizer_options") or {}
+            kwargs["optimizer_options"] = {"sequential": False, **options}
+        return super().optimize(n, search_space_digest, *args, **kwargs)
+
+
+def plausible_reference_point(
+    model: Model, X: Tensor, objective_weights: Tensor, outcome_constraints: tuple[Tensor, Tensor] | None = None
+) -> Tensor:
+    r"""A reference point for hypervolumes: the nadir of the front as it may plausibly be.
+
+    A point may be on the Pareto front if no other is better than it in the optimistic case, in which each objective is
+    one posterior standard deviation above its mean. Of the predicted means of all such points this takes the nadir, and
+    a tenth of their range beyond it (`botorch.utils.multi_objective.hypervolume.infer_reference_point`). Only points
+    that are predicted to meet the constraints count, or all if none is.
+
+    Ax looks at observed points alone. As long as these lie close together, which is what a few valid ones among
+    failures do, nothing far from them then adds to the hypervolume, however good it is in one objective. Where the
+    front is known, both give the same.
+
+    Args:
+        model: A model with `m` outcomes.
+        X: An `n x d` tensor of points, observed or not.
+        objective_weights: An `o x m` tensor, whose rows make an objective of outcomes, each to be maximised.
+        outcome_constraints: `A` and `b`, `c x m` and `c x 1`, for `A f(x) <= b`.
+
+    Returns:
+        A tensor of `o` values.
+    """
+    with torch.no_grad():
+        posterior = model.posterior(X)
+        mean, variance = posterior.mean, posterior.variance  # type: ignore[attr-defined]
+    if outcome_constraints is not None:
+        A, b = outcome_constraints
+        meets = (mean @ A.mT <= b.mT).all(-1)
+        if meets.any():
+            mean, variance = mean[meets], variance[meets]
+    objectives = mean @ objective_weights.mT
+    optimistic = objectives + (variance @ objective_weights.square().mT).sqrt()
+    return infer_reference_point(objectives[is_non_dominated(optimistic)])
+
+
+def _has_comparisons_only(surrogate: Surrogate) -> bool:
+    return all(
+        isinstance(dataset, ObservationDataset) and set(dataset.kinds) <= {Preference, Tie}
+        for dataset in surrogate.training_data
+    )
