@@ -27,10 +27,14 @@ from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.generation_strategy.generator_spec import GeneratorSpec
 from ax.generation_strategy.transition_criterion import MinTrials
 from ax.utils.common.constants import Keys
+from ax.utils.common.logger import set_ax_logger_levels
 from botorch.test_functions import Branin
+from botorch.test_functions.multi_objective import VehicleSafety
 from botorch.utils.multi_objective.hypervolume import Hypervolume
 from botorch.utils.multi_objective.pareto import is_non_dominated
 from pandas import DataFrame
+from torch import Tensor
+from torch.quasirandom import SobolEngine
 
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from botorch_skewgp.ax import (
@@ -65,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run it."""
     folder = prepare(options)
-    logging.getLogger("ax").setLevel(logging.ERROR)
+    set_ax_logger_levels(logging.ERROR)
     warnings.simplefilter("ignore")
     for name in options.scenarios:  # a table for each: they take long, and are run one by one
         publish(_tables(name, 1 if options.quick else options.seeds), folder)
@@ -271,26 +275,71 @@ def several_objectives(ours: bool, seed: int, num_trials: int = 22) -> tuple[flo
 
 
 def preference_exploration(ours: bool, seed: int, num_trials: int = 14) -> tuple[float, int]:
-    """A utility of two outcomes that only comparisons of outcomes tell; both strategies get the same ones."""
-    client, seen = _client(ours, seed, None), []
-    configure_preference_exploration(client, ["comfort", "speed"])
-    _configure(client, ours, seed) if ours else client.set_generation_strategy(_stock_pairs(seed))
+    """A utility of two outcomes of two parameters, the worse of both."""
 
-    def utility(outcomes: dict[str, float]) -> float:
-        return min(outcomes["speed"], 0.8 * outcomes["comfort"])
+    def outcomes(x: Tensor) -> Tensor:
+        return torch.stack([3 * x[0] - x[1] ** 2, 2 - 4 * (x[0] - 0.3) ** 2 + x[1]])
+
+    def utility(outcome: Tensor) -> float:
+        return float(torch.minimum(outcome[0], 0.8 * outcome[1]))
+
+    grid = torch.cartesian_prod(*[torch.linspace(0, 1, 401, dtype=torch.double)] * 2)
+    greatest = max(map(utility, outcomes(grid.mT).mT))
+    return greatest - _explored(ours, seed, 2, outcomes, utility, num_trials), 0
+
+
+def vehicle_preferences(ours: bool, seed: int, num_trials: int = 18) -> tuple[float, int]:
+    """A concave, piecewise linear utility of the three outcomes of BoTorch's vehicle safety problem: each is worth much
+    up to a level, and little beyond. The best points lie on the boundary.
+    """
+    vehicle = VehicleSafety().double()
+    lower, upper = vehicle.bounds
+    best, worst = (torch.tensor(entry, dtype=torch.double) for entry in ((1661.7, 6.14, 0.05), (1704.0, 12.2, 0.26)))
+    level, weight = (torch.tensor(entry, dtype=torch.double) for entry in ((0.5, 0.8, 0.8), (3.0, 2.0, 2.0)))
+
+    def outcomes(x: Tensor) -> Tensor:
+        return -vehicle(lower + (upper - lower) * x)
+
+    def utility(outcome: Tensor) -> float:
+        share = 1 - (-outcome - best) / (worst - best)
+        return float((weight * (torch.minimum(share, level) + 0.1 * (share - level).clamp(min=0))).sum())
+
+    inside = SobolEngine(vehicle.dim, seed=0, scramble=True).draw(2**16, dtype=torch.double)
+    greatest = max(map(utility, outcomes((1.4 * inside - 0.2).clamp(0, 1))))  # many of them on the boundary
+    return greatest - _explored(ours, seed, vehicle.dim, outcomes, utility, num_trials), 0
+
+
+def _explored(
+    ours: bool,
+    seed: int,
+    dim: int,
+    outcomes: Callable[[Tensor], Tensor],
+    utility: Callable[[Tensor], float],
+    num_trials: int,
+) -> float:
+    """The greatest utility seen, where only comparisons of outcomes tell of it; both strategies get the same ones."""
+    client = Client(random_seed=None if ours else seed)
+    names = [f"x{i}" for i in range(dim)]
+    client.configure_experiment(
+        parameters=[RangeParameterConfig(name=name, parameter_type="float", bounds=(0, 1)) for name in names]
+    )
+    metrics = [f"outcome{i}" for i in range(len(outcomes(torch.zeros(dim, dtype=torch.double))))]
+    configure_preference_exploration(client, metrics)
+    _configure(client, ours, seed) if ours else client.set_generation_strategy(_stock_pairs(seed))
+    seen: list[Tensor] = []
+
+    def named(outcome: Tensor) -> dict[str, float]:
+        return dict(zip(metrics, outcome.tolist(), strict=True))
 
     for _ in range(num_trials):
         for index, parameters in client.get_next_trials(max_trials=1).items():
-            p = Point(**parameters)
-            seen.append({"speed": 3 * p.x - p.y**2, "comfort": 2 - 4 * (p.x - 0.3) ** 2 + p.y})
-            client.complete_trial(index, seen[-1])
+            x = torch.tensor([parameters[name] for name in names], dtype=torch.double)
+            seen.append(outcomes(x))
+            client.complete_trial(index, named(seen[-1]))
         for other in seen[-3:-1]:
             winner, loser = sorted([seen[-1], other], key=utility, reverse=True)
-            compare_outcomes(client, winner, loser)
-    grid = torch.linspace(0, 1, 401, dtype=torch.double)
-    x, y = torch.meshgrid(grid, grid, indexing="ij")
-    greatest = torch.minimum(3 * x - y**2, 0.8 * (2 - 4 * (x - 0.3) ** 2 + y)).max()
-    return float(greatest) - max(utility(outcomes) for outcomes in seen), 0
+            compare_outcomes(client, named(winner), named(loser))
+    return max(map(utility, seen))
 
 
 SCENARIOS: dict[str, tuple[Callable[[bool, int], tuple[float, int]], str]] = {
@@ -300,4 +349,5 @@ SCENARIOS: dict[str, tuple[Callable[[bool, int], tuple[float, int]], str]] = {
     "preferences": (preferences, "regret of the recommended arm"),
     "several_objectives": (several_objectives, "minus the hypervolume of valid trials"),
     "preference_exploration": (preference_exploration, "regret of the best trial"),
+    "vehicle_preferences": (vehicle_preferences, "regret of the best trial"),
 }

@@ -6,7 +6,7 @@ pytest.importorskip("ax")
 
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 from ax.core.trial_status import TrialStatus
-from ax.exceptions.core import UserInputError
+from ax.exceptions.core import SearchSpaceExhausted, UserInputError
 from ax_cases import GENERATES, new_client, next_trial, node_of, small_strategy, with_trials
 from botorch.acquisition import qUpperConfidenceBound
 
@@ -147,6 +147,17 @@ def test_fixed_parameters():
     trials = client.get_next_trials(max_trials=2, fixed_parameters={"y": 0.75})
     assert all(parameters["y"] == 0.75 for parameters in trials.values())
     assert all(node_of(client, index) == "SkewGP" for index in trials)
+
+
+def test_an_exhausted_search_space():
+    client = new_client(parameters=[RangeParameterConfig(name="x", parameter_type="int", bounds=(0, 4))])
+    for _ in range(5):
+        index, p = next_trial(client)
+        client.complete_trial(index, {"loss": loss(p["x"])})
+    assert {trial.arm.parameters["x"] for trial in client._experiment.trials.values()} == {0, 1, 2, 3, 4}
+    with pytest.raises(SearchSpaceExhausted):
+        client.get_next_trials(max_trials=1)
+    assert len(client._experiment.trials) == 5
 
 
 def test_another_acquisition_function():
