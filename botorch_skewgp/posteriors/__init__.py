@@ -1,6 +1,7 @@
 """Posteriors: the skewed posterior of a SkewGP as a BoTorch `Posterior`, and that of a probability."""
 
 from botorch_skewgp.posteriors.probability_posterior import ProbabilityPosterior
-from botorch_skewgp.posteriors.skew_gp_posterior import RepresenterMixture, SkewGPPosterior
+from botorch_skewgp.posteriors.representer_mixture import RepresenterMixture
+from botorch_skewgp.posteriors.skew_gp_posterior import SkewGPPosterior
 
 __all__ = ["ProbabilityPosterior", "RepresenterMixture", "SkewGPPosterior"]

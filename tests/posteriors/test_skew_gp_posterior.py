@@ -18,7 +18,6 @@ from torch import Tensor
 from botorch_skewgp import SkewGP
 from botorch_skewgp.observations import Preference
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
-from botorch_skewgp.posteriors.skew_gp_posterior import space_filling_order
 from botorch_skewgp.truncated.draws import DrawSettings
 
 B = torch.tensor([[1.0, 0.4], [0.4, 0.7]], dtype=torch.float64)  # covariance between two outputs
@@ -529,67 +528,6 @@ def test_single_precision():
             a, b = a(0.3), b(0.3)
         assert a.dtype == torch.float32
         torch.testing.assert_close(a.double(), b, rtol=1e-4, atol=1e-4)
-
-
-# The order of draws
-
-
-@pytest.mark.parametrize("num_points", [1, 2, 3, 7, 64, 100])
-def test_space_filling_order(num_points, generator):
-    """A permutation; in one dimension it sorts."""
-    points = torch.randn(3, num_points, dtype=torch.float64, generator=generator)
-    assert torch.equal(space_filling_order(points).sort().values, torch.arange(num_points))
-    line = torch.zeros_like(points)
-    line[1] = points[0]
-    assert torch.equal(space_filling_order(line), points[0].argsort())
-
-
-def test_space_filling_order_keeps_groups_together(generator):
-    """Four clusters at the corners of a rectangle: the far pairs part first, and none is left before it is done."""
-    corners = torch.tensor([[0.0, 0.0, 5.0, 5.0], [0.0, 2.0, 0.0, 2.0]], dtype=torch.float64)
-    which = torch.randperm(64, generator=generator) % 4
-    points = corners[:, which] + 0.1 * torch.randn(2, 64, dtype=torch.float64, generator=generator)
-    assert torch.equal(which[space_filling_order(points)], torch.arange(4).repeat_interleave(16))
-
-
-def ordered_posteriors(num_draws, generator):
-    """The same posterior at two of six points, with its draws as they come and in order."""
-    Z = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)
-    X, K = Z[[1, 4]] + 0.05, kernel(Z, Z)
-    root = torch.linalg.inv(torch.linalg.cholesky(K + 0.1 * torch.eye(6, dtype=torch.float64))).mT
-    weights = root @ torch.randn(6, num_draws, dtype=torch.float64, generator=generator).exp()
-    mixture = RepresenterMixture(weights, root)
-    rest = torch.zeros(2, dtype=torch.float64), kernel(X, Z), kernel(X, X)
-    return [SkewGPPosterior(*rest, m) for m in (mixture, mixture.in_space_filling_order(K))]
-
-
-def test_order_leaves_the_law_as_it_is(generator):
-    plain, ordered = ordered_posteriors(300, generator)
-    assert not torch.equal(plain.component_means, ordered.component_means)
-    assert torch.allclose(plain.component_means.sort(-1).values, ordered.component_means.sort(-1).values)
-    assert torch.allclose(plain.mean, ordered.mean)
-    assert torch.allclose(plain.covariance_matrix, ordered.covariance_matrix)
-    assert torch.allclose(plain.skewness, ordered.skewness)
-    assert torch.allclose(plain.quantile(0.1), ordered.quantile(0.1))
-
-
-def test_order_is_by_values_and_not_by_weights():
-    """Opposite weights of two points that coincide make no difference to values."""
-    K = torch.tensor([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], dtype=torch.float64)
-    generator = torch.Generator().manual_seed(0)
-    size = torch.randn(2, 65, dtype=torch.float64, generator=generator)
-    weights = torch.stack([100 * size[0], -100 * size[0], size[1]])
-    ordered = RepresenterMixture(weights, K).in_space_filling_order(K).weights[2]
-    assert torch.equal(ordered if ordered[0] < 0 else ordered.flip(0), size[1].sort().values)  # either way round
-
-
-def test_order_makes_quasi_monte_carlo_averages_vary_less(generator):
-    """The variance over seeds of the expected best of two values, with 64 Sobol samples of 1024 draws."""
-    variances = []
-    for posterior in ordered_posteriors(1024, generator):
-        samplers = [SobolQMCNormalSampler(torch.Size([64]), seed=seed) for seed in range(50)]
-        variances.append(torch.stack([sampler(posterior).amax(-2).mean() for sampler in samplers]).var())
-    assert variances[1] < 0.5 * variances[0], variances
 
 
 # Maps

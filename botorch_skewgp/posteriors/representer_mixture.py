@@ -1,0 +1,101 @@
+"""What data say about a latent function: draws of representer weights, and a root of what they leave uncertain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+NUM_ORDERING_COMPONENTS = 16  # of the draws' principal components, more than an order in one dimension can follow
+
+
+@dataclass(frozen=True, eq=False)
+class RepresenterMixture:
+    r"""What the data say about the latent function, in terms of the kernel at `n` points `Z`.
+
+    Args:
+        weights: The representer weights `a_s` of every draw, `batch_shape x n x S`.
+        root: `R`, with `R R^T` the information of the rows, `batch_shape x n x p`.
+        log_weights: Normalised log probabilities of the draws, `batch_shape x S`; `None` for equal ones.
+        parent: What earlier data say, about which this mixture tells what later data add. The covariance of this
+            mixture's points with others is then the one given the earlier data. Draws correspond one to one.
+    """
+
+    weights: Tensor
+    root: Tensor
+    log_weights: Tensor | None = None
+    parent: RepresenterMixture | None = None
+
+    def apply(self, fn: Callable[[Tensor], Tensor]) -> RepresenterMixture:
+        """A copy with `fn`, a change of dtype or device, applied to every tensor held."""
+        log_weights = None if self.log_weights is None else fn(self.log_weights)
+        parent = None if self.parent is None else self.parent.apply(fn)
+        return RepresenterMixture(fn(self.weights), fn(self.root), log_weights, parent)
+
+    @property
+    def num_draws(self) -> int:
+        """The number `S` of draws."""
+        return self.weights.shape[-1]
+
+    def in_space_filling_order(self, covariance: Tensor) -> RepresenterMixture:
+        r"""The same mixture of equally likely draws, with draws next to each other that say similar things.
+
+        One base sample picks the draw, so that with quasi-Monte Carlo base samples an average over them varies the
+        less, the smoother the draws change along their order. Draws are halved again and again, each group along the
+        principal component in which it is widest.
+
+        Args:
+            covariance: The prior covariance at `Z`, `n x n`, which turns weights into values.
+        """
+        if self.num_draws == 1:
+            return self
+        deviation = covariance @ (self.weights - self.weights.mean(-1, keepdim=True))
+        components = torch.linalg.eigh(deviation @ deviation.mT).eigenvectors[..., -NUM_ORDERING_COMPONENTS:]
+        order = space_filling_order(components.mT @ deviation)
+        return RepresenterMixture(self.weights[:, order], self.root)
+
+    @cached_property
+    def probabilities(self) -> Tensor:
+        """The probabilities of the draws, `S` or `batch_shape x S`; they sum to one."""
+        if self.log_weights is None:
+            return self.weights.new_full((self.num_draws,), 1 / self.num_draws)
+        return self.log_weights.exp()
+
+    @cached_property
+    def levels(self) -> tuple[RepresenterMixture, ...]:
+        """This mixture after those of all earlier data, the earliest first."""
+        return (self,) if self.parent is None else (*self.parent.levels, self)
+
+    @cached_property
+    def _mean_and_spread(self) -> tuple[Tensor, Tensor]:
+        """The average of the representer weights over draws and a root of their covariance, for a single level."""
+        mean = self.weights @ self.probabilities.unsqueeze(-1)
+        centred = (self.weights - mean) * self.probabilities.sqrt().unsqueeze(-2)
+        if centred.shape[-1] > centred.shape[-2] and not centred.requires_grad:
+            centred = torch.linalg.qr(centred.mT).R.mT  # the same Gram matrix with fewer columns
+        return mean, centred
+
+
+def space_filling_order(points: Tensor) -> Tensor:
+    r"""An order in which points that are close come close, by halving groups again and again along their widest axis.
+
+    Args:
+        points: An `n x S` tensor of `S` points in `n` dimensions.
+
+    Returns:
+        A permutation of `0 .. S - 1`.
+    """
+    num_points = points.shape[-1]
+    position = torch.arange(num_points, device=points.device)
+    order = position
+    for num_groups in (2**level for level in range((num_points - 1).bit_length())):
+        group = position * num_groups // num_points
+        ordered, zeros = points[:, order], points.new_zeros(points.shape[0], num_groups)
+        means = zeros.index_add(1, group, ordered) / torch.bincount(group)
+        widest = zeros.index_add(1, group, (ordered - means[:, group]).square()).argmax(0)
+        along = ordered.gather(0, widest[group].unsqueeze(0)).squeeze(0).argsort()
+        order = order[along[group[along].argsort(stable=True)]]
+    return order
