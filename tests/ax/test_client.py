@@ -406,6 +406,20 @@ def test_pairs_come_from_the_model_although_an_arm_was_tried(caplog):
     assert client._generation_strategy.nodes_by_name["SkewGP"].should_deduplicate
 
 
+def test_a_pair_may_wait_for_its_answer():
+    """The next pair is another one, and both can be answered in either order."""
+    client = new_client(objective="utility", names="xy")
+    for _ in range(3):
+        index, arms = get_next_pair(client)
+        complete_pair(client, index, min(arms, key=lambda name: loss(arms[name]["x"])))
+    first, second = get_next_pair(client), get_next_pair(client)
+    assert node_of(client, second[0]) == "SkewGP"
+    assert set(first[1]) != set(second[1])
+    for index, arms in (second, first):
+        complete_pair(client, index, min(arms, key=lambda name: loss(arms[name]["x"])))
+    assert len(client._experiment.trials_by_status[TrialStatus.COMPLETED]) == 5
+
+
 def test_the_winner_of_a_pair_may_be_the_second():
     from botorch_skewgp.ax import Comparison, recorded_comparisons
 
