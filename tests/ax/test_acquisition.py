@@ -15,23 +15,10 @@ from botorch.posteriors import GPyTorchPosterior
 from gpytorch.distributions import MultitaskMultivariateNormal
 from linear_operator.operators import DiagLinearOperator
 
-from botorch_skewgp.ax import SkewGPAcquisition, attach_comparison, get_next_pair
+from botorch_skewgp.ax import attach_comparison, get_next_pair
 from botorch_skewgp.ax.acquisition import plausible_reference_point
 
 pytestmark = GENERATES
-
-
-@pytest.fixture
-def made(monkeypatch):
-    """The acquisitions that are made."""
-    acquisitions, original = [], SkewGPAcquisition.__init__
-
-    def remember(self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        acquisitions.append(self)
-
-    monkeypatch.setattr(SkewGPAcquisition, "__init__", remember)
-    return acquisitions
 
 
 @pytest.mark.parametrize("has_numbers", [False, True])
