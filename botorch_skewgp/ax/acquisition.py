@@ -93,7 +93,8 @@ def plausible_reference_point(
     that are predicted to meet the constraints count, or all if none is.
 
     Ax looks at observed points alone. As long as these lie close together, which is what a few valid ones among
-    failures do, nothing far from them then X
+    failures do, nothing far from them then adds to the hypervolume, however good it is in one objective. Where the
+    front is known, both give about the same. Outcomes of one objective are taken to be independent of each other.
 
     Args:
         model: A model with `m` outcomes.
