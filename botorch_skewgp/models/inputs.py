@@ -12,15 +12,11 @@ from botorch.models.transforms.input import InputTransform
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize
 from botorch.utils.containers import SliceContainer
 from botorch.utils.datasets import MultiTaskDataset, RankingDataset, SupervisedDataset
-from gpytorch.means import ConstantMean
-from gpytorch.priors import NormalPrior
 from torch import Tensor
 
 from botorch_skewgp.likelihoods import LabelPreferenceLikelihood, OutcomeScale, RowLikelihood
 from botorch_skewgp.models.skew_prior import SkewPrior
-from botorch_skewgp.observations import Censored, LabelPreference, Numeric, Observation, Preference, Ranking, Tie
-
-MEAN_SPREAD = 10.0**0.5  # that of the latent function at the median of its variance's prior
+from botorch_skewgp.observations import LabelPreference, Numeric, Observation, Preference, Ranking, Tie
 
 
 def transformed_dim(input_transform: InputTransform, train_X: Tensor) -> int:
@@ -137,13 +133,6 @@ def check_skew_prior(skew_prior: SkewPrior | None, dim: int, num_outputs: int) -
             f"The skew prior's pseudo_points have {skew_prior.pseudo_points.shape[-1]} columns; the (transformed) "
             f"inputs have {dim}."
         )
-
-
-def default_mean_module(observations: Sequence[Observation]) -> ConstantMean:
-    """A constant mean; with a prior, in units of the noise of labels and comparisons, where there are no numbers."""
-    if not observations or any(isinstance(entry, (Numeric, Censored)) for entry in observations):
-        return ConstantMean()
-    return ConstantMean(constant_prior=NormalPrior(0.0, MEAN_SPREAD))
 
 
 def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeTransform | None) -> OutcomeScale:

@@ -10,7 +10,6 @@ r"""The skew Gaussian process as a BoTorch model.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from copy import copy, deepcopy
 from typing import Any, NamedTuple, Self
@@ -25,17 +24,14 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.models.model import FantasizeMixin, Model
 from botorch.models.transforms.input import InputTransform
 from botorch.models.transforms.outcome import OutcomeTransform
-from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
 from botorch.posteriors import Posterior
 from botorch.sampling.base import MCSampler
 from botorch.utils.datasets import SupervisedDataset
 from botorch.utils.probability import UnifiedSkewNormal
-from gpytorch.constraints import Interval
 from gpytorch.distributions import MultivariateNormal
-from gpytorch.kernels import Kernel, ScaleKernel
+from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 from gpytorch.models.gp import GP
-from gpytorch.priors import LogNormalPrior
 from linear_operator.operators import LinearOperator, to_linear_operator
 from torch import Tensor
 
@@ -46,6 +42,7 @@ from botorch_skewgp.likelihoods import (
     default_likelihood,
 )
 from botorch_skewgp.likelihoods.rows import FantasyRows
+from botorch_skewgp.models.defaults import default_covar_module, default_mean_module
 from botorch_skewgp.models.evidence import EvidenceMethod, log_normalizer
 from botorch_skewgp.models.fantasy import FantasyLevel, condition_mixture
 from botorch_skewgp.models.inputs import (
@@ -55,7 +52,6 @@ from botorch_skewgp.models.inputs import (
     check_skew_prior,
     check_train_X,
     count_outputs,
-    default_mean_module,
     from_dataset,
     learn_outcome_scale,
     move,
@@ -73,10 +69,6 @@ from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw
 from botorch_skewgp.truncated.evidence import LogNormalizer
 from botorch_skewgp.truncated.expectation_propagation import Sites, expectation_propagation
-
-# The latent function's variance, in units of that of the noise of labels and comparisons: a median of 10, and one in
-# twenty beyond 120. A narrower prior makes the model doubt a consistent judge; a much wider one overfits a few answers.
-OUTPUTSCALE_LOCATION, OUTPUTSCALE_SPREAD = math.log(10.0), 1.5
 
 
 class _Fitted(NamedTuple):
@@ -150,13 +142,7 @@ class SkewGP(Model, GP, FantasizeMixin):
         self.likelihood = default_likelihood(self._observations) if likelihood is None else likelihood
         d = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
         if covar_module is None:
-            covar_module = ScaleKernel(
-                get_covar_module_with_dim_scaled_prior(ard_num_dims=d),
-                outputscale_prior=LogNormalPrior(loc=OUTPUTSCALE_LOCATION, scale=OUTPUTSCALE_SPREAD),
-                # bounds for the optimiser, as for BoTorch's lengthscales: long steps neither underflow nor diverge
-                outputscale_constraint=Interval(1e-4, 1e4, transform=None),
-            )
-            covar_module.outputscale = covar_module.outputscale_prior.mode
+            covar_module = default_covar_module(d)
         check_skew_prior(skew_prior, d, self._num_outputs)
         self.skew_prior = skew_prior
         self.covar_module = covar_module
