@@ -102,7 +102,7 @@ class LabelPreferenceLikelihood(RowLikelihood):
         noise_constraint: Interval | None = None,
     ) -> None:
         super().__init__()
-        self.num_labels = num_labels
+        self.num_labels = self.num_outputs = num_labels
         self._register_positive("noise", noise, learn_noise, noise_prior, noise_constraint)
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008

@@ -90,6 +90,7 @@ class RowLikelihood(Likelihood):
     """
 
     observation_types: ClassVar[tuple[type[Observation], ...]] = ()
+    num_outputs: int = 1  # latent functions that the observations are of
 
     def _register_positive(
         self, name: str, value: float | Tensor, learn: bool, prior: Prior | None, constraint: Interval | None

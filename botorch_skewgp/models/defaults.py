@@ -18,7 +18,7 @@ from gpytorch.kernels import ScaleKernel
 from gpytorch.means import ConstantMean
 from gpytorch.priors import LogNormalPrior, NormalPrior
 
-from botorch_skewgp.observations import Censored, Numeric, Observation
+from botorch_skewgp.observations import Observation
 
 # The latent function's variance, in units of that of the noise of labels and comparisons: a median of 10, and one in
 # twenty beyond 120. A narrower prior makes the model doubt a consistent judge; a much wider one overfits a few answers.
@@ -49,6 +49,6 @@ def default_mean_module(observations: Sequence[Observation]) -> ConstantMean:
     Args:
         observations: What the model is to be of.
     """
-    if not observations or any(isinstance(entry, (Numeric, Censored)) for entry in observations):
+    if not observations or any(entry.anchors_scale for entry in observations):
         return ConstantMean()
     return ConstantMean(constant_prior=NormalPrior(0.0, MEAN_SPREAD))

@@ -1,4 +1,4 @@
-r"""What a model is given: checks, defaults that depend on it, and conversions from what BoTorch passes."""
+r"""Checks of what a model is given: points, observations, and how they fit each other."""
 
 from __future__ import annotations
 
@@ -8,21 +8,11 @@ from collections.abc import Sequence
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.exceptions.warnings import InputDataWarning, _get_single_precision_warning
-from botorch.models.transforms.input import InputTransform
-from botorch.models.transforms.outcome import OutcomeTransform, Standardize
-from botorch.utils.containers import SliceContainer
-from botorch.utils.datasets import MultiTaskDataset, RankingDataset, SupervisedDataset
 from torch import Tensor
 
-from botorch_skewgp.likelihoods import LabelPreferenceLikelihood, OutcomeScale, RowLikelihood
+from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models.skew_prior import SkewPrior
-from botorch_skewgp.observations import LabelPreference, Numeric, Observation, Preference, Ranking, Tie
-
-
-def transformed_dim(input_transform: InputTransform, train_X: Tensor) -> int:
-    """The number of columns that an input transform makes of `train_X`."""
-    with torch.no_grad():
-        return input_transform.to(train_X)(train_X).shape[-1]
+from botorch_skewgp.observations import Observation
 
 
 def move(t: Tensor, like: Tensor) -> Tensor:
@@ -68,50 +58,11 @@ def check_observations(observations: Sequence[Observation], X: Tensor) -> None:
             )
 
 
-def as_observations(
-    Y: Tensor | Observation | Sequence[Observation], noise: Tensor | None = None
-) -> tuple[Observation, ...]:
-    """Observations from what BoTorch's functions pass: numbers, or integer pairs for duels."""
-    if not isinstance(Y, Tensor):
-        if noise is not None:
-            raise InputDataError("Give the noise inside Numeric(values, noise) when Y holds observation objects.")
-        return as_sequence(Y)
-    if not Y.is_floating_point():
-        return (Preference(Y),)
-    return (Numeric(Y, noise),)
-
-
-def from_dataset(dataset: SupervisedDataset) -> tuple[Tensor, tuple[Observation, ...]]:
-    r"""Points and observations of a BoTorch dataset: numbers, or rankings of two or more points.
-
-    Equal ranks of two points are a tie; in longer rankings points of equal rank are not compared.
-    """
-    if isinstance(dataset, MultiTaskDataset):
-        raise UnsupportedError("SkewGP has no tasks; give it the data of one task, or a kernel over the task column.")
-    if dataset.Y.shape[-1] != 1 and not isinstance(dataset, RankingDataset):
-        raise UnsupportedError(
-            f"SkewGP models one outcome; got {dataset.outcome_names}. Build one model for each and join them in a "
-            "ModelList."
-        )
-    if not isinstance(dataset, RankingDataset):
-        noise = None if dataset.Yvar is None else dataset.Yvar.squeeze(-1)
-        return dataset.X, (Numeric(dataset.Y.squeeze(-1), noise),)
-    container = dataset._X
-    assert isinstance(container, SliceContainer)
-    ranks, order = dataset.Y.sort(dim=-1, stable=True)
-    items = container.indices.gather(-1, order)
-    if items.shape[-1] > 2:
-        return container.values, (Ranking(items, ranks),)
-    tied = ranks[:, 0] == ranks[:, 1]
-    kinds = (Preference(items[~tied]), Tie(items[tied]))
-    return container.values, tuple(entry for entry in kinds if entry.pairs.shape[0])
-
-
 def count_outputs(observations: Sequence[Observation], likelihood: RowLikelihood | None) -> int:
     """One latent function, or one per label."""
-    counts = {entry.num_labels if isinstance(entry, LabelPreference) else 1 for entry in observations}
-    if isinstance(likelihood, LabelPreferenceLikelihood):
-        counts.add(likelihood.num_labels)
+    counts = {entry.num_outputs for entry in observations}
+    if likelihood is not None and likelihood.num_outputs > 1:
+        counts.add(likelihood.num_outputs)
     if len(counts) > 1:
         raise InputDataError(
             "LabelPreference observations have one latent function per label; they cannot share a model with other "
@@ -133,22 +84,3 @@ def check_skew_prior(skew_prior: SkewPrior | None, dim: int, num_outputs: int) -
             f"The skew prior's pseudo_points have {skew_prior.pseudo_points.shape[-1]} columns; the (transformed) "
             f"inputs have {dim}."
         )
-
-
-def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeTransform | None) -> OutcomeScale:
-    """Learn the standardisation from the numbers."""
-    if transform is None:
-        return OutcomeScale()
-    if type(transform) is not Standardize:
-        raise UnsupportedError(
-            "outcome_transform must be Standardize(m=1): other transforms are not affine, so that comparisons would "
-            "lose their meaning. Transform the numbers before building the model instead; got "
-            f"{type(transform).__name__}."
-        )
-    values = [entry.values for entry in observations if isinstance(entry, Numeric)]
-    if not values:
-        return OutcomeScale()
-    transform.train()
-    transform(torch.cat(values).unsqueeze(-1))
-    transform.eval()
-    return OutcomeScale(float(transform.means), float(transform.stdvs))

@@ -42,23 +42,21 @@ from botorch_skewgp.likelihoods import (
     default_likelihood,
 )
 from botorch_skewgp.likelihoods.rows import FantasyRows
+from botorch_skewgp.models.datasets import as_observations, from_dataset
 from botorch_skewgp.models.defaults import default_covar_module, default_mean_module
 from botorch_skewgp.models.evidence import EvidenceMethod, log_normalizer
 from botorch_skewgp.models.fantasy import FantasyLevel, condition_mixture
 from botorch_skewgp.models.inputs import (
-    as_observations,
     as_sequence,
     check_observations,
     check_skew_prior,
     check_train_X,
     count_outputs,
-    from_dataset,
-    learn_outcome_scale,
     move,
-    transformed_dim,
 )
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
+from botorch_skewgp.models.transforms import learn_outcome_scale, transformed_dim
 from botorch_skewgp.models.unified_skew_normal import (
     UnifiedSkewNormalParameters,
     botorch_unified_skew_normal,

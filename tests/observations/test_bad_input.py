@@ -1,13 +1,12 @@
-"""Observations are checked when built: a clear error that names the argument, and nothing changed."""
+"""Observations are checked when built: a clear error that names the argument."""
 
-import dataclasses
 import math
 
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
+from observation_cases import EYE, INF
 
-from botorch_skewgp import SkewGP
 from botorch_skewgp.observations import (
     AffineProbit,
     Binary,
@@ -15,7 +14,6 @@ from botorch_skewgp.observations import (
     Choice,
     LabelPreference,
     Numeric,
-    Observation,
     Ordinal,
     Preference,
     Ranking,
@@ -23,22 +21,7 @@ from botorch_skewgp.observations import (
     Validity,
 )
 
-NAN, INF = math.nan, math.inf
-EYE = torch.eye(2, dtype=torch.float64)
-
-VALID: dict[str, Observation] = {
-    "numeric": Numeric([0.5, 1.5], noise=[0.1, 0.2], index=torch.tensor([3, 1])),
-    "binary": Binary([1, 0], index=torch.tensor([3, 1])),
-    "ordinal": Ordinal([2, 0], 3, index=torch.tensor([3, 1])),
-    "censored": Censored([-INF, 0.0], [1.0, INF], index=torch.tensor([3, 1])),
-    "preference": Preference(torch.tensor([[3, 1], [0, 1]])),
-    "tie": Tie(torch.tensor([[3, 1]])),
-    "choice": Choice(torch.tensor([[3, 1, 0], [1, 2, -1]])),
-    "ranking": Ranking(torch.tensor([[3, 1, 0], [1, 2, -1]])),
-    "label preference": LabelPreference(torch.tensor([[0, 2], [1, 0]]), 3, index=torch.tensor([3, 1])),
-    "validity": Validity([True, False], index=torch.tensor([3, 1])),
-    "affine": AffineProbit(EYE, 0.0, EYE, index=torch.tensor([3, 1])),
-}
+NAN = math.nan
 
 # what is wrong, how it is built, and what the message must say
 BAD = {
@@ -155,102 +138,3 @@ def test_bad_input_names_the_argument(name):
 def test_what_is_no_tensor_at_all_names_the_argument(build, message):
     with pytest.raises(InputDataError, match=message):
         build()
-
-
-@pytest.mark.parametrize("name", VALID)
-def test_fields_cannot_be_set(name):
-    observation = VALID[name]
-    field = dataclasses.fields(observation)[0].name
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        setattr(observation, field, None)
-
-
-@pytest.mark.parametrize("name", VALID)
-def test_points_needed_and_shift(name):
-    observation = VALID[name]
-    assert observation.num_points_needed == 4
-    moved = observation.shift(10)
-    assert moved.num_points_needed == 14
-    assert observation.num_points_needed == 4
-    assert type(moved) is type(observation)
-    index = observation._index_field
-    before, after = getattr(observation, index), getattr(moved, index)
-    assert torch.equal(after[before >= 0], before[before >= 0] + 10)
-    assert (after[before < 0] == -1).all()
-
-
-@pytest.mark.parametrize("name", VALID)
-def test_observations_beyond_the_points_are_refused(name):
-    with pytest.raises(InputDataError, match="refers to row 3 of train_X, which has 3 rows"):
-        SkewGP(torch.rand(3, 1, dtype=torch.float64), VALID[name])
-
-
-@pytest.mark.parametrize("name", VALID)
-def test_bad_observations_leave_a_model_as_it_was(name):
-    X = torch.rand(4, 1, dtype=torch.float64)
-    model = SkewGP(X, VALID[name])
-    before = model.posterior(X).mean
-    with pytest.raises(InputDataError):
-        model.set_train_data(targets=VALID[name].shift(1))
-    assert model.observations[0] is not None
-    assert model.observations[0].num_points_needed == 4
-    assert torch.equal(model.posterior(X).mean, before)
-
-
-def test_observations_may_be_given_as_lists():
-    assert torch.equal(Binary([1, 0, True]).labels, torch.tensor([True, False, True]))
-    assert torch.equal(Preference([[0, 1]]).pairs, torch.tensor([[0, 1]]))
-    assert torch.equal(Ordinal([0, 1], 2).grades, torch.tensor([0, 1]))
-
-
-def test_numbers_given_as_lists_keep_double_precision():
-    assert Numeric([0.1]).values.item() == 0.1
-    assert Numeric(torch.tensor([0.1], dtype=torch.float64), noise=0.3).noise.item() == 0.3
-    assert Censored([0.1], [0.3]).upper.item() == 0.3
-    assert AffineProbit(EYE, 0.1, EYE).bias[0].item() == 0.1
-
-
-def test_outcomes_of_one_column_are_taken():
-    assert Numeric(torch.zeros(3, 1)).values.shape == (3,)
-    assert Binary(torch.zeros(3, 1) > 0).labels.shape == (3,)
-
-
-def test_a_single_variance_is_that_of_all_numbers():
-    assert torch.equal(Numeric(torch.zeros(3), noise=0.5).noise, torch.full((3,), 0.5))
-
-
-def pairs_of(ranking: Ranking) -> list[tuple[int, int, int]]:
-    pairs, event = ranking.comparisons()
-    return sorted((e, a, b) for (a, b), e in zip(pairs.tolist(), event.tolist(), strict=True))
-
-
-def test_comparisons_of_a_full_ranking_are_between_neighbours():
-    assert pairs_of(Ranking(torch.tensor([[3, 1, 0], [1, 2, -1]]))) == [(0, 1, 0), (0, 3, 1), (1, 1, 2)]
-
-
-def test_comparisons_of_a_partial_order_are_between_neighbouring_ranks():
-    ranking = Ranking(torch.tensor([[3, 1, 0, 2, 4]]), ranks=torch.tensor([[0, 0, 2, 2, 5]]))
-    assert pairs_of(ranking) == [(0, 0, 4), (0, 1, 0), (0, 1, 2), (0, 2, 4), (0, 3, 0), (0, 3, 2)]
-
-
-def test_items_of_one_rank_are_not_compared():
-    assert pairs_of(Ranking(torch.tensor([[3, 1]]), ranks=torch.tensor([[0, 0]]))) == []
-
-
-def test_choice_as_ranking():
-    assert pairs_of(VALID["choice"].as_ranking()) == [(0, 3, 0), (0, 3, 1), (1, 1, 2)]
-
-
-def test_classes_beat_every_other_label_in_one_event():
-    observation = LabelPreference.from_classes(torch.tensor([2, 0]), 3, index=torch.tensor([5, 6]))
-    assert observation.labels.tolist() == [[2, 0], [2, 1], [0, 1], [0, 2]]
-    assert observation.index.tolist() == [5, 5, 6, 6]
-    assert observation.event.tolist() == [0, 0, 1, 1]
-
-
-def test_change_of_dtype_keeps_indices_and_flags():
-    single = VALID["affine"].apply(lambda t: t.float() if t.is_floating_point() else t)
-    assert single.weight.dtype == torch.float32
-    assert single.index.dtype == torch.long
-    assert VALID["affine"].weight.dtype == torch.float64
-    assert VALID["binary"].apply(lambda t: t) is VALID["binary"]

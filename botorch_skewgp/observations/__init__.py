@@ -1,0 +1,31 @@
+"""What was seen: small immutable data classes, one for each kind of observation, validated when built.
+
+Observations refer to rows of `train_X` by index and hold no parameters; noise levels and cut-points belong to the
+likelihoods.
+"""
+
+from botorch_skewgp.observations.affine import AffineProbit
+from botorch_skewgp.observations.duels import Preference, Tie
+from botorch_skewgp.observations.grades import Ordinal
+from botorch_skewgp.observations.label_preferences import LabelPreference
+from botorch_skewgp.observations.labels import Binary, Validity
+from botorch_skewgp.observations.numeric import Censored, Numeric
+from botorch_skewgp.observations.observation import Observation
+from botorch_skewgp.observations.rankings import Choice, Ranking
+from botorch_skewgp.observations.slopes import Slope
+
+__all__ = [
+    "AffineProbit",
+    "Binary",
+    "Censored",
+    "Choice",
+    "LabelPreference",
+    "Numeric",
+    "Observation",
+    "Ordinal",
+    "Preference",
+    "Ranking",
+    "Slope",
+    "Tie",
+    "Validity",
+]

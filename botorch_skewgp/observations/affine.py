@@ -1,0 +1,69 @@
+r"""The general affine probit observation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_skewgp.observations.checks import as_point_index, as_tensor, as_values
+from botorch_skewgp.observations.observation import Observation
+
+
+@dataclass(frozen=True, eq=False)
+class AffineProbit(Observation):
+    r"""The general case: `lower < weight f(train_X) + bias + v <= upper` with `v ~ N(0, covariance)`.
+
+    Args:
+        weight: An `m x n` tensor over the points of `index`.
+        bias: An `m`-dim tensor or a number.
+        covariance: An `m x m` positive semi-definite tensor: the covariance of the noise.
+        lower: An `m`-dim tensor or a number; `-inf` allowed.
+        upper: An `m`-dim tensor or a number; `inf` allowed.
+        index: An `n`-dim integer tensor: the rows of `train_X` that the columns of `weight` stand for; by default
+            `0, ..., n - 1`.
+
+    Raises:
+        InputDataError: If shapes disagree, a lower bound is not below its upper bound, or the covariance is not
+            symmetric positive semi-definite.
+
+    Example:
+        >>> AffineProbit(weight=[[0.5, 0.5]], bias=0.0, covariance=[[0.1]])  # the mean of two points is positive
+    """
+
+    weight: Tensor
+    bias: Tensor
+    covariance: Tensor
+    lower: Tensor = 0.0  # type: ignore[assignment]
+    upper: Tensor = torch.inf  # type: ignore[assignment]
+    index: Tensor = None  # type: ignore[assignment]  # set when built
+
+    def __post_init__(self) -> None:
+        weight = as_tensor(self.weight, "weight")
+        if weight.ndim != 2 or not weight.is_floating_point() or not weight.isfinite().all():
+            raise InputDataError("weight must be an m x n floating point tensor of finite numbers.")
+        m = weight.shape[0]
+        object.__setattr__(self, "weight", weight)
+        object.__setattr__(self, "index", as_point_index(self.index, weight.shape[1], "a row of weight"))
+        for name in ("bias", "lower", "upper"):
+            value = as_tensor(getattr(self, name), name).to(weight)
+            value = as_values(value.expand(m) if value.ndim == 0 else value, name)
+            if value.shape[0] != m:
+                raise InputDataError(f"{name} must have one entry for each of the {m} rows of weight.")
+            object.__setattr__(self, name, value)
+        if not self.bias.isfinite().all():
+            raise InputDataError("bias must be finite.")
+        if not (self.lower < self.upper).all():
+            raise InputDataError("Every entry of lower must be below its entry of upper.")
+        covariance = as_tensor(self.covariance, "covariance").to(weight)
+        if covariance.shape != (m, m) or not covariance.isfinite().all():
+            raise InputDataError(f"covariance must be {m} x {m} and finite; got shape {tuple(covariance.shape)}.")
+        scale = covariance.diagonal().abs().amax() if m else covariance.new_zeros(())
+        tolerance = 1e3 * torch.finfo(covariance.dtype).eps * scale
+        if ((covariance - covariance.mT).abs() > tolerance).any():
+            raise InputDataError("covariance must be symmetric.")
+        if m and (torch.linalg.eigvalsh(covariance) < -m * tolerance).any():
+            raise InputDataError("covariance must be positive semi-definite; it has a negative eigenvalue.")
+        object.__setattr__(self, "covariance", covariance)

@@ -1,0 +1,108 @@
+r"""Checks of what observations are built from; each names the argument and says what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+
+def as_tensor(value: Any, name: str) -> Tensor:
+    """A tensor of its own, so that later writes to the caller's change nothing; numbers in lists keep all digits."""
+    try:
+        if isinstance(value, Tensor):
+            return value.detach().clone()
+        value = list(value) if isinstance(value, range) else value
+        tensor = torch.tensor(value)
+        return torch.tensor(value, dtype=torch.float64) if tensor.is_floating_point() else tensor
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputDataError(f"{name} must be a tensor or a list of numbers; got {type(value).__name__}.") from error
+
+
+def as_index(value: Any, name: str, shape: str, ndim: int, padded: bool = False) -> Tensor:
+    """Check a tensor of non-negative integer indices (-1 is padding, where allowed) and return it as int64."""
+    index = as_tensor(value, name)
+    if index.dtype.is_floating_point or index.dtype.is_complex or index.dtype == torch.bool:
+        raise InputDataError(f"{name} must hold integer indices into train_X; got dtype {index.dtype}.")
+    if index.ndim != ndim:
+        raise InputDataError(f"{name} must be a {shape} tensor; got shape {tuple(index.shape)}.")
+    if (index < (-1 if padded else 0)).any():
+        hint = " (-1 pads short rows)" if padded else ""
+        raise InputDataError(f"{name} must not hold negative indices; count rows of train_X from 0{hint}.")
+    return index.long()
+
+
+def as_values(value: Any, name: str) -> Tensor:
+    """Check a vector of real numbers without NaN and return it as a floating point tensor."""
+    values = as_tensor(value, name)
+    if values.dtype.is_complex or values.dtype == torch.bool:
+        raise InputDataError(f"{name} must hold real numbers; got dtype {values.dtype}.")
+    if not values.is_floating_point():
+        values = values.double()
+    if values.ndim == 2 and values.shape[-1] == 1:
+        values = values.squeeze(-1)  # BoTorch's n x 1 outcomes
+    if values.ndim != 1:
+        raise InputDataError(f"{name} must be an m-dim or m x 1 tensor; got shape {tuple(values.shape)}.")
+    if values.isnan().any():
+        where = values.isnan().nonzero().squeeze(-1)[:5].tolist()
+        raise InputDataError(f"{name} contains NaN at positions {where}; leave these observations out.")
+    return values
+
+
+def as_point_index(index: Any, m: int, name: str) -> Tensor:
+    """Check an index with one entry per observation; by default the first `m` points in order."""
+    if index is None:
+        return torch.arange(m)
+    index = as_index(index, "index", "m-dim", ndim=1)
+    if index.shape[0] != m:
+        raise InputDataError(f"index must have one entry for each of the {m} entries of {name}; got {index.shape[0]}.")
+    return index
+
+
+def as_flags(value: Any, name: str) -> Tensor:
+    """Check a vector of 0 and 1 and return it as booleans."""
+    flags = as_tensor(value, name)
+    if flags.dtype != torch.bool:
+        flags = as_values(flags, name)
+        bad = ((flags != 0) & (flags != 1)).nonzero().squeeze(-1)
+        if bad.numel():
+            raise InputDataError(
+                f"{name} must be 0 or 1; got {flags[bad[:5]].tolist()} at positions {bad[:5].tolist()}."
+            )
+        return flags.bool()
+    if flags.ndim == 2 and flags.shape[-1] == 1:
+        flags = flags.squeeze(-1)
+    if flags.ndim != 1:
+        raise InputDataError(f"{name} must be an m-dim or m x 1 tensor; got shape {tuple(flags.shape)}.")
+    return flags
+
+
+def check_pairs(pairs: Any, name: str) -> Tensor:
+    """Check an m x 2 tensor of indices that differ within each row and return it as int64."""
+    pairs = as_index(pairs, name, "m x 2", ndim=2)
+    if pairs.shape[-1] != 2:
+        raise InputDataError(f"{name} must be m x 2, winner first; got shape {tuple(pairs.shape)}.")
+    same = (pairs[:, 0] == pairs[:, 1]).nonzero().squeeze(-1)
+    if same.numel():
+        raise InputDataError(f"{name} compares a point with itself in rows {same[:5].tolist()}; leave such duels out.")
+    return pairs
+
+
+def check_distinct(index: Tensor, name: str) -> None:
+    """Raise if a row of a padded index tensor names a point twice."""
+    ordered = index.sort(-1).values
+    twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(-1).nonzero().squeeze(-1)
+    if twice.numel():
+        raise InputDataError(f"{name} names a point twice in rows {twice[:5].tolist()}; name each point once a row.")
+
+
+def check_filled(index: Tensor, name: str) -> None:
+    """Raise if a row has fewer than two items, or padding before an item."""
+    real = index >= 0
+    short = (real.sum(-1) < 2).nonzero().squeeze(-1)
+    if short.numel():
+        raise InputDataError(f"{name} must name at least two points in every row; see rows {short[:5].tolist()}.")
+    if (real[:, 1:] & ~real[:, :-1]).any():
+        raise InputDataError(f"{name} must be padded with -1 at the end of a row only.")

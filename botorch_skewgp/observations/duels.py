@@ -1,0 +1,57 @@
+r"""Comparisons of two points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from botorch_skewgp.observations.checks import check_pairs
+from botorch_skewgp.observations.observation import Observation
+
+
+@dataclass(frozen=True, eq=False)
+class Preference(Observation):
+    r"""Duels: one point was preferred to another. The same pair may occur often, also in both orders.
+
+    Args:
+        pairs: An `m x 2` integer tensor of rows of `train_X`, winner first.
+
+    Raises:
+        InputDataError: If `pairs` is not `m x 2` integers, holds a negative index, or compares a point with itself.
+
+    Example:
+        >>> Preference(torch.tensor([[0, 1], [2, 1]]))  # 0 beat 1, and 2 beat 1
+    """
+
+    pairs: Tensor
+
+    index_field: ClassVar[str] = "pairs"
+    points_per_observation: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pairs", check_pairs(self.pairs, "pairs"))
+
+
+@dataclass(frozen=True, eq=False)
+class Tie(Observation):
+    r"""Duels that ended in a tie: the noisy difference was within a width that the likelihood holds.
+
+    Args:
+        pairs: An `m x 2` integer tensor of rows of `train_X`, in any order.
+
+    Raises:
+        InputDataError: As `Preference`.
+
+    Example:
+        >>> Tie([[0, 3]])
+    """
+
+    pairs: Tensor
+
+    index_field: ClassVar[str] = "pairs"
+    points_per_observation: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pairs", check_pairs(self.pairs, "pairs"))

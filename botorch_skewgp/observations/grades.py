@@ -1,0 +1,45 @@
+r"""Ordered grades."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_skewgp.observations.checks import as_point_index, as_values
+from botorch_skewgp.observations.observation import Observation
+
+
+@dataclass(frozen=True, eq=False)
+class Ordinal(Observation):
+    r"""Grades: the noisy latent function fell between two neighbouring cut-points.
+
+    Args:
+        grades: An `m`-dim tensor of integers `0, ..., num_grades - 1`.
+        num_grades: The number of grades, at least 2.
+        index: An `m`-dim integer tensor: the row of `train_X` of each grade; by default `0, ..., m - 1`.
+
+    Raises:
+        InputDataError: If a grade is out of range, or shapes disagree.
+
+    Example:
+        >>> Ordinal([0, 2, 4], num_grades=5)
+    """
+
+    grades: Tensor
+    num_grades: int
+    index: Tensor = None  # type: ignore[assignment]  # set when built
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.num_grades, int) or self.num_grades < 2:
+            raise InputDataError(f"num_grades must be an integer of at least 2; got {self.num_grades}.")
+        grades = as_values(self.grades, "grades")
+        bad = ((grades != grades.round()) | (grades < 0) | (grades >= self.num_grades)).nonzero().squeeze(-1)
+        if bad.numel():
+            raise InputDataError(
+                f"grades must be integers from 0 to {self.num_grades - 1}; got {grades[bad[:5]].tolist()} at positions "
+                f"{bad[:5].tolist()}."
+            )
+        object.__setattr__(self, "grades", grades.long())
+        object.__setattr__(self, "index", as_point_index(self.index, grades.shape[0], "grades"))

@@ -1,0 +1,62 @@
+r"""Yes or no: labels, and whether experiments worked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from botorch_skewgp.observations.checks import as_flags, as_point_index
+from botorch_skewgp.observations.observation import Observation
+
+
+@dataclass(frozen=True, eq=False)
+class Binary(Observation):
+    r"""Yes or no: label 1 where the noisy latent function is positive, 0 where it is not.
+
+    Args:
+        labels: An `m`-dim tensor of 0 and 1 (or booleans).
+        index: An `m`-dim integer tensor: the row of `train_X` of each label; by default `0, ..., m - 1`.
+
+    Raises:
+        InputDataError: If a label is neither 0 nor 1, or shapes disagree.
+
+    Example:
+        >>> Binary([1, 0, 0])  # of the first three rows of train_X
+    """
+
+    labels: Tensor
+    index: Tensor = None  # type: ignore[assignment]  # set when built
+
+    def __post_init__(self) -> None:
+        labels = as_flags(self.labels, "labels")
+        object.__setattr__(self, "labels", labels)
+        object.__setattr__(self, "index", as_point_index(self.index, labels.shape[0], "labels"))
+
+
+@dataclass(frozen=True, eq=False)
+class Validity(Observation):
+    r"""Whether an experiment worked: the noisy latent function was above a threshold that the likelihood holds.
+
+    Equation (40) of the unified framework paper and section 3.2 of the preference paper. What a valid experiment
+    yielded beside its validity, a number or a comparison, is a `Numeric` or `Preference` next to this one; a non-valid
+    one yields nothing else.
+
+    Args:
+        valid: An `m`-dim tensor of booleans (or 0 and 1).
+        index: An `m`-dim integer tensor: the row of `train_X` of each outcome; by default `0, ..., m - 1`.
+
+    Raises:
+        InputDataError: If an entry is neither 0 nor 1, or shapes disagree.
+
+    Example:
+        >>> [Numeric([1.2, 0.7], index=[0, 2]), Validity([True, False, True])]
+    """
+
+    valid: Tensor
+    index: Tensor = None  # type: ignore[assignment]  # set when built
+
+    def __post_init__(self) -> None:
+        valid = as_flags(self.valid, "valid")
+        object.__setattr__(self, "valid", valid)
+        object.__setattr__(self, "index", as_point_index(self.index, valid.shape[0], "valid"))

@@ -1,0 +1,85 @@
+r"""Numbers, and readings of which only bounds are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_skewgp.observations.checks import as_point_index, as_tensor, as_values
+from botorch_skewgp.observations.observation import Observation
+
+
+@dataclass(frozen=True, eq=False)
+class Numeric(Observation):
+    r"""Numbers: the latent function was read with Gaussian noise.
+
+    Args:
+        values: An `m`-dim (or `m x 1`) tensor of finite numbers.
+        noise: Known noise variances, an `m`-dim tensor or a number; `None` if the likelihood is to learn one level.
+        index: An `m`-dim integer tensor: the row of `train_X` of each number; by default `0, ..., m - 1`.
+
+    Raises:
+        InputDataError: If values are not finite, noise is negative, or shapes disagree.
+
+    Example:
+        >>> Numeric([1.2, 0.7], noise=0.01, index=[0, 4])  # rows 0 and 4 of train_X, both with a variance of 0.01
+    """
+
+    values: Tensor
+    noise: Tensor | None = None
+    index: Tensor = None  # type: ignore[assignment]  # set when built
+
+    anchors_scale: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        values = as_values(self.values, "values")
+        if not values.isfinite().all():
+            raise InputDataError("values must be finite; give readings beyond a limit as Censored.")
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "index", as_point_index(self.index, values.shape[0], "values"))
+        if self.noise is not None:
+            noise = as_tensor(self.noise, "noise").to(values)
+            noise = as_values(noise.expand(values.shape) if noise.ndim == 0 else noise, "noise")
+            if noise.shape != values.shape or not noise.isfinite().all() or (noise < 0).any():
+                raise InputDataError("noise must hold one finite non-negative variance for each entry of values.")
+            object.__setattr__(self, "noise", noise)
+
+
+@dataclass(frozen=True, eq=False)
+class Censored(Observation):
+    r"""Readings of which only bounds are known: detection limits, saturation, rounding.
+
+    Args:
+        lower: An `m`-dim tensor of lower bounds; `-inf` where there is none.
+        upper: An `m`-dim tensor of upper bounds; `inf` where there is none.
+        index: An `m`-dim integer tensor: the row of `train_X` of each reading; by default `0, ..., m - 1`.
+
+    Raises:
+        InputDataError: If a lower bound is not below its upper bound, or shapes disagree.
+
+    Example:
+        >>> Censored(lower=[-torch.inf, 2.5], upper=[0.1, 3.5])  # below a detection limit of 0.1; rounded to 3
+    """
+
+    lower: Tensor
+    upper: Tensor
+    index: Tensor = None  # type: ignore[assignment]  # set when built
+
+    anchors_scale: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        lower, upper = as_values(self.lower, "lower"), as_values(self.upper, "upper")
+        if lower.shape != upper.shape:
+            raise InputDataError(f"lower and upper must have equal shapes; got {lower.shape} and {upper.shape}.")
+        bad = (~(lower < upper)).nonzero().squeeze(-1)
+        if bad.numel():
+            raise InputDataError(
+                f"lower must be below upper; this fails at positions {bad[:5].tolist()}. Give exact readings as "
+                "Numeric."
+            )
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper.to(lower))
+        object.__setattr__(self, "index", as_point_index(self.index, lower.shape[0], "lower"))

@@ -1,0 +1,57 @@
+r"""What all kinds of observations share: references to points, and copies that move them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """Base class of all kinds of observations.
+
+    Class attributes say what others ask of a kind, so that nobody asks for a kind by its name.
+
+    Attributes:
+        index_field: The field that refers to rows of `train_X`, an integer tensor in which -1 is padding.
+        anchors_scale: Whether the observations are stated in units of the outcome, so that they fix location and scale
+            of the latent function; labels and comparisons only tell it relative to their noise.
+        points_per_observation: The least number of points that one observation refers to.
+    """
+
+    index_field: ClassVar[str] = "index"
+    anchors_scale: ClassVar[bool] = False
+    points_per_observation: ClassVar[int] = 1
+
+    def apply(self, fn: Callable[[Tensor], Tensor]) -> Self:
+        """A copy with `fn`, a change of dtype or device, applied to every tensor held; see `torch.nn.Module._apply`."""
+        old = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        new = {name: fn(value) if isinstance(value, Tensor) else value for name, value in old.items()}
+        return self if all(new[name] is old[name] for name in old) else self._with(new)
+
+    def shift(self, offset: int) -> Self:
+        """A copy that refers to the same points after `offset` others have been put before them."""
+        index = getattr(self, self.index_field)
+        return self._with({self.index_field: torch.where(index >= 0, index + offset, index)})  # -1 is padding
+
+    def _with(self, values: dict[str, Any]) -> Self:
+        """A copy with some fields replaced by values that are known to be valid."""
+        copy = object.__new__(type(self))
+        for entry in fields(self):
+            object.__setattr__(copy, entry.name, values.get(entry.name, getattr(self, entry.name)))
+        return copy
+
+    @property
+    def num_outputs(self) -> int:
+        """The number of latent functions that these observations are of."""
+        return 1
+
+    @property
+    def num_points_needed(self) -> int:
+        """The least number of training points that these observations refer to, the largest index plus one."""
+        index: Tensor = getattr(self, self.index_field)
+        return int(index.max()) + 1 if index.numel() else 0

@@ -1,0 +1,103 @@
+r"""Comparisons of several points by one judgement: the best of them, and rankings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_skewgp.observations.checks import as_index, check_distinct, check_filled
+from botorch_skewgp.observations.observation import Observation
+
+
+@dataclass(frozen=True, eq=False)
+class Choice(Observation):
+    r"""Best of several: the first item of each row was chosen among all items of the row.
+
+    Args:
+        options: An `m x k` integer tensor of rows of `train_X`, the chosen one first; `-1` pads shorter rows.
+
+    Raises:
+        InputDataError: If a row has fewer than two items or names one twice.
+
+    Example:
+        >>> Choice([[2, 0, 1], [3, 4, -1]])  # 2 was the best of three, 3 of two
+    """
+
+    options: Tensor
+
+    index_field: ClassVar[str] = "options"
+    points_per_observation: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        options = as_index(self.options, "options", "m x k", ndim=2, padded=True)
+        check_distinct(options, "options")
+        check_filled(options, "options")
+        object.__setattr__(self, "options", options)
+
+    def as_ranking(self) -> Ranking:
+        """The same data as a ranking whose losers are not compared with each other."""
+        ranks = torch.ones_like(self.options)
+        ranks[:, :1] = 0
+        return Ranking(self.options, ranks)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking(Observation):
+    r"""Rankings: several items put in order by one judgement, in which each item's noise is drawn once.
+
+    Args:
+        items: An `m x k` integer tensor of rows of `train_X`, best first; `-1` pads shorter rankings.
+        ranks: An `m x k` integer tensor of ranks, non-decreasing along each row, for partial orders: items of equal
+            rank are not compared; every item beats every item of the next rank. By default `0, ..., k - 1`.
+
+    Raises:
+        InputDataError: If a row has fewer than two items, names one twice, or its ranks decrease.
+
+    Example:
+        >>> Ranking([[2, 0, 1]])  # 2 before 0 before 1
+        >>> Ranking([[2, 0, 1, 3]], ranks=[[0, 0, 1, 1]])  # 2 and 0 each before 1 and 3
+    """
+
+    items: Tensor
+    ranks: Tensor = None  # type: ignore[assignment]  # set when built
+
+    index_field: ClassVar[str] = "items"
+    points_per_observation: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        items = as_index(self.items, "items", "m x k", ndim=2, padded=True)
+        check_distinct(items, "items")
+        check_filled(items, "items")
+        object.__setattr__(self, "items", items)
+        if self.ranks is None:
+            ranks = torch.arange(items.shape[-1], device=items.device).expand_as(items)
+        else:
+            ranks = as_index(self.ranks, "ranks", "m x k", ndim=2)
+            if ranks.shape != items.shape:
+                raise InputDataError(
+                    f"ranks must have the shape of items, {tuple(items.shape)}; got {tuple(ranks.shape)}."
+                )
+            real = items >= 0
+            if ((ranks[:, 1:] < ranks[:, :-1]) & real[:, 1:]).any():
+                raise InputDataError("ranks must not decrease along a row; list items best first.")
+        object.__setattr__(self, "ranks", ranks)
+
+    def comparisons(self) -> tuple[Tensor, Tensor]:
+        r"""The comparisons between neighbouring ranks.
+
+        Returns:
+            A `p x 2` tensor of pairs, winner first, and a `p`-dim tensor with the number of each pair's ranking.
+        """
+        items, ranks = self.items, self.ranks
+        real = (items.unsqueeze(-1) >= 0) & (items.unsqueeze(-2) >= 0)
+        # the next rank that occurs in the row, for every item
+        beyond = torch.where(
+            real & (ranks.unsqueeze(-2) > ranks.unsqueeze(-1)), ranks.unsqueeze(-2), torch.iinfo(ranks.dtype).max
+        )
+        following = beyond.amin(-1, keepdim=True)
+        row, winner, loser = (real & (ranks.unsqueeze(-2) == following)).nonzero(as_tuple=True)
+        return torch.stack([items[row, winner], items[row, loser]], dim=-1), row

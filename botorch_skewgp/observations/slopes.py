@@ -1,0 +1,60 @@
+r"""Slopes of the latent function.
+
+.. [Riihimaki2010monotonic] J. Riihimäki, A. Vehtari. Gaussian processes with monotonicity information. AISTATS 2010.
+.. [Benavoli2024linearly] A. Benavoli, D. Azzimonti. Linearly constrained Gaussian processes are SkewGPs: application to
+   monotonic preference learning and desirability. UAI 2024.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_skewgp.observations.checks import as_index, as_point_index, as_tensor
+from botorch_skewgp.observations.observation import Observation
+
+
+@dataclass(frozen=True, eq=False)
+class Slope(Observation):
+    r"""Monotone functions: the latent function rises or falls in an input at a point.
+
+    A partial derivative is a linear functional of the latent function, so that its sign is one more interval row
+    ([Riihimaki2010monotonic]_, [Benavoli2024linearly]_).
+
+    Args:
+        dims: An `m`-dim integer tensor: the input (column of `train_X`, counted from 0) of each slope. A single integer
+            stands for all.
+        signs: An `m`-dim tensor: 1 where the function rises in that input, -1 where it falls. A single number stands
+            for all.
+        index: An `m`-dim integer tensor: the row of `train_X` of each slope; by default `0, ..., m - 1`.
+
+    Raises:
+        InputDataError: If a dimension is negative, a sign is neither 1 nor -1, or shapes disagree.
+
+    Example:
+        >>> Slope(dims=[0] * 5, signs=[1] * 5, index=range(5))  # rises in input 0 at the first five rows of train_X
+        >>> Slope(dims=0, signs=1, index=range(5))  # the same
+    """
+
+    dims: Tensor
+    signs: Tensor
+    index: Tensor = None  # type: ignore[assignment]  # set when built
+
+    def __post_init__(self) -> None:
+        dims, signs = as_tensor(self.dims, "dims"), as_tensor(self.signs, "signs")
+        sizes = {len(entry) for entry in (dims, signs) if entry.ndim > 0}
+        if self.index is not None:
+            sizes |= {len(index) for index in (as_tensor(self.index, "index"),) if index.ndim > 0}
+        if len(sizes) > 1:
+            raise InputDataError(f"dims, signs and index must have one entry for each slope; got {sorted(sizes)}.")
+        m = sizes.pop() if sizes else 1
+        dims = as_index(dims.expand(m) if dims.ndim == 0 else dims, "dims", "m-dim", ndim=1)
+        signs = signs.expand(m) if signs.ndim == 0 else signs
+        if signs.ndim != 1 or signs.dtype == torch.bool or signs.dtype.is_complex or (signs.abs() != 1).any():
+            raise InputDataError(f"signs must be 1 (rises) or -1 (falls) for each slope; got {signs.tolist()}.")
+        object.__setattr__(self, "dims", dims)
+        object.__setattr__(self, "signs", signs.long())
+        object.__setattr__(self, "index", as_point_index(self.index, m, "dims"))

@@ -1,0 +1,88 @@
+"""What all kinds of observations share."""
+
+import dataclasses
+
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError
+from observation_cases import EYE, VALID
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.observations import (
+    AffineProbit,
+    Binary,
+    Censored,
+    Numeric,
+    Ordinal,
+    Preference,
+)
+
+
+@pytest.mark.parametrize("name", VALID)
+def test_fields_cannot_be_set(name):
+    observation = VALID[name]
+    field = dataclasses.fields(observation)[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(observation, field, None)
+
+
+@pytest.mark.parametrize("name", VALID)
+def test_points_needed_and_shift(name):
+    observation = VALID[name]
+    assert observation.num_points_needed == 4
+    moved = observation.shift(10)
+    assert moved.num_points_needed == 14
+    assert observation.num_points_needed == 4
+    assert type(moved) is type(observation)
+    index = observation.index_field
+    before, after = getattr(observation, index), getattr(moved, index)
+    assert torch.equal(after[before >= 0], before[before >= 0] + 10)
+    assert (after[before < 0] == -1).all()
+
+
+@pytest.mark.parametrize("name", VALID)
+def test_observations_beyond_the_points_are_refused(name):
+    with pytest.raises(InputDataError, match="refers to row 3 of train_X, which has 3 rows"):
+        SkewGP(torch.rand(3, 1, dtype=torch.float64), VALID[name])
+
+
+@pytest.mark.parametrize("name", [name for name in VALID if name != "slope"])  # which no likelihood takes yet
+def test_bad_observations_leave_a_model_as_it_was(name):
+    X = torch.rand(4, 1, dtype=torch.float64)
+    model = SkewGP(X, VALID[name])
+    before = model.posterior(X).mean
+    with pytest.raises(InputDataError):
+        model.set_train_data(targets=VALID[name].shift(1))
+    assert model.observations[0] is not None
+    assert model.observations[0].num_points_needed == 4
+    assert torch.equal(model.posterior(X).mean, before)
+
+
+def test_observations_may_be_given_as_lists():
+    assert torch.equal(Binary([1, 0, True]).labels, torch.tensor([True, False, True]))
+    assert torch.equal(Preference([[0, 1]]).pairs, torch.tensor([[0, 1]]))
+    assert torch.equal(Ordinal([0, 1], 2).grades, torch.tensor([0, 1]))
+
+
+def test_numbers_given_as_lists_keep_double_precision():
+    assert Numeric([0.1]).values.item() == 0.1
+    assert Numeric(torch.tensor([0.1], dtype=torch.float64), noise=0.3).noise.item() == 0.3
+    assert Censored([0.1], [0.3]).upper.item() == 0.3
+    assert AffineProbit(EYE, 0.1, EYE).bias[0].item() == 0.1
+
+
+def test_outcomes_of_one_column_are_taken():
+    assert Numeric(torch.zeros(3, 1)).values.shape == (3,)
+    assert Binary(torch.zeros(3, 1) > 0).labels.shape == (3,)
+
+
+def test_a_single_variance_is_that_of_all_numbers():
+    assert torch.equal(Numeric(torch.zeros(3), noise=0.5).noise, torch.full((3,), 0.5))
+
+
+def test_change_of_dtype_keeps_indices_and_flags():
+    single = VALID["affine"].apply(lambda t: t.float() if t.is_floating_point() else t)
+    assert single.weight.dtype == torch.float32
+    assert single.index.dtype == torch.long
+    assert VALID["affine"].weight.dtype == torch.float64
+    assert VALID["binary"].apply(lambda t: t) is VALID["binary"]

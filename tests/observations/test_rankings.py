@@ -1,0 +1,28 @@
+"""Choices and rankings as comparisons."""
+
+import torch
+from observation_cases import VALID
+
+from botorch_skewgp.observations import Ranking
+
+
+def pairs_of(ranking: Ranking) -> list[tuple[int, int, int]]:
+    pairs, event = ranking.comparisons()
+    return sorted((e, a, b) for (a, b), e in zip(pairs.tolist(), event.tolist(), strict=True))
+
+
+def test_comparisons_of_a_full_ranking_are_between_neighbours():
+    assert pairs_of(Ranking(torch.tensor([[3, 1, 0], [1, 2, -1]]))) == [(0, 1, 0), (0, 3, 1), (1, 1, 2)]
+
+
+def test_comparisons_of_a_partial_order_are_between_neighbouring_ranks():
+    ranking = Ranking(torch.tensor([[3, 1, 0, 2, 4]]), ranks=torch.tensor([[0, 0, 2, 2, 5]]))
+    assert pairs_of(ranking) == [(0, 0, 4), (0, 1, 0), (0, 1, 2), (0, 2, 4), (0, 3, 0), (0, 3, 2)]
+
+
+def test_items_of_one_rank_are_not_compared():
+    assert pairs_of(Ranking(torch.tensor([[3, 1]]), ranks=torch.tensor([[0, 0]]))) == []
+
+
+def test_choice_as_ranking():
+    assert pairs_of(VALID["choice"].as_ranking()) == [(0, 3, 0), (0, 3, 1), (1, 1, 2)]
