@@ -1,0 +1,60 @@
+"""Cholesky factors of covariances that may be singular, with a jitter that depends on the matrix alone."""
+
+from __future__ import annotations
+
+import torch
+from linear_operator.utils.errors import NanError, NotPSDError
+from torch import Tensor
+
+RELATIVE_JITTER = {torch.float64: 1e-12, torch.float32: 1e-5}
+
+
+def cholesky_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -> Tensor:
+    r"""The lower Cholesky factor of `matrix + epsilon scale I`, with `epsilon = 1e-12` (`1e-5` in single precision).
+
+    The jitter is always there and never grows: whether a factorisation fails depends on rounding, and a jitter that
+    is added only then makes values jump and gradients point the wrong way. Differentiable, also through the jitter.
+    Factors are computed in double precision.
+
+    Args:
+        matrix: A `batch_shape x n x n` tensor, symmetric and positive semi-definite up to rounding. Only its lower
+            triangle is read.
+        scale: A `batch_shape` tensor of what counts as a variance of ordinary size; the mean of the diagonal if
+            `None`. Give it where the matrix is a difference of others, such as a posterior covariance, and its
+            rounding is relative to theirs: the prior variance, for instance.
+
+    Returns:
+        The `batch_shape x n x n` factor, in the matrix's dtype.
+
+    Raises:
+        NanError: If the matrix contains NaN or infinite values.
+        NotPSDError: If the matrix is not positive semi-definite by more than its rounding.
+
+    Example:
+        >>> L = cholesky_with_relative_jitter(covariance)
+    """
+    if matrix.shape[-1] == 0:
+        return matrix
+    double = matrix.double()
+    diagonal = double.diagonal(dim1=-2, dim2=-1)
+    size = diagonal.mean(-1) if scale is None else scale.to(double)
+    jitter = RELATIVE_JITTER[matrix.dtype] * size.unsqueeze(-1).expand_as(diagonal)
+    factor, info = torch.linalg.cholesky_ex(double + torch.diag_embed(jitter))
+    if bool(info.any()) or not bool(factor.diagonal(dim1=-2, dim2=-1).isfinite().all()):
+        _explain(double.detach(), int(info.max()))
+    return factor.to(matrix)
+
+
+def _explain(matrix: Tensor, place: int) -> None:
+    """Raise the error of a matrix whose leading block of a size has no Cholesky factor."""
+    n = matrix.shape[-1]
+    lower = matrix.tril()
+    if not bool(lower.isfinite().all()):
+        raise NanError(f"The {n} x {n} covariance contains {int((~lower.isfinite()).sum())} NaN or infinite values.")
+    symmetric = lower + lower.tril(-1).mT
+    raise NotPSDError(
+        f"The {n} x {n} covariance is not positive semi-definite: its least eigenvalue is "
+        f"{float(torch.linalg.eigvalsh(symmetric).min()):.1e} for a mean variance of "
+        f"{float(matrix.diagonal(dim1=-2, dim2=-1).mean()):.1e}, found at row {place - 1}. Check that the kernel is "
+        "positive definite and its hyperparameters are in range."
+    )

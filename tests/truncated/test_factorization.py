@@ -1,0 +1,92 @@
+"""The Cholesky factor with a jitter that never depends on rounding."""
+
+import math
+
+import pytest
+import torch
+from linear_operator.utils.errors import NanError, NotPSDError
+
+from botorch_skewgp.truncated.factorization import RELATIVE_JITTER, cholesky_with_relative_jitter
+
+EPSILON = RELATIVE_JITTER[torch.float64]
+
+
+def _matrix(n: int, seed: int = 0, batch: tuple[int, ...] = ()) -> torch.Tensor:
+    root = torch.randn(*batch, n, n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return root @ root.mT + torch.eye(n, dtype=torch.float64)
+
+
+def test_factor_of_a_regular_batch():
+    matrix = _matrix(5, batch=(2, 3))
+    L = cholesky_with_relative_jitter(matrix)
+    size = matrix.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None]
+    expected = matrix + EPSILON * size * torch.eye(5, dtype=torch.float64)
+    torch.testing.assert_close(L @ L.mT, expected, rtol=1e-14, atol=1e-14)
+    assert (L.tril() == L).all()
+
+
+@pytest.mark.parametrize("factor", [1e-20, 1.0, 1e20])
+def test_jitter_is_relative(factor):
+    """Scaling a singular matrix scales its factor."""
+    ones = torch.ones(3, 3, dtype=torch.float64)
+    expected = math.sqrt(factor) * cholesky_with_relative_jitter(ones)
+    torch.testing.assert_close(cholesky_with_relative_jitter(factor * ones), expected, rtol=1e-3, atol=0.0)
+
+
+def test_continuous_where_points_meet():
+    """Two points of which one moves to the other: the conditional deviation falls smoothly to its floor."""
+    distances = torch.cat([torch.zeros(1, dtype=torch.float64), torch.logspace(-12, -2, 200, dtype=torch.float64)])
+    correlation = torch.exp(-0.5 * distances.square())
+    matrix = torch.stack([torch.ones_like(correlation), correlation, correlation, torch.ones_like(correlation)], -1)
+    pivot = cholesky_with_relative_jitter(matrix.reshape(-1, 2, 2))[..., 1, 1]
+    expected = (1 - correlation.square() + 2 * EPSILON).sqrt()
+    torch.testing.assert_close(pivot, expected, rtol=1e-3, atol=0.0)
+
+
+def test_never_more_jitter_than_promised():
+    """Also not for a matrix whose plain factorisation fails."""
+    points = torch.linspace(0, 1, 200, dtype=torch.float64)
+    matrix = torch.exp(-0.5 * (points.unsqueeze(-1) - points).square())
+    assert torch.linalg.cholesky_ex(matrix).info > 0
+    L = cholesky_with_relative_jitter(matrix)
+    assert (L @ L.mT - matrix).abs().max() < 2 * EPSILON
+
+
+def test_derivative():
+    matrix = _matrix(4).requires_grad_()
+
+    def log_det(matrix):
+        symmetric = 0.5 * (matrix + matrix.mT)
+        return 2 * cholesky_with_relative_jitter(symmetric).diagonal().log().sum()
+
+    (gradient,) = torch.autograd.grad(log_det(matrix), matrix)
+    torch.testing.assert_close(gradient, torch.linalg.inv(matrix.detach()), rtol=1e-9, atol=1e-9)
+    assert torch.autograd.gradcheck(log_det, (matrix,))
+
+
+def test_scale_of_a_difference():
+    """A posterior covariance that is zero up to rounding, of a prior with unit variance."""
+    noise = 1e-16 * torch.randn(4, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    scale = torch.ones((), dtype=torch.float64)
+    L = cholesky_with_relative_jitter(noise + noise.mT, scale=scale)
+    torch.testing.assert_close(L, math.sqrt(EPSILON) * torch.eye(4, dtype=torch.float64), rtol=1e-3, atol=1e-9)
+
+
+def test_single_precision_and_no_rows():
+    points = torch.linspace(0, 1, 300)
+    matrix = torch.exp(-0.5 * (points.unsqueeze(-1) - points).square())
+    L = cholesky_with_relative_jitter(matrix)
+    assert L.dtype == torch.float32
+    assert (L @ L.mT - matrix).abs().max() < 2e-5
+    assert cholesky_with_relative_jitter(torch.zeros(2, 0, 0)).shape == (2, 0, 0)
+
+
+def test_errors():
+    matrix = torch.stack([_matrix(3), torch.diag(torch.tensor([1.0, -1e-3, 1.0], dtype=torch.float64))])
+    with pytest.raises(NotPSDError, match=r"least eigenvalue is -1\.0e-03 .* at row 1"):
+        cholesky_with_relative_jitter(matrix)
+    matrix[0, 1, 0] = torch.nan
+    with pytest.raises(NanError, match="contains 1 NaN"):
+        cholesky_with_relative_jitter(matrix)
+    with pytest.raises(NanError, match="infinite"):
+        cholesky_with_relative_jitter(torch.tensor([[torch.inf]], dtype=torch.float64))
