@@ -10,7 +10,7 @@ RELATIVE_JITTER = {torch.float64: 1e-12, torch.float32: 1e-5}
 
 
 def cholesky_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -> Tensor:
-    r"""The lower Cholesky factor of `matrix + epsilon scale I`, with `epsilon = 1e-12` (`1e-5` in single precision).
+    r"""The lower Cholesky factor of `matrix + epsilon diag(scale)`, `epsilon = 1e-12` (`1e-5` in single precision).
 
     The jitter is always there and never grows: whether a factorisation fails depends on rounding, and a jitter that
     is added only then makes values jump and gradients point the wrong way. Differentiable, also through the jitter.
@@ -19,9 +19,10 @@ def cholesky_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -
     Args:
         matrix: A `batch_shape x n x n` tensor, symmetric and positive semi-definite up to rounding. Only its lower
             triangle is read.
-        scale: A `batch_shape` tensor of what counts as a variance of ordinary size; the mean of the diagonal if
-            `None`. Give it where the matrix is a difference of others, such as a posterior covariance, and its
-            rounding is relative to theirs: the prior variance, for instance.
+        scale: What counts as a variance of ordinary size, a tensor that broadcasts with the diagonals, `batch_shape x
+            n`; their mean if `None`. Give it where the matrix is a difference of others, such as a posterior
+            covariance, and its rounding is relative to theirs (the prior variance, for instance), or where entries
+            have different units.
 
     Returns:
         The `batch_shape x n x n` factor, in the matrix's dtype.
@@ -37,8 +38,8 @@ def cholesky_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -
         return matrix
     double = matrix.double()
     diagonal = double.diagonal(dim1=-2, dim2=-1)
-    size = diagonal.mean(-1) if scale is None else scale.to(double)
-    jitter = RELATIVE_JITTER[matrix.dtype] * size.unsqueeze(-1).expand_as(diagonal)
+    size = diagonal.mean(-1, keepdim=True) if scale is None else scale.to(double)
+    jitter = RELATIVE_JITTER[matrix.dtype] * size.expand_as(diagonal)
     factor, info = torch.linalg.cholesky_ex(double + torch.diag_embed(jitter))
     if bool(info.any()) or not bool(factor.diagonal(dim1=-2, dim2=-1).isfinite().all()):
         _explain(double.detach(), int(info.max()))

@@ -72,6 +72,15 @@ def test_scale_of_a_difference():
     torch.testing.assert_close(L, math.sqrt(EPSILON) * torch.eye(4, dtype=torch.float64), rtol=1e-3, atol=1e-9)
 
 
+def test_scale_of_entries_in_different_units():
+    """Two pairs of equal points, one in units a million times as large."""
+    units = torch.tensor([1.0, 1.0, 1e6, 1e6], dtype=torch.float64)
+    matrix = torch.block_diag(torch.ones(2, 2), torch.ones(2, 2)).double()
+    plain = cholesky_with_relative_jitter(matrix)
+    scaled = cholesky_with_relative_jitter(units.unsqueeze(-1) * matrix * units, scale=units.square())
+    torch.testing.assert_close(scaled, units.unsqueeze(-1) * plain, rtol=1e-3, atol=1e-12)
+
+
 def test_single_precision_and_no_rows():
     points = torch.linspace(0, 1, 300)
     matrix = torch.exp(-0.5 * (points.unsqueeze(-1) - points).square())
