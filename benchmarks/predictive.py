@@ -47,10 +47,9 @@ from benchmarks._reporting import (
     say,
 )
 from botorch_skewgp import SkewGP
+from botorch_skewgp.checking import information_score
+from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp, fit_skew_gp
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models.fitting import fit_skew_gp
-from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
-from botorch_skewgp.models.model_checking import information_score
 from botorch_skewgp.observations import Binary
 
 Classifier = Callable[[Tensor, Tensor, Tensor], Tensor]  # train_X, labels, test_X -> probabilities of label 1
@@ -196,7 +195,7 @@ def _fully_bayesian(train_X: Tensor, labels: Tensor, test_X: Tensor) -> Tensor:
     model = SkewGP(train_X, Binary(labels))
     mll = fit_skew_gp(model)
     assert isinstance(mll, SkewGPMarginalLogLikelihood)
-    ensemble = FullyBayesianSkewGP.sample(mll)
+    ensemble = fit_fully_bayesian_skew_gp(mll)
     with torch.no_grad():
         return ensemble.predictive(test_X).probs.squeeze(-1)
 

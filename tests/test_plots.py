@@ -14,7 +14,7 @@ from scipy import stats
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import LogProbabilityOfValidity
-from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
+from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import (
     Binary,
     Censored,

@@ -26,12 +26,13 @@ from ax.storage.json_store.registry import CORE_DECODER_REGISTRY, CORE_ENCODER_R
 from ax.storage.transform_registry import register_transform
 from botorch.acquisition import AcquisitionFunction
 
-from botorch_skewgp import SkewGP, acquisition, mlls
+from botorch_skewgp import acquisition, mlls
 from botorch_skewgp.ax.acquisition import SkewGPAcquisition
 from botorch_skewgp.ax.adapter import SkewGPAdapter
 from botorch_skewgp.ax.models import AxSkewGP
 from botorch_skewgp.ax.transforms import WinsorizeObjective
 from botorch_skewgp.ax.transition import ObjectiveIsKnown
+from botorch_skewgp.models import SkewGP
 
 # Numbers are standardised inside the models, which leaves labels and comparisons alone.
 TRANSFORMS: list[type[Transform]] = [

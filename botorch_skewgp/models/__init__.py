@@ -1,7 +1,8 @@
-"""Models: the skew Gaussian process, its skew prior, and its Gaussian of equal moments."""
+"""Models: the skew Gaussian process, its skew prior, its Gaussian of equal moments, and ensembles of it."""
 
+from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
 from botorch_skewgp.models.moment_matched import MomentMatchedModel
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.models.skew_prior import SkewPrior
 
-__all__ = ["MomentMatchedModel", "SkewGP", "SkewPrior"]
+__all__ = ["FullyBayesianSkewGP", "MomentMatchedModel", "SkewGP", "SkewPrior"]

@@ -1,7 +1,10 @@
-"""Posteriors: the skewed posterior of a SkewGP as a BoTorch `Posterior`, and that of a probability."""
+"""Posteriors: the skewed posterior of a SkewGP as a BoTorch `Posterior`, that of a probability, and those of an
+ensemble side by side.
+"""
 
+from botorch_skewgp.posteriors.ensemble_posterior import SkewGPEnsemblePosterior
 from botorch_skewgp.posteriors.probability_posterior import ProbabilityPosterior
 from botorch_skewgp.posteriors.representer_mixture import RepresenterMixture
 from botorch_skewgp.posteriors.skew_gp_posterior import SkewGPPosterior
 
-__all__ = ["ProbabilityPosterior", "RepresenterMixture", "SkewGPPosterior"]
+__all__ = ["ProbabilityPosterior", "RepresenterMixture", "SkewGPEnsemblePosterior", "SkewGPPosterior"]

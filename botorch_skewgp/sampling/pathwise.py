@@ -27,7 +27,7 @@ from botorch.sampling.pathwise.utils import TensorTransform, get_input_transform
 from torch import Tensor
 
 from botorch_skewgp.likelihoods.base import OutcomeScale
-from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
+from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.posteriors import RepresenterMixture
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.models import SkewGP
 
 MOST_EXHAUSTIVE = 4  # pseudo-points up to which all phases are tried
 

@@ -9,6 +9,7 @@ from gpytorch.priors import GammaPrior, LogNormalPrior, NormalPrior
 from linear_operator.utils.errors import NotPSDError
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.likelihoods import (
     LabelPreferenceLikelihood,
     MixedLikelihood,
@@ -20,7 +21,6 @@ from botorch_skewgp.likelihoods import (
 )
 from botorch_skewgp.mlls import BatchedMarginalLogLikelihood, SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewPrior
-from botorch_skewgp.models.fitting import fit_skew_gp
 from botorch_skewgp.observations import Binary, LabelPreference, Numeric, Preference
 
 

@@ -1,11 +1,9 @@
-r"""Model checking: leave-one-out predictive densities without refitting, and the information score.
+r"""Leave-one-out predictive densities without refitting.
 
 .. [Gelfand1992] A. E. Gelfand, D. K. Dey, H. Chang. Model determination using predictive distributions with
    implementation via sampling-based methods. Bayesian Statistics 4, 1992.
 .. [Vehtari2017] A. Vehtari, A. Gelman, J. Gabry. Practical Bayesian model evaluation using leave-one-out
    cross-validation and WAIC. Statistics and Computing 27, 2017.
-.. [Benavoli2020skew] A. Benavoli, D. Azzimonti, D. Piga. Skew Gaussian processes for classification. Machine Learning
-   109, 2020.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ import math
 from typing import NamedTuple
 
 import torch
-from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.errors import UnsupportedError
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
@@ -160,27 +158,3 @@ def _harmonic_mean(log_p: Tensor) -> tuple[Tensor, Tensor]:
     log_sum = torch.logsumexp(-log_p, dim=0)
     log_sum_of_squares = torch.logsumexp(-2 * log_p, dim=0)
     return math.log(log_p.shape[0]) - log_sum, torch.exp(2 * log_sum - log_sum_of_squares)
-
-
-def information_score(probability: Tensor, labels: Tensor) -> Tensor:
-    r"""The average information of predicted probabilities on labels, in bits ([Benavoli2020skew]_, section 6).
-
-    `1 + mean(y log2 p + (1 - y) log2(1 - p))`: 1 for certain and right predictions, 0 for a coin's, negative for worse.
-
-    Args:
-        probability: A `batch_shape x m` tensor of probabilities of label 1, for instance `model.predictive(X).probs`.
-        labels: An `m`-dim tensor of 0 and 1.
-
-    Returns:
-        A tensor of shape `batch_shape`.
-
-    Raises:
-        InputDataError: If a label is neither 0 nor 1, or a probability is not between 0 and 1.
-    """
-    labels = torch.as_tensor(labels).to(probability)
-    if ((labels != 0) & (labels != 1)).any():
-        raise InputDataError("labels must hold 0 and 1.")
-    if not ((probability >= 0) & (probability <= 1)).all():
-        raise InputDataError("probability must be between 0 and 1.")
-    of_label = torch.where(labels == 1, probability, 1 - probability)
-    return 1 + of_label.log2().mean(-1)

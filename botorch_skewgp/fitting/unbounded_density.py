@@ -1,0 +1,112 @@
+r"""An objective as a density over unbounded coordinates of the hyperparameters, with its gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from gpytorch.constraints import Interval
+from linear_operator.utils.errors import NotPSDError
+from torch import Tensor
+
+from botorch_skewgp.mlls.base import RowMarginalLogLikelihood, log_prior
+
+
+class UnboundedDensity:
+    """The objective over unbounded coordinates of the parameters that have priors, with its gradient."""
+
+    def __init__(self, mll: RowMarginalLogLikelihood) -> None:
+        self.mll = mll
+        model = mll.model
+        constraints = {name: constraint for name, _, constraint in model.named_parameters_and_constraints()}  # type: ignore[operator]
+        named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+        prior = log_prior(model)
+        gradients: Sequence[Tensor | None] = [None] * len(named)
+        if isinstance(prior, Tensor) and prior.requires_grad:
+            gradients = torch.autograd.grad(prior, [p for _, p in named], allow_unused=True)
+        self.parameters = {n: p for (n, p), g in zip(named, gradients, strict=True) if g is not None}
+        if not self.parameters:
+            raise UnsupportedError(
+                "No hyperparameter that is to be learned has a prior; register priors, or fit the model instead."
+            )
+        self.constraints = {name: constraints[name] for name in self.parameters}
+        self.sizes = [p.numel() for p in self.parameters.values()]
+
+    def coordinates(self) -> Tensor:
+        """The present values in unbounded coordinates."""
+        parts = []
+        for name, parameter in self.parameters.items():
+            value = _constrained(self.constraints[name], parameter.detach().double())
+            parts.append(_to_unbounded(self.constraints[name], value).flatten())
+        return torch.cat(parts)
+
+    def values(self, x: Tensor) -> dict[str, Tensor]:
+        """Values of the constrained parameters at unbounded coordinates `... x k`."""
+        parts = zip(self.parameters.items(), x.split(self.sizes, dim=-1), strict=True)
+        return {
+            name: _from_unbounded(self.constraints[name], part)[0].unflatten(-1, p.shape or (1,))
+            for (name, p), part in parts
+        }
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The log density of the coordinates and its gradient; `-inf` where the prior has no Cholesky factor."""
+        x = x.detach().requires_grad_(True)
+        log_volume, raws = x.new_zeros(()), []
+        for (name, parameter), part in zip(self.parameters.items(), x.split(self.sizes), strict=True):
+            constraint = self.constraints[name]
+            value, log_slope = _from_unbounded(constraint, part)
+            raw = value if constraint is None else constraint.inverse_transform(value)
+            raws.append(raw)
+            parameter.data.copy_(raw.detach().view(parameter.shape))
+            log_volume = log_volume + log_slope.sum()
+        model = self.mll.model
+        try:
+            objective = self.mll(model(*model.train_inputs), model.train_targets)
+        except NotPSDError:
+            return x.new_tensor(-torch.inf), torch.zeros_like(x)
+        slopes = torch.autograd.grad(objective, list(self.parameters.values()))
+        gradient = torch.autograd.grad(
+            [*raws, log_volume],
+            x,
+            [
+                *(slope.to(raw).view_as(raw) for slope, raw in zip(slopes, raws, strict=True)),
+                torch.ones_like(log_volume),
+            ],
+        )[0]
+        return (objective + log_volume).detach().double(), gradient
+
+
+def _constrained(constraint: Interval | None, raw: Tensor) -> Tensor:
+    return raw if constraint is None else constraint.transform(raw)
+
+
+def _bounds(constraint: Interval | None, like: Tensor) -> tuple[Tensor, Tensor]:
+    if constraint is None:
+        return like.new_tensor(-torch.inf), like.new_tensor(torch.inf)
+    return constraint.lower_bound.to(like), constraint.upper_bound.to(like)
+
+
+def _to_unbounded(constraint: Interval | None, value: Tensor) -> Tensor:
+    """Logarithm of the distance to a single bound, logit between two."""
+    lower, upper = _bounds(constraint, value)
+    if lower.isinf() and upper.isinf():
+        return value
+    if upper.isinf():
+        return (value - lower).log()
+    if lower.isinf():
+        return (upper - value).log()
+    return torch.logit((value - lower) / (upper - lower))
+
+
+def _from_unbounded(constraint: Interval | None, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The value at unbounded coordinates and the logarithm of its slope."""
+    lower, upper = _bounds(constraint, x)
+    if lower.isinf() and upper.isinf():
+        return x, 0 * x  # with a graph, as in the other cases
+    if upper.isinf():
+        return lower + x.exp(), x
+    if lower.isinf():
+        return upper - x.exp(), x
+    log_slope = (upper - lower).log() + torch.nn.functional.logsigmoid(x) + torch.nn.functional.logsigmoid(-x)
+    return lower + (upper - lower) * torch.sigmoid(x), log_slope

@@ -1,0 +1,110 @@
+"""Imports go one way, from the ground to the roof; extras are imported in their folders alone."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import botorch_skewgp
+
+PACKAGE = Path(botorch_skewgp.__file__).parent
+
+# From the ground to the roof: a folder, or a file beside them, imports of the package what stands before it.
+ORDER = [
+    "exceptions",
+    "observations",
+    "rows",
+    "truncated",
+    "posteriors",
+    "likelihoods",
+    "kernels",
+    "warpings",
+    "models",
+    "mlls",
+    "fitting",
+    "checking",
+    "sampling",
+    "acquisition",
+    "plots",
+    "ax",
+    "optuna",
+    "test_functions",
+    "__init__",
+]
+
+# Which folders alone may import an extra, and which may not import what all others may.
+ONLY_IN = {"ax": {"ax"}, "matplotlib": {"plots"}, "optuna": {"optuna"}}
+NOT_IN = {"gpytorch": {"truncated"}, "botorch": {"truncated"}}
+
+
+def imported(source: str) -> Iterator[str]:
+    """The full names in all import statements, at the top of a file, inside functions and for type checkers alike."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            # `from package import folder` names the folder last
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def place(name: str) -> int:
+    """The place in the order of a full name of the package."""
+    parts = name.split(".")
+    return ORDER.index(parts[1] if len(parts) > 1 and parts[1] in ORDER else "__init__")
+
+
+def faults(folder: str, source: str) -> list[str]:
+    """The imports of a file in a folder that run back up, or that belong into another folder."""
+    found = []
+    for name in imported(source):
+        top = name.partition(".")[0]
+        if top == "botorch_skewgp" and place(name) > ORDER.index(folder):
+            found.append(f"{folder} imports {name}, which stands after it")
+        if (top in ONLY_IN and folder not in ONLY_IN[top]) or folder in NOT_IN.get(top, ()):
+            found.append(f"{folder} imports {name}")
+    return found
+
+
+def folder_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_one_way(path):
+    assert folder_of(path) in ORDER, "a new folder needs its place in the order"
+    assert faults(folder_of(path), path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("folder", "source"),
+    [
+        ("models", "from botorch_skewgp.mlls import RowMarginalLogLikelihood"),
+        ("models", "def f():\n    from botorch_skewgp.fitting.restarts import fit_skew_gp"),
+        ("models", "import botorch_skewgp.acquisition.analytic"),
+        ("models", "from botorch_skewgp import acquisition"),
+        ("models", "from botorch_skewgp import SkewGP"),
+        ("truncated", "from gpytorch.kernels import Kernel"),
+        ("models", "if TYPE_CHECKING:\n    import matplotlib.pyplot as plt"),
+        ("acquisition", "from ax.core import Arm"),
+    ],
+)
+def test_faults_are_seen(folder, source):
+    assert len(faults(folder, source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("folder", "source"),
+    [
+        ("mlls", "from botorch_skewgp.models.skew_gp import SkewGP"),
+        ("models", "from botorch_skewgp.models.skew_prior import SkewPrior"),
+        ("plots", "import matplotlib.pyplot as plt"),
+        ("ax", "from ax.core import Arm\nfrom botorch_skewgp.ax.data import read"),
+    ],
+)
+def test_other_imports_are_allowed(folder, source):
+    assert faults(folder, source) == []
