@@ -19,16 +19,11 @@ from botorch_skewgp.observations import Observation
 from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
 from botorch_skewgp.truncated.conditionals import row_conditionals
 from botorch_skewgp.truncated.draws import choose_sampler
-from botorch_skewgp.truncated.expectation_propagation import (
-    ExpectationPropagation,
-    Sites,
-    as_double,
-    expectation_propagation,
-)
+from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation, Sites, expectation_propagation
 from botorch_skewgp.truncated.reflective_ess import ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.sampler import Sampler
 from botorch_skewgp.truncated.start import feasible_start
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 from botorch_skewgp.truncated.univariate import interval_moments, log_interval_probability, log_normal_density
 
 

@@ -17,12 +17,16 @@ from functools import cached_property
 
 import torch
 from linear_operator.operators import RootLinearOperator
-from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 from botorch_skewgp.likelihoods import Rows
 from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.truncated.draws import Draws
+from botorch_skewgp.truncated.factorization import (
+    cholesky_of_precision,
+    cholesky_with_noise,
+    cholesky_with_relative_jitter,
+)
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
@@ -53,7 +57,7 @@ class RowModel:
     @cached_property
     def _number_cholesky(self) -> Tensor:
         numbers = self.numbers
-        return psd_safe_cholesky(numbers.covariance(self.covariance) + torch.diag_embed(numbers.noise))
+        return cholesky_with_noise(numbers.covariance(self.covariance), numbers.noise)
 
     @cached_property
     def _number_residual(self) -> Tensor:
@@ -87,7 +91,8 @@ class RowModel:
 
     @cached_property
     def _point_cholesky(self) -> Tensor:
-        return psd_safe_cholesky(self._given_numbers[1])
+        prior_variance = self.covariance.diagonal().mean()
+        return cholesky_with_relative_jitter(self._given_numbers[1], scale=prior_variance)
 
     @cached_property
     def truncated_normal(self) -> TruncatedNormal:
@@ -146,8 +151,7 @@ class RowModel:
         if self.intervals.num_rows == 0:
             numbers = numbers[:1]
         seen = torch.cat([numbers, draws.rows[: len(numbers)].to(numbers)], dim=-1) - ordered.mean(self.mean)
-        joint = ordered.covariance(self.covariance) + torch.diag_embed(ordered.noise)
-        L = psd_safe_cholesky(joint)
+        L = cholesky_with_noise(ordered.covariance(self.covariance), ordered.noise)
         white = torch.linalg.solve_triangular(L, ordered.weight(n), upper=False)  # R^T
         weights = white.mT @ torch.linalg.solve_triangular(L, seen.mT, upper=False)
         root = torch.linalg.qr(white).R.mT if white.shape[0] > n else white.mT
@@ -172,12 +176,12 @@ class RowModel:
         latent = draws.latent.to(F) @ fixed @ fixed.mT
         G = F[noisy] @ free
         scaled = G / distribution.noise[noisy].unsqueeze(-1)
-        factor = torch.linalg.cholesky(torch.eye(G.shape[-1], dtype=F.dtype, device=F.device) + G.mT @ scaled)
+        factor = cholesky_of_precision(G, 1 / distribution.noise[noisy])
         residual = draws.rows.to(F)[:, noisy] - distribution.mean[noisy] - latent @ F[noisy].mT
         latent = (latent.mT + free @ torch.cholesky_solve((residual @ scaled).mT, factor))[:n]
         latent_root = torch.linalg.solve_triangular(factor, free.mT, upper=False).mT[:n]
         values = mean.unsqueeze(-1) + self._point_cholesky @ latent
-        L = psd_safe_cholesky(self.covariance)
+        L = cholesky_with_relative_jitter(self.covariance)
         white = torch.linalg.solve_triangular(L, values - self.mean.unsqueeze(-1), upper=False)
         weights = torch.linalg.solve_triangular(L.mT, white, upper=True)
         half = torch.linalg.solve_triangular(L, self._point_cholesky @ latent_root, upper=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
+from botorch_skewgp.truncated.factorization import cholesky_of_precision
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
@@ -36,9 +36,8 @@ def row_conditionals(distribution: TruncatedNormal, rows: Tensor) -> RowConditio
     centred = rows - distribution.mean.unsqueeze(-2)
     if distribution.root is not None and bool((distribution.noise > 0).all()):
         F, noise = distribution.root, distribution.noise.unsqueeze(-2)
-        eye = torch.eye(F.shape[-1], dtype=F.dtype, device=F.device)
-        scaled = F / noise.mT
-        half = torch.linalg.solve_triangular(psd_safe_cholesky(eye + F.mT @ scaled), scaled.mT, upper=False)
+        factor = cholesky_of_precision(F, 1 / distribution.noise)
+        half = torch.linalg.solve_triangular(factor, (F / noise.mT).mT, upper=False)
         diagonal = 1 / noise - half.square().sum(-2, keepdim=True)
         product = centred / noise - (centred @ half.mT) @ half
     else:

@@ -16,12 +16,8 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.diagnostics import effective_sample_size
 from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw
-from botorch_skewgp.truncated.expectation_propagation import (
-    ExpectationPropagation,
-    as_double,
-    expectation_propagation,
-)
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation, expectation_propagation
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 from botorch_skewgp.truncated.univariate import log_interval_probability
 
 GAUSSIAN_DRAWS = 4  # per draw of the truncated normal; they cost next to nothing

@@ -20,12 +20,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import torch
-from linear_operator.operators import LinearOperator, RootLinearOperator
 from linear_operator.utils.errors import NanError
 from torch import Tensor
 
 from botorch_skewgp.exceptions import ConvergenceWarning
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 from botorch_skewgp.truncated.univariate import interval_moments, log_interval_probability
 
 # Ratio of a site's precision to the prior's beyond which the product's moments are computed as corrections to the site.
@@ -268,26 +267,6 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
         g = ep._mean_slope.detach()
         value = value + (g * (distribution.mean - distribution.mean.detach())).sum(-1)
     return value
-
-
-def as_double(distribution: TruncatedNormal) -> TruncatedNormal:
-    """The distribution in float64; itself if it is."""
-    if distribution.mean.dtype == torch.float64:
-        return distribution
-    covariance = distribution.covariance
-    if isinstance(covariance, RootLinearOperator):
-        covariance = RootLinearOperator(covariance.root.to_dense().double())
-    elif isinstance(covariance, LinearOperator):
-        covariance = covariance.to_dense().double()
-    else:
-        covariance = covariance.double()
-    return TruncatedNormal(
-        mean=distribution.mean.double(),
-        covariance=covariance,
-        lower=distribution.lower.double(),
-        upper=distribution.upper.double(),
-        noise=distribution.noise.double(),
-    )
 
 
 def _residual(gaussian: _Gaussian, old: Sites, new: Sites) -> Tensor:

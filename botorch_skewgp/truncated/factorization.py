@@ -46,6 +46,48 @@ def cholesky_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -
     return factor.to(matrix)
 
 
+def cholesky_with_noise(covariance: Tensor, noise: Tensor) -> Tensor:
+    r"""The lower Cholesky factor of `covariance + diag(noise)`, noise being at least a relative `1e-12`.
+
+    Where an entry's noise is less than the jitter of `cholesky_with_relative_jitter`, it is raised to it, relative to
+    the entry's own variance; where it is more, nothing is added.
+
+    Args:
+        covariance: A `batch_shape x n x n` tensor, symmetric and positive semi-definite up to rounding.
+        noise: The `batch_shape x n` variances of independent noise; zero is allowed.
+
+    Returns:
+        The `batch_shape x n x n` factor.
+
+    Raises:
+        NanError: If the sum contains NaN or infinite values.
+        NotPSDError: If the sum is not positive semi-definite by more than its rounding.
+    """
+    matrix = covariance + torch.diag_embed(noise)
+    variance = matrix.diagonal(dim1=-2, dim2=-1)
+    missing = (variance - noise / RELATIVE_JITTER[matrix.dtype]).clamp(min=0)
+    return cholesky_with_relative_jitter(matrix, scale=missing)
+
+
+def cholesky_of_precision(root: Tensor, precision: Tensor) -> Tensor:
+    r"""The lower Cholesky factor of `I + F^T diag(precision) F`, for a root `F` and precisions that are not negative.
+
+    Computed by orthogonal transformations of `(I, sqrt(precision) F)`, as sums lose the identity in the rounding of
+    large precisions. Not differentiable.
+
+    Args:
+        root: A `batch_shape x m x r` tensor `F`.
+        precision: The `batch_shape x m` precisions.
+
+    Returns:
+        The `batch_shape x r x r` factor.
+    """
+    eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device).expand(*root.shape[:-2], -1, -1)
+    stacked = torch.cat([precision.sqrt().unsqueeze(-1) * root, eye], dim=-2)  # large rows first, for their rounding
+    upper = torch.linalg.qr(stacked, mode="r").R
+    return (upper.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-1) * upper).mT
+
+
 def _explain(matrix: Tensor, place: int) -> None:
     """Raise the error of a matrix whose leading block of a size has no Cholesky factor."""
     n = matrix.shape[-1]

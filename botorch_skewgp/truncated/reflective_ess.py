@@ -30,12 +30,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
-from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 from botorch_skewgp.truncated.kernels import choose_kernel
 from botorch_skewgp.truncated.sampler import Sampler, SamplerInfo, SamplerState
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 # A billiard between walls that are close makes many honest reflections; beyond this number it takes too long.
 MOST_REFLECTIONS = 10**8
@@ -278,13 +277,11 @@ class ReflectiveEllipticalSliceSampler(Sampler):
 
     def _factor(self) -> tuple[Tensor, Tensor]:
         """Cholesky factor and covariance of velocities, factored in double precision."""
-        distribution = self.distribution
-        gamma = distribution.gamma.double()
-        double = distribution.mean.dtype == torch.float64
-        cholesky = distribution.gamma_cholesky if double else psd_safe_cholesky(gamma)
+        distribution = as_double(self.distribution)
+        gamma, cholesky = distribution.gamma, distribution.gamma_cholesky
         # Reflections have to keep the law of the velocities: if the factor has jitter, so has Gamma.
         gamma = torch.diagonal_scatter(gamma, cholesky.square().sum(-1), dim1=-2, dim2=-1)
-        return cholesky.to(distribution.mean), gamma.to(distribution.mean)
+        return cholesky.to(self.distribution.mean), gamma.to(self.distribution.mean)
 
     def _flatten(self, values: Tensor, event_dims: int) -> Tensor:
         """Expand to the batch shape and make it one dimension."""

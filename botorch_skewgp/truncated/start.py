@@ -6,9 +6,9 @@ import math
 from typing import NamedTuple, Protocol
 
 import torch
-from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
+from botorch_skewgp.truncated.factorization import cholesky_of_precision
 from botorch_skewgp.truncated.linear_ess import free_angle
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import interval_moments, log_interval_probability, sample_interval
@@ -192,8 +192,7 @@ def _continue_noisy(
 def _latent_given_rows(root: Tensor, noise: Tensor, residual: Tensor, generator: torch.Generator | None) -> Tensor:
     """Draw `z` given `F z + v = residual`, a Gaussian, for residuals `batch_shape x k x m`."""
     weighted = root / noise.unsqueeze(-1)
-    eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device)
-    cholesky = psd_safe_cholesky(eye + root.mT @ weighted)
+    cholesky = cholesky_of_precision(root, 1 / noise)
     mean = torch.cholesky_solve((residual @ weighted).mT, cholesky)
     normal = torch.randn(mean.shape, dtype=root.dtype, device=root.device, generator=generator)
     return (mean + torch.linalg.solve_triangular(cholesky.mT, normal, upper=True)).mT
@@ -411,8 +410,7 @@ def _maximise(
         cholesky, info = torch.linalg.cholesky_ex(eye + F.mT @ (curvature.unsqueeze(-1) * F))
         if bool(info.any()):
             # With hard bounds the identity is lost in rounding; the factor from a root keeps it.
-            stacked = torch.cat([eye.expand(F.shape[0], -1, -1), curvature.sqrt().unsqueeze(-1) * F], dim=-2)
-            cholesky = torch.linalg.qr(stacked, mode="r").R.mT
+            cholesky = cholesky_of_precision(F, curvature)
         direction = torch.cholesky_solve(gradient.unsqueeze(-1), cholesky).squeeze(-1)
         decrement = (gradient * direction).sum(-1)
         active = active & (decrement > 1e-9 * (1 + value.abs()))

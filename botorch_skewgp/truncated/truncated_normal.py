@@ -7,8 +7,9 @@ from functools import cached_property
 
 import torch
 from linear_operator.operators import LinearOperator, RootLinearOperator, to_linear_operator
-from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
+
+from botorch_skewgp.truncated.factorization import cholesky_with_noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +93,8 @@ class TruncatedNormal:
 
     @cached_property
     def gamma_cholesky(self) -> Tensor:
-        """The lower Cholesky factor of `Gamma`; jitter as `linear_operator.settings.cholesky_jitter` says."""
-        return psd_safe_cholesky(self.gamma)
+        """The lower Cholesky factor of `Gamma`; noise less than `1e-12` of a row's variance is raised to that."""
+        return cholesky_with_noise(self.dense_covariance, self.noise)
 
     @cached_property
     def gamma_diagonal(self) -> Tensor:
@@ -106,3 +107,23 @@ class TruncatedNormal:
         """Map latent coordinates, `batch_shape x k x r`, to values of `h`, `batch_shape x k x m`."""
         mean = self.mean.unsqueeze(-2)
         return mean + latent if self.root is None else mean + latent @ self.root.mT
+
+
+def as_double(distribution: TruncatedNormal) -> TruncatedNormal:
+    """The distribution in float64; itself if it is."""
+    if distribution.mean.dtype == torch.float64:
+        return distribution
+    covariance = distribution.covariance
+    if isinstance(covariance, RootLinearOperator):
+        covariance = RootLinearOperator(covariance.root.to_dense().double())
+    elif isinstance(covariance, LinearOperator):
+        covariance = covariance.to_dense().double()
+    else:
+        covariance = covariance.double()
+    return TruncatedNormal(
+        mean=distribution.mean.double(),
+        covariance=covariance,
+        lower=distribution.lower.double(),
+        upper=distribution.upper.double(),
+        noise=distribution.noise.double(),
+    )

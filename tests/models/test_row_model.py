@@ -9,6 +9,7 @@ from scipy import stats
 from botorch_skewgp.likelihoods import Rows
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.truncated.draws import DrawSettings, draw
+from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 
 N = 4
 INF = math.inf
@@ -145,6 +146,38 @@ def test_noise_free_rows_over_few_points_fix_the_values(generator):
     means, covariance = values_of(model, model.representer_mixture(draws))
     assert covariance.abs().max() < 1e-8
     assert torch.allclose((A @ means).T + rows.bias, draws.rows, atol=1e-8)
+
+
+@pytest.mark.parametrize("noise", [1e-4, 1e-6, 1e-8])
+def test_duels_of_equal_points_are_thrown_dice(noise):
+    """Three duels between two equal points: only the independent noise decides, each with probability 1/2."""
+    index, one = torch.tensor([[0, 1], [1, 0], [0, 1]]), torch.ones(3, dtype=torch.float64)
+    rows = Rows(index, torch.stack([one, -one], -1), 0 * one, 0 * one, INF * one, noise * one)
+    model = RowModel(torch.zeros(2, dtype=torch.float64), torch.ones(2, 2, dtype=torch.float64), rows)
+    assert model.truncated_normal.root is not None
+    value = float(expectation_propagation(model.truncated_normal).log_normalizer)  # exact for independent rows
+    assert value == pytest.approx(math.log(1 / 8), abs=2e-12 / noise)
+
+
+@pytest.mark.parametrize("noise", [1e-2, 1e-6, 1e-8])
+def test_equal_points_by_points_and_by_rows(noise, generator):
+    """Conditioning on the same rows through the values at equal points and through the rows themselves."""
+    root = normal(generator, 2, 2)
+    group = torch.tensor([0, 1, 0, 1])
+    covariance = (root @ root.T)[group][:, group]
+    index = torch.arange(12).remainder(N).unsqueeze(-1)
+    one = torch.ones(12, dtype=torch.float64)
+    values = normal(generator, 2)[group][index.squeeze(-1)]
+    rows = Rows(index, one.unsqueeze(-1), 0 * one, values - 0.1, values + 0.1, noise * one)
+    model = RowModel(torch.zeros(N, dtype=torch.float64), covariance, rows)
+    draws = draw(model.truncated_normal, DrawSettings(num_draws=64, min_effective_size=1))
+    assert draws.latent is not None
+    A, _, Gamma = dense(model)
+    gain = torch.linalg.solve(Gamma, A @ covariance).T
+    means, found = values_of(model, model.representer_mixture(draws))
+    assert torch.allclose(means, gain @ draws.rows.T, atol=1e-13 / noise + 1e-6)
+    expected = covariance - gain @ A @ covariance
+    assert torch.allclose(found, expected, atol=1e-6 * float(expected.amax()) + 1e-11)
 
 
 def test_no_rows():

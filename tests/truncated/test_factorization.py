@@ -6,7 +6,12 @@ import pytest
 import torch
 from linear_operator.utils.errors import NanError, NotPSDError
 
-from botorch_skewgp.truncated.factorization import RELATIVE_JITTER, cholesky_with_relative_jitter
+from botorch_skewgp.truncated.factorization import (
+    RELATIVE_JITTER,
+    cholesky_of_precision,
+    cholesky_with_noise,
+    cholesky_with_relative_jitter,
+)
 
 EPSILON = RELATIVE_JITTER[torch.float64]
 
@@ -99,3 +104,33 @@ def test_errors():
         cholesky_with_relative_jitter(matrix)
     with pytest.raises(NanError, match="infinite"):
         cholesky_with_relative_jitter(torch.tensor([[torch.inf]], dtype=torch.float64))
+
+
+@pytest.mark.parametrize("noise", [1.0, 1e-6, 1e-11])
+def test_noise_makes_jitter_superfluous(noise):
+    covariance, noise = torch.ones(4, 4, dtype=torch.float64), torch.full((4,), noise, dtype=torch.float64)
+    L = cholesky_with_noise(covariance, noise)
+    assert torch.equal(L, torch.linalg.cholesky(covariance + torch.diag(noise)))
+
+
+def test_noise_less_than_the_jitter_is_raised():
+    """Row by row, relative to the row's own variance."""
+    units = torch.tensor([1.0, 1e4, 1e-4, 1.0], dtype=torch.float64)
+    noise = torch.tensor([0.0, 0.0, 0.5e-20, 0.25], dtype=torch.float64)
+    L = cholesky_with_noise(units.unsqueeze(-1) * units, noise)
+    expected = torch.tensor([1.0, 1e8, 1e-8, 1.25], dtype=torch.float64)
+    expected = expected + torch.tensor([EPSILON, EPSILON * 1e8, EPSILON * 1e-8, 0.0], dtype=torch.float64)
+    torch.testing.assert_close((L @ L.mT).diagonal(), expected, rtol=1e-15, atol=0.0)
+    torch.testing.assert_close(L[1, 1] / units[1], torch.tensor(2 * EPSILON).sqrt().double(), rtol=1e-3, atol=0.0)
+
+
+def test_factor_of_a_precision_keeps_the_identity():
+    """One direction is known to 1e-8, the other to 1: `(I + p f f')^-1 = I - f f' p / (1 + p f'f)`."""
+    f = torch.tensor([[0.6, 0.8]], dtype=torch.float64)
+    for precision in (0.0, 3.0, 1e16):
+        L = cholesky_of_precision(f, torch.tensor([precision], dtype=torch.float64))
+        assert torch.equal(L, L.tril())
+        assert (L.diagonal() > 0).all()
+        expected = torch.eye(2, dtype=torch.float64) - f.mT @ f * (precision / (1 + precision))
+        torch.testing.assert_close(torch.cholesky_inverse(L), expected, rtol=0.0, atol=1e-8)
+        assert float(torch.logdet(L)) == pytest.approx(0.5 * math.log1p(precision), rel=1e-12)
