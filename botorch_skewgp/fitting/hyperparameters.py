@@ -73,10 +73,8 @@ def sample_hyperparameters(
     if num_draws < 1 or warmup < 0 or thinning < 1:
         raise ValueError("num_draws and thinning must be positive, and warmup must not be negative.")
     generator = torch.Generator().manual_seed(0) if generator is None else generator
-    was_training = mll.training
-    before = deepcopy(mll.state_dict())
-    mll.train()
-    mll.model._sites = None  # where expectation propagation starts, so that runs repeat to the last bit
+    mll = deepcopy(mll).train()
+    mll.reset()
     density = UnboundedDensity(mll)
     chain = Chain(density, density.coordinates(), generator)
     kept, log_densities, acceptance = [], [], 0.0
@@ -92,8 +90,6 @@ def sample_hyperparameters(
             log_densities.append(chain.log_density)
             density(chain.x)  # writes the parameters
             states.append({name: p.detach().clone() for name, p in density.parameters.items()})
-    mll.load_state_dict(before)
-    mll.train(was_training)
     draws = torch.stack(kept)
     size = float(effective_sample_size(draws.unsqueeze(-2), kind="mean").min()) if num_draws >= 8 else math.nan
     return HyperparameterDraws(density.values(draws), states, torch.stack(log_densities), size, acceptance)

@@ -1,4 +1,4 @@
-r"""What all objectives for hyperparameters share: priors, dtypes, and the numbers' density."""
+r"""What all objectives for hyperparameters share: the formula of the evidence, priors and dtypes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from torch import Tensor
 
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
 def log_prior(module: Module) -> Tensor | float:
@@ -47,10 +49,16 @@ def _log_density(prior: Prior, value: Tensor) -> Tensor:
 class RowMarginalLogLikelihood(MarginalLogLikelihood):
     r"""Some form of the log evidence of a SkewGP, plus the log priors of its hyperparameters.
 
-    The value is a total, not divided by the number of observations.
+    The log evidence is the log density of the numbers, plus the log normaliser of the interval rows given the numbers,
+    minus that of the skew prior's rows alone (`Evidence`). An objective says how log normalisers are computed. What it
+    keeps from one evaluation to the next, to save time, is its own and not the model's; `reset` drops it. The value is
+    a total, not divided by the number of observations.
     """
 
     model: SkewGP
+
+    def reset(self) -> None:
+        """Forget earlier evaluations, so that those to come repeat to the last bit."""
 
     def forward(
         self, function_dist: MultivariateNormal, target: Sequence[Observation], *args: Any, **kwargs: Any
@@ -65,12 +73,23 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         Returns:
             A scalar tensor of `function_dist`'s dtype.
         """
-        value = self._log_evidence(function_dist, target) + log_prior(self.model)
-        return value.to(function_dist.mean.dtype)
+        evidence, zero = (
+            self.model.evidence(function_dist, target),
+            function_dist.mean.new_zeros((), dtype=torch.double),
+        )
+        value = evidence.log_evidence(
+            self._log_normalizer(evidence.rows) if evidence.rows.num_rows else zero,
+            self._log_prior_normalizer(evidence.prior_rows) if evidence.prior_rows.num_rows else zero,
+        )
+        return (value + log_prior(self.model)).to(function_dist.mean.dtype)
 
     @abstractmethod
-    def _log_evidence(self, prior: MultivariateNormal, observations: Sequence[Observation]) -> Tensor:
-        """The log evidence without priors of hyperparameters, a scalar in float64."""
+    def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:
+        """The log normaliser of the interval rows given the numbers, at least one; a scalar in float64."""
+
+    def _log_prior_normalizer(self, rows: TruncatedNormal) -> Tensor:
+        """The log normaliser of the skew prior's rows alone, at least one; a scalar in float64."""
+        return expectation_propagation(rows).log_normalizer
 
     def _num_prior_rows(self) -> int:
         """The number of rows of the skew prior; they are the first interval rows."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,9 +22,10 @@ from torch import Tensor
 from botorch_skewgp.exceptions import VacuousBoundWarning
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
+from botorch_skewgp.mlls.warm_start import WarmExpectationPropagation
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.truncated.expectation_propagation import Sites, expectation_propagation
+from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 # Where Proposition 1's bound is below this, the objective goes on linearly; see BatchBoundMarginalLogLikelihood.
@@ -50,7 +52,13 @@ class _BatchMarginalLogLikelihood(RowMarginalLogLikelihood):
             raise ValueError(f"batch_size must be positive; got {batch_size}.")
         self.batch_size = batch_size
         self.seed = seed
-        self._sites: dict[int, Sites] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the sites at which the next evaluation would start."""
+        self._expectation_propagation: defaultdict[int, WarmExpectationPropagation] = defaultdict(
+            WarmExpectationPropagation  # for each size of batches
+        )
 
     def _partition(self, num_rows: int) -> list[Tensor]:
         """Disjoint batches of `0, ..., num_rows - 1`: one `b x k` tensor of indices for each batch size `k`."""
@@ -66,15 +74,10 @@ class _BatchMarginalLogLikelihood(RowMarginalLogLikelihood):
     def _log_probabilities(self, distribution: TruncatedNormal, num_shared: int = 0) -> Tensor:
         """The log probability of every batch, which the first `num_shared` rows join; a vector."""
         values = []
-        for position, group in enumerate(self._partition(distribution.num_rows - num_shared)):
+        for group in self._partition(distribution.num_rows - num_shared):
             shared = torch.arange(num_shared).expand(group.shape[0], -1)
             index = torch.cat([shared, group + num_shared], dim=-1).to(distribution.mean.device)
-            batch = _select(distribution, index)
-            sites = self._sites.get(position)
-            if sites is not None and sites.precision.shape != batch.mean.shape:
-                sites = None
-            ep = expectation_propagation(batch, initial_sites=sites)
-            self._sites[position] = ep.sites
+            ep = self._expectation_propagation[index.shape[-1]](_select(distribution, index))
             values.append(ep.log_normalizer)
         return torch.cat(values) if values else distribution.mean.new_zeros(0)
 
@@ -112,19 +115,15 @@ class BatchedMarginalLogLikelihood(_BatchMarginalLogLikelihood):
         >>> fit_gpytorch_mll(mll)
     """
 
-    def _log_evidence(self, prior: MultivariateNormal, observations: Sequence[Observation]) -> Tensor:
-        row_model = self.model.row_model(prior, observations)
-        value, s = row_model.number_log_density, self._num_prior_rows()
-        distribution = row_model.truncated_normal
-        log_probabilities = self._log_probabilities(distribution, s)
-        value = value + log_probabilities.sum()
+    def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:
+        s = self._num_prior_rows()
+        log_probabilities = self._log_probabilities(rows, s)
         if s == 0:
-            return value
+            return log_probabilities.sum()
         # each batch is given the skew prior's rows, and so are the numbers
-        rows_of_prior = torch.arange(s, device=distribution.mean.device).unsqueeze(0)
-        given_numbers = expectation_propagation(_select(distribution, rows_of_prior)).log_normalizer.squeeze(0)
-        before = expectation_propagation(self.model.prior_row_model(prior).truncated_normal).log_normalizer
-        return value + (1 - log_probabilities.shape[0]) * given_numbers - before
+        rows_of_prior = torch.arange(s, device=rows.mean.device).unsqueeze(0)
+        given_numbers = expectation_propagation(_select(rows, rows_of_prior)).log_normalizer.squeeze(0)
+        return log_probabilities.sum() + (1 - log_probabilities.shape[0]) * given_numbers
 
 
 class BatchBoundMarginalLogLikelihood(_BatchMarginalLogLikelihood):
@@ -150,16 +149,11 @@ class BatchBoundMarginalLogLikelihood(_BatchMarginalLogLikelihood):
             prior: The prior over the latent function at the training points, as in `forward`.
             observations: The observations.
         """
-        log_probabilities = self._log_probabilities(self.model.row_model(prior, observations).truncated_normal)
+        log_probabilities = self._log_probabilities(self.model.evidence(prior, observations).rows)
         return 1 + torch.expm1(log_probabilities).sum()
 
-    def _log_evidence(self, prior: MultivariateNormal, observations: Sequence[Observation]) -> Tensor:
-        row_model = self.model.row_model(prior, observations)
-        log_probabilities = self._log_probabilities(row_model.truncated_normal)
-        value = row_model.number_log_density + _log_bound(log_probabilities)
-        if self._num_prior_rows():
-            value = value - expectation_propagation(self.model.prior_row_model(prior).truncated_normal).log_normalizer
-        return value
+    def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:
+        return _log_bound(self._log_probabilities(rows))
 
 
 def _log_bound(log_probabilities: Tensor) -> Tensor:

@@ -6,20 +6,17 @@ r"""The exact evidence's gradient from moments of the truncated normal, as an ob
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
-from gpytorch.distributions import MultivariateNormal
 from torch import Tensor
 
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
+from botorch_skewgp.mlls.warm_start import WarmExpectationPropagation
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.observations import Observation
 from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
 from botorch_skewgp.truncated.conditionals import row_conditionals
 from botorch_skewgp.truncated.draws import choose_sampler
-from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation, Sites, expectation_propagation
+from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.reflective_ess import ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.sampler import Sampler
 from botorch_skewgp.truncated.start import feasible_start
@@ -76,16 +73,20 @@ class StochasticMarginalLogLikelihood(RowMarginalLogLikelihood):
         super().__init__(likelihood, model)
         if num_chains < 1 or num_steps < 1 or warmup < 0:
             raise ValueError("num_chains and num_steps must be positive, and warmup must not be negative.")
-        self._of_data = _PersistentChains(num_chains, num_steps, warmup, seed)
-        self._of_prior = _PersistentChains(num_chains, num_steps, warmup, seed + 1)
+        self._chain_settings = num_chains, num_steps, warmup
+        self.seed = seed
+        self.reset()
 
-    def _log_evidence(self, prior: MultivariateNormal, observations: Sequence[Observation]) -> Tensor:
-        row_model = self.model.row_model(prior, observations)
-        value = row_model.number_log_density + self._of_data.log_normalizer(row_model.truncated_normal)
-        if self._num_prior_rows():
-            prior_rows = self.model.prior_row_model(prior).truncated_normal
-            value = value - self._of_prior.log_normalizer(prior_rows)
-        return value
+    def reset(self) -> None:
+        """Forget the chains; new ones start from the seed."""
+        self._of_data = _PersistentChains(*self._chain_settings, self.seed)
+        self._of_prior = _PersistentChains(*self._chain_settings, self.seed + 1)
+
+    def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:
+        return self._of_data.log_normalizer(rows)
+
+    def _log_prior_normalizer(self, rows: TruncatedNormal) -> Tensor:
+        return self._of_prior.log_normalizer(rows)
 
 
 class _PersistentChains:
@@ -95,18 +96,14 @@ class _PersistentChains:
         self.num_chains, self.num_steps, self.warmup, self.seed = num_chains, num_steps, warmup, seed
         self._generator: torch.Generator | None = None
         self._previous: tuple[Tensor, Tensor | None] | None = None
-        self._sites: Sites | None = None
+        self._expectation_propagation = WarmExpectationPropagation()
 
     def log_normalizer(self, distribution: TruncatedNormal) -> Tensor:
         """The log normaliser: expectation propagation's value with the gradient from the chains."""
-        if distribution.num_rows == 0:
-            return distribution.mean.new_zeros(())
         distribution = as_double(distribution)
         with torch.no_grad():
             frozen = _detach(distribution)
-            known = self._sites is not None and self._sites.precision.shape == frozen.mean.shape
-            ep = expectation_propagation(frozen, initial_sites=self._sites if known else None)
-            self._sites = ep.sites
+            ep = self._expectation_propagation(frozen)
             rows, latent = self._draw(frozen, ep)
             value = ep.log_normalizer
         if latent is not None and bool((frozen.noise > 0).all()):

@@ -44,7 +44,6 @@ from botorch_skewgp.likelihoods import (
 from botorch_skewgp.likelihoods.rows import FantasyRows
 from botorch_skewgp.models.datasets import as_observations, from_dataset
 from botorch_skewgp.models.defaults import default_covar_module, default_mean_module
-from botorch_skewgp.models.evidence import EvidenceMethod, log_normalizer
 from botorch_skewgp.models.fantasy import FantasyLevel, condition_mixture
 from botorch_skewgp.models.inputs import (
     as_sequence,
@@ -54,6 +53,7 @@ from botorch_skewgp.models.inputs import (
     count_outputs,
     move,
 )
+from botorch_skewgp.models.marginal_likelihood import Evidence, EvidenceMethod, log_normalizer
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.transforms import learn_outcome_scale, transformed_dim
@@ -66,7 +66,6 @@ from botorch_skewgp.observations import Numeric, Observation, Preference
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw
 from botorch_skewgp.truncated.evidence import LogNormalizer
-from botorch_skewgp.truncated.expectation_propagation import Sites, expectation_propagation
 
 
 class _Fitted(NamedTuple):
@@ -149,7 +148,6 @@ class SkewGP(Model, GP, FantasizeMixin):
             self.input_transform = input_transform
         self.draw_settings = DrawSettings() if draw_settings is None else draw_settings
         self._fitted: _Fitted | None = None
-        self._sites: Sites | None = None
         self._previous_draws: Draws | None = None
         self._fantasies: tuple[FantasyLevel, ...] = ()
         self.to(train_X)
@@ -338,36 +336,16 @@ class SkewGP(Model, GP, FantasizeMixin):
         first = mean.shape[-1] - self.skew_prior.latent_dim
         return self.skew_prior.rows(mean[first:], covariance.diagonal()[first:], first)
 
-    def prior_row_model(self, prior: MultivariateNormal) -> RowModel:
-        r"""The rows of the skew prior alone, whose log normaliser the evidence is divided by.
-
-        Args:
-            prior: As in `row_model`.
-        """
-        return self.row_model(prior, observations=())
-
-    def log_evidence(self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None) -> Tensor:
-        r"""The log evidence by expectation propagation, differentiable; sites are kept as the next call's start.
+    def evidence(self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None) -> Evidence:
+        r"""The parts of the evidence under a prior at the training points, in float64 and differentiable.
 
         Args:
             prior: As in `row_model`.
             observations: As in `row_model`.
         """
         row_model = self.row_model(prior, observations)
-        log_evidence = row_model.number_log_density
-        if self.skew_prior is not None:
-            normalizer = expectation_propagation(self.prior_row_model(prior).truncated_normal).log_normalizer
-            log_evidence = log_evidence - normalizer
-        if row_model.intervals.num_rows:
-            ep = expectation_propagation(row_model.truncated_normal, initial_sites=self._warm_sites(row_model))
-            self._sites = ep.sites
-            log_evidence = log_evidence + ep.log_normalizer
-        return log_evidence
-
-    def _warm_sites(self, row_model: RowModel) -> Sites | None:
-        if self._sites is not None and self._sites.precision.shape == row_model.truncated_normal.mean.shape:
-            return self._sites
-        return None
+        prior_rows = self.row_model(prior, observations=())
+        return Evidence(row_model.number_log_density, row_model.truncated_normal, prior_rows.truncated_normal)
 
     # Posterior
 
@@ -524,16 +502,18 @@ class SkewGP(Model, GP, FantasizeMixin):
 
         Returns:
             The value and its standard error (NaN where the method has none).
+
+        Raises:
+            UnsupportedError: If the method is unknown.
         """
         self.eval()
-        prior = self.forward(self.train_inputs[0])
-        row_model = self.row_model(prior)
-        value, variance = log_normalizer(row_model.truncated_normal, method, self.draws if method == "exact" else None)
-        value = value + row_model.number_log_density
-        if self.skew_prior is not None:
-            normalizer, normalizer_variance = log_normalizer(self.prior_row_model(prior).truncated_normal, method)
-            value, variance = value - normalizer, variance + normalizer_variance
-        return LogNormalizer(value, variance.sqrt())
+        evidence = self.evidence(self.forward(self.train_inputs[0]))
+        of_rows = log_normalizer(evidence.rows, method, self.draws if method == "exact" else None)
+        of_prior_rows = log_normalizer(evidence.prior_rows, method)
+        return LogNormalizer(
+            evidence.log_evidence(of_rows.value, of_prior_rows.value),
+            of_rows.standard_error.hypot(of_prior_rows.standard_error),
+        )
 
     def log_predictive_probability(
         self, X: Tensor, Y: Observation | Sequence[Observation], method: EvidenceMethod = "ep"
@@ -597,7 +577,7 @@ class SkewGP(Model, GP, FantasizeMixin):
         new.train()
         moved = tuple(entry.apply(lambda t: move(t, old)).shift(old.shape[-2]) for entry in observations)
         new.set_train_data(torch.cat([old, X.to(old)], dim=-2), self._observations + moved, strict=False)
-        new._sites, new._previous_draws = None, previous
+        new._previous_draws = previous
         return new.train(was_training)
 
     def fantasize(self, X: Tensor, sampler: MCSampler, observation_noise: Tensor | None = None, **kwargs: Any) -> Self:

@@ -118,10 +118,8 @@ def exact_objective(model):
     """Log evidence plus log priors."""
     model.train()
     prior = model(*model.train_inputs)
-    row_model = model.row_model(prior)
-    value = float(row_model.number_log_density) + log_probability(row_model.truncated_normal)
-    if model.skew_prior is not None:
-        value -= log_probability(model.prior_row_model(prior).truncated_normal)
+    evidence = model.evidence(prior)
+    value = float(evidence.number_log_density) + log_probability(evidence.rows) - log_probability(evidence.prior_rows)
     return value + log_prior(model)
 
 

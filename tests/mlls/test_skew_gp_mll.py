@@ -170,18 +170,6 @@ def test_value_has_the_precision_of_the_prior():
     assert value_of(mll).shape == torch.Size()
 
 
-def test_warm_start_does_not_change_the_value():
-    mll = objective("duels")
-    first = value_of(mll)
-    assert mll.model._sites is not None
-    assert float(value_of(mll)) == pytest.approx(float(first), abs=1e-9)
-    mll.model.covar_module.outputscale = 0.5
-    warm = value_of(mll)
-    cold = objective("duels")
-    cold.model.covar_module.outputscale = 0.5
-    assert float(warm) == pytest.approx(float(value_of(cold)), abs=1e-8)
-
-
 def test_no_observations_leave_the_priors():
     model = SkewGP(TRAIN_X)
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
