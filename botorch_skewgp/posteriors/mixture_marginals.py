@@ -1,0 +1,332 @@
+r"""Distribution functions of one-dimensional mixtures: cdf, density and quantile, many mixtures at a time.
+
+A mixture is given by the probabilities of its components and by their distribution functions, elementwise. Quantiles
+are roots of the cdf, found by Newton's method in the logarithm of the smaller tail, inside a bracket. Newton's method
+need not shrink the bracket, and creeps along where components are nearly point masses: two steps that halve neither the
+bracket nor the error are followed by a bisection. Every root is checked: it is returned when its probability is right,
+or when the bracket holds no further number, as at a point mass, where the cdf steps over the level.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from botorch_skewgp.truncated.univariate import normal_cdf
+
+CHUNK = 2**18  # numbers held at a time in a temporary tensor, so that it stays in the processor's cache
+FEW_NUMBERS = 2**15  # up to which a first guess is not worth much
+FEW_COMPONENTS = 128  # of a thinned mixture, whose quantile is a first guess
+REACH = 8.5  # standard deviations beyond which a normal distribution has nothing to say
+NARROW = 0.1  # share of the range of the means in which components are looked at one by one
+STEEPEST_NORMAL = 1 / math.sqrt(2 * math.pi * math.e)  # the largest slope of the standard normal density
+
+
+class MixtureMarginals(ABC):
+    r"""A batch of one-dimensional mixtures of `S` components each.
+
+    A subclass gives the distribution functions of the components, elementwise, in terms of `self.parameters` alone, and
+    a bracket. Everything is differentiable in values, levels, parameters and probabilities.
+
+    Args:
+        probabilities: The probabilities of the components, `S` or `batch_shape x S`; they sum to one.
+        parameters: Tensors that broadcast to `batch_shape x S`; what they mean is the subclass's affair.
+    """
+
+    def __init__(self, probabilities: Tensor, parameters: Sequence[Tensor]) -> None:
+        self.probabilities = probabilities
+        self.parameters = tuple(parameters)
+
+    @abstractmethod
+    def component_cdf(self, value: Tensor) -> Tensor:
+        """`P(x <= value)` under every component at `... x 1` values; `... x S`, accurate where it is small."""
+
+    @abstractmethod
+    def component_survival(self, value: Tensor) -> Tensor:
+        """`P(x > value)` under every component at `... x 1` values; `... x S`, accurate where it is small."""
+
+    @abstractmethod
+    def component_density(self, value: Tensor) -> Tensor:
+        """The density of every component at `... x 1` values; `... x S`."""
+
+    @abstractmethod
+    def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
+        """Two finite values with the quantile between them, for `batch_shape` levels; such as the least and the largest
+        quantile of the components. Should they not hold it after all, they are moved.
+        """
+
+    def first_guess(self, level: Tensor) -> Tensor:
+        """Where to start to look for the quantiles of `batch_shape` levels; by default in the middle of the bracket."""
+        low, high = self.bracket(level)
+        return 0.5 * low + 0.5 * high
+
+    def steepest(self) -> Tensor | None:
+        """An upper bound of the absolute slope of the density, `batch_shape`; `None` where none is known.
+
+        With it a step towards the root can be proven right, which saves a last evaluation of the cdf.
+        """
+        return None
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """The shape of the batch of mixtures."""
+        return torch.broadcast_shapes(*(t.shape[:-1] for t in (self.probabilities, *self.parameters)))
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """`P(x <= value)` at `... x batch_shape` values, accurate where it is small."""
+        return self._average(value, lambda mixture, x: mixture.component_cdf(x))
+
+    def survival(self, value: Tensor) -> Tensor:
+        """`P(x > value)` at `... x batch_shape` values, accurate where it is small."""
+        return self._average(value, lambda mixture, x: mixture.component_survival(x))
+
+    def density(self, value: Tensor) -> Tensor:
+        """The density at `... x batch_shape` values."""
+        return self._average(value, lambda mixture, x: mixture.component_density(x))
+
+    def quantile(self, level: Tensor) -> Tensor:
+        r"""The smallest values whose cdf reaches given levels.
+
+        The cdf there is right to a share of `1e-11` of the smaller tail (`1e-5` in single precision), or else it steps
+        over the level between this number and the one before. Differentiable by the implicit function theorem.
+
+        Args:
+            level: Probabilities, `... x batch_shape`.
+
+        Raises:
+            ValueError: If a level is not strictly between 0 and 1.
+        """
+        if not bool(((level > 0) & (level < 1)).all()):
+            raise ValueError("Quantiles are defined for probabilities strictly between 0 and 1.")
+        with torch.no_grad():
+            root = self._in_chunks(level, lambda mixture, part: mixture._both_tails(part))
+        if not (torch.is_grad_enabled() and (level.requires_grad or self._requires_grad())):
+            return root
+        # one Newton step from the root: its value is the root, its derivative the implicit one
+        error = self.cdf(root) - level
+        density = self.density(root).detach()
+        density = torch.where(density > 0, density, torch.ones_like(density))  # it underflows between point masses
+        return root - (error - error.detach()) / density
+
+    def at(self, points: Tensor) -> Self:
+        r"""The mixtures of some points, of a batch with one dimension.
+
+        Args:
+            points: Their numbers, or a mask.
+        """
+        return self._map(lambda t: t[points] if t.ndim > 1 else t)
+
+    def _map(self, fn: Callable[[Tensor], Tensor]) -> Self:
+        result = copy(self)
+        result.probabilities, result.parameters = fn(self.probabilities), tuple(fn(p) for p in self.parameters)
+        return result
+
+    def _requires_grad(self) -> bool:
+        return any(t.requires_grad for t in (self.probabilities, *self.parameters))
+
+    def _in_chunks(self, x: Tensor, function: Callable[[Self, Tensor], Tensor]) -> Tensor:
+        """A function of mixtures and one value for each, `... x batch_shape`, in parts that bound the memory."""
+        shape, num_points = self.batch_shape, self.batch_shape.numel()
+        x = x.expand(torch.broadcast_shapes(x.shape, shape))
+
+        def flatten(t: Tensor) -> Tensor:  # what all points share is not repeated
+            is_shared = t.shape[:-1].numel() == 1
+            return t.flatten() if is_shared else t.expand(*shape, t.shape[-1]).reshape(-1, t.shape[-1])
+
+        flat, values = self._map(flatten), x.reshape(-1)
+        points = torch.arange(num_points, device=x.device).repeat(len(values) // max(num_points, 1))
+        size = max(CHUNK // self.probabilities.shape[-1], 1)
+        parts = zip(points.split(size), values.split(size), strict=True)
+        return torch.cat([function(flat.at(which), part) for which, part in parts]).reshape(x.shape)
+
+    def _average(self, value: Tensor, function: Callable[[Self, Tensor], Tensor]) -> Tensor:
+        """The average over components of a function of them."""
+        size = max(value.numel(), self.batch_shape.numel()) * self.probabilities.shape[-1]
+        if size <= 2 * CHUNK or (torch.is_grad_enabled() and (value.requires_grad or self._requires_grad())):
+            return self._weigh(function(self, value.unsqueeze(-1)))
+        return self._in_chunks(value, lambda mixture, part: mixture._weigh(function(mixture, part.unsqueeze(-1))))
+
+    def _weigh(self, x: Tensor) -> Tensor:
+        return x @ self.probabilities if self.probabilities.ndim == 1 else (x * self.probabilities).sum(-1)
+
+    def _both_tails(self, level: Tensor) -> Tensor:
+        """The quantile of one level at each point, found from the smaller of the two tails."""
+        upper = level > 0.5
+        if bool(upper.all()) or not bool(upper.any()):
+            return self._search(level, bool(upper.any()))
+        result = torch.empty_like(level)
+        for which, side in ((~upper, False), (upper, True)):
+            result[which] = self.at(which)._search(level[which], side)
+        return result
+
+    def _search(self, level: Tensor, upper: bool, tolerance: float | None = None, x: Tensor | None = None) -> Tensor:
+        """The quantile of one level at each point, from a first guess; `upper` tells which tail's digits count."""
+        tolerance = min(torch.finfo(level.dtype).eps ** 0.7, 1e-5) if tolerance is None else tolerance
+        x = self.first_guess(level) if x is None else x
+        low, high = self.bracket(level)
+        search = _Search(1 - level if upper else level, -1 if upper else 1, low, high)
+        x = torch.where((x >= low) & (x <= high), x, 0.5 * low + 0.5 * high)
+        mixture, result, todo = self, torch.empty_like(x), torch.arange(len(x), device=x.device)
+        while len(todo):
+            tail = mixture.survival(x) if upper else mixture.cdf(x)
+            x, found = search.step(x, tail, mixture.density(x), mixture.steepest(), tolerance)
+            if bool(found.any()):
+                result[todo[found]] = x[found]
+                todo, x, mixture = todo[~found], x[~found], mixture.at(~found)
+                search.keep(~found)
+        return result
+
+
+class _Search:
+    """Bracketed searches for the points where decreasing or increasing tails reach given probabilities."""
+
+    def __init__(self, wanted: Tensor, sign: int, low: Tensor, high: Tensor) -> None:
+        self.sign = sign  # of the slope of the tail
+        eps, tiny = torch.finfo(low.dtype).eps, torch.finfo(low.dtype).tiny
+        self.wanted, self.low, self.high = wanted, low, high
+        self.checked_low = self.checked_high = torch.zeros_like(low, dtype=torch.bool)
+        self.growth = torch.maximum(high - low, 4 * eps * torch.maximum(low.abs(), high.abs()) + tiny)
+        self.widths = self.errors = torch.full_like(low, torch.inf).expand(2, -1)  # of the last two steps
+
+    def keep(self, which: Tensor) -> None:
+        """Go on with some of the points."""
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor):
+                setattr(self, name, value[..., which])
+
+    def step(
+        self, x: Tensor, tail: Tensor, density: Tensor, steepest: Tensor | None, tolerance: float
+    ) -> tuple[Tensor, Tensor]:
+        """Take in what was found at `x`; returns where to look next, and where that is the root already."""
+        error = self.sign * (tail.log() - self.wanted.log())
+        left = error < 0
+        # an end of the bracket on the wrong side of the root is moved
+        beyond_high, beyond_low = left & (x >= self.high), ~left & (x <= self.low)
+        moved = beyond_high | beyond_low
+        self.checked_low = (self.checked_low | left) & ~beyond_low
+        self.checked_high = (self.checked_high | ~left) & ~beyond_high
+        low = torch.where(beyond_low, x - self.growth, torch.where(left, x, self.low))
+        high = torch.where(beyond_high, x + self.growth, torch.where(left, self.high, x))
+        self.low, self.high, self.growth = low, high, torch.where(moved, 16 * self.growth, self.growth)
+        width, size = high - low, error.abs()
+        is_slow = (width > 0.5 * self.widths[0]) & (size > 0.5 * self.errors[0])
+        self.widths, self.errors = torch.stack([self.widths[1], width]), torch.stack([self.errors[1], size])
+        middle = 0.5 * low + 0.5 * high
+        is_last = (middle <= low) | (middle >= high)
+
+        newton = x - error * tail / density
+        newton = newton + 2 * torch.finfo(x.dtype).eps * (newton - x).sign() * x.abs()  # past the root, if it is close
+        new = torch.where((newton > low) & (newton < high) & ~is_slow, newton, middle)
+        new = torch.where(is_last & ~self.checked_low, low, new)
+        new = torch.where(is_last & self.checked_low, high, new)
+        found = is_last & self.checked_low & self.checked_high
+
+        excess, allowed = self.sign * (tail - self.wanted), tolerance * self.wanted
+        if steepest is not None:  # an error bound of the linear step, and that of its rounding
+            linear = x - excess / density
+            is_close = 0.5 * steepest * (excess / density).square() <= 0.5 * allowed
+            is_close = is_close & (density * torch.finfo(x.dtype).eps * x.abs() <= 0.5 * allowed)
+            is_close = is_close & (linear >= low) & (linear <= high)
+            new, found = torch.where(is_close, linear, new), found | is_close
+        is_right = (excess.abs() <= allowed) | error.isnan()
+        return torch.where(is_right, x, new), found | is_right
+
+
+class NormalMixtureMarginals(MixtureMarginals):
+    r"""Mixtures of normal distributions.
+
+    Args:
+        means: The means of the components, `batch_shape x S`.
+        standard_deviation: Their standard deviations, `batch_shape x S`, or `batch_shape x 1` if they share one.
+        probabilities: The probabilities of the components, `S` or `batch_shape x S`.
+
+    Example:
+        >>> mixture = NormalMixtureMarginals(torch.tensor([-1.0, 2.0]), torch.tensor([0.5]), torch.tensor([0.3, 0.7]))
+        >>> mixture.cdf(mixture.quantile(torch.tensor(0.9)))
+        tensor(0.9000)
+    """
+
+    def __init__(self, means: Tensor, standard_deviation: Tensor, probabilities: Tensor) -> None:
+        super().__init__(probabilities, (means, standard_deviation))
+
+    def _standardised(self, value: Tensor) -> Tensor:
+        means, standard_deviation = self.parameters
+        return (value - means) / standard_deviation
+
+    def component_cdf(self, value: Tensor) -> Tensor:
+        """The normal cdfs at `... x 1` values."""
+        return normal_cdf(self._standardised(value))
+
+    def component_survival(self, value: Tensor) -> Tensor:
+        """The normal survival functions at `... x 1` values."""
+        return normal_cdf(-self._standardised(value))
+
+    def component_density(self, value: Tensor) -> Tensor:
+        """The normal densities at `... x 1` values."""
+        scale = self.parameters[1] * math.sqrt(2 * math.pi)
+        return torch.exp(-0.5 * self._standardised(value).square()) / scale
+
+    def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
+        """The least and the largest of the components' quantiles; what is left of it about one of the means where the
+        components are narrow.
+        """
+        means, standard_deviation = self.parameters
+        least, largest = means.aminmax(dim=-1)
+        narrowest, widest = standard_deviation.aminmax(dim=-1)
+        z = torch.special.ndtri(level)
+        low = least + torch.where(z < 0, widest, narrowest) * z
+        high = largest + torch.where(z < 0, narrowest, widest) * z
+        is_narrow = (REACH * widest < NARROW * (largest - least)).expand(level.shape)
+        if not bool(is_narrow.any()):
+            return low, high
+        ordered, order = means.expand(*level.shape, means.shape[-1])[is_narrow].sort(dim=-1)
+        probabilities = self.probabilities.expand(*level.shape, means.shape[-1])[is_narrow]
+        cumulative = probabilities.gather(-1, order).cumsum(-1)
+        index = torch.searchsorted(cumulative, level[is_narrow].unsqueeze(-1)).clamp(max=ordered.shape[-1] - 1)
+        middle, reach = ordered.gather(-1, index).squeeze(-1), REACH * widest.expand(level.shape)[is_narrow]
+        low[is_narrow] = torch.maximum(low[is_narrow], middle - reach)
+        high[is_narrow] = torch.minimum(high[is_narrow], middle + reach)
+        return low, high
+
+    def steepest(self) -> Tensor:
+        """The largest slope of a normal density of the least standard deviation."""
+        return STEEPEST_NORMAL / self.parameters[1].amin(-1).square()
+
+    def moments(self) -> tuple[Tensor, Tensor]:
+        """The means and variances of the mixtures, each `batch_shape`."""
+        means, standard_deviation = self.parameters
+        mean = self._weigh(means)
+        return mean, self._weigh((means - mean.unsqueeze(-1)).square() + standard_deviation.square())
+
+    def first_guess(self, level: Tensor) -> Tensor:
+        """The quantiles of the normal distributions of equal moments; if there are many mixtures, those in single
+        precision, which start from those of a thinned mixture.
+        """
+        z = torch.special.ndtri(level)
+        means, standard_deviation = self.parameters
+        stride = means.shape[-1] // FEW_COMPONENTS
+        if level.numel() * means.shape[-1] <= FEW_NUMBERS or stride < 2 or means.dtype != torch.float64:
+            mean, variance = self.moments()
+            return mean + variance.sqrt() * z
+        mean, variance = (x.unsqueeze(-1) for x in self._thinned(stride).moments())
+        scale = variance.sqrt()
+        single = NormalMixtureMarginals(
+            ((means - mean) / scale).float(), (standard_deviation / scale).float(), self.probabilities.float()
+        )
+        near = level.clamp(1e-6, 1 - 1e-6).float()  # single precision knows no levels close to one
+        guess = z.float()
+        for mixture in (single._thinned(stride), single):
+            guess = mixture._search(near, bool(near[0] > 0.5), x=guess)
+        return mean.squeeze(-1) + scale.squeeze(-1) * guess.to(level)
+
+    def _thinned(self, stride: int) -> NormalMixtureMarginals:
+        probabilities = self.probabilities[..., ::stride]
+        means, sd = self.parameters
+        sd = sd if sd.shape[-1] == 1 else sd[..., ::stride]
+        return NormalMixtureMarginals(means[..., ::stride], sd, probabilities / probabilities.sum(-1, keepdim=True))
