@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from gpytorch.constraints import Interval
 from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood, log_prior
+from botorch_skewgp.models.coordinates import constrained, from_unbounded, to_unbounded, unconstrained
 
 
 class UnboundedDensity:
@@ -37,15 +37,15 @@ class UnboundedDensity:
         """The present values in unbounded coordinates."""
         parts = []
         for name, parameter in self.parameters.items():
-            value = _constrained(self.constraints[name], parameter.detach().double())
-            parts.append(_to_unbounded(self.constraints[name], value).flatten())
+            value = constrained(self.constraints[name], parameter.detach().double())
+            parts.append(to_unbounded(self.constraints[name], value).flatten())
         return torch.cat(parts)
 
     def values(self, x: Tensor) -> dict[str, Tensor]:
         """Values of the constrained parameters at unbounded coordinates `... x k`."""
         parts = zip(self.parameters.items(), x.split(self.sizes, dim=-1), strict=True)
         return {
-            name: _from_unbounded(self.constraints[name], part)[0].unflatten(-1, p.shape or (1,))
+            name: from_unbounded(self.constraints[name], part)[0].unflatten(-1, p.shape or (1,))
             for (name, p), part in parts
         }
 
@@ -55,8 +55,8 @@ class UnboundedDensity:
         log_volume, raws = x.new_zeros(()), []
         for (name, parameter), part in zip(self.parameters.items(), x.split(self.sizes), strict=True):
             constraint = self.constraints[name]
-            value, log_slope = _from_unbounded(constraint, part)
-            raw = value if constraint is None else constraint.inverse_transform(value)
+            value, log_slope = from_unbounded(constraint, part)
+            raw = unconstrained(constraint, value)
             raws.append(raw)
             parameter.data.copy_(raw.detach().view(parameter.shape))
             log_volume = log_volume + log_slope.sum()
@@ -75,38 +75,3 @@ class UnboundedDensity:
             ],
         )[0]
         return (objective + log_volume).detach().double(), gradient
-
-
-def _constrained(constraint: Interval | None, raw: Tensor) -> Tensor:
-    return raw if constraint is None else constraint.transform(raw)
-
-
-def _bounds(constraint: Interval | None, like: Tensor) -> tuple[Tensor, Tensor]:
-    if constraint is None:
-        return like.new_tensor(-torch.inf), like.new_tensor(torch.inf)
-    return constraint.lower_bound.to(like), constraint.upper_bound.to(like)
-
-
-def _to_unbounded(constraint: Interval | None, value: Tensor) -> Tensor:
-    """Logarithm of the distance to a single bound, logit between two."""
-    lower, upper = _bounds(constraint, value)
-    if lower.isinf() and upper.isinf():
-        return value
-    if upper.isinf():
-        return (value - lower).log()
-    if lower.isinf():
-        return (upper - value).log()
-    return torch.logit((value - lower) / (upper - lower))
-
-
-def _from_unbounded(constraint: Interval | None, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The value at unbounded coordinates and the logarithm of its slope."""
-    lower, upper = _bounds(constraint, x)
-    if lower.isinf() and upper.isinf():
-        return x, 0 * x  # with a graph, as in the other cases
-    if upper.isinf():
-        return lower + x.exp(), x
-    if lower.isinf():
-        return upper - x.exp(), x
-    log_slope = (upper - lower).log() + torch.nn.functional.logsigmoid(x) + torch.nn.functional.logsigmoid(-x)
-    return lower + (upper - lower) * torch.sigmoid(x), log_slope

@@ -1,0 +1,225 @@
+r"""The distribution functions of Student's t, which torch lacks, with accurate logarithms of both tails.
+
+The tail is an incomplete beta function, `P(T > t) = I_x(df / 2, 1 / 2) / 2` with `x = df / (df + t^2)` for `t > 0`, and
+that a continued fraction ([DLMF]_, 8.17.22). Many terms of it are needed for many degrees of freedom, but a model has
+one number of those: the logarithm of the tail is tabulated once for each, and interpolated to nearly all digits.
+
+.. [DLMF] NIST Digital Library of Mathematical Functions. Release 1.2.4, 2025.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from botorch_skewgp.posteriors.gauss_legendre import gauss_legendre
+
+STEP = 0.04  # of the table: the error of its interpolation is of order 1e-13
+
+
+def log_density(t: Tensor, df: float) -> Tensor:
+    r"""The logarithm of the density.
+
+    Args:
+        t: Any tensor.
+        df: The degrees of freedom.
+    """
+    constant = math.lgamma(0.5 * (df + 1)) - math.lgamma(0.5 * df) - 0.5 * math.log(math.pi * df)
+    return constant - 0.5 * (df + 1) * _log1p_square(t, df)
+
+
+def log_cdf(t: Tensor, df: float) -> Tensor:
+    r"""The logarithm of `P(T <= t)`, accurate in both tails and differentiable.
+
+    Args:
+        t: Any tensor.
+        df: The degrees of freedom.
+    """
+    return _LogCdf.apply(t, df)
+
+
+def cdf(t: Tensor, df: float) -> Tensor:
+    r"""`P(T <= t)`, accurate where it is small, and differentiable.
+
+    Args:
+        t: Any tensor.
+        df: The degrees of freedom.
+    """
+    return _Cdf.apply(t, df)
+
+
+def quantile(level: Tensor, df: float) -> Tensor:
+    r"""The values `t` with `P(T <= t)` equal to given levels, differentiable.
+
+    Args:
+        level: Probabilities in `[0, 1]`.
+        df: The degrees of freedom.
+    """
+    return _Quantile.apply(level, df)
+
+
+def chi_square_quantile(normal: Tensor, df: float) -> Tensor:
+    r"""The chi-square number at the level at which a standard normal number is; a smooth, increasing map.
+
+    Not differentiable in its argument, which is a base sample.
+
+    Args:
+        normal: Standard normal numbers.
+        df: The degrees of freedom.
+    """
+    with torch.no_grad():
+        half = torch.as_tensor(0.5 * df).to(normal)
+        upper = normal > 0
+        tail = torch.special.log_ndtr(-normal.abs())  # of the smaller side
+        # Wilson and Hilferty's approximation, then Newton's method for the logarithm of the tail in that of the number
+        cube = 1 - 2 / (9 * df) + normal * math.sqrt(2 / (9 * df))
+        small = (torch.special.log_ndtr(normal) + torch.lgamma(half + 1)) / half  # the leading term at 0
+        log_x = torch.where(cube > 0.3, cube.clamp_min(0.3).pow(3).mul(0.5 * df).log(), small)
+        for _ in range(60):
+            x = log_x.exp()
+            density = half * log_x - x - torch.lgamma(half)  # of log x
+            below, above = torch.special.gammainc(half, x), torch.special.gammaincc(half, x)
+            log_tail = torch.where(upper, above, below).log()
+            log_tail = torch.where(log_tail.isfinite(), log_tail, density)
+            error = torch.where(upper, tail - log_tail, log_tail - tail)
+            step = error * (log_tail - density).exp()
+            log_x = log_x - step.clamp(-1, 1)
+            if bool((step.abs() <= 1e-14 * (1 + log_x.abs())).all()):
+                break
+        return 2 * log_x.exp()
+
+
+def _log1p_square(t: Tensor, df: float) -> Tensor:
+    """`log(1 + t^2 / df)`, without overflow."""
+    size = t / math.sqrt(df)
+    large = 2 * size.abs().clamp_min(1e8).log()
+    return torch.where(size.abs() > 1e8, large, torch.log1p(size.clamp(-1e8, 1e8).square()))
+
+
+@lru_cache(maxsize=64)
+def _table(df: float) -> Tensor:
+    """Polynomials of degree 5 that agree with `log P(T > t) + s^2 / 2` for `s^2 = df log(1 + t^2 / df)`, and with the first two
+    derivatives in `s`, at all multiples of `STEP`; `6 x number of intervals`, lowest power first.
+    """
+    end = math.sqrt(df * math.log1p(1e16))  # beyond, the tail is a power of t to all digits, and this a constant
+    s = torch.arange(math.ceil(end / STEP) + 1, dtype=torch.float64) * STEP
+    t = math.sqrt(df) * torch.expm1(s.square() / df).sqrt()
+    log_tail = torch.where(t < 1.7, _central_log_tail(t.clamp_max(1.7), df), _far_log_tail(t.clamp_min(1.7), df))
+    stretch = torch.where(s > 0, s * (1 + t.square() / df) / t, 1.0)  # the derivative of t in s
+    slope = -(log_density(t, df) - log_tail).exp() * stretch
+    bend = torch.where(s > 0, 1 / s - stretch / t, 0.0) - (df - 1) / df * s - slope
+    value, d, b = log_tail + 0.5 * s.square(), STEP * (slope + s), STEP**2 * (slope * bend + 1)
+    rise, d0, d1, b0, b1 = value.diff(), d[:-1], d[1:], b[:-1], b[1:]
+    third = 10 * rise - 6 * d0 - 4 * d1 - 1.5 * b0 + 0.5 * b1
+    fourth = -15 * rise + 8 * d0 + 7 * d1 + 1.5 * b0 - b1
+    fifth = 6 * rise - 3 * d0 - 3 * d1 - 0.5 * b0 + 0.5 * b1
+    return torch.stack([value[:-1], d0, 0.5 * b0, third, fourth, fifth])
+
+
+def _central_log_tail(t: Tensor, df: float) -> Tensor:
+    """The logarithm of `P(T > t)` for small `t`, by Gauss-Legendre quadrature from 0."""
+    nodes, weights = (x.to(t) for x in gauss_legendre(48))
+    inside = (log_density(0.5 * t.unsqueeze(-1) * (1 + nodes), df).exp() * weights).sum(-1) * 0.5 * t
+    return (0.5 - inside).log()
+
+
+def _far_log_tail(t: Tensor, df: float) -> Tensor:
+    """The logarithm of `P(T > t)` for `t > 1.7`, by the continued fraction, from its end."""
+    a, b = 0.5 * df, 0.5
+    log1p = _log1p_square(t, df)
+    x, log_y = torch.exp(-log1p), 2 * (t / math.sqrt(df)).log() - log1p  # the fraction's argument, and its complement
+    value = torch.ones_like(x)
+    for m in range(int(60 + 8 * math.sqrt(df)), 0, -1):
+        even = m * (b - m) / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m - 1) * (a + b + m - 1) / ((a + 2 * m - 2) * (a + 2 * m - 1))
+        value = 1 + odd * x / (1 + even * x / value)
+    log_beta = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+    return -a * log1p + b * log_y - value.log() - log_beta - math.log(2 * a)
+
+
+def _log_tail(t: Tensor, df: float) -> Tensor:
+    """The logarithm of `P(T > |t|)`."""
+    return _log_tail_of_score((df * _log1p_square(t.double(), df)).sqrt(), df).to(t)
+
+
+def _log_tail_of_score(s: Tensor, df: float) -> Tensor:
+    """The logarithm of `P(T > t)` for `t` with `s^2 = df log(1 + t^2 / df)`."""
+    table = _table(df).to(s.device)
+    position = s / STEP
+    index = position.floor().clamp_max(table.shape[-1] - 1)
+    position = (position - index).clamp_max(1.0)
+    index = index.long().flatten()
+    value = table[5].index_select(0, index).view(s.shape)
+    for power in range(4, -1, -1):
+        value = value * position + table[power].index_select(0, index).view(s.shape)
+    return value - 0.5 * s.square()
+
+
+class _LogCdf(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, t: Tensor, df: float) -> Tensor:
+        tail = _log_tail(t, df)
+        value = torch.where(t > 0, torch.log1p(-tail.exp()), tail)
+        ctx.save_for_backward(t, value)
+        ctx.df = df
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        t, value = ctx.saved_tensors
+        return gradient * (log_density(t, ctx.df) - _LogCdf.apply(t, ctx.df)).exp(), None
+
+
+class _Cdf(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, t: Tensor, df: float) -> Tensor:
+        ctx.save_for_backward(t)
+        ctx.df = df
+        tail = _log_tail(t, df).exp()
+        return torch.where(t > 0, 1 - tail, tail)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        (t,) = ctx.saved_tensors
+        return gradient * log_density(t, ctx.df).exp(), None
+
+
+class _Quantile(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, level: Tensor, df: float) -> Tensor:
+        value = _solve_quantile(torch.minimum(level, 1 - level), df) * torch.where(level > 0.5, 1.0, -1.0).to(level)
+        ctx.save_for_backward(value)
+        ctx.df = df
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (value,) = ctx.saved_tensors
+        return gradient * (-log_density(value, ctx.df)).exp(), None
+
+
+def _solve_quantile(tail: Tensor, df: float) -> Tensor:
+    """The `t >= 0` with `P(T > t) = tail`, by Newton's method for the logarithm of the tail in `s`; see `_table`."""
+    wanted = tail.double().log()
+    infinite = tail <= 0
+    wanted = torch.where(infinite, -1.0, wanted)
+    constant = float(log_density(torch.zeros((), dtype=torch.float64), df))
+    s = (-2 * (wanted + math.log(2.0))).clamp_min(0.0).sqrt()
+    for _ in range(50):
+        square = s.square()
+        log_tail = _log_tail_of_score(s, df)
+        t = torch.exp(0.5 * square / df) * (-df * torch.expm1(-square / df)).sqrt()
+        stretch = torch.where(s > 0, s / torch.where(s > 0, t, 1.0), 1.0)
+        slope = torch.exp(constant - 0.5 * (df - 1) / df * square - log_tail) * stretch
+        step = (log_tail - wanted) / slope
+        s = (s + step).clamp_min(0.0)
+        if bool((step.abs() <= 1e-15 * (1 + s)).all()):
+            break
+    value = torch.exp(0.5 * s.square() / df) * (-df * torch.expm1(-s.square() / df)).sqrt()
+    return torch.where(infinite, math.inf, value).to(tail)
