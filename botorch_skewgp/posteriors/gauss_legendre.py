@@ -1,7 +1,7 @@
 r"""Gauss-Legendre quadrature, by the eigenvalues of the Jacobi matrix ([Golub1969quadrature]_).
 
-.. [Golub1969quadrature] G. H. Golub, J. H. Welsch. Calculation of Gauss quadrature rules. Mathematics of Computation 23,
-   1969.
+.. [Golub1969quadrature] G. H. Golub, J. H. Welsch. Calculation of Gauss quadrature rules. Mathematics of Computation
+   23, 1969.
 """
 
 from __future__ import annotations

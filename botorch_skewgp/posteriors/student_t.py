@@ -103,8 +103,8 @@ def _log1p_square(t: Tensor, df: float) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _table(df: float) -> Tensor:
-    """Polynomials of degree 5 that agree with `log P(T > t) + s^2 / 2` for `s^2 = df log(1 + t^2 / df)`, and with the first two
-    derivatives in `s`, at all multiples of `STEP`; `6 x number of intervals`, lowest power first.
+    """Polynomials of degree 5 that agree with `log P(T > t) + s^2 / 2` and its first two derivatives in `s`, where
+    `s^2 = df log(1 + t^2 / df)`, at all multiples of `STEP`; `6 x number of intervals`, lowest power first.
     """
     end = math.sqrt(df * math.log1p(1e16))  # beyond, the tail is a power of t to all digits, and this a constant
     s = torch.arange(math.ceil(end / STEP) + 1, dtype=torch.float64) * STEP
@@ -165,13 +165,13 @@ class _LogCdf(torch.autograd.Function):
     def forward(ctx: Any, t: Tensor, df: float) -> Tensor:
         tail = _log_tail(t, df)
         value = torch.where(t > 0, torch.log1p(-tail.exp()), tail)
-        ctx.save_for_backward(t, value)
+        ctx.save_for_backward(t)
         ctx.df = df
         return value
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
-        t, value = ctx.saved_tensors
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (t,) = ctx.saved_tensors
         return gradient * (log_density(t, ctx.df) - _LogCdf.apply(t, ctx.df)).exp(), None
 
 
@@ -184,7 +184,7 @@ class _Cdf(torch.autograd.Function):
         return torch.where(t > 0, 1 - tail, tail)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (t,) = ctx.saved_tensors
         return gradient * log_density(t, ctx.df).exp(), None
 
