@@ -1,0 +1,445 @@
+r"""The posterior of a case, computed another way: rows by hand, algebra with sixty digits, and importance sampling.
+
+What was seen is written as intervals of linear maps of the latent function and of noise, straight from how each kind is
+defined. Prior covariances, conditioning on numbers and the Cholesky factor of all rows are computed with mpmath, where
+nothing cancels. The rows' truncated normal is then drawn coordinate by coordinate with the exponential tilting of
+[Botev2017]_, whose weights are nearly constant even for events of probability `e^-1000`; whatever error is left in it
+is measured by these weights.
+
+.. [Botev2017] Z. I. Botev. The normal law under linear restrictions: simulation and estimation via minimax tilting.
+   Journal of the Royal Statistical Society B 79, 2017.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from mpmath import mp, mpf
+from scipy.optimize import root as find_root
+from scipy.special import log_ndtr, ndtr, ndtri_exp
+
+from benchmarks.fuzz.cases import Case, Seen
+
+DIGITS = 60
+Matrix = list[list[Any]]
+
+
+@dataclass
+class Row:
+    """`lower < sum_i latent_i f_i + sum_k noise_k e_k + bias <= upper`; a number where the bounds are equal."""
+
+    latent: dict[int, Any]
+    noise: dict[Hashable, Any]
+    lower: Any
+    upper: Any
+    bias: Any = 0.0
+
+
+class Rows:
+    """The rows of a case, and the covariance of the noises that they name."""
+
+    def __init__(self, case: Case, location: Any, scale: Any) -> None:
+        self.case, self.location, self.scale = case, location, scale
+        self.rows: list[Row] = []
+        self.covariance: dict[tuple[Hashable, Hashable], Any] = defaultdict(lambda: mpf(0))
+        self.counter = 0
+        for number, seen in enumerate(case.seen):
+            getattr(self, f"_{seen.kind.lower()}")(seen, number)
+
+    def _new_noise(self, variance: float) -> Hashable:
+        self.counter += 1
+        self.covariance[self.counter, self.counter] = mpf(variance)
+        return self.counter
+
+    def _latent(self, outcome: float) -> Any:
+        """An outcome in units of the latent function."""
+        return outcome if math.isinf(outcome) else (mpf(outcome) - self.location) / self.scale
+
+    def _at_points(self, index: list[int], bounds: list[tuple[Any, Any]], variances: list[Any]) -> None:
+        for i, (lower, upper), variance in zip(index, bounds, variances, strict=True):
+            self.rows.append(Row({i: mpf(1)}, {self._new_noise(variance): mpf(1)}, lower, upper))
+
+    def _numeric(self, seen: Seen, number: int) -> None:
+        values = [self._latent(value) for value in seen.arguments["values"]]
+        known = seen.arguments.get("noise")
+        variances = (
+            [self.case.noise.numbers] * len(values) if known is None else [mpf(v) / self.scale**2 for v in known]
+        )
+        self._at_points(seen.arguments["index"], [(value, value) for value in values], variances)
+
+    def _binary(self, seen: Seen, number: int) -> None:
+        bounds = [(mpf(0), math.inf) if label else (-math.inf, mpf(0)) for label in seen.arguments["labels"]]
+        self._at_points(seen.arguments["index"], bounds, [self.case.noise.labels] * len(bounds))
+
+    def _validity(self, seen: Seen, number: int) -> None:
+        edge = self._latent(self.case.noise.threshold)
+        bounds = [(edge, math.inf) if valid else (-math.inf, edge) for valid in seen.arguments["valid"]]
+        self._at_points(seen.arguments["index"], bounds, [self.case.noise.validity] * len(bounds))
+
+    def _ordinal(self, seen: Seen, number: int) -> None:
+        edges = [-math.inf, *(self._latent(point) for point in self.case.noise.cutpoints), math.inf]
+        bounds = [(edges[grade], edges[grade + 1]) for grade in seen.arguments["grades"]]
+        self._at_points(seen.arguments["index"], bounds, [self.case.noise.grades] * len(bounds))
+
+    def _censored(self, seen: Seen, number: int) -> None:
+        a = seen.arguments
+        bounds = [(self._latent(low), self._latent(high)) for low, high in zip(a["lower"], a["upper"], strict=True)]
+        self._at_points(a["index"], bounds, [self.case.noise.numbers] * len(bounds))
+
+    def _compare(self, winner: int, loser: int, noises: tuple[Hashable, Hashable], lower: Any, upper: Any) -> None:
+        latent, noise = {winner: mpf(1), loser: mpf(-1)}, {noises[0]: mpf(1), noises[1]: mpf(-1)}
+        self.rows.append(Row(latent, noise, lower, upper))
+
+    def _duels(self, seen: Seen, lower: Any, upper: Any) -> None:
+        for winner, loser in seen.arguments["pairs"]:
+            own = (self._new_noise(self.case.noise.items), self._new_noise(self.case.noise.items))
+            self._compare(winner, loser, own, lower, upper)
+
+    def _preference(self, seen: Seen, number: int) -> None:
+        self._duels(seen, mpf(self.case.noise.tie_width if self.case.noise.ties_allowed else 0), math.inf)
+
+    def _tie(self, seen: Seen, number: int) -> None:
+        self._duels(seen, -mpf(self.case.noise.tie_width), mpf(self.case.noise.tie_width))
+
+    def _order(self, items: list[int], ranks: list[int]) -> None:
+        noises = {item: self._new_noise(self.case.noise.items) for item in items}
+        levels = sorted(set(ranks))
+        for better, worse in pairwise(levels):
+            for a in [item for item, rank in zip(items, ranks, strict=True) if rank == better]:
+                for b in [item for item, rank in zip(items, ranks, strict=True) if rank == worse]:
+                    self._compare(a, b, (noises[a], noises[b]), mpf(0), math.inf)
+
+    def _choice(self, seen: Seen, number: int) -> None:
+        for options in seen.arguments["options"]:
+            items = [item for item in options if item >= 0]
+            self._order(items, [0] + [1] * (len(items) - 1))
+
+    def _ranking(self, seen: Seen, number: int) -> None:
+        for k, row in enumerate(seen.arguments["items"]):
+            items = [item for item in row if item >= 0]
+            ranks = seen.arguments["ranks"][k] if "ranks" in seen.arguments else list(range(len(items)))
+            self._order(items, ranks[: len(items)])
+
+    def _labelpreference(self, seen: Seen, number: int) -> None:
+        a = seen.arguments
+        noises: dict[tuple[int, int], Hashable] = {}
+        for (winner, loser), i, event in zip(a["labels"], a["index"], a["event"], strict=True):
+            for label in (winner, loser):
+                if (event, label) not in noises:
+                    noises[event, label] = self._new_noise(self.case.noise.classes)
+            first = i * a["num_labels"]
+            self._compare(
+                first + winner, first + loser, (noises[event, winner], noises[event, loser]), mpf(0), math.inf
+            )
+
+    def _affineprobit(self, seen: Seen, number: int) -> None:
+        a = seen.arguments
+        names = [("affine", number, i) for i in range(len(a["bias"]))]
+        for i, name in enumerate(names):
+            for j, other in enumerate(names):
+                self.covariance[name, other] = mpf(a["covariance"][i][j])
+            latent: dict[int, Any] = defaultdict(lambda: mpf(0))
+            for point, weight in zip(a["index"], a["weight"][i], strict=True):
+                latent[point] += mpf(weight)
+            bounds = [b if math.isinf(b) else mpf(b) for b in (a["lower"][i], a["upper"][i])]
+            self.rows.append(Row(dict(latent), {name: mpf(1)}, *bounds, bias=mpf(a["bias"][i])))
+
+
+@dataclass
+class Factored:
+    """The rows of intervals in white coordinates `z`: `lower < root z <= upper`; and what is wanted, linear in `z`.
+
+    A row whose `pivot` is zero is determined by those before it.
+    """
+
+    log_density: float  # of the numbers
+    root: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    pivot: np.ndarray
+    mean: np.ndarray  # of what is wanted, where z is zero
+    gain: np.ndarray
+    variance: np.ndarray  # left given z
+
+
+def _kernel(case: Case, Z: list[list[float]]) -> Matrix:
+    scale, length = mpf(case.outputscale), mpf(case.lengthscale)
+    K: Matrix = [[mpf(0)] * len(Z) for _ in Z]
+    for i, x in enumerate(Z):
+        for j in range(i + 1):
+            square = sum((mpf(a) - mpf(b)) ** 2 for a, b in zip(x, Z[j], strict=True))
+            K[i][j] = K[j][i] = scale * mp.exp(-square / (2 * length**2))
+    return K
+
+
+def _cholesky(G: Matrix) -> Matrix:
+    """The Cholesky factor; a column of zeros where a row is determined by those before it."""
+    L: Matrix = [[mpf(0)] * len(G) for _ in G]
+    for i in range(len(G)):
+        for j in range(i + 1):
+            rest = G[i][j] - sum((L[i][k] * L[j][k] for k in range(j) if L[i][k]), mpf(0))
+            if i == j:
+                L[i][i] = mp.sqrt(rest) if rest > mpf(10) ** (-DIGITS + 15) * G[i][i] else mpf(0)
+            elif L[j][j]:
+                L[i][j] = rest / L[j][j]
+    return L
+
+
+class Contradiction(ArithmeticError):
+    """Numbers without noise that cannot all be true."""
+
+
+def outcome_scale(case: Case) -> tuple[Any, Any]:
+    """Mean and standard deviation of the numbers if these are standardised, else 0 and 1."""
+    numbers = [value for entry in case.seen if entry.kind == "Numeric" for value in entry.arguments["values"]]
+    if not case.standardize or not numbers:
+        return mpf(0), mpf(1)
+    values = [mpf(value) for value in numbers]
+    location = sum(values) / len(values)
+    return location, mp.sqrt(sum((value - location) ** 2 for value in values) / (len(values) - 1))
+
+
+def _factor(case: Case, rows: Rows, prior_only: bool = False) -> Factored:
+    """All algebra, with many digits; `prior_only` leaves out what was seen, for the normaliser of a skew prior."""
+    o, n = case.num_labels, len(case.points)
+    anchors = [] if case.anchors is None else case.anchors.points
+    base = _kernel(case, [*case.points, *anchors, *case.queries])
+    size = len(base) * o
+    K = [[base[i // o][j // o] if i % o == j % o else mpf(0) for j in range(size)] for i in range(size)]
+    mean = mpf(case.mean)
+    listed = [] if prior_only else list(rows.rows)
+    if case.anchors is not None:
+        for s, (phase, truncation) in enumerate(zip(case.anchors.phases, case.anchors.truncation, strict=True)):
+            weight = mpf(phase) / mp.sqrt(mpf(case.outputscale))
+            listed.append(Row({n + s: weight}, {}, mpf(0), math.inf, mpf(truncation) - weight * mean))
+    numbers = [row for row in listed if row.lower == row.upper]
+    intervals = [row for row in listed if row.lower != row.upper]
+    centers = {id(row): sum((w * mean for w in row.latent.values()), row.bias + mpf(0)) for row in listed}
+
+    def covariance(a: Row, b: Row) -> Any:
+        latent = sum((v * w * K[i][j] for i, v in a.latent.items() for j, w in b.latent.items()), mpf(0))
+        for i, v in a.noise.items():
+            for j, w in b.noise.items():
+                if (i, j) in rows.covariance:
+                    latent += v * w * rows.covariance[i, j]
+        return latent
+
+    def surprise(row: Row) -> float:
+        """How improbable a row is on its own; the most improbable ones come first."""
+        sd = float(mp.sqrt(covariance(row, row))) or 1e-30
+        bounds = [float(b - centers[id(row)]) / sd for b in (row.lower, row.upper)]
+        return float(log_difference(np.array(bounds[0]), np.array(bounds[1])))
+
+    intervals.sort(key=surprise)
+    ordered = numbers + intervals
+    L = _cholesky([[covariance(a, b) for b in ordered] for a in ordered])
+    e = len(numbers)
+    z, log_density = [], mpf(0)
+    for i in range(e):
+        rest = numbers[i].lower - centers[id(numbers[i])] - sum((L[i][k] * z[k] for k in range(i)), mpf(0))
+        if not L[i][i]:
+            if abs(rest) > mpf(10) ** -20:
+                raise Contradiction("numbers without noise contradict each other")
+            z.append(mpf(0))
+            continue
+        z.append(rest / L[i][i])
+        log_density -= z[-1] ** 2 / 2 + mp.log(L[i][i]) + mp.log(2 * mp.pi) / 2
+    lower, upper, pivot, root = [], [], [], []
+    for i in range(e, len(ordered)):
+        shift = centers[id(ordered[i])] + sum((L[i][k] * z[k] for k in range(e)), mpf(0))
+        by = L[i][i] or mpf(1)
+        lower.append(float((ordered[i].lower - shift) / by))
+        upper.append(float((ordered[i].upper - shift) / by))
+        pivot.append(float(L[i][i]))
+        root.append([float(L[i][k] / by) if k <= i else 0.0 for k in range(e, len(ordered))])
+    wanted = range(size - len(case.queries) * o, size)
+    means, gains, variances = [], [], []
+    for t in wanted:
+        gain: list[Any] = []
+        for i, row in enumerate(ordered):
+            cross = sum((w * K[t][j] for j, w in row.latent.items()), mpf(0))
+            rest = cross - sum((L[i][k] * gain[k] for k in range(i)), mpf(0))
+            gain.append(rest / L[i][i] if L[i][i] else mpf(0))
+        means.append(float(mean + sum((g * v for g, v in zip(gain[:e], z, strict=True)), mpf(0))))
+        gains.append([float(g) for g in gain[e:]])
+        variances.append(float(K[t][t] - sum((g * g for g in gain), mpf(0))))
+    m = len(intervals)
+    return Factored(
+        log_density=float(log_density),
+        root=np.array(root).reshape(m, m),
+        lower=np.array(lower),
+        upper=np.array(upper),
+        pivot=np.array(pivot),
+        mean=np.array(means),
+        gain=np.array(gains).reshape(len(means), m),
+        variance=np.maximum(np.array(variances), 0.0),
+    )
+
+
+# One-dimensional pieces, in the log domain
+
+
+def log_difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """`log(Phi(b) - Phi(a))` for `a < b`."""
+    flip = a > 0
+    a, b = np.where(flip, -b, a), np.where(flip, -a, b)
+    below, above = log_ndtr(a), log_ndtr(b)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.minimum(below - above, 0.0)
+        plain = above + np.where(ratio > -1e-3, np.log(-np.expm1(ratio)), np.log1p(-np.exp(ratio)))
+        # narrow: the density in the middle times the width
+        middle, width = (a + b) / 2, b - a
+        narrow = -0.5 * middle**2 - 0.5 * math.log(2 * math.pi) + np.log(width)
+        return np.where((width < 1e-6) & (width * np.abs(middle) < 1e-4), narrow, plain)
+
+
+def _draw_between(a: np.ndarray, b: np.ndarray, log_mass: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Standard normal draws in `(a, b)`."""
+    uniform = rng.random(a.shape)
+    flip = a > 0
+    low, high = np.where(flip, -b, a), np.where(flip, -a, b)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        draws = ndtri_exp(np.minimum(np.logaddexp(log_ndtr(low), log_mass + np.log(uniform)), 0.0))
+        # far out: an exponential law below `high`
+        rate = np.abs(high)
+        tail = high + np.log1p(uniform * np.expm1(-np.minimum(rate * (high - low), 700.0))) / rate
+        draws = np.where(high < -1e3, tail, draws)
+        narrow = (high - low < 1e-6) & ((high - low) * rate < 1e-4)
+        draws = np.where(narrow, low + uniform * (high - low), draws)
+    draws = np.clip(draws, low, high)
+    return np.where(flip, -draws, draws)
+
+
+def _tilt(factored: Factored) -> np.ndarray:
+    """The tilting of [Botev2017]_, the saddle point of equation (10); zero where none is found."""
+    m = len(factored.lower)
+    L = np.tril(factored.root, -1)
+    free = factored.pivot > 0
+    if m < 2:
+        return np.zeros(m)
+
+    def gradient(both: np.ndarray) -> np.ndarray:
+        x, mu = np.append(both[: m - 1], 0.0), np.append(both[m - 1 :], 0.0)
+        shift = L @ x
+        a, b = factored.lower - shift - mu, factored.upper - shift - mu
+        log_mass = log_difference(a, b)
+        with np.errstate(over="ignore", invalid="ignore"):
+            hazard = np.exp(-0.5 * a**2 - log_mass) - np.exp(-0.5 * b**2 - log_mass)
+        hazard = np.where(free, hazard / math.sqrt(2 * math.pi), 0.0)
+        return np.nan_to_num(np.concatenate([(mu - x + hazard)[: m - 1], (L.T @ hazard - mu)[: m - 1]]))
+
+    solution = find_root(gradient, np.zeros(2 * (m - 1)), method="hybr")
+    if not solution.success or not np.isfinite(solution.x).all():
+        return np.zeros(m)
+    return np.append(solution.x[m - 1 :], 0.0)
+
+
+def _sample(factored: Factored, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """White coordinates, `size x m`, and their log weights; the average weight is the probability of the rows."""
+    m = len(factored.lower)
+    mu, z, log_weight = _tilt(factored), np.zeros((size, m)), np.zeros(size)
+    for k in range(m):
+        shift = z[:, :k] @ factored.root[k, :k]
+        a, b = factored.lower[k] - shift, factored.upper[k] - shift
+        if factored.pivot[k] == 0:  # true up to rounding, or not
+            slack = 1e-12 * (1 + np.abs(factored.root[k, :k]).sum() + np.abs(shift))
+            log_weight = np.where((a < slack) & (b > -slack), log_weight, -np.inf)
+            continue
+        log_mass = log_difference(a - mu[k], b - mu[k])
+        z[:, k] = mu[k] + _draw_between(a - mu[k], b - mu[k], log_mass, rng)
+        log_weight = log_weight + log_mass + 0.5 * mu[k] ** 2 - mu[k] * z[:, k]
+    return z, log_weight
+
+
+def _log_average(log_weight: np.ndarray) -> tuple[float, float]:
+    """The log of the average weight, and its standard error."""
+    top = log_weight.max()
+    if not np.isfinite(top):
+        return -math.inf, 0.0
+    w = np.exp(log_weight - top)
+    return float(top + np.log(w.mean())), float(w.std() / w.mean() / math.sqrt(len(w)))
+
+
+@dataclass
+class Reference:
+    """The posterior at the queries as a weighted mixture of Gaussians, in units of the outcome; and the evidence.
+
+    Args:
+        weights: Of the components; they sum to one.
+        means: Of the components, `queries x components`.
+        variance: Shared by the components, one for each query.
+        log_evidence: The log evidence, in units of the latent function.
+        log_evidence_error: Its standard error.
+        effective_size: The effective number of components.
+    """
+
+    weights: np.ndarray
+    means: np.ndarray
+    variance: np.ndarray
+    log_evidence: float
+    log_evidence_error: float
+    effective_size: float
+
+    def _error(self, influence: np.ndarray) -> np.ndarray:
+        return np.sqrt((self.weights**2 * influence**2).sum(-1))
+
+    def mean(self) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior means and their standard errors."""
+        mean = self.means @ self.weights
+        return mean, self._error(self.means - mean[:, None])
+
+    def standard_deviation(self) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior standard deviations and their standard errors."""
+        squared = (self.means - (self.means @ self.weights)[:, None]) ** 2
+        between = squared @ self.weights
+        sd = np.sqrt(between + self.variance)
+        error = np.divide(self._error(squared - between[:, None]), 2 * sd, out=np.zeros_like(sd), where=sd > 0)
+        return sd, error
+
+    def cdf(self, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Posterior probabilities at most `value`, one for each query, and their standard errors."""
+        sd = np.maximum(np.sqrt(self.variance), 1e-300)
+        below = ndtr((value[:, None] - self.means) / sd[:, None])
+        cdf = below @ self.weights
+        return cdf, self._error(below - cdf[:, None])
+
+
+def reference_of(case: Case, size: int = 8192, seed: int = 0) -> Reference:
+    """The reference of a case.
+
+    Args:
+        case: The case.
+        size: The number of importance draws.
+        seed: Of their generator.
+
+    Raises:
+        Contradiction: If numbers without noise contradict each other.
+    """
+    rng = np.random.default_rng(seed)
+    with mp.workdps(DIGITS):
+        location, scale = outcome_scale(case)
+        rows = Rows(case, location, scale)
+        factored = _factor(case, rows)
+        prior = None if case.anchors is None else _factor(case, rows, prior_only=True)
+        location, scale = float(location), float(scale)
+    z, log_weight = _sample(factored, size, rng)
+    log_evidence, error = _log_average(log_weight)
+    if prior is not None:
+        log_prior, prior_error = _log_average(_sample(prior, size, rng)[1])
+        log_evidence, error = log_evidence - log_prior, math.hypot(error, prior_error)
+    weights = np.exp(log_weight - log_weight.max()) if np.isfinite(log_weight.max()) else np.zeros(size)
+    weights = weights / max(weights.sum(), 1e-300)
+    return Reference(
+        weights=weights,
+        means=location + scale * (factored.mean[:, None] + factored.gain @ z.T),
+        variance=scale**2 * factored.variance,
+        log_evidence=factored.log_density + log_evidence,
+        log_evidence_error=error,
+        effective_size=float(1 / (weights**2).sum()) if weights.any() else 0.0,
+    )

@@ -1,0 +1,104 @@
+"""Random inputs: nothing wrong in silence, no error without words; and the checks themselves turn red."""
+
+from random import Random
+
+import pytest
+import torch
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from benchmarks.fuzz import STATUSES, examine, results, tables
+from benchmarks.fuzz import checks as fuzz_checks
+from benchmarks.fuzz.cases import Case, Noise, Seen, model_of, random_case
+from benchmarks.fuzz.checks import check
+from botorch_skewgp.posteriors import SkewGPPosterior
+
+LABELS = Case(
+    points=[[0.1], [0.4], [0.9]],
+    seen=[Seen("Binary", {"labels": [1, 1, 0, 1], "index": [0, 0, 1, 2]})],
+    queries=[[0.1], [0.7]],
+    noise=Noise(labels=0.3),
+)
+
+
+# the failing case is printed in full; to make it smaller takes longer than to read it
+@settings(max_examples=8, phases=[Phase.generate], suppress_health_check=[HealthCheck.too_slow])
+@given(rng=st.randoms(use_true_random=False))
+def test_inputs(rng):
+    case = random_case(rng)
+    verdict = check(case)
+    assert verdict.acceptable, (verdict, case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 300, 50))
+def test_numbered_inputs(first):
+    found = list(results(list(range(first, first + 50)), processes=1, limit=20))
+    assert len(found) == 50
+    bad = [entry for entry in found if entry["status"] in ("wrong", "crash", "hang")]
+    assert not bad
+    # a reference is found for nearly all, and few are refused
+    assert sum(entry["status"] in ("right", "refused") for entry in found) >= 47
+
+
+def test_a_wrong_noise_is_seen(monkeypatch):
+    assert check(LABELS).status == "right"
+    wrong = Case(**{**vars(LABELS), "noise": Noise(labels=0.4)})
+    monkeypatch.setattr(fuzz_checks, "model_of", lambda case, **kwargs: model_of(wrong, **kwargs))
+    assert check(LABELS).status == "wrong"
+
+
+def test_a_wrong_quantile_is_seen(monkeypatch):
+    plain = SkewGPPosterior.quantile
+    monkeypatch.setattr(SkewGPPosterior, "quantile", lambda self, value: plain(self, value) + 1e-7)
+    assert check(LABELS).why == "cdf(quantile(p)) is not p"
+
+
+def test_randomness_without_a_seed_is_seen(monkeypatch):
+    seeds = iter(range(10))
+    monkeypatch.setattr(fuzz_checks, "model_of", lambda case: model_of(case, seed=next(seeds)))
+    assert check(LABELS).why == "not deterministic"
+
+
+def test_an_error_of_torch_is_a_crash(monkeypatch):
+    def fails(case, **kwargs):
+        torch.zeros(2) @ torch.zeros(3)
+
+    monkeypatch.setattr(fuzz_checks, "model_of", fails)
+    assert check(LABELS).status == "crash"
+
+
+def test_an_error_in_words_is_a_refusal():
+    case = Case(**{**vars(LABELS), "seen": [Seen("Binary", {"labels": [2]})]})
+    verdict = check(case)
+    assert verdict.status == "refused"
+    assert "must be # or #" in verdict.why
+
+
+def test_numbered_inputs_repeat():
+    assert random_case(Random(5)) == random_case(Random(5))
+    assert {random_case(Random(i)).kinds() for i in range(50)} > {"Numeric", "Binary"}
+
+
+def test_tables_count_every_kind():
+    entries = [
+        {"number": i, "status": status, "why": "because", "kinds": kinds, "seconds": 1.0}
+        for i, (status, kinds) in enumerate(
+            [("right", "Binary"), ("refused", "Binary + Tie (skew prior)"), ("hang", "Tie"), ("wrong", "Numeric")]
+        )
+    ]
+    by_kind, refusals, found, bars = tables(entries)
+    rows = {row["kind"]: row for row in by_kind.rows}
+    assert rows["all"]["inputs"] == 4
+    assert (rows["Binary"]["right"], rows["Binary"]["refused"]) == (1, 1)
+    assert rows["with a skew prior"]["inputs"] == 1
+    assert all(sum(row[status] for status in STATUSES) == row["inputs"] for row in rows.values())
+    assert {(row["status"], row["inputs"]) for row in refusals.rows} == {("right", 1), ("refused", 1)}
+    assert {row["number"] for row in found.rows} == {2, 3}
+    assert [row["met"] for row in bars.rows] == [False, True, False]
+
+
+def test_an_input_is_examined_by_number():
+    entry = examine(3)
+    assert (entry["number"], entry["kinds"]) == (3, random_case(Random(3)).kinds())
+    assert entry["status"] in STATUSES
