@@ -20,7 +20,12 @@ from torch import Tensor
 
 from botorch_skewgp.likelihoods.rows import FantasyRows
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
-from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density, sample_interval
+from botorch_skewgp.truncated.univariate import (
+    log_interval_probability,
+    log_normal_density,
+    sample_interval,
+    standardise,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +71,7 @@ def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: T
     for i in range(m):  # one row after the other, each given those before
         scale = L[..., i, i].unsqueeze(-1)
         shift = sum((L[..., i, j].unsqueeze(-1) * white[j] for j in range(i)), means.new_zeros(()))
-        a, b = (_standardised(bound[..., i, :], shift, scale) for bound in (lower, upper))
+        a, b = (standardise(bound[..., i, :], shift, scale) for bound in (lower, upper))
         if bool((rows.lower == rows.upper).all()):
             white.append(a)
             change = change + log_normal_density(a) - scale.log()
@@ -83,12 +88,6 @@ def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: T
         log_weights=torch.log_softmax(logits, dim=-1),
         parent=posterior.mixture,
     )
-
-
-def _standardised(bound: Tensor, location: Tensor, scale: Tensor) -> Tensor:
-    """`(bound - location) / scale`, with derivatives of zero, not NaN, where the bound is infinite."""
-    finite = bound.isfinite()
-    return torch.where(finite, (torch.where(finite, bound, 0.0) - location) / scale, bound)
 
 
 def _draw(lower: Tensor, upper: Tensor, uniform: Tensor) -> Tensor:

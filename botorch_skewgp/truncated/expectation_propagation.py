@@ -25,7 +25,7 @@ from torch import Tensor
 
 from botorch_skewgp.exceptions import ConvergenceWarning
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
-from botorch_skewgp.truncated.univariate import interval_moments, log_interval_probability
+from botorch_skewgp.truncated.univariate import interval_moments, log_interval_probability, standardise
 
 # Ratio of a site's precision to the prior's beyond which the product's moments are computed as corrections to the site.
 PRECISE_SITE = 1e4
@@ -211,7 +211,7 @@ class ExpectationPropagation:
         """The derivative of `base` in the prior mean, `C^-1 (E h - mean)`; `batch_shape x m`."""
         return self._reference_shift - self.sites.precision * self.gaussian.deviation
 
-    @cached_property
+    @property
     def log_normalizer(self) -> Tensor:
         r"""EP's approximation of `log P(lower < u <= upper)`, of shape `batch_shape`.
 
@@ -222,12 +222,6 @@ class ExpectationPropagation:
         return _log_normalizer(self)
 
 
-def _standardised(bound: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
-    """`(bound - mean) / scale`, whose derivative in the scale is zero, not NaN, at an infinite bound."""
-    finite = bound.isfinite()
-    return torch.where(finite, torch.where(finite, bound - mean, torch.zeros_like(mean)) / scale, bound)
-
-
 def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
     distribution, tau, nu = ep.distribution, ep.sites.precision, ep._reference_shift
     cavity_mean, cavity_variance, cavity_deviation = ep.cavity_mean, ep.cavity_variance, ep.gaussian.cavity_deviation
@@ -235,7 +229,7 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
     certain = variance <= 0
     scale = torch.where(certain, torch.ones_like(variance), variance).sqrt()
     log_factor = log_interval_probability(
-        _standardised(distribution.lower, cavity_mean, scale), _standardised(distribution.upper, cavity_mean, scale)
+        standardise(distribution.lower, cavity_mean, scale), standardise(distribution.upper, cavity_mean, scale)
     )
     holds = (distribution.lower < cavity_mean) & (cavity_mean <= distribution.upper)
     log_factor = torch.where(certain, torch.where(holds, 0.0, -torch.inf).to(log_factor), log_factor)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+MASS = 9.0  # standard deviations of a normal variable beyond which its moments up to the fourth are below rounding
 
 
 def log_normal_density(x: Tensor) -> Tensor:
@@ -28,6 +29,23 @@ def normal_cdf(x: Tensor) -> Tensor:
 def probit_logits(x: Tensor) -> Tensor:
     """The log odds of an event of probability `Phi(x)`, accurate in both tails."""
     return torch.special.log_ndtr(x) - torch.special.log_ndtr(-x)
+
+
+def standardise(bound: Tensor, location: Tensor, scale: Tensor) -> Tensor:
+    r"""`(bound - location) / scale`, infinite and without derivatives where its square would overflow.
+
+    Args:
+        bound: Bounds; infinite ones are allowed.
+        location: Finite locations.
+        scale: Positive scales.
+
+    Returns:
+        A tensor of the broadcast shape.
+    """
+    with torch.no_grad():
+        far = ((bound - location) / scale).abs() > math.sqrt(torch.finfo(scale.dtype).max)
+        infinite = torch.copysign(torch.full_like(scale, torch.inf), bound - location)
+    return torch.where(far, infinite, (torch.where(far, location, bound) - location) / scale)
 
 
 def log1mexp(x: Tensor) -> Tensor:
@@ -147,14 +165,14 @@ def interval_cumulants(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
         upper: Standardised upper bounds; `inf` allowed.
 
     Returns:
-        The cumulants, both of the broadcast shape; zero without bounds.
+        The cumulants, both of the broadcast shape; zero where the bounds leave out no more than rounding.
     """
     lower, upper = torch.broadcast_tensors(lower, upper)
     a, b, flip = _into_left_tail(lower, upper)
-    free = b == torch.inf
+    free = b >= MASS  # and a <= -b
     b = torch.where(free, torch.zeros_like(b), b)
     # as in _tail_moments the variable is b - t, of density proportional to exp(b t - t^2 / 2), t >= 0
-    reach = b.clamp(min=0) + (40 / (-b).clamp(min=1)).clamp(max=9)
+    reach = b.clamp(min=0) + (40 / (-b).clamp(min=1)).clamp(max=MASS)  # what lies beyond has no mass
     length = torch.minimum(b - a, reach)
     nodes, weights = _legendre(a)
     t = length.unsqueeze(-1) * nodes

@@ -7,7 +7,8 @@ import math
 import pytest
 import torch
 from linear_operator.operators import RootLinearOperator
-from scipy.stats import multivariate_normal
+from scipy.integrate import quad
+from scipy.stats import multivariate_normal, norm
 
 from botorch_skewgp.truncated.corrections import corrected_log_normalizer
 from botorch_skewgp.truncated.evidence import bridge_log_normalizer
@@ -45,6 +46,44 @@ def test_random_boxes(seed):
     error = abs(float(ep.log_normalizer) - truth)
     assert error > 1e-4, "too easy to tell anything"
     assert abs(float(corrected_log_normalizer(ep)) - truth) < 0.5 * error
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(-1.0, 1.0), (-1.5, 1.5)])
+@pytest.mark.parametrize("correlation", [0.3, 0.5])
+def test_symmetric_boxes_need_the_fourth_cumulant(correlation, lower, upper):
+    """Their third cumulants are zero. The truth averages products over the rows' common part."""
+    m, one = 4, torch.ones(4, dtype=torch.float64)
+    covariance = correlation * torch.ones(m, m, dtype=torch.float64) + (1 - correlation) * torch.eye(m)
+    ep = expectation_propagation(rows(covariance, lower * one, upper * one, 0 * one))
+
+    def integrand(z):
+        z, scale = math.sqrt(correlation) * z, math.sqrt(1 - correlation)
+        return (
+            norm.pdf(z / math.sqrt(correlation)) * (norm.cdf((upper - z) / scale) - norm.cdf((lower - z) / scale)) ** m
+        )
+
+    truth = math.log(quad(integrand, -10, 10, epsabs=0, epsrel=1e-12, limit=400)[0])
+    error = float(ep.log_normalizer) - truth
+    left = float(corrected_log_normalizer(ep)) - truth
+    assert abs(left) < 0.3 * abs(error)
+
+
+@pytest.mark.parametrize("bound", [12.0, 1e3, 1e8, 1e100, 1e300])
+@pytest.mark.parametrize("low_rank", [False, True])
+def test_loose_bounds_are_none(bound, low_rank):
+    """A bound that leaves out no mass changes nothing, neither the value nor expectation propagation's derivatives."""
+    root = torch.randn(6, 3, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    lower = torch.tensor([0.0, -1.0, 0.5, -INF, -INF, 0.2], dtype=torch.float64)
+    upper = torch.tensor([INF, INF, INF, 0.3, INF, INF], dtype=torch.float64)
+    found = []
+    for infinity in (bound * 10, INF):
+        leaf = root.clone().requires_grad_()
+        covariance = RootLinearOperator(leaf) if low_rank else leaf @ leaf.mT
+        a, b = torch.where(lower.isinf(), -infinity, lower), torch.where(upper.isinf(), infinity, upper)
+        ep = expectation_propagation(rows(covariance, a, b, torch.full_like(a, 0.3)))
+        found.append((corrected_log_normalizer(ep), *torch.autograd.grad(ep.log_normalizer, leaf)))
+    for value, expected in zip(*found, strict=True):
+        torch.testing.assert_close(value, expected, rtol=1e-7, atol=1e-9)
 
 
 def test_independent_rows_need_none():

@@ -17,6 +17,7 @@ from botorch_skewgp.truncated.univariate import (
     log_normal_density,
     owens_t,
     sample_interval,
+    standardise,
 )
 
 INF = math.inf
@@ -232,6 +233,35 @@ def test_cumulants_against_quadrature(lower, upper):
     sd = float(mpmath.sqrt(second))
     assert abs(float(got[0]) - float(third)) < 1e-8 * sd**3
     assert abs(float(got[1]) - float(fourth - 3 * second**2)) < 1e-8 * sd**4
+
+
+@pytest.mark.parametrize("far", [9.5, 40.0, 1e3, 1e8, 1e100, 1e300, 1.7e308])
+@pytest.mark.parametrize("near", [-INF, -3.0, -0.2, 0.0, 0.7, 2.0])
+def test_bounds_beyond_the_mass_are_none(near, far):
+    """Everything about an interval with a far bound is what it is for an infinite one; on either side."""
+    near, far = (torch.tensor(x, dtype=torch.float64) for x in (near, far))
+    lower, infinite = torch.maximum(near, -far), torch.full_like(near, INF)
+    for a, b, c, d in ((lower, far, near, infinite), (-far, -lower, -infinite, -near)):
+        for function in (interval_cumulants, interval_moments, lambda *x: (log_interval_probability(*x),)):
+            for found, expected in zip(function(a, b), function(c, d), strict=True):
+                torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-14)
+        uniform = torch.linspace(0.01, 0.99, 9, dtype=torch.float64)
+        torch.testing.assert_close(sample_interval(a, b, uniform), sample_interval(c, d, uniform), rtol=1e-9, atol=1e-9)
+
+
+def test_standardise():
+    bound = torch.tensor([-INF, -1.7e308, -1e200, -3.0, 0.5, 1e160, INF], dtype=torch.float64, requires_grad=True)
+    location = torch.full_like(bound, 0.2).detach().requires_grad_()
+    scale = torch.full_like(bound, 0.01).detach().requires_grad_()
+    z = standardise(bound, location, scale)
+    expected = torch.tensor([-INF, -INF, -INF, -320.0, 30.0, INF, INF], dtype=torch.float64)
+    torch.testing.assert_close(z, expected)
+    slopes = torch.autograd.grad(z.sum(), (bound, location, scale))
+    inside = torch.tensor([0, 0, 0, 1, 1, 0, 0], dtype=torch.float64)
+    finite = torch.where(inside > 0, expected, 0)
+    for slope, value in zip(slopes, (100 * inside, -100 * inside, -100 * finite), strict=True):
+        torch.testing.assert_close(slope, value)
+    assert standardise(torch.tensor(torch.nan), torch.tensor(0.0), torch.tensor(1.0)).isnan()
 
 
 def test_owens_t_is_scipys():
