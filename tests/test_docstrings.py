@@ -9,7 +9,7 @@ EXAMPLES = docstring_examples()
 
 
 def test_examples_are_found():
-    assert {"botorch_skewgp.models.skew_gp.SkewGP", "botorch_skewgp.observations.Preference"} <= EXAMPLES.keys()
+    assert {"botorch_skewgp.models.skew_gp.SkewGP", "botorch_skewgp.observations.duels.Preference"} <= EXAMPLES.keys()
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models import PairwiseGP, SingleTaskGP
+from botorch.models.transforms.input import Normalize
 from botorch.models.transforms.outcome import Log
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
@@ -58,27 +59,34 @@ POINTS = tensor([-0.8, 0.0, 0.7, 1.2, 1.9]).unsqueeze(-1)
 POINTS_2D = tensor([[0.1, -0.5], [0.4, 1.5], [0.9, 0.2], [0.6, 0.8], [0.3, -0.9]])
 
 
+def skew_gp(points, observations):
+    """A model of points that lie in `LINE` or `SQUARE`."""
+    bounds = LINE if points.shape[-1] == 1 else SQUARE
+    transform = Normalize(points.shape[-1], bounds=bounds)
+    return SkewGP(points, observations, input_transform=transform, draw_settings=SETTINGS)
+
+
 def sharp(model):
     """A scale at which duels are informative, hence posteriors skewed."""
     model.covar_module.outputscale = 20.0
-    model.covar_module.base_kernel.lengthscale = 0.5
+    model.covar_module.base_kernel.lengthscale = 0.5 / 3
     return model
 
 
 @pytest.fixture(scope="module")
 def line():
-    return sharp(SkewGP(POINTS, Preference(PAIRS), draw_settings=SETTINGS))
+    return sharp(skew_gp(POINTS, Preference(PAIRS)))
 
 
 @pytest.fixture(scope="module")
 def square():
-    return sharp(SkewGP(POINTS_2D, Preference(PAIRS), draw_settings=SETTINGS))
+    return sharp(skew_gp(POINTS_2D, Preference(PAIRS)))
 
 
 @pytest.fixture(scope="module")
 def validity():
     worked = torch.tensor([True, True, False, True, False])
-    return SkewGP(POINTS_2D, Validity(worked), draw_settings=SETTINGS)
+    return skew_gp(POINTS_2D, Validity(worked))
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +176,7 @@ class TestPosterior:
         assert {text.get_text() for text in ax.get_legend().get_texts()} == set(labels(ax))
 
     def test_one_output_of_several(self):
-        model = SkewGP(POINTS, LabelPreference.from_classes(torch.tensor([0, 1, 2, 1, 0]), 3), draw_settings=SETTINGS)
+        model = skew_gp(POINTS, LabelPreference.from_classes(torch.tensor([0, 1, 2, 1, 0]), 3))
         with pytest.raises(UnsupportedError, match="3 outputs; say by output"):
             plot_posterior(model, LINE)
         with pytest.raises(InputDataError, match="one of the model's 3 outputs"):
@@ -201,7 +209,7 @@ class TestPosterior:
 
 class TestData:
     def test_kinds(self):
-        model = SkewGP(
+        model = skew_gp(
             POINTS,
             [
                 Numeric([0.4, 0.1], index=[0, 2]),
@@ -211,7 +219,6 @@ class TestData:
                 Choice([[4, 0, 1]]),
                 Tie([[2, 3]]),
             ],
-            draw_settings=SETTINGS,
         )
         ax = plot_posterior(model, LINE)
         x = POINTS.squeeze(-1).tolist()
@@ -351,7 +358,7 @@ class TestMaps:
         assert list(level.levels) == [0.6]
 
     def test_validity_of_one_input_and_labels(self):
-        model = SkewGP(POINTS, Binary([1, 0, 0, 1, 1]), draw_settings=SETTINGS)
+        model = skew_gp(POINTS, Binary([1, 0, 0, 1, 1]))
         ax = plot_validity(model, LINE, resolution=9)
         x, values = ax.lines[0].get_data()
         probability = LogProbabilityOfValidity(model)(tensor(x)[:, None, None]).exp()
@@ -450,7 +457,7 @@ class TestDraws:
         with pytest.raises(InputDataError, match="row must be from 0 to 3; got 4"):
             plot_draws(line, row=4)
         with pytest.raises(UnsupportedError, match="Nothing was drawn"):
-            plot_draws(SkewGP(POINTS, Numeric(POINTS)))
+            plot_draws(skew_gp(POINTS, Numeric(POINTS)))
         with pytest.raises(InputDataError, match="ax must hold 3 axes"):
             plot_draws(line, ax=Figure().subplots(2))
 

@@ -11,6 +11,7 @@ good the recommended point truly is, and a picture shows what the model has lear
 from __future__ import annotations
 
 import argparse
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from botorch.optim import optimize_acqf
 from botorch.sampling.normal import SobolQMCNormalSampler
 from botorch.test_functions.synthetic import Hartmann, SixHumpCamel, SyntheticTestFunction
 from botorch.utils.sampling import draw_sobol_samples
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from torch import Tensor
 from tqdm import tqdm
@@ -130,6 +132,21 @@ def describe(utility: SyntheticTestFunction, point: Tensor) -> str:
     return f"true value of the recommended point {value:9.5f}, regret {utility.optimal_value - value:.5f}"
 
 
+def cannot_write(picture: Path) -> str | None:
+    """Why a picture cannot be written to a path, better known before the duels than after; `None` if it can."""
+    endings = sorted(FigureCanvasAgg.get_supported_filetypes())
+    if picture.suffix.removeprefix(".").lower() not in endings:
+        return f"{picture} must end in one of {', '.join(endings)}, such as {picture.with_suffix('.png')}"
+    is_new = not picture.exists()
+    try:
+        picture.open("ab").close()
+    except OSError as error:
+        return f"{picture} cannot be written: {error.strerror}"
+    if is_new:
+        picture.unlink()
+    return None
+
+
 def main() -> None:
     """Read the command line, hold the duels, report, and draw."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
@@ -148,9 +165,13 @@ def main() -> None:
     num_duels = default_duels if options.duels is None else options.duels
     output = options.output or Path(f"demo-{options.function}.png")
     if num_duels < 1:
-        parser.error("--duels must be at least 1")
-    if options.noise < 0:
-        parser.error("--noise must not be negative")
+        parser.error(f"--duels must be at least 1; got {num_duels}")
+    if not 0 <= options.noise < math.inf:
+        parser.error(f"--noise must be a finite number that is not negative; got {options.noise}")
+    if not 0 <= options.seed < 2**31:
+        parser.error(f"--seed must be from 0 to 2147483647; got {options.seed}")
+    if problem := cannot_write(output):
+        parser.error(f"--output: {problem}")
 
     torch.set_num_threads(1)  # the matrices are small: more threads would wait for each other
     utility = function(negate=True)

@@ -8,11 +8,15 @@ from collections.abc import Sequence
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.exceptions.warnings import InputDataWarning, _get_single_precision_warning
+from botorch.settings import validate_input_scaling
 from torch import Tensor
 
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.observations import Observation
+
+TOLERANCE = 1e-2  # by which points may leave the unit cube; BoTorch's
+WIDE = 3.0  # of means and standard deviations of numbers
 
 
 def move(t: Tensor, like: Tensor) -> Tensor:
@@ -46,6 +50,43 @@ def check_train_X(X: Tensor, warn: bool = True) -> None:
         raise InputDataError(f"train_X contains NaN or infinite values in rows {where}; remove or repair these.")
     if warn and X.dtype == torch.float32:
         warnings.warn(_get_single_precision_warning(str(X.dtype)), InputDataWarning, stacklevel=3)
+
+
+def warn_of_scaling(X: Tensor, observations: Sequence[Observation], inputs: bool = True, numbers: bool = True) -> None:
+    r"""Warn of data for which the default kernel and noise are not made, as BoTorch's models do.
+
+    The defaults are for inputs in the unit cube and numbers of about zero mean and unit variance. Numbers pass as long
+    as their mean is within 3 and their standard deviation between 1/3 and 3 (too small is said of five numbers or more,
+    as few may be close by chance). `botorch.settings.validate_input_scaling(False)` turns these warnings off.
+
+    Args:
+        X: The points.
+        observations: The observations.
+        inputs: Whether to look at the points, of which there is no need with an input transform.
+        numbers: Whether to look at the numbers, of which there is no need with an outcome transform.
+    """
+    if validate_input_scaling.off():
+        return
+    outside = ((X < -TOLERANCE) | (X > 1 + TOLERANCE)).any(0).nonzero().squeeze(-1).tolist()
+    if inputs and outside:
+        warnings.warn(
+            f"train_X leaves the unit cube in columns {outside[:10]}, but default lengthscales are for inputs in the "
+            f"unit cube. Pass input_transform=Normalize(d={X.shape[-1]}, bounds=bounds), or scale the inputs.",
+            InputDataWarning,
+            stacklevel=3,
+        )
+    values = [entry.numbers for entry in observations if entry.numbers.numel()]
+    if not numbers or not values:
+        return
+    y = torch.cat(values).double()
+    mean, sd = y.mean().item(), y.std(correction=min(1, len(y) - 1)).item()
+    if abs(mean) > WIDE or sd > WIDE or (sd < 1 / WIDE and len(y) >= 5):
+        warnings.warn(
+            f"The numbers have mean {mean:.3g} and standard deviation {sd:.3g}, but default noise and kernel are for "
+            "numbers of about zero mean and unit variance. Pass outcome_transform=Standardize(m=1), or scale them.",
+            InputDataWarning,
+            stacklevel=3,
+        )
 
 
 def check_observations(observations: Sequence[Observation], X: Tensor) -> None:

@@ -52,6 +52,7 @@ from botorch_skewgp.models.inputs import (
     check_train_X,
     count_outputs,
     move,
+    warn_of_scaling,
 )
 from botorch_skewgp.models.marginal_likelihood import Evidence, EvidenceMethod, log_normalizer
 from botorch_skewgp.models.row_model import RowModel
@@ -114,7 +115,8 @@ class SkewGP(Model, GP, FantasizeMixin):
             likelihood: Holds noise and cut-points and turns observations into rows; by default the one for the kind
                 of the observations.
             covar_module: The kernel; by default a scaled RBF kernel with the dimension-scaled lengthscale prior of
-                [Hvarfner2024vanilla]_.
+                [Hvarfner2024vanilla]_, which is for inputs in the unit cube and standardised numbers. Others are warned
+                of, as by BoTorch's models, unless there is a transform.
             mean_module: The mean; by default a constant, with a prior as wide as the latent function where no numbers
                 tell it (a few equal labels would make it infinite).
             skew_prior: The skewness of the prior; a Gaussian prior if `None`.
@@ -140,6 +142,7 @@ class SkewGP(Model, GP, FantasizeMixin):
         d = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
         if covar_module is None:
             covar_module = default_covar_module(d)
+            warn_of_scaling(train_X, observations, inputs=input_transform is None, numbers=outcome_transform is None)
         check_skew_prior(skew_prior, d, self._num_outputs)
         self.skew_prior = skew_prior
         self.covar_module = covar_module

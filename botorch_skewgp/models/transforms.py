@@ -11,7 +11,7 @@ from botorch.models.transforms.outcome import OutcomeTransform, Standardize
 from torch import Tensor
 
 from botorch_skewgp.likelihoods import OutcomeScale
-from botorch_skewgp.observations import Numeric, Observation
+from botorch_skewgp.observations import Observation
 
 
 def transformed_dim(input_transform: InputTransform, train_X: Tensor) -> int:
@@ -30,7 +30,7 @@ def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeT
             "lose their meaning. Transform the numbers before building the model instead; got "
             f"{type(transform).__name__}."
         )
-    values = [entry.values for entry in observations if isinstance(entry, Numeric)]
+    values = [entry.numbers for entry in observations if entry.numbers.numel()]
     if not values:
         return OutcomeScale()
     transform.train()

@@ -47,6 +47,11 @@ class Numeric(Observation):
                 raise InputDataError("noise must hold one finite non-negative variance for each entry of values.")
             object.__setattr__(self, "noise", noise)
 
+    @property
+    def numbers(self) -> Tensor:
+        """The values."""
+        return self.values
+
 
 @dataclass(frozen=True, eq=False)
 class Censored(Observation):

@@ -51,6 +51,11 @@ class Observation:
         return 1
 
     @property
+    def numbers(self) -> Tensor:
+        """The numbers among them, in units of the outcome: what a standardisation learns from; mostly none."""
+        return torch.empty(0)
+
+    @property
     def num_points_needed(self) -> int:
         """The least number of training points that these observations refer to, the largest index plus one."""
         index: Tensor = getattr(self, self.index_field)

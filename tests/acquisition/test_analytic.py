@@ -204,9 +204,10 @@ def test_moment_matching_errs_where_the_mixture_does_not(generator):
 
     The truth is by rejection: draws of the prior and the duels' noise are kept where every duel ends as it did.
     """
-    X = torch.linspace(0, 6, 7, dtype=DOUBLE).unsqueeze(-1)
+    X = torch.linspace(0, 1, 7, dtype=DOUBLE).unsqueeze(-1)
     pairs = torch.tensor([[0, i] for i in range(1, 7)])
     model = make_model(Preference(pairs), X=X, likelihood=PreferenceLikelihood(noise=0.01), num_draws=32768)
+    model.covar_module.base_kernel.lengthscale = 0.4 / 6
     winner = X[:1].unsqueeze(0)
     posterior = model.posterior(winner)
     law = component_law(posterior, "the test")
@@ -356,10 +357,10 @@ def test_validity_is_the_predictive_probability(binary, generator):
 
 @pytest.mark.parametrize("outcome_transform", [None, Standardize(m=1)])
 def test_validity_beside_numbers(outcome_transform, generator):
-    values = torch.tensor([3.0, 4.0, 1.0, 5.0], dtype=DOUBLE)
+    values = torch.tensor([0.0, 1.0, -2.0, 2.0], dtype=DOUBLE)
     model = make_model(
         [Numeric(values), Validity(torch.tensor([1, 1, 0, 1, 0, 0, 1]))],
-        likelihood=MixedLikelihood(NumericLikelihood(), ValidityLikelihood(threshold=2.0, noise=0.1)),
+        likelihood=MixedLikelihood(NumericLikelihood(), ValidityLikelihood(threshold=-1.0, noise=0.1)),
         outcome_transform=outcome_transform,
         input_transform=Normalize(2),
     )
@@ -367,7 +368,7 @@ def test_validity_beside_numbers(outcome_transform, generator):
     value = LogProbabilityOfValidity(model)(X).exp()
     scale = 1.0 if outcome_transform is None else values.std()
     f = samples(model.posterior(X), N, generator).squeeze(-1)
-    valid = torch.special.ndtr((f - 2.0) / (scale * math.sqrt(0.1)))
+    valid = torch.special.ndtr((f + 1.0) / (scale * math.sqrt(0.1)))
     assert ((value - valid.mean(0)).abs() < 4.5 * valid.std(0) / math.sqrt(N)).all()
 
 

@@ -7,7 +7,9 @@ from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models import ModelListGP, PairwiseGP, SingleTaskGP
 from botorch.models.transforms.input import InputPerturbation, Normalize
+from botorch.models.transforms.outcome import Standardize
 from botorch.sampling.normal import SobolQMCNormalSampler
+from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition.dueling import DuelingUpperCredibleBound
@@ -32,6 +34,10 @@ def make_model(observations=None, **options) -> SkewGP:
     model.covar_module.outputscale = 4.0
     model.covar_module.base_kernel.lengthscale = 0.4
     return model
+
+
+def kernel() -> ScaleKernel:
+    return ScaleKernel(RBFKernel(ard_num_dims=2))
 
 
 @pytest.fixture(scope="module")
@@ -97,8 +103,8 @@ def test_recommendation_with_constraints_and_candidates(model):
         lambda: SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True)),
         lambda: SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True), input_transform=Normalize(2)),
         lambda: PairwiseGP(POINTS, PAIRS, input_transform=Normalize(2, bounds=BOUNDS)),
-        lambda: make_model(Numeric(POINTS.sum(-1))),
-        lambda: make_model(Binary(torch.tensor([1, 0, 1, 1, 0, 1, 1])), input_transform=None),
+        lambda: make_model(Numeric(POINTS.sum(-1)), outcome_transform=Standardize(1)),
+        lambda: make_model(Binary(torch.tensor([1, 0, 1, 1, 0, 1, 1])), input_transform=None, covar_module=kernel()),
     ],
     ids=["numbers", "numbers transformed", "pairwise", "skew numbers", "skew labels"],
 )

@@ -36,8 +36,8 @@ from botorch_skewgp.observations import (
 )
 
 N = 200_000
-X = torch.tensor([[0.0], [0.4], [0.9], [1.5], [2.0]], dtype=torch.float64)
-NEW_X = torch.tensor([[0.2], [2.6]], dtype=torch.float64)
+X = torch.tensor([[0.0], [0.2], [0.45], [0.75], [1.0]], dtype=torch.float64)
+NEW_X = torch.tensor([[0.1], [1.3]], dtype=torch.float64)
 WEIGHT = torch.tensor([[1.0, -0.5, 0.0], [0.0, 1.0, 1.0], [1.0, 0.0, 2.0]], dtype=torch.float64)
 CLASSES = LabelPreference.from_classes(torch.tensor([0, 2, 1, 2]), 3)
 

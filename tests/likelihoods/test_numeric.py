@@ -14,7 +14,7 @@ from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Censored, Numeric
 
 INF = math.inf
-X = torch.linspace(0, 2, 5, dtype=torch.float64).unsqueeze(-1)
+X = torch.linspace(0, 1, 5, dtype=torch.float64).unsqueeze(-1)
 NUMERIC = Numeric(torch.tensor([0.3, -0.5, 1.0], dtype=torch.float64), index=torch.tensor([0, 2, 4]))
 CENSORED = Censored(torch.tensor([-INF, 0.2]).double(), torch.tensor([0.1, INF]).double(), index=torch.tensor([1, 3]))
 

@@ -18,8 +18,8 @@ from botorch_skewgp.observations import Binary, Choice, Numeric, Ordinal, Prefer
 
 INF = math.inf
 N = 200_000
-X = torch.tensor([[0.0], [0.4], [0.9], [1.5], [2.0]], dtype=torch.float64)
-NEW_X = torch.tensor([[0.2], [1.2], [2.6]], dtype=torch.float64)
+X = torch.tensor([[0.0], [0.2], [0.45], [0.75], [1.0]], dtype=torch.float64)
+NEW_X = torch.tensor([[0.1], [0.6], [1.3]], dtype=torch.float64)
 
 
 def t(*values: float) -> Tensor:

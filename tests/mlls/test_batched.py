@@ -21,7 +21,7 @@ def expectation_propagation(model):
 
 
 def log_evidence(observations, prior=None):
-    model = SkewGP(TRAIN_X, observations, skew_prior=prior)
+    model = SkewGP(TRAIN_X / 3, observations, skew_prior=prior)
     model.covar_module.outputscale = 2.0
     value = evaluate(expectation_propagation(model)).item()
     return value - log_prior(model)
@@ -39,13 +39,13 @@ def test_one_batch_is_the_whole(name):
 def test_batches_of_single_rows(prior):
     """Given a number and the skew prior, each label has the probability by which it raises their evidence."""
     number, labels = Numeric([0.7], noise=0.1), [1, 0, 0, 1]
-    model = SkewGP(TRAIN_X, [number, Binary(labels)], skew_prior=prior)
+    model = SkewGP(TRAIN_X / 3, [number, Binary(labels)], skew_prior=prior)
     model.covar_module.outputscale = 2.0
     before = log_evidence(number, prior)
     wanted = before
     for i, label in enumerate(labels):
         label_alone = Binary([label], index=torch.tensor([i]))
-        with_label = SkewGP(TRAIN_X, [number, label_alone], likelihood=model.likelihood, skew_prior=prior)
+        with_label = SkewGP(TRAIN_X / 3, [number, label_alone], likelihood=model.likelihood, skew_prior=prior)
         with_label.covar_module.outputscale = 2.0
         value = evaluate(expectation_propagation(with_label)).item() - log_prior(with_label)
         wanted += value - before

@@ -171,7 +171,7 @@ def test_value_has_the_precision_of_the_prior():
 
 
 def test_no_observations_leave_the_priors():
-    model = SkewGP(TRAIN_X)
+    model = SkewGP(TRAIN_X / 3)
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
     kernel = model.covar_module
     expected = kernel.outputscale_prior.log_prob(kernel.outputscale) + noise_log_prior(0.1)
