@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from botorch_skewgp.fitting.hamiltonian import Chain
+from botorch_skewgp.fitting.hamiltonian import HamiltonianSampler, HamiltonianState, StepSize, laplace_root
 from botorch_skewgp.fitting.unbounded_density import UnboundedDensity
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
 from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
@@ -69,6 +69,7 @@ def sample_hyperparameters(
 
     Raises:
         UnsupportedError: If no free parameter has a prior.
+        ValueError: If a number of draws or trajectories is out of range.
     """
     if num_draws < 1 or warmup < 0 or thinning < 1:
         raise ValueError("num_draws and thinning must be positive, and warmup must not be negative.")
@@ -76,23 +77,26 @@ def sample_hyperparameters(
     mll = deepcopy(mll).train()
     mll.reset()
     density = UnboundedDensity(mll)
-    chain = Chain(density, density.coordinates(), generator)
-    kept, log_densities, acceptance = [], [], 0.0
-    states = []
+    start = density.coordinates()
+    state = HamiltonianState(start, *density(start))
+    sampler, step_size = HamiltonianSampler(density, laplace_root(density, state)), StepSize()
+    kept, acceptance = [], 0.0
     total = warmup + num_draws * thinning
     for i in tqdm(range(total), desc="hyperparameters", disable=not progress, leave=False):
-        probability = chain.move(adapt=i < warmup)
-        if i < warmup:
+        learning = i < warmup
+        step = math.exp(step_size.log_step if learning else step_size.log_average)
+        state, info = sampler.step(state, step, generator)
+        if learning:
+            step_size = step_size.adapt(info.acceptance)
             continue
-        acceptance += probability / (total - warmup)
+        acceptance += info.acceptance / (total - warmup)
         if (i - warmup + 1) % thinning == 0:
-            kept.append(chain.x)
-            log_densities.append(chain.log_density)
-            density(chain.x)  # writes the parameters
-            states.append({name: p.detach().clone() for name, p in density.parameters.items()})
-    draws = torch.stack(kept)
+            kept.append(state)
+    draws = torch.stack([state.position for state in kept])
+    states = [density.state_dict(position) for position in draws]
+    log_density = torch.stack([state.log_density for state in kept])
     size = float(effective_sample_size(draws.unsqueeze(-2), kind="mean").min()) if num_draws >= 8 else math.nan
-    return HyperparameterDraws(density.values(draws), states, torch.stack(log_densities), size, acceptance)
+    return HyperparameterDraws(density.values(draws), states, log_density, size, acceptance)
 
 
 def fit_fully_bayesian_skew_gp(

@@ -14,12 +14,22 @@ from botorch_skewgp.models.coordinates import constrained, from_unbounded, to_un
 
 
 class UnboundedDensity:
-    """The objective over unbounded coordinates of the parameters that have priors, with its gradient."""
+    r"""The objective over unbounded coordinates of the parameters that have priors, with its gradient.
+
+    Evaluations write the parameters of the objective's model. Priors are taken to be densities of the constrained
+    value, as GPyTorch's modules register them.
+
+    Args:
+        mll: A deterministic objective, in training mode.
+
+    Raises:
+        UnsupportedError: If no free parameter has a prior.
+    """
 
     def __init__(self, mll: RowMarginalLogLikelihood) -> None:
         self.mll = mll
         model = mll.model
-        constraints = {name: constraint for name, _, constraint in model.named_parameters_and_constraints()}  # type: ignore[operator]
+        all_constraints = {name: constraint for name, _, constraint in model.named_parameters_and_constraints()}  # type: ignore[operator]
         named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
         prior = log_prior(model)
         gradients: Sequence[Tensor | None] = [None] * len(named)
@@ -30,7 +40,7 @@ class UnboundedDensity:
             raise UnsupportedError(
                 "No hyperparameter that is to be learned has a prior; register priors, or fit the model instead."
             )
-        self.constraints = {name: constraints[name] for name in self.parameters}
+        self.constraints = {name: all_constraints[name] for name in self.parameters}
         self.sizes = [p.numel() for p in self.parameters.values()]
 
     def coordinates(self) -> Tensor:
@@ -49,6 +59,11 @@ class UnboundedDensity:
             for (name, p), part in parts
         }
 
+    def state_dict(self, x: Tensor) -> dict[str, Tensor]:
+        """The parameters themselves at unbounded coordinates `k`, in their shapes and dtypes."""
+        raw = {name: unconstrained(self.constraints[name], value) for name, value in self.values(x).items()}
+        return {name: raw[name].view(p.shape).to(p) for name, p in self.parameters.items()}
+
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The log density of the coordinates and its gradient; `-inf` where the prior has no Cholesky factor."""
         x = x.detach().requires_grad_(True)
@@ -66,12 +81,8 @@ class UnboundedDensity:
         except NotPSDError:
             return x.new_tensor(-torch.inf), torch.zeros_like(x)
         slopes = torch.autograd.grad(objective, list(self.parameters.values()))
-        gradient = torch.autograd.grad(
-            [*raws, log_volume],
-            x,
-            [
-                *(slope.to(raw).view_as(raw) for slope, raw in zip(slopes, raws, strict=True)),
-                torch.ones_like(log_volume),
-            ],
-        )[0]
+        pulled_back = [slope.to(raw).view_as(raw) for slope, raw in zip(slopes, raws, strict=True)]
+        if log_volume.requires_grad:  # unless all bijections are shifts
+            raws, pulled_back = [*raws, log_volume], [*pulled_back, torch.ones_like(log_volume)]
+        gradient = torch.autograd.grad(raws, x, pulled_back)[0]
         return (objective + log_volume).detach().double(), gradient

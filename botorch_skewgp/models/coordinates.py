@@ -2,9 +2,9 @@ r"""Unbounded coordinates of constrained parameters."""
 
 from __future__ import annotations
 
-import torch
 from gpytorch.constraints import Interval
 from torch import Tensor
+from torch.distributions import Transform, biject_to, constraints
 
 
 def constrained(constraint: Interval | None, raw: Tensor) -> Tensor:
@@ -19,30 +19,25 @@ def unconstrained(constraint: Interval | None, value: Tensor) -> Tensor:
 
 def to_unbounded(constraint: Interval | None, value: Tensor) -> Tensor:
     """Logarithm of the distance to a single bound, logit between two."""
-    lower, upper = _bounds(constraint, value)
-    if lower.isinf() and upper.isinf():
-        return value
-    if upper.isinf():
-        return (value - lower).log()
-    if lower.isinf():
-        return (upper - value).log()
-    return torch.logit((value - lower) / (upper - lower))
+    return _bijection(constraint, value).inv(value)
 
 
 def from_unbounded(constraint: Interval | None, x: Tensor) -> tuple[Tensor, Tensor]:
     """The value at unbounded coordinates and the logarithm of its slope."""
-    lower, upper = _bounds(constraint, x)
-    if lower.isinf() and upper.isinf():
-        return x, 0 * x  # with a graph, as in the other cases
-    if upper.isinf():
-        return lower + x.exp(), x
-    if lower.isinf():
-        return upper - x.exp(), x
-    log_slope = (upper - lower).log() + torch.nn.functional.logsigmoid(x) + torch.nn.functional.logsigmoid(-x)
-    return lower + (upper - lower) * torch.sigmoid(x), log_slope
+    bijection = _bijection(constraint, x)
+    value = bijection(x)
+    return value, bijection.log_abs_det_jacobian(x, value)
 
 
-def _bounds(constraint: Interval | None, like: Tensor) -> tuple[Tensor, Tensor]:
+def _bijection(constraint: Interval | None, like: Tensor) -> Transform:
+    """From unbounded coordinates to what a constraint admits."""
     if constraint is None:
-        return like.new_tensor(-torch.inf), like.new_tensor(torch.inf)
-    return constraint.lower_bound.to(like), constraint.upper_bound.to(like)
+        return biject_to(constraints.real)
+    lower, upper = constraint.lower_bound.to(like), constraint.upper_bound.to(like)
+    if lower.isinf() and upper.isinf():
+        return biject_to(constraints.real)
+    if upper.isinf():
+        return biject_to(constraints.greater_than(lower))
+    if lower.isinf():
+        return biject_to(constraints.less_than(upper))
+    return biject_to(constraints.interval(lower, upper))
