@@ -15,8 +15,9 @@ _DENSE_BEYOND = 8  # entries per row; wider rows multiply with a dense weight ma
 class Rows:
     r"""`A f + bias + v`, with `f` the latent function at `n` points, seen to lie in `(lower, upper]`.
 
-    A row with `lower == upper` was seen as a number. The weight matrix `A` is held by the few points that each row
-    touches. The noise `v` has covariance `diag(noise) + noise_root noise_root^T`.
+    A row with `lower == upper` was seen as a number. The weight matrix `A` is held by the few columns that each row
+    touches; a column is a point and what is read there. The noise `v` has covariance `diag(noise) + noise_root
+    noise_root^T`.
 
     Args:
         index: An `m x k` integer tensor: the points that each row touches.
@@ -26,6 +27,8 @@ class Rows:
         upper: An `m`-dim tensor of upper bounds, `inf` allowed.
         noise: An `m`-dim tensor of variances of noise that is independent between rows.
         noise_root: An `m x p` root of the covariance of noise that rows share, or `None`.
+        reads: An `m x k` integer tensor: what is read at each point, see `botorch_skewgp.rows.columns`; `None` if that
+            is the value of the first output everywhere, or if `index` holds positions of columns already.
     """
 
     index: Tensor
@@ -35,6 +38,7 @@ class Rows:
     upper: Tensor
     noise: Tensor
     noise_root: Tensor | None = None
+    reads: Tensor | None = None
 
     @property
     def num_rows(self) -> int:
@@ -63,6 +67,7 @@ class Rows:
             upper=self.upper[which],
             noise=self.noise[which],
             noise_root=root,
+            reads=None if self.reads is None else self.reads[which],
         )
 
     @staticmethod
@@ -80,6 +85,10 @@ class Rows:
             like = blocks[0].noise
             roots = [like.new_zeros(b.num_rows, 0) if b.noise_root is None else b.noise_root for b in blocks]
             root = torch.block_diag(*roots)
+        reads = None
+        if any(block.reads is not None for block in blocks):
+            given = [torch.zeros_like(b.index) if b.reads is None else b.reads for b in blocks]
+            reads = torch.cat([widen(entry) for entry in given])
         return Rows(
             index=torch.cat([widen(block.index) for block in blocks]),
             coefficient=torch.cat([widen(block.coefficient) for block in blocks]),
@@ -88,6 +97,7 @@ class Rows:
             upper=torch.cat([block.upper for block in blocks]),
             noise=torch.cat([block.noise for block in blocks]),
             noise_root=root,
+            reads=reads,
         )
 
     def weight(self, num_points: int) -> Tensor:
@@ -112,26 +122,3 @@ class Rows:
         half = self.times(latent_covariance)
         full = self.times(half.mT)
         return full if self.noise_root is None else full + self.noise_root @ self.noise_root.mT
-
-
-@dataclass(frozen=True, eq=False)
-class FantasyRows:
-    r"""A batch of rows over the few points of a fantasy; see `Rows`.
-
-    Args:
-        weight: A `batch_shape x m x n'` tensor.
-        lower: A `batch_shape x m` tensor.
-        upper: A `batch_shape x m` tensor; equal to `lower` in all rows for numbers.
-        noise_covariance: A `batch_shape x m x m` tensor.
-    """
-
-    weight: Tensor
-    lower: Tensor
-    upper: Tensor
-    noise_covariance: Tensor
-
-    @classmethod
-    def at_points(cls, lower: Tensor, upper: Tensor, noise: Tensor) -> FantasyRows:
-        """One row per point, with independent noise of given variances; all `batch_shape x n'`."""
-        eye = torch.eye(lower.shape[-1], dtype=lower.dtype, device=lower.device)
-        return cls(eye, lower, upper, torch.diag_embed(noise.to(lower).expand_as(lower)))

@@ -1,0 +1,85 @@
+r"""Columns: a point, and what a row reads there: the value of an output, or the slope in an input.
+
+What is read is an integer, so that rows can hold a tensor of them: `value_of(o) = o` for the value of output `o`, and
+`slope_in(d) = -1 - d` for the derivative of the (first) output in input `d`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from botorch_skewgp.rows.rows import Rows
+
+
+def value_of(output: Tensor) -> Tensor:
+    """The code for reading the value of an output."""
+    return output
+
+
+def slope_in(dim: Tensor) -> Tensor:
+    """The code for reading the slope in an input; also maps a code back to its input."""
+    return -1 - dim
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnLayout:
+    r"""The order in which a model stacks the columns that its rows touch.
+
+    First the values at all points, output fastest; then the values at pseudo-points; then slopes, each pair of a point
+    and an input once.
+
+    Args:
+        num_points: The number of training points.
+        num_outputs: The number of outputs.
+        num_pseudo_points: The number of pseudo-points of a skew prior.
+        slope_points: A `c`-dim integer tensor: the points at which slopes are read.
+        slope_dims: A `c`-dim integer tensor: the inputs in which they are read there.
+    """
+
+    num_points: int
+    num_outputs: int
+    num_pseudo_points: int
+    slope_points: Tensor
+    slope_dims: Tensor
+
+    @classmethod
+    def of(cls, blocks: list[Rows], num_points: int, num_outputs: int, num_pseudo_points: int = 0) -> ColumnLayout:
+        """The layout that holds every column of some rows."""
+        slopes = [torch.zeros(0, 2, dtype=torch.long)]
+        for rows in blocks:
+            if rows.reads is not None and bool((rows.reads < 0).any()):
+                which = rows.reads < 0
+                pairs = torch.stack([rows.index[which], slope_in(rows.reads[which])], dim=-1)
+                slopes = [*(entry.to(pairs) for entry in slopes), pairs]
+        points, dims = torch.cat(slopes).unique(dim=0).unbind(-1)
+        return cls(num_points, num_outputs, num_pseudo_points, points, dims)
+
+    @property
+    def first_pseudo_point(self) -> int:
+        """The position of the first pseudo-point."""
+        return self.num_points * self.num_outputs
+
+    @property
+    def num_columns(self) -> int:
+        """The number of columns."""
+        return self.first_pseudo_point + self.num_pseudo_points + self.slope_points.shape[0]
+
+    def resolve(self, rows: Rows) -> Rows:
+        r"""The same rows with positions of columns in place of points and what is read there.
+
+        Args:
+            rows: Rows whose columns are all in this layout.
+        """
+        reads = rows.reads
+        if reads is None:
+            return rows if self.num_outputs == 1 else replace(rows, index=rows.index * self.num_outputs)
+        position = rows.index * self.num_outputs + reads.clamp(min=0)  # the code of a slope is no output
+        if self.slope_points.shape[0]:
+            pair = torch.stack([rows.index, slope_in(reads)], dim=-1).unsqueeze(-2)
+            known = torch.stack([self.slope_points, self.slope_dims], dim=-1)
+            place = (pair == known).all(-1).long().argmax(-1)
+            position = torch.where(reads < 0, self.first_pseudo_point + self.num_pseudo_points + place, position)
+        return replace(rows, index=position, reads=None)

@@ -1,0 +1,31 @@
+r"""Rows of new observations, in batches, as acquisition functions make them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class FantasyRows:
+    r"""A batch of rows over the few points of a fantasy; see `botorch_skewgp.rows.rows.Rows`.
+
+    Args:
+        weight: A `batch_shape x m x n'` tensor.
+        lower: A `batch_shape x m` tensor.
+        upper: A `batch_shape x m` tensor; equal to `lower` in all rows for numbers.
+        noise_covariance: A `batch_shape x m x m` tensor.
+    """
+
+    weight: Tensor
+    lower: Tensor
+    upper: Tensor
+    noise_covariance: Tensor
+
+    @classmethod
+    def at_points(cls, lower: Tensor, upper: Tensor, noise: Tensor) -> FantasyRows:
+        """One row per point, with independent noise of given variances; all `batch_shape x n'`."""
+        eye = torch.eye(lower.shape[-1], dtype=lower.dtype, device=lower.device)
+        return cls(eye, lower, upper, torch.diag_embed(noise.to(lower).expand_as(lower)))

@@ -1,0 +1,276 @@
+r"""A reading: what one observation of a kind asks of the latent function, and the outcomes that it tells apart.
+
+Everything that the library does with a kind of observation follows from its reading: the rows of data, the distribution
+of new observations, fantasies, the information that an observation brings, and the knowledge gradient.
+
+.. [Thurstone1927law] L. L. Thurstone. A law of comparative judgment. Psychological Review 34, 1927.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from torch import Tensor
+from torch.distributions import Bernoulli, Categorical
+
+from botorch_skewgp.rows.fantasy_rows import FantasyRows
+from botorch_skewgp.rows.rows import Rows
+from botorch_skewgp.truncated.univariate import hermite, log_interval_probability
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    r"""Readings `weight (f + v)` of `k` items, and the outcomes that ordered cut-points tell apart.
+
+    `f` holds the latent function at the items and `v ~ N(0, noise I)` the noise with which each of them is read
+    ([Thurstone1927law]_). The cut-points divide the line of each reading into cells, the lowest first. Mostly there is
+    one reading and an outcome is one of its cells: below or above zero for a label, between cut-points for a grade, won
+    or lost for a duel. A choice among `k` items has a reading for each ordered pair, and the outcome "item `i` is
+    chosen" asks those of `i` against every other to be positive: readings with shared noise, whose outcomes are joint.
+
+    Args:
+        weight: An `R x k` tensor: the weights of the items in each reading.
+        cutpoints: An `R x C` tensor of increasing cut-points; `C = 0` where a reading is seen as a number.
+        noise: The variance of each item's noise, of shape `1`.
+        outcomes: An `O x R x 2` integer tensor: for each outcome and reading, the number of the cut-point below and of
+            the one above, where number 0 is minus infinity and number `C + 1` infinity. By default the cells of the
+            only reading, in increasing order.
+    """
+
+    weight: Tensor
+    cutpoints: Tensor
+    noise: Tensor
+    outcomes: Tensor = None  # type: ignore[assignment]  # set when built
+
+    def __post_init__(self) -> None:
+        if self.outcomes is None:
+            cell = torch.arange(self.cutpoints.shape[-1] + 1, device=self.weight.device)
+            object.__setattr__(self, "outcomes", torch.stack([cell, cell + 1], dim=-1).unsqueeze(-2))
+
+    @classmethod
+    def at_point(cls, cutpoints: Tensor, noise: Tensor) -> Reading:
+        r"""The noisy value at one point.
+
+        Args:
+            cutpoints: A `C`-dim tensor.
+            noise: The noise variance, of shape `1`.
+        """
+        return cls(cutpoints.new_ones(1, 1), cutpoints.unsqueeze(0), noise.to(cutpoints))
+
+    @classmethod
+    def choice(cls, num_items: int, noise: Tensor, like: Tensor) -> Reading:
+        r"""Which of several items is best; outcome `i` is that item `i` is.
+
+        Args:
+            num_items: The number of items.
+            noise: The variance of one item's noise, of shape `1`.
+            like: Any tensor of the wanted dtype and device.
+        """
+        eye = torch.eye(num_items, dtype=like.dtype, device=like.device)
+        item = torch.arange(num_items, device=like.device)
+        winner, loser = (item.unsqueeze(-1) != item).nonzero(as_tuple=True)
+        asked = (winner == item.unsqueeze(-1)).long()
+        outcomes = torch.stack([asked, torch.full_like(asked, 2)], dim=-1)
+        weight = eye[winner] - eye[loser]
+        return cls(weight, like.new_zeros(weight.shape[0], 1), noise.to(like), outcomes)
+
+    @property
+    def num_items(self) -> int:
+        """The number `k` of items."""
+        return self.weight.shape[-1]
+
+    @property
+    def num_outcomes(self) -> int:
+        """The number `O` of outcomes."""
+        return self.outcomes.shape[0]
+
+    @property
+    def is_single(self) -> bool:
+        """Whether there is one reading only, so that outcomes are its cells."""
+        return self.weight.shape[0] == 1
+
+    @property
+    def variance(self) -> Tensor:
+        """The noise variance of each reading; shape `R`."""
+        return self.noise * self.weight.square().sum(-1)
+
+    def bounds(self, outcome: Tensor) -> tuple[Tensor, Tensor]:
+        r"""The bounds of the readings for given outcomes.
+
+        Args:
+            outcome: An integer tensor of any shape.
+
+        Returns:
+            Lower and upper bounds, `outcome.shape x R`.
+        """
+        end = torch.full_like(self.weight[:, :1], torch.inf)
+        padded = torch.cat([-end, self.cutpoints, end], dim=-1)
+        below, above = self.outcomes[outcome].unbind(-1)
+        reading = torch.arange(self.weight.shape[0], device=self.weight.device)
+        return padded[reading, below], padded[reading, above]
+
+    def asked(self, outcome: Tensor) -> Tensor:
+        r"""The numbers of the readings that given outcomes bound at all.
+
+        Args:
+            outcome: An integer tensor of any shape.
+
+        Returns:
+            An integer tensor `outcome.shape x A`, with `A` the number of readings that each outcome asks.
+        """
+        last = self.cutpoints.shape[-1] + 1
+        below, above = self.outcomes.unbind(-1)
+        bounded = (below > 0) | (above < last)
+        readings = bounded.nonzero()[:, 1].view(self.num_outcomes, -1)  # as many for every outcome
+        return readings[outcome]
+
+    # Data
+
+    def rows(self, index: Tensor, outcome: Tensor, reads: Tensor | None = None) -> Rows:
+        r"""The rows of observations whose outcomes are known, by a single reading.
+
+        Args:
+            index: An `m x k` integer tensor: the points that are the items of each observation.
+            outcome: An `m`-dim integer tensor of outcomes.
+            reads: An `m x k` integer tensor: what is read at the points, see `botorch_skewgp.rows.columns`.
+        """
+        lower, upper = self.bounds(outcome.to(self.weight.device))
+        return self.rows_between(index, lower.squeeze(-1), upper.squeeze(-1), reads=reads)
+
+    def rows_between(
+        self, index: Tensor, lower: Tensor, upper: Tensor, noise: Tensor | None = None, reads: Tensor | None = None
+    ) -> Rows:
+        r"""The rows of single readings that lie in given intervals.
+
+        Args:
+            index: An `m x k` integer tensor: the points that are the items of each observation.
+            lower: An `m`-dim tensor of lower bounds.
+            upper: An `m`-dim tensor of upper bounds; equal to `lower` for numbers.
+            noise: An `m`-dim tensor of noise variances of the readings; this reading's own if `None`.
+            reads: As in `rows`.
+        """
+        m, device = index.shape[0], self.weight.device
+        return Rows(
+            index=index.to(device),
+            coefficient=self.weight.expand(m, -1),
+            bias=self.weight.new_zeros(m),
+            lower=lower,
+            upper=upper,
+            noise=(self.variance if noise is None else noise).expand(m),
+            reads=None if reads is None else reads.to(device),
+        )
+
+    # New observations
+
+    def log_probabilities(self, items: Tensor) -> Tensor:
+        r"""The log probabilities of all outcomes given the latent function.
+
+        Args:
+            items: A `... x k` tensor of values of the latent function at the items.
+
+        Returns:
+            A `... x O` tensor.
+
+        Raises:
+            UnsupportedError: If outcomes are joint and not those of a choice.
+        """
+        if not self.is_single:
+            self._check_choice()
+            return _log_best_of(items / self.noise.sqrt())
+        return self.log_outcome_probabilities(items @ self.weight[0])
+
+    def log_outcome_probabilities(self, value: Tensor, variance: Tensor | float = 0.0) -> Tensor:
+        r"""The log probabilities of all outcomes of a single reading, known up to a normal error beside its noise.
+
+        Args:
+            value: A tensor of any shape: the value read, without noise.
+            variance: The variance of the normal error; broadcasts with `value`.
+
+        Returns:
+            A `... x O` tensor.
+        """
+        scale = (self.variance + variance).sqrt().unsqueeze(-1)
+        lower, upper = (bound.squeeze(-1) for bound in self.bounds(torch.arange(self.num_outcomes)))
+        value = value.unsqueeze(-1)
+        if self.num_outcomes == 2:
+            margin = (value - self.cutpoints[0]) / scale
+            up = self.outcomes[:, 0, 0].to(margin) * 2 - 1  # 1 for the cell above the cut-point, -1 for the one below
+            return torch.special.log_ndtr(margin * up)
+        return log_interval_probability(_margin(lower, value, scale), _margin(upper, value, scale))
+
+    def distribution(self, log_probabilities: Tensor) -> Bernoulli | Categorical:
+        r"""The distribution of a new observation from the log probabilities of its outcomes.
+
+        Args:
+            log_probabilities: A `... x O` tensor.
+
+        Returns:
+            Of two outcomes of a single reading a Bernoulli distribution: whether it is above its cut-point. Else a
+            categorical distribution over outcomes.
+        """
+        if self.is_single and self.num_outcomes == 2:
+            below, above = log_probabilities.unbind(-1)
+            return Bernoulli(logits=above - below)
+        return Categorical(logits=log_probabilities)
+
+    def outcome_of(self, noisy: Tensor) -> Tensor:
+        r"""The outcomes of noisy values of the latent function.
+
+        Args:
+            noisy: A `... x k` tensor of values of `f + v` at the items.
+
+        Returns:
+            An integer tensor of shape `...`.
+        """
+        readings = (noisy @ self.weight.mT).unsqueeze(-2)
+        lower, upper = self.bounds(torch.arange(self.num_outcomes, device=noisy.device))
+        return ((readings > lower) & (readings <= upper)).all(-1).long().argmax(-1)
+
+    def fantasy_rows(self, outcome: Tensor) -> FantasyRows:
+        r"""The rows that one new observation of known outcome would add.
+
+        Args:
+            outcome: An integer tensor of any batch shape.
+        """
+        asked = self.asked(outcome)
+        weight = self.weight[asked]  # batch_shape x A x k
+        lower, upper = (bound.gather(-1, asked) for bound in self.bounds(outcome))
+        return FantasyRows(weight, lower, upper, self.noise * (weight @ weight.mT))
+
+    def fantasy_rows_at_points(self, outcome: Tensor) -> FantasyRows:
+        r"""The rows that a new observation at each of several points would add, for readings of one item.
+
+        Args:
+            outcome: A `batch_shape x q` integer tensor.
+        """
+        lower, upper = (bound.squeeze(-1) for bound in self.bounds(outcome))
+        return FantasyRows.at_points(lower, upper, self.noise)
+
+    def _check_choice(self) -> None:
+        if self.num_outcomes != self.num_items or self.weight.shape[0] != self.num_items * (self.num_items - 1):
+            raise UnsupportedError("Joint probabilities are known for choices only; draw from the posterior instead.")
+
+
+def _margin(bound: Tensor, value: Tensor, scale: Tensor) -> Tensor:
+    """`(bound - value) / scale`, with derivatives of zero, not NaN, where the bound is infinite."""
+    finite = bound.isfinite()
+    return torch.where(finite, (torch.where(finite, bound, 0.0) - value) / scale, bound)
+
+
+def _log_best_of(utility: Tensor) -> Tensor:
+    r"""Log probabilities that each of several items is best, `E_v prod_{i != j} Phi(f_j - f_i + v)`, by quadrature over
+    `v`.
+
+    Args:
+        utility: A `... x k` tensor of utilities, in units of one item's noise standard deviation.
+    """
+    if utility.shape[-1] == 2:
+        margin = (utility[..., 0] - utility[..., 1]) * 0.5**0.5
+        return torch.special.log_ndtr(torch.stack([margin, -margin], dim=-1))
+    difference = utility.unsqueeze(-1) - utility.unsqueeze(-2)  # ... x j x i
+    nodes, log_weights = hermite(utility, 32)
+    log_beats = torch.special.log_ndtr(difference.unsqueeze(-1) + nodes)  # ... x j x i x nodes
+    beats_all = log_beats.sum(-2) - log_beats.diagonal(dim1=-3, dim2=-2).mT
+    return torch.log_softmax((beats_all + log_weights).logsumexp(-1), dim=-1)
