@@ -1,18 +1,20 @@
-"""Likelihoods: the learnable noise and cut-points, and how each kind of observation becomes rows."""
+"""Likelihoods: the learnable noise and cut-points, what each kind of observation reads, and the rows it becomes."""
 
-from botorch_skewgp.likelihoods.affine import (
-    LabelPreferenceLikelihood,
-    MixedLikelihood,
-    ProbitAffineLikelihood,
-    default_likelihood,
-)
-from botorch_skewgp.likelihoods.base import OutcomeScale, RowLikelihood
+from botorch_skewgp.likelihoods.affine_probit import ProbitAffineLikelihood
+from botorch_skewgp.likelihoods.base import RowLikelihood, outcome_distribution
+from botorch_skewgp.likelihoods.defaults import Context, default_likelihood, register_default_likelihood
+from botorch_skewgp.likelihoods.label_preference import LabelPreferenceLikelihood
+from botorch_skewgp.likelihoods.mixed import MixedLikelihood
 from botorch_skewgp.likelihoods.numeric import NumericLikelihood
+from botorch_skewgp.likelihoods.ordinal import OrdinalLikelihood
+from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.preference import PreferenceLikelihood
-from botorch_skewgp.likelihoods.probit import OrdinalLikelihood, ProbitLikelihood, ValidityLikelihood
-from botorch_skewgp.likelihoods.rows import Rows
+from botorch_skewgp.likelihoods.probit import ProbitLikelihood
+from botorch_skewgp.likelihoods.slope import SlopeLikelihood
+from botorch_skewgp.likelihoods.validity import ValidityLikelihood
 
 __all__ = [
+    "Context",
     "LabelPreferenceLikelihood",
     "MixedLikelihood",
     "NumericLikelihood",
@@ -22,7 +24,9 @@ __all__ = [
     "ProbitAffineLikelihood",
     "ProbitLikelihood",
     "RowLikelihood",
-    "Rows",
+    "SlopeLikelihood",
     "ValidityLikelihood",
     "default_likelihood",
+    "outcome_distribution",
+    "register_default_likelihood",
 ]

@@ -1,96 +1,48 @@
-r"""What likelihoods share: positive parameters, the scale of outcomes, and predictions as interval probabilities."""
+r"""The base class of likelihoods: what it does with the reading of a kind, which the kinds only have to state."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.constraints import GreaterThan, Interval
-from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
+from gpytorch.distributions import MultivariateNormal
 from gpytorch.likelihoods import Likelihood
-from gpytorch.module import Module
 from gpytorch.priors import Prior
 from torch import Tensor
+from torch.distributions import Bernoulli, Categorical
 
-from botorch_skewgp.likelihoods.rows import FantasyRows, Rows
+from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.likelihoods.parameters import LEAST_POSITIVE, ReadParameter, SetParameter
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
-from botorch_skewgp.truncated.univariate import hermite
+from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.rows import FantasyRows, Reading, Rows
 
-LEAST_POSITIVE = 1e-8  # of positive parameters, so that a long step of an optimiser does not underflow to zero
-
-
-@dataclass(frozen=True)
-class OutcomeScale:
-    r"""How outcomes relate to the latent function: `outcome = location + scale * latent`.
-
-    Whatever a user states in units of the outcome (values, known variances, bounds, thresholds, given cut-points)
-    passes through here; noise levels of likelihoods are in units of the latent function.
-
-    Args:
-        location: The outcome at which the latent function is zero.
-        scale: The outcome's change for a unit of the latent function; positive.
-    """
-
-    location: float = 0.0
-    scale: float = 1.0
-
-    def standardize(self, outcome: Tensor) -> Tensor:
-        """Outcomes in units of the latent function."""
-        return (outcome - self.location) / self.scale
-
-
-class ReadParameter:
-    """Reads a parameter of a module; a prior's closure that can be pickled."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __call__(self, module: Module) -> Tensor:
-        return getattr(module, self.name)
-
-
-class SetParameter(ReadParameter):
-    """Sets a parameter of a module; a prior's closure that can be pickled."""
-
-    def __call__(self, module: Module, value: Tensor) -> None:  # type: ignore[override]
-        setattr(module, self.name, value)
-
-
-class PositiveParameter:
-    """A positive parameter `name` of a module, stored as `raw_name` behind a constraint."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, module: Any, owner: type | None = None) -> Any:
-        if module is None:
-            return self
-        raw = f"raw_{self.name}"
-        return getattr(module, f"{raw}_constraint").transform(getattr(module, raw))
-
-    def __set__(self, module: Any, value: float | Tensor) -> None:
-        raw = f"raw_{self.name}"
-        parameter = getattr(module, raw)
-        value = torch.as_tensor(value, dtype=parameter.dtype, device=parameter.device).detach()
-        if not (value > 0).all() or not value.isfinite().all():
-            raise InputDataError(f"{self.name} must be positive and finite; got {value.tolist()}.")
-        constraint = getattr(module, f"{raw}_constraint")
-        module.initialize(**{raw: constraint.inverse_transform(value.expand_as(getattr(module, raw)))})
+NUM_SAMPLES = 1024  # of the latent function, over which probabilities of joint outcomes are averaged
 
 
 class RowLikelihood(Likelihood):
     r"""A likelihood that is a product of factors `P(lower < a^T f + bias + v <= upper)`.
 
     Holds what is learned about how observations come about (noise, cut-points, widths) and no data, so that models may
-    share it.
+    share it. A subclass states the `reading` of its kinds and, in `answers`, the points and outcomes of observations;
+    rows, predictions and fantasies follow from these.
     """
 
     observation_types: ClassVar[tuple[type[Observation], ...]] = ()
-    num_outputs: int = 1  # latent functions that the observations are of
+    predicts: ClassVar[bool] = True  # whether new observations have a distribution, and not only those of the data
+
+    @property
+    def num_outputs(self) -> int:
+        """The number of latent functions that observations are of."""
+        return 1
+
+    @property
+    def _reads_one_value(self) -> bool:
+        """Whether an observation is about a single value of the latent function."""
+        return self.observation_types[0].points_per_observation == 1 and self.num_outputs == 1
 
     def _register_positive(
         self, name: str, value: float | Tensor, learn: bool, prior: Prior | None, constraint: Interval | None
@@ -114,8 +66,57 @@ class RowLikelihood(Likelihood):
             "MixedLikelihood, or none for the default."
         )
 
-    @abstractmethod
-    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:
+    def for_kind(self, kind: type[Observation]) -> RowLikelihood:
+        r"""The likelihood that takes observations of a kind: this one, or a part of it.
+
+        Args:
+            kind: A class of observations.
+
+        Raises:
+            InputDataError: If no part takes them.
+        """
+        if not issubclass(kind, self.observation_types):
+            raise InputDataError(self._refusal(kind))
+        return self
+
+    # What a kind states
+
+    def reading(
+        self,
+        kind: type[Observation],
+        like: Tensor,
+        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
+        num_points: int | None = None,
+    ) -> Reading:
+        r"""What one observation of a kind reads, and the outcomes that it tells apart.
+
+        Args:
+            kind: A class of observations that this likelihood takes.
+            like: Any tensor of the wanted dtype and device.
+            scale: How outcomes relate to the latent function.
+            num_points: The number of points that an observation is about, for kinds that leave it open; the least if
+                `None`.
+
+        Raises:
+            InputDataError: If the likelihood does not take the kind.
+            UnsupportedError: If observations of the kind have no outcomes that could be told apart beforehand.
+        """
+        raise UnsupportedError(
+            f"{kind.__name__} observations have no fixed set of outcomes to predict or to draw; pass numbers, labels or "
+            "duels instead."
+        )
+
+    def answers(self, observation: Observation) -> tuple[Tensor, Tensor]:
+        r"""The points that each observation is about, `m x k`, and its outcome, `m`.
+
+        Args:
+            observation: Observations of a kind that this likelihood is for.
+        """
+        raise NotImplementedError  # of likelihoods that write their rows themselves
+
+    # What follows from it
+
+    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
         r"""Turn observations into rows, differentiable in this likelihood's parameters.
 
         Args:
@@ -126,41 +127,74 @@ class RowLikelihood(Likelihood):
         Raises:
             InputDataError: If the observations are of another kind.
         """
+        self._check_type(observation)
+        return self.reading(type(observation), like, scale).rows(*self.answers(observation))
 
-    @abstractmethod
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Any:
-        """The distribution of new observations given values of the latent function."""
+        r"""The distribution of a new observation given values of the latent function.
+
+        Args:
+            function_samples: A tensor of values of the latent function, in its own units: of any shape for kinds that
+                read one point, `... x k` for kinds that compare `k` items.
+
+        Returns:
+            A Bernoulli distribution for two outcomes, else a categorical one; of the samples' shape for kinds that read
+            one point, of shape `...` for others.
+
+        Raises:
+            InputDataError: If there are fewer values than an observation is about.
+        """
+        kind = self.observation_types[0]
+        if self._reads_one_value:
+            items, num_points = function_samples.unsqueeze(-1), None
+        else:
+            items, num_points = function_samples, self._check_num_items(kind, function_samples)
+        reading = self.reading(kind, function_samples, num_points=num_points)
+        return reading.distribution(reading.log_probabilities(items))
+
+    def _check_num_items(self, kind: type[Observation], items: Tensor) -> int:
+        k = items.shape[-1] if items.ndim else 0
+        if k < kind.points_per_observation:
+            raise InputDataError(
+                f"{kind.__name__} observations are about {kind.points_per_observation} or more items: function_samples "
+                f"must be ... x k with k of at least {kind.points_per_observation}; got {tuple(items.shape)}."
+            )
+        return k
 
     def marginal(
         self,
         function_dist: MultivariateNormal | SkewGPPosterior,
         *args: Any,
-        scale: OutcomeScale = OutcomeScale(),
+        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
         **kwargs: Any,
     ) -> Any:
-        r"""The distribution of new observations, averaged over a law of the latent function.
+        r"""The distribution of new observations, averaged over a distribution of the latent function.
 
         Args:
-            function_dist: A Gaussian law or a skewed posterior of the latent function at new points.
+            function_dist: A Gaussian distribution or a skewed posterior of the latent function at new points.
             scale: How outcomes relate to the latent function.
         """
-        return self._predict(_as_posterior(function_dist), scale)
+        if not isinstance(function_dist, SkewGPPosterior):
+            function_dist = SkewGPPosterior.from_gaussian(function_dist)
+        return self._predict(function_dist, scale)
 
-    @abstractmethod
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
         """The distribution of new observations under a skewed posterior, in closed form where there is one."""
+        kind, like = self.observation_types[0], posterior.mean
+        at_points = self._reads_one_value
+        reading = self.reading(kind, like, scale, None if at_points else posterior.mean.shape[-2])
+        if not reading.is_single:
+            samples = SobolQMCNormalSampler(torch.Size([NUM_SAMPLES]), seed=0)(posterior)
+            items = samples if self.num_outputs > 1 else samples.squeeze(-1)
+            return Categorical(probs=reading.log_probabilities(items).exp().mean(0))
+        read = posterior if at_points else posterior.affine(reading.weight)
+        return outcome_distribution(read, reading, squeeze=not at_points)
 
     def __call__(self, input: Any, *args: Any, **kwargs: Any) -> Any:
-        r"""`forward` for a tensor of values of the latent function, `marginal` for a law of it."""
+        r"""`forward` for a tensor of values of the latent function, `marginal` for a distribution of it."""
         if isinstance(input, SkewGPPosterior):
             return self.marginal(input, *args, **kwargs)
         return super().__call__(input, *args, **kwargs)
-
-    def for_kind(self, kind: type[Observation]) -> RowLikelihood:
-        """The likelihood that takes observations of a kind: this one, or a part of it."""
-        if not issubclass(kind, self.observation_types):
-            raise InputDataError(self._refusal(kind))
-        return self
 
     def fantasy_rows(self, noisy: Tensor, scale: OutcomeScale) -> FantasyRows:
         r"""What a new observation would tell, for noisy values of the latent function that it comes from.
@@ -168,8 +202,21 @@ class RowLikelihood(Likelihood):
         Args:
             noisy: A `batch_shape x q` tensor of values of `f(x) + v`.
             scale: How outcomes relate to the latent function.
+
+        Raises:
+            UnsupportedError: If there are fewer points than an observation is about, or the likelihood's observations
+                have no fixed set of outcomes.
         """
-        raise UnsupportedError(f"{type(self).__name__} cannot draw new observations; pass numbers or duels instead.")
+        kind, q = self.observation_types[0], noisy.shape[-1]
+        if kind.points_per_observation == 1:
+            reading = self.reading(kind, noisy, scale)
+            return reading.fantasy_rows_at_points(reading.outcome_of(noisy.unsqueeze(-1)))
+        if q < kind.points_per_observation:
+            raise UnsupportedError(
+                "A comparison needs two or more points in X; to compare one new point with an old one, put both in X."
+            )
+        reading = self.reading(kind, noisy, scale, q)
+        return reading.fantasy_rows(reading.outcome_of(noisy))
 
     def latent_noise(self, X: Tensor) -> Tensor:
         r"""The variance of the noise with which the latent function is read at new points.
@@ -178,93 +225,27 @@ class RowLikelihood(Likelihood):
             X: A `batch_shape x q x d` tensor.
 
         Returns:
-            A tensor that broadcasts to `batch_shape x q x num_outputs`.
+            A tensor that broadcasts to `batch_shape x q x num_outputs`, in squared units of the latent function.
+
+        Raises:
+            UnsupportedError: If the likelihood has no single noise level.
         """
-        raise UnsupportedError(
-            f"{type(self).__name__} has no single noise level; pass the variances as observation_noise."
-        )
+        return self.reading(self.observation_types[0], X).noise
 
 
-def _as_posterior(function_dist: MultivariateNormal | SkewGPPosterior) -> SkewGPPosterior:
-    """A Gaussian law as a skewed posterior of a single component."""
-    if isinstance(function_dist, SkewGPPosterior):
-        return function_dist
-    mean, num_outputs = function_dist.mean, 1
-    if isinstance(function_dist, MultitaskMultivariateNormal):
-        if not function_dist._interleaved:
-            raise UnsupportedError("Give a MultitaskMultivariateNormal with interleaved=True.")
-        num_outputs = mean.shape[-1]
-        mean = mean.flatten(-2)
-    none = RepresenterMixture(mean.new_zeros(0, 1), mean.new_zeros(0, 0))
-    return SkewGPPosterior(
-        mean, mean.new_zeros(*mean.shape, 0), function_dist.lazy_covariance_matrix, none, num_outputs
-    )
-
-
-def point_rows(
-    index: Tensor, like: Tensor, lower: Tensor, upper: Tensor, noise: Tensor, bias: Tensor | None = None
-) -> Rows:
-    """Rows that each read the latent function at one point."""
-    m = index.shape[0]
-    return Rows(
-        index=index.to(like.device).unsqueeze(-1),
-        coefficient=like.new_ones(m, 1),
-        bias=like.new_zeros(m) if bias is None else bias,
-        lower=lower.to(like).expand(m),
-        upper=upper.to(like).expand(m),
-        noise=noise.to(like).expand(m),
-    )
-
-
-def comparison_rows(pairs: Tensor, event: Tensor, column: Tensor, noise: Tensor, like: Tensor) -> Rows:
-    r"""Rows `f(a) - f(b) + v_a - v_b > 0`, where comparisons of one event share each item's noise.
-
-    An item's noise that only one comparison reads is independent; one that several read goes into the shared root.
+def outcome_distribution(read: SkewGPPosterior, reading: Reading, squeeze: bool = False) -> Bernoulli | Categorical:
+    r"""The distribution of the outcomes of a single reading under a skewed posterior, in closed form.
 
     Args:
-        pairs: A `p x 2` tensor of items, winner first, that name noises within an event.
-        event: A `p`-dim tensor: the event of each comparison.
-        column: A `p x 2` tensor: the entries of the latent function that the items stand for.
-        noise: The variance of one item's noise; shape `1`.
-        like: Any tensor of the wanted dtype and device.
+        read: The posterior of what is read, without noise.
+        reading: The reading.
+        squeeze: Whether to drop the posterior's last two dimensions, those of points and outputs.
     """
-    p = pairs.shape[0]
-    pairs, event, column = pairs.to(like.device), event.to(like.device), column.to(like.device)
-    sign = torch.tensor([1.0, -1.0], dtype=like.dtype, device=like.device).expand(p, 2)
-    key = torch.stack([event.unsqueeze(-1).expand_as(pairs), pairs], dim=-1).reshape(-1, 2)
-    _, inverse, counts = key.unique(dim=0, return_inverse=True, return_counts=True)
-    shared = counts > 1
-    inverse = inverse.view(p, 2)
-    noise = noise.to(like)
-    own = noise * (~shared)[inverse].to(like).sum(-1)
-    root = None
-    if bool(shared.any()):
-        weight = like.new_zeros(p, counts.shape[0]).scatter_add(-1, inverse, sign)
-        root = noise.sqrt() * weight[:, shared]
-    zeros = like.new_zeros(p)
-    return Rows(
-        index=column,
-        coefficient=sign,
-        bias=zeros,
-        lower=zeros,
-        upper=torch.full_like(zeros, torch.inf),
-        noise=own,
-        noise_root=root,
-    )
-
-
-def best_of(utility: Tensor) -> Tensor:
-    r"""Probabilities that each of several items is best, `E_v prod_{i != j} Phi(f_j - f_i + v)`, by quadrature over
-    `v`.
-
-    Args:
-        utility: A `... x k` tensor of utilities, in units of one item's noise standard deviation.
-
-    Returns:
-        A `... x k` tensor of probabilities.
-    """
-    difference = utility.unsqueeze(-1) - utility.unsqueeze(-2)  # ... x j x i
-    nodes, log_weights = hermite(utility, 32)
-    log_beats = torch.special.log_ndtr(difference.unsqueeze(-1) + nodes)  # ... x j x i x nodes
-    beats_all = log_beats.sum(-2) - log_beats.diagonal(dim1=-3, dim2=-2).mT
-    return torch.softmax((beats_all + log_weights).logsumexp(-1), dim=-1)
+    noisy = read.add_noise(reading.variance)
+    above = [noisy.probability_above(cut) for cut in reading.cutpoints[0]]
+    if reading.num_outcomes == 2:
+        return Bernoulli(probs=above[0].squeeze(-1).squeeze(-1) if squeeze else above[0])
+    below = [noisy.cdf(cut) for cut in reading.cutpoints[0]]
+    cells = [below[0], *(high - low for low, high in zip(below[:-1], below[1:], strict=True)), above[-1]]
+    probabilities = torch.stack([cells[i] for i in reading.outcomes[:, 0, 0].tolist()], dim=-1)
+    return Categorical(probs=probabilities.squeeze(-2).squeeze(-2) if squeeze else probabilities)

@@ -10,10 +10,12 @@ from gpytorch.priors import LogNormalPrior, Prior
 from torch import Tensor
 from torch.distributions import Normal
 
-from botorch_skewgp.likelihoods.base import OutcomeScale, PositiveParameter, RowLikelihood, point_rows
-from botorch_skewgp.likelihoods.rows import Rows
+from botorch_skewgp.likelihoods.base import RowLikelihood
+from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.likelihoods.parameters import PositiveParameter
 from botorch_skewgp.observations import Censored, Numeric, Observation
 from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.rows import FantasyRows, Reading, Rows
 
 
 class NumericLikelihood(RowLikelihood):
@@ -50,16 +52,29 @@ class NumericLikelihood(RowLikelihood):
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
         """One row per reading: an equality for a number, an interval for a censored reading."""
         self._check_type(observation)
+        reading = Reading.at_point(like.new_zeros(0), self.noise)
+        index = observation.index.unsqueeze(-1)  # type: ignore[attr-defined]
         if isinstance(observation, Numeric):
             values = scale.standardize(observation.values.to(like))
-            noise = self.noise if observation.noise is None else observation.noise.to(like) / scale.scale**2
-            return point_rows(observation.index, like, values, values, noise)
+            noise = None if observation.noise is None else observation.noise.to(like) / scale.scale**2
+            return reading.rows_between(index, values, values, noise)
         assert isinstance(observation, Censored)
         lower, upper = (scale.standardize(bound.to(like)) for bound in (observation.lower, observation.upper))
-        return point_rows(observation.index, like, lower, upper, self.noise)
+        return reading.rows_between(index, lower, upper)
+
+    def number_rows(self, values: Tensor, noise: Tensor | None, scale: OutcomeScale) -> FantasyRows:
+        r"""The rows of numbers at the points of a fantasy.
+
+        Args:
+            values: A `batch_shape x q` tensor of numbers, in units of the outcome.
+            noise: Known noise variances of this shape, in squared units of the outcome; this likelihood's if `None`.
+            scale: How outcomes relate to the latent function.
+        """
+        values = scale.standardize(values)
+        return FantasyRows.at_points(values, values, self.noise if noise is None else noise / scale.scale**2)
 
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Normal:
-        r"""The law of a new reading.
+        r"""The distribution of a new reading.
 
         Args:
             function_samples: A tensor of values of the latent function.

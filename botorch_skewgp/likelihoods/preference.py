@@ -8,27 +8,21 @@ r"""The probit likelihood of comparisons between points: duels, ties, choices, r
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
-from botorch.exceptions.errors import InputDataError, UnsupportedError
-from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.constraints import Interval
 from gpytorch.priors import LogNormalPrior, Prior
 from torch import Tensor
-from torch.distributions import Bernoulli, Categorical
 
-from botorch_skewgp.likelihoods.base import (
-    OutcomeScale,
-    PositiveParameter,
-    RowLikelihood,
-    best_of,
-    comparison_rows,
-)
-from botorch_skewgp.likelihoods.rows import FantasyRows, Rows
+from botorch_skewgp.likelihoods.base import RowLikelihood
+from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.likelihoods.parameters import PositiveParameter
 from botorch_skewgp.observations import Choice, Observation, Preference, Ranking, Tie
-from botorch_skewgp.posteriors import SkewGPPosterior
-from botorch_skewgp.truncated.univariate import log_interval_probability, probit_logits
+from botorch_skewgp.rows import Reading, Rows, shared_noise_rows
+
+# Cells of the difference of two items between -width and width, in the order in which outcomes are told: a win of the
+# first, a loss, a tie.
+WIN, LOSS, TIE = 0, 1, 2
+CELLS = [[2, 3], [0, 1], [1, 2]]
 
 
 class PreferenceLikelihood(RowLikelihood):
@@ -76,86 +70,39 @@ class PreferenceLikelihood(RowLikelihood):
             tie_width_prior = LogNormalPrior(loc=-1.0, scale=1.0)
         self._register_positive("tie_width", tie_width, learn_tie_width, tie_width_prior, None)
 
+    def reading(
+        self,
+        kind: type[Observation],
+        like: Tensor,
+        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
+        num_points: int | None = None,
+    ) -> Reading:
+        r"""The noisy difference of two items, or those of all pairs of several, of which one is best.
+
+        Without ties outcome 1 of a duel is that the first item wins, 0 that the second does. Where ties are allowed,
+        outcomes 0, 1 and 2 are that the first wins, that it loses, and a tie. Outcome `i` of a choice is that item `i`
+        is best.
+        """
+        if issubclass(kind, Choice | Ranking) or (num_points or 2) > 2:
+            return Reading.choice(num_points or 2, self.noise, like)
+        weight = like.new_tensor([[1.0, -1.0]])
+        if not self.ties_allowed and not issubclass(kind, Tie):
+            return Reading(weight, like.new_zeros(1, 1), self.noise.to(like))
+        width = self.tie_width.to(like)
+        cells = torch.tensor(CELLS, device=like.device).unsqueeze(-2)
+        return Reading(weight, torch.cat([-width, width]).unsqueeze(0), self.noise.to(like), cells)
+
+    def answers(self, observation: Preference | Tie) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+        """Each pair, and that the first wins or that it is a tie."""
+        win = WIN if self.ties_allowed else 1
+        outcome = TIE if isinstance(observation, Tie) else win
+        return observation.pairs, observation.pairs.new_full(observation.pairs.shape[:1], outcome)
+
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
-        """One row `f(a) - f(b) + v_a - v_b` per comparison: positive, or within the width for a tie."""
-        self._check_type(observation)
+        """One row per comparison; those of one choice or ranking share each item's noise."""
         if isinstance(observation, Choice):
             observation = observation.as_ranking()
         if isinstance(observation, Ranking):
             pairs, event = observation.comparisons()
-            return comparison_rows(pairs, event, pairs, self.noise, like)
-        assert isinstance(observation, Preference | Tie)
-        pairs = observation.pairs.to(like.device)
-        m = pairs.shape[0]
-        zeros = like.new_zeros(m)
-        infinite = torch.full_like(zeros, torch.inf)
-        width = self.tie_width.to(like).expand(m)
-        tie = isinstance(observation, Tie)
-        margin = width if self.ties_allowed else zeros
-        return Rows(
-            index=pairs,
-            coefficient=torch.tensor([1.0, -1.0]).to(like).expand(m, 2),
-            bias=zeros,
-            lower=-width if tie else margin,
-            upper=width if tie else infinite,
-            noise=2 * self.noise.to(like).expand(m),
-        )
-
-    def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Bernoulli | Categorical:
-        r"""The law of a new comparison.
-
-        Args:
-            function_samples: A `... x k` tensor of utilities of `k` items.
-
-        Returns:
-            For two items a Bernoulli distribution of shape `...`: whether the first beats the second; if ties are
-            allowed, a categorical distribution over win, loss and tie. For more items, a categorical distribution:
-            which one is best.
-        """
-        k = function_samples.shape[-1]
-        if k < 2:
-            raise InputDataError(
-                "A comparison is between two or more items: function_samples must be ... x k with k of at least 2; got "
-                f"{tuple(function_samples.shape)}."
-            )
-        if k == 2:
-            difference = function_samples[..., 0] - function_samples[..., 1]
-            sd, width = (2 * self.noise.squeeze(-1)).sqrt(), self.tie_width.squeeze(-1)
-            if not self.ties_allowed:
-                return Bernoulli(logits=probit_logits(difference / sd))
-            margins = torch.stack([difference - width, -difference - width], dim=-1) / sd
-            tie = log_interval_probability((-width - difference) / sd, (width - difference) / sd)
-            return Categorical(logits=torch.cat([torch.special.log_ndtr(margins), tie.unsqueeze(-1)], dim=-1))
-        return Categorical(probs=best_of(function_samples / self.noise.sqrt()))
-
-    def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Bernoulli | Categorical:
-        k = posterior.base_sample_shape[-1] - 1
-        if k == 2:
-            difference = posterior.affine(torch.tensor([[1.0, -1.0]])).add_noise(2 * self.noise)
-            if not self.ties_allowed:
-                return Bernoulli(probs=difference.probability_above(0.0).squeeze(-1).squeeze(-1))
-            win, loss = difference.probability_above(self.tie_width), difference.cdf(-self.tie_width)
-            return Categorical(probs=torch.stack([win, loss, 1 - win - loss], dim=-1).squeeze(-2).squeeze(-2))
-        samples = SobolQMCNormalSampler(torch.Size([1024]), seed=0)(posterior).squeeze(-1)
-        law = self.forward(samples)
-        assert isinstance(law, Categorical)
-        return Categorical(probs=law.probs.mean(0))
-
-    def latent_noise(self, X: Tensor) -> Tensor:
-        """The variance of one item's noise."""
-        return self.noise
-
-    def fantasy_rows(self, noisy: Tensor, scale: OutcomeScale) -> FantasyRows:
-        """Which of the points is preferred to all others."""
-        q = noisy.shape[-1]
-        if q < 2:
-            raise UnsupportedError(
-                "A comparison needs two or more points in X; to compare one new point with an old one, put both in X."
-            )
-        eye = torch.eye(q, dtype=noisy.dtype, device=noisy.device)
-        best = noisy.argmax(-1)
-        losers = torch.stack([torch.cat([eye[:i], eye[i + 1 :]]) for i in range(q)])  # q x (q - 1) x q
-        weight = eye[best].unsqueeze(-2) - losers[best]
-        lower = noisy.new_zeros(weight.shape[:-1])
-        noise = self.noise.to(noisy) * (weight @ weight.mT)
-        return FantasyRows(weight, lower, torch.full_like(lower, torch.inf), noise)
+            return shared_noise_rows(pairs, event, self.noise, like)
+        return super().rows(observation, like, scale)

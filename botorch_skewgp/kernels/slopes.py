@@ -1,0 +1,147 @@
+r"""Covariances of slopes: derivatives of a kernel in its inputs.
+
+Differentiation is linear, so that `Cov(f(x), df/dz_j (z)) = dk/dz_j (x, z)` and
+`Cov(df/dx_i (x), df/dz_j (z)) = d^2 k / dx_i dz_j (x, z)` ([Rasmussen2006gaussian]_, section 9.4). The derivatives are
+automatic ones of the kernel at single pairs of points, where GPyTorch computes squared distances without cancellation.
+Matern kernels are functions of the distance, whose derivative does not exist at zero though that of the kernel does:
+they are written as functions of the squared distance here, with their own derivatives.
+
+.. [Rasmussen2006gaussian] C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning. MIT Press 2006.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from gpytorch.kernels import AdditiveKernel, Kernel, MaternKernel, ProductKernel, ScaleKernel
+from torch import Tensor
+
+VALUE = -1  # in place of an input's number: the value itself and no slope
+
+
+def slope_covariance(kernel: Kernel, X: Tensor, dims_X: Tensor, Z: Tensor, dims_Z: Tensor) -> Tensor:
+    r"""Covariances between values or slopes of a function at two sets of points, differentiable in everything.
+
+    Args:
+        kernel: A kernel without batch dimensions, differentiable twice.
+        X: A `batch_shape x n x d` tensor.
+        dims_X: An `n`-dim integer tensor: the input of each point's slope, or -1 for the value there.
+        Z: A `batch_shape x m x d` tensor.
+        dims_Z: An `m`-dim integer tensor, as `dims_X`.
+
+    Returns:
+        A `batch_shape x n x m` tensor.
+
+    Raises:
+        UnsupportedError: If the kernel is not differentiable: a Matern kernel with `nu = 0.5`, or one whose derivatives
+            are not finite.
+    """
+    n, m, d = X.shape[-2], Z.shape[-2], X.shape[-1]
+    batch_shape = torch.broadcast_shapes(X.shape[:-2], Z.shape[:-2])
+    recorded = torch.is_grad_enabled()
+    with torch.enable_grad():
+        x = X.unsqueeze(-2).expand(*batch_shape, n, m, d).reshape(-1, d)
+        z = Z.unsqueeze(-3).expand(*batch_shape, n, m, d).reshape(-1, d)
+        if not recorded:
+            x, z = x.detach(), z.detach()
+        x = x if x.requires_grad else x.clone().requires_grad_()
+        z = z if z.requires_grad else z.clone().requires_grad_()
+        in_x = dims_X.to(x.device).unsqueeze(-1).expand(*batch_shape, n, m).reshape(-1)
+        in_z = dims_Z.to(x.device).expand(*batch_shape, n, m).reshape(-1)
+        value = _of_pairs(kernel, x, z)
+        value = _derivative(value, z, in_z, create_graph=True)
+        value = _derivative(value, x, in_x, create_graph=recorded)
+    if not value.isfinite().all():
+        raise UnsupportedError(
+            f"The derivatives of {type(kernel).__name__} are not finite at these points; take a kernel that is twice "
+            "differentiable, such as RBF or Matern with nu = 2.5, for slopes."
+        )
+    value = value if recorded else value.detach()
+    return value.view(*batch_shape, n, m)
+
+
+def _derivative(value: Tensor, points: Tensor, dims: Tensor, create_graph: bool) -> Tensor:
+    """Replace each pair's value by its derivative in one of the pair's inputs, where an input is named."""
+    wanted = dims != VALUE
+    if not bool(wanted.any()):
+        return value
+    gradient = _gradient(value.sum(), points, create_graph)
+    slope = gradient.gather(-1, dims.clamp(min=0).unsqueeze(-1)).squeeze(-1)  # -1 is no input; not used there
+    return torch.where(wanted, slope, value)
+
+
+def _gradient(total: Tensor, points: Tensor, create_graph: bool) -> Tensor:
+    if not total.requires_grad:  # a constant kernel
+        return torch.zeros_like(points)
+    (gradient,) = torch.autograd.grad(total, points, create_graph=create_graph, allow_unused=True)
+    return torch.zeros_like(points) if gradient is None else gradient
+
+
+def _of_pairs(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
+    """The kernel at pairs of points, `p`, as a smooth function of both, each `p x d`."""
+    if kernel.active_dims is not None:
+        x, z = x[:, kernel.active_dims], z[:, kernel.active_dims]
+    return _forward(kernel, x, z)
+
+
+def _forward(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
+    """As `_of_pairs`, of inputs among which the kernel's active ones have been chosen."""
+    if isinstance(kernel, ScaleKernel):
+        return kernel.outputscale * _forward(kernel.base_kernel, x, z)
+    if isinstance(kernel, AdditiveKernel):
+        return sum((_of_pairs(part, x, z) for part in kernel.kernels), x.new_zeros(len(x)))
+    if isinstance(kernel, ProductKernel):
+        return torch.stack([_of_pairs(part, x, z) for part in kernel.kernels]).prod(0)
+    if isinstance(kernel, MaternKernel):
+        return _matern(kernel, x, z)
+    covariance = kernel.forward(x.unsqueeze(-2), z.unsqueeze(-2))
+    dense = covariance if isinstance(covariance, Tensor) else covariance.to_dense()
+    return dense.reshape(-1)
+
+
+def _matern(kernel: MaternKernel, x: Tensor, z: Tensor) -> Tensor:
+    if kernel.nu not in (1.5, 2.5):
+        raise UnsupportedError("A Matern kernel with nu = 0.5 has no slopes; take nu = 1.5, 2.5 or an RBF kernel.")
+    squared = ((x - z) / kernel.lengthscale.reshape(-1)).square().sum(-1)
+    return _MaternOfSquare.apply(squared, kernel.nu, 0)
+
+
+class _MaternOfSquare(torch.autograd.Function):
+    r"""A Matern correlation, or one of its derivatives, as a function of the squared distance `s = r^2`.
+
+    With `a = sqrt(2 nu) r`: `e^-a (1 + a)` and its derivative `-3/2 e^-a` for `nu = 1.5`; `e^-a (1 + a + a^2 / 3)`,
+    `-5/6 e^-a (1 + a)` and `25/12 e^-a` for `nu = 2.5`. The next one is infinite at zero. It is only ever multiplied by
+    differences of the inputs that vanish there, so that zero takes its place.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, squared: Tensor, nu: float, order: int) -> Tensor:
+        ctx.save_for_backward(squared)
+        ctx.nu, ctx.order = nu, order
+        a = (2 * nu * squared).sqrt()
+        decay = torch.exp(-a)
+        if nu == 1.5:
+            polynomials = [1 + a, torch.full_like(a, -1.5)]
+        else:
+            polynomials = [1 + a + a.square() / 3, -(1 + a) * (5 / 6), torch.full_like(a, 25 / 12)]
+        if order < len(polynomials):
+            return decay * polynomials[order]
+        # the derivative of c e^-a in s is -c nu e^-a / a
+        apart = a > 0
+        last = polynomials[-1] * -nu * decay / torch.where(apart, a, torch.ones_like(a))
+        return torch.where(apart, last, torch.zeros_like(a))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None]:  # type: ignore[override]
+        (squared,) = ctx.saved_tensors
+        if ctx.order == (2 if ctx.nu == 1.5 else 3):
+            # one more derivative of c' e^-a / a, for gradients of gradients: -c' nu e^-a (1 + a) / a^3
+            a = (2 * ctx.nu * squared).sqrt()
+            apart = a > 0
+            safe = torch.where(apart, a, torch.ones_like(a))
+            constant = (-1.5 if ctx.nu == 1.5 else 25 / 12) * -ctx.nu
+            slope = constant * -ctx.nu * torch.exp(-safe) * (1 + safe) / safe.pow(3)
+            return gradient * torch.where(apart, slope, torch.zeros_like(a)), None, None
+        return gradient * _MaternOfSquare.apply(squared, ctx.nu, ctx.order + 1), None, None

@@ -1,0 +1,88 @@
+r"""The likelihood of class labels and label graphs, with one latent function per label.
+
+.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
+   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from botorch.exceptions.errors import InputDataError
+from gpytorch.constraints import Interval
+from gpytorch.priors import Prior
+from torch import Tensor
+from torch.distributions import Categorical
+
+from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
+from botorch_skewgp.observations import LabelPreference, Observation
+from botorch_skewgp.rows import Reading, Rows, shared_noise_rows, value_of
+
+
+class LabelPreferenceLikelihood(NoisyValueLikelihood):
+    r"""`P(l beats k at x) = Phi((f_l(x) - f_k(x)) / sqrt(2 noise))` ([Benavoli2021unified]_, equation (5)).
+
+    Args:
+        num_labels: The number of labels, hence of latent functions.
+        noise: The variance of one label's noise; fixed at 1 unless told otherwise.
+        learn_noise: Whether the noise is a parameter to fit.
+        noise_prior: A prior on the noise variance.
+        noise_constraint: A constraint on the noise variance; positive by default.
+    """
+
+    observation_types = (LabelPreference,)
+
+    def __init__(
+        self,
+        num_labels: int,
+        noise: float | Tensor = 1.0,
+        learn_noise: bool = False,
+        noise_prior: Prior | None = None,
+        noise_constraint: Interval | None = None,
+    ) -> None:
+        super().__init__(noise, learn_noise, noise_prior, noise_constraint)
+        self.num_labels = num_labels
+
+    @property
+    def num_outputs(self) -> int:
+        """One latent function for each label."""
+        return self.num_labels
+
+    def reading(
+        self,
+        kind: type[Observation],
+        like: Tensor,
+        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
+        num_points: int | None = None,
+    ) -> Reading:
+        """Which of the labels is best at a point."""
+        return Reading.choice(self.num_labels, self.noise, like)
+
+    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
+        """One row per preference of a label over another; those of one event share each label's noise."""
+        self._check_type(observation)
+        assert isinstance(observation, LabelPreference)
+        if observation.num_labels != self.num_labels:
+            raise InputDataError(
+                f"The observations have {observation.num_labels} labels, their likelihood {self.num_labels}."
+            )
+        labels, index = observation.labels, observation.index.unsqueeze(-1).expand(-1, 2)
+        return shared_noise_rows(labels, observation.event, self.noise, like, index, value_of(labels))
+
+    def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Categorical:
+        r"""The distribution of the label that wins at new points.
+
+        Args:
+            function_samples: A `... x num_labels` tensor of values of the latent functions.
+
+        Raises:
+            InputDataError: If there is not one value per label.
+        """
+        if function_samples.shape[-1] != self.num_labels:
+            raise InputDataError(
+                f"function_samples must be ... x {self.num_labels}, one value per label; got shape "
+                f"{tuple(function_samples.shape)}."
+            )
+        reading = self.reading(LabelPreference, function_samples)
+        return Categorical(logits=reading.log_probabilities(function_samples))

@@ -1,0 +1,110 @@
+r"""Several kinds of observations of one latent function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from torch import Tensor
+
+from botorch_skewgp.likelihoods.base import RowLikelihood
+from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.observations import Observation
+from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.rows import FantasyRows, Reading, Rows
+
+
+class MixedLikelihood(RowLikelihood):
+    r"""Several likelihoods over one latent function; each kind of observation goes to the first that takes it.
+
+    In a state dict the parts are named by the first kind that each of them takes (`likelihoods.Preference.raw_noise`),
+    so that the order of the parts does not matter.
+
+    Example:
+        >>> MixedLikelihood(NumericLikelihood(), PreferenceLikelihood(learn_noise=True))
+    """
+
+    def __init__(self, *likelihoods: RowLikelihood) -> None:
+        r"""
+        Args:
+            likelihoods: The likelihoods, in order of precedence.
+
+        Raises:
+            InputDataError: If something is no likelihood of this package, or no observation would go to one of them.
+        """
+        super().__init__()
+        self._likelihoods = torch.nn.ModuleDict()
+        taken: tuple[type[Observation], ...] = ()
+        for part in likelihoods:
+            if not isinstance(part, RowLikelihood):
+                raise InputDataError(
+                    f"MixedLikelihood takes likelihoods such as PreferenceLikelihood(); got {type(part).__name__}."
+                )
+            kinds = [kind for kind in part.observation_types if kind not in taken]
+            if not kinds:
+                names = ", ".join(kind.__name__ for kind in part.observation_types)
+                raise InputDataError(
+                    f"{names} observations go to the first of the likelihoods that takes them, so that the second "
+                    f"{type(part).__name__} would never be used; leave it out."
+                )
+            self._likelihoods[kinds[0].__name__] = part
+            taken += tuple(kinds)
+
+    @property
+    def likelihoods(self) -> list[RowLikelihood]:
+        """The likelihoods, in order of precedence."""
+        return list(self._likelihoods.values())  # type: ignore[arg-type]
+
+    @property
+    def observation_types(self) -> tuple[type[Observation], ...]:  # type: ignore[override]
+        """All kinds of observations that one of the likelihoods takes."""
+        return tuple(kind for likelihood in self.likelihoods for kind in likelihood.observation_types)
+
+    def for_kind(self, kind: type[Observation]) -> RowLikelihood:
+        """The first likelihood that takes observations of a kind."""
+        for likelihood in self.likelihoods:
+            if issubclass(kind, likelihood.observation_types):
+                return likelihood.for_kind(kind)
+        names = ", ".join(type(likelihood).__name__ for likelihood in self.likelihoods)
+        raise InputDataError(f"None of {names} takes {kind.__name__} observations; add a likelihood for them.")
+
+    @property
+    def _predicting(self) -> list[RowLikelihood]:
+        """The parts whose observations can be predicted."""
+        parts = [likelihood for likelihood in self.likelihoods if likelihood.predicts]
+        if not parts:
+            raise UnsupportedError(
+                "This likelihood takes no kind of observation that can be predicted; add one, such as NumericLikelihood."
+            )
+        return parts
+
+    def reading(
+        self,
+        kind: type[Observation],
+        like: Tensor,
+        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
+        num_points: int | None = None,
+    ) -> Reading:
+        """The reading of the likelihood that takes the kind."""
+        return self.for_kind(kind).reading(kind, like, scale, num_points)
+
+    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
+        """The rows of the likelihood that takes the observations."""
+        return self.for_kind(type(observation)).rows(observation, like, scale)
+
+    def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> list[Any]:
+        """The distributions of new observations of every kind, in the order of the likelihoods."""
+        return [likelihood(function_samples, *args, **kwargs) for likelihood in self._predicting]
+
+    def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> list[Any]:
+        return [likelihood(posterior, scale=scale) for likelihood in self._predicting]
+
+    def fantasy_rows(self, noisy: Tensor, scale: OutcomeScale) -> FantasyRows:
+        """The new observation of the first likelihood."""
+        return self._predicting[0].fantasy_rows(noisy, scale)
+
+    def latent_noise(self, X: Tensor) -> Tensor:
+        """The noise of numbers if there are such, else of the first likelihood."""
+        anchors = [part for part in self._predicting if any(kind.anchors_scale for kind in part.observation_types)]
+        return (anchors or self._predicting)[0].latent_noise(X)

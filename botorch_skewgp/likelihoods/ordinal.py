@@ -1,0 +1,107 @@
+r"""The likelihood of grades, with learned or given cut-points.
+
+.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
+   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+.. [Chu2005ordinal] W. Chu, Z. Ghahramani. Gaussian processes for ordinal regression. JMLR 6, 2005.
+"""
+
+from __future__ import annotations
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from gpytorch.constraints import Interval, Positive
+from gpytorch.priors import LogNormalPrior, Prior
+from torch import Tensor
+
+from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.likelihoods.parameters import PositiveParameter, ReadParameter, SetParameter
+from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
+from botorch_skewgp.observations import Observation, Ordinal
+from botorch_skewgp.rows import Reading
+
+
+class OrdinalLikelihood(NoisyValueLikelihood):
+    r"""`P(grade = j) = Phi((b_j - f(x)) / s) - Phi((b_{j-1} - f(x)) / s)` with `s = sqrt(noise)`.
+
+    The interval form of [Benavoli2021unified]_, equation (3), after [Chu2005ordinal]_. With learned cut-points the
+    middle one (of the lower two, if their number is even) is fixed at zero, as a shift of all can go into the mean.
+
+    Args:
+        num_grades: The number of grades.
+        cutpoints: Given cut-points `b_1 < ... < b_{num_grades - 1}`, in units of the outcome; learned if `None`.
+        noise: The noise variance, in squared units of the latent function.
+        learn_noise: Whether the noise is a parameter to fit.
+        noise_prior: A prior on the noise variance.
+        noise_constraint: A constraint on the noise variance; positive by default.
+        gap_prior: A prior on the gaps between cut-points; by default LogNormal(0, 1) for learned ones, without which a
+            grade that nobody gave would become impossible.
+
+    Raises:
+        InputDataError: If there are fewer than two grades, or cut-points are not increasing and one fewer.
+    """
+
+    observation_types = (Ordinal,)
+    gaps = PositiveParameter()
+
+    def __init__(
+        self,
+        num_grades: int,
+        cutpoints: Tensor | None = None,
+        noise: float | Tensor = 1.0,
+        learn_noise: bool = False,
+        noise_prior: Prior | None = None,
+        noise_constraint: Interval | None = None,
+        gap_prior: Prior | None = None,
+    ) -> None:
+        super().__init__(noise, learn_noise, noise_prior, noise_constraint)
+        self.num_grades = num_grades
+        if num_grades < 2:
+            raise InputDataError(f"num_grades must be at least 2; got {num_grades}.")
+        learn = cutpoints is None
+        points = torch.arange(num_grades - 1) - (num_grades - 2) // 2 if cutpoints is None else cutpoints
+        points = torch.as_tensor(points, dtype=torch.float64)
+        if points.shape != (num_grades - 1,) or not points.isfinite().all() or (points.diff() <= 0).any():
+            raise InputDataError(
+                f"cutpoints must be {num_grades - 1} finite increasing numbers, one fewer than grades; got "
+                f"{points.tolist()}."
+            )
+        self.register_buffer("first_cutpoint", points[:1].clone())
+        self.register_buffer("anchor", torch.tensor((num_grades - 2) // 2 if learn else -1))
+        self.register_parameter(
+            "raw_gaps", torch.nn.Parameter(torch.zeros(num_grades - 2, dtype=torch.float64), requires_grad=learn)
+        )
+        self.register_constraint("raw_gaps", Positive())
+        if gap_prior is None and learn and num_grades > 2:
+            gap_prior = LogNormalPrior(loc=0.0, scale=1.0)
+        if gap_prior is not None:
+            self.register_prior("gaps_prior", gap_prior, ReadParameter("gaps"), SetParameter("gaps"))
+        if num_grades > 2:
+            self.gaps = points.diff()
+
+    @property
+    def cutpoints(self) -> Tensor:
+        """The cut-points, increasing; shape `num_grades - 1`."""
+        steps = torch.cat([self.first_cutpoint.new_zeros(1), self.gaps.cumsum(-1)])
+        if int(self.anchor) >= 0:
+            return steps - steps[self.anchor]
+        return self.first_cutpoint + steps
+
+    def reading(
+        self,
+        kind: type[Observation],
+        like: Tensor,
+        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
+        num_points: int | None = None,
+    ) -> Reading:
+        """`f(x) + v` between the cut-points around the grade; given ones are in units of the outcome."""
+        cutpoints = self.cutpoints.to(like)
+        is_given = int(self.anchor) < 0
+        return Reading.at_point(scale.standardize(cutpoints) if is_given else cutpoints, self.noise)
+
+    def answers(self, observation: Ordinal) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+        """Each point, and its grade."""
+        if observation.num_grades != self.num_grades:
+            raise InputDataError(
+                f"The observations have {observation.num_grades} grades, their likelihood {self.num_grades}."
+            )
+        return observation.index.unsqueeze(-1), observation.grades

@@ -1,0 +1,43 @@
+r"""The affine map between outcomes and the latent function."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class OutcomeScale:
+    r"""How outcomes relate to the latent function: `outcome = location + scale * latent`.
+
+    Whatever a user states in units of the outcome (values, known variances, bounds, thresholds, given cut-points)
+    passes through here; noise levels of likelihoods are in units of the latent function.
+
+    Args:
+        location: The outcome at which the latent function is zero.
+        scale: The outcome's change for a unit of the latent function; positive.
+
+    Raises:
+        InputDataError: If the location is not finite, or the scale not positive and finite.
+    """
+
+    location: float = 0.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.location) or not (math.isfinite(self.scale) and self.scale > 0):
+            raise InputDataError(
+                "Outcomes must relate to the latent function by a finite location and a positive finite scale; got "
+                f"{self.location} and {self.scale}. To minimise, negate the outcomes."
+            )
+
+    def standardize(self, outcome: Tensor) -> Tensor:
+        """Outcomes in units of the latent function."""
+        return (outcome - self.location) / self.scale
+
+    def unstandardize(self, latent: Tensor) -> Tensor:
+        """Values of the latent function in units of the outcome."""
+        return self.location + self.scale * latent

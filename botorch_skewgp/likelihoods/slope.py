@@ -1,0 +1,81 @@
+r"""The likelihood of monotone functions.
+
+.. [Riihimaki2010monotonic] J. Riihimäki, A. Vehtari. Gaussian processes with monotonicity information. AISTATS 2010.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from torch import Tensor
+
+from botorch_skewgp.likelihoods.base import RowLikelihood
+from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.observations import Observation, Slope
+from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.rows import FantasyRows, Reading, Rows, slope_in
+
+
+class SlopeLikelihood(RowLikelihood):
+    r"""`P(f rises in input d at x) = Phi(df/dx_d (x) / sqrt(noise))`; certain by default, that is without noise.
+
+    With noise it is the likelihood of [Riihimaki2010monotonic]_, equation (4).
+
+    Args:
+        noise: The variance of the noise of slopes, in squared units of the latent function over those of the inputs
+            (after an input transform).
+
+    Raises:
+        InputDataError: If the noise is negative or not finite.
+    """
+
+    observation_types = (Slope,)
+    predicts = False
+
+    def __init__(self, noise: float = 0.0) -> None:
+        super().__init__()
+        if not math.isfinite(noise) or noise < 0:
+            raise InputDataError(f"noise must be a finite variance, zero or positive; got {noise}.")
+        self.register_buffer("noise", torch.tensor([noise], dtype=torch.float64))
+
+    def reading(
+        self,
+        kind: type[Observation],
+        like: Tensor,
+        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
+        num_points: int | None = None,
+    ) -> Reading:
+        """The slope at a point, not above zero where the function falls, above it where it rises."""
+        return Reading.at_point(like.new_zeros(1), self.noise)
+
+    def answers(self, observation: Slope) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+        """Each point, and whether the function rises there."""
+        return observation.index.unsqueeze(-1), (observation.signs > 0).long()
+
+    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
+        """One row per slope."""
+        self._check_type(observation)
+        assert isinstance(observation, Slope)
+        reads = slope_in(observation.dims).unsqueeze(-1)
+        return self.reading(Slope, like, scale).rows(*self.answers(observation), reads=reads)
+
+    def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Any:
+        """Not defined: a model is asked for values of the function, not for its slopes."""
+        raise UnsupportedError(_REFUSAL)
+
+    def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
+        raise UnsupportedError(_REFUSAL)
+
+    def fantasy_rows(self, noisy: Tensor, scale: OutcomeScale) -> FantasyRows:
+        """Not defined: slopes are stated, not observed."""
+        raise UnsupportedError(_REFUSAL)
+
+    def latent_noise(self, X: Tensor) -> Tensor:
+        """Not defined: slopes are not read at values."""
+        raise UnsupportedError(_REFUSAL)
+
+
+_REFUSAL = "Slopes are stated and not observed: predict or draw another kind of observation of the same model."

@@ -1,0 +1,72 @@
+r"""The likelihood of experiments that work or fail.
+
+.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
+   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+"""
+
+from __future__ import annotations
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from gpytorch.constraints import Interval
+from gpytorch.priors import Prior
+from torch import Tensor
+
+from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
+from botorch_skewgp.observations import Observation, Validity
+from botorch_skewgp.rows import Reading
+
+
+class ValidityLikelihood(NoisyValueLikelihood):
+    r"""`P(valid) = Phi((f(x) - threshold) / sqrt(noise))` ([Benavoli2021unified]_, equation (40)).
+
+    What fails tends to fail again: the default noise is a hundredth of that of labels, which makes the edge of what
+    works sharp beside the default output scale.
+
+    Args:
+        threshold: The value of the latent function above which an experiment works, in units of the outcome.
+        learn_threshold: Whether the threshold is a parameter to fit.
+        noise: The noise variance, in squared units of the latent function.
+        learn_noise: Whether the noise is a parameter to fit.
+        noise_prior: A prior on the noise variance.
+        noise_constraint: A constraint on the noise variance; positive by default.
+        threshold_prior: A prior on the threshold.
+
+    Raises:
+        InputDataError: If the threshold is not finite, or the noise not positive.
+    """
+
+    observation_types = (Validity,)
+
+    def __init__(
+        self,
+        threshold: float | Tensor = 0.0,
+        learn_threshold: bool = False,
+        noise: float | Tensor = 0.01,
+        learn_noise: bool = False,
+        noise_prior: Prior | None = None,
+        noise_constraint: Interval | None = None,
+        threshold_prior: Prior | None = None,
+    ) -> None:
+        super().__init__(noise, learn_noise, noise_prior, noise_constraint)
+        value = torch.as_tensor(threshold, dtype=torch.float64).reshape(1)
+        if not value.isfinite().all():
+            raise InputDataError(f"threshold must be finite; got {value.tolist()}.")
+        self.register_parameter("threshold", torch.nn.Parameter(value.clone(), requires_grad=learn_threshold))
+        if threshold_prior is not None:
+            self.register_prior("threshold_prior", threshold_prior, "threshold")
+
+    def reading(
+        self,
+        kind: type[Observation],
+        like: Tensor,
+        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
+        num_points: int | None = None,
+    ) -> Reading:
+        """`f(x) + v` not above the threshold for a failure, above it for what works."""
+        return Reading.at_point(scale.standardize(self.threshold.to(like)), self.noise)
+
+    def answers(self, observation: Validity) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+        """Each point, and whether it worked."""
+        return observation.index.unsqueeze(-1), observation.valid.long()

@@ -1,0 +1,147 @@
+r"""The Gaussian prior of the latent function over the columns that rows touch.
+
+This is the one place that knows what columns are: values at points, of one output or several, values at the
+pseudo-points of a skew prior, and slopes. Rows, conditioning and posteriors see positions of columns only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from gpytorch.distributions import MultivariateNormal
+from gpytorch.kernels import Kernel
+from gpytorch.means import Mean
+from linear_operator.operators import LinearOperator, to_linear_operator
+from torch import Tensor
+
+from botorch_skewgp.kernels.slopes import VALUE, slope_covariance
+from botorch_skewgp.rows import ColumnLayout
+
+
+@dataclass(frozen=True, eq=False)
+class LatentPrior:
+    r"""Means and covariances of the latent function's columns.
+
+    Args:
+        mean_module: The mean, with a batch dimension for outputs or none.
+        covar_module: The kernel, with a batch dimension for outputs or none; outputs are independent.
+        points: The training points, `n x d`, after input transforms.
+        pseudo_points: The pseudo-points of a skew prior, `s x d`; none if `None`.
+        layout: The columns.
+    """
+
+    mean_module: Mean
+    covar_module: Kernel
+    points: Tensor
+    pseudo_points: Tensor | None
+    layout: ColumnLayout
+
+    @property
+    def num_outputs(self) -> int:
+        """The number of outputs."""
+        return self.layout.num_outputs
+
+    # Values at any points
+
+    def mean_at(self, X: Tensor) -> Tensor:
+        r"""The mean of values, `batch_shape x (q o)`, output fastest.
+
+        Args:
+            X: A `batch_shape x q x d` tensor.
+        """
+        if self.num_outputs == 1:
+            mean = self.mean_module(X)
+        elif getattr(self.mean_module, "batch_shape", None):
+            mean = self.mean_module(X.unsqueeze(-3)).mT.flatten(-2)
+        else:
+            mean = self.mean_module(X).repeat_interleave(self.num_outputs, dim=-1)
+        # a constant mean is a view of its parameter, which requires gradients even where none are recorded
+        return mean if torch.is_grad_enabled() else mean.detach()
+
+    def covariance_at(self, X: Tensor, Z: Tensor | None = None) -> LinearOperator:
+        r"""The covariance of values, `batch_shape x (q o) x (q' o)`, output fastest.
+
+        Args:
+            X: A `batch_shape x q x d` tensor.
+            Z: A `batch_shape x q' x d` tensor; `X` if `None`.
+        """
+        if self.num_outputs == 1:
+            return self.covar_module(X) if Z is None else self.covar_module(X, Z)
+        eye = torch.eye(self.num_outputs, dtype=X.dtype, device=X.device)
+        if not self.covar_module.batch_shape:
+            K = (self.covar_module(X) if Z is None else self.covar_module(X, Z)).to_dense()
+            K = K.unsqueeze(-1).unsqueeze(-1) * eye  # ... x n x n' x o x o
+        else:
+            X = X.unsqueeze(-3)
+            K = (self.covar_module(X) if Z is None else self.covar_module(X, Z.unsqueeze(-3))).to_dense()
+            K = K.movedim(-3, -1).unsqueeze(-1) * eye
+        return to_linear_operator(K.transpose(-3, -2).flatten(-4, -3).flatten(-2, -1))
+
+    # Columns
+
+    @property
+    def _value_points(self) -> Tensor:
+        """Training points, then pseudo-points."""
+        if self.pseudo_points is None:
+            return self.points
+        points = self.pseudo_points.to(self.points)
+        return torch.cat([self.points, points.expand(*self.points.shape[:-2], *points.shape)], dim=-2)
+
+    @property
+    def _slope_points(self) -> Tensor:
+        return self.points[..., self.layout.slope_points.to(self.points.device), :]
+
+    @property
+    def _has_slopes(self) -> bool:
+        return self.layout.slope_points.shape[0] > 0
+
+    def columns(self) -> MultivariateNormal:
+        """The distribution of all columns, in the order of the layout."""
+        Z = self._value_points
+        mean, covariance = self.mean_at(Z), self.covariance_at(Z)
+        if self._has_slopes:
+            self._check_slopes()
+            S, dims = self._slope_points, self.layout.slope_dims
+            mean = torch.cat([mean, self._slope_means(S)], dim=-1)
+            values = torch.full((Z.shape[-2],), VALUE)
+            mixed = slope_covariance(self.covar_module, Z, values, S, dims)
+            slopes = slope_covariance(self.covar_module, S, dims, S, dims)
+            top = torch.cat([covariance.to_dense(), mixed], dim=-1)
+            covariance = to_linear_operator(torch.cat([top, torch.cat([mixed.mT, slopes], dim=-1)], dim=-2))
+        return MultivariateNormal(mean, covariance)
+
+    def cross_covariance(self, X: Tensor) -> Tensor:
+        r"""The covariance of values at points with all columns, `batch_shape x (q o) x c`.
+
+        Args:
+            X: A `batch_shape x q x d` tensor.
+        """
+        covariance = self.covariance_at(X, self._value_points).to_dense()
+        if not self._has_slopes:
+            return covariance
+        self._check_slopes()
+        values = torch.full((X.shape[-2],), VALUE)
+        S = self._slope_points.expand(*X.shape[:-2], *self._slope_points.shape[-2:])
+        return torch.cat(
+            [covariance, slope_covariance(self.covar_module, X, values, S, self.layout.slope_dims)], dim=-1
+        )
+
+    def _slope_means(self, points: Tensor) -> Tensor:
+        """The derivatives of the mean in the inputs whose slopes are read."""
+        recorded = torch.is_grad_enabled()
+        with torch.enable_grad():
+            x = points if points.requires_grad else points.detach().clone().requires_grad_()
+            total = self.mean_module(x).sum()
+            gradient = None
+            if total.requires_grad:
+                (gradient,) = torch.autograd.grad(total, x, create_graph=recorded, allow_unused=True)
+        dims = self.layout.slope_dims.to(points.device).unsqueeze(-1)
+        if gradient is None:  # a constant mean
+            return points.new_zeros(points.shape[:-1])
+        return gradient.gather(-1, dims.expand(*points.shape[:-1], 1)).squeeze(-1)
+
+    def _check_slopes(self) -> None:
+        if self.num_outputs > 1:
+            raise UnsupportedError("Slopes are for models with one latent function; leave them out for labels.")
