@@ -14,9 +14,9 @@ PACKAGE = Path(botorch_skewgp.__file__).parent
 ORDER = [
     "exceptions",
     "observations",
-    "rows",
     "truncated",
     "warpings",
+    "rows",
     "posteriors",
     "likelihoods",
     "kernels",

@@ -176,7 +176,7 @@ class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
 
     def _question(self, like: Tensor) -> _Question:
         """What an observation reads, in units of the latent function."""
-        scale, likelihood = self.model._outcome_scale, self.model.likelihood
+        scale, likelihood = self.model.outcome_scale, self.model.likelihood
         if self.kind is Ordinal:
             grades = int(likelihood.for_kind(Ordinal).num_grades)
             row = likelihood.rows(Ordinal(torch.arange(grades), grades), like, scale)
@@ -190,7 +190,7 @@ class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
 
     def _read(self, model: SkewGP, X: Tensor, question: _Question) -> SkewGPPosterior:
         """The posterior of what an observation at `batch_shape x q x d` points reads, before noise."""
-        posterior = model._posterior_at(model.transform_inputs(X))
+        posterior = model.latent_posterior(X)
         if posterior._extended_shape()[-2] != X.shape[-2]:
             raise UnsupportedError("Input transforms that turn one point into many are not supported here.")
         return posterior.affine(question.weight.unsqueeze(0)) if self.kind is Preference else posterior

@@ -364,7 +364,7 @@ def condition_on_own_draws(
     new = copy(model)
     new._fantasies = (FantasyLevel(inputs, tuple(posterior.gains), mixture),)
     if weight is None:
-        values = model._outcome_scale.location + model._outcome_scale.scale * values
+        values = model.outcome_scale.location + model.outcome_scale.scale * values
     return new, values
 
 
@@ -424,7 +424,7 @@ def validity_bound(model: Model) -> tuple[Tensor, Tensor]:
     yes = torch.ones(1, dtype=torch.bool)
     for kind in (Validity, Binary):
         if isinstance(model, SkewGP) and kind in kinds:
-            row = model.likelihood.rows(kind(yes), like, model._outcome_scale)
+            row = model.likelihood.rows(kind(yes), like, model.outcome_scale)
             return row.lower, row.noise
     raise UnsupportedError(
         "The probability of validity needs a SkewGP whose likelihood takes Validity or Binary observations; got "
@@ -445,7 +445,7 @@ def log_probability_of_validity(model: SkewGP, X: Tensor, log_odds: bool = False
     """
     threshold, noise = validity_bound(model)
     model.eval()
-    posterior = model._posterior_at(model.transform_inputs(X))
+    posterior = model.latent_posterior(X)
     deviation = (posterior.gaussian_variance + noise).sqrt().unsqueeze(-1)
     margin = (posterior.component_means - threshold) / deviation
     weights = log_probabilities(posterior.mixture).unsqueeze(-2)

@@ -76,7 +76,7 @@ class ValidityConstraint(Module):
             raise ValueError(f"eta must be positive; got {eta}.")
         super().__init__()
         threshold, noise = validity_bound(model)
-        scale = model._outcome_scale
+        scale = model.outcome_scale
         self.register_buffer("threshold", (scale.location + scale.scale * threshold).detach())
         self.register_buffer("noise_scale", (scale.scale * noise.sqrt()).detach())
         self.output, self.eta = output, eta

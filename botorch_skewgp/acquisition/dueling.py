@@ -22,10 +22,11 @@ from botorch.sampling.base import MCSampler
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from botorch_skewgp.likelihoods import RowLikelihood, Rows
+from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Preference
 from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.rows import Rows
 from botorch_skewgp.sampling.pathwise import SkewGPSamplePath
 
 
@@ -176,7 +177,7 @@ class ExpectedImprovementInformationGain(_DuelingMonteCarloAcquisitionFunction):
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         """The acquisition value at `batch_shape x 1 x d` candidates; `batch_shape`."""
-        scale = self.model._outcome_scale  # the noise is in units of the latent function
+        scale = self.model.outcome_scale  # the noise is in units of the latent function
         row = _duel_row(self.model.likelihood, X)
         weight = row.weight(2)[0] / scale.scale
         noise = row.noise if row.noise_root is None else row.noise + row.noise_root.square().sum(-1)

@@ -46,7 +46,7 @@ class _DuelLookAhead(AcquisitionFunction):
     def _posterior(self, X: Tensor) -> SkewGPPosterior:
         """The posterior of the latent function, in its own units."""
         self.model.eval()
-        posterior = self.model._posterior_at(self.model.transform_inputs(X))
+        posterior = self.model.latent_posterior(X)
         if posterior._extended_shape()[-2] != X.shape[-2]:
             raise UnsupportedError("Input transforms that turn one point into many are not supported here.")
         return posterior
@@ -73,7 +73,7 @@ class _DuelLookAhead(AcquisitionFunction):
         shift = covariance * density / deviation
         won = (posterior.component_means @ wins.unsqueeze(-1)).squeeze(-1) + shift
         lost = (posterior.component_means @ losses.unsqueeze(-1)).squeeze(-1) - shift
-        outcome = self.model._outcome_scale
+        outcome = self.model.outcome_scale
         return (
             outcome.location * wins.sum(-1, keepdim=True) + outcome.scale * won,
             outcome.location * losses.sum(-1, keepdim=True) + outcome.scale * lost,

@@ -16,9 +16,9 @@ from botorch.exceptions.errors import UnsupportedError
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
-from botorch_skewgp.likelihoods import Rows
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.conditionals import RowConditionals, row_conditionals
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density
@@ -77,7 +77,7 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
     unit = torch.arange(num_prior_rows, device=row_model.mean.device)
     counts = [num_prior_rows]
     for entry in model.observations:
-        of_entry = _units(model.likelihood.rows(entry, row_model.mean, model._outcome_scale))
+        of_entry = _units(model.likelihood.rows(entry, row_model.mean, model.outcome_scale))
         unit = torch.cat([unit, sum(counts) + of_entry])
         counts.append(int(of_entry.max()) + 1 if of_entry.numel() else 0)
     is_equality = row_model.rows.is_equality
@@ -98,7 +98,7 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
         log_p = log_normal_density((row_model.numbers.lower - law.mean) / law.scale) - law.scale.log()
         which = unit[is_equality]
         log_density[which], size[which] = _harmonic_mean(log_p)
-        log_density[which] -= math.log(model._outcome_scale.scale)
+        log_density[which] -= math.log(model.outcome_scale.scale)
         if row_model.intervals.num_rows == 0:
             size[which] = torch.inf
     index = torch.repeat_interleave(torch.arange(len(counts) - 1), torch.tensor(counts[1:], dtype=torch.long))

@@ -134,7 +134,7 @@ class _MaternOfSquare(torch.autograd.Function):
         return torch.where(apart, last, torch.zeros_like(a))
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None]:
         (squared,) = ctx.saved_tensors
         if ctx.order == (2 if ctx.nu == 1.5 else 3):
             # one more derivative of c' e^-a / a, for gradients of gradients: -c' nu e^-a (1 + a) / a^3

@@ -2,6 +2,7 @@ r"""The base class of likelihoods: what it does with the reading of a kind, whic
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import torch
@@ -38,6 +39,11 @@ class RowLikelihood(Likelihood):
     def num_outputs(self) -> int:
         """The number of latent functions that observations are of."""
         return 1
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether new observations may be numbers, so that fantasies are numbers too."""
+        return False
 
     @property
     def _reads_one_value(self) -> bool:
@@ -102,8 +108,8 @@ class RowLikelihood(Likelihood):
             UnsupportedError: If observations of the kind have no outcomes that could be told apart beforehand.
         """
         raise UnsupportedError(
-            f"{kind.__name__} observations have no fixed set of outcomes to predict or to draw; pass numbers, labels or "
-            "duels instead."
+            f"{kind.__name__} observations have no fixed set of outcomes to predict or to draw; pass numbers, labels "
+            "or duels instead."
         )
 
     def answers(self, observation: Observation) -> tuple[Tensor, Tensor]:
@@ -156,8 +162,8 @@ class RowLikelihood(Likelihood):
         k = items.shape[-1] if items.ndim else 0
         if k < kind.points_per_observation:
             raise InputDataError(
-                f"{kind.__name__} observations are about {kind.points_per_observation} or more items: function_samples "
-                f"must be ... x k with k of at least {kind.points_per_observation}; got {tuple(items.shape)}."
+                "A comparison is between two or more items: function_samples must be ... x k with k of at least "
+                f"{kind.points_per_observation}; got {tuple(items.shape)}."
             )
         return k
 
@@ -230,7 +236,9 @@ class RowLikelihood(Likelihood):
         Raises:
             UnsupportedError: If the likelihood has no single noise level.
         """
-        return self.reading(self.observation_types[0], X).noise
+        raise UnsupportedError(
+            f"{type(self).__name__} has no single noise level; pass the variances as observation_noise."
+        )
 
 
 def outcome_distribution(read: SkewGPPosterior, reading: Reading, squeeze: bool = False) -> Bernoulli | Categorical:
@@ -246,6 +254,6 @@ def outcome_distribution(read: SkewGPPosterior, reading: Reading, squeeze: bool 
     if reading.num_outcomes == 2:
         return Bernoulli(probs=above[0].squeeze(-1).squeeze(-1) if squeeze else above[0])
     below = [noisy.cdf(cut) for cut in reading.cutpoints[0]]
-    cells = [below[0], *(high - low for low, high in zip(below[:-1], below[1:], strict=True)), above[-1]]
+    cells = [below[0], *(high - low for low, high in pairwise(below)), above[-1]]
     probabilities = torch.stack([cells[i] for i in reading.outcomes[:, 0, 0].tolist()], dim=-1)
     return Categorical(probs=probabilities.squeeze(-2).squeeze(-2) if squeeze else probabilities)

@@ -31,25 +31,19 @@ class MixedLikelihood(RowLikelihood):
             likelihoods: The likelihoods, in order of precedence.
 
         Raises:
-            InputDataError: If something is no likelihood of this package, or no observation would go to one of them.
+            InputDataError: If something is no likelihood of this package.
         """
         super().__init__()
         self._likelihoods = torch.nn.ModuleDict()
-        taken: tuple[type[Observation], ...] = ()
         for part in likelihoods:
             if not isinstance(part, RowLikelihood):
                 raise InputDataError(
                     f"MixedLikelihood takes likelihoods such as PreferenceLikelihood(); got {type(part).__name__}."
                 )
-            kinds = [kind for kind in part.observation_types if kind not in taken]
-            if not kinds:
-                names = ", ".join(kind.__name__ for kind in part.observation_types)
-                raise InputDataError(
-                    f"{names} observations go to the first of the likelihoods that takes them, so that the second "
-                    f"{type(part).__name__} would never be used; leave it out."
-                )
-            self._likelihoods[kinds[0].__name__] = part
-            taken += tuple(kinds)
+            name = part.observation_types[0].__name__
+            while name in self._likelihoods:
+                name += "_again"  # never asked, as the first takes these observations
+            self._likelihoods[name] = part
 
     @property
     def likelihoods(self) -> list[RowLikelihood]:
@@ -60,6 +54,16 @@ class MixedLikelihood(RowLikelihood):
     def observation_types(self) -> tuple[type[Observation], ...]:  # type: ignore[override]
         """All kinds of observations that one of the likelihoods takes."""
         return tuple(kind for likelihood in self.likelihoods for kind in likelihood.observation_types)
+
+    @property
+    def num_outputs(self) -> int:
+        """That of the parts."""
+        return max((likelihood.num_outputs for likelihood in self.likelihoods), default=1)
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether one of the parts does."""
+        return any(likelihood.takes_numbers for likelihood in self.likelihoods)
 
     def for_kind(self, kind: type[Observation]) -> RowLikelihood:
         """The first likelihood that takes observations of a kind."""
@@ -75,7 +79,8 @@ class MixedLikelihood(RowLikelihood):
         parts = [likelihood for likelihood in self.likelihoods if likelihood.predicts]
         if not parts:
             raise UnsupportedError(
-                "This likelihood takes no kind of observation that can be predicted; add one, such as NumericLikelihood."
+                "This likelihood takes no kind of observation that can be predicted; add one, such as "
+                "NumericLikelihood."
             )
         return parts
 

@@ -49,6 +49,11 @@ class NumericLikelihood(RowLikelihood):
         value = 0.1 if noise is None else noise
         self._register_positive("noise", value, learn_noise, noise_prior, noise_constraint)
 
+    @property
+    def takes_numbers(self) -> bool:
+        """Always."""
+        return True
+
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
         """One row per reading: an equality for a number, an interval for a censored reading."""
         self._check_type(observation)

@@ -70,6 +70,10 @@ class PreferenceLikelihood(RowLikelihood):
             tie_width_prior = LogNormalPrior(loc=-1.0, scale=1.0)
         self._register_positive("tie_width", tie_width, learn_tie_width, tie_width_prior, None)
 
+    def latent_noise(self, X: Tensor) -> Tensor:
+        """The variance of one item's noise."""
+        return self.noise
+
     def reading(
         self,
         kind: type[Observation],

@@ -39,6 +39,10 @@ class NoisyValueLikelihood(RowLikelihood):
         super().__init__()
         self._register_positive("noise", noise, learn_noise, noise_prior, noise_constraint)
 
+    def latent_noise(self, X: Tensor) -> Tensor:
+        """The noise variance."""
+        return self.noise
+
 
 class ProbitLikelihood(NoisyValueLikelihood):
     r"""`P(label = 1) = Phi(f(x) / sqrt(noise))` ([Benavoli2021unified]_, section 2.2).

@@ -15,11 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from linear_operator.utils.cholesky import psd_safe_cholesky
+from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
 
-from botorch_skewgp.likelihoods.rows import FantasyRows
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
+from botorch_skewgp.rows import FantasyRows
+from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.univariate import (
     log_interval_probability,
     log_normal_density,
@@ -61,7 +62,7 @@ def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: T
     weight = rows.weight
     means = weight @ posterior.component_means
     covariance = weight @ posterior.gaussian_covariance @ weight.mT + rows.noise_covariance
-    L = psd_safe_cholesky(covariance)
+    L = cholesky_with_relative_jitter(covariance)
     m = weight.shape[-2]
     lower, upper = rows.lower.unsqueeze(-1) - means, rows.upper.unsqueeze(-1) - means
     white: list[Tensor] = []
@@ -88,6 +89,40 @@ def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: T
         log_weights=torch.log_softmax(logits, dim=-1),
         parent=posterior.mixture,
     )
+
+
+def draw_values(
+    posterior: SkewGPPosterior, samples_per_draw: int, seed: int, weight: Tensor | None = None
+) -> tuple[RepresenterMixture, Tensor]:
+    r"""The mixture in which every draw also knows values drawn from the posterior, and these values.
+
+    Args:
+        posterior: The posterior at `n` points.
+        samples_per_draw: The number of draws of the values for each of the posterior's draws.
+        seed: The seed of the base samples.
+        weight: A `k x n` tensor, to draw `weight f` instead of the values `f`.
+
+    Returns:
+        A mixture whose parent is the posterior's, and a `k x S` tensor.
+    """
+    means, covariance = posterior.component_means, posterior.gaussian_covariance
+    if weight is not None:
+        weight = weight.to(means)
+        means, covariance = weight @ means, weight @ covariance @ weight.mT
+    means = means.repeat_interleave(samples_per_draw, dim=-1)
+    root = cholesky_with_relative_jitter(covariance)
+    white = draw_sobol_normal_samples(
+        d=root.shape[-1], n=means.shape[-1], device=means.device, dtype=means.dtype, seed=seed
+    ).mT
+    values = means + root @ white
+    # f(x) given the values: its covariance with them times the inverse of theirs, in factors
+    representer = torch.linalg.solve_triangular(root.mT, white, upper=True)
+    inverse_root = torch.linalg.inv(root).mT
+    if weight is not None:
+        representer, inverse_root = weight.mT @ representer, weight.mT @ inverse_root
+    before = posterior.mixture
+    repeated = RepresenterMixture(before.weights.repeat_interleave(samples_per_draw, dim=-1), before.root)
+    return RepresenterMixture(representer, inverse_root, parent=repeated), values
 
 
 def _draw(lower: Tensor, upper: Tensor, uniform: Tensor) -> Tensor:

@@ -82,8 +82,8 @@ class LatentPrior:
     # Columns
 
     @property
-    def _value_points(self) -> Tensor:
-        """Training points, then pseudo-points."""
+    def value_points(self) -> Tensor:
+        """Training points, then pseudo-points: where columns are values."""
         if self.pseudo_points is None:
             return self.points
         points = self.pseudo_points.to(self.points)
@@ -94,14 +94,15 @@ class LatentPrior:
         return self.points[..., self.layout.slope_points.to(self.points.device), :]
 
     @property
-    def _has_slopes(self) -> bool:
+    def has_slopes(self) -> bool:
+        """Whether some columns are slopes."""
         return self.layout.slope_points.shape[0] > 0
 
     def columns(self) -> MultivariateNormal:
         """The distribution of all columns, in the order of the layout."""
-        Z = self._value_points
+        Z = self.value_points
         mean, covariance = self.mean_at(Z), self.covariance_at(Z)
-        if self._has_slopes:
+        if self.has_slopes:
             self._check_slopes()
             S, dims = self._slope_points, self.layout.slope_dims
             mean = torch.cat([mean, self._slope_means(S)], dim=-1)
@@ -118,8 +119,8 @@ class LatentPrior:
         Args:
             X: A `batch_shape x q x d` tensor.
         """
-        covariance = self.covariance_at(X, self._value_points).to_dense()
-        if not self._has_slopes:
+        covariance = self.covariance_at(X, self.value_points).to_dense()
+        if not self.has_slopes:
             return covariance
         self._check_slopes()
         values = torch.full((X.shape[-2],), VALUE)

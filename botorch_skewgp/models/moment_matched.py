@@ -15,6 +15,7 @@ from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNorm
 from torch import Tensor
 
 from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.models.transforms import untransformed_inputs
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import SkewGPPosterior
 
@@ -60,8 +61,8 @@ class MomentMatchedModel(Model):
     def train_inputs(self) -> tuple[Tensor]:
         """The training points before any input transform, `n x d`; those of all models of a list, `m x n x d`."""
         if not isinstance(self.model, ModelList):
-            return (_untransformed_inputs(self.model),)
-        points = torch.cat([_untransformed_inputs(model) for model in self.model.models], dim=-2)
+            return (untransformed_inputs(self.model),)
+        points = torch.cat([untransformed_inputs(model) for model in self.model.models], dim=-2)
         return (points.expand(self.num_outputs, *points.shape),)
 
     def forward(self, X: Tensor) -> MultivariateNormal:
@@ -137,15 +138,10 @@ class MomentMatchedModel(Model):
         return type(self)(self.model.subset_output(idcs))
 
 
-def _untransformed_inputs(model: Any) -> Tensor:  # an entry of a list is a Module to type checkers
-    if model._has_transformed_inputs:
-        return model._original_train_inputs
-    return model.train_inputs[0]
-
-
 def _condition(model: Any, X: Tensor, Y: Tensor | Observation | Sequence[Observation], **kwargs: Any) -> Model:
     if isinstance(model, SkewGP) and isinstance(Y, Tensor) and Y.is_floating_point() and "noise" not in kwargs:
-        kwargs["noise"] = model.likelihood.latent_noise(X).to(Y).expand_as(Y)
+        variance = model.likelihood.latent_noise(X).to(Y) * model.outcome_scale.scale**2
+        kwargs["noise"] = variance.expand_as(Y)
     return model.condition_on_observations(X, Y, **kwargs)
 
 

@@ -19,8 +19,8 @@ import torch
 from linear_operator.operators import RootLinearOperator
 from torch import Tensor
 
-from botorch_skewgp.likelihoods import Rows
 from botorch_skewgp.posteriors import RepresenterMixture
+from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.draws import Draws
 from botorch_skewgp.truncated.factorization import (
     cholesky_of_precision,

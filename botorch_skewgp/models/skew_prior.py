@@ -12,7 +12,7 @@ from gpytorch.module import Module
 from gpytorch.priors import Prior
 from torch import Tensor
 
-from botorch_skewgp.likelihoods import Rows
+from botorch_skewgp.rows import Rows
 
 
 class SkewPrior(Module):

@@ -3,6 +3,7 @@ r"""What a model learns from the transforms that it is given."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -37,3 +38,14 @@ def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeT
     transform(torch.cat(values).unsqueeze(-1))
     transform.eval()
     return OutcomeScale(float(transform.means), float(transform.stdvs))
+
+
+def untransformed_inputs(model: Any) -> Tensor:
+    r"""The training points of a BoTorch model before its input transform, whichever mode it is in.
+
+    Args:
+        model: A model with `train_inputs`.
+    """
+    if model._has_transformed_inputs:  # BoTorch's own bookkeeping, for which it has no public name
+        return model._original_train_inputs
+    return model.train_inputs[0]

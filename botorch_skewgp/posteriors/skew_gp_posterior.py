@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from botorch.posteriors import GPyTorchPosterior, Posterior
 from gpytorch import settings as gpytorch_settings
 from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
@@ -69,6 +69,25 @@ class SkewGPPosterior(Posterior):
         self._batch_shape = batch_shape
         self._num_outputs = num_outputs
         self._num_points = location.shape[-1] // num_outputs
+
+    @classmethod
+    def from_gaussian(cls, distribution: MultivariateNormal) -> SkewGPPosterior:
+        r"""A Gaussian distribution as a skewed posterior of a single component.
+
+        Args:
+            distribution: A `MultivariateNormal`, or an interleaved `MultitaskMultivariateNormal`.
+
+        Raises:
+            UnsupportedError: If a distribution of several outputs is not interleaved.
+        """
+        mean, num_outputs = distribution.mean, 1
+        if isinstance(distribution, MultitaskMultivariateNormal):
+            if not distribution._interleaved:
+                raise UnsupportedError("Give a MultitaskMultivariateNormal with interleaved=True.")
+            num_outputs = mean.shape[-1]
+            mean = mean.flatten(-2)
+        none = RepresenterMixture(mean.new_zeros(0, 1), mean.new_zeros(0, 0))
+        return cls(mean, mean.new_zeros(*mean.shape, 0), distribution.lazy_covariance_matrix, none, num_outputs)
 
     @property
     def device(self) -> torch.device:

@@ -1,9 +1,18 @@
-"""Rows: linear functionals of the latent function plus noise; what they read, and the outcomes that readings tell apart."""
+"""Rows: linear functionals of the latent function plus noise, and the readings of which they are intervals."""
 
-from botorch_skewgp.rows.columns import ColumnLayout, slope_in, value_of
+from botorch_skewgp.rows.columns import ColumnLayout, slope_columns, slope_in, value_of
 from botorch_skewgp.rows.fantasy_rows import FantasyRows
 from botorch_skewgp.rows.reading import Reading
 from botorch_skewgp.rows.rows import Rows
 from botorch_skewgp.rows.shared_noise import shared_noise_rows
 
-__all__ = ["ColumnLayout", "FantasyRows", "Reading", "Rows", "shared_noise_rows", "slope_in", "value_of"]
+__all__ = [
+    "ColumnLayout",
+    "FantasyRows",
+    "Reading",
+    "Rows",
+    "shared_noise_rows",
+    "slope_columns",
+    "slope_in",
+    "value_of",
+]

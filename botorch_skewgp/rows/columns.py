@@ -6,6 +6,7 @@ What is read is an integer, so that rows can hold a tensor of them: `value_of(o)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -45,18 +46,6 @@ class ColumnLayout:
     slope_points: Tensor
     slope_dims: Tensor
 
-    @classmethod
-    def of(cls, blocks: list[Rows], num_points: int, num_outputs: int, num_pseudo_points: int = 0) -> ColumnLayout:
-        """The layout that holds every column of some rows."""
-        slopes = [torch.zeros(0, 2, dtype=torch.long)]
-        for rows in blocks:
-            if rows.reads is not None and bool((rows.reads < 0).any()):
-                which = rows.reads < 0
-                pairs = torch.stack([rows.index[which], slope_in(rows.reads[which])], dim=-1)
-                slopes = [*(entry.to(pairs) for entry in slopes), pairs]
-        points, dims = torch.cat(slopes).unique(dim=0).unbind(-1)
-        return cls(num_points, num_outputs, num_pseudo_points, points, dims)
-
     @property
     def first_pseudo_point(self) -> int:
         """The position of the first pseudo-point."""
@@ -79,7 +68,18 @@ class ColumnLayout:
         position = rows.index * self.num_outputs + reads.clamp(min=0)  # the code of a slope is no output
         if self.slope_points.shape[0]:
             pair = torch.stack([rows.index, slope_in(reads)], dim=-1).unsqueeze(-2)
-            known = torch.stack([self.slope_points, self.slope_dims], dim=-1)
+            known = torch.stack([self.slope_points, self.slope_dims], dim=-1).to(pair.device)
             place = (pair == known).all(-1).long().argmax(-1)
             position = torch.where(reads < 0, self.first_pseudo_point + self.num_pseudo_points + place, position)
         return replace(rows, index=position, reads=None)
+
+
+def slope_columns(blocks: Sequence[Rows]) -> tuple[Tensor, Tensor]:
+    r"""The slopes that rows read, each once: points and inputs, `c`-dim integer tensors."""
+    pairs = [torch.zeros(0, 2, dtype=torch.long)]
+    for rows in blocks:
+        if rows.reads is not None and bool((rows.reads < 0).any()):
+            which = rows.reads < 0
+            pairs.append(torch.stack([rows.index[which], slope_in(rows.reads[which])], dim=-1).cpu())
+    points, dims = torch.cat(pairs).unique(dim=0).unbind(-1)
+    return points, dims

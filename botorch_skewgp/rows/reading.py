@@ -191,7 +191,7 @@ class Reading:
         Returns:
             A `... x O` tensor.
         """
-        scale = (self.variance + variance).sqrt().unsqueeze(-1)
+        scale = (self.variance.squeeze(0) + variance).sqrt().unsqueeze(-1)
         lower, upper = (bound.squeeze(-1) for bound in self.bounds(torch.arange(self.num_outcomes)))
         value = value.unsqueeze(-1)
         if self.num_outcomes == 2:
@@ -247,6 +247,19 @@ class Reading:
         """
         lower, upper = (bound.squeeze(-1) for bound in self.bounds(outcome))
         return FantasyRows.at_points(lower, upper, self.noise)
+
+    def rows_over(self, index: Tensor, outcome: Tensor, num_points: int) -> FantasyRows:
+        r"""The rows of single readings with known outcomes over the points of a fantasy.
+
+        Args:
+            index: A `batch_shape x m x k` integer tensor: the points that are the items of each observation.
+            outcome: A `batch_shape x m` integer tensor of outcomes.
+            num_points: The number of points of the fantasy.
+        """
+        lower, upper = (bound.squeeze(-1) for bound in self.bounds(outcome))
+        points = torch.nn.functional.one_hot(index, num_points).to(self.weight)  # batch_shape x m x k x n
+        weight = (self.weight[0].unsqueeze(-1) * points).sum(-2)
+        return FantasyRows(weight, lower, upper, torch.diag_embed(self.variance.expand_as(lower)))
 
     def _check_choice(self) -> None:
         if self.num_outcomes != self.num_items or self.weight.shape[0] != self.num_items * (self.num_items - 1):

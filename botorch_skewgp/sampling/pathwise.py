@@ -26,7 +26,7 @@ from botorch.sampling.pathwise.update_strategies import TPathwiseUpdate
 from botorch.sampling.pathwise.utils import TensorTransform, get_input_transform
 from torch import Tensor
 
-from botorch_skewgp.likelihoods.base import OutcomeScale
+from botorch_skewgp.likelihoods import OutcomeScale
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.posteriors import RepresenterMixture
@@ -92,7 +92,9 @@ def _draw_matheron_paths(
     mixture = _mixture(model)
     if mixture.parent is not None or mixture.weights.ndim != 2:
         raise UnsupportedError("Sample paths are for models of data, not of fantasies; build the model from its data.")
-    Z = model._with_pseudo_points(model.train_inputs[0])
+    if model.latent_prior().has_slopes:
+        raise UnsupportedError("Sample paths of models with slopes are not supported; draw from the posterior instead.")
+    Z = model.latent_prior().value_points
     with torch.no_grad():
         prior_paths = prior_sampler(model=model, sample_shape=sample_shape)  # type: ignore[call-arg]
         if isinstance(prior_paths.output_transform, _ToOutcome):
@@ -117,7 +119,7 @@ class _ToOutcome(TensorTransform):
     @classmethod
     def of(cls, model: SkewGP) -> _ToOutcome | None:
         """The transform of a model; `None` if it is the identity."""
-        return None if model._outcome_scale == OutcomeScale() else cls(model._outcome_scale)
+        return None if model.outcome_scale == OutcomeScale() else cls(model.outcome_scale)
 
     def forward(self, values: Tensor, **kwargs: Any) -> Tensor:
         return self.scale.location + self.scale.scale * values

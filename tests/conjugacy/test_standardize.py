@@ -129,8 +129,8 @@ def test_observation_noise_is_in_units_of_the_outcome_in_the_end():
 
 def test_scale_is_that_of_the_numbers_alone():
     model, _ = by_transform_and_by_hand("labels, grades and comparisons")
-    assert model._outcome_scale.location == pytest.approx(LOCATION.item())
-    assert model._outcome_scale.scale == pytest.approx(SCALE.item())
+    assert model.outcome_scale.location == pytest.approx(LOCATION.item())
+    assert model.outcome_scale.scale == pytest.approx(SCALE.item())
 
 
 def test_without_numbers_it_does_nothing():

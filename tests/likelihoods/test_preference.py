@@ -10,8 +10,7 @@ from gpytorch.priors import LogNormalPrior
 from torch.distributions import Bernoulli, Categorical
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods import PreferenceLikelihood
-from botorch_skewgp.likelihoods.base import OutcomeScale
+from botorch_skewgp.likelihoods import OutcomeScale, PreferenceLikelihood
 from botorch_skewgp.observations import Binary, Choice, Preference, Ranking, Tie
 
 INF = math.inf

@@ -5,8 +5,7 @@ import math
 import pytest
 import torch
 
-from botorch_skewgp.likelihoods import Rows
-from botorch_skewgp.likelihoods.rows import FantasyRows
+from botorch_skewgp.rows import FantasyRows, Rows
 
 INF = math.inf
 

@@ -7,7 +7,7 @@ from gpytorch.priors import LogNormalPrior
 from small_cases import CASES, TRAIN_X, differences, evaluate, gradients, log_prior, model_of, skew_prior
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods.base import ReadParameter
+from botorch_skewgp.likelihoods.parameters import ReadParameter
 from botorch_skewgp.mlls import BatchedMarginalLogLikelihood, SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference
 

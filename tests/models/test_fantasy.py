@@ -21,10 +21,10 @@ from botorch_skewgp.likelihoods import (
     ProbitLikelihood,
     ValidityLikelihood,
 )
-from botorch_skewgp.likelihoods.rows import FantasyRows
 from botorch_skewgp.models.fantasy import _draw, condition_mixture
 from botorch_skewgp.observations import Binary, Numeric, Ordinal, Preference, Tie, Validity
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
+from botorch_skewgp.rows import FantasyRows
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.truncated.univariate import log_interval_probability, sample_interval
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from scipy import stats
 
-from botorch_skewgp.likelihoods import Rows
 from botorch_skewgp.models.row_model import RowModel
+from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 

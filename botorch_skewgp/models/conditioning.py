@@ -1,0 +1,154 @@
+r"""Conditioning a SkewGP on more: observations as new data, fantasies in closed form, and its own draws.
+
+A mixin of `SkewGP`, so that the model's own file holds what a model is and this one how it learns more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy, deepcopy
+from typing import Any, Self
+
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models.model import FantasizeMixin
+from botorch.sampling.base import MCSampler
+from torch import Tensor
+
+from botorch_skewgp.models.datasets import as_observations
+from botorch_skewgp.models.fantasy import FantasyLevel, condition_mixture, draw_values
+from botorch_skewgp.models.inputs import check_observations, check_train_X, move
+from botorch_skewgp.models.latent_model import LatentModel
+from botorch_skewgp.observations import Numeric, Observation, Preference
+from botorch_skewgp.rows import FantasyRows
+
+
+class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
+    """What makes a new model of a SkewGP and something more that is known."""
+
+    def condition_on_observations(
+        self, X: Tensor, Y: Tensor | Observation | Sequence[Observation], noise: Tensor | None = None, **kwargs: Any
+    ) -> Self:
+        r"""A model with more data and the same hyperparameters.
+
+        Data without batch dimensions are added to the model's, and fresh draws start from the old ones. Batches of
+        numbers or duels, as acquisition functions make them, are conditioned on in closed form instead: every draw is
+        updated and reweighted, differentiably in `X` and `Y`; nothing is drawn again.
+
+        Args:
+            X: An `n' x d` tensor of new points; `batch_shape x n' x d` for a batch.
+            Y: Observations of any kind whose indices refer to rows of `X`; or an `n' x 1` floating point tensor of
+                numbers; or an `m x 2` integer tensor of duels, winner first, as `PairwiseGP` takes it. For a batch,
+                tensors with further dimensions in front.
+            noise: Known noise variances of numbers, in squared units of the outcome, of `Y`'s shape.
+
+        Returns:
+            The new model.
+
+        Raises:
+            InputDataError: If the observations do not fit `X`, or the likelihood does not take their kind.
+        """
+        if isinstance(Y, Tensor) and (X.ndim > 2 or Y.ndim > 2):
+            return self._condition_batch(X, Y, noise)
+        observations = as_observations(Y, noise)
+        check_train_X(X, warn=False)
+        if self._fantasies:
+            raise UnsupportedError("A fantasy model can only be conditioned on batches of numbers or duels.")
+        old = self.datapoints
+        if X.shape[-1] != old.shape[-1]:
+            raise InputDataError(f"X must have {old.shape[-1]} columns like train_X; got {X.shape[-1]}.")
+        check_observations(observations, X)
+        for entry in observations:
+            self.likelihood.rows(entry, X.double(), self.outcome_scale)  # raises for kinds it does not take
+        previous = None if self._fitted is None else self._fitted.draws
+        was_training = self.training
+        new = deepcopy(self)
+        new.train()
+        moved = tuple(entry.apply(lambda t: move(t, old)).shift(old.shape[-2]) for entry in observations)
+        new.set_train_data(torch.cat([old, X.to(old)], dim=-2), self._observations + moved, strict=False)
+        new._previous_draws = previous
+        return new.train(was_training)
+
+    def fantasize(self, X: Tensor, sampler: MCSampler, observation_noise: Tensor | None = None, **kwargs: Any) -> Self:
+        r"""A batch of models, each given one possible outcome at new points.
+
+        The outcomes are of the kind that the likelihood is for: numbers if it takes numbers; else what noisy values of
+        the latent function imply, a label, a grade or a validity at each point, or which of the points is preferred.
+
+        Args:
+            X: A `batch_shape x n' x d` tensor of new points.
+            sampler: Draws the noisy values; its sample shape is the shape of the batch of fantasies.
+            observation_noise: Noise variances of numbers, in squared units of the outcome; the likelihood's if `None`.
+
+        Raises:
+            UnsupportedError: If noise is given for outcomes that are no numbers, or the new observations
+                cannot be drawn.
+        """
+        if X.shape[-2] == 0:
+            none = X.new_zeros(*sampler.sample_shape, *X.shape[:-1])
+            return self._condition_rows(X, FantasyRows.at_points(none, none, none))
+        if self.likelihood.takes_numbers:
+            return super().fantasize(X, sampler, observation_noise, **kwargs)
+        if observation_noise is not None:
+            raise UnsupportedError(
+                "observation_noise is for numbers; labels and comparisons have the likelihood's own."
+            )
+        self.eval()
+        latent = self.latent_posterior(X).add_noise(self.likelihood.latent_noise(X))
+        rows = self.likelihood.fantasy_rows(sampler(latent).detach().squeeze(-1), self.outcome_scale)
+        return self._condition_rows(X, rows)
+
+    def _condition_batch(self, X: Tensor, Y: Tensor, noise: Tensor | None) -> Self:
+        """Condition a batch of models on numbers, or on duels given as integer pairs."""
+        if Y.is_floating_point():
+            variances = None if noise is None else noise.squeeze(-1)
+            rows = self.likelihood.for_kind(Numeric).number_rows(Y.squeeze(-1), variances, self.outcome_scale)
+            return self._condition_rows(X, rows)
+        part = self.likelihood.for_kind(Preference)
+        _, outcome = part.answers(Preference(Y.reshape(-1, 2)))
+        reading = part.reading(Preference, X, self.outcome_scale)
+        return self._condition_rows(X, reading.rows_over(Y, outcome.view(Y.shape[:-1]), X.shape[-2]))
+
+    def _condition_rows(self, X: Tensor, rows: FantasyRows) -> Self:
+        """A model that shares all modules with this one and knows of further rows."""
+        if self.num_outputs > 1:
+            raise UnsupportedError("Fantasies of a model with several latent functions are not supported.")
+        posterior = self.latent_posterior(X)
+        generator = torch.Generator().manual_seed(self.draw_settings.seed)
+        shape = (rows.weight.shape[-2], posterior.mixture.num_draws)
+        uniforms = torch.rand(shape, generator=generator, dtype=torch.float64).to(X)
+        mixture = condition_mixture(posterior, rows, uniforms)
+        new = copy(self)
+        level = FantasyLevel(self.transform_inputs(X), tuple(posterior.gains), mixture)
+        new._fantasies = (*self._fantasies, level)
+        return new
+
+    def condition_on_draws(
+        self, X: Tensor, samples_per_draw: int = 1, seed: int = 0, weight: Tensor | None = None
+    ) -> tuple[Self, Tensor]:
+        r"""A model in which every draw also knows the noise-free values, drawn from the posterior, at given points.
+
+        The distribution of the latent function does not change, for it is only cut into smaller parts: a mixture over
+        draws of the rows and of the values.
+
+        Args:
+            X: An `n x d` tensor of points.
+            samples_per_draw: The number of draws of the values for each of the model's draws.
+            seed: The seed of the base samples.
+            weight: A `k x n` tensor, to draw `weight f(X)` (of the latent function, in its own units) instead.
+
+        Returns:
+            The model and the values, `n x S` in units of the outcome (`k x S` of the latent function with a weight).
+
+        Raises:
+            UnsupportedError: If the model has several outputs or is one of fantasies.
+        """
+        if self.num_outputs != 1:
+            raise UnsupportedError(f"Values can be drawn for models with one output; this one has {self.num_outputs}.")
+        if self.batch_shape:
+            raise UnsupportedError("Values can be drawn for models of data, not of fantasies; build one from its data.")
+        posterior = self.latent_posterior(X)
+        mixture, values = draw_values(posterior, samples_per_draw, seed, weight)
+        new = copy(self)
+        new._fantasies = (FantasyLevel(self.transform_inputs(X), tuple(posterior.gains), mixture),)
+        return new, self.outcome_scale.unstandardize(values) if weight is None else values
