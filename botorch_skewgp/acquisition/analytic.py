@@ -344,7 +344,7 @@ def condition_on_own_draws(
         raise UnsupportedError("Values can be drawn for models of data, not of fantasies; build one from its data.")
     model.eval()
     inputs = model.transform_inputs(X)
-    posterior = model._posterior_at(inputs)
+    posterior = model.latent_posterior(X)
     means, covariance = posterior.component_means, posterior.gaussian_covariance
     if weight is not None:
         weight = weight.to(means)

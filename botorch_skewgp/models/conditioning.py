@@ -105,9 +105,9 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             rows = self.likelihood.for_kind(Numeric).number_rows(Y.squeeze(-1), variances, self.outcome_scale)
             return self._condition_rows(X, rows)
         part = self.likelihood.for_kind(Preference)
-        _, outcome = part.answers(Preference(Y.reshape(-1, 2)))
+        _, won = part.answers(Preference([[0, 1]]))
         reading = part.reading(Preference, X, self.outcome_scale)
-        return self._condition_rows(X, reading.rows_over(Y, outcome.view(Y.shape[:-1]), X.shape[-2]))
+        return self._condition_rows(X, reading.rows_over(Y, won.to(Y).expand(Y.shape[:-1]), X.shape[-2]))
 
     def _condition_rows(self, X: Tensor, rows: FantasyRows) -> Self:
         """A model that shares all modules with this one and knows of further rows."""
