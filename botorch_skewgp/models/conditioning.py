@@ -105,7 +105,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             rows = self.likelihood.for_kind(Numeric).number_rows(Y.squeeze(-1), variances, self.outcome_scale)
             return self._condition_rows(X, rows)
         part = self.likelihood.for_kind(Preference)
-        _, won = part.answers(Preference([[0, 1]]))
+        _, won = part.answers(Preference(torch.tensor([[0, 1]])))
         reading = part.reading(Preference, X, self.outcome_scale)
         return self._condition_rows(X, reading.rows_over(Y, won.to(Y).expand(Y.shape[:-1]), X.shape[-2]))
 
