@@ -17,7 +17,7 @@ from torch.distributions import Bernoulli, Categorical
 
 from botorch_skewgp.rows.fantasy_rows import FantasyRows
 from botorch_skewgp.rows.rows import Rows
-from botorch_skewgp.truncated.univariate import hermite, log_interval_probability
+from botorch_skewgp.truncated.univariate import hermite, log_interval_probability, standardise
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +198,7 @@ class Reading:
             margin = (value - self.cutpoints[0]) / scale
             up = self.outcomes[:, 0, 0].to(margin) * 2 - 1  # 1 for the cell above the cut-point, -1 for the one below
             return torch.special.log_ndtr(margin * up)
-        return log_interval_probability(_margin(lower, value, scale), _margin(upper, value, scale))
+        return log_interval_probability(standardise(lower, value, scale), standardise(upper, value, scale))
 
     def distribution(self, log_probabilities: Tensor) -> Bernoulli | Categorical:
         r"""The distribution of a new observation from the log probabilities of its outcomes.
@@ -264,12 +264,6 @@ class Reading:
     def _check_choice(self) -> None:
         if self.num_outcomes != self.num_items or self.weight.shape[0] != self.num_items * (self.num_items - 1):
             raise UnsupportedError("Joint probabilities are known for choices only; draw from the posterior instead.")
-
-
-def _margin(bound: Tensor, value: Tensor, scale: Tensor) -> Tensor:
-    """`(bound - value) / scale`, with derivatives of zero, not NaN, where the bound is infinite."""
-    finite = bound.isfinite()
-    return torch.where(finite, (torch.where(finite, bound, 0.0) - value) / scale, bound)
 
 
 def _log_best_of(utility: Tensor) -> Tensor:
