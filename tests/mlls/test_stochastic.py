@@ -3,15 +3,19 @@
 import math
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.optim.fit import fit_gpytorch_mll_torch
 from gpytorch.priors import LogNormalPrior
 from small_cases import CASES, differences, evaluate, exact_objective, gradients, model_of, skew_prior
+from torch.distributions import Normal
 from torch.optim import Adam
 
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood, StochasticMarginalLogLikelihood
+from botorch_skewgp.mlls.stochastic import _by_rows, _detach
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 NUM_EVALUATIONS = 25
 DIFFERENCE_ERROR = 2e-3  # of finite differences of a numerical integral
@@ -79,3 +83,47 @@ def test_adam_reaches_the_maximum_of_the_evidence():
 def test_refuses_impossible_settings(wrong):
     with pytest.raises(ValueError, match="must be positive"):
         stochastic(model_of("labels"), **wrong)
+
+
+def two_rows():
+    """Tensors of a truncated normal of two rows, one of them two-sided, all with gradients."""
+    entries = {
+        "mean": [0.3, -0.2],
+        "covariance": [[1.2, 0.7], [0.7, 0.9]],
+        "lower": [0.1, -0.8],
+        "upper": [1.9, 0.4],
+        "noise": [0.3, 0.5],
+    }
+    return {name: torch.tensor(value, dtype=torch.float64, requires_grad=True) for name, value in entries.items()}
+
+
+def log_probability_of_two_rows(t):
+    """The second row's probability given the first, integrated over the first by Gauss-Legendre quadrature."""
+    nodes, weights = (torch.from_numpy(x) for x in np.polynomial.legendre.leggauss(60))
+    gamma = t["covariance"] + torch.diag(t["noise"])
+    half, centre = (t["upper"][0] - t["lower"][0]) / 2, (t["upper"][0] + t["lower"][0]) / 2
+    u = centre + half * nodes
+    slope = 0.5 * (gamma[0, 1] + gamma[1, 0]) / gamma[0, 0]
+    sd = (gamma[1, 1] - slope.square() * gamma[0, 0]).sqrt()
+    mean = t["mean"][1] + slope * (u - t["mean"][0])
+    inside = torch.special.ndtr((t["upper"][1] - mean) / sd) - torch.special.ndtr((t["lower"][1] - mean) / sd)
+    density = Normal(t["mean"][0], gamma[0, 0].sqrt()).log_prob(u).exp()
+    return (half * weights * density * inside).sum().log()
+
+
+def test_gradient_in_every_tensor_from_independent_draws(generator):
+    """Many independent draws, so that an error of four per cent in any part would be seen."""
+    tensors = two_rows()
+    names = list(tensors)
+    wanted = dict(zip(names, torch.autograd.grad(log_probability_of_two_rows(tensors), tensors.values()), strict=True))
+    distribution = TruncatedNormal(**tensors)
+    frozen = _detach(distribution)
+    normals = torch.randn(2_400_000, 2, generator=generator, dtype=torch.float64)
+    u = frozen.mean + normals @ frozen.gamma_cholesky.mT
+    u = u[((u > frozen.lower) & (u <= frozen.upper)).all(-1)]
+    found = [torch.autograd.grad(_by_rows(distribution, frozen, part), tensors.values()) for part in u.chunk(40)]
+    for name, parts in zip(names, zip(*found, strict=True), strict=True):
+        estimates = torch.stack(parts)
+        error = estimates.std(0) / 40**0.5
+        assert (error < 0.008 * wanted[name].abs().max()).all(), name  # or the comparison says little
+        assert ((estimates.mean(0) - wanted[name]).abs() < 4 * error).all(), name
