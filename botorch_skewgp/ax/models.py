@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import torch
 from ax.generators.torch.botorch_modular.utils import fit_botorch_model
@@ -19,12 +20,12 @@ from gpytorch.means import Mean
 from gpytorch.mlls import ExactMarginalLogLikelihood, MarginalLogLikelihood
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
+from torch.distributions import Bernoulli
 
 from botorch_skewgp.ax.data import ObservationDataset
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
     NumericLikelihood,
-    OutcomeScale,
     PreferenceLikelihood,
     ProbitLikelihood,
     RowLikelihood,
@@ -32,6 +33,7 @@ from botorch_skewgp.likelihoods import (
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewGP, SkewPrior
+from botorch_skewgp.models.inputs import as_sequence
 from botorch_skewgp.observations import Binary, Numeric, Observation, Preference, Tie, Validity
 from botorch_skewgp.posteriors import ProbabilityPosterior, SkewGPPosterior
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -42,8 +44,8 @@ LABEL_NOISE = 0.01  # what fails tends to fail again: the default of validity
 class AxSkewGP(SkewGP):
     r"""A SkewGP whose outcome is an Ax metric.
 
-    A metric that is minimised is the latent function turned over, so that winners and valid trials are those with high
-    latent values whichever way the metric goes. A metric of labels is reported as the probability of a 1.
+    The latent function is the metric, whichever way it goes. Where low numbers are good, judgements turn round: winners
+    and valid trials are those with low values. A metric of labels is reported as the probability of a 1.
     """
 
     def __init__(
@@ -71,12 +73,13 @@ class AxSkewGP(SkewGP):
             input_transform: A BoTorch input transform.
             outcome_transform: `Standardize(m=1)`.
             draw_settings: How posterior draws are made.
-            minimize: Whether low numbers are good.
+            minimize: Whether low numbers are good: what is preferred, chosen, ranked high or valid is then low. Numbers
+                and other readings of the metric are as they are.
             probability: Whether posteriors are those of the probability of label 1.
         """
         super().__init__(
             train_X,
-            observations,
+            _of_function(observations, minimize),
             likelihood,
             covar_module,
             mean_module,
@@ -85,9 +88,8 @@ class AxSkewGP(SkewGP):
             outcome_transform,
             draw_settings,
         )
+        self.minimize = minimize
         self.probability = probability
-        if minimize:
-            self._outcome_scale = OutcomeScale(self._outcome_scale.location, -self._outcome_scale.scale)
 
     @classmethod
     def construct_inputs(cls, training_data: SupervisedDataset) -> dict[str, Any]:
@@ -105,6 +107,49 @@ class AxSkewGP(SkewGP):
             "minimize": training_data.minimize,
             "probability": training_data.probability,
         }
+
+    def predictive(self, X: Tensor) -> Any:
+        r"""The distribution of new observations at new points, as in `SkewGP`; a low point wins and is valid where the
+        metric is minimised.
+
+        Args:
+            X: A `batch_shape x q x d` tensor.
+        """
+        if not self.minimize:
+            return super().predictive(X)
+        self.eval()
+        posterior = self.latent_posterior(X)
+        likelihood = self.likelihood
+        if isinstance(likelihood, MixedLikelihood):
+            return [self._predict(part, posterior) for part in likelihood.likelihoods]
+        return self._predict(likelihood, posterior)
+
+    def _predict(self, likelihood: RowLikelihood, posterior: SkewGPPosterior) -> Any:
+        """The distribution of new observations of a function of which low values are good."""
+        if isinstance(likelihood, PreferenceLikelihood):
+            return likelihood(posterior.scalarize(posterior.mean.new_tensor([-1.0])))
+        law = likelihood(posterior, scale=self.outcome_scale)
+        return Bernoulli(probs=1 - law.probs) if isinstance(likelihood, ValidityLikelihood) else law
+
+    def condition_on_observations(
+        self, X: Tensor, Y: Tensor | Observation | Sequence[Observation], noise: Tensor | None = None, **kwargs: Any
+    ) -> Self:
+        r"""A model with more data and the same hyperparameters, as in `SkewGP`.
+
+        Args:
+            X: An `n' x d` tensor of new points; `batch_shape x n' x d` for a batch.
+            Y: Observations of the metric, or tensors of numbers or duels; the winner of a duel is the lower point where
+                the metric is minimised.
+            noise: Known noise variances of numbers.
+
+        Raises:
+            InputDataError: If the observations do not fit `X`, or the likelihood does not take their kind.
+        """
+        if not isinstance(Y, Tensor):
+            Y = _of_function(Y, self.minimize)
+        elif self.minimize and not Y.is_floating_point():
+            Y = Y.flip(-1)
+        return super().condition_on_observations(X, Y, noise, **kwargs)
 
     def posterior(  # type: ignore[override]
         self,
@@ -170,6 +215,11 @@ def likelihood_of_kinds(dataset: ObservationDataset) -> RowLikelihood:
         worst = torch.zeros(()) if not len(numbers) else numbers.max() if dataset.minimize else numbers.min()
         likelihoods.append(ValidityLikelihood(threshold=worst, learn_threshold=True, **noise))
     return likelihoods[0] if len(likelihoods) == 1 else MixedLikelihood(*likelihoods)
+
+
+def _of_function(observations: Observation | Sequence[Observation] | None, minimize: bool) -> tuple[Observation, ...]:
+    """Observations of a metric as those of the latent function."""
+    return tuple(entry.reversed() if minimize else entry for entry in as_sequence(observations))
 
 
 @fit_botorch_model.register(SkewGP)

@@ -2,11 +2,12 @@ r"""What a model learns from the transforms that it is given."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
-from botorch.exceptions.errors import UnsupportedError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.transforms.input import InputTransform
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize
 from torch import Tensor
@@ -22,7 +23,16 @@ def transformed_dim(input_transform: InputTransform, train_X: Tensor) -> int:
 
 
 def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeTransform | None) -> OutcomeScale:
-    """Learn the standardisation from the numbers."""
+    r"""Learn the standardisation from the numbers.
+
+    Args:
+        observations: The observations, numbers or not.
+        transform: `Standardize(m=1)`, which learns here; `None` for outcomes in units of the latent function.
+
+    Raises:
+        UnsupportedError: If the transform is another.
+        InputDataError: If mean or standard deviation of the numbers overflow.
+    """
     if transform is None:
         return OutcomeScale()
     if type(transform) is not Standardize:
@@ -37,7 +47,13 @@ def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeT
     transform.train()
     transform(torch.cat(values).unsqueeze(-1))
     transform.eval()
-    return OutcomeScale(float(transform.means), float(transform.stdvs))
+    location, scale = float(transform.means), float(transform.stdvs)
+    if not (math.isfinite(location) and math.isfinite(scale)):
+        raise InputDataError(
+            f"The numbers are too large to be standardised in {values[0].dtype}: mean {location:.3g}, standard "
+            f"deviation {scale:.3g}. Use double precision, or scale them."
+        )
+    return OutcomeScale(location, scale)
 
 
 def untransformed_inputs(model: Any) -> Tensor:

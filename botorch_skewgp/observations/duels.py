@@ -33,6 +33,10 @@ class Preference(Observation):
     def __post_init__(self) -> None:
         object.__setattr__(self, "pairs", check_pairs(self.pairs, "pairs"))
 
+    def reversed(self) -> Preference:
+        """The lower point of each pair is the winner."""
+        return self._with({"pairs": self.pairs.flip(-1)})
+
 
 @dataclass(frozen=True, eq=False)
 class Tie(Observation):
@@ -55,3 +59,7 @@ class Tie(Observation):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pairs", check_pairs(self.pairs, "pairs"))
+
+    def reversed(self) -> Tie:
+        """The same ties; the difference of each pair has the other sign."""
+        return self._with({"pairs": self.pairs.flip(-1)})

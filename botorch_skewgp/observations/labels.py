@@ -60,3 +60,7 @@ class Validity(Observation):
         valid = as_flags(self.valid, "valid")
         object.__setattr__(self, "valid", valid)
         object.__setattr__(self, "index", as_point_index(self.index, valid.shape[0], "valid"))
+
+    def reversed(self) -> Validity:
+        """Not valid is what lies above the threshold."""
+        return self._with({"valid": ~self.valid})

@@ -38,6 +38,12 @@ class Observation:
         index = getattr(self, self.index_field)
         return self._with({self.index_field: torch.where(index >= 0, index + offset, index)})  # -1 is padding
 
+    def reversed(self) -> Observation:
+        """The same observations of a function of which low values are good: judgements (what is preferred, what is
+        valid) turn round, readings of the function stay as they are.
+        """
+        return self
+
     def _with(self, values: dict[str, Any]) -> Self:
         """A copy with some fields replaced by values that are known to be valid."""
         copy = object.__new__(type(self))

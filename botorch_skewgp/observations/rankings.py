@@ -44,6 +44,10 @@ class Choice(Observation):
         ranks[:, :1] = 0
         return Ranking(self.options, ranks)
 
+    def reversed(self) -> Ranking:
+        """The first item is below all others, which are not compared with each other."""
+        return self.as_ranking().reversed()
+
 
 @dataclass(frozen=True, eq=False)
 class Ranking(Observation):
@@ -85,6 +89,15 @@ class Ranking(Observation):
             if ((ranks[:, 1:] < ranks[:, :-1]) & real[:, 1:]).any():
                 raise InputDataError("ranks must not decrease along a row; list items best first.")
         object.__setattr__(self, "ranks", ranks)
+
+    def reversed(self) -> Ranking:
+        """Every row from its last item to its first."""
+        real = self.items >= 0
+        position = torch.arange(self.items.shape[-1], device=self.items.device)
+        back = torch.where(real, real.sum(-1, keepdim=True) - 1 - position, position)  # padding stays at the end
+        ranks = torch.where(real, self.ranks, 0)
+        ranks = ranks.amax(-1, keepdim=True) - ranks.gather(-1, back)
+        return Ranking(self.items.gather(-1, back), ranks)
 
     def comparisons(self) -> tuple[Tensor, Tensor]:
         r"""The comparisons between neighbouring ranks.

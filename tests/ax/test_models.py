@@ -1,9 +1,10 @@
-"""The model that Ax builds: turned over for metrics that are minimised, and probabilities of labels."""
+"""The model that Ax builds: metrics that are minimised, and probabilities of labels."""
 
 import pytest
 
 pytest.importorskip("ax")
 
+import botorch
 import torch
 from ax.adapter.registry import Generators
 from ax.generation_strategy.generation_node import GenerationNode
@@ -25,15 +26,17 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.ax import AxSkewGP
 from botorch_skewgp.ax.data import ObservationDataset
 from botorch_skewgp.ax.models import likelihood_of_kinds
+from botorch_skewgp.checking import leave_one_out
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
     NumericLikelihood,
+    OrdinalLikelihood,
     PreferenceLikelihood,
     ProbitLikelihood,
     ValidityLikelihood,
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations import Binary, Numeric, Preference, Tie, Validity
+from botorch_skewgp.observations import AffineProbit, Binary, Censored, Numeric, Ordinal, Preference, Tie, Validity
 from botorch_skewgp.posteriors import ProbabilityPosterior, SkewGPPosterior
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -90,6 +93,11 @@ def test_minimising_is_maximising_the_negative(kinds, noise):
     high = build(dataset(kinds, minimize=False, values=-VALUES, noise=noise))
     low_posterior, high_posterior = low.posterior(NEW), high.posterior(NEW)
     assert isinstance(low_posterior, SkewGPPosterior)
+    if Validity in kinds:  # rows below a threshold, with draws of their own, for rows above one
+        error = 2**0.5 * high_posterior.variance.sqrt() / SMALL.num_draws**0.5
+        assert ((low_posterior.mean + high_posterior.mean).abs() < 4.5 * error).all()
+        assert torch.allclose(low_posterior.variance, high_posterior.variance, rtol=0.3)
+        return
     assert torch.allclose(low_posterior.mean, -high_posterior.mean, rtol=1e-6, atol=1e-9)
     assert torch.allclose(low_posterior.variance, high_posterior.variance, rtol=1e-6)
     assert torch.allclose(low_posterior.skewness, -high_posterior.skewness, rtol=1e-5, atol=1e-8)
@@ -103,9 +111,77 @@ def test_minimising_fits_the_same():
     for model in models:
         fit_botorch_model(model, mll_class=SkewGPMarginalLogLikelihood)
     for (name, one), (_, other) in zip(models[0].named_parameters(), models[1].named_parameters(), strict=True):
-        other = -other if name.endswith("threshold") else other  # in units of the metric
+        other = -other if name.endswith(("threshold", "constant")) else other  # values of the function
         assert torch.allclose(one, other, rtol=1e-2, atol=1e-3), name
     assert torch.allclose(models[0].posterior(NEW).mean, -models[1].posterior(NEW).mean, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("observations", "likelihood"),
+    [
+        (Numeric(VALUES, noise=0.1), lambda: None),
+        (Censored([-torch.inf, 1.0, 2.0], [0.5, torch.inf, 4.0]), lambda: None),
+        (Ordinal([0, 2, 1, 1], 3), lambda: OrdinalLikelihood(3, cutpoints=torch.tensor([-1.0, 2.0]), noise=0.2)),
+        (Binary([1, 1, 0, 1]), lambda: None),
+        (AffineProbit([[1.0, 1.0]], 0.0, [[0.1]]), lambda: None),
+    ],
+    ids=["numbers", "censored readings", "given cut-points", "labels", "affine"],
+)
+@pytest.mark.parametrize("anchored", [False, True])
+def test_readings_are_the_same_whichever_way_the_metric_goes(observations, likelihood, anchored):
+    data = [observations, Numeric(VALUES, noise=0.5)] if anchored else [observations]
+    given = likelihood()
+    if anchored and given is not None:
+        given = MixedLikelihood(NumericLikelihood(), given)
+    options = {"likelihood": given, "outcome_transform": Standardize(m=1) if anchored else None, "draw_settings": SMALL}
+    with botorch.settings.validate_input_scaling(False):  # some are in units of their own
+        plain, low = SkewGP(X, data, **options), AxSkewGP(X, data, minimize=True, **options)
+    assert torch.equal(low.posterior(NEW).mean, plain.posterior(NEW).mean)
+    assert torch.equal(low.posterior(NEW).skewness, plain.posterior(NEW).skewness)
+    assert torch.equal(leave_one_out(low).log_predictive, leave_one_out(plain).log_predictive)
+
+
+@pytest.mark.parametrize("kinds", [(Numeric,), (Preference,), ALL], ids=["numbers", "duels", "all"])
+def test_leave_one_out_of_a_metric_that_is_minimised(kinds):
+    low, high = build(dataset(kinds, minimize=True)), build(dataset(kinds, values=-VALUES))
+    atol = 0.3 if Validity in kinds else 1e-6
+    assert torch.allclose(leave_one_out(low).log_predictive, leave_one_out(high).log_predictive, rtol=0, atol=atol)
+
+
+def test_new_observations_of_a_metric_that_is_minimised():
+    low, high = build(dataset(ALL, minimize=True)), build(dataset(ALL, values=-VALUES))
+    (number, duel, valid), (above, won, works) = low.predictive(NEW[[0, 2]]), high.predictive(NEW[[0, 2]])
+    torch.testing.assert_close(number.mean, -above.mean, rtol=0, atol=0.5)
+    torch.testing.assert_close(duel.probs, won.probs, rtol=0, atol=0.1)
+    torch.testing.assert_close(valid.probs, works.probs, rtol=0, atol=0.1)
+    assert duel.probs[0] > 0.7  # the lower point wins
+    assert valid.probs[0] > valid.probs[1]
+
+
+@pytest.mark.parametrize("tensors", [False, True])
+def test_more_data_of_a_metric_that_is_minimised(tensors):
+    low = build(dataset((Numeric, Preference), minimize=True))
+    duel = torch.tensor([[0, 1]])
+    point = NEW[[1, 2]]
+    before = low.posterior(point).mean.diff(dim=0)
+    after = low.condition_on_observations(point, duel.flip(-1) if tensors else Preference(duel.flip(-1)))
+    assert after.posterior(point).mean.diff(dim=0) < before  # the second won, hence is lower
+    numbers = low.condition_on_observations(point[:1], torch.tensor([[1.0]], dtype=torch.float64))
+    assert (numbers.posterior(point[:1]).mean - 1.0).abs() < (low.posterior(point[:1]).mean - 1.0).abs()
+
+
+def test_a_batch_of_duels_of_a_metric_that_is_minimised():
+    low = build(dataset((Preference,), minimize=True))
+    point = NEW[[1, 2]].expand(3, 2, 1)
+    after = low.condition_on_observations(point, torch.tensor([[0, 1]]).expand(3, 1, 2))
+    change = after.posterior(point).mean - low.posterior(point).mean
+    assert (change[:, 0] < change[:, 1]).all()
+
+
+def test_labels_of_a_metric_that_is_minimised_keep_their_probability():
+    data = dataset((Binary,), minimize=True, observations=[Binary([1, 1, 1, 0, 0, 0])])
+    mean = build(data).posterior(NEW).mean
+    assert mean[0] > 0.5 > mean[3]
 
 
 def test_preferred_and_valid_points_have_low_values_when_minimising():

@@ -46,7 +46,7 @@ def test_observations_beyond_the_points_are_refused(name):
         SkewGP(torch.rand(3, 1, dtype=torch.float64), VALID[name])
 
 
-@pytest.mark.parametrize("name", [name for name in VALID if name != "slope"])  # which no likelihood takes yet
+@pytest.mark.parametrize("name", VALID)
 def test_bad_observations_leave_a_model_as_it_was(name):
     X = torch.rand(4, 1, dtype=torch.float64)
     model = SkewGP(X, VALID[name])
@@ -86,3 +86,11 @@ def test_change_of_dtype_keeps_indices_and_flags():
     assert single.index.dtype == torch.long
     assert VALID["affine"].weight.dtype == torch.float64
     assert VALID["binary"].apply(lambda t: t) is VALID["binary"]
+
+
+def test_judgements_turn_round_where_low_values_are_good_and_readings_do_not():
+    assert VALID["preference"].reversed().pairs.tolist() == [[1, 3], [1, 0]]
+    assert VALID["tie"].reversed().pairs.tolist() == [[1, 3]]
+    assert VALID["validity"].reversed().valid.tolist() == [False, True]
+    for name in ("numeric", "censored", "binary", "ordinal", "slope", "affine"):
+        assert VALID[name].reversed() is VALID[name]

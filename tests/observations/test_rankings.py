@@ -1,5 +1,6 @@
 """Choices and rankings as comparisons."""
 
+import pytest
 import torch
 from observation_cases import VALID
 
@@ -26,3 +27,18 @@ def test_items_of_one_rank_are_not_compared():
 
 def test_choice_as_ranking():
     assert pairs_of(VALID["choice"].as_ranking()) == [(0, 3, 0), (0, 3, 1), (1, 1, 2)]
+
+
+@pytest.mark.parametrize(
+    "observation",
+    [
+        VALID["choice"],
+        VALID["ranking"],
+        Ranking([[3, 1, 0, 2, -1], [4, 0, 1, 2, 3]], ranks=[[0, 0, 2, 2, 0], [0, 1, 1, 1, 4]]),
+    ],
+)
+def test_reversed_rankings_have_every_comparison_the_other_way_round(observation):
+    ranking = observation if isinstance(observation, Ranking) else observation.as_ranking()
+    wanted = sorted((event, loser, winner) for event, winner, loser in pairs_of(ranking))
+    assert pairs_of(observation.reversed()) == wanted
+    assert pairs_of(observation.reversed().reversed()) == pairs_of(ranking)
