@@ -25,6 +25,7 @@ FEW_NUMBERS = 2**15  # up to which a first guess is not worth much
 FEW_COMPONENTS = 128  # of a thinned mixture, whose quantile is a first guess
 REACH = 8.5  # standard deviations beyond which a normal distribution has nothing to say
 NARROW = 0.1  # share of the range of the means in which components are looked at one by one
+POLISH = 2**-8  # share of the tolerance that is left after a last step
 STEEPEST_NORMAL = 1 / math.sqrt(2 * math.pi * math.e)  # the largest slope of the standard normal density
 
 
@@ -149,10 +150,11 @@ class MixtureMarginals(ABC):
         """The average over components of a function of them."""
         size = max(value.numel(), self.batch_shape.numel()) * self.probabilities.shape[-1]
         if size <= 2 * CHUNK or (torch.is_grad_enabled() and (value.requires_grad or self._requires_grad())):
-            return self._weigh(function(self, value.unsqueeze(-1)))
-        return self._in_chunks(value, lambda mixture, part: mixture._weigh(function(mixture, part.unsqueeze(-1))))
+            return self.average(function(self, value.unsqueeze(-1)))
+        return self._in_chunks(value, lambda mixture, part: mixture.average(function(mixture, part.unsqueeze(-1))))
 
-    def _weigh(self, x: Tensor) -> Tensor:
+    def average(self, x: Tensor) -> Tensor:
+        """The average over components of `... x batch_shape x S` numbers."""
         return x @ self.probabilities if self.probabilities.ndim == 1 else (x * self.probabilities).sum(-1)
 
     def _both_tails(self, level: Tensor) -> Tensor:
@@ -228,14 +230,15 @@ class _Search:
         found = is_last & self.checked_low & self.checked_high
 
         excess, allowed = self.sign * (tail - self.wanted), tolerance * self.wanted
-        if steepest is not None:  # an error bound of the linear step, and that of its rounding
-            linear = x - excess / density
-            is_close = 0.5 * steepest * (excess / density).square() <= 0.5 * allowed
-            is_close = is_close & (density * torch.finfo(x.dtype).eps * x.abs() <= 0.5 * allowed)
-            is_close = is_close & (linear >= low) & (linear <= high)
-            new, found = torch.where(is_close, linear, new), found | is_close
         is_right = (excess.abs() <= allowed) | error.isnan()
-        return torch.where(is_right, x, new), found | is_right
+        if steepest is None:
+            return torch.where(is_right, x, new), found | is_right
+        linear, rounding = x - excess / density, density * torch.finfo(x.dtype).eps * x.abs()
+        remainder = 0.5 * steepest * (excess / density).square()
+        is_close = (remainder <= POLISH * allowed) & (rounding <= allowed) & (linear >= low) & (linear <= high)
+        is_right = is_right & ~(rounding <= POLISH * allowed)  # else a step more improves it
+        new = torch.where(is_close, linear, torch.where(is_right, x, new))
+        return new, found | is_close | is_right
 
 
 class NormalMixtureMarginals(MixtureMarginals):
@@ -301,8 +304,8 @@ class NormalMixtureMarginals(MixtureMarginals):
     def moments(self) -> tuple[Tensor, Tensor]:
         """The means and variances of the mixtures, each `batch_shape`."""
         means, standard_deviation = self.parameters
-        mean = self._weigh(means)
-        return mean, self._weigh((means - mean.unsqueeze(-1)).square() + standard_deviation.square())
+        mean = self.average(means)
+        return mean, self.average((means - mean.unsqueeze(-1)).square() + standard_deviation.square())
 
     def first_guess(self, level: Tensor) -> Tensor:
         """The quantiles of the normal distributions of equal moments; if there are many mixtures, those in single

@@ -79,7 +79,7 @@ class ProbabilityPosterior(Posterior):
         spread = latent.gaussian_variance.unsqueeze(-1)
         h = latent.component_means / (spread + noise).sqrt()
         a = (noise / (noise + 2 * spread)).sqrt()
-        second = latent._average(normal_cdf(h) - 2 * owens_t(h, a))
+        second = latent.marginals.average(normal_cdf(h) - 2 * owens_t(h, a))
         return (latent._to_event(latent._expand(second)) - self.mean.square()).clamp(min=0)  # rounding only
 
     def quantile(self, value: Tensor) -> Tensor:

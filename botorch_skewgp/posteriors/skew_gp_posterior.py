@@ -11,8 +11,7 @@ of truncated normal draws. Averaging over draws needs no further sampling.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import torch
@@ -21,11 +20,11 @@ from botorch.posteriors import GPyTorchPosterior, Posterior
 from gpytorch import settings as gpytorch_settings
 from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
 from linear_operator.operators import LinearOperator, to_linear_operator
-from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
+from botorch_skewgp.posteriors.mixture_marginals import NormalMixtureMarginals
 from botorch_skewgp.posteriors.representer_mixture import RepresenterMixture
-from botorch_skewgp.truncated.univariate import normal_cdf
+from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 
 
 class SkewGPPosterior(Posterior):
@@ -150,10 +149,14 @@ class SkewGPPosterior(Posterior):
             covariance = covariance - gain @ gain.mT
         return covariance
 
+    @property
+    def _prior_variance(self) -> Tensor:
+        return to_linear_operator(self._prior).diagonal(dim1=-1, dim2=-2)
+
     @cached_property
     def gaussian_variance(self) -> Tensor:
         """The variance shared by all mixture components, `batch_shape x e`."""
-        variance = to_linear_operator(self._prior).diagonal(dim1=-1, dim2=-2)
+        variance = self._prior_variance
         for gain in self.gains:
             variance = variance - gain.square().sum(-1)
         return self._expand(_at_least_min_variance(variance))
@@ -201,36 +204,35 @@ class SkewGPPosterior(Posterior):
 
     # Marginal distribution functions
 
-    def _spread_value(self, value: Tensor | float) -> tuple[Tensor, bool]:
-        """Shape a value for evaluation at every point; see `cdf`. Also tells whether it is elementwise."""
+    @property
+    def marginals(self) -> NormalMixtureMarginals:
+        """The marginal mixtures of normal distributions, a batch of shape `batch_shape x e`."""
+        probabilities = self._mixture.probabilities
+        return NormalMixtureMarginals(
+            self.component_means,
+            self.gaussian_variance.sqrt().unsqueeze(-1),
+            probabilities if probabilities.ndim == 1 else probabilities.unsqueeze(-2),
+        )
+
+    def _at_values(self, function: Callable[[Tensor], Tensor], value: Tensor | float) -> Tensor:
+        """A function of the marginals at a value for every point; see `cdf` for the shapes."""
         value = torch.as_tensor(value).to(self._location)
-        event = self._batch_shape + torch.Size([self._num_points, self._num_outputs])
+        event = self._extended_shape()
         if value.ndim >= len(event) and value.shape[value.ndim - len(event) :] == event:
-            return value.flatten(-2), True
-        return value.reshape(value.shape + (1,) * (len(self._batch_shape) + 1)), False
-
-    def _from_flat(self, x: Tensor, value: Tensor, elementwise: bool) -> Tensor:
-        lead = value.shape[: value.ndim - len(self._batch_shape) - 1]
-        if not elementwise and lead.numel() == 1:  # as GPyTorchPosterior: a single number adds no dimension
-            x = x.reshape(x.shape[len(lead) :])
-        return self._to_event(x)
-
-    def _standardised(self, value: Tensor) -> Tensor:
-        return (value.unsqueeze(-1) - self.component_means) / self.gaussian_variance.sqrt().unsqueeze(-1)
-
-    def _average(self, x: Tensor) -> Tensor:
-        return (x * self._mixture.probabilities.unsqueeze(-2)).sum(-1)
+            return self._to_event(function(value.flatten(-2)))
+        result = self._to_event(function(value.reshape(value.shape + (1,) * (len(event) - 1))))
+        # as GPyTorchPosterior: a single number adds no dimension
+        return result.reshape(event) if value.numel() == 1 else result
 
     def cdf(self, value: Tensor | float) -> Tensor:
-        r"""The marginal probabilities `P(f <= value)`.
+        r"""The marginal probabilities `P(f <= value)`, accurate where they are small.
 
         Args:
             value: A number or a tensor evaluated at every point, giving `value.shape x batch_shape x q x o` (a single
                 number adds no dimension); or a tensor whose last dimensions are `batch_shape x q x o`, taken
                 elementwise.
         """
-        value, elementwise = self._spread_value(value)
-        return self._from_flat(self._average(normal_cdf(self._standardised(value))), value, elementwise)
+        return self._at_values(self.marginals.cdf, value)
 
     def probability_above(self, value: Tensor | float) -> Tensor:
         r"""The marginal probabilities `P(f > value)`, accurate where they are small.
@@ -238,8 +240,7 @@ class SkewGPPosterior(Posterior):
         Args:
             value: As in `cdf`.
         """
-        value, elementwise = self._spread_value(value)
-        return self._from_flat(self._average(normal_cdf(-self._standardised(value))), value, elementwise)
+        return self._at_values(self.marginals.survival, value)
 
     def density(self, value: Tensor | float) -> Tensor:
         r"""The marginal probability densities.
@@ -247,15 +248,10 @@ class SkewGPPosterior(Posterior):
         Args:
             value: As in `cdf`.
         """
-        value, elementwise = self._spread_value(value)
-        return self._from_flat(self._flat_density(value), value, elementwise)
-
-    def _flat_density(self, value: Tensor) -> Tensor:
-        kernel = torch.exp(-0.5 * self._standardised(value).square())
-        return self._average(kernel) / (2 * math.pi * self.gaussian_variance).sqrt()
+        return self._at_values(self.marginals.density, value)
 
     def quantile(self, value: Tensor | float) -> Tensor:
-        r"""The marginal quantiles.
+        r"""The marginal quantiles; see `MixtureMarginals.quantile`.
 
         Differentiable in the inputs of the posterior by the implicit function theorem.
 
@@ -265,39 +261,7 @@ class SkewGPPosterior(Posterior):
         Raises:
             ValueError: If a probability is outside (0, 1).
         """
-        value, elementwise = self._spread_value(value)
-        if not ((value > 0) & (value < 1)).all():
-            raise ValueError("Quantiles are defined for probabilities strictly between 0 and 1.")
-        _ = self.component_means, self._flat_mean, self._flat_variance  # cached with their graphs, not without
-        with torch.no_grad():
-            root = self._solve_quantile(value)
-        # one Newton step from the root: its value is the root, its derivative the implicit one
-        error = self._average(normal_cdf(self._standardised(root))) - value
-        density = self._flat_density(root).detach()
-        density = torch.where(density > 0, density, torch.ones_like(density))  # it underflows between point masses
-        result = root - (error - error.detach()) / density
-        return self._from_flat(result, value, elementwise)
-
-    def _solve_quantile(self, level: Tensor) -> Tensor:
-        """Bracketed Newton iterations for the roots of the mixture's cdf; the bracket always halves at the least."""
-        sd = self.gaussian_variance.sqrt()
-        shift = sd * torch.special.ndtri(level)
-        # the mixture's quantile lies between the least and the largest quantile of its components
-        low = self.component_means.amin(-1) + shift
-        high = self.component_means.amax(-1) + shift
-        x = self._flat_mean + self._flat_variance.sqrt() * torch.special.ndtri(level)
-        tolerance = 8 * torch.finfo(x.dtype).eps
-        for _ in range(100):
-            x = torch.where((x >= low) & (x <= high), x, 0.5 * (low + high))
-            error = self._average(normal_cdf(self._standardised(x))) - level
-            low, high = torch.where(error < 0, x, low), torch.where(error < 0, high, x)
-            step = error / self._flat_density(x)
-            x = x - step
-            scale = sd + x.abs()
-            done = (step.abs() <= tolerance * scale) | (high - low <= tolerance * scale)
-            if bool((done | (error.abs() <= tolerance * level)).all()):  # the last: the cdf's own rounding
-                break
-        return torch.where((x >= low) & (x <= high), x, 0.5 * (low + high))
+        return self._at_values(self.marginals.quantile, value)
 
     # Sampling
 
@@ -339,7 +303,7 @@ class SkewGPPosterior(Posterior):
         if normal.shape[-1] == 1:
             deviation = self.gaussian_variance.sqrt() * normal
         else:
-            root = psd_safe_cholesky(self.gaussian_covariance)
+            root = cholesky_with_relative_jitter(self.gaussian_covariance, scale=self._prior_variance)
             lead = normal.shape[: len(sample_shape)]
             columns = normal.reshape(lead.numel(), *normal.shape[len(lead) :]).movedim(0, -1)  # batch x e x samples
             deviation = (root @ columns).movedim(-1, 0)
