@@ -1,8 +1,8 @@
 """Acquisition functions that BoTorch does not have, and the questions of preferential optimisation as functions.
 
-`analytic` holds closed forms on the mixture, `dueling` and `knowledge_gradient` what is asked of duels, `constraints`
-validity and safety, `active_learning` information and choices from a pool, and `recommendation` which pair to ask about
-next and which point to recommend now.
+`analytic` holds closed forms on the mixture, `dueling`, `challenge` and `knowledge_gradient` what is asked of duels,
+`constraints` validity and safety, `active_learning` information and choices from a pool, and `recommendation` which
+pair to ask about next and which point to recommend now.
 """
 
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement, select_from_pool
@@ -14,6 +14,12 @@ from botorch_skewgp.acquisition.analytic import (
     SkewLogProbabilityOfImprovement,
     SkewProbabilityOfImprovement,
     SkewUpperConfidenceBound,
+)
+from botorch_skewgp.acquisition.challenge import (
+    DuelingLogExpectedImprovement,
+    HallucinatedLogExpectedImprovement,
+    HallucinatedUpperConfidenceBound,
+    MaximallyUncertainChallenge,
 )
 from botorch_skewgp.acquisition.constraints import (
     PenalizedUpperConfidenceBound,
@@ -32,10 +38,14 @@ from botorch_skewgp.acquisition.recommendation import next_pair, recommend
 
 __all__ = [
     "DuelingKnowledgeGradient",
+    "DuelingLogExpectedImprovement",
     "DuelingThompsonSampling",
     "DuelingUpperCredibleBound",
     "ExpectedImprovementInformationGain",
+    "HallucinatedLogExpectedImprovement",
+    "HallucinatedUpperConfidenceBound",
     "LogProbabilityOfValidity",
+    "MaximallyUncertainChallenge",
     "OneShotDuelingKnowledgeGradient",
     "PenalizedUpperConfidenceBound",
     "SkewBayesianActiveLearningByDisagreement",

@@ -23,7 +23,13 @@ from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement
+from botorch_skewgp.acquisition.challenge import (
+    DuelingLogExpectedImprovement,
+    HallucinatedLogExpectedImprovement,
+    MaximallyUncertainChallenge,
+)
 from botorch_skewgp.acquisition.dueling import (
+    DuelingAcquisitionFunction,
     DuelingThompsonSampling,
     DuelingUpperCredibleBound,
     ExpectedImprovementInformationGain,
@@ -33,9 +39,19 @@ from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Preference
 
 PairMethod = Literal["qeubo", "knowledge_gradient", "one_shot_knowledge_gradient", "information"]
-ChallengerMethod = Literal["upper_credible_bound", "information_gain", "thompson"]
+ChallengerMethod = Literal[
+    "expected_improvement",
+    "hallucination_believer",
+    "maximally_uncertain_challenge",
+    "upper_credible_bound",
+    "information_gain",
+    "thompson",
+]
 NUM_CANDIDATES = 128  # points spread over the domain that the knowledge gradient recommends from, with the model's own
-_CHALLENGERS = {
+_CHALLENGERS: dict[str, type[DuelingAcquisitionFunction]] = {
+    "expected_improvement": DuelingLogExpectedImprovement,
+    "hallucination_believer": HallucinatedLogExpectedImprovement,
+    "maximally_uncertain_challenge": MaximallyUncertainChallenge,
     "upper_credible_bound": DuelingUpperCredibleBound,
     "information_gain": ExpectedImprovementInformationGain,
     "thompson": DuelingThompsonSampling,
@@ -53,10 +69,12 @@ def next_pair(
 ) -> tuple[Tensor, Tensor]:
     r"""Which pair to ask about next.
 
-    Either both points are free or, with an incumbent, only its challenger is. The methods `"upper_credible_bound"`,
+    Either both points are free or, with an incumbent, only its challenger is. The methods `"expected_improvement"`,
+    `"hallucination_believer"` ([Takeno2023practical]_), `"maximally_uncertain_challenge"`, `"upper_credible_bound"`,
     `"information_gain"` and `"thompson"` are for challengers of an incumbent, by default the point of largest posterior
-    mean among the model's own. `"qeubo"` ([Astudillo2023qeubo]_) finds a challenger where an incumbent is given and a
-    pair where none is; the other methods find pairs.
+    mean among the model's own, so that what is recommended has been asked about and all comparisons hang together.
+    `"qeubo"` ([Astudillo2023qeubo]_) finds a challenger where an incumbent is given and a pair where none is; the other
+    methods find pairs.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))

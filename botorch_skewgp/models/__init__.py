@@ -1,8 +1,16 @@
 """Models: the skew Gaussian process, its skew prior, its Gaussian of equal moments, and ensembles of it."""
 
+from botorch_skewgp.models.defaults import default_covar_module, default_mean_module
 from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
 from botorch_skewgp.models.moment_matched import MomentMatchedModel
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.models.skew_prior import SkewPrior
 
-__all__ = ["FullyBayesianSkewGP", "MomentMatchedModel", "SkewGP", "SkewPrior"]
+__all__ = [
+    "FullyBayesianSkewGP",
+    "MomentMatchedModel",
+    "SkewGP",
+    "SkewPrior",
+    "default_covar_module",
+    "default_mean_module",
+]

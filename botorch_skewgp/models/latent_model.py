@@ -22,6 +22,7 @@ from botorch_skewgp.models.fantasy import FantasyLevel
 from botorch_skewgp.models.inputs import as_sequence, check_observations, check_train_X, move
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.marginal_likelihood import Evidence
+from botorch_skewgp.models.means import IntegratedConstantMean
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.transforms import untransformed_inputs
@@ -176,6 +177,13 @@ class LatentModel(Model, GP):
             X = self.transform_inputs(X)
         return self.latent_prior(X).columns()
 
+    @property
+    def prior_kernel(self) -> Kernel:
+        """The kernel of the prior: the covariance module, with the constant of a mean that is integrated over."""
+        if isinstance(self.mean_module, IntegratedConstantMean):
+            return self.mean_module.added_to(self.covar_module)
+        return self.covar_module
+
     def latent_prior(self, points: Tensor | None = None) -> LatentPrior:
         r"""The Gaussian prior over all that rows read, before any skewness.
 
@@ -185,7 +193,7 @@ class LatentModel(Model, GP):
         points = self.train_inputs[0] if points is None else points
         return LatentPrior(
             self.mean_module,
-            self.covar_module,
+            self.prior_kernel,
             points,
             None if self.skew_prior is None else self.skew_prior.pseudo_points,
             self._column_layout(points.shape[-2]),

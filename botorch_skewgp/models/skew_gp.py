@@ -88,10 +88,11 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             likelihood: Holds noise and cut-points and turns observations into rows; by default the one for the kind
                 of the observations.
             covar_module: The kernel; by default a scaled RBF kernel with the dimension-scaled lengthscale prior of
-                [Hvarfner2024vanilla]_, which is for inputs in the unit cube and standardised numbers. Others are warned
-                of, as by BoTorch's models, unless there is a transform.
-            mean_module: The mean; by default a constant, with a prior as wide as the latent function where no numbers
-                tell it (a few equal labels would make it infinite).
+                [Hvarfner2024vanilla]_, or for comparisons alone a narrower one (see `default_covar_module`), for inputs
+                in the unit cube and standardised numbers. Others are warned of, as by BoTorch's models, unless there is
+                a transform.
+            mean_module: The mean; by default a constant, which is integrated over where there are no numbers, see
+                `default_mean_module`.
             skew_prior: The skewness of the prior; a Gaussian prior if `None`.
             input_transform: A BoTorch input transform.
             outcome_transform: `Standardize(m=1)`, to standardise numbers. Known variances, censoring bounds, thresholds
@@ -114,7 +115,7 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         self.likelihood = default_likelihood(self._observations) if likelihood is None else likelihood
         d = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
         if covar_module is None:
-            covar_module = default_covar_module(d)
+            covar_module = default_covar_module(d, self._observations)
             warn_of_scaling(train_X, observations, inputs=input_transform is None, numbers=outcome_transform is None)
         check_skew_prior(skew_prior, d, self._num_outputs)
         self.skew_prior = skew_prior

@@ -28,6 +28,7 @@ from torch import Tensor
 
 from botorch_skewgp.likelihoods import OutcomeScale
 from botorch_skewgp.models import FullyBayesianSkewGP
+from botorch_skewgp.models.means import IntegratedConstantMean
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.posteriors import RepresenterMixture
 
@@ -100,8 +101,8 @@ def _draw_matheron_paths(
         if isinstance(prior_paths.output_transform, _ToOutcome):
             prior_paths.output_transform = None  # the sum of both parts is transformed
         deviation = prior_paths.forward(Z) - model.mean_module(Z)
-        weight = _update_weight(mixture, model.covar_module(Z).to_dense(), deviation)
-    points = KernelEvaluationMap(kernel=model.covar_module, points=Z, input_transform=get_input_transform(model))
+        weight = _update_weight(mixture, model.prior_kernel(Z).to_dense(), deviation)
+    points = KernelEvaluationMap(kernel=model.prior_kernel, points=Z, input_transform=get_input_transform(model))
     return SkewGPSamplePath(
         prior_paths=prior_paths,
         update_paths=GeneralizedLinearPath(feature_map=points, weight=weight),
@@ -151,10 +152,13 @@ def _noise_root(root: Tensor, covariance: Tensor) -> Tensor:
 @DrawKernelFeaturePaths.register(SkewGP)
 def _draw_kernel_feature_paths(model: SkewGP, *, sample_shape: torch.Size, **kwargs: Any) -> SamplePath:
     model.eval()
+    mean_module = model.mean_module
+    if isinstance(mean_module, IntegratedConstantMean):
+        mean_module = mean_module.draw(sample_shape)
     try:
         return _draw_kernel_feature_paths_fallback(
             num_inputs=model.train_inputs[0].shape[-1],
-            mean_module=model.mean_module,
+            mean_module=mean_module,
             covar_module=model.covar_module,
             sample_shape=sample_shape,
             input_transform=get_input_transform(model),

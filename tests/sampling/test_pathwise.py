@@ -106,7 +106,7 @@ def check_law(samples, posterior):
 def test_law_over_exact_prior_paths(make, generator):
     model = make()
     X = torch.rand(3, 2, generator=generator, dtype=torch.float64)
-    Z = model._with_pseudo_points(model.train_inputs[0])
+    Z = model.latent_prior().value_points
     sampler = partial(ExactPriorPath, points=torch.cat([X, Z]))
     paths = draw_matheron_paths(model, torch.Size([40_000]), prior_sampler=sampler)
     check_law(paths(X), model.posterior(X))

@@ -1,0 +1,112 @@
+"""Probabilities far from the data, after a fit: how sure the model is of them, and how often it is right.
+
+Functions are drawn from the default prior, hyperparameters and constant included (two inputs; grades have three
+levels). 5 to 40 data lie in the corner [0, 0.3]^2, and the model is asked for the probability of a success, or of the
+highest grade, at (1, 1). For the likelier of the two answers, what is said is compared with its true probability given
+the drawn function: averages over data sets, their difference with its standard error, and the same for those answers of
+which the model is more than nine tenths sure. The constant is integrated over, as by default, or fitted under the same
+normal prior.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import warnings
+from typing import Any
+
+import torch
+from botorch.fit import fit_gpytorch_mll
+from gpytorch.means import ConstantMean
+from gpytorch.priors import NormalPrior
+from torch import Tensor
+
+from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
+from botorch_skewgp import SkewGP
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models.defaults import MEAN_SPREAD, default_covar_module
+from botorch_skewgp.observations import Binary, Observation, Ordinal, Validity
+from botorch_skewgp.truncated.draws import DrawSettings
+
+DIMENSION, NUM_GRADES, CORNER, SURE = 2, 3, 0.3, 0.9
+NOISE = {"validity": 0.01, "binary": 1.0, "ordinal": 1.0}  # the likelihoods' defaults
+NUMBERS = (5, 10, 20, 40)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of this benchmark."""
+    add_common_arguments(parser)
+    parser.add_argument("--data-sets", type=int, default=40, help="of each kind and size")
+    parser.add_argument("--kinds", nargs="+", choices=list(NOISE), default=list(NOISE))
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run it."""
+    folder = prepare(options)
+    data_sets = 3 if options.quick else options.data_sets
+    table = Table(
+        "calibration_far",
+        ("kind", "data", "constant", "said", "true", "difference", "standard_error", "log_score", "sure", "sure_said",
+         "sure_true"),
+        notes=[environment(), f"load average at the start {load_average()}", f"{data_sets} data sets of each"],
+    )  # fmt: skip
+    for kind in options.kinds:
+        for n in NUMBERS[:1] if options.quick else NUMBERS:
+            drawn = [_draw(kind, n, seed) for seed in range(data_sets)]
+            truth = torch.stack([probability for _, _, probability in drawn])
+            for constant in ("integrated", "fitted"):
+                said = torch.tensor([_predict(X, Y, constant) for X, Y, _ in drawn], dtype=torch.float64)
+                table.add(kind=kind, data=n, constant=constant, **_compare(said.clamp(1e-6, 1 - 1e-6), truth))
+                say(f"{kind}, {n} data, {constant}: {table.rows[-1]}")
+    publish([table], folder)
+
+
+def _compare(said: Tensor, truth: Tensor) -> dict[str, Any]:
+    confidence = torch.maximum(said, 1 - said)
+    right = torch.where(said > 0.5, truth, 1 - truth)
+    difference, sure = confidence - right, confidence > SURE
+    return {
+        "said": float(confidence.mean()),
+        "true": float(right.mean()),
+        "difference": float(difference.mean()),
+        "standard_error": float(difference.std()) / math.sqrt(len(said)),
+        "log_score": float((truth * said.log() + (1 - truth) * (1 - said).log()).mean()),
+        "sure": int(sure.sum()),
+        "sure_said": float(confidence[sure].mean()) if bool(sure.any()) else None,
+        "sure_true": float(right[sure].mean()) if bool(sure.any()) else None,
+    }
+
+
+def _draw(kind: str, n: int, seed: int) -> tuple[Tensor, Observation, Tensor]:
+    """Points, observations, and the true probability at the far corner."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        covar_module = default_covar_module(DIMENSION).double()
+        covar_module.outputscale = covar_module.outputscale_prior.sample().clamp(1e-3, 1e4)
+        lengthscale = covar_module.base_kernel.lengthscale_prior.sample((1, DIMENSION))
+        covar_module.base_kernel.lengthscale = lengthscale.clamp(min=0.025)
+        X = torch.cat([CORNER * torch.rand(n, DIMENSION), torch.ones(1, DIMENSION)]).double()
+        with torch.no_grad():
+            K = covar_module(X).to_dense()
+        eigenvalues, vectors = torch.linalg.eigh(K)
+        latent = vectors @ (eigenvalues.clamp(min=0).sqrt() * torch.randn(n + 1, dtype=torch.float64))
+        latent = latent + MEAN_SPREAD * torch.randn(1, dtype=torch.float64)
+        deviation = NOISE[kind] ** 0.5
+        noisy = latent[:n] + deviation * torch.randn(n, dtype=torch.float64)
+        cutpoints = torch.cat([torch.zeros(1), torch.randn(1).exp()]).double()  # the gap's prior is LogNormal(0, 1)
+        if kind == "ordinal":
+            grades = torch.searchsorted(cutpoints, noisy)
+            return X[:n], Ordinal(grades, NUM_GRADES), torch.special.ndtr((latent[n] - cutpoints[1]) / deviation)
+        build = Validity if kind == "validity" else Binary
+        return X[:n], build(noisy > 0), torch.special.ndtr(latent[n] / deviation)
+
+
+def _predict(X: Tensor, Y: Observation, constant: str) -> float:
+    mean_module = None if constant == "integrated" else ConstantMean(constant_prior=NormalPrior(0.0, MEAN_SPREAD))
+    model = SkewGP(X, Y, mean_module=mean_module, draw_settings=DrawSettings(num_draws=512))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of optimisers and effective sizes; what comes out is judged here
+        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+        with torch.no_grad():
+            law = model.predictive(torch.ones(1, DIMENSION, dtype=torch.float64))
+    return float(law.probs.flatten()[-1])

@@ -1,0 +1,443 @@
+"""Which pair to ask about next, from the first duel on: methods of preferential optimisation raced on known functions.
+
+Protocol, fixed before the first look at results. A run is a function, a judge, a method and a seed. Ten first duels
+between twenty Sobol points are the same for all methods; then the method asks, the judge answers, and the method
+recommends, until the wanted number of duels. Inputs are scaled to the unit cube; nobody sees a value. Reported is the
+simple regret of the recommended point at 20, 40, 60 and 100 duels, and its mean over all duels after the tenth. Runs of
+different methods with one seed share the first duels and the judge's noise, and are compared in pairs: by mean rank
+over all (function, judge, seed), and by the paired difference of log10 regret with its standard error over seeds.
+
+Functions are maximised, and have known optima: the six-hump camel on [-2, 2] x [-1, 1], Levy in 2 and 4 dimensions,
+Hartmann in 3 and 6, Ackley in 4, Rosenbrock in 5, and Alpine in 4. Judges: "consistent", with noise on each value of
+0.01 standard deviations of the function (over the domain); "noisy", of 0.1; "confused", without noise but wrong in 30 %
+of the duels in which both points are among the function's best percent.
+
+Methods differ in their model, in the pair they ask about and in what they recommend:
+
+- `default`: what `next_pair` and `recommend` do unless told otherwise.
+- `HB-EI`, `HB-UCB`: the hallucination believer of Takeno, Nomura and Karasuyama (ICML 2023) with that paper's numbers,
+  output scale 10,000 in units of the noise variance and lengthscales in [0.1, 0.5] by evidence. The winner of the last
+  duel is one arm and the recommendation. Our implementation, on our draws; the first winner is the point of largest
+  posterior mean, nobody tells which first point is best.
+- `expected improvement`: exact, in closed form, over the recommended point. `HB`: one draw believed, with our priors.
+- `qEUBO`: qEUBO's free pairs with our model; `qEUBO incumbent`: against the recommended point.
+- `qEUBO PairwiseGP`: BoTorch's model, free pairs; the point of largest posterior mean among those seen.
+- `former default`: qEUBO's free pairs with the priors before this benchmark (output scale LogNormal(log 10, 1.5), the
+  dimension-scaled prior of lengthscales).
+- `knowledge gradient`: exact, one-shot. `MUC`, `dueling UCB`, `Thompson`: challengers of the recommended point.
+- `random`: pairs of uniform points.
+
+All optimise acquisition functions with the same budget (4 restarts, 64 raw samples, 50 iterations). SkewGPs make 512
+draws and are fitted after every third duel, from the last hyperparameters; PairwiseGP, which cannot go on from given
+ones, after every duel. Seconds are those of the processor, on one thread. Every run is a row of a file; runs that are
+there are not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.models.model import Model
+from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
+from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
+from botorch.test_functions.synthetic import Ackley, Hartmann, Levy, Rosenbrock, SixHumpCamel
+from botorch.utils.sampling import draw_sobol_samples
+from gpytorch.constraints import Interval
+from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
+from gpytorch.priors import LogNormalPrior
+from torch import Tensor
+
+from benchmarks._reporting import RESULTS, Table, environment, load_average, publish, say
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import next_pair, recommend
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations import Preference
+from botorch_skewgp.truncated.draws import DrawSettings
+
+FIRST, CHECKPOINTS = 10, (20, 40, 60, 100)
+REFIT = 3  # duels between fits
+BUDGET: dict[str, Any] = {"num_restarts": 4, "raw_samples": 64, "options": {"maxiter": 50}}
+SEEN = 4096  # Sobol points that a function's standard deviation and best percent are taken from
+
+# Functions
+
+
+@dataclass(frozen=True)
+class Utility:
+    """A function to maximise over the unit cube, whose largest value is known."""
+
+    name: str
+    dim: int
+    best: float
+    evaluate: Callable[[Tensor], Tensor]
+
+    def quantiles(self) -> tuple[float, float]:
+        """The standard deviation over the domain, and the value that one point in a hundred exceeds."""
+        bounds = torch.tensor([[0.0] * self.dim, [1.0] * self.dim], dtype=torch.float64)
+        values = self.evaluate(draw_sobol_samples(bounds, n=SEEN, q=1, seed=0).squeeze(-2))
+        return float(values.std()), float(values.quantile(0.99))
+
+
+def _scaled(name: str, function: Any, bounds: Tensor | None = None) -> Utility:
+    low, high = (function.bounds if bounds is None else bounds).double()
+    return Utility(name, len(low), float(function.optimal_value), lambda U: function(low + (high - low) * U))
+
+
+def _alpine(U: Tensor) -> Tensor:
+    X = 20 * U - 10
+    return -(X * X.sin() + 0.1 * X).abs().sum(-1)
+
+
+def _utility(name: str) -> Utility:
+    if name == "alpine4":
+        return Utility(name, 4, 0.0, _alpine)
+    camel_bounds = torch.tensor([[-2.0, -1.0], [2.0, 1.0]])
+    build: dict[str, Callable[[], Utility]] = {
+        "camel": lambda: _scaled(name, SixHumpCamel(negate=True), camel_bounds),
+        "levy2": lambda: _scaled(name, Levy(2, negate=True)),
+        "hartmann3": lambda: _scaled(name, Hartmann(3, negate=True)),
+        "hartmann6": lambda: _scaled(name, Hartmann(6, negate=True)),
+        "ackley4": lambda: _scaled(name, Ackley(4, negate=True)),
+        "levy4": lambda: _scaled(name, Levy(4, negate=True)),
+        "rosenbrock5": lambda: _scaled(name, Rosenbrock(5, negate=True)),
+    }
+    return build[name]()
+
+
+FUNCTIONS = ("camel", "levy2", "hartmann3", "hartmann6", "ackley4", "levy4", "rosenbrock5", "alpine4")
+
+# Judges
+
+JUDGES = {"consistent": 0.01, "noisy": 0.1, "confused": 0.0}
+WRONG = 0.3  # of a confused judge's answers among the best percent
+
+
+@dataclass
+class Judge:
+    """Answers duels; the k-th answer's noise depends on the seed alone."""
+
+    utility: Utility
+    kind: str
+    generator: torch.Generator
+
+    def __post_init__(self) -> None:
+        self.deviation, self.top = self.utility.quantiles()
+
+    def first_wins(self, pair: Tensor) -> bool:
+        """Whether the first row of a `2 x d` tensor beats the second."""
+        noise = torch.randn(2, generator=self.generator, dtype=torch.float64)
+        errs = float(torch.rand(1, generator=self.generator)) < WRONG
+        values = self.utility.evaluate(pair)
+        seen = values + JUDGES[self.kind] * self.deviation * noise
+        wins = bool(seen[0] > seen[1])
+        return not wins if self.kind == "confused" and errs and bool((values > self.top).all()) else wins
+
+
+# Methods
+
+
+@dataclass
+class History:
+    """What has been asked: points, and rows of them, winner first."""
+
+    points: Tensor
+    pairs: Tensor
+    model: Model | None = None
+    state: dict[str, Tensor] = field(default_factory=dict)
+    recommended: int = 0
+
+    def add(self, pair: Tensor, first_wins: bool) -> None:
+        """Note a duel; points that are there already are not repeated."""
+        rows = []
+        for point in pair:
+            same = (self.points - point).abs().amax(-1) == 0
+            if bool(same.any()):
+                rows.append(int(same.nonzero()[0]))
+            else:
+                self.points = torch.cat([self.points, point.unsqueeze(0)])
+                rows.append(len(self.points) - 1)
+        self.pairs = torch.cat([self.pairs, torch.tensor([rows if first_wins else rows[::-1]])])
+
+
+@dataclass(frozen=True)
+class Method:
+    """A kernel for the SkewGP (or PairwiseGP instead), how to ask, and what to recommend.
+
+    Args:
+        ask: Options of `next_pair`; `None` for random pairs.
+        covar_module: Builds the kernel for a dimension; the model's default if `None`.
+        incumbent: `"recommended"`, `"free"` for pairs without one.
+        winner: Whether the winner of the last duel is recommended, and so the incumbent.
+        pairwise: Whether the model is BoTorch's PairwiseGP.
+    """
+
+    ask: dict[str, Any] | None = field(default_factory=dict)
+    covar_module: Callable[[int], Kernel] | None = None
+    incumbent: str = "free"
+    winner: bool = False
+    pairwise: bool = False
+
+    def fit(self, history: History) -> Model:
+        """Fit the model of all duels, from the last step's hyperparameters."""
+        if self.pairwise:
+            model: Any = PairwiseGP(history.points, history.pairs)
+            objective: Any = PairwiseLaplaceMarginalLogLikelihood
+        else:
+            kernel = None if self.covar_module is None else self.covar_module(history.points.shape[-1])
+            settings = DrawSettings(num_draws=512)
+            model = SkewGP(history.points, Preference(history.pairs), covar_module=kernel, draw_settings=settings)
+            objective = SkewGPMarginalLogLikelihood
+        hyperparameters = dict(model.named_parameters())
+        if history.state and not self.pairwise:
+            with torch.no_grad():
+                for name, value in history.state.items():
+                    hyperparameters[name].copy_(value)
+        if self.pairwise or (len(history.pairs) - FIRST) % REFIT == 0:
+            mll = objective(model.likelihood, model)
+            fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": 50}}, warning_handler=lambda _: True)
+            history.state = {name: p.detach().clone() for name, p in hyperparameters.items() if p.numel()}
+        return model.eval()
+
+    def recommend(self, model: Model, history: History) -> int:
+        """The row of the recommended point."""
+        if self.winner and len(history.pairs) > FIRST:
+            return int(history.pairs[-1, 0])
+        with torch.no_grad():
+            best, _ = recommend(model, X_candidates=history.points)
+        return int((history.points - best).abs().sum(-1).argmin())
+
+    def pair(self, model: Model, history: History, generator: torch.Generator) -> Tensor:
+        """The next pair."""
+        d = history.points.shape[-1]
+        if self.ask is None:
+            return torch.rand(2, d, generator=generator, dtype=torch.float64)
+        bounds = torch.tensor([[0.0] * d, [1.0] * d], dtype=torch.float64)
+        arm = {} if self.incumbent == "free" else {"X_incumbent": history.points[history.recommended]}
+        pair, _ = next_pair(model, bounds, **self.ask, **arm, **BUDGET)
+        return pair.detach()
+
+
+def _published(dim: int) -> Kernel:
+    """The hallucination believer's numbers: variance 1 and noise of standard deviation 0.01, lengthscales in a box."""
+    base = RBFKernel(ard_num_dims=dim, lengthscale_constraint=Interval(0.1, 0.5, initial_value=0.3))
+    kernel = ScaleKernel(base)
+    kernel.outputscale = 1e4
+    kernel.raw_outputscale.requires_grad_(False)
+    return kernel
+
+
+def _former(dim: int) -> Kernel:
+    """The default kernel before this benchmark."""
+    prior = LogNormalPrior(math.log(10.0), 1.5)
+    kernel = ScaleKernel(
+        get_covar_module_with_dim_scaled_prior(ard_num_dims=dim), prior, Interval(1e-4, 1e4, transform=None)
+    )
+    kernel.outputscale = prior.mode
+    return kernel
+
+
+METHODS: dict[str, Method] = {
+    "default": Method(),
+    "HB-EI": Method({"method": "hallucination_believer"}, _published, "recommended", winner=True),
+    "qEUBO": Method({"method": "qeubo"}),
+    "qEUBO incumbent": Method({"method": "qeubo"}, incumbent="recommended"),
+    "qEUBO PairwiseGP": Method({"method": "qeubo"}, pairwise=True),
+    "former default": Method({"method": "qeubo"}, _former),
+    "expected improvement": Method({"method": "expected_improvement"}, incumbent="recommended"),
+    "HB": Method({"method": "hallucination_believer"}, incumbent="recommended"),
+    "knowledge gradient": Method({"method": "one_shot_knowledge_gradient"}),
+    "MUC": Method({"method": "maximally_uncertain_challenge"}),
+    "dueling UCB": Method({"method": "upper_credible_bound"}),
+    "Thompson": Method({"method": "thompson"}),
+    "random": Method(None),
+}
+
+# Runs
+
+COLUMNS = ("function", "judge", "method", "seed", "duels", "seconds_per_step", "trace")
+
+
+def _run(function: str, judge_kind: str, method_name: str, seed: int, duels: int) -> dict[str, Any]:
+    """One run; its trace is the regret of the recommended point from the tenth duel on."""
+    torch.set_num_threads(1)
+    utility, method = _utility(function), METHODS[method_name]
+    judge = Judge(utility, judge_kind, torch.Generator().manual_seed(seed))
+    bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
+    first = draw_sobol_samples(bounds, n=FIRST, q=2, seed=seed)
+    history = History(first.new_empty(0, utility.dim), torch.empty(0, 2, dtype=torch.long))
+    for pair in first:
+        history.add(pair, judge.first_wins(pair))
+    generator = torch.Generator().manual_seed(seed)
+    trace, began = [], time.process_time()
+    with torch.random.fork_rng(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(seed)
+        while True:
+            model = method.fit(history)
+            history.recommended = method.recommend(model, history)
+            trace.append(utility.best - float(utility.evaluate(history.points[history.recommended])))
+            if len(history.pairs) == duels:
+                break
+            pair = method.pair(model, history, generator)
+            history.add(pair, judge.first_wins(pair))
+    seconds = (time.process_time() - began) / len(trace)
+    shown = " ".join(f"{regret:.3g}" for regret in trace)
+    return dict(zip(COLUMNS, (function, judge_kind, method_name, seed, duels, f"{seconds:.3g}", shown), strict=True))
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _append(path: Path, row: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = not path.exists()
+    with path.open("a", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+# Reports
+
+
+def _at(row: dict[str, Any], duels: int) -> float | None:
+    trace = [float(value) for value in row["trace"].split()]
+    return trace[duels - FIRST] if duels - FIRST < len(trace) else None
+
+
+def _tables(rows: list[dict[str, Any]], checkpoints: Iterable[int]) -> list[Table]:
+    """Medians for every function and judge, and paired comparisons with `default`."""
+    columns = [f"regret_{n}" for n in checkpoints]
+    medians = Table(
+        "decisions",
+        ("function", "judge", "method", "seeds", *columns, "mean_regret", "seconds_per_step"),
+        notes=[environment(), "medians over seeds of the recommended point's regret"],
+    )
+    paired = Table(
+        "decisions_paired",
+        ("function", "judge", "duels", "method", "seeds", "log10_difference", "standard_error", "mean_rank"),
+        notes=[
+            "log10_difference: log10 regret of the default less the method's, paired by seed (negative: the default is "
+            "better), floored at 1e-6; mean_rank: of the method among all that ran with the same seeds, 1 is best"
+        ],
+    )
+    cases = sorted({(row["function"], row["judge"]) for row in rows}, key=lambda case: (case[1], case[0]))
+    for function, judge in cases:
+        here = [row for row in rows if (row["function"], row["judge"]) == (function, judge)]
+        methods = [name for name in METHODS if any(row["method"] == name for row in here)]
+        by = {(row["method"], int(row["seed"])): row for row in here}
+        for name in methods:
+            mine = [row for row in here if row["method"] == name]
+            cells: dict[str, Any] = {"function": function, "judge": judge, "method": name, "seeds": len(mine)}
+            for n in checkpoints:
+                found = [value for row in mine if (value := _at(row, n)) is not None]
+                cells[f"regret_{n}"] = float(np.median(found)) if found else None
+            means = [float(np.mean([float(v) for v in row["trace"].split()])) for row in mine]
+            cells["mean_regret"] = float(np.median(means))
+            cells["seconds_per_step"] = float(np.median([float(row["seconds_per_step"]) for row in mine]))
+            medians.add(**cells)
+        for n in checkpoints:
+            values = {key: value for key, row in by.items() if (value := _at(row, n)) is not None}
+            seeds = sorted({seed for _, seed in values if all((name, seed) in values for name in methods)})
+            if not seeds or "default" not in methods:
+                continue
+            logs = np.log10(np.maximum([[values[name, seed] for seed in seeds] for name in methods], 1e-6))
+            ranks = 1 + (logs[:, None] > logs[None]).sum(1) + 0.5 * ((logs[:, None] == logs[None]).sum(1) - 1)
+            for i, name in enumerate(methods):
+                difference = logs[methods.index("default")] - logs[i]
+                error = float(difference.std(ddof=1)) / math.sqrt(len(seeds)) if len(seeds) > 1 else math.nan
+                paired.add(
+                    function=function, judge=judge, duels=n, method=name, seeds=len(seeds),
+                    log10_difference=float(difference.mean()), standard_error=error, mean_rank=float(ranks[i].mean()),
+                )  # fmt: skip
+    return [medians, paired]
+
+
+def _plot(rows: list[dict[str, Any]], path: Path) -> None:
+    """Median regret against duels, a panel for every function and judge."""
+    from matplotlib.figure import Figure
+
+    cases = sorted({(row["function"], row["judge"]) for row in rows}, key=lambda case: (case[1], case[0]))
+    across = min(len(cases), 4)
+    down = math.ceil(len(cases) / across)
+    figure = Figure(figsize=(3.4 * across, 2.8 * down), layout="constrained")
+    panels = figure.subplots(down, across, squeeze=False).flat
+    for panel, (function, judge) in zip(panels, cases, strict=False):
+        for i, name in enumerate(METHODS):
+            traces = [
+                [float(v) for v in row["trace"].split()]
+                for row in rows
+                if (row["function"], row["judge"], row["method"]) == (function, judge, name)
+            ]
+            if traces:
+                shortest = min(map(len, traces))
+                median = np.median(np.array([trace[:shortest] for trace in traces]), axis=0)
+                panel.semilogy(range(FIRST, FIRST + shortest), np.maximum(median, 1e-6), label=name, color=f"C{i % 10}")
+        panel.set(title=f"{function}, {judge}", xlabel="duels", ylabel="median regret")
+        panel.legend(fontsize=6)
+    figure.savefig(path, dpi=110)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of this benchmark."""
+    parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=["camel", "hartmann6"])
+    parser.add_argument("--judges", nargs="+", choices=list(JUDGES), default=["consistent"])
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--seeds", nargs=2, type=int, default=[0, 10], metavar=("FIRST", "LAST"), help="last excluded")
+    parser.add_argument("--duels", type=int, default=60)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder of runs, tables and pictures")
+    parser.add_argument(
+        "--quick", action="store_true", help="one short run of each method on the camel, nothing stored"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run it."""
+    if options.quick:
+        rows = [_run("camel", "consistent", name, 0, FIRST + 2) for name in options.methods]
+        publish(_tables(rows, [FIRST + 2]), None)
+        return
+    path = options.output / "decisions_runs.csv"
+    known = {
+        (row["function"], row["judge"], row["method"], int(row["seed"]))
+        for row in _read(path)
+        if int(row["duels"]) >= options.duels
+    }
+    wanted = [
+        (function, judge, method, seed)
+        for seed in range(*options.seeds)
+        for function in options.functions
+        for judge in options.judges
+        for method in options.methods
+        if (function, judge, method, seed) not in known
+    ]
+    say(f"{len(wanted)} runs of {options.duels} duels, {len(known)} known; load average {load_average()}")
+    jobs = (joblib.delayed(_run)(*case, options.duels) for case in wanted)
+    for row in joblib.Parallel(n_jobs=options.processes, return_as="generator_unordered")(jobs):
+        _append(path, row)
+        trace = row["trace"].split()
+        shown = " ".join(trace[n - FIRST] for n in CHECKPOINTS if n <= options.duels)
+        case = ", ".join(str(row[name]) for name in COLUMNS[:4])
+        say(f"{case}: {shown}; {row['seconds_per_step']} s")
+    latest = {(row["function"], row["judge"], row["method"], row["seed"]): row for row in _read(path)}
+    rows = list(latest.values())
+    publish(_tables(rows, CHECKPOINTS), options.output)
+    _plot(rows, options.output / "decisions.png")

@@ -1,0 +1,191 @@
+r"""Challengers of a reference point: expected improvement, the hallucination believer, and the most uncertain one.
+
+.. [Ament2023logei] S. Ament, S. Daulton, D. Eriksson, M. Balandat, E. Bakshy. Unexpected improvements to expected
+   improvement for Bayesian optimization. NeurIPS 2023.
+.. [Astudillo2023qeubo] R. Astudillo, Z. J. Lin, E. Bakshy, P. I. Frazier. qEUBO: a decision-theoretic acquisition
+   function for preferential Bayesian optimization. AISTATS 2023.
+.. [Fauvel2021efficient] T. Fauvel, M. Chalk. Efficient exploration in binary and preferential Bayesian optimization.
+   arXiv 2110.09361, 2021.
+.. [Takeno2023practical] S. Takeno, M. Nomura, M. Karasuyama. Towards practical preferential Bayesian optimization with
+   skew Gaussian processes. ICML 2023.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import torch
+from botorch.acquisition.analytic import _log_ei_helper
+from botorch.exceptions.errors import InputDataError
+from botorch.utils.transforms import t_batch_mode_transform
+from torch import Tensor
+
+from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction
+from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.observations import Preference
+from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.truncated.univariate import owens_t
+
+
+class _HallucinationBeliever(DuelingAcquisitionFunction):
+    r"""Base class of those that take one draw of the data's rows for the truth, which makes the posterior Gaussian.
+
+    Args:
+        model: A model with one output.
+        X_reference: The reference point, a `d`-dim or `1 x d` tensor.
+        draw: Which of the posterior's draws to believe; one at random if `None`.
+        generator: The source of randomness; torch's global one if `None`.
+
+    Raises:
+        InputDataError: If there is no such draw.
+    """
+
+    def __init__(
+        self, model: SkewGP, X_reference: Tensor, draw: int | None = None, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__(model=model, X_reference=X_reference)
+        with torch.no_grad():
+            num_draws = _difference(model, self.X_reference.unsqueeze(0), self.X_reference).mixture.num_draws
+        if draw is None:
+            draw = int(torch.randint(num_draws, (), generator=generator))
+        if not 0 <= draw < num_draws:
+            raise InputDataError(f"draw must be from 0 to {num_draws - 1}; got {draw}.")
+        self.draw = draw
+
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
+    def forward(self, X: Tensor) -> Tensor:
+        """The acquisition value at `batch_shape x 1 x d` candidates; `batch_shape`."""
+        posterior = _difference(self.model, X, self.X_reference)
+        return self._value(posterior.component_means[..., 0, self.draw], _deviation(posterior))
+
+    @abstractmethod
+    def _value(self, mean: Tensor, deviation: Tensor) -> Tensor:
+        """The value of a Gaussian difference."""
+
+
+class HallucinatedLogExpectedImprovement(_HallucinationBeliever):
+    r"""The logarithm of `E[max(f(x) - f(x_r), 0)]` given one draw of the data's rows (HB-EI, [Takeno2023practical]_).
+
+    The draw makes up for what a mean over the skewed posterior lacks: another object with another draw asks elsewhere.
+    The paper improves on the largest mean; here it is on the reference, with which the candidate is to be compared, and
+    whose value is as uncertain as the data leave it.
+
+    Example:
+        >>> model = SkewGP(train_X, Preference(pairs))
+        >>> best = train_X[model.posterior(train_X).mean.argmax()]
+        >>> acq = HallucinatedLogExpectedImprovement(model, X_reference=best)
+        >>> challenger, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
+    """
+
+    def _value(self, mean: Tensor, deviation: Tensor) -> Tensor:
+        return deviation.log() + _log_ei_helper(mean / deviation)
+
+
+class HallucinatedUpperConfidenceBound(_HallucinationBeliever):
+    r"""Mean plus `sqrt(beta)` standard deviations of `f(x) - f(x_r)` given one draw (HB-UCB, [Takeno2023practical]_).
+
+    Args:
+        model: A model with one output.
+        X_reference: The reference point, a `d`-dim or `1 x d` tensor.
+        beta: The squared number of standard deviations.
+        draw: Which of the posterior's draws to believe; one at random if `None`.
+        generator: The source of randomness; torch's global one if `None`.
+
+    Raises:
+        ValueError: If `beta` is negative.
+        InputDataError: If there is no such draw.
+    """
+
+    def __init__(
+        self,
+        model: SkewGP,
+        X_reference: Tensor,
+        beta: float = 2.0,
+        draw: int | None = None,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        if not beta >= 0:
+            raise ValueError(f"beta must not be negative; got {beta}.")
+        super().__init__(model, X_reference, draw, generator)
+        self.beta = beta
+
+    def _value(self, mean: Tensor, deviation: Tensor) -> Tensor:
+        return mean + self.beta**0.5 * deviation
+
+
+class DuelingLogExpectedImprovement(DuelingAcquisitionFunction):
+    r"""The logarithm of `E[max(f(x) - f(x_r), 0)]` over the skewed posterior, in closed form on the mixture.
+
+    Up to a constant and the logarithm this is qEUBO with one arm given ([Astudillo2023qeubo]_): what the better of the
+    two is expected to exceed the reference by. The logarithm, and the closed form in the place of samples, keep its
+    gradient alive where little is left to win ([Ament2023logei]_).
+
+    Example:
+        >>> model = SkewGP(train_X, Preference(pairs))
+        >>> best = train_X[model.posterior(train_X).mean.argmax()]
+        >>> acq = DuelingLogExpectedImprovement(model, X_reference=best)
+        >>> challenger, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
+    """
+
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
+    def forward(self, X: Tensor) -> Tensor:
+        """The acquisition value at `batch_shape x 1 x d` candidates; `batch_shape`."""
+        difference = _difference(self.model, X, self.X_reference)
+        deviation = _deviation(difference).unsqueeze(-1)
+        mean = difference.component_means[..., 0, :]
+        log_improvement = deviation.log() + _log_ei_helper(mean / deviation)
+        return (log_improvement + difference.mixture.probabilities.log()).logsumexp(-1)
+
+
+class MaximallyUncertainChallenge(DuelingAcquisitionFunction):
+    r"""The variance of the probability that `x` beats the reference (MUC, [Fauvel2021efficient]_).
+
+    `Var[Phi((f(x) - f(x_r)) / s)]` over the posterior of `f`, with `s` the standard deviation of a duel's noise: the
+    challenge whose outcome is uncertain because the function is, not because of noise. In closed form on the mixture:
+    given a draw, the mean of the square is a bivariate normal probability with equal bounds, hence Owen's function.
+
+    Example:
+        >>> model = SkewGP(train_X, Preference(pairs))
+        >>> best = train_X[model.posterior(train_X).mean.argmax()]
+        >>> acq = MaximallyUncertainChallenge(model, X_reference=best)
+        >>> challenger, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
+
+    Args:
+        model: A model with one output, whose likelihood takes duels.
+        X_reference: The reference point, a `d`-dim or `1 x d` tensor.
+
+    Raises:
+        InputDataError: If the model's likelihood does not take duels.
+    """
+
+    def __init__(self, model: SkewGP, X_reference: Tensor) -> None:
+        super().__init__(model=model, X_reference=X_reference)
+        model.likelihood.for_kind(Preference)  # raises if it does not take duels
+
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
+    def forward(self, X: Tensor) -> Tensor:
+        """The variance at `batch_shape x 1 x d` candidates; `batch_shape`."""
+        difference = _difference(self.model, X, self.X_reference)
+        row = self.model.likelihood.rows(Preference(torch.tensor([[0, 1]])), difference.component_means)
+        outcome = self.model.outcome_scale.scale  # the noise is in units of the latent function
+        noise = row.noise if row.noise_root is None else row.noise + row.noise_root.square().sum(-1)
+        variance = difference.gaussian_variance / outcome**2
+        bound = difference.component_means[..., 0, :] / outcome + row.bias - row.lower
+        margin = bound / (variance + noise).sqrt()
+        slope = (noise / (noise + 2 * variance)).sqrt()
+        wins, probabilities = torch.special.ndtr(margin), difference.mixture.probabilities
+        squares = wins - 2 * owens_t(margin, slope.expand_as(margin))
+        return (squares * probabilities).sum(-1) - (wins * probabilities).sum(-1).square()
+
+
+def _difference(model: SkewGP, X: Tensor, X_reference: Tensor) -> SkewGPPosterior:
+    """The posterior of `f(x) - f(x_r)` at `batch_shape x 1 x d` points."""
+    posterior = model.posterior(torch.cat([X, X_reference.to(X).expand(X.shape)], dim=-2))
+    assert isinstance(posterior, SkewGPPosterior)
+    return posterior.affine(X.new_tensor([[1.0, -1.0]]))
+
+
+def _deviation(difference: SkewGPPosterior) -> Tensor:
+    """The Gaussian standard deviation of a difference; at the reference, where it is zero, as good as zero."""
+    variance = difference.gaussian_variance[..., 0]
+    return variance.clamp(min=torch.finfo(variance.dtype).tiny ** 0.5).sqrt()

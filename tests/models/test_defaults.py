@@ -1,0 +1,56 @@
+"""Default kernels: which observations get which prior, and what can be said of a judge."""
+
+import math
+
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models.defaults import default_covar_module
+from botorch_skewgp.observations import Binary, Numeric, Preference, Ranking, Tie
+
+DUELS = Preference(torch.tensor([[0, 1], [2, 3]]))
+LABELS = Binary(torch.tensor([1, 0, 1, 0]))
+NUMBERS = Numeric(torch.zeros(4, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    "observations", [[DUELS], [DUELS, Tie(torch.tensor([[0, 2]]))], [Ranking(torch.tensor([[0, 1, 2]]))]]
+)
+def test_comparisons_alone_have_lengthscales_near_a_fraction_of_the_diagonal(observations):
+    prior = default_covar_module(4, observations).base_kernel.lengthscale_prior
+    inside = prior.cdf(torch.tensor(1.0)) - prior.cdf(torch.tensor(0.15))
+    assert inside > 0.9
+
+
+@pytest.mark.parametrize("observations", [[], [LABELS], [NUMBERS], [DUELS, NUMBERS], [DUELS, LABELS]])
+def test_other_models_have_the_dimension_scaled_prior(observations):
+    prior = default_covar_module(4, observations).base_kernel.lengthscale_prior
+    assert float(prior.loc) == pytest.approx(math.sqrt(2) + math.log(4) / 2)
+    assert float(prior.scale) == pytest.approx(math.sqrt(3))
+
+
+def test_a_consistent_judge_is_believed_and_a_noisy_one_less():
+    X = torch.linspace(0, 1, 8, dtype=torch.float64).unsqueeze(-1)
+    answers = Preference(torch.tensor([[i + 1, i] for i in range(7)]))
+    ratio = {}
+    for judge in ("noisy", None, "consistent"):
+        model = SkewGP(X, answers, covar_module=default_covar_module(1, [answers], judge))
+        mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+        scales = torch.logspace(0, 5, 21, dtype=torch.float64)
+        values = []
+        for scale in scales:
+            model.covar_module.outputscale = scale
+            with torch.no_grad():
+                values.append(mll(model(X), model.observations))
+        ratio[judge] = float(scales[torch.stack(values).argmax()])
+    assert ratio["noisy"] < ratio[None] < ratio["consistent"]
+
+
+def test_refusals():
+    with pytest.raises(InputDataError, match="judge must be 'consistent', 'noisy' or None; got 'fickle'"):
+        default_covar_module(2, [DUELS], judge="fickle")
+    with pytest.raises(UnsupportedError, match="judge is about comparisons"):
+        default_covar_module(2, [LABELS], judge="noisy")
