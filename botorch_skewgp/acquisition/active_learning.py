@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -27,31 +27,24 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from botorch_skewgp.acquisition.analytic import condition_on_own_draws, log_probabilities
+from botorch_skewgp.acquisition.analytic import log_probabilities
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.observations import Binary, Observation, Ordinal, Preference, Validity
+from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import SkewGPPosterior
-from botorch_skewgp.truncated.univariate import hermite, log_interval_probability
+from botorch_skewgp.rows import Reading
+from botorch_skewgp.truncated.univariate import hermite
 
 NUM_NODES = 10  # of the quadrature; the integrand is close to a constant
 MAX_OUTCOMES = 64  # joint outcomes of pending observations that are kept apart
 
 
-class _Question(NamedTuple):
-    """What an observation reads: intervals of a linear functional of `f` at `q` points, with noise."""
-
-    weight: Tensor  # q
-    cutpoints: Tensor  # K - 1
-    noise: Tensor  # 1
-
-
 class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
     r"""The information that an observation of a given kind is expected to bring about the latent function, in nats.
 
-    For `Binary`, `Validity` and `Ordinal` observations a function of single points; for `Preference` of pairs. Exact
-    given the model's draws, up to the quadrature's rounding, and smooth. With pending points it is the information
-    beyond that of their outcomes, still unknown: with `y_P` these outcomes,
-    `I(y; f | y_P) = E[H(y | y_P)] - E[H(y | f)]`, so that choosing one after the other is greedy batch selection
+    A function of single points for kinds that read one, such as labels and grades; of pairs for duels, whose outcomes
+    are three where ties are allowed. Exact given the model's draws, up to the quadrature's rounding, and smooth. With
+    pending points it is the information beyond that of their outcomes, still unknown: with `y_P` these outcomes, `I(y;
+    f | y_P) = E[H(y | y_P)] - E[H(y | f)]`, so that choosing one after the other is greedy batch selection
     ([Kirsch2019batchbald]_). The first term then is a weighted average over the model's draws, each completed by values
     at the pending points; with more than `MAX_OUTCOMES` joint outcomes a fixed sample of them stands for all.
 
@@ -65,8 +58,9 @@ class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
 
     Args:
         model: A SkewGP with one output.
-        kind: The kind of the observation; by default the first among `Preference`, `Binary`, `Ordinal` and `Validity`
-            that the model's likelihood takes.
+        kind: The kind of the observation: any whose reading is a single one with cut-points, such as `Preference`,
+            `Binary`, `Ordinal` and `Validity`; by default the first that the model's likelihood takes, comparisons
+            before others.
         X_pending: Points whose observations are pending, `m x d`; for duels the pairs one after the other.
         samples_per_draw: With pending points, the number of draws of the values there for each of the model's draws.
         seed: The seed of the base samples behind pending points.
@@ -77,7 +71,7 @@ class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
     """
 
     model: SkewGP
-    kind: type[Binary] | type[Ordinal] | type[Preference] | type[Validity]
+    kind: type[Observation]
     X_pending: Tensor | None  # type: ignore[assignment]
 
     def __init__(
@@ -93,26 +87,25 @@ class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
                 f"SkewBayesianActiveLearningByDisagreement needs a SkewGP with one output; got {type(model).__name__}."
             )
         super().__init__(model=model)
-        kinds = (Preference, Binary, Ordinal, Validity)
+        taken = model.likelihood.kinds_of_outcomes
         if kind is None:
-            taken = [known for known in kinds if known in model.likelihood.observation_types]
             if not taken:
                 raise UnsupportedError(
                     f"{type(model.likelihood).__name__} takes no kind of observation that the information is known "
-                    f"for: {', '.join(known.__name__ for known in kinds)}. For numbers use BoTorch's "
-                    "qNegIntegratedPosteriorVariance or PosteriorStandardDeviation."
+                    "for, such as labels, grades or duels. For numbers use BoTorch's qNegIntegratedPosteriorVariance "
+                    "or PosteriorStandardDeviation."
                 )
-            kind = taken[0]
-        elif kind not in kinds:
+            kind = max(taken, key=lambda known: known.points_per_observation)  # the first of those of most points
+        part = model.likelihood.for_kind(kind)
+        if kind not in taken or not part.reading(kind, model.train_inputs[0], model.outcome_scale).is_single:
             raise UnsupportedError(f"The information is not known for observations of kind {kind.__name__}.")
-        model.likelihood.for_kind(kind)
         self.kind, self.samples_per_draw, self.seed = kind, samples_per_draw, seed
         self.set_X_pending(X_pending)
 
     @property
     def points_per_observation(self) -> int:
         """The number of points that one observation is about."""
-        return 2 if self.kind is Preference else 1
+        return self.kind.points_per_observation
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
         """Condition on the outcomes, still unknown, of pending observations.
@@ -130,15 +123,13 @@ class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
                 f"X_pending must be m x d with {k} point(s) per observation; got shape {tuple(X_pending.shape)}."
             )
         self.X_pending = X_pending.detach().clone()
-        question = self._question(X_pending)
+        reading = self._reading(X_pending)
         m = X_pending.shape[0] // k
         with torch.no_grad():
-            weight = torch.kron(torch.eye(m).to(X_pending), question.weight)
-            refined, values = condition_on_own_draws(
-                self.model, self.X_pending, self.samples_per_draw, self.seed, weight
-            )
+            weight = torch.kron(torch.eye(m).to(X_pending), reading.weight)
+            refined, values = self.model.condition_on_draws(self.X_pending, self.samples_per_draw, self.seed, weight)
             self._refined = refined
-            self._outcome_weights = self._weights_of_outcomes(_log_outcome_probabilities(values, question))
+            self._outcome_weights = self._weights_of_outcomes(reading.log_outcome_probabilities(values))
 
     def _weights_of_outcomes(self, log_probability: Tensor) -> Tensor:
         r"""The log probabilities of components given joint outcomes, and of these, stacked.
@@ -174,26 +165,16 @@ class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
                 self.set_X_pending(pending)
         return result
 
-    def _question(self, like: Tensor) -> _Question:
+    def _reading(self, like: Tensor) -> Reading:
         """What an observation reads, in units of the latent function."""
-        scale, likelihood = self.model.outcome_scale, self.model.likelihood
-        if self.kind is Ordinal:
-            grades = int(likelihood.for_kind(Ordinal).num_grades)
-            row = likelihood.rows(Ordinal(torch.arange(grades), grades), like, scale)
-            return _Question(like.new_ones(1), row.lower[1:], row.noise[:1])
-        if self.kind is Preference:
-            row = likelihood.rows(Preference(torch.tensor([[0, 1]])), like, scale)
-            return _Question(row.weight(2)[0], row.lower - row.bias, row.noise)
-        yes = torch.ones(1, dtype=torch.bool)
-        row = likelihood.rows(Binary(yes) if self.kind is Binary else Validity(yes), like, scale)
-        return _Question(like.new_ones(1), row.lower, row.noise)
+        return self.model.likelihood.reading(self.kind, like, self.model.outcome_scale)
 
-    def _read(self, model: SkewGP, X: Tensor, question: _Question) -> SkewGPPosterior:
+    def _read(self, model: SkewGP, X: Tensor, reading: Reading) -> SkewGPPosterior:
         """The posterior of what an observation at `batch_shape x q x d` points reads, before noise."""
         posterior = model.latent_posterior(X)
-        if posterior._extended_shape()[-2] != X.shape[-2]:
+        if posterior.num_points != X.shape[-2]:
             raise UnsupportedError("Input transforms that turn one point into many are not supported here.")
-        return posterior.affine(question.weight.unsqueeze(0)) if self.kind is Preference else posterior
+        return posterior.affine(reading.weight) if reading.num_items > 1 else posterior
 
     def forward(self, X: Tensor) -> Tensor:
         """The information at `batch_shape x 1 x d` points (`batch_shape x 2 x d` for duels); `batch_shape`."""
@@ -209,44 +190,34 @@ class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
 
     def _information(self, X: Tensor) -> Tensor:
         self.model.eval()
-        question = self._question(X)
-        read = self._read(self.model, X, question)
-        known = _expected_entropy(read, question)
+        reading = self._reading(X)
+        read = self._read(self.model, X, reading)
+        known = _expected_entropy(read, reading)
         if self._refined is None:
             weights = log_probabilities(read.mixture).unsqueeze(-1)  # S x 1
-            return _entropy_of_average(read, question, weights).squeeze(-1) - known
-        refined = self._read(self._refined, X, question)
+            return _entropy_of_average(read, reading, weights).squeeze(-1) - known
+        refined = self._read(self._refined, X, reading)
         weights, own = self._outcome_weights[:, :-1].mT, self._outcome_weights[:, -1]
-        entropy = _entropy_of_average(refined, question, weights)
+        entropy = _entropy_of_average(refined, reading, weights)
         return entropy @ own.exp() - known
 
 
-def _log_outcome_probabilities(value: Tensor, question: _Question, variance: Tensor | float = 0.0) -> Tensor:
-    """The log probabilities of all outcomes, `... x K`, of what is read with a normal error beside the noise."""
-    margin = (question.cutpoints - value.unsqueeze(-1)) / (question.noise + variance).sqrt().unsqueeze(-1)
-    if margin.shape[-1] == 1:
-        return torch.cat([torch.special.log_ndtr(margin), torch.special.log_ndtr(-margin)], dim=-1)
-    end = torch.full_like(margin[..., :1], torch.inf)
-    margin = torch.cat([-end, margin, end], dim=-1)
-    return log_interval_probability(margin[..., :-1], margin[..., 1:])
-
-
-def _entropy_of_average(read: SkewGPPosterior, question: _Question, log_weights: Tensor) -> Tensor:
+def _entropy_of_average(read: SkewGPPosterior, reading: Reading, log_weights: Tensor) -> Tensor:
     """The entropies of outcomes under `M` weightings `... S x M` of the components, `batch_shape x M`."""
     means = read.component_means.squeeze(-2)
-    log_p = _log_outcome_probabilities(means, question, read.gaussian_variance)  # batch_shape x S x K
+    log_p = reading.log_outcome_probabilities(means, read.gaussian_variance)  # batch_shape x S x K
     average = log_weights.exp().mT @ log_p.exp()  # batch_shape x M x K
     # an outcome that is impossible in floating point adds nothing; entr has no gradient there
     possible = average > torch.finfo(average.dtype).tiny
     return torch.special.entr(torch.where(possible, average, 1.0)).sum(-1)
 
 
-def _expected_entropy(read: SkewGPPosterior, question: _Question) -> Tensor:
+def _expected_entropy(read: SkewGPPosterior, reading: Reading) -> Tensor:
     """`E[H(y | f)]` over the mixture, `batch_shape`; see the module's text."""
     means = read.component_means.squeeze(-2).unsqueeze(-1)  # batch_shape x S x 1
     variance = read.gaussian_variance.unsqueeze(-1)  # batch_shape x 1 x 1
-    width = 0.5 * math.pi * math.log(2.0) * question.noise  # the variance of g_j, were it a density
-    cutpoints = question.cutpoints
+    width = 0.5 * math.pi * math.log(2.0) * reading.variance  # the variance of g_j, were it a density
+    cutpoints = reading.cutpoints[0]
     # the normal law times g_j: its logarithm's constant, its centre and its variance
     total = variance + width
     log_factor = 0.5 * (width.log() - total.log()) - 0.5 * (means - cutpoints).square() / total
@@ -255,14 +226,14 @@ def _expected_entropy(read: SkewGPPosterior, question: _Question) -> Tensor:
     nodes, log_weights = hermite(means, NUM_NODES)
     f = centre.unsqueeze(-1) + narrow.unsqueeze(-1) * nodes  # batch_shape x S x (K - 1) x nodes
     log_sum = (-0.5 * (f.unsqueeze(-1) - cutpoints).square() / width).logsumexp(-1)
-    terms = log_factor.unsqueeze(-1) + log_weights + _log_entropy(f, question) - log_sum
+    terms = log_factor.unsqueeze(-1) + log_weights + _log_entropy(f, reading) - log_sum
     terms = terms.flatten(-2).logsumexp(-1) + log_probabilities(read.mixture)
     return terms.logsumexp(-1).exp()
 
 
-def _log_entropy(f: Tensor, question: _Question) -> Tensor:
+def _log_entropy(f: Tensor, reading: Reading) -> Tensor:
     """The log of the entropy of an outcome given what is read, finite far from all cut-points."""
-    log_p = _log_outcome_probabilities(f, question)
+    log_p = reading.log_outcome_probabilities(f)
     certain = log_p > -torch.finfo(log_p.dtype).tiny
     surprise = torch.where(certain, -1.0, log_p)
     return torch.where(certain, -torch.inf, log_p + (-surprise).log()).logsumexp(-1)

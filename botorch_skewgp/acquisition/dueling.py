@@ -22,11 +22,9 @@ from botorch.sampling.base import MCSampler
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Preference
 from botorch_skewgp.posteriors import SkewGPPosterior
-from botorch_skewgp.rows import Rows
 from botorch_skewgp.sampling.pathwise import SkewGPSamplePath
 
 
@@ -144,10 +142,11 @@ class DuelingUpperCredibleBound(_DuelingMonteCarloAcquisitionFunction):
 class ExpectedImprovementInformationGain(_DuelingMonteCarloAcquisitionFunction):
     r"""`k log E[p] + h(E[p]) - E[h(p)]`, with `p` the probability that `x` beats the reference given the function.
 
-    The first term asks for improvement; the rest, with `h` the binary entropy in nats, is the information that the
-    duel's outcome is expected to bring about the function ([Houlsby2011bald]_; [Benavoli2021preferential]_, section
-    4.3, where `k = 0.1`). The probability is that of the model's likelihood, noise included. All expectations are over
-    the same draws, and everything is computed from log probabilities.
+    The first term asks for improvement; the rest, with `h` the entropy of the duel's outcome in nats (of three outcomes
+    where ties are allowed), is the information that the outcome is expected to bring about the function
+    ([Houlsby2011bald]_; [Benavoli2021preferential]_, section 4.3, where `k = 0.1`). The probability is that of the
+    model's likelihood, noise included. All expectations are over the same draws, and everything is computed from log
+    probabilities.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -164,28 +163,28 @@ class ExpectedImprovementInformationGain(_DuelingMonteCarloAcquisitionFunction):
     Raises:
         ValueError: If `k` is negative.
         InputDataError: If the model's likelihood does not take duels.
-        UnsupportedError: If it does not see a duel as one linear functional of the function exceeding a bound.
     """
 
     def __init__(self, model: SkewGP, X_reference: Tensor, k: float = 0.1, sampler: MCSampler | None = None) -> None:
         if not k >= 0:
             raise ValueError(f"k must not be negative; got {k}.")
         super().__init__(model=model, X_reference=X_reference, sampler=sampler)
-        _duel_row(model.likelihood, self.X_reference)
+        model.likelihood.for_kind(Preference)  # raises if it does not take duels
         self.k = k
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         """The acquisition value at `batch_shape x 1 x d` candidates; `batch_shape`."""
-        scale = self.model.outcome_scale  # the noise is in units of the latent function
-        row = _duel_row(self.model.likelihood, X)
-        weight = row.weight(2)[0] / scale.scale
-        noise = row.noise if row.noise_root is None else row.noise + row.noise_root.square().sum(-1)
-        margin = self._draws(X, weight, row.bias - row.lower - scale.location * weight.sum()) / noise.sqrt()
-        log_win, log_loss = torch.special.log_ndtr(margin), torch.special.log_ndtr(-margin)
-        expected_entropy = _binary_entropy(log_win, log_loss).mean(0)
-        log_win, log_loss = _log_mean_exp(log_win), _log_mean_exp(log_loss)
-        return self.k * log_win + _binary_entropy(log_win, log_loss) - expected_entropy
+        scale = (
+            self.model.outcome_scale
+        )  # draws are in units of the outcome, the reading in those of the latent function
+        reading = self.model.likelihood.reading(Preference, X, scale)
+        weight = reading.weight[0] / scale.scale
+        difference = self._draws(X, weight, -scale.location * weight.sum())
+        log_p = reading.log_outcome_probabilities(difference)  # num_samples x batch_shape x O
+        expected = log_p.logsumexp(0) - math.log(log_p.shape[0])
+        win = int(reading.outcomes[:, 0, 0].argmax())
+        return self.k * expected[..., win] + _entropy(expected) - _entropy(log_p).mean(0)
 
 
 class DuelingThompsonSampling(DuelingAcquisitionFunction):
@@ -226,24 +225,9 @@ class DuelingThompsonSampling(DuelingAcquisitionFunction):
         return (self.path(X) - self.path(self.X_reference.to(X))).squeeze(-1)
 
 
-def _duel_row(likelihood: RowLikelihood, like: Tensor) -> Rows:
-    """The row that a duel won by the first of two points becomes; it has to be bounded from below only."""
-    row = likelihood.rows(Preference(torch.tensor([[0, 1]], device=like.device)), like)
-    if row.num_rows != 1 or not bool(row.lower.isfinite().all() and row.upper.isposinf().all()):
-        raise UnsupportedError(
-            f"{type(likelihood).__name__} does not see a duel as one linear functional that exceeds a bound."
-        )
-    return row
-
-
-def _log_mean_exp(x: Tensor) -> Tensor:
-    """The log of the mean of exponentials over the first dimension."""
-    return x.logsumexp(0) - math.log(x.shape[0])
-
-
-def _binary_entropy(log_p: Tensor, log_q: Tensor) -> Tensor:
-    """The entropy in nats of an event of log probability `log_p`, with `log_q` that of its complement."""
-    return -(log_p.exp() * log_p + log_q.exp() * log_q)
+def _entropy(log_p: Tensor) -> Tensor:
+    """The entropy in nats of outcomes whose log probabilities are in the last dimension."""
+    return -(log_p.exp() * log_p).sum(-1)
 
 
 def _highest_density_upper_end(posterior: SkewGPPosterior, probability: float) -> Tensor:

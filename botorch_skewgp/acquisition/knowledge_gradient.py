@@ -6,7 +6,8 @@ mixture: given draw `s`, `f(x)` and the noisy difference `d = f(a) - f(b) + v_a 
     `E[f(x) 1(d > 0)] = sum_s p_s [m_s(x) Phi(u_s) + Cov(f(x), d) phi(u_s) / sd(d)]`,  `u_s = E[d | s] / sd(d)`,
 
 with `Cov` and `sd` the same for all draws. This is the posterior mean given that `a` wins times the probability that it
-does, and that of the other outcome is what is left of the mean, so that no ratio is needed and nothing is drawn again.
+does, so that no ratio is needed and nothing is drawn again. Where ties are allowed a duel has three outcomes, each an
+interval of `d`, with differences of these terms at its ends.
 
 .. [Frazier2009knowledge] P. Frazier, W. Powell, S. Dayanik. The knowledge-gradient policy for correlated normal
    beliefs. INFORMS Journal on Computing 21, 2009.
@@ -24,7 +25,8 @@ from torch import Tensor
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Preference
 from botorch_skewgp.posteriors import SkewGPPosterior
-from botorch_skewgp.truncated.univariate import log_normal_density
+from botorch_skewgp.rows import Reading
+from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density, standardise
 
 
 class _DuelLookAhead(AcquisitionFunction):
@@ -43,49 +45,50 @@ class _DuelLookAhead(AcquisitionFunction):
         if X_pending is not None:
             raise UnsupportedError(f"{type(self).__name__} does not account for pending points.")
 
+    def _reading(self, like: Tensor) -> Reading:
+        """What a duel reads."""
+        return self.model.likelihood.reading(Preference, like, self.model.outcome_scale)
+
     def _posterior(self, X: Tensor) -> SkewGPPosterior:
         """The posterior of the latent function, in its own units."""
-        self.model.eval()
         posterior = self.model.latent_posterior(X)
-        if posterior._extended_shape()[-2] != X.shape[-2]:
+        if posterior.num_points != X.shape[-2]:
             raise UnsupportedError("Input transforms that turn one point into many are not supported here.")
         return posterior
 
-    def _won_and_lost(self, posterior: SkewGPPosterior) -> tuple[Tensor, Tensor]:
-        r"""`E[f 1(d > 0)]` and `E[f 1(d <= 0)]` at all points, for a duel of the first against the second.
+    def _outcome_means(self, posterior: SkewGPPosterior) -> Tensor:
+        r"""`E[f 1(outcome)]` at all points, for a duel of the first against the second.
 
         Args:
             posterior: The joint posterior at `q >= 2` points.
 
         Returns:
-            Two `batch_shape x q` tensors, in units of the outcome.
+            A `batch_shape x q x O` tensor in units of the outcome: that the first wins comes first, that the second
+            does last, a tie, where it is allowed, between them.
         """
-        like = posterior.component_means
-        row = self.model.likelihood.rows(Preference(torch.tensor([[0, 1]], device=like.device)), like)
-        weight = torch.nn.functional.pad(row.weight(2)[0], (0, like.shape[-2] - 2))
+        means = posterior.component_means
+        reading = self._reading(means)
+        weight = torch.nn.functional.pad(reading.weight[0], (0, means.shape[-2] - 2))
         covariance = posterior.gaussian_covariance @ weight  # batch_shape x q: Cov(f(x), d)
-        deviation = ((covariance @ weight).unsqueeze(-1) + row.noise).sqrt()
-        margin = (weight @ posterior.component_means + row.bias - row.lower) / deviation  # batch_shape x S
+        scale = ((covariance @ weight).unsqueeze(-1) + reading.variance).sqrt()
+        order = reading.outcomes[:, 0, 0].argsort(descending=True)
+        bounds = (bound.view(-1, *(1,) * (means.ndim - 1)) for bound in reading.bounds(order))
+        lower, upper = (standardise(bound, weight @ means, scale) for bound in bounds)  # O x batch_shape x S
         probabilities = posterior.mixture.probabilities
-        wins = probabilities * torch.special.ndtr(margin)
-        losses = probabilities * torch.special.ndtr(-margin)
-        density = (probabilities * log_normal_density(margin).exp()).sum(-1, keepdim=True)
-        shift = covariance * density / deviation
-        won = (posterior.component_means @ wins.unsqueeze(-1)).squeeze(-1) + shift
-        lost = (posterior.component_means @ losses.unsqueeze(-1)).squeeze(-1) - shift
+        mass = probabilities * log_interval_probability(lower, upper).exp()
+        rise = log_normal_density(lower).exp() - log_normal_density(upper).exp()
+        shift = covariance * (probabilities * rise).sum(-1, keepdim=True) / scale
+        latent = (means @ mass.unsqueeze(-1)).squeeze(-1) + shift  # O x batch_shape x q
         outcome = self.model.outcome_scale
-        return (
-            outcome.location * wins.sum(-1, keepdim=True) + outcome.scale * won,
-            outcome.location * losses.sum(-1, keepdim=True) + outcome.scale * lost,
-        )
+        return (outcome.location * mass.sum(-1, keepdim=True) + outcome.scale * latent).movedim(0, -1)
 
 
 class DuelingKnowledgeGradient(_DuelLookAhead):
     r"""The exact knowledge gradient of a duel, over a fixed set of points to recommend from ([Wu2026knowledge]_).
 
-    `P(a wins) max_x E[f(x) | a wins] + P(b wins) max_x E[f(x) | b wins] - max_x E[f(x)]`, where `x` is one of
-    `X_candidates`, or of the pair itself unless told otherwise. Never negative; differentiable where the maximisers
-    are unique.
+    `P(a wins) max_x E[f(x) | a wins] + P(b wins) max_x E[f(x) | b wins] - max_x E[f(x)]`, and a term for a tie where
+    the judge may call one, where `x` is one of `X_candidates`, or of the pair itself unless told otherwise. Never
+    negative; differentiable where the maximisers are unique.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -120,10 +123,10 @@ class DuelingKnowledgeGradient(_DuelLookAhead):
     def forward(self, X: Tensor) -> Tensor:
         """The expected gain of a duel at `batch_shape x 2 x d` pairs; `batch_shape`."""
         candidates = self.X_candidates.to(X).expand(*X.shape[:-2], *self.X_candidates.shape)
-        won, lost = self._won_and_lost(self._posterior(torch.cat([X, candidates], dim=-2)))
+        means = self._outcome_means(self._posterior(torch.cat([X, candidates], dim=-2)))
         if not self.include_pair:
-            won, lost = won[..., 2:], lost[..., 2:]
-        return won.amax(-1) + lost.amax(-1) - (won + lost).amax(-1)
+            means = means[..., 2:, :]
+        return means.amax(-2).sum(-1) - means.sum(-1).amax(-1)
 
 
 class OneShotDuelingKnowledgeGradient(_DuelLookAhead, OneShotAcquisitionFunction):
@@ -131,8 +134,9 @@ class OneShotDuelingKnowledgeGradient(_DuelLookAhead, OneShotAcquisitionFunction
 
     `P(a wins) E[f(x_1) | a wins] + P(b wins) E[f(x_2) | b wins]` as a function of four points `a, b, x_1, x_2`. Its
     maximum over all four has the pair that maximises the knowledge gradient with `x_1` and `x_2` the points to
-    recommend after either outcome: two outcomes need no more. `optimize_acqf` must be told `q = 4` and returns the
-    pair.
+    recommend after either outcome: two outcomes need no more. Where ties are allowed there is a fifth point, to
+    recommend after a tie, between these two. `optimize_acqf` must be told `q = get_augmented_q_batch_size(2)` and
+    returns the pair.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -147,17 +151,23 @@ class OneShotDuelingKnowledgeGradient(_DuelLookAhead, OneShotAcquisitionFunction
         InputDataError: If its likelihood does not take duels.
     """
 
-    @t_batch_mode_transform(expected_q=4)  # type: ignore[arg-type]
+    @t_batch_mode_transform()  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         """The expected posterior mean at what is recommended, for `batch_shape x 4 x d` points; `batch_shape`."""
-        won, lost = self._won_and_lost(self._posterior(X))
-        return won[..., 2] + lost[..., 3]
+        wanted = self.get_augmented_q_batch_size(2)
+        if X.shape[-2] != wanted:
+            raise BotorchTensorDimensionError(
+                f"X must be batch_shape x {wanted} x d, a pair and a point to recommend after each outcome; got shape "
+                f"{tuple(X.shape)}."
+            )
+        means = self._outcome_means(self._posterior(X))
+        return means[..., 2:, :].diagonal(dim1=-2, dim2=-1).sum(-1)
 
     def get_augmented_q_batch_size(self, q: int) -> int:
-        """A pair and two points to recommend: 4."""
+        """A pair and a point to recommend after each outcome: 4, or 5 where ties are allowed."""
         if q != 2:
             raise UnsupportedError(f"A duel is between two points; got q = {q}.")
-        return 4
+        return 2 + self._reading(self.model.train_inputs[0]).num_outcomes
 
     def extract_candidates(self, X_full: Tensor) -> Tensor:
         """The pair, `batch_shape x 2 x d`."""

@@ -23,6 +23,7 @@ class ProbitAffineLikelihood(RowLikelihood):
     """
 
     observation_types = (AffineProbit,)
+    predicts = False
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
         """The rows as given; the least eigenvalue of the noise covariance counts as independent noise."""

@@ -46,6 +46,11 @@ class RowLikelihood(Likelihood):
         return False
 
     @property
+    def kinds_of_outcomes(self) -> tuple[type[Observation], ...]:
+        """The kinds of observations that have a fixed set of outcomes, see `reading`."""
+        return self.observation_types if self.predicts and not self.takes_numbers else ()
+
+    @property
     def _reads_one_value(self) -> bool:
         """Whether an observation is about a single value of the latent function."""
         return self.observation_types[0].points_per_observation == 1 and self.num_outputs == 1
@@ -104,7 +109,6 @@ class RowLikelihood(Likelihood):
                 `None`.
 
         Raises:
-            InputDataError: If the likelihood does not take the kind.
             UnsupportedError: If observations of the kind have no outcomes that could be told apart beforehand.
         """
         raise UnsupportedError(

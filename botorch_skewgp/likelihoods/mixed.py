@@ -65,6 +65,11 @@ class MixedLikelihood(RowLikelihood):
         """Whether one of the parts does."""
         return any(likelihood.takes_numbers for likelihood in self.likelihoods)
 
+    @property
+    def kinds_of_outcomes(self) -> tuple[type[Observation], ...]:
+        """Those of all parts."""
+        return tuple(kind for likelihood in self.likelihoods for kind in likelihood.kinds_of_outcomes)
+
     def for_kind(self, kind: type[Observation]) -> RowLikelihood:
         """The first likelihood that takes observations of a kind."""
         for likelihood in self.likelihoods:

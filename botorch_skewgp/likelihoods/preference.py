@@ -74,6 +74,11 @@ class PreferenceLikelihood(RowLikelihood):
         """The variance of one item's noise."""
         return self.noise
 
+    @property
+    def kinds_of_outcomes(self) -> tuple[type[Observation], ...]:
+        """A duel; a tie is one of its outcomes."""
+        return (Preference,)
+
     def reading(
         self,
         kind: type[Observation],

@@ -104,6 +104,11 @@ class SkewGPPosterior(Posterior):
         return self._batch_shape
 
     @property
+    def num_points(self) -> int:
+        """The number `q` of points."""
+        return self._num_points
+
+    @property
     def mixture(self) -> RepresenterMixture:
         """What the data say about the latent function."""
         return self._mixture

@@ -18,7 +18,6 @@ from botorch_skewgp.acquisition.active_learning import (
     SkewBayesianActiveLearningByDisagreement,
     _expected_entropy,
     _log_entropy,
-    _Question,
     select_from_pool,
 )
 from botorch_skewgp.likelihoods import (
@@ -31,6 +30,7 @@ from botorch_skewgp.likelihoods import (
 )
 from botorch_skewgp.observations import Binary, Numeric, Ordinal, Preference, Tie, Validity
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
+from botorch_skewgp.rows import Reading
 from botorch_skewgp.truncated.draws import DrawSettings
 
 DOUBLE = torch.float64
@@ -52,7 +52,11 @@ KINDS = {
     "validity": lambda: make_model(Validity(LABELS), likelihood=ValidityLikelihood(threshold=0.5, noise=0.2)),
     "ordinal": lambda: make_model(Ordinal(torch.tensor([0, 1, 2, 3, 3, 2, 0]), 4)),
     "preference": lambda: make_model(Preference(PAIRS), likelihood=PreferenceLikelihood(noise=0.3)),
+    "ties": lambda: make_model(
+        [Preference(PAIRS[:4]), Tie(PAIRS[4:])], likelihood=PreferenceLikelihood(0.3, tie_width=0.7, ties_allowed=True)
+    ),
 }
+DUELS = ("preference", "ties")
 every = pytest.mark.parametrize("kind", KINDS)
 _MODELS: dict[str, SkewGP] = {}
 
@@ -65,13 +69,15 @@ def model(kind) -> SkewGP:
 
 
 def questions(generator, kind, *batch_shape):
-    return torch.rand(*batch_shape, 2 if kind == "preference" else 1, 2, generator=generator, dtype=DOUBLE)
+    return torch.rand(*batch_shape, 2 if kind in DUELS else 1, 2, generator=generator, dtype=DOUBLE)
 
 
 def outcome_probabilities(model, kind, f):
     """The likelihood's own probabilities of all outcomes given samples `... x q` of the latent function."""
     if kind == "ordinal":
         return model.likelihood(f.squeeze(-1)).probs.detach()
+    if kind == "ties":
+        return model.likelihood(f).probs.detach()
     p = model.likelihood(f if kind == "preference" else f.squeeze(-1)).probs.detach()
     return torch.stack([1 - p, p], dim=-1)
 
@@ -139,7 +145,7 @@ def test_information_by_monte_carlo(model, kind, generator):
 def test_expected_entropy_by_numerical_integration(cutpoints, variance):
     """Noise much smaller and much larger than the uncertainty, and far from all cut-points."""
     means = torch.tensor([0.0, 0.5, -3.0, 10.0], dtype=DOUBLE)
-    question = _Question(torch.ones(1, dtype=DOUBLE), torch.tensor(cutpoints, dtype=DOUBLE), torch.ones(1).double())
+    reading = Reading.at_point(torch.tensor(cutpoints, dtype=DOUBLE), torch.ones(1).double())
     for m in means:
         mixture = RepresenterMixture(m.reshape(1, 1), torch.zeros(1, 0, dtype=DOUBLE))
         one = torch.ones(1, 1, dtype=DOUBLE)
@@ -147,18 +153,18 @@ def test_expected_entropy_by_numerical_integration(cutpoints, variance):
         sd = variance**0.5
         f = torch.linspace(max(-40, m - 12 * sd), min(40, m + 12 * sd), 100_001, dtype=DOUBLE)
         density = torch.exp(-0.5 * (f - m).square() / variance) / math.sqrt(2 * math.pi * variance)
-        expected = torch.trapezoid(_log_entropy(f, question).exp() * density, f)
-        torch.testing.assert_close(_expected_entropy(read, question), expected, rtol=3e-5, atol=0)
+        expected = torch.trapezoid(_log_entropy(f, reading).exp() * density, f)
+        torch.testing.assert_close(_expected_entropy(read, reading), expected, rtol=3e-5, atol=0)
 
 
 def test_log_entropy_by_its_definition():
-    question = _Question(torch.ones(1), torch.tensor([-1.0, 0.5], dtype=DOUBLE), torch.tensor([0.25], dtype=DOUBLE))
+    reading = Reading.at_point(torch.tensor([-1.0, 0.5], dtype=DOUBLE), torch.tensor([0.25], dtype=DOUBLE))
     f = torch.linspace(-3, 3, 13, dtype=DOUBLE)
-    edges = torch.special.ndtr((question.cutpoints - f.unsqueeze(-1)) / 0.5)
+    edges = torch.special.ndtr((reading.cutpoints[0] - f.unsqueeze(-1)) / 0.5)
     p = torch.stack([edges[:, 0], edges[:, 1] - edges[:, 0], 1 - edges[:, 1]], dim=-1)
-    torch.testing.assert_close(_log_entropy(f, question).exp(), torch.special.entr(p).sum(-1))
+    torch.testing.assert_close(_log_entropy(f, reading).exp(), torch.special.entr(p).sum(-1))
     far = torch.tensor([-1e6, -60.0, 60.0, 1e6], dtype=DOUBLE, requires_grad=True)
-    values = _log_entropy(far, question)
+    values = _log_entropy(far, reading)
     (gradient,) = torch.autograd.grad(values.sum(), far)
     assert values.isfinite().all()
     assert gradient.isfinite().all()

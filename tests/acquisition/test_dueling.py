@@ -19,7 +19,7 @@ from botorch_skewgp.acquisition import (
     DuelingUpperCredibleBound,
     ExpectedImprovementInformationGain,
 )
-from botorch_skewgp.acquisition.dueling import _binary_entropy, _highest_density_upper_end
+from botorch_skewgp.acquisition.dueling import _entropy, _highest_density_upper_end
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
@@ -274,6 +274,20 @@ def test_information_gain_by_brute_force(noise, generator):
     assert ((value - expected).abs() < 4.5 * error + 1e-3).all()
 
 
+def test_information_gain_with_ties_by_brute_force(generator):
+    likelihood = PreferenceLikelihood(noise=0.3, tie_width=0.8, ties_allowed=True)
+    model = make_model(likelihood=likelihood)
+    X, N = points(generator, 4), 200_000
+    sampler = SobolQMCNormalSampler(torch.Size([16_384]), seed=0)
+    value = ExpectedImprovementInformationGain(model, REFERENCE, k=0.3, sampler=sampler)(X)
+    differences = joint_differences(model, X, N, generator)
+    p = likelihood(torch.stack([differences, torch.zeros_like(differences)], dim=-1)).probs.detach()
+    entropy, mean = torch.special.entr(p).sum(-1), p.mean(0)
+    expected = 0.3 * mean[..., 0].log() + torch.special.entr(mean).sum(-1) - entropy.mean(0)
+    error = (p[..., 0] * 0.3 / mean[..., 0] - (mean.log() * p).sum(-1) - entropy).std(0) / math.sqrt(N)
+    assert ((value - expected).abs() < 4.5 * error + 1e-3).all()
+
+
 def test_information_gain_spelled_out_on_draws(model, generator):
     sampler = IIDNormalSampler(torch.Size([50]), seed=2)
     X = points(generator, 3)
@@ -311,7 +325,7 @@ def test_stable_where_the_winner_is_certain(generator):
 
 def test_binary_entropy_at_the_ends():
     z = torch.tensor([-1e8, -60.0, -9.0, 0.0, 9.0, 60.0, 1e8], dtype=torch.float64, requires_grad=True)
-    entropy = _binary_entropy(torch.special.log_ndtr(z), torch.special.log_ndtr(-z))
+    entropy = _entropy(torch.stack([torch.special.log_ndtr(z), torch.special.log_ndtr(-z)], dim=-1))
     (gradient,) = torch.autograd.grad(entropy.sum(), z)
     assert gradient.isfinite().all()
     torch.testing.assert_close(entropy, entropy.flip(0))

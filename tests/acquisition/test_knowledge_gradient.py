@@ -45,6 +45,9 @@ ACQUISITIONS = {
 every = pytest.mark.parametrize("name", ACQUISITIONS)
 
 
+TIES = {"likelihood": PreferenceLikelihood(noise=0.3, tie_width=0.6, ties_allowed=True)}
+
+
 @every
 def test_batches_one_by_one_and_repeated(model, name, generator):
     make, q = ACQUISITIONS[name]
@@ -90,7 +93,7 @@ def test_look_ahead_is_the_posterior_of_a_model_with_the_duel(generator):
     X = random_pairs(generator, q=5)
     acquisition = DuelingKnowledgeGradient(model)
     joint = torch.cat([pair, X])
-    won, lost = acquisition._won_and_lost(acquisition._posterior(joint))
+    won, lost = acquisition._outcome_means(acquisition._posterior(joint)).unbind(-1)
     posterior = model.posterior(joint)
     torch.testing.assert_close(won + lost, posterior.mean.squeeze(-1))
     p = model.predictive(pair).probs
@@ -119,6 +122,54 @@ def test_value_by_monte_carlo(model, generator):
         wins = (d > 0).double().unsqueeze(-1)
         expected = (wins * f).mean(0).max() + ((1 - wins) * f).mean(0).max() - f.mean(0).max()
         assert abs(value - expected.item()) < 4.5 * 3 * f.std().item() / N**0.5
+
+
+def test_ties_are_a_third_outcome(generator):
+    """Exact in the draws: posterior means given each outcome times its probability, all three of them."""
+    model, N = make_model(**TIES), 400_000
+    pair, X = random_pairs(generator), random_pairs(generator, q=4)
+    value = DuelingKnowledgeGradient(model, X)(pair).item()
+    posterior = model.posterior(torch.cat([pair, X]))
+    base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=DOUBLE)
+    f = posterior.rsample_from_base_samples(torch.Size([N]), base).squeeze(-1).detach()
+    d = f[:, 0] - f[:, 1] + 0.6**0.5 * torch.randn(N, generator=generator, dtype=DOUBLE)
+
+    def gain(outcomes):
+        """Mean and standard error: the best point for the outcome of each draw against the best one before."""
+        best = sum(o.long() * (o.double().unsqueeze(-1) * f).mean(0).argmax() for o in outcomes)
+        change = f.gather(-1, best.unsqueeze(-1)).squeeze(-1) - f[:, f.mean(0).argmax()]
+        return change.mean().item(), change.std().item() / N**0.5
+
+    expected, error = gain([d > 0.6, d <= -0.6, (d > -0.6) & (d <= 0.6)])
+    assert abs(value - expected) < 4.5 * error
+    assert abs(expected - gain([d > 0, d <= 0])[0]) > 9 * error  # taking ties for wins or losses would be seen
+
+
+def test_ties_in_one_shot(generator):
+    model = make_model(**TIES)
+    grid = torch.rand(6, 2, generator=generator, dtype=DOUBLE)
+    pair, one_shot = random_pairs(generator), OneShotDuelingKnowledgeGradient(model)
+    assert one_shot.get_augmented_q_batch_size(2) == 5
+    first, second, third = torch.meshgrid(*[torch.arange(6)] * 3, indexing="ij")
+    X = torch.stack([grid[first], grid[second], grid[third]], dim=-2)
+    values = one_shot(torch.cat([pair.expand(6, 6, 6, 2, 2), X], dim=-2))
+    nested = DuelingKnowledgeGradient(model, grid, include_pair=False)(pair).squeeze(0)
+    torch.testing.assert_close(values.max() - model.posterior(grid).mean.max(), nested)
+    with pytest.raises(BotorchTensorDimensionError, match="x 5 x d"):
+        one_shot(random_pairs(generator, q=4))
+
+
+@pytest.mark.parametrize("one_shot", [False, True])
+def test_location_of_the_outcome_counts(one_shot, generator):
+    """Numbers of another location: the one-shot value moves with it, the gain of a duel does not."""
+    values = 50 + torch.randn(7, generator=generator, dtype=DOUBLE)
+    make = lambda y, **options: make_model([Preference(PAIRS), Numeric(y)], 64, **options)  # noqa: E731
+    X = random_pairs(generator, 3, q=4 if one_shot else 2)
+    acquisition = OneShotDuelingKnowledgeGradient if one_shot else DuelingKnowledgeGradient
+    scaled = acquisition(make(values, outcome_transform=Standardize(m=1)))(X)
+    standard = acquisition(make((values - values.mean()) / values.std()))(X)
+    expected = values.std() * standard + (values.mean() if one_shot else 0.0)
+    torch.testing.assert_close(scaled, expected, rtol=1e-3, atol=1e-8)
 
 
 def test_one_shot_is_the_nested_maximum(model, generator):
