@@ -7,7 +7,7 @@ REQUIREMENTS := pyproject.toml constraints.txt
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
 
-.PHONY: demo test test-all lint docs format clean
+.PHONY: demo test test-all lint docs dist format clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/python tutorials/demo.py $(ARGS)
@@ -27,12 +27,22 @@ docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -W --keep-going -q -n docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
+# The wheel, in an empty environment away from the checkout, must run the README's examples.
+dist: $(BIN)/python
+	rm -rf dist
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	place=$$(mktemp -d) && trap 'rm -rf "$$place"' EXIT && wheel=$$(echo "$(CURDIR)"/dist/*.whl) && \
+	$(PYTHON) -m venv "$$place/venv" && \
+	"$$place/venv/bin/python" -m pip install --quiet --constraint constraints.txt "$$wheel[ax,fast,plot]" && \
+	cd "$$place" && venv/bin/python "$(CURDIR)/tests/run_readme.py"
+	@echo dist/*.whl
+
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build *.egg-info docs/_build docs/api docs/tutorials
+	rm -rf $(VENV) build dist *.egg-info docs/_build docs/api docs/tutorials
 
 # One stamp for each set of extras; a newer pyproject.toml or constraints.txt installs again.
 $(VENV)/.installed-demo: EXTRAS := fast,plot

@@ -1,0 +1,54 @@
+"""Posteriors are calibrated for every kind of observation and for pairs of kinds; a wrong noise variance is seen."""
+
+import pytest
+import torch
+
+from benchmarks.calibration import KINDS, PAIRS, Noise, calibrate, statistics
+
+# A right posterior fails one cell in 5,000 (`LEAST_P_VALUE`); seeds are fixed, so that a cell passes always or never.
+REPLICATES = 120
+REPLICATES_OF_PAIRS = 50
+# the direction in which a kind's noise shows first
+WRONG = {name: 4 / 3 if name in ("Numeric", "Censored", "Choice", "Validity") else 2 / 3 for name in KINDS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "Numeric"])
+def test_a_kind_and_a_noise_wrong_by_a_third(name):
+    right, wrong = calibrate((name,), REPLICATES, (1.0, WRONG[name]))
+    assert right.calibrated, right
+    assert not wrong.calibrated, wrong
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", PAIRS, ids=" + ".join)
+def test_a_pair_of_kinds(names):
+    found = calibrate(names, REPLICATES_OF_PAIRS)[0]
+    assert found.calibrated, found
+
+
+def test_numbers_and_a_noise_wrong_by_a_third():
+    right, wrong = calibrate(("Numeric",), REPLICATES, (1.0, WRONG["Numeric"]))
+    assert right.calibrated, right
+    assert not wrong.calibrated
+    assert wrong.spread < 0
+
+
+def test_statistics_of_uniform_values(generator):
+    cdf = torch.rand(500, 5, dtype=torch.float64, generator=generator)
+    distance = torch.randn(500, 5, dtype=torch.float64, generator=generator)
+    assert statistics(cdf, distance).calibrated
+
+
+@pytest.mark.parametrize("shape", ["narrow", "wide", "shifted", "shrunk"])
+def test_statistics_of_values_that_are_not_uniform(shape, generator):
+    z = torch.randn(500, 5, dtype=torch.float64, generator=generator)
+    distance = torch.randn(500, 5, dtype=torch.float64, generator=generator)
+    wrong = {"narrow": 1.2 * z, "wide": z / 1.2, "shifted": z + 0.4, "shrunk": z + 0.2 * distance}[shape]
+    found = statistics(torch.special.ndtr(wrong), distance)
+    assert not found.calibrated
+    assert {"narrow": found.spread > 0, "wide": found.spread < 0, "shrunk": found.shrinkage > 0}.get(shape, True)
+
+
+def test_all_noise_variances_are_multiplied():
+    assert all(value == 2 * getattr(Noise(), name) for name, value in vars(Noise().times(2.0)).items())
