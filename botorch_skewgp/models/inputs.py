@@ -90,12 +90,17 @@ def warn_of_scaling(X: Tensor, observations: Sequence[Observation], inputs: bool
 
 
 def check_observations(observations: Sequence[Observation], X: Tensor) -> None:
-    """Raise if observations refer to rows that the points do not have."""
+    """Raise if observations refer to rows or columns that the points do not have."""
     for entry in observations:
         if entry.num_points_needed > X.shape[-2]:
             raise InputDataError(
                 f"{type(entry).__name__} refers to row {entry.num_points_needed - 1} of train_X, which has "
                 f"{X.shape[-2]} rows only (counted from 0)."
+            )
+        if entry.num_inputs_needed > X.shape[-1]:
+            raise InputDataError(
+                f"{type(entry).__name__} refers to input {entry.num_inputs_needed - 1}, but train_X has "
+                f"{X.shape[-1]} columns only (counted from 0)."
             )
 
 

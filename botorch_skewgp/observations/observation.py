@@ -66,3 +66,8 @@ class Observation:
         """The least number of training points that these observations refer to, the largest index plus one."""
         index: Tensor = getattr(self, self.index_field)
         return int(index.max()) + 1 if index.numel() else 0
+
+    @property
+    def num_inputs_needed(self) -> int:
+        """The least number of inputs, columns of `train_X`, that these observations refer to; mostly none."""
+        return 0

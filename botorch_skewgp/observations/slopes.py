@@ -24,6 +24,15 @@ class Slope(Observation):
     A partial derivative is a linear functional of the latent function, so that its sign is one more interval row
     ([Riihimaki2010monotonic]_, [Benavoli2024linearly]_).
 
+    Slopes are read after a model's input transform, which must therefore leave every input in its column and increase
+    in it, as `Normalize` and `Log10` do; signs are then those of the slopes in the inputs as given. The kernel must be
+    twice differentiable: RBF, Matern with `nu` of 1.5 or 2.5, rational quadratic, periodic, linear or polynomial, their
+    sums and products.
+
+    Slopes have no noise by default, so that those at close points say nearly the same. The evidence by expectation
+    propagation, which is fitted to, then counts them too often (of 12 in a row in the unit interval it is off by 0.3
+    nats, of 50 by 1.5); the posterior and the exact evidence count them rightly. A few per lengthscale are enough.
+
     Args:
         dims: An `m`-dim integer tensor: the input (column of `train_X`, counted from 0) of each slope. A single integer
             stands for all.
@@ -58,3 +67,8 @@ class Slope(Observation):
         object.__setattr__(self, "dims", dims)
         object.__setattr__(self, "signs", signs.long())
         object.__setattr__(self, "index", as_point_index(self.index, m, "dims"))
+
+    @property
+    def num_inputs_needed(self) -> int:
+        """The largest input named plus one."""
+        return int(self.dims.max()) + 1 if self.dims.numel() else 0

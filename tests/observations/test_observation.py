@@ -15,6 +15,7 @@ from botorch_skewgp.observations import (
     Numeric,
     Ordinal,
     Preference,
+    Slope,
 )
 
 
@@ -44,6 +45,20 @@ def test_points_needed_and_shift(name):
 def test_observations_beyond_the_points_are_refused(name):
     with pytest.raises(InputDataError, match="refers to row 3 of train_X, which has 3 rows"):
         SkewGP(torch.rand(3, 1, dtype=torch.float64), VALID[name])
+
+
+def test_slopes_in_inputs_beyond_the_points_are_refused():
+    X = torch.rand(4, 2, dtype=torch.float64)
+    model = SkewGP(X, Slope([0, 1], 1))
+    before = model.posterior(X).mean
+    for bad in (
+        lambda: SkewGP(X, Slope(2, 1)),
+        lambda: model.set_train_data(targets=Slope([0, 2], 1)),
+        lambda: model.condition_on_observations(X[:1], Slope(2, 1)),
+    ):
+        with pytest.raises(InputDataError, match="refers to input 2, but train_X has 2 columns"):
+            bad()
+    assert torch.equal(model.posterior(X).mean, before)
 
 
 @pytest.mark.parametrize("name", VALID)

@@ -1,0 +1,240 @@
+"""Covariances of slopes against GPyTorch's gradient kernels, finite differences, and what gradcheck finds."""
+
+import gpytorch
+import pytest
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from gpytorch.kernels import (
+    ConstantKernel,
+    CosineKernel,
+    LinearKernel,
+    Matern52KernelGrad,
+    MaternKernel,
+    PeriodicKernel,
+    PolynomialKernel,
+    PolynomialKernelGrad,
+    RBFKernel,
+    RBFKernelGrad,
+    RQKernel,
+    ScaleKernel,
+)
+
+from botorch_skewgp.kernels import slope_covariance
+
+D = 3
+VALUE = -1
+LENGTHSCALE = torch.tensor([[0.4, 0.9, 1.3]], dtype=torch.float64)
+
+
+def points(n, generator, *batch_shape) -> torch.Tensor:
+    return torch.rand(*batch_shape, n, D, generator=generator, dtype=torch.float64)
+
+
+def values_and_all_slopes(kernel, X, Z):
+    """The order of GPyTorch's gradient kernels: of each point the value, then the slope in every input."""
+
+    def repeated(points):
+        reads = torch.tensor([VALUE, *range(D)]).repeat(points.shape[-2])
+        return points.repeat_interleave(D + 1, dim=-2), reads
+
+    return slope_covariance(kernel, *repeated(X), *repeated(Z))
+
+
+def with_lengthscale(kernel):
+    kernel = kernel.double()
+    if kernel.has_lengthscale:
+        kernel.lengthscale = LENGTHSCALE if kernel.ard_num_dims else LENGTHSCALE[:, :1]
+    return kernel
+
+
+GRADIENT_KERNELS = {
+    "rbf": (RBFKernel(), RBFKernelGrad()),
+    "rbf, ARD": (RBFKernel(ard_num_dims=D), RBFKernelGrad(ard_num_dims=D)),
+    "matern": (MaternKernel(nu=2.5), Matern52KernelGrad()),
+    "matern, ARD": (MaternKernel(nu=2.5, ard_num_dims=D), Matern52KernelGrad(ard_num_dims=D)),
+    "polynomial": (PolynomialKernel(power=3), PolynomialKernelGrad(power=3)),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENT_KERNELS)
+def test_against_the_gradient_kernels_of_gpytorch(name, generator):
+    kernel, reference = (with_lengthscale(entry) for entry in GRADIENT_KERNELS[name])
+    X = points(4, generator)
+    Z = torch.cat([X[:2], points(3, generator)])  # two points in both
+    found = values_and_all_slopes(kernel, X, Z)
+    torch.testing.assert_close(found, reference(X, Z).to_dense(), rtol=1e-9, atol=1e-9)
+
+
+def smooth_kernels() -> dict[str, gpytorch.kernels.Kernel]:
+    first_two = MaternKernel(nu=1.5, ard_num_dims=2, active_dims=[0, 1])
+    last = RBFKernel(active_dims=[2])
+    scaled = ScaleKernel(MaternKernel(nu=2.5, ard_num_dims=D))
+    scaled.outputscale = 2.3
+    return {
+        "rational quadratic": RQKernel(ard_num_dims=D),
+        "periodic": PeriodicKernel(ard_num_dims=D),
+        "linear": LinearKernel(),
+        "matern with nu = 1.5": MaternKernel(nu=1.5),
+        "scaled": scaled,
+        "sum": ScaleKernel(RBFKernel()) + LinearKernel(),
+        "sum over parts of the inputs": first_two + last,
+        "product over parts of the inputs": first_two * last,
+        "scaled sum of a product": ScaleKernel(first_two * last + RQKernel(active_dims=[1])),
+        "active inputs in another order": RBFKernel(ard_num_dims=2, active_dims=[2, 0]),
+    }
+
+
+@pytest.mark.parametrize("name", smooth_kernels())
+def test_against_finite_differences(name, generator):
+    """Of values of the kernel as GPyTorch computes them, at points apart."""
+    kernel = smooth_kernels()[name].double()
+    X, Z = points(3, generator), points(4, generator)
+    h = 1e-3
+    step = h * torch.eye(D, dtype=torch.float64)
+
+    def moved(i, j, a, b):
+        return kernel(X + a * step[i], Z + b * step[j]).to_dense()
+
+    def central(stencil):  # fourth order
+        return (8 * (stencil(1) - stencil(-1)) - (stencil(2) - stencil(-2))) / (12 * h)
+
+    with torch.no_grad():
+        for i in range(D):
+            in_x = torch.full((3,), i)
+            found = slope_covariance(kernel, X, in_x, Z, torch.full((4,), VALUE))
+            expected = central(lambda a, i=i: moved(i, 0, a, 0))
+            torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-8)
+            for j in range(D):
+                found = slope_covariance(kernel, X, in_x, Z, torch.full((4,), j))
+                expected = central(lambda a, i=i, j=j: central(lambda b, a=a, i=i, j=j: moved(i, j, a, b)))
+                torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_values_alone_are_those_of_the_kernel(generator):
+    X, Z = points(3, generator), points(4, generator)
+    for name, kernel in smooth_kernels().items():
+        kernel.double()
+        found = slope_covariance(kernel, X, torch.full((3,), VALUE), Z, torch.full((4,), VALUE))
+        torch.testing.assert_close(found, kernel(X, Z).to_dense(), rtol=1e-12, atol=1e-12, msg=name)
+
+
+# -d^2/dx^2 of the kernel at zero, for lengthscale l: 1 / l^2 for RBF, 3 / l^2 and 5 / (3 l^2) for Matern
+@pytest.mark.parametrize(
+    ("kernel", "factor"),
+    [(RBFKernel(), 1), (MaternKernel(1.5), 3), (MaternKernel(2.5), 5 / 3)],
+    ids=["rbf", "matern 1.5", "matern 2.5"],
+)
+@pytest.mark.parametrize("distance", [0.0, 1e-9, 1e-7])
+def test_points_that_coincide_or_nearly_do(kernel, factor, distance, generator):
+    """The variance of a slope has its closed form, with none of it lost to cancellation."""
+    kernel = kernel.double()
+    kernel.lengthscale = 0.3
+    X = 100 + points(1, generator)  # far from zero
+    Z = X + distance * torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64)
+    in_first, value = torch.tensor([0]), torch.tensor([VALUE])
+    variance = slope_covariance(kernel, X, in_first, Z, in_first)
+    torch.testing.assert_close(variance.item(), factor / 0.3**2, rtol=1e-5, atol=0)
+    with_value = slope_covariance(kernel, X, value, Z, in_first)
+    expected = -factor * float((Z - X)[0, 0]) / 0.3**2
+    torch.testing.assert_close(with_value.item(), expected, rtol=1e-5, atol=1e-15)
+    with_other = slope_covariance(kernel, X, in_first, Z, torch.tensor([1]))
+    assert with_other.abs().item() < 1e-12
+
+
+@pytest.mark.parametrize("kernel", [RBFKernel(), MaternKernel(2.5), RQKernel()], ids=lambda k: type(k).__name__)
+def test_is_positive_definite(kernel, generator):
+    """As a whole: a wrong sign anywhere would show."""
+    kernel = kernel.double()
+    X = points(5, generator)
+    eigenvalues = torch.linalg.eigvalsh(values_and_all_slopes(kernel, X, X).detach())
+    assert eigenvalues.min() > 0
+
+
+def test_batches_of_points(generator):
+    kernel = with_lengthscale(RBFKernel(ard_num_dims=D))
+    X, Z = points(3, generator, 2, 1), points(4, generator, 5)
+    dims_X, dims_Z = torch.tensor([VALUE, 0, 2]), torch.tensor([1, VALUE, 0, 2])
+    found = slope_covariance(kernel, X, dims_X, Z, dims_Z)
+    assert found.shape == (2, 5, 3, 4)
+    torch.testing.assert_close(found[1, 3], slope_covariance(kernel, X[1, 0], dims_X, Z[3], dims_Z))
+
+
+def test_no_points(generator):
+    kernel, X = RBFKernel().double(), points(3, generator)
+    none = torch.zeros(0, dtype=torch.long)
+    assert slope_covariance(kernel, X, torch.zeros(3, dtype=torch.long), X[:0], none).shape == (3, 0)
+
+
+def test_single_precision(generator):
+    X, Z = points(3, generator), points(4, generator)
+    dims_X, dims_Z = torch.tensor([VALUE, 0, 2]), torch.tensor([1, VALUE, 0, 2])
+    for kernel in (RBFKernel(), MaternKernel(1.5), MaternKernel(2.5), ScaleKernel(RQKernel())):
+        exact = slope_covariance(kernel.double(), X, dims_X, Z, dims_Z)
+        single = slope_covariance(kernel.float(), X.float(), dims_X, Z.float(), dims_Z)
+        assert single.dtype == torch.float32
+        torch.testing.assert_close(single.double(), exact, rtol=1e-4, atol=1e-5)
+
+
+def test_without_gradients(generator):
+    kernel, X = RBFKernel().double(), points(3, generator)
+    dims = torch.tensor([VALUE, 0, 2])
+    with torch.no_grad():
+        found = slope_covariance(kernel, X, dims, X, dims)
+    assert not found.requires_grad
+    torch.testing.assert_close(found, slope_covariance(kernel, X, dims, X, dims).detach())
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [RBFKernel(ard_num_dims=D), MaternKernel(nu=1.5), MaternKernel(nu=2.5), RQKernel()],
+    ids=lambda k: f"{type(k).__name__} {getattr(k, 'nu', '')}",
+)
+@pytest.mark.parametrize("same", [False, True], ids=["apart", "the same points"])
+def test_derivatives_in_points_and_hyperparameters(kernel, same, generator):
+    kernel = kernel.double()
+    kernel.lengthscale = 0.8
+    dims = torch.tensor([VALUE, 0, 2])
+    X = points(3, generator).requires_grad_()
+    Z = points(3, generator).requires_grad_()
+    raw = kernel.raw_lengthscale.detach().clone().requires_grad_()
+
+    def covariance(X, Z, raw):
+        with torch.nn.utils.stateless._reparametrize_module(kernel, {"raw_lengthscale": raw}):
+            return slope_covariance(kernel, X, dims, X if same else Z, dims)
+
+    if same:  # the training points and what is learned about them
+        assert torch.autograd.gradcheck(lambda raw: covariance(X.detach(), Z, raw), (raw,))
+    else:
+        assert torch.autograd.gradcheck(covariance, (X, Z, raw))
+
+
+def test_second_derivatives_in_points(generator):
+    """Newton's methods ask for them: `gradgradcheck` of what acquisition functions use, values with slopes."""
+    for kernel in (RBFKernel().double(), MaternKernel(nu=2.5).double()):
+        X, Z = points(2, generator).requires_grad_(), points(2, generator)
+        dims, values = torch.tensor([0, 2]), torch.full((2,), VALUE)
+        assert torch.autograd.gradgradcheck(
+            lambda X, k=kernel, Z=Z: slope_covariance(k, X, values, Z, dims),  # noqa: B023
+            (X,),
+        )
+
+
+def test_constant_kernels_have_no_slopes(generator):
+    """A constant part of a sum drops out."""
+    X = points(3, generator)
+    dims = torch.tensor([0, 1, 2])
+    rbf = RBFKernel().double()
+    total = rbf + ConstantKernel().double()
+    torch.testing.assert_close(slope_covariance(total, X, dims, X, dims), slope_covariance(rbf, X, dims, X, dims))
+    alone = ConstantKernel().double()
+    assert (slope_covariance(alone, X, dims, X, dims) == 0).all()
+
+
+def test_kernels_without_slopes_are_refused(generator):
+    X, dims = points(2, generator), torch.tensor([0, 1])
+    with pytest.raises(UnsupportedError, match=r"Matern kernel with nu = 0\.5 has no slopes"):
+        slope_covariance(ScaleKernel(MaternKernel(nu=0.5)).double(), X, dims, X, dims)
+    with pytest.raises(
+        UnsupportedError, match="cannot be found for CosineKernel"
+    ):  # written by a distance, without slopes at zero
+        slope_covariance(CosineKernel().double(), X, dims, X, dims)
