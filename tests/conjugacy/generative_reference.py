@@ -26,6 +26,7 @@ from botorch_skewgp.observations import (
     Ordinal,
     Preference,
     Ranking,
+    Slope,
     Tie,
     Validity,
 )
@@ -77,6 +78,23 @@ class Reference:
 def rbf(A: Tensor, B: Tensor, outputscale: float, lengthscale: float) -> Tensor:
     """The RBF covariance, written out."""
     return outputscale * torch.exp(-0.5 * (A.unsqueeze(-2) - B.unsqueeze(-3)).square().sum(-1) / lengthscale**2)
+
+
+def rbf_columns(
+    A: Tensor, reads_A: Tensor, B: Tensor, reads_B: Tensor, outputscale: float, lengthscale: float
+) -> Tensor:
+    """The same between values (-1 among what is read) and slopes in inputs (their number), written out."""
+    K = rbf(A, B, outputscale, lengthscale)
+    difference = (A.unsqueeze(-2) - B.unsqueeze(-3)) / lengthscale**2
+
+    def along(reads: Tensor) -> Tensor:  # the difference in the input read
+        return difference.gather(-1, reads.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+
+    in_A = reads_A.unsqueeze(-1).expand_as(K)
+    in_B = reads_B.expand_as(K)
+    same = (in_A == in_B).to(K) / lengthscale**2
+    slopes = torch.where(in_A >= 0, same - along(in_A) * along(in_B), along(in_B))
+    return K * torch.where(in_B >= 0, slopes, torch.where(in_A >= 0, -along(in_A), 1.0))
 
 
 def normal(like: Tensor, generator: torch.Generator) -> Tensor:
@@ -131,6 +149,8 @@ def probability(observation: Observation, f: Tensor, p: Parameters, generator: t
         difference = f[:, observation.pairs[:, 0]] - f[:, observation.pairs[:, 1]]
         reach = (-p.tie_width, p.tie_width) if isinstance(observation, Tie) else (0.0, math.inf)
         return inside(difference, *reach, 2 * p.item_noise).prod(-1)
+    if isinstance(observation, Slope):  # its index names coordinates that are slopes already
+        return (f[:, observation.index] * observation.signs > 0).all(-1).to(f)
     if isinstance(observation, Choice | Ranking):
         choice = isinstance(observation, Choice)
         items = observation.options if choice else observation.items

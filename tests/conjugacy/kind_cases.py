@@ -6,7 +6,7 @@ import math
 
 import gpytorch
 import torch
-from generative_reference import Parameters, Reference, generative_posterior, rbf
+from generative_reference import Parameters, Reference, generative_posterior, rbf, rbf_columns
 from torch import Tensor
 
 from botorch_skewgp import SkewGP
@@ -19,6 +19,7 @@ from botorch_skewgp.likelihoods import (
     ProbitAffineLikelihood,
     ProbitLikelihood,
     RowLikelihood,
+    SlopeLikelihood,
     ValidityLikelihood,
 )
 from botorch_skewgp.observations import (
@@ -32,6 +33,7 @@ from botorch_skewgp.observations import (
     Ordinal,
     Preference,
     Ranking,
+    Slope,
     Tie,
     Validity,
 )
@@ -74,6 +76,7 @@ KINDS: dict[str, Observation] = {
     "partial ranking": Ranking(torch.tensor([[5, 1, 0, 3]]), ranks=torch.tensor([[0, 0, 1, 1]])),
     "validity": Validity(torch.tensor([1, 0, 1]), index=at(0, 3, 5)),
     "affine": affine(),
+    "slope": Slope(0, [1, -1, 1], index=at(0, 2, 4)),
 }
 
 
@@ -99,6 +102,7 @@ def likelihood(p: Parameters = Parameters()) -> MixedLikelihood:  # noqa: B008
         PreferenceLikelihood(noise=tensor(p.item_noise), tie_width=tensor(p.tie_width)),
         ValidityLikelihood(threshold=tensor(p.threshold), noise=tensor(p.validity_noise)),
         ProbitAffineLikelihood(),
+        SlopeLikelihood(),
     )
 
 
@@ -136,10 +140,18 @@ def reference_of(
     n, q = len(train_X), len(test_X)
     if pseudo is not None:
         pseudo = (torch.arange(n + q, len(Z)), *pseudo[1:])
-    covariance = rbf(Z, Z, OUTPUTSCALE, LENGTHSCALE)
-    prior_mean = torch.full((len(Z),), MEAN, dtype=torch.float64)
+    reads = torch.full((len(Z),), -1)
+    asked = []
+    for entry in [observations] if isinstance(observations, Observation) else observations:
+        if isinstance(entry, Slope):  # coordinates of their own
+            asked.append(Slope(entry.dims, entry.signs, index=torch.arange(len(entry.dims)) + len(Z)))
+            Z, reads = torch.cat([Z, train_X[entry.index]]), torch.cat([reads, entry.dims])
+        else:
+            asked.append(entry)
+    covariance = rbf_columns(Z, reads, Z, reads, OUTPUTSCALE, LENGTHSCALE)
+    prior_mean = torch.where(reads < 0, MEAN, 0.0).double()
     watched = torch.arange(n, n + q)
-    return generative_posterior(prior_mean, covariance, observations, watched, generator, pseudo=pseudo, **kwargs)
+    return generative_posterior(prior_mean, covariance, asked, watched, generator, pseudo=pseudo, **kwargs)
 
 
 # labels: one latent function each, sharing a kernel

@@ -72,7 +72,7 @@ def test_labels_with_a_kernel_each(generator):
     check(model, model.posterior(TEST_X), reference, log_evidence(model))
 
 
-@pytest.mark.parametrize("name", ["numeric", "preference", "validity", "none"])
+@pytest.mark.parametrize("name", ["numeric", "preference", "validity", "slope", "none"])
 def test_skew_prior_with_data(name, generator):
     points, phases, truncation = tensor(0.4, 1.8).unsqueeze(-1), tensor(1.0, -1.0), tensor(0.1, -0.4)
     observations = [] if name == "none" else [KINDS[name]]

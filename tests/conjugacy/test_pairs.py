@@ -18,8 +18,9 @@ SINGLE = [
     "ranking",
     "validity",
     "affine",
+    "slope",
 ]
-LIMIT = 4.8  # 45 cases of 24 dependent statistics each
+LIMIT = 4.8  # 55 cases of 24 dependent statistics each
 EP_ERROR = 0.05
 
 log = logging.getLogger(__name__)
