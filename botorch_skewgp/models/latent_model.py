@@ -175,7 +175,7 @@ class LatentModel(Model, GP):
         """
         if self.training:
             X = self.transform_inputs(X)
-        return self.latent_prior(X).columns()
+        return self.latent_prior(X.double()).columns()  # nearly equal points have a covariance in double precision only
 
     @property
     def prior_kernel(self) -> Kernel:

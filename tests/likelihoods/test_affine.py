@@ -7,6 +7,7 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from gpytorch.distributions import MultitaskMultivariateNormal
+from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.priors import LogNormalPrior
 
 from botorch_skewgp import SkewGP
@@ -280,3 +281,18 @@ def test_models_may_share_a_mixture():
     mixed.likelihoods[0].noise = math.pi
     assert (first.posterior(X[:1]).variance > before[0]).all()
     assert not torch.allclose(second.posterior(X[:1]).variance, before[1])
+
+
+def test_keys_of_a_state_dict_name_kinds():
+    """Parts in another order are the same parts: a state dict does not swap their noise levels."""
+    first = MixedLikelihood(PreferenceLikelihood(0.3), ProbitLikelihood(0.7))
+    second = MixedLikelihood(ProbitLikelihood(), PreferenceLikelihood())
+    second.load_state_dict(first.state_dict())
+    assert second.for_kind(Preference).noise.item() == pytest.approx(0.3)
+    assert second.for_kind(Binary).noise.item() == pytest.approx(0.7)
+    assert any("Preference" in key for key in first.state_dict())
+
+
+def test_parts_are_likelihoods_of_this_package():
+    with pytest.raises(InputDataError, match="got GaussianLikelihood"):
+        MixedLikelihood(GaussianLikelihood())
