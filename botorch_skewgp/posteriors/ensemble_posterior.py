@@ -2,14 +2,15 @@ r"""The posteriors of several models at the same points as one batch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from botorch.posteriors.fully_bayesian import MCMC_DIM
+from botorch.posteriors.fully_bayesian import MCMC_DIM, GaussianMixturePosterior
 from linear_operator.operators import to_linear_operator
 from torch import Tensor
 
+from botorch_skewgp.posteriors.mixture_marginals import NormalMixtureMarginals
 from botorch_skewgp.posteriors.representer_mixture import RepresenterMixture
 from botorch_skewgp.posteriors.skew_gp_posterior import SkewGPPosterior
 
@@ -17,8 +18,9 @@ from botorch_skewgp.posteriors.skew_gp_posterior import SkewGPPosterior
 class SkewGPEnsemblePosterior(SkewGPPosterior):
     r"""The posteriors of an ensemble as one batch, whose last dimension is the member: `batch_shape x E x q x o`.
 
-    BoTorch's acquisition functions average over the members. The equally weighted mixture of all members is at hand as
-    `mixture_mean`, `mixture_variance` and `mixture_cdf`, by the names of BoTorch's `GaussianMixturePosterior`.
+    Moments and distribution functions are those of the members, over which BoTorch's acquisition functions average;
+    affine maps of the posterior are ensembles again. The equally weighted mixture of all members is at hand as
+    `mixture_mean`, `mixture_variance`, `mixture_cdf`, ..., by the names of BoTorch's `GaussianMixturePosterior`.
     """
 
     @classmethod
@@ -26,11 +28,18 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
         r"""Put posteriors at the same points side by side.
 
         Args:
-            posteriors: Posteriors of the same shapes.
+            posteriors: Posteriors of the same shapes, made of equally many equally likely draws.
+
+        Raises:
+            UnsupportedError: If they are posteriors of fantasies, or their draws are weighted or differ in number.
         """
         batch_shape, first = posteriors[0].batch_shape, posteriors[0]
         if any(len(p.mixture.levels) > 1 for p in posteriors):
             raise UnsupportedError("Fantasies of an ensemble are not supported; make fantasies of its members.")
+        if any(p.mixture.log_weights is not None for p in posteriors):
+            raise UnsupportedError("The draws of an ensemble's members have to be equally likely.")
+        if len({p.mixture.num_draws for p in posteriors}) > 1:
+            raise UnsupportedError("The members of an ensemble have to have equally many draws.")
 
         def side_by_side(tensors: Sequence[Tensor], event_dims: int) -> Tensor:
             expanded = [t.expand(*batch_shape, *t.shape[t.ndim - event_dims :]) for t in tensors]
@@ -57,10 +66,47 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
         """The variance of the mixture of all members."""
         return self.variance.mean(MCMC_DIM) + self.mean.var(MCMC_DIM, correction=0)
 
+    @property
+    def _mixture_marginals(self) -> NormalMixtureMarginals:
+        """The marginal distributions of the mixture of all members, a batch of shape `batch_shape x e`."""
+        members = (p.expand(self.component_means.shape) for p in self.marginals.parameters)  # ... x E x e x S
+        means, standard_deviations = (p.movedim(MCMC_DIM, -2).flatten(-2) for p in members)
+        return NormalMixtureMarginals(means, standard_deviations, means.new_full(means.shape[-1:], 1 / means.shape[-1]))
+
+    def _mixture_at(self, function: Callable[[Tensor], Tensor], value: Tensor | float) -> Tensor:
+        """A function of the mixture's marginals at values, `value.shape x batch_shape x q x o` without the members."""
+        value = torch.as_tensor(value, dtype=self.dtype, device=self.device)
+        shape = self.mixture_mean.shape
+        result = function(value.reshape(value.shape + (1,) * (len(shape) - 1)))
+        return result.reshape(value.shape + shape)
+
     def mixture_cdf(self, value: Tensor | float) -> Tensor:
         r"""The marginal probabilities `P(f <= value)` under the mixture of all members.
 
         Args:
-            value: A number.
+            value: A number or a tensor, evaluated at every point; `value.shape x batch_shape x q x o`.
         """
-        return self.cdf(value).mean(MCMC_DIM)
+        return self._mixture_at(self._mixture_marginals.cdf, value)
+
+    def mixture_density(self, value: Tensor | float) -> Tensor:
+        r"""The marginal densities of the mixture of all members.
+
+        Args:
+            value: As in `mixture_cdf`.
+        """
+        return self._mixture_at(self._mixture_marginals.density, value)
+
+    def mixture_quantile(self, value: Tensor | float) -> Tensor:
+        r"""The marginal quantiles of the mixture of all members.
+
+        Args:
+            value: Probabilities in (0, 1), evaluated at every point as in `mixture_cdf`.
+
+        Raises:
+            ValueError: If a probability is outside (0, 1).
+        """
+        return self._mixture_at(self._mixture_marginals.quantile, value)
+
+    def moment_matched(self) -> GaussianMixturePosterior:
+        """The Gaussian posteriors of the same means and covariances, again one for each member."""
+        return GaussianMixturePosterior(super().moment_matched().distribution)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Self
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
@@ -221,7 +222,7 @@ class SkewGPPosterior(Posterior):
 
     def _at_values(self, function: Callable[[Tensor], Tensor], value: Tensor | float) -> Tensor:
         """A function of the marginals at a value for every point; see `cdf` for the shapes."""
-        value = torch.as_tensor(value).to(self._location)
+        value = torch.as_tensor(value, dtype=self.dtype, device=self.device)  # numbers keep all digits
         event = self._extended_shape()
         if value.ndim >= len(event) and value.shape[value.ndim - len(event) :] == event:
             return self._to_event(function(value.flatten(-2)))
@@ -351,7 +352,7 @@ class SkewGPPosterior(Posterior):
 
     # Maps
 
-    def affine(self, weight: Tensor, offset: Tensor | float = 0.0, num_outputs: int = 1) -> SkewGPPosterior:
+    def affine(self, weight: Tensor, offset: Tensor | float = 0.0, num_outputs: int = 1) -> Self:
         r"""The posterior of `offset + weight f`, again skewed; closure under affine maps.
 
         Args:
@@ -361,7 +362,7 @@ class SkewGPPosterior(Posterior):
         """
         weight = weight.to(self._location)
         prior = to_linear_operator(self._prior).to_dense()
-        return SkewGPPosterior(
+        return type(self)(
             location=(weight @ self._location.unsqueeze(-1)).squeeze(-1) + offset,
             cross_covariance=[weight @ cross for cross in self._crosses],
             prior_covariance=weight @ prior @ weight.mT,
@@ -369,7 +370,7 @@ class SkewGPPosterior(Posterior):
             num_outputs=num_outputs,
         )
 
-    def select_outputs(self, outputs: Sequence[int]) -> SkewGPPosterior:
+    def select_outputs(self, outputs: Sequence[int]) -> Self:
         r"""The posterior of some of the outputs, in the order given; like `affine`, but nothing is made dense.
 
         Args:
@@ -378,7 +379,7 @@ class SkewGPPosterior(Posterior):
         wanted = torch.tensor(list(outputs), device=self.device)
         first = self._num_outputs * torch.arange(self._num_points, device=self.device)
         index = (first.unsqueeze(-1) + wanted).flatten()
-        return SkewGPPosterior(
+        return type(self)(
             location=self._location[..., index],
             cross_covariance=[cross[..., index, :] for cross in self._crosses],
             prior_covariance=to_linear_operator(self._prior)[..., index, :][..., index],
@@ -386,7 +387,7 @@ class SkewGPPosterior(Posterior):
             num_outputs=len(wanted),
         )
 
-    def scalarize(self, weights: Tensor, offset: float | Tensor = 0.0) -> SkewGPPosterior:
+    def scalarize(self, weights: Tensor, offset: float | Tensor = 0.0) -> Self:
         r"""The posterior of `offset + sum_j weights_j f_j` at every point.
 
         Args:
@@ -402,14 +403,14 @@ class SkewGPPosterior(Posterior):
             eye = torch.eye(self._num_points, dtype=self.dtype, device=self.device)
             return self.affine(torch.kron(eye, weights.to(self._location).unsqueeze(0)), offset)
         scale = weights[0].to(self._location)
-        return SkewGPPosterior(
+        return type(self)(
             location=scale * self._location + offset,
             cross_covariance=[scale * cross for cross in self._crosses],
             prior_covariance=to_linear_operator(self._prior) * scale.square(),
             mixture=self._mixture,
         )
 
-    def expectation(self, weights: Tensor, n_w: int) -> SkewGPPosterior:
+    def expectation(self, weights: Tensor, n_w: int) -> Self:
         r"""The posterior of weighted means over consecutive blocks of `n_w` points.
 
         Args:
@@ -423,7 +424,7 @@ class SkewGPPosterior(Posterior):
         eye = torch.eye(blocks, dtype=self.dtype, device=self.device)
         return self.affine(torch.kron(eye, block), num_outputs=o)
 
-    def add_noise(self, noise: Tensor) -> SkewGPPosterior:
+    def add_noise(self, noise: Tensor) -> Self:
         r"""The posterior with independent Gaussian noise added.
 
         Args:
@@ -431,7 +432,7 @@ class SkewGPPosterior(Posterior):
         """
         shape = self._location.shape[:-1] + torch.Size([self._num_points, self._num_outputs])
         noise = noise.to(self._location).expand(torch.broadcast_shapes(noise.shape, shape)).flatten(-2)
-        return SkewGPPosterior(
+        return type(self)(
             location=self._location,
             cross_covariance=self._crosses,
             prior_covariance=to_linear_operator(self._prior).add_diagonal(noise),

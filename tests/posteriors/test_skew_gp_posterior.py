@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
+from botorch.acquisition.logei import qLogNoisyExpectedImprovement
+from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch.posteriors import GPyTorchPosterior, PosteriorList, TransformedPosterior
 from botorch.sampling.get_sampler import get_sampler
@@ -683,3 +685,61 @@ def test_a_planted_fault_is_seen(monkeypatch, generator):
     monkeypatch.setattr(SkewGPPosterior, "gaussian_covariance", fault)
     with pytest.raises(AssertionError, match="standard errors"):
         test_moments_of_samples({}, generator)
+
+
+def test_numbers_keep_all_their_digits():
+    """0.1 in single precision is not 0.1."""
+    posterior = make().posterior
+    value = torch.tensor(0.1, dtype=torch.float64)
+    for name in ("cdf", "density", "probability_above", "quantile"):
+        assert torch.equal(getattr(posterior, name)(0.1), getattr(posterior, name)(value))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_quantiles_where_components_are_nearly_point_masses(seed):
+    """Without noise all of the posterior is in the spread of the component means."""
+    case = make(num_draws=200, weighted=seed % 2 == 1, seed=seed)
+    scale = torch.tensor([1e-4, 1e-8, 1e-2], dtype=torch.float64)
+    narrow = torch.diag(scale.square())  # of the Gaussian part, after what the data say
+    posterior = replace(case, prior=narrow, root=torch.zeros_like(case.root)).posterior
+    level = torch.linspace(0.005, 0.995, 67, dtype=torch.float64)
+    quantile = posterior.quantile(level)
+    wanted = level.reshape(-1, 1, 1).expand_as(quantile)
+    cdf, before = posterior.cdf(quantile), posterior.cdf(torch.nextafter(quantile, torch.full_like(quantile, -9e9)))
+    assert (((cdf - wanted).abs() <= 1e-10) | ((before < wanted) & (wanted <= cdf))).all()
+    assert (quantile.diff(dim=0) >= 0).all()
+
+
+# Points that nearly coincide
+
+
+@pytest.mark.parametrize("name", ["qEUBO", "qLogNEI"])
+def test_acquisition_is_smooth_as_points_meet(preference_model, name):
+    """No warning, no jump, and gradients as of finite differences down to where these have digits left; from there on,
+    where the jitter is more than what tells the points apart, gradients do not change.
+    """
+    if name == "qEUBO":
+        sampler = SobolQMCNormalSampler(torch.Size([256]), seed=0)
+        acquisition = qExpectedUtilityOfBestOption(preference_model, sampler=sampler)
+    else:
+        sampler = SobolQMCNormalSampler(torch.Size([128]), seed=0)
+        baseline = preference_model.train_inputs[0]
+        acquisition = qLogNoisyExpectedImprovement(preference_model, baseline, sampler=sampler, prune_baseline=False)
+    start, direction = torch.tensor([[0.3, 0.6], [0.6, 0.8]], dtype=torch.float64)
+
+    def value(distance: Tensor) -> Tensor:
+        return acquisition(torch.stack([start, start + distance * direction]))
+
+    values, slopes = [], []
+    distances = 10.0 ** -torch.arange(2, 13, dtype=torch.float64)
+    for distance in distances.clone().requires_grad_().unbind():
+        values.append(value(distance))
+        slopes.append(torch.autograd.grad(values[-1].sum(), distance)[0])
+        with torch.no_grad():
+            h = 0.01 * distance
+            difference = (value(distance + h) - value(distance - h)).squeeze() / (2 * h)
+        if distance > 5e-6:
+            torch.testing.assert_close(slopes[-1], difference, rtol=0.02, atol=0.02)
+    slopes = torch.stack(slopes)
+    torch.testing.assert_close(slopes[distances < 5e-8], slopes[-1].expand(5), rtol=0.05, atol=0)
+    assert (torch.cat(values).diff().abs() <= 20 * distances[:-1] + 1e-8).all()
