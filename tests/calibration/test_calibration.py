@@ -9,7 +9,7 @@ from benchmarks.calibration import KINDS, PAIRS, Noise, calibrate, statistics
 REPLICATES = 120
 REPLICATES_OF_PAIRS = 50
 # the direction in which a kind's noise shows first
-WRONG = {name: 4 / 3 if name in ("Numeric", "Censored", "Choice", "Validity") else 2 / 3 for name in KINDS}
+WRONG = {name: 4 / 3 if name == "Numeric" else 2 / 3 for name in KINDS}
 
 
 @pytest.mark.slow

@@ -588,3 +588,20 @@ def test_output_indices_select_latent_functions():
     torch.testing.assert_close(part.variance, whole.variance[..., [2, 0]])
     with pytest.raises(UnsupportedError, match="outputs 0 to 2"):
         model.posterior(X, output_indices=[3])
+
+
+def test_a_kernel_exchanged_for_one_of_equal_values_makes_new_draws():
+    X = torch.linspace(0, 1, 5, dtype=torch.float64).unsqueeze(-1)
+
+    def model_of(kernel):
+        covar_module = gpytorch.kernels.ScaleKernel(kernel).double()
+        covar_module.initialize(outputscale=2.0)
+        covar_module.base_kernel.initialize(lengthscale=0.3)
+        mean_module = gpytorch.means.ZeroMean()
+        return SkewGP(X, Binary([1, 0, 1, 1, 0]), covar_module=covar_module, mean_module=mean_module).eval()
+
+    model, other = model_of(gpytorch.kernels.RBFKernel()), model_of(gpytorch.kernels.MaternKernel(nu=0.5))
+    before = model.posterior(X).mean
+    model.covar_module.base_kernel = other.covar_module.base_kernel
+    assert torch.equal(model.posterior(X).mean, other.posterior(X).mean)
+    assert not torch.allclose(model.posterior(X).mean, before, atol=0.01)

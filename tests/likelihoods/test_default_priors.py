@@ -1,0 +1,78 @@
+"""Default priors by what they mean: medians, tails and shares that the documentation states."""
+
+import math
+
+import pytest
+import torch
+from botorch.models.utils.gpytorch_modules import get_gaussian_likelihood_with_lognormal_prior
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import default_likelihood
+from botorch_skewgp.observations import Binary, Censored, Numeric, Ordinal, Preference, Tie, Validity
+
+X = torch.linspace(0, 1, 4, dtype=torch.float64).unsqueeze(-1)
+NUMBERS = Numeric(torch.tensor([0.1, 0.5, -0.3, 1.0], dtype=torch.float64))
+LABELS = Binary(torch.tensor([1, 0, 1, 0]))
+GRADES = Ordinal(torch.tensor([0, 1, 2, 3]), 4)
+DUELS = Preference(torch.tensor([[0, 1], [2, 3]]))
+TIES = Tie(torch.tensor([[0, 2]]))
+
+
+def below(prior, value):
+    return float(prior.cdf(torch.tensor(float(value))))
+
+
+@pytest.mark.parametrize("observations", [[LABELS], [GRADES], [Validity([1, 0, 1, 1])], [LABELS, DUELS]])
+def test_output_scale_of_labels_has_a_median_of_ten_and_one_in_twenty_beyond_120(observations):
+    prior = SkewGP(X, observations).covar_module.outputscale_prior
+    assert below(prior, 10) == pytest.approx(0.5, abs=1e-3)
+    assert below(prior, 120) == pytest.approx(0.95, abs=5e-3)
+
+
+@pytest.mark.parametrize("observations", [[LABELS], [GRADES]])
+def test_a_constant_of_labels_is_as_wide_as_the_function_at_its_median(observations):
+    model = SkewGP(X, observations)
+    model.covar_module.outputscale = 1e-3  # what is left is that of the constant
+    model.train()
+    with torch.no_grad():
+        assert float(model(X).variance[0]) == pytest.approx(10.0, abs=0.01)
+
+
+@pytest.mark.parametrize("anchor", [NUMBERS, Censored([0.0], [1.0])])
+@pytest.mark.parametrize("other", [LABELS, GRADES, DUELS], ids=lambda entry: type(entry).__name__)
+def test_noise_beside_numbers_is_likely_between_a_hundredth_and_two(anchor, other):
+    prior = default_likelihood([anchor, other]).for_kind(type(other)).noise_prior
+    assert below(prior, math.exp(-2)) == pytest.approx(0.5, abs=1e-3)
+    assert 0.9 < below(prior, 2) - below(prior, 0.01) < 0.94
+
+
+@pytest.mark.parametrize("observation", [LABELS, GRADES, DUELS], ids=lambda entry: type(entry).__name__)
+def test_noise_without_numbers_is_one(observation):
+    likelihood = default_likelihood([observation])
+    assert float(likelihood.noise) == pytest.approx(1.0, abs=1e-6)
+    assert not likelihood.raw_noise.requires_grad
+
+
+def test_noise_of_validity_is_a_hundredth():
+    assert float(default_likelihood([Validity([1])]).noise) == pytest.approx(0.01, abs=1e-6)
+
+
+def test_noise_of_numbers_has_the_prior_of_botorch():
+    ours = default_likelihood([NUMBERS]).noise_prior
+    theirs = get_gaussian_likelihood_with_lognormal_prior().noise_covar.noise_prior
+    for value in (1e-3, 0.02, 0.5):
+        assert below(ours, value) == pytest.approx(below(theirs, value), abs=1e-6)
+
+
+def test_equal_items_tie_in_a_fifth_of_duels():
+    # at the median of the width, noise being one; in 4 % to 75 % within the central nine tenths
+    prior = default_likelihood([DUELS, TIES]).tie_width_prior
+    for level, share in ((0.05, 0.04), (0.5, 0.2), (0.95, 0.82)):
+        width = float(prior.icdf(torch.tensor(level)))
+        assert math.erf(width / 2) == pytest.approx(share, abs=0.02)
+
+
+def test_gaps_between_cutpoints_are_about_a_standard_deviation_of_the_noise():
+    prior = default_likelihood([GRADES]).gaps_prior
+    assert below(prior, 1.0) == pytest.approx(0.5, abs=1e-3)
+    assert below(prior, 5.0) - below(prior, 0.2) == pytest.approx(0.89, abs=0.01)
