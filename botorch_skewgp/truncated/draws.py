@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -15,13 +15,18 @@ from tqdm.auto import tqdm
 from botorch_skewgp.exceptions import PoorDrawsWarning
 from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
 from botorch_skewgp.truncated.diagnostics import diagnose
-from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation, expectation_propagation
+from botorch_skewgp.truncated.expectation_propagation import (
+    ROUNDING,
+    ExpectationPropagation,
+    expectation_propagation,
+)
+from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
 from botorch_skewgp.truncated.gibbs import GibbsSampler
 from botorch_skewgp.truncated.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.reflective_ess import MOST_DENSE_ROWS, ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.sampler import Sampler
 from botorch_skewgp.truncated.start import feasible_start
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 SamplerName = Literal["reflective", "collapsed", "linear", "gibbs"]
 R_HAT_LIMIT = 1.01
@@ -159,7 +164,8 @@ def draw(
 
     Chains start at feasible points near the expectation propagation Gaussian (or at `previous` draws). They run for
     `warmup` steps, then for `num_draws / num_chains` kept steps. As long as R-hat or the effective sample size of some
-    functional is poor, all of that becomes warm-up of a run of twice the thinning.
+    functional is poor, all of that becomes warm-up of a run of twice the thinning. Where no sampler is asked for by
+    name, rows that act like numbers, narrow or far in a tail, are drawn last, see `gaussian_rows`.
 
     The functionals watched are `E[h_i | u]` of every row (every latent coordinate where there are fewer of those), the
     slow directions of the chains, and the squared Mahalanobis length of `u` (of the latent coordinates). Of more than
@@ -185,6 +191,9 @@ def draw(
         return Draws(empty, None, none, none, none, 0.0, 1, settings.num_chains, "none")
     if approximation is None:  # it makes starts and proposals, for which any sites near the fixed point will do
         approximation = expectation_propagation(distribution, tolerance=1e-3)
+    replaced = gaussian_rows(approximation)
+    if settings.sampler is None and bool(replaced.any()):
+        return _draw_around_sites(distribution, replaced, settings, generator, approximation, previous)
     name = settings.sampler or choose_sampler(distribution, approximation)
     sampler = _make_sampler(name, distribution, approximation)
     start, latent = feasible_start(
@@ -251,6 +260,35 @@ def draw(
         num_chains=settings.num_chains,
         sampler=name,
     )
+
+
+def _draw_around_sites(
+    distribution: TruncatedNormal,
+    replaced: Tensor,
+    settings: DrawSettings,
+    generator: torch.Generator,
+    approximation: ExpectationPropagation,
+    previous: Draws | None,
+) -> Draws:
+    """Draw the other rows given the sites of those that are replaced, and these given the others."""
+    double = as_double(distribution)
+    approximation = expectation_propagation(double, initial_sites=approximation.sites, tolerance=ROUNDING)
+    conditioned = SiteConditioned(double, approximation, replaced)
+    if previous is not None:
+        kept = ~replaced[: previous.rows.shape[-1]]
+        previous = replace(previous, rows=previous.rows[..., kept], latent=None)
+    rest = draw(conditioned.rest, settings, generator, previous=previous)
+    latent = rest.latent
+    if distribution.root is not None and latent is None:  # no more rows are left than coordinates
+        latent = conditioned.latent_given_rest(rest.rows, generator)
+    rows = conditioned.complete(rest.rows, latent, generator)
+    if latent is not None:
+        latent = conditioned.latent(latent).to(distribution.mean)
+    if rest.r_hat.shape[-1] == 0:  # independent draws
+        one = rest.r_hat.new_ones(*rest.r_hat.shape[:-1], 1)
+        many = rest.num_draws * one
+        rest = replace(rest, r_hat=one, effective_size=many, tail_effective_size=many, sampler="independent")
+    return replace(rest, rows=rows.to(distribution.mean), latent=latent)
 
 
 def _make_sampler(name: str, distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Sampler:

@@ -9,6 +9,7 @@ r"""The probability that a normal vector falls between its bounds: the normalise
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -17,6 +18,7 @@ from torch import Tensor
 from botorch_skewgp.truncated.diagnostics import effective_sample_size
 from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw
 from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation, expectation_propagation
+from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 from botorch_skewgp.truncated.univariate import log_interval_probability
 
@@ -72,6 +74,19 @@ def bridge_log_normalizer(
         approximation = expectation_propagation(distribution)
     if draws is None:
         draws = draw(distribution, settings, generator, approximation)
+    replaced = gaussian_rows(approximation)
+    if bool(replaced.any()):
+        conditioned = SiteConditioned(distribution, approximation, replaced)
+        latent = None
+        if draws.latent is not None and conditioned.rest.root is not None:
+            latent = conditioned.latent_of_rest(draws.latent.to(zero))
+        draws = replace(draws, rows=draws.rows.to(zero)[..., ~replaced], latent=latent)
+        rest = bridge_log_normalizer(conditioned.rest, draws, None, generator, settings, num_iterations)
+        if conditioned.rest.num_rows == 0:
+            return LogNormalizer(approximation.log_normalizer, zero)
+        # with the rows' sites in place of the others, expectation propagation's two values differ by their factor
+        left = rest.value - expectation_propagation(conditioned.rest).log_normalizer
+        return LogNormalizer(approximation.log_normalizer + left, rest.standard_error)
     noise = torch.randn(
         *distribution.batch_shape,
         GAUSSIAN_DRAWS * draws.num_draws,

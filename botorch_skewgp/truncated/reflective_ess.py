@@ -240,8 +240,12 @@ class ReflectiveEllipticalSliceSampler(Sampler):
         mean = distribution.mean
         # A row between two bounds is reflected about (velocity * horizon / width) times, which is many if it is narrow.
         widths = distribution.upper - distribution.lower
-        crossings = float((distribution.gamma_diagonal.sqrt() * horizon / widths).sum(-1).max())
-        plausible = 1000 * (distribution.num_rows + 10) + 10 * crossings
+        scale = distribution.gamma_diagonal.sqrt()
+        crossings = float((scale * horizon / widths).sum(-1).max())
+        # A row that is z standard deviations in a tail falls back to its bound about z times.
+        beyond = torch.maximum(distribution.lower - mean, mean - distribution.upper) / scale
+        falls = float(beyond.clamp(min=0).sum(-1).max())
+        plausible = 1000 * (distribution.num_rows + 10) + 10 * (crossings + falls)
         self.max_reflections = int(min(plausible, MOST_REFLECTIONS))
         lower, upper = self._flatten(distribution.lower - mean, 1), self._flatten(distribution.upper - mean, 1)
         if distribution.root is not None:
@@ -314,9 +318,10 @@ class ReflectiveEllipticalSliceSampler(Sampler):
         lower, upper = distribution.lower.unsqueeze(-2), distribution.upper.unsqueeze(-2)
         outside = ~((rows >= lower) & (rows <= upper))
         if bool(outside.any()):
+            places = outside.flatten(0, -2).any(0).nonzero().squeeze(-1).tolist()[:10]
             raise ValueError(
-                f"{int(outside.sum())} of the {rows.numel()} starting values are not inside the bounds; start the "
-                "chains at feasible rows, for example between the bounds or at draws of another sampler."
+                f"{int(outside.sum())} of the {rows.numel()} starting values, of rows {places}, are not inside their "
+                "bounds; feasible_start finds such rows."
             )
         if distribution.root is None:
             x = rows - distribution.mean.unsqueeze(-2)
@@ -389,8 +394,9 @@ class ReflectiveEllipticalSliceSampler(Sampler):
     def _check(self, counts: Tensor, excess: float, dtype: torch.dtype) -> None:
         if bool((counts < 0).any()):
             raise TooManyReflectionsError(
-                f"A trajectory had more than {self.max_reflections} reflections: some rows have almost no room between "
-                "their bounds. Widen those bounds, merge duplicate rows without noise, or shorten the horizon."
+                f"A trajectory had more than {self.max_reflections} reflections. {self._least_room()} Check what was "
+                "observed there and its units, give these rows (more) noise, or merge rows that say the same without "
+                "noise."
             )
         tolerance = math.sqrt(torch.finfo(dtype).eps)
         if not excess <= tolerance:
@@ -398,6 +404,22 @@ class ReflectiveEllipticalSliceSampler(Sampler):
                 f"Rows left their bounds by {excess:.1e} standard deviations, more than the rounding of {dtype}: the "
                 "covariance is too badly conditioned for it. Use double precision or more noise."
             )
+
+    def _least_room(self) -> str:
+        """A sentence that names the rows with the least room for a trajectory, alone or far in their tails."""
+        distribution = self.distribution
+        scale = distribution.gamma_diagonal.sqrt()
+        width = ((distribution.upper - distribution.lower) / scale).reshape(-1, distribution.num_rows).amin(0)
+        beyond = torch.maximum(distribution.lower - distribution.mean, distribution.mean - distribution.upper) / scale
+        beyond = beyond.reshape(-1, distribution.num_rows).amax(0)
+        order = torch.maximum(1 / width, beyond).argsort(descending=True)[:3].tolist()
+        rows = ", ".join(
+            f"{i} ({beyond[i]:.1e} standard deviations from its bounds)"
+            if beyond[i] > 1 / width[i]
+            else f"{i} ({width[i]:.1e} standard deviations between its bounds)"
+            for i in order
+        )
+        return f"All rows together leave almost no room; by themselves these leave the least: {rows}."
 
     def rows(self, positions: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Map positions, `batch_shape x ... x p`, to rows `u`, `batch_shape x ... x m`, inside the bounds."""

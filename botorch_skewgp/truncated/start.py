@@ -183,13 +183,13 @@ def _continue_noisy(
     if distribution.root is None:
         return _continue_dense(distribution, old_rows, generator), None
     root, m_old = distribution.root, old_rows.shape[-1]
-    z = _latent_given_rows(root[..., :m_old, :], distribution.noise[..., :m_old],
+    z = latent_given_rows(root[..., :m_old, :], distribution.noise[..., :m_old],
                            old_rows - distribution.mean[..., :m_old].unsqueeze(-2), generator)  # fmt: skip
     rows = _draw_rows(distribution, distribution.noiseless(z), distribution.noise.sqrt(), generator)
     return _keep(distribution, old_rows, rows), z
 
 
-def _latent_given_rows(root: Tensor, noise: Tensor, residual: Tensor, generator: torch.Generator | None) -> Tensor:
+def latent_given_rows(root: Tensor, noise: Tensor, residual: Tensor, generator: torch.Generator | None) -> Tensor:
     """Draw `z` given `F z + v = residual`, a Gaussian, for residuals `batch_shape x k x m`."""
     weighted = root / noise.unsqueeze(-1)
     cholesky = cholesky_of_precision(root, 1 / noise)

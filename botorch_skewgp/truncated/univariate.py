@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+EXPONENTIAL = -1e5  # bound below which the tail of a normal variable is exponential up to rounding
 MASS = 9.0  # standard deviations of a normal variable beyond which its moments up to the fourth are below rounding
 
 
@@ -215,6 +216,10 @@ def sample_interval(lower: Tensor, upper: Tensor, uniform: Tensor) -> Tensor:
         shrink = -torch.expm1(torch.special.log_ndtr(a) - log_b)
     log_cdf = log_b + torch.log1p(-uniform * shrink)
     x = _inverse_log_ndtr(log_cdf)
+    deep = b < EXPONENTIAL
+    if bool(deep.any()):  # the density over t = b - x is exp(b t) to within 1 / b^2, and log cdfs have no digits left
+        rate = torch.where(deep, -b, torch.ones_like(b))
+        x = torch.where(deep, b + torch.log1p(uniform * torch.expm1(-rate * (b - a))) / rate, x)
     x = torch.maximum(torch.minimum(x, b), a)  # rounding of the inverse only
     return torch.where(flip, -x, x)
 

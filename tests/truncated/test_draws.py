@@ -106,9 +106,10 @@ def test_narrow_rows_have_their_noise_integrated_out():
     wide = smooth_rows(4)
     narrow = TruncatedNormal(wide.mean, wide.covariance, wide.lower, wide.lower + 0.005, wide.noise)
     assert choose_sampler(narrow) == "collapsed"
-    draws = draw(narrow, SMALL)
-    assert draws.sampler == "collapsed"
-    assert ((draws.rows > 0) & (draws.rows <= 0.005)).all()
+    for sampler, used in ((None, "independent"), ("collapsed", "collapsed")):
+        draws = draw(narrow, DrawSettings(num_draws=SMALL.num_draws, sampler=sampler))
+        assert draws.sampler == used
+        assert ((draws.rows > 0) & (draws.rows <= 0.005)).all()
     without = TruncatedNormal(wide.mean, wide.covariance, wide.lower, wide.lower + 0.005, 0 * wide.noise)
     assert choose_sampler(without) == "reflective"
 
