@@ -180,6 +180,11 @@ def draw(
 
     Returns:
         The draws. A `PoorDrawsWarning` is issued if they are still poor at `max_thinning`.
+
+    Raises:
+        ValueError: If a row has neither variance nor noise, if rows without noise contradict each other, or if the
+            sampler asked for does not exist or does not fit the distribution.
+        TooManyReflectionsError: If all rows together leave almost no room.
     """
     settings = settings or DrawSettings()
     if generator is None:
@@ -189,6 +194,12 @@ def draw(
         empty = distribution.mean.new_zeros(*batch_shape, settings.num_draws, 0)
         none = distribution.mean.new_zeros(*batch_shape, 0)
         return Draws(empty, None, none, none, none, 0.0, 1, settings.num_chains, "none")
+    certain = (distribution.gamma_diagonal <= 0).reshape(-1, distribution.num_rows).any(0)
+    if bool(certain.any()):
+        raise ValueError(
+            f"Rows {certain.nonzero().squeeze(-1).tolist()} have neither variance nor noise: nothing in them is "
+            "unknown. Leave them out, or give them weights that are not zero, or noise."
+        )
     if approximation is None:  # it makes starts and proposals, for which any sites near the fixed point will do
         approximation = expectation_propagation(distribution, tolerance=1e-3)
     replaced = gaussian_rows(approximation)

@@ -114,6 +114,12 @@ def test_narrow_rows_have_their_noise_integrated_out():
     assert choose_sampler(without) == "reflective"
 
 
+def test_a_row_of_zeros_without_noise_is_refused():
+    covariance = torch.block_diag(torch.eye(1), torch.zeros(1, 1), torch.eye(1)).double()
+    with pytest.raises(ValueError, match=r"Rows \[1\] have neither variance nor noise.*Leave them out"):
+        draw(above_zero(torch.zeros(3, dtype=torch.float64), covariance, 0.0), SMALL)
+
+
 @pytest.mark.parametrize("sampler", ["reflective", "collapsed", "linear", "gibbs"])
 def test_every_sampler_by_name(sampler):
     """Two rows, whose mean is known: `E[u_1 | u > 0] = (1 + rho) / (2 sqrt(2 pi) P)`."""

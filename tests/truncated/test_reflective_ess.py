@@ -443,17 +443,16 @@ class TestInterface:
 
     def test_singular_covariance_reflects_in_the_metric_of_its_factor(self):
         distribution = truncated_normal(torch.zeros(3), torch.ones(3, 3), torch.zeros(3), torch.full((3,), INF))
-        with pytest.warns(match="added jitter"):
-            sampler = ReflectiveEllipticalSliceSampler(distribution, kernel="eager")
+        sampler = ReflectiveEllipticalSliceSampler(distribution, kernel="eager")
         factor = sampler._cholesky
         torch.testing.assert_close(sampler._trajectories.gamma, factor @ factor.mT, rtol=0, atol=1e-14)
 
     def test_errors(self):
         distribution = self.example()
         sampler = ReflectiveEllipticalSliceSampler(distribution)
-        with pytest.raises(ValueError, match="not inside the bounds; start"):
+        with pytest.raises(ValueError, match="rows \\[0, 1, 2\\], are not inside their bounds"):
             sampler.init(torch.full((2, 3), -1.0))
-        with pytest.raises(ValueError, match="not inside the bounds"):
+        with pytest.raises(ValueError, match="not inside their bounds"):
             sampler.init(torch.full((2, 3), math.nan))
         with pytest.raises(ValueError, match="rows must be num_chains x 3"):
             sampler.init(torch.ones(3))
@@ -471,5 +470,5 @@ class TestInterface:
         lower = vector(1.0)
         distribution = truncated_normal(vector(0.0), torch.eye(1), lower, lower + 1e-6)
         sampler = ReflectiveEllipticalSliceSampler(distribution, kernel=kernel)
-        with pytest.raises(TooManyReflectionsError, match=r"1000 reflections.* 0 \(1.0e-06 standard deviations between its bounds"):
+        with pytest.raises(TooManyReflectionsError, match=r"1000 reflections.* 0 \(1.0e-06 standard deviations"):
             sampler.run(sampler.init(feasible_start(distribution, 3)), 2, seeded(0))
