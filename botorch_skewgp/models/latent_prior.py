@@ -90,7 +90,8 @@ class LatentPrior:
         return torch.cat([self.points, points.expand(*self.points.shape[:-2], *points.shape)], dim=-2)
 
     @property
-    def _slope_points(self) -> Tensor:
+    def slope_points(self) -> Tensor:
+        """The training points at which slopes are read, `c x d`, one for each slope."""
         return self.points[..., self.layout.slope_points.to(self.points.device), :]
 
     @property
@@ -104,7 +105,7 @@ class LatentPrior:
         mean, covariance = self.mean_at(Z), self.covariance_at(Z)
         if self.has_slopes:
             self._check_slopes()
-            S, dims = self._slope_points, self.layout.slope_dims
+            S, dims = self.slope_points, self.layout.slope_dims
             mean = torch.cat([mean, self._slope_means(S)], dim=-1)
             values = torch.full((Z.shape[-2],), VALUE)
             mixed = slope_covariance(self.covar_module, Z, values, S, dims)
@@ -124,7 +125,7 @@ class LatentPrior:
             return covariance
         self._check_slopes()
         values = torch.full((X.shape[-2],), VALUE)
-        S = self._slope_points.expand(*X.shape[:-2], *self._slope_points.shape[-2:])
+        S = self.slope_points.expand(*X.shape[:-2], *self.slope_points.shape[-2:])
         return torch.cat(
             [covariance, slope_covariance(self.covar_module, X, values, S, self.layout.slope_dims)], dim=-1
         )

@@ -13,8 +13,9 @@ from typing import Any
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
+from botorch.models.transforms.input import InputTransform
 from botorch.sampling.pathwise import GeneralizedLinearPath, SamplePath, draw_kernel_feature_paths, gaussian_update
-from botorch.sampling.pathwise.features.maps import KernelEvaluationMap
+from botorch.sampling.pathwise.features.maps import FeatureMap
 from botorch.sampling.pathwise.paths import PathList
 from botorch.sampling.pathwise.posterior_samplers import DrawMatheronPaths, MatheronPath
 from botorch.sampling.pathwise.prior_samplers import (
@@ -28,6 +29,7 @@ from torch import Tensor
 
 from botorch_skewgp.likelihoods import OutcomeScale
 from botorch_skewgp.models import FullyBayesianSkewGP
+from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.means import IntegratedConstantMean
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.posteriors import RepresenterMixture
@@ -41,6 +43,7 @@ class SkewGPSamplePath(MatheronPath):
 
         `f(x) = g(x) + k(x, Z) {a_s - R [R^T (g(Z) - m(Z)) + xi]}`.
 
+    `Z` stands for all that rows read: values at points, and slopes, those of the prior path by forward differentiation.
     The bracket is the whitened value of the rows under the prior, so its covariance is the identity, and its covariance
     with `g(x)` is `R^T k(Z, x)`. Given `s`, the mean of `f(x)` is therefore `m(x) + k(x, Z) a_s` and its covariance
     `k(x, x') - k(x, Z) R R^T k(Z, x')`: those of `SkewGPPosterior`, up to the finite features of the prior path.
@@ -93,21 +96,46 @@ def _draw_matheron_paths(
     mixture = _mixture(model)
     if mixture.parent is not None or mixture.weights.ndim != 2:
         raise UnsupportedError("Sample paths are for models of data, not of fantasies; build the model from its data.")
-    if model.latent_prior().has_slopes:
-        raise UnsupportedError("Sample paths of models with slopes are not supported; draw from the posterior instead.")
-    Z = model.latent_prior().value_points
+    prior = model.latent_prior()
     with torch.no_grad():
         prior_paths = prior_sampler(model=model, sample_shape=sample_shape)  # type: ignore[call-arg]
         if isinstance(prior_paths.output_transform, _ToOutcome):
             prior_paths.output_transform = None  # the sum of both parts is transformed
-        deviation = prior_paths.forward(Z) - model.mean_module(Z)
-        weight = _update_weight(mixture, model.prior_kernel(Z).to_dense(), deviation)
-    points = KernelEvaluationMap(kernel=model.prior_kernel, points=Z, input_transform=get_input_transform(model))
+        columns = prior.columns()
+        deviation = _read_columns(prior_paths, prior) - columns.mean
+        weight = _update_weight(mixture, columns.lazy_covariance_matrix.to_dense(), deviation)
+    covariances = _ColumnCovariances(prior, get_input_transform(model))
     return SkewGPSamplePath(
         prior_paths=prior_paths,
-        update_paths=GeneralizedLinearPath(feature_map=points, weight=weight),
+        update_paths=GeneralizedLinearPath(feature_map=covariances, weight=weight),
         output_transform=_ToOutcome.of(model),
     )
+
+
+class _ColumnCovariances(FeatureMap):
+    """Covariances of the latent function at a point with all columns, as features of the point."""
+
+    def __init__(self, prior: LatentPrior, input_transform: InputTransform | None) -> None:
+        super().__init__()
+        self.prior = prior
+        self.input_transform = input_transform
+        self.output_transform = None
+        self.num_outputs = prior.layout.num_columns
+        self.batch_shape = torch.Size()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.prior.cross_covariance(x)
+
+
+def _read_columns(paths: SamplePath, prior: LatentPrior) -> Tensor:
+    """What paths are in all columns, `sample_shape x c`: their values, and their slopes by forward differentiation."""
+    values = paths.forward(prior.value_points)
+    if not prior.has_slopes:
+        return values
+    S = prior.slope_points
+    direction = torch.nn.functional.one_hot(prior.layout.slope_dims.to(S.device), S.shape[-1]).to(S)
+    slopes = torch.func.jvp(paths.forward, (S,), (direction,))[1]
+    return torch.cat([values, slopes], dim=-1)
 
 
 class _ToOutcome(TensorTransform):
@@ -131,7 +159,7 @@ def _mixture(model: SkewGP) -> RepresenterMixture:
 
 
 def _update_weight(mixture: RepresenterMixture, covariance: Tensor, deviation: Tensor) -> Tensor:
-    """The weights of `k(., Z)`, `sample_shape x n`, for deviations of prior paths from the mean at `Z`."""
+    """The weights of the columns, `sample_shape x c`, for deviations of prior paths from their mean there."""
     sample_shape = deviation.shape[:-1]
     which = torch.multinomial(mixture.probabilities, sample_shape.numel(), replacement=True)
     representer = mixture.weights.mT[which].unflatten(0, sample_shape) if sample_shape else mixture.weights[:, which[0]]

@@ -13,13 +13,13 @@ from botorch.models.transforms.input import Normalize
 from botorch.models.transforms.outcome import Standardize
 from botorch.sampling.pathwise import SamplePath, draw_kernel_feature_paths, draw_matheron_paths
 from botorch.sampling.pathwise.posterior_samplers import MatheronPath
-from gpytorch.kernels import MaternKernel, PeriodicKernel, ScaleKernel
+from gpytorch.kernels import MaternKernel, PeriodicKernel, PolynomialKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, SlopeLikelihood
 from botorch_skewgp.models import SkewPrior
-from botorch_skewgp.observations import Numeric, Preference
+from botorch_skewgp.observations import Numeric, Preference, Slope
 from botorch_skewgp.sampling import SkewGPSamplePath
 from botorch_skewgp.sampling.pathwise import _update_weight
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -110,6 +110,69 @@ def test_law_over_exact_prior_paths(make, generator):
     sampler = partial(ExactPriorPath, points=torch.cat([X, Z]))
     paths = draw_matheron_paths(model, torch.Size([40_000]), prior_sampler=sampler)
     check_law(paths(X), model.posterior(X))
+
+
+class QuadraticPath(SamplePath):
+    """Paths of the prior of a quadratic kernel `(x z + c)^2`, which has three features and no error."""
+
+    input_transform = None
+    output_transform = None
+
+    def __init__(self, model, sample_shape, offset):
+        super().__init__()
+        self.offset, self.mean = offset, model.mean_module.constant.item()
+        self.weight = torch.randn(*sample_shape, 3, dtype=torch.float64)
+
+    def forward(self, x):
+        a, b, c = self.weight.unsqueeze(-1).unbind(-2)
+        x = x.squeeze(-1)
+        return self.mean + a * x.square() + b * (2 * self.offset) ** 0.5 * x + c * self.offset
+
+    def set_ensemble_as_batch(self, ensemble_as_batch):
+        raise NotImplementedError
+
+
+def test_law_with_slopes(generator):
+    """Values and slopes of paths, both against the posterior."""
+    X = torch.tensor([[-1.0], [0.2], [0.9]], dtype=torch.float64)
+    kernel = PolynomialKernel(power=2, offset=torch.tensor([0.7])).double()
+    model = SkewGP(
+        X,
+        [Slope(0, [-1, 1], index=[1, 2]), Preference([[2, 1]]), Numeric([0.5], index=[0])],
+        likelihood=MixedLikelihood(SlopeLikelihood(), PreferenceLikelihood(noise=0.5), NumericLikelihood(noise=0.1)),
+        covar_module=kernel,
+        mean_module=ConstantMean(),
+        draw_settings=SETTINGS,
+    ).eval()
+    sampler = partial(QuadraticPath, offset=0.7)
+    paths = draw_matheron_paths(model, torch.Size([40_000]), prior_sampler=sampler)
+    test_X = torch.tensor([[-0.5], [0.9], [1.4]], dtype=torch.float64)
+    check_law(paths(test_X), model.posterior(test_X))
+    slopes = (paths(X[1:] + 1e-5) - paths(X[1:] - 1e-5)) / 2e-5
+    assert (slopes[:, 0] < 1e-4).all()
+    assert (slopes[:, 1] > -1e-4).all()
+
+
+def test_feature_paths_rise_where_they_must():
+    """Random features and automatic derivatives in several inputs, in the units of inputs and outcomes given."""
+    X = training_points() * torch.tensor([2.0, 0.5], dtype=torch.float64)
+    signs = torch.tensor([1, 1, -1, -1])
+    index, dims = torch.tensor([0, 3, 3, 5]), torch.tensor([0, 0, 1, 1])
+    model = SkewGP(
+        X,
+        [Slope(dims, signs, index=index), Numeric(100 + 30 * training_points().sin().sum(-1))],
+        likelihood=MixedLikelihood(SlopeLikelihood(), NumericLikelihood(noise=0.1)),
+        input_transform=Normalize(2, bounds=torch.tensor([[0.0, 0.0], [2.0, 0.5]], dtype=torch.float64)),
+        outcome_transform=Standardize(m=1),
+        draw_settings=SETTINGS,
+    ).eval()
+    paths = SkewGPSamplePath.draw(model, torch.Size([50]), num_features=512)
+    step = 1e-5 * torch.nn.functional.one_hot(dims, 2)
+    values, slopes = paths(X[index]), paths(X[index] + step) - paths(X[index] - step)
+    assert ((slopes * signs) > -1e-3 * slopes.abs().amax()).all()
+    posterior = model.posterior(X[index])
+    error = (values.mean(0) - posterior.mean.squeeze(-1)) / posterior.variance.squeeze(-1).sqrt()
+    assert error.abs().max() < 4.5 / math.sqrt(50)
 
 
 def test_a_planted_fault_is_seen(monkeypatch, generator):
