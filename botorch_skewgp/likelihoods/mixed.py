@@ -31,8 +31,10 @@ class MixedLikelihood(RowLikelihood):
             likelihoods: The likelihoods, in order of precedence.
 
         Raises:
-            InputDataError: If something is no likelihood of this package.
+            InputDataError: If something is no likelihood of this package, or there is none.
         """
+        if not likelihoods:
+            raise InputDataError("MixedLikelihood needs a likelihood for each kind of observation; got none.")
         super().__init__()
         self._likelihoods = torch.nn.ModuleDict()
         for part in likelihoods:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from botorch_skewgp.models.datasets import as_observations
 from botorch_skewgp.models.fantasy import FantasyLevel, condition_mixture, draw_values
-from botorch_skewgp.models.inputs import check_observations, check_train_X, move
+from botorch_skewgp.models.inputs import check_observations, check_query, check_train_X, move
 from botorch_skewgp.models.latent_model import LatentModel
 from botorch_skewgp.observations import Numeric, Observation, Preference
 from botorch_skewgp.rows import FantasyRows
@@ -51,7 +51,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         if isinstance(Y, Tensor) and (X.ndim > 2 or Y.ndim > 2):
             return self._condition_batch(X, Y, noise)
         observations = as_observations(Y, noise)
-        check_train_X(X, warn=False)
+        check_train_X(X, warn=False, name="X")
         if self._fantasies:
             raise UnsupportedError("A fantasy model can only be conditioned on batches of numbers or duels.")
         old = self.datapoints
@@ -113,6 +113,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         """A model that shares all modules with this one and knows of further rows."""
         if self.num_outputs > 1:
             raise UnsupportedError("Fantasies of a model with several latent functions are not supported.")
+        X = check_query(X, self.datapoints)
         posterior = self.latent_posterior(X)
         generator = torch.Generator().manual_seed(self.draw_settings.seed)
         shape = (rows.weight.shape[-2], posterior.mixture.num_draws)
@@ -147,6 +148,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             raise UnsupportedError(f"Values can be drawn for models with one output; this one has {self.num_outputs}.")
         if self.batch_shape:
             raise UnsupportedError("Values can be drawn for models of data, not of fantasies; build one from its data.")
+        X = check_query(X, self.datapoints)
         posterior = self.latent_posterior(X)
         mixture, values = draw_values(posterior, samples_per_draw, seed, weight)
         new = copy(self)

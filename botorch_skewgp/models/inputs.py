@@ -3,10 +3,11 @@ r"""Checks of what a model is given: points, observations, and how they fit each
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
-from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.exceptions.warnings import InputDataWarning, _get_single_precision_warning
 from botorch.settings import validate_input_scaling
 from torch import Tensor
@@ -28,7 +29,15 @@ def as_sequence(observations: Observation | Sequence[Observation] | None) -> tup
     """Observations as a tuple; raises if something is not an observation object."""
     if observations is None:
         return ()
-    observations = (observations,) if isinstance(observations, Observation) else tuple(observations)
+    if isinstance(observations, Observation):
+        return (observations,)
+    if isinstance(observations, (type, str, Mapping, Tensor)) or not isinstance(observations, Iterable):
+        kind = observations.__name__ if isinstance(observations, type) else type(observations).__name__
+        raise InputDataError(
+            f"observations must be observation objects such as Preference(pairs), alone or in a list; got {kind}. "
+            "Wrap the data in the class of its kind."
+        )
+    observations = tuple(observations)
     for entry in observations:
         if not isinstance(entry, Observation):
             raise InputDataError(
@@ -38,16 +47,63 @@ def as_sequence(observations: Observation | Sequence[Observation] | None) -> tup
     return observations
 
 
-def check_train_X(X: Tensor, warn: bool = True) -> None:
-    """Raise unless points are finite `n x d` floating point numbers; warn of single precision as BoTorch does."""
-    if not isinstance(X, Tensor) or not X.is_floating_point():
+def check_parts(**parts: tuple[Any, type]) -> None:
+    r"""Raise unless each part of a model, by the name of its argument, is `None` or an object of its class.
+
+    Args:
+        parts: Objects and the classes that they must be of.
+
+    Raises:
+        InputDataError: If one is of another class.
+    """
+    for name, (part, wanted) in parts.items():
+        if part is not None and not isinstance(part, wanted):
+            got = f"the class {part.__name__} itself, which is to be called" if isinstance(part, type) else type(part)
+            raise InputDataError(f"{name} must be a {wanted.__module__}.{wanted.__qualname__} object; got {got}.")
+
+
+def _check_precision(X: Any, name: str) -> None:
+    """Raise unless `X` is a tensor of single or double precision."""
+    if not isinstance(X, Tensor) or X.dtype not in (torch.float32, torch.float64):
         kind = X.dtype if isinstance(X, Tensor) else type(X).__name__
-        raise InputDataError(f"train_X must be a floating point tensor, best of dtype torch.double; got {kind}.")
-    if X.ndim != 2:
-        raise InputDataError(f"train_X must be n x d; got shape {tuple(X.shape)}.")
+        raise InputDataError(
+            f"{name} must be a floating point tensor of single or double precision; got {kind}. Give "
+            f"torch.as_tensor({name}, dtype=torch.double)."
+        )
+
+
+def check_query(X: Tensor, train_X: Tensor) -> Tensor:
+    r"""Check points at which something is asked, before it can do harm to the buffers of input transforms.
+
+    Args:
+        X: A `batch_shape x q x d` tensor.
+        train_X: The model's points.
+
+    Returns:
+        The points, in double precision if the model's are.
+
+    Raises:
+        InputDataError: If `X` is no tensor of single or double precision.
+        BotorchTensorDimensionError: If it has fewer than two dimensions, or another number of columns than `train_X`.
+    """
+    _check_precision(X, "X")
+    if X.ndim < 2:
+        raise BotorchTensorDimensionError(f"X must be batch_shape x q x d; got shape {tuple(X.shape)}.")
+    if X.shape[-1] != train_X.shape[-1]:
+        raise BotorchTensorDimensionError(
+            f"X must have {train_X.shape[-1]} columns like train_X; got shape {tuple(X.shape)}."
+        )
+    return X.double() if train_X.dtype == torch.float64 else X
+
+
+def check_train_X(X: Tensor, warn: bool = True, name: str = "train_X") -> None:
+    """Raise unless points are finite `n x d` floating point numbers; warn of single precision as BoTorch does."""
+    _check_precision(X, name)
+    if X.ndim != 2 or X.shape[-1] == 0:
+        raise InputDataError(f"{name} must be n x d; got shape {tuple(X.shape)}. Give it a column for each input.")
     if not X.isfinite().all():
         where = (~X.isfinite()).any(-1).nonzero().squeeze(-1)[:5].tolist()
-        raise InputDataError(f"train_X contains NaN or infinite values in rows {where}; remove or repair these.")
+        raise InputDataError(f"{name} contains NaN or infinite values in rows {where}; remove or repair these.")
     if warn and X.dtype == torch.float32:
         warnings.warn(_get_single_precision_warning(str(X.dtype)), InputDataWarning, stacklevel=3)
 

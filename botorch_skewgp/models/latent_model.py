@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood
 from botorch_skewgp.models.fantasy import FantasyLevel
-from botorch_skewgp.models.inputs import as_sequence, check_observations, check_train_X, move
+from botorch_skewgp.models.inputs import as_sequence, check_observations, check_query, check_train_X, move
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.marginal_likelihood import Evidence
 from botorch_skewgp.models.means import IntegratedConstantMean
@@ -129,7 +129,10 @@ class LatentModel(Model, GP):
         return slope_columns(blocks)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], *args: Any, **kwargs: Any) -> Self:
-        self.train_inputs = tuple(fn(X) for X in self.train_inputs)  # type: ignore[assignment]
+        moved = tuple(fn(X) for X in self.train_inputs)
+        if any(X.dtype not in (torch.float32, torch.float64) for X in moved):
+            raise InputDataError(f"A SkewGP is of single or double precision; it cannot become {moved[0].dtype}.")
+        self.train_inputs = moved  # type: ignore[assignment]
         if self._original_train_inputs is not None:
             self._original_train_inputs = fn(self._original_train_inputs)
         self._observations = tuple(entry.apply(fn) for entry in self._observations)
@@ -270,15 +273,11 @@ class LatentModel(Model, GP):
             X: A `batch_shape x q x d` tensor, before input transforms.
 
         Raises:
+            InputDataError: If `X` is no tensor of single or double precision.
             BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
         """
         self.eval()
-        self._check_query(X)
-        return self._posterior_at(self.transform_inputs(X))
-
-    def _check_query(self, X: Tensor) -> None:
-        if X.ndim < 2:
-            raise BotorchTensorDimensionError(f"X must be batch_shape x q x d; got shape {tuple(X.shape)}.")
+        return self._posterior_at(self.transform_inputs(check_query(X, self.datapoints)))
 
     def _posterior_at(self, X: Tensor) -> SkewGPPosterior:
         """The posterior at transformed inputs."""

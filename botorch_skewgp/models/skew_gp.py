@@ -35,6 +35,8 @@ from botorch_skewgp.models.defaults import default_covar_module, default_mean_mo
 from botorch_skewgp.models.inputs import (
     as_sequence,
     check_observations,
+    check_parts,
+    check_query,
     check_skew_prior,
     check_train_X,
     count_outputs,
@@ -101,12 +103,22 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             draw_settings: How posterior draws are made.
 
         Raises:
-            InputDataError: If `train_X` is not a finite floating point `n x d` tensor, or observations refer to rows
-                that it does not have.
+            InputDataError: If `train_X` is not a finite `n x d` tensor of single or double precision, observations
+                refer to rows that it does not have, the likelihood does not take them, or a part is of another class.
+            UnsupportedError: If the outcome transform is another than `Standardize(m=1)`, or a skew prior is given for
+                several latent functions.
         """
         check_train_X(train_X)
         observations = as_sequence(observations)
         check_observations(observations, train_X)
+        check_parts(
+            likelihood=(likelihood, RowLikelihood),
+            covar_module=(covar_module, Kernel),
+            mean_module=(mean_module, Mean),
+            skew_prior=(skew_prior, SkewPrior),
+            input_transform=(input_transform, InputTransform),
+            draw_settings=(draw_settings, DrawSettings),
+        )
         super().__init__()
         self.train_inputs = (train_X,)
         self._observations = tuple(entry.apply(lambda t: move(t, train_X)) for entry in observations)
@@ -161,9 +173,14 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
 
         Returns:
             A `SkewGPPosterior`, or what the transform makes of it.
+
+        Raises:
+            InputDataError: If `X` is no tensor of single or double precision.
+            BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
+            UnsupportedError: If an output is wanted that there is not.
         """
         self.eval()
-        self._check_query(X)
+        X = check_query(X, self.datapoints)
         if output_indices is not None:
             bad = [i for i in output_indices if not -self._num_outputs <= i < self._num_outputs]
             if bad or not output_indices:

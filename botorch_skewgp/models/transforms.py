@@ -35,7 +35,7 @@ def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeT
     """
     if transform is None:
         return OutcomeScale()
-    if type(transform) is not Standardize:
+    if type(transform) is not Standardize or transform.means.shape != (1, 1):
         raise UnsupportedError(
             "outcome_transform must be Standardize(m=1): other transforms are not affine, so that comparisons would "
             "lose their meaning. Transform the numbers before building the model instead; got "

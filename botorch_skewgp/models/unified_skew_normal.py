@@ -16,6 +16,7 @@ from botorch.utils.probability import TruncatedMultivariateNormal, UnifiedSkewNo
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
+from botorch_skewgp.models.inputs import check_query
 from botorch_skewgp.models.latent_model import LatentModel
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -120,6 +121,7 @@ class UnifiedSkewNormalMixin(LatentModel):
     def _joint_with_rows(self, X: Tensor) -> tuple[RowModel, Tensor, Tensor, Tensor]:
         """The rows, and the normal distribution of the latent function at new points and its covariance with them."""
         self.eval()
+        X = check_query(X, self.datapoints)
         if X.ndim != 2:
             raise BotorchTensorDimensionError(f"X must be q x d; got shape {tuple(X.shape)}.")
         X, prior = self.transform_inputs(X), self.latent_prior()

@@ -26,8 +26,8 @@ class AffineProbit(Observation):
             `0, ..., n - 1`.
 
     Raises:
-        InputDataError: If shapes disagree, a lower bound is not below its upper bound, or the covariance is not
-            symmetric positive semi-definite.
+        InputDataError: If shapes disagree, a row of the weight is zero throughout, a lower bound is not below its upper
+            bound, or the covariance is not symmetric positive semi-definite.
 
     Example:
         >>> AffineProbit(weight=[[0.5, 0.5]], bias=0.0, covariance=[[0.1]])  # the mean of two points is positive
@@ -42,8 +42,15 @@ class AffineProbit(Observation):
 
     def __post_init__(self) -> None:
         weight = as_tensor(self.weight, "weight")
-        if weight.ndim != 2 or not weight.is_floating_point() or not weight.isfinite().all():
-            raise InputDataError("weight must be an m x n floating point tensor of finite numbers.")
+        if weight.ndim != 2 or weight.dtype == torch.bool or weight.is_complex() or not weight.isfinite().all():
+            raise InputDataError(f"weight must be an m x n tensor of finite numbers; got shape {tuple(weight.shape)}.")
+        weight = weight if weight.is_floating_point() else weight.double()
+        empty = (weight == 0).all(-1).nonzero().squeeze(-1)
+        if empty.numel():
+            raise InputDataError(
+                f"weight is zero throughout rows {empty[:5].tolist()}, which then say nothing of the function; leave "
+                "them out."
+            )
         m = weight.shape[0]
         object.__setattr__(self, "weight", weight)
         object.__setattr__(self, "index", as_point_index(self.index, weight.shape[1], "a row of weight"))
@@ -56,10 +63,14 @@ class AffineProbit(Observation):
         if not self.bias.isfinite().all():
             raise InputDataError("bias must be finite.")
         if not (self.lower < self.upper).all():
-            raise InputDataError("Every entry of lower must be below its entry of upper.")
+            bad = (~(self.lower < self.upper)).nonzero().squeeze(-1)
+            raise InputDataError(f"lower must be below upper; this fails in rows {bad[:5].tolist()}.")
         covariance = as_tensor(self.covariance, "covariance").to(weight)
         if covariance.shape != (m, m) or not covariance.isfinite().all():
-            raise InputDataError(f"covariance must be {m} x {m} and finite; got shape {tuple(covariance.shape)}.")
+            raise InputDataError(
+                f"covariance must be {m} x {m} and finite; got shape {tuple(covariance.shape)}. Of independent noise "
+                "give torch.diag(variances)."
+            )
         scale = covariance.diagonal().abs().amax() if m else covariance.new_zeros(())
         tolerance = 1e3 * torch.finfo(covariance.dtype).eps * scale
         if ((covariance - covariance.mT).abs() > tolerance).any():

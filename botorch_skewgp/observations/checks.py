@@ -2,6 +2,8 @@ r"""Checks of what observations are built from; each names the argument and says
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import torch
@@ -10,27 +12,71 @@ from torch import Tensor
 
 
 def as_tensor(value: Any, name: str) -> Tensor:
-    """A tensor of its own, so that later writes to the caller's change nothing; numbers in lists keep all digits."""
+    """A tensor of its own, so that later writes to the caller's change nothing; numbers keep all digits.
+
+    Takes tensors, numbers, arrays, columns of data frames, and sequences of these.
+    """
+    if isinstance(value, Tensor):
+        return value.detach().clone()
     try:
-        if isinstance(value, Tensor):
-            return value.detach().clone()
-        value = list(value) if isinstance(value, range) else value
-        tensor = torch.tensor(value)
-        return torch.tensor(value, dtype=torch.float64) if tensor.is_floating_point() else tensor
+        plain = _as_plain(value)
+        tensor = torch.tensor(plain)
+        return torch.tensor(plain, dtype=torch.float64) if tensor.is_floating_point() else tensor
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InputDataError(f"{name} must be a tensor or a list of numbers; got {type(value).__name__}.") from error
+        raise InputDataError(
+            f"{name} must be a tensor or a list of numbers, all rows of one length and none missing; got "
+            f"{type(value).__name__} ({error})."
+        ) from error
 
 
-def as_index(value: Any, name: str, shape: str, ndim: int, padded: bool = False) -> Tensor:
-    """Check a tensor of non-negative integer indices (-1 is padding, where allowed) and return it as int64."""
-    index = as_tensor(value, name)
+def _as_plain(value: Any) -> Any:
+    """Arrays, columns and tensors in lists as lists of numbers."""
+    if hasattr(value, "__array__") and not isinstance(value, Tensor):
+        value = value.__array__()
+        if value.dtype.kind not in "biufO":
+            raise TypeError(f"entries of type {value.dtype} are no numbers")
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (str, bytes, Mapping, Set)) or not isinstance(value, Iterable):
+        return value
+    return [_as_plain(entry) for entry in value]
+
+
+def pad_rows(value: Any) -> Any:
+    """Rows of several lengths, as lists, with -1 at the end of the shorter ones; anything else as it is."""
+    if not isinstance(value, (list, tuple)) or not all(hasattr(row, "__len__") for row in value):
+        return value
+    longest = max((len(row) for row in value), default=0)
+    return [[*row, *[-1] * (longest - len(row))] for row in value]
+
+
+def as_count(value: Any, name: str) -> int:
+    """Check an integer of at least 2 and return it as an `int`."""
+    try:
+        count = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        count = 0
+    if count < 2:
+        raise InputDataError(f"{name} must be an integer of at least 2; got {value}.")
+    return count
+
+
+def as_index(
+    value: Any, name: str, shape: str, ndim: int, padded: bool = False, what: str = "indices into train_X"
+) -> Tensor:
+    """Check a tensor of non-negative integers (-1 is padding, where allowed) and return it as int64."""
+    index = as_tensor(pad_rows(value) if padded else value, name)
+    if index.numel() == 0 and not isinstance(value, Tensor):
+        index = index.long()  # of an empty list
     if index.dtype.is_floating_point or index.dtype.is_complex or index.dtype == torch.bool:
-        raise InputDataError(f"{name} must hold integer indices into train_X; got dtype {index.dtype}.")
+        hint = "; of a mask give mask.nonzero().squeeze(-1)" if index.dtype == torch.bool else ""
+        raise InputDataError(f"{name} must hold integer {what}; got dtype {index.dtype}{hint}.")
     if index.ndim != ndim:
-        raise InputDataError(f"{name} must be a {shape} tensor; got shape {tuple(index.shape)}.")
+        hint = f" Write {name}={[index.tolist()]} for a single one." if index.ndim == ndim - 1 else ""
+        raise InputDataError(f"{name} must be a {shape} tensor; got shape {tuple(index.shape)}.{hint}")
     if (index < (-1 if padded else 0)).any():
         hint = " (-1 pads short rows)" if padded else ""
-        raise InputDataError(f"{name} must not hold negative indices; count rows of train_X from 0{hint}.")
+        raise InputDataError(f"{name} must not hold negative {what}; count from 0{hint}.")
     return index.long()
 
 
@@ -44,7 +90,8 @@ def as_values(value: Any, name: str) -> Tensor:
     if values.ndim == 2 and values.shape[-1] == 1:
         values = values.squeeze(-1)  # BoTorch's n x 1 outcomes
     if values.ndim != 1:
-        raise InputDataError(f"{name} must be an m-dim or m x 1 tensor; got shape {tuple(values.shape)}.")
+        hint = f" Write {name}=[{values.item():g}] for a single one." if values.ndim == 0 else ""
+        raise InputDataError(f"{name} must be an m-dim or m x 1 tensor; got shape {tuple(values.shape)}.{hint}")
     if values.isnan().any():
         where = values.isnan().nonzero().squeeze(-1)[:5].tolist()
         raise InputDataError(f"{name} contains NaN at positions {where}; leave these observations out.")
@@ -79,14 +126,14 @@ def as_flags(value: Any, name: str) -> Tensor:
     return flags
 
 
-def check_pairs(pairs: Any, name: str) -> Tensor:
-    """Check an m x 2 tensor of indices that differ within each row and return it as int64."""
-    pairs = as_index(pairs, name, "m x 2", ndim=2)
+def check_pairs(pairs: Any, name: str, what: str = "indices into train_X", item: str = "point") -> Tensor:
+    """Check an m x 2 tensor of integers that differ within each row and return it as int64."""
+    pairs = as_index(pairs, name, "m x 2", ndim=2, what=what)
     if pairs.shape[-1] != 2:
         raise InputDataError(f"{name} must be m x 2, winner first; got shape {tuple(pairs.shape)}.")
     same = (pairs[:, 0] == pairs[:, 1]).nonzero().squeeze(-1)
     if same.numel():
-        raise InputDataError(f"{name} compares a point with itself in rows {same[:5].tolist()}; leave such duels out.")
+        raise InputDataError(f"{name} compares a {item} with itself in rows {same[:5].tolist()}; leave these out.")
     return pairs
 
 

@@ -2,12 +2,14 @@ r"""Ordered grades."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_point_index, as_values
+from botorch_skewgp.observations.checks import as_count, as_point_index, as_values
 from botorch_skewgp.observations.observation import Observation
 
 
@@ -21,7 +23,8 @@ class Ordinal(Observation):
         index: An `m`-dim integer tensor: the row of `train_X` of each grade; by default `0, ..., m - 1`.
 
     Raises:
-        InputDataError: If a grade is out of range, or shapes disagree.
+        InputDataError: If a grade is out of range, or shapes disagree. Many grades without a 0 are warned of: they may
+            have been counted from 1.
 
     Example:
         >>> Ordinal([0, 2, 4], num_grades=5)
@@ -32,14 +35,22 @@ class Ordinal(Observation):
     index: Tensor = None  # type: ignore[assignment]  # set when built
 
     def __post_init__(self) -> None:
-        if not isinstance(self.num_grades, int) or self.num_grades < 2:
-            raise InputDataError(f"num_grades must be an integer of at least 2; got {self.num_grades}.")
+        object.__setattr__(self, "num_grades", as_count(self.num_grades, "num_grades"))
         grades = as_values(self.grades, "grades")
         bad = ((grades != grades.round()) | (grades < 0) | (grades >= self.num_grades)).nonzero().squeeze(-1)
         if bad.numel():
+            is_from_one = grades.min() == 1 and grades.max() == self.num_grades
+            hint = " Grades count from 0: subtract 1." if is_from_one else ""
             raise InputDataError(
                 f"grades must be integers from 0 to {self.num_grades - 1}; got {grades[bad[:5]].tolist()} at positions "
-                f"{bad[:5].tolist()}."
+                f"{bad[:5].tolist()}.{hint}"
+            )
+        if self.num_grades >= 4 and len(grades) >= self.num_grades - 1 and grades.min() > 0:
+            warnings.warn(
+                f"No grade of {len(grades)} is 0, the lowest of {self.num_grades}. If they were counted from 1, as "
+                "stars are, subtract 1.",
+                InputDataWarning,
+                stacklevel=3,
             )
         object.__setattr__(self, "grades", grades.long())
         object.__setattr__(self, "index", as_point_index(self.index, grades.shape[0], "grades"))

@@ -8,7 +8,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_index, as_point_index, check_pairs
+from botorch_skewgp.observations.checks import as_count, as_index, as_point_index, check_pairs
 from botorch_skewgp.observations.observation import Observation
 
 
@@ -40,15 +40,14 @@ class LabelPreference(Observation):
     event: Tensor = None  # type: ignore[assignment]  # set when built
 
     def __post_init__(self) -> None:
-        labels = check_pairs(self.labels, "labels")
-        if not isinstance(self.num_labels, int) or self.num_labels < 2:
-            raise InputDataError(f"num_labels must be an integer of at least 2; got {self.num_labels}.")
+        object.__setattr__(self, "num_labels", as_count(self.num_labels, "num_labels"))
+        labels = check_pairs(self.labels, "labels", what="labels", item="label")
         if labels.numel() and int(labels.max()) >= self.num_labels:
             raise InputDataError(f"labels must be from 0 to {self.num_labels - 1}; got {int(labels.max())}.")
         m = labels.shape[0]
         object.__setattr__(self, "labels", labels)
         object.__setattr__(self, "index", as_point_index(self.index, m, "labels"))
-        event = torch.arange(m) if self.event is None else as_index(self.event, "event", "m-dim", ndim=1)
+        event = torch.arange(m) if self.event is None else as_index(self.event, "event", "m-dim", 1, what="numbers")
         if event.shape[0] != m:
             raise InputDataError(f"event must have one entry for each of the {m} rows of labels; got {event.shape[0]}.")
         object.__setattr__(self, "event", event)
@@ -67,7 +66,8 @@ class LabelPreference(Observation):
             num_labels: The number of labels.
             index: As in the class.
         """
-        classes = as_index(classes, "classes", "m-dim", ndim=1)
+        num_labels = as_count(num_labels, "num_labels")
+        classes = as_index(classes, "classes", "m-dim", ndim=1, what="labels")
         if classes.numel() and int(classes.max()) >= num_labels:
             raise InputDataError(f"classes must be from 0 to {num_labels - 1}; got {int(classes.max())}.")
         index = as_point_index(index, classes.shape[0], "classes")

@@ -58,7 +58,7 @@ class Censored(Observation):
     r"""Readings of which only bounds are known: detection limits, saturation, rounding.
 
     Args:
-        lower: An `m`-dim tensor of lower bounds; `-inf` where there is none.
+        lower: An `m`-dim tensor of lower bounds; `-inf` where there is none. One of the two may be a number for all.
         upper: An `m`-dim tensor of upper bounds; `inf` where there is none.
         index: An `m`-dim integer tensor: the row of `train_X` of each reading; by default `0, ..., m - 1`.
 
@@ -76,7 +76,12 @@ class Censored(Observation):
     anchors_scale: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        lower, upper = as_values(self.lower, "lower"), as_values(self.upper, "upper")
+        lower, upper = as_tensor(self.lower, "lower"), as_tensor(self.upper, "upper")
+        if lower.ndim == 0 and upper.ndim > 0:
+            lower = lower.expand(upper.shape)
+        elif upper.ndim == 0 and lower.ndim > 0:
+            upper = upper.expand(lower.shape)
+        lower, upper = as_values(lower, "lower"), as_values(upper, "upper")
         if lower.shape != upper.shape:
             raise InputDataError(f"lower and upper must have equal shapes; got {lower.shape} and {upper.shape}.")
         bad = (~(lower < upper)).nonzero().squeeze(-1)

@@ -18,7 +18,8 @@ class Choice(Observation):
     r"""Best of several: the first item of each row was chosen among all items of the row.
 
     Args:
-        options: An `m x k` integer tensor of rows of `train_X`, the chosen one first; `-1` pads shorter rows.
+        options: An `m x k` integer tensor of rows of `train_X`, the chosen one first; `-1` pads shorter rows, which
+            lists need not be.
 
     Raises:
         InputDataError: If a row has fewer than two items or names one twice.
@@ -54,7 +55,8 @@ class Ranking(Observation):
     r"""Rankings: several items put in order by one judgement, in which each item's noise is drawn once.
 
     Args:
-        items: An `m x k` integer tensor of rows of `train_X`, best first; `-1` pads shorter rankings.
+        items: An `m x k` integer tensor of rows of `train_X`, best first; `-1` pads shorter rankings, which lists need
+            not be.
         ranks: An `m x k` integer tensor of ranks, non-decreasing along each row, for partial orders: items of equal
             rank are not compared; every item beats every item of the next rank. By default `0, ..., k - 1`.
 
@@ -80,12 +82,14 @@ class Ranking(Observation):
         if self.ranks is None:
             ranks = torch.arange(items.shape[-1], device=items.device).expand_as(items)
         else:
-            ranks = as_index(self.ranks, "ranks", "m x k", ndim=2)
+            ranks = as_index(self.ranks, "ranks", "m x k", ndim=2, padded=True, what="ranks")
             if ranks.shape != items.shape:
                 raise InputDataError(
                     f"ranks must have the shape of items, {tuple(items.shape)}; got {tuple(ranks.shape)}."
                 )
             real = items >= 0
+            if (real & (ranks < 0)).any():
+                raise InputDataError("ranks must not be negative; -1 is for the padding of items only.")
             if ((ranks[:, 1:] < ranks[:, :-1]) & real[:, 1:]).any():
                 raise InputDataError("ranks must not decrease along a row; list items best first.")
         object.__setattr__(self, "ranks", ranks)

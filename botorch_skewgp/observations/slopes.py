@@ -60,7 +60,7 @@ class Slope(Observation):
         if len(sizes) > 1:
             raise InputDataError(f"dims, signs and index must have one entry for each slope; got {sorted(sizes)}.")
         m = sizes.pop() if sizes else 1
-        dims = as_index(dims.expand(m) if dims.ndim == 0 else dims, "dims", "m-dim", ndim=1)
+        dims = as_index(dims.expand(m) if dims.ndim == 0 else dims, "dims", "m-dim", 1, what="inputs")
         signs = signs.expand(m) if signs.ndim == 0 else signs
         if signs.ndim != 1 or signs.dtype == torch.bool or signs.dtype.is_complex or (signs.abs() != 1).any():
             raise InputDataError(f"signs must be 1 (rises) or -1 (falls) for each slope; got {signs.tolist()}.")

@@ -1,17 +1,24 @@
-"""Checks of what a model is given: scaling."""
+"""Checks of what a model is given: its scale, its parts, and what it is asked."""
 
 import warnings
 
 import botorch
+import numpy as np
 import pytest
 import torch
+from botorch.acquisition.preference import qExpectedUtilityOfBestOption
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.exceptions.warnings import InputDataWarning
 from botorch.models.transforms.input import Normalize
 from botorch.models.transforms.outcome import Standardize
 from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.likelihoods import GaussianLikelihood
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.observations import Binary, Numeric, Preference
+from botorch_skewgp.acquisition import SkewLogExpectedImprovement
+from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, ProbitLikelihood
+from botorch_skewgp.observations import Binary, Numeric, Preference, Slope
+from botorch_skewgp.truncated.draws import DrawSettings
 
 X = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)
 WIDE = X * torch.tensor([1e-3, 64.0], dtype=torch.float64)  # a learning rate and a batch size
@@ -76,3 +83,113 @@ def test_nothing_is_said_again_when_the_model_is_used():
     with pytest.warns(InputDataWarning):
         model = SkewGP(WIDE, DUELS)
     assert messages(lambda: model.condition_on_observations(WIDE[:2] + 1, Preference([[0, 1]])).posterior(WIDE)) == []
+
+
+# Points and parts of another kind
+
+
+def build(**options):
+    return SkewGP(X.expand(6, 2), DUELS, **options)
+
+
+BAD_PARTS = {
+    "half precision": (lambda: SkewGP(X.half(), DUELS), r"train_X must be .* got torch\.float16"),
+    "bfloat16": (lambda: SkewGP(X.bfloat16(), DUELS), r"got torch\.bfloat16.*dtype=torch\.double"),
+    "integers": (lambda: SkewGP(X.long(), DUELS), r"got torch\.int64"),
+    "an array": (lambda: SkewGP(X.numpy(), DUELS), "got ndarray"),
+    "no columns": (lambda: SkewGP(X[:, :0], DUELS), "Give it a column for each input"),
+    "a vector": (lambda: SkewGP(X[:, 0], DUELS), "train_X must be n x d"),
+    "pairs for observations": (lambda: SkewGP(X, torch.tensor([[0, 1]])), r"got Tensor\. Wrap the data"),
+    "a class for observations": (lambda: SkewGP(X, Preference), r"got Preference\. Wrap the data"),
+    "a number for observations": (lambda: SkewGP(X, 5), r"got int\. Wrap the data"),
+    "a dictionary of observations": (lambda: SkewGP(X, {"duels": DUELS}), r"got dict\. Wrap the data"),
+    "another likelihood": (
+        lambda: build(likelihood=GaussianLikelihood()),
+        r"must be .*RowLikelihood object",
+    ),
+    "a list of likelihoods": (
+        lambda: build(likelihood=[PreferenceLikelihood()]),
+        r"must be .*RowLikelihood",
+    ),
+    "a class of likelihoods": (lambda: build(likelihood=PreferenceLikelihood), "which is to be called"),
+    "a class of kernels": (lambda: build(covar_module=RBFKernel), r"covar_module must be a .*Kernel object"),
+    "a number for a mean": (lambda: build(mean_module=0.0), r"mean_module must be a .*Mean object"),
+    "a class of transforms": (lambda: build(input_transform=Normalize), r"input_transform must be .* to be called"),
+    "a word for a skew prior": (lambda: build(skew_prior="left"), r"skew_prior must be a .*SkewPrior object"),
+    "settings in a dictionary": (lambda: build(draw_settings={"num_draws": 8}), "draw_settings must be a"),
+    "an input that is not there": (
+        lambda: SkewGP(X, Slope([1], 1)),
+        "refers to input 1, but train_X has 1",
+    ),
+    "a likelihood of another kind": (lambda: build(likelihood=ProbitLikelihood()), "takes Binary observations"),
+    "a mixture of nothing": (lambda: MixedLikelihood(), "needs a likelihood for each kind"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_PARTS)
+def test_bad_parts_are_named(name):
+    make, message = BAD_PARTS[name]
+    with pytest.raises(InputDataError, match=message):
+        make()
+
+
+def test_standardisation_of_several_outcomes_is_refused():
+    with pytest.raises(UnsupportedError, match=r"must be Standardize\(m=1\)"):
+        SkewGP(X, Numeric(Y), outcome_transform=Standardize(m=2))
+
+
+QUERIES = {
+    "integers": (torch.tensor([[0, 1], [1, 1]]), InputDataError, r"X must be .* got torch\.int64"),
+    "half precision": (torch.rand(2, 2).half(), InputDataError, r"got torch\.float16"),
+    "an array": (np.zeros((2, 2)), InputDataError, "got ndarray"),
+    "a list": ([[0.1, 0.2], [0.3, 0.4]], InputDataError, "got list"),
+    "too many columns": (torch.rand(2, 3).double(), BotorchTensorDimensionError, "X must have 2 columns like train_X"),
+    "too few columns": (torch.rand(2, 1).double(), BotorchTensorDimensionError, "X must have 2 columns like train_X"),
+    "a vector": (torch.rand(2).double(), BotorchTensorDimensionError, "X must be batch_shape x q x d"),
+}
+ASKED = {
+    "posterior": lambda model, new: model.posterior(new),
+    "latent posterior": lambda model, new: model.latent_posterior(new),
+    "predictive": lambda model, new: model.predictive(new),
+    "parameters": lambda model, new: model.sun_parameters(new),
+    "draws": lambda model, new: model.condition_on_draws(new),
+}
+ASKED_ELSEWHERE = {  # where BoTorch may say it in other words
+    "conditioning": lambda model, new: model.condition_on_observations(new, Preference([[0, 1]])),
+    "probability": lambda model, new: model.log_predictive_probability(new, Preference([[0, 1]])),
+    "expected utility": lambda model, new: qExpectedUtilityOfBestOption(model)(new),
+    "expected improvement": lambda model, new: SkewLogExpectedImprovement(model, best_f=0.0)(new[:1]),
+}
+
+
+@pytest.mark.parametrize("asked", [*ASKED, *ASKED_ELSEWHERE])
+@pytest.mark.parametrize("name", QUERIES)
+def test_bad_queries_are_refused_and_leave_the_model_as_it_was(name, asked):
+    query, error, message = QUERIES[name]
+    points = torch.rand(6, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    model = SkewGP(points, DUELS, input_transform=Normalize(2), draw_settings=DrawSettings(num_draws=64)).eval()
+    before = model.posterior(points).mean
+    if asked in ASKED:
+        with pytest.raises(error, match=message):
+            ASKED[asked](model, query)
+    else:
+        with pytest.raises(Exception, match=r"."):
+            ASKED_ELSEWHERE[asked](model, query)
+    after = model.posterior(points).mean
+    assert after.dtype == torch.float64
+    assert torch.equal(after, before)
+
+
+def test_single_precision_queries_are_answered_in_double_precision():
+    model = SkewGP(WIDE, DUELS, input_transform=Normalize(2), draw_settings=DrawSettings(num_draws=64))
+    before = model.posterior(WIDE).mean
+    assert torch.equal(model.posterior(WIDE.float()).mean, model.posterior(WIDE.float().double()).mean)
+    assert torch.equal(model.posterior(WIDE).mean, before)
+
+
+def test_models_do_not_become_half_precise():
+    model = SkewGP(X, DUELS, draw_settings=DrawSettings(num_draws=64))
+    before = model.posterior(X).mean
+    with pytest.raises(InputDataError, match=r"cannot become torch\.float16"):
+        model.half()
+    assert torch.equal(model.posterior(X).mean, before)

@@ -352,7 +352,7 @@ def test_set_train_data_refuses_other_shapes_unless_told(generator):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda X: X.long(), "floating point tensor, best of dtype torch.double; got torch.int64"),
+        (lambda X: X.long(), "floating point tensor of single or double precision; got torch.int64"),
         (lambda X: X.tolist(), "floating point tensor.*got list"),
         (lambda X: X[0], r"n x d; got shape \(2,\)"),
         (lambda X: X.unsqueeze(0), r"n x d; got shape \(1, 8, 2\)"),

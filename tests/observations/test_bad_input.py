@@ -2,9 +2,12 @@
 
 import math
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import InputDataWarning
 from observation_cases import EYE, INF
 
 from botorch_skewgp.observations import (
@@ -81,7 +84,7 @@ BAD = {
     "a label out of range": (lambda: LabelPreference(torch.tensor([[0, 3]]), 3), "labels must be from 0 to 2; got 3"),
     "a label against itself": (
         lambda: LabelPreference(torch.tensor([[1, 1]]), 3),
-        "labels compares a point with itself",
+        "labels compares a label with itself",
     ),
     "events too few": (
         lambda: LabelPreference(torch.tensor([[0, 1], [1, 2]]), 3, event=torch.tensor([0])),
@@ -98,7 +101,28 @@ BAD = {
     ),
     "validity of two": (lambda: Validity([0, 2]), "valid must be 0 or 1"),
     "weight of one dimension": (lambda: AffineProbit(torch.ones(2), 0.0, EYE), "weight must be an m x n"),
-    "weight of integers": (lambda: AffineProbit(torch.ones(2, 2).long(), 0.0, EYE), "weight must be an m x n floating"),
+    "weight of booleans": (lambda: AffineProbit(torch.ones(2, 2) > 0, 0.0, EYE), "weight must be an m x n tensor"),
+    "a row of zeros": (
+        lambda: AffineProbit([[1.0, 0.0], [0.0, 0.0]], 0.0, EYE),
+        r"weight is zero throughout rows \[1\], which then say nothing",
+    ),
+    "a covariance of variances": (lambda: AffineProbit(EYE, 0.0, [0.1, 0.2]), r"torch\.diag\(variances\)"),
+    "stars": (lambda: Ordinal([1, 5, 3], 5), "Grades count from 0: subtract 1"),
+    "one number": (lambda: Numeric(1.5), r"Write values=\[1.5\] for a single one"),
+    "one label": (lambda: Binary(1), r"Write labels=\[1\] for a single one"),
+    "one index": (lambda: Numeric([1.0], index=3), r"Write index=\[3\] for a single one"),
+    "one duel": (lambda: Preference((0, 1)), r"Write pairs=\[\[0, 1\]\] for a single one"),
+    "one choice": (lambda: Choice([2, 0, 1]), r"Write options=\[\[2, 0, 1\]\] for a single one"),
+    "a mask for an index": (lambda: Numeric([1.0], index=[True, False]), r"mask\.nonzero"),
+    "values in a dictionary": (lambda: Numeric({0: 1.0}), r"values must be a tensor or a list of numbers.*got dict"),
+    "an index without order": (lambda: Numeric([1.0], index={0}), r"index must be a tensor or a list.*got set"),
+    "labels in words": (lambda: Binary(["yes", "no"]), "labels must be a tensor or a list of numbers"),
+    "a missing value": (lambda: Numeric([1.0, None]), r"values must be .* none missing"),
+    "dates": (lambda: Numeric(np.array(["2020-01-01"], dtype="datetime64[ns]")), "are no numbers"),
+    "pairs and triples": (lambda: Preference([[0, 1], [0, 1, 2]]), r"pairs must be .* all rows of one length"),
+    "ranks of floats": (lambda: Ranking([[0, 1]], ranks=[[0.0, 1.0]]), "ranks must hold integer ranks"),
+    "ranks missing": (lambda: Ranking([[0, 1, 2]], ranks=[[0, 1, -1]]), "-1 is for the padding of items only"),
+    "number of labels of classes": (lambda: LabelPreference.from_classes([0, 1], 2.5), "num_labels must be an integer"),
     "weight with NaN": (lambda: AffineProbit(NAN * EYE, 0.0, EYE), "weight must be .* of finite numbers"),
     "bias too long": (lambda: AffineProbit(EYE, torch.zeros(3), EYE), "bias must have one entry"),
     "infinite bias": (lambda: AffineProbit(EYE, INF, EYE), "bias must be finite"),
@@ -130,7 +154,6 @@ def test_bad_input_names_the_argument(name):
     [
         (lambda: Numeric(None), "values"),
         (lambda: Preference(None), "pairs"),
-        (lambda: Choice([[0, 1], [0, 1, 2]]), "options"),
         (lambda: Ordinal([0, 1], NAN), "num_grades"),
         (lambda: LabelPreference(torch.tensor([[0, 1]]), 2.5), "num_labels"),
     ],
@@ -138,3 +161,69 @@ def test_bad_input_names_the_argument(name):
 def test_what_is_no_tensor_at_all_names_the_argument(build, message):
     with pytest.raises(InputDataError, match=message):
         build()
+
+
+@pytest.mark.parametrize(("grades", "num_grades"), [([1, 2, 3, 4], 5), ([4, 1, 4, 3, 3], 5), ([3, 2, 1], 4)])
+def test_grades_that_may_have_been_counted_from_one_are_warned_of(grades, num_grades):
+    with pytest.warns(InputDataWarning, match="counted from 1"):
+        Ordinal(grades, num_grades)
+
+
+@pytest.mark.parametrize(("grades", "num_grades"), [([0, 4, 4, 4, 3], 5), ([4, 3], 5), ([1, 2, 2, 1, 2], 3), ([], 5)])
+def test_other_grades_are_not(grades, num_grades):
+    Ordinal(grades, num_grades)  # a warning would be an error
+
+
+COLUMN = pd.Series([1.5, 0.5], index=[7, 3])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        COLUMN,
+        COLUMN.to_frame(),
+        COLUMN.astype(object),
+        COLUMN.to_numpy(),
+        COLUMN.to_numpy()[::-1].copy()[::-1],
+        COLUMN.to_numpy().astype(">f8"),
+        COLUMN.to_numpy().astype(np.float32),
+        list(COLUMN),
+        tuple(COLUMN),
+        dict(COLUMN).values(),
+        [torch.tensor(1.5), torch.tensor(0.5)],
+        torch.tensor([1.5, 0.5], dtype=torch.float64, requires_grad=True),
+    ],
+    ids=lambda values: type(values).__name__,
+)
+def test_arrays_and_columns_are_taken(values):
+    given = Numeric(values).values
+    assert given.tolist() == [1.5, 0.5]
+    assert given.dtype == torch.float64
+    assert not given.requires_grad
+
+
+def test_arrays_of_indices_are_taken_and_not_shared():
+    pairs = np.array([[0, 1], [2, 1]])
+    observation = Preference(pairs)
+    pairs[:] = 5
+    assert observation.pairs.tolist() == [[0, 1], [2, 1]]
+    assert Preference(pd.DataFrame({"winner": [0], "loser": [1]})).pairs.tolist() == [[0, 1]]
+    assert Numeric([], index=[]).index.tolist() == []
+    assert Numeric([1.0, 2.0], index=(i for i in (4, 2))).index.tolist() == [4, 2]
+    assert Binary(pd.Series([True, False])).labels.tolist() == [True, False]
+    assert Ordinal([0, 1], np.int64(3)).num_grades == 3
+
+
+def test_short_rows_of_lists_are_padded():
+    assert Choice([[0, 1], [2, 0, 1]]).options.tolist() == [[0, 1, -1], [2, 0, 1]]
+    ranking = Ranking([torch.tensor([0, 1]), torch.tensor([2, 0, 1])], ranks=[[0, 1], [0, 0, 1]])
+    assert ranking.items.tolist() == [[0, 1, -1], [2, 0, 1]]
+    assert sorted(ranking.comparisons()[0].tolist()) == [[0, 1], [0, 1], [2, 1]]
+    padded = Ranking([[0, 1, -1], [2, 0, 1]], ranks=[[0, 1, -1], [0, 0, 1]])
+    assert torch.equal(padded.comparisons()[0], ranking.comparisons()[0])
+
+
+def test_integers_and_single_bounds_are_taken():
+    assert AffineProbit([[1, 0]], 0, [[1]]).weight.dtype == torch.float64
+    assert Censored(0, [1, 2]).lower.tolist() == [0.0, 0.0]
+    assert Censored([1, 2], INF).upper.tolist() == [INF, INF]
