@@ -1,16 +1,15 @@
 """Acquisition functions that BoTorch does not have, and the questions of preferential optimisation as functions.
 
-`analytic` holds closed forms on the mixture, `dueling`, `challenge` and `knowledge_gradient` what is asked of duels,
-`constraints` validity and safety, `active_learning` information and choices from a pool, and `recommendation` which
-pair to ask about next and which point to recommend now.
+`components` is what closed forms on the mixture ask of a posterior, `analytic` and `noisy_improvement` hold them,
+`dueling`, `challenge` and `knowledge_gradient` what is asked of duels, `validity` and `constraints` validity and
+safety, `active_learning` information and choices from a pool, and `recommendation` which pair to ask about next and
+which point to recommend now.
 """
 
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement, select_from_pool
 from botorch_skewgp.acquisition.analytic import (
-    LogProbabilityOfValidity,
     SkewExpectedImprovement,
     SkewLogExpectedImprovement,
-    SkewLogNoisyExpectedImprovement,
     SkewLogProbabilityOfImprovement,
     SkewProbabilityOfImprovement,
     SkewUpperConfidenceBound,
@@ -34,7 +33,9 @@ from botorch_skewgp.acquisition.dueling import (
     ExpectedImprovementInformationGain,
 )
 from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient, OneShotDuelingKnowledgeGradient
+from botorch_skewgp.acquisition.noisy_improvement import SkewLogNoisyExpectedImprovement
 from botorch_skewgp.acquisition.recommendation import next_pair, recommend
+from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 
 __all__ = [
     "DuelingKnowledgeGradient",

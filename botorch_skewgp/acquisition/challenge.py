@@ -15,11 +15,11 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import torch
-from botorch.acquisition.analytic import _log_ei_helper
 from botorch.exceptions.errors import InputDataError
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
+from botorch_skewgp.acquisition.components import log_expected_improvement
 from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Preference
@@ -78,7 +78,7 @@ class HallucinatedLogExpectedImprovement(_HallucinationBeliever):
     """
 
     def _value(self, mean: Tensor, deviation: Tensor) -> Tensor:
-        return deviation.log() + _log_ei_helper(mean / deviation)
+        return log_expected_improvement(mean, deviation)
 
 
 class HallucinatedUpperConfidenceBound(_HallucinationBeliever):
@@ -133,7 +133,7 @@ class DuelingLogExpectedImprovement(DuelingAcquisitionFunction):
         difference = _difference(self.model, X, self.X_reference)
         deviation = _deviation(difference).unsqueeze(-1)
         mean = difference.component_means[..., 0, :]
-        log_improvement = deviation.log() + _log_ei_helper(mean / deviation)
+        log_improvement = log_expected_improvement(mean, deviation)
         return (log_improvement + difference.mixture.probabilities.log()).logsumexp(-1)
 
 

@@ -29,7 +29,7 @@ from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_skewgp.acquisition.analytic import (
+from botorch_skewgp.acquisition.validity import (
     LogProbabilityOfValidity,
     log_probability_of_validity,
     validity_bound,

@@ -10,7 +10,7 @@ from botorch.models.model import Model
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from botorch_skewgp.acquisition.analytic import LogProbabilityOfValidity
+from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Binary, Validity
 from botorch_skewgp.plots.marginals import (

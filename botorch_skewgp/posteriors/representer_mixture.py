@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,6 +64,13 @@ class RepresenterMixture:
         if self.log_weights is None:
             return self.weights.new_full((self.num_draws,), 1 / self.num_draws)
         return self.log_weights.exp()
+
+    @cached_property
+    def log_probabilities(self) -> Tensor:
+        """The log probabilities of the draws, `S` or `batch_shape x S`."""
+        if self.log_weights is None:
+            return self.weights.new_full((self.num_draws,), -math.log(self.num_draws))
+        return self.log_weights
 
     @cached_property
     def levels(self) -> tuple[RepresenterMixture, ...]:

@@ -13,7 +13,7 @@ from botorch.models.transforms.outcome import Standardize
 from botorch.optim import optimize_acqf
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition.analytic import (
+from botorch_skewgp.acquisition import (
     LogProbabilityOfValidity,
     SkewExpectedImprovement,
     SkewLogExpectedImprovement,
@@ -21,9 +21,8 @@ from botorch_skewgp.acquisition.analytic import (
     SkewLogProbabilityOfImprovement,
     SkewProbabilityOfImprovement,
     SkewUpperConfidenceBound,
-    component_law,
-    condition_on_own_draws,
 )
+from botorch_skewgp.acquisition.components import components_of
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ValidityLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference, Validity
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -133,11 +132,18 @@ def test_moves_with_its_model(name, generator):
     assert values.isfinite().all()
 
 
-@pytest.mark.parametrize("name", [name for name in ACQUISITIONS if "noisy" not in name and "validity" not in name])
+@pytest.mark.parametrize("name", [name for name in ACQUISITIONS if "improvement" in name and "noisy" not in name])
 def test_gaussian_models_are_refused(name):
     gaussian = SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True))
     with pytest.raises(UnsupportedError, match="normal posteriors BoTorch's"):
         ACQUISITIONS[name](gaussian)(POINTS[:1])
+
+
+def test_quantiles_are_all_that_the_upper_bound_asks_for(generator):
+    gaussian, X = SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True)), points(generator, 3)
+    bound = SkewUpperConfidenceBound(gaussian, probability=0.975)(X)
+    theirs = UpperConfidenceBound(gaussian, beta=float(torch.special.ndtri(torch.tensor(0.975, dtype=DOUBLE))) ** 2)(X)
+    torch.testing.assert_close(bound, theirs)
 
 
 def test_many_values_of_one_point_need_a_transform(generator):
@@ -210,7 +216,7 @@ def test_moment_matching_errs_where_the_mixture_does_not(generator):
     model.covar_module.base_kernel.lengthscale = 0.4 / 6
     winner = X[:1].unsqueeze(0)
     posterior = model.posterior(winner)
-    law = component_law(posterior, "the test")
+    components = components_of(posterior, "the test")
     mean, sd = float(posterior.mean), float(posterior.variance.sqrt())
     root = torch.linalg.cholesky(model.covar_module(X).to_dense() + 1e-9 * torch.eye(7))
     prior = torch.randn(1_000_000, 7, generator=generator, dtype=DOUBLE) @ root.mT
@@ -221,8 +227,8 @@ def test_moment_matching_errs_where_the_mixture_does_not(generator):
     def compare(best_f, maximize):
         improvement = ((draws - best_f) if maximize else (best_f - draws)).clamp(min=0)
         truth, error = improvement.mean(), improvement.std() / math.sqrt(draws.shape[0])
-        gain = (law.mean - best_f) * (1 if maximize else -1)
-        terms = law.standard_deviation * _log_ei_helper(gain / law.standard_deviation).exp()
+        gain = (components.mean - best_f) * (1 if maximize else -1)
+        terms = components.standard_deviation * _log_ei_helper(gain / components.standard_deviation).exp()
         error = math.hypot(error, terms.std() / math.sqrt(terms.numel()))  # the model's own draws
         ours = SkewLogExpectedImprovement(model, best_f, maximize=maximize)(winner).exp()
         theirs = LogExpectedImprovement(model, best_f, maximize=maximize)(winner).exp()
@@ -232,7 +238,7 @@ def test_moment_matching_errs_where_the_mixture_does_not(generator):
     truth, error, theirs = compare(mean + 3 * sd, True)
     assert theirs < truth / 3
     assert theirs < truth - 5 * error
-    truth, error, theirs = compare(mean - 2 * sd, False)  # a lighter tail than a normal law's
+    truth, error, theirs = compare(mean - 2 * sd, False)  # a lighter tail than a normal distribution's
     assert theirs > 1.5 * truth
     assert theirs > truth + 5 * error
 
@@ -332,7 +338,7 @@ def test_noisy_improvement_at_the_baseline_is_finite(model):
 
 def test_conditioning_on_own_draws_changes_nothing(model, generator):
     X = points(generator, 4)
-    refined, values = condition_on_own_draws(model, POINTS, samples_per_draw=64)
+    refined, values = model.condition_on_draws(POINTS, samples_per_draw=64)
     assert values.shape == (7, 64 * 256)
     old, new = model.posterior(X), refined.posterior(X)
     sd = old.variance.sqrt()
@@ -343,7 +349,7 @@ def test_conditioning_on_own_draws_changes_nothing(model, generator):
     at = refined.posterior(POINTS)
     torch.testing.assert_close(at.component_means, values, rtol=0, atol=1e-3)
     with pytest.raises(UnsupportedError, match="fantasies"):
-        condition_on_own_draws(model.condition_on_observations(X, torch.zeros(4, 1, 2).long()), POINTS)
+        model.condition_on_observations(X, torch.zeros(4, 1, 2).long()).condition_on_draws(POINTS)
 
 
 # Validity
@@ -375,7 +381,7 @@ def test_validity_beside_numbers(outcome_transform, generator):
 def test_hopeless_validity_has_gradients(binary, generator, monkeypatch):
     acquisition = LogProbabilityOfValidity(binary)
     far = torch.tensor([1e3], dtype=DOUBLE), torch.ones(1, dtype=DOUBLE)
-    monkeypatch.setattr("botorch_skewgp.acquisition.analytic.validity_bound", lambda model: far)
+    monkeypatch.setattr("botorch_skewgp.acquisition.validity.validity_bound", lambda model: far)
     X = points(generator, 5).requires_grad_()
     values = acquisition(X)
     (gradient,) = torch.autograd.grad(values.sum(), X)

