@@ -12,8 +12,9 @@ posterior is right, and so it is given any function of the data ([Modrak2023simu
   standard errors: above zero where posteriors are too close to the prior;
 - `moments`: the p-value of the last two together, by Hotelling's test.
 
-The functionals watched are values at points with data, at one without, and differences. Those of one replicate depend
-on each other, so that spread and shrinkage are averaged over them first, and replicates are what is counted.
+The functionals watched are values at points with data, at one without, and differences; with slopes, small steps.
+Those of one replicate depend on each other, so that spread and shrinkage are averaged over them first, and replicates
+are what is counted.
 
 .. [Talts2018validating] S. Talts, M. Betancourt, D. Simpson, A. Vehtari, A. Gelman. Validating Bayesian inference
    algorithms with simulation-based calibration. arXiv 1804.06788, 2018.
@@ -48,6 +49,7 @@ from botorch_skewgp.likelihoods import (
     ProbitAffineLikelihood,
     ProbitLikelihood,
     RowLikelihood,
+    SlopeLikelihood,
     ValidityLikelihood,
 )
 from botorch_skewgp.observations import (
@@ -61,6 +63,7 @@ from botorch_skewgp.observations import (
     Ordinal,
     Preference,
     Ranking,
+    Slope,
     Tie,
     Validity,
 )
@@ -69,6 +72,7 @@ from botorch_skewgp.truncated.draws import DrawSettings
 OUTPUTSCALE, LENGTHSCALE = 2.0, 0.12
 POINTS = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)
 ELSEWHERE = torch.tensor([[0.5]], dtype=torch.float64)
+STEP = 0.03  # from a point to where a slope has led
 NUM_LABELS = 3
 CUTPOINTS = (-1.0, 0.2, 1.0)
 TIE_WIDTH = 0.6
@@ -88,6 +92,7 @@ class Noise:
     validity: float = 0.5
     affine: float = 0.8
     classes: float = 0.5
+    slopes: float = 40.0
 
     def times(self, factor: float) -> Noise:
         """All variances multiplied by a number."""
@@ -183,6 +188,12 @@ def validity(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list
     return [Validity(_read(f, index, p.validity, generator) > THRESHOLD, index=index)]
 
 
+def slopes(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list[Observation]:
+    """Whether the function rises or falls; `f` holds its slopes."""
+    index = _index(size, generator)
+    return [Slope(0, torch.where(_read(f, index, p.slopes, generator) > 0, 1, -1), index=index)]
+
+
 def affine(f: Tensor, p: Noise, size: int, generator: torch.Generator) -> list[Observation]:
     """Weighted sums with correlated noise, each known to a unit."""
     weight = torch.randn(size, len(POINTS), dtype=f.dtype, generator=generator) / 2
@@ -212,6 +223,7 @@ KINDS: dict[str, tuple[Simulator, int]] = {
     "Choice": (choices, 50),
     "Ranking": (rankings, 24),
     "Validity": (validity, 90),
+    "Slope": (slopes, 90),
     "AffineProbit": (affine, 60),
     "LabelPreference": (classes, 70),
 }
@@ -225,9 +237,17 @@ PAIRS = [
 ]
 
 
-def kernel(A: Tensor, B: Tensor) -> Tensor:
-    """The prior covariance, written out."""
-    return OUTPUTSCALE * torch.exp(-0.5 * (A - B.mT).square() / LENGTHSCALE**2)
+def prior_draw(X: Tensor, columns: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """The function at points and its slopes there, each `points x columns`, from the prior covariance written out."""
+    step = X - X.mT
+    K = OUTPUTSCALE * torch.exp(-0.5 * step.square() / LENGTHSCALE**2)
+    cross = K * step / LENGTHSCALE**2  # of values with slopes
+    slopes = K * (1 / LENGTHSCALE**2 - step.square() / LENGTHSCALE**4)
+    joint = torch.cat([torch.cat([K, cross], dim=1), torch.cat([cross.mT, slopes], dim=1)])
+    eigenvalues, vectors = torch.linalg.eigh(joint)
+    root = vectors * eigenvalues.clamp(min=0).sqrt()
+    draw = root @ torch.randn(len(joint), columns, dtype=X.dtype, generator=generator)
+    return draw[: len(X)], draw[len(X) :]
 
 
 def likelihood_of(p: Noise, with_ties: bool, with_classes: bool) -> RowLikelihood:
@@ -240,6 +260,7 @@ def likelihood_of(p: Noise, with_ties: bool, with_classes: bool) -> RowLikelihoo
         OrdinalLikelihood(len(CUTPOINTS) + 1, torch.tensor(CUTPOINTS, dtype=torch.float64), noise=p.grades),
         PreferenceLikelihood(noise=p.items, tie_width=TIE_WIDTH, ties_allowed=with_ties),
         ValidityLikelihood(threshold=THRESHOLD, noise=p.validity),
+        SlopeLikelihood(p.slopes),
         ProbitAffineLikelihood(),
     )
 
@@ -267,8 +288,13 @@ def model_of(observations: list[Observation], p: Noise, with_ties: bool, seed: i
     ).eval()
 
 
-def functionals(num_outputs: int) -> Tensor:
-    """Values at all points, then the differences of neighbours; of several outputs their differences at all points."""
+def functionals(num_outputs: int, near: bool) -> Tensor:
+    """Values at all points, then the differences of neighbours; of several outputs their differences at all points;
+    `near` points, each a step further, less their own.
+    """
+    if near:
+        one = torch.eye(len(POINTS), dtype=torch.float64)
+        return torch.cat([-one, one], dim=1)
     eye = torch.eye(len(POINTS) + len(ELSEWHERE), dtype=torch.float64)
     if num_outputs == 1:
         return torch.cat([eye, eye[1:] - eye[:-1]])
@@ -289,16 +315,16 @@ def cdf_values(names: tuple[str, ...], replicate: int, noises: list[Noise]) -> T
         A `2 x len(noises) x functionals` tensor.
     """
     generator = torch.Generator().manual_seed(replicate)
-    X = torch.cat([POINTS, ELSEWHERE])
+    X = torch.cat([POINTS, POINTS + STEP if "Slope" in names else ELSEWHERE])
     columns = NUM_LABELS if names == ("LabelPreference",) else 1
-    root = torch.linalg.cholesky(kernel(X, X) + 1e-10 * torch.eye(len(X), dtype=X.dtype))
-    f = root @ torch.randn(len(X), columns, dtype=X.dtype, generator=generator)
-    at_points = f[: len(POINTS)] if columns > 1 else f[: len(POINTS), 0]
+    f, f_slopes = prior_draw(X, columns, generator)
+    values = f[: len(POINTS)] if columns > 1 else f[: len(POINTS), 0]
     observations: list[Observation] = []
     for name in names:
         simulate, size = KINDS[name]
-        observations += simulate(at_points, Noise(), size // len(names), generator)
-    weight = functionals(columns)
+        read = f_slopes[: len(POINTS), 0] if name == "Slope" else values
+        observations += simulate(read, Noise(), size // len(names), generator)
+    weight = functionals(columns, near="Slope" in names)
     truth = weight @ f.flatten()
     found = []
     for noise in noises:

@@ -27,6 +27,7 @@ from botorch_skewgp.likelihoods import (
     ProbitAffineLikelihood,
     ProbitLikelihood,
     RowLikelihood,
+    SlopeLikelihood,
     ValidityLikelihood,
 )
 from botorch_skewgp.models import SkewPrior
@@ -43,6 +44,7 @@ KINDS = (
     "Choice",
     "Ranking",
     "Validity",
+    "Slope",
     "AffineProbit",
 )
 MOST_POINTS = 12
@@ -66,6 +68,7 @@ class Noise:
     items: float = 1.0
     validity: float = 0.01
     classes: float = 1.0
+    slopes: float = 0.0
     cutpoints: tuple[float, ...] = (0.0,)
     tie_width: float = 0.5
     ties_allowed: bool = False
@@ -198,6 +201,12 @@ def _flags(rng: Random, n: int, name: str) -> dict[str, Any]:
     return {name: [int(rng.random() < share) for _ in range(m)], "index": _index(rng, n, m)}
 
 
+def _slope(rng: Random, n: int, d: int) -> dict[str, Any]:
+    m, mostly = rng.randint(1, 5), rng.choice((-1, 1))
+    signs = [mostly if rng.random() < 0.8 else -mostly for _ in range(m)]
+    return {"dims": [rng.randrange(d) for _ in range(m)], "signs": signs, "index": _index(rng, n, m)}
+
+
 def _pairs(rng: Random, n: int) -> list[list[int]]:
     pairs = [rng.sample(range(n), 2) for _ in range(rng.randint(1, 8))]
     if rng.random() < 0.2:
@@ -268,6 +277,7 @@ def random_case(rng: Random) -> Case:
         cutpoints.append(cutpoints[-1] + gap)
     noise = Noise(
         **{name: _variance(rng) for name in ("numbers", "labels", "grades", "items", "validity", "classes")},
+        slopes=0.0 if rng.random() < 0.5 else outputscale * _power(rng, -3, 2),
         cutpoints=tuple(cutpoints),
         tie_width=sd * _power(rng, -3, 1),
         ties_allowed=rng.random() < 0.4,
@@ -289,6 +299,7 @@ def random_case(rng: Random) -> Case:
                 "Choice": lambda: {"options": _lists(rng, n)},
                 "Ranking": lambda: _ranking(rng, n),
                 "Validity": lambda: _flags(rng, n, "valid"),
+                "Slope": lambda: _slope(rng, n, d),
                 "AffineProbit": lambda: _affine(rng, n, sd),
             }[kind]()
             seen.append(Seen(kind, arguments))
@@ -341,7 +352,7 @@ def in_single_precision(case: Case) -> Case:
     noise = replace(
         case.noise,
         **{name: rounded(max(getattr(case.noise, name), 0.0625)) for name in names},
-        **{name: rounded(getattr(case.noise, name)) for name in ("cutpoints", "tie_width", "threshold")},
+        **{name: rounded(getattr(case.noise, name)) for name in ("slopes", "cutpoints", "tie_width", "threshold")},
     )
     anchors = case.anchors
     if anchors is not None:
@@ -374,6 +385,7 @@ def likelihood_of(case: Case) -> RowLikelihood:
         OrdinalLikelihood(len(p.cutpoints) + 1, torch.tensor(p.cutpoints, dtype=torch.float64), noise=p.grades),
         PreferenceLikelihood(noise=p.items, tie_width=p.tie_width, ties_allowed=p.ties_allowed),
         ValidityLikelihood(threshold=p.threshold, noise=p.validity),
+        SlopeLikelihood(p.slopes),
         ProbitAffineLikelihood(),
     )
 

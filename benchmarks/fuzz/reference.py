@@ -49,6 +49,7 @@ class Rows:
         self.rows: list[Row] = []
         self.covariance: dict[tuple[Hashable, Hashable], Any] = defaultdict(lambda: mpf(0))
         self.counter = 0
+        self.slopes: list[tuple[int, int]] = []  # points and inputs; their columns come after those of anchors
         for number, seen in enumerate(case.seen):
             getattr(self, f"_{seen.kind.lower()}")(seen, number)
 
@@ -138,6 +139,15 @@ class Rows:
                 first + winner, first + loser, (noises[event, winner], noises[event, loser]), mpf(0), math.inf
             )
 
+    def _slope(self, seen: Seen, number: int) -> None:
+        a = seen.arguments
+        first = len(self.case.points) + (0 if self.case.anchors is None else len(self.case.anchors.points))
+        for i, dim, sign in zip(a["index"], a["dims"], a["signs"], strict=True):
+            bounds = (mpf(0), math.inf) if sign > 0 else (-math.inf, mpf(0))
+            noise = {self._new_noise(self.case.noise.slopes): mpf(1)}
+            self.rows.append(Row({first + len(self.slopes): mpf(1)}, noise, *bounds))
+            self.slopes.append((i, dim))
+
     def _affineprobit(self, seen: Seen, number: int) -> None:
         a = seen.arguments
         names = [("affine", number, i) for i in range(len(a["bias"]))]
@@ -168,13 +178,23 @@ class Factored:
     variance: np.ndarray  # left given z
 
 
-def _kernel(case: Case, Z: list[list[float]]) -> Matrix:
-    scale, length = mpf(case.outputscale), mpf(case.lengthscale)
-    K: Matrix = [[mpf(0)] * len(Z) for _ in Z]
-    for i, x in enumerate(Z):
-        for j in range(i + 1):
-            square = sum((mpf(a) - mpf(b)) ** 2 for a, b in zip(x, Z[j], strict=True))
-            K[i][j] = K[j][i] = scale * mp.exp(-square / (2 * length**2))
+Column = tuple[list[float], int | None]  # the function at a point, or its slope there in an input
+
+
+def _kernel(case: Case, columns: list[Column]) -> Matrix:
+    scale, square_length = mpf(case.outputscale), mpf(case.lengthscale) ** 2
+    K: Matrix = [[mpf(0)] * len(columns) for _ in columns]
+    for i, (x, d) in enumerate(columns):
+        for j, (y, e) in enumerate(columns[: i + 1]):
+            step = [mpf(a) - mpf(b) for a, b in zip(x, y, strict=True)]
+            value = scale * mp.exp(-sum(h**2 for h in step) / (2 * square_length))
+            if d is not None and e is not None:
+                value *= (mpf(d == e) - step[d] * step[e] / square_length) / square_length
+            elif d is not None:
+                value *= -step[d] / square_length
+            elif e is not None:
+                value *= step[e] / square_length
+            K[i][j] = K[j][i] = value
     return K
 
 
@@ -209,10 +229,13 @@ def _factor(case: Case, rows: Rows, prior_only: bool = False) -> Factored:
     """All algebra, with many digits; `prior_only` leaves out what was seen, for the normaliser of a skew prior."""
     o, n = case.num_labels, len(case.points)
     anchors = [] if case.anchors is None else case.anchors.points
-    base = _kernel(case, [*case.points, *anchors, *case.queries])
+    slopes: list[Column] = [(case.points[i], dim) for i, dim in rows.slopes]
+    before: list[Column] = [(x, None) for x in [*case.points, *anchors]]
+    base = _kernel(case, [*before, *slopes, *((x, None) for x in case.queries)])
     size = len(base) * o
     K = [[base[i // o][j // o] if i % o == j % o else mpf(0) for j in range(size)] for i in range(size)]
     mean = mpf(case.mean)
+    no_mean = range(len(before), len(before) + len(slopes))
     listed = [] if prior_only else list(rows.rows)
     if case.anchors is not None:
         for s, (phase, truncation) in enumerate(zip(case.anchors.phases, case.anchors.truncation, strict=True)):
@@ -220,7 +243,9 @@ def _factor(case: Case, rows: Rows, prior_only: bool = False) -> Factored:
             listed.append(Row({n + s: weight}, {}, mpf(0), math.inf, mpf(truncation) - weight * mean))
     numbers = [row for row in listed if row.lower == row.upper]
     intervals = [row for row in listed if row.lower != row.upper]
-    centers = {id(row): sum((w * mean for w in row.latent.values()), row.bias + mpf(0)) for row in listed}
+    centers = {
+        id(row): sum((w * mean for i, w in row.latent.items() if i not in no_mean), row.bias + mpf(0)) for row in listed
+    }
 
     def covariance(a: Row, b: Row) -> Any:
         latent = sum((v * w * K[i][j] for i, v in a.latent.items() for j, w in b.latent.items()), mpf(0))

@@ -60,6 +60,15 @@ def test_orthant_of_two_rows():
     close((reference.log_evidence, reference.log_evidence_error), truth)
 
 
+def test_slope_at_the_point_that_is_asked_for():
+    # E[f(x + h) | f'(x) > 0] = cov(f(x + h), f'(x)) / sd(f'(x)) sqrt(2 / pi), the mean of a half-normal slope
+    case = Case([[0.2]], [Seen("Slope", {"dims": [0], "signs": [1], "index": [0]})], [[0.5]], mean=0.7)
+    reference = reference_of(case)
+    value, error = reference.mean()
+    close((value[0], error[0]), 0.7 + 0.3 / 0.5 * covariance(0.2, 0.5) * math.sqrt(2 / math.pi))
+    assert reference.log_evidence == pytest.approx(-math.log(2))
+
+
 def test_shared_noise_of_a_choice():
     # equal items: each of three is best with probability one third, whatever the noise
     case = Case([[0.2]] * 3, [Seen("Choice", {"options": [[0, 1, 2]]})], [[0.2]])
