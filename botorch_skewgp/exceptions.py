@@ -17,3 +17,7 @@ class PoorDrawsWarning(SkewGPWarning):
 
 class VacuousBoundWarning(SkewGPWarning):
     """A lower bound of a probability is not positive, hence no bound at all."""
+
+
+class QuadratureWarning(SkewGPWarning):
+    """Nodes of an integral over hyperparameters are too few, of negative weight, or left out."""

@@ -24,6 +24,7 @@ from botorch.optim.fit import fit_gpytorch_mll_torch
 
 import botorch_skewgp
 from botorch_skewgp import SkewGP
+from botorch_skewgp.models import BayesianTransformedGP
 from botorch_skewgp.observations import Numeric, Preference
 from botorch_skewgp.truncated.start import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -120,6 +121,7 @@ def docstring_names() -> dict[str, Any]:
         "pairs": pairs,
         "model": SkewGP(train_X, Preference(pairs)),
         "objective": objective,
+        "transformed": BayesianTransformedGP(train_X, values.exp().unsqueeze(-1), num_nodes=16, least_effective=4),
         "acq": names["SkewLogExpectedImprovement"](objective, best_f=values.max()),
         "distribution": distribution,
         "mean": distribution.mean,

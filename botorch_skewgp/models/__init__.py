@@ -1,5 +1,8 @@
-"""Models: the skew Gaussian process, its skew prior, its Gaussian of equal moments, and ensembles of it."""
+"""Models: the skew Gaussian process, its skew prior, its Gaussian of equal moments and ensembles of it; the Bayesian
+transformed Gaussian process.
+"""
 
+from botorch_skewgp.models.bayesian_transformed_gp import BayesianTransformedGP
 from botorch_skewgp.models.defaults import default_covar_module, default_mean_module
 from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
 from botorch_skewgp.models.moment_matched import MomentMatchedModel
@@ -7,6 +10,7 @@ from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.models.skew_prior import SkewPrior
 
 __all__ = [
+    "BayesianTransformedGP",
     "FullyBayesianSkewGP",
     "MomentMatchedModel",
     "SkewGP",

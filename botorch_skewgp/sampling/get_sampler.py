@@ -7,12 +7,15 @@ from botorch.sampling.get_sampler import GetSampler
 from botorch.sampling.normal import IIDNormalSampler, NormalMCSampler, SobolQMCNormalSampler
 from torch.quasirandom import SobolEngine
 
-from botorch_skewgp.posteriors import ProbabilityPosterior, SkewGPPosterior
+from botorch_skewgp.posteriors import ProbabilityPosterior, SkewGPPosterior, TransformedTPosterior
 
 
-@GetSampler.register((ProbabilityPosterior, SkewGPPosterior))
+@GetSampler.register((ProbabilityPosterior, SkewGPPosterior, TransformedTPosterior))
 def get_skew_gp_sampler(
-    posterior: ProbabilityPosterior | SkewGPPosterior, sample_shape: torch.Size, *, seed: int | None = None
+    posterior: ProbabilityPosterior | SkewGPPosterior | TransformedTPosterior,
+    sample_shape: torch.Size,
+    *,
+    seed: int | None = None,
 ) -> NormalMCSampler:
     r"""Sobol base samples, or independent ones where their dimension is beyond the Sobol engine's.
 

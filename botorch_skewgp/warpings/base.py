@@ -103,7 +103,8 @@ def shape_parameter(name: str, description: str) -> property:
 
     def set_value(warping: Warping, value: Tensor | float) -> None:
         raw, constraint = f"raw_{name}", warping._constraints.get(f"raw_{name}_constraint")
-        value = torch.as_tensor(value).to(getattr(warping, raw))
+        like = getattr(warping, raw)
+        value = torch.as_tensor(value, dtype=like.dtype, device=like.device)
         warping.initialize(**{raw: value if constraint is None else constraint.inverse_transform(value)})
 
     return property(get, set_value, doc=description)

@@ -20,15 +20,15 @@ def with_parameters(module: AnyModule, raw: Mapping[str, Tensor], batch_shape: t
     Args:
         module: A module with parameters of its own, as it was built.
         raw: Raw parameters by name.
-        batch_shape: The leading shape of the tensors, for the kernels among the modules; their own if `None`.
+        batch_shape: The leading shape of the tensors, for the kernels that they belong to; these keep theirs if `None`.
     """
-    result = deepcopy(module)
+    result, batched = deepcopy(module), set()
     for name, value in raw.items():
         path, _, leaf = name.rpartition(".")
         owner = result.get_submodule(path)
         delattr(owner, leaf)
         setattr(owner, leaf, value)
-    for entry in result.modules() if batch_shape is not None else ():
-        if isinstance(entry, Kernel):
-            entry.batch_shape = batch_shape + entry._batch_shape
+        if batch_shape is not None and isinstance(owner, Kernel) and owner not in batched:
+            owner.batch_shape = batch_shape + owner._batch_shape
+            batched.add(owner)
     return result

@@ -1,0 +1,139 @@
+r"""Nodes for integrals over hyperparameters: quasi-Monte Carlo around a mode, and Smolyak grids.
+
+.. [Smolyak1963] S. A. Smolyak. Quadrature and interpolation formulas for tensor products of certain classes of
+   functions. Soviet Mathematics Doklady 4, 1963.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from botorch_skewgp.posteriors.gauss_legendre import gauss_legendre
+from botorch_skewgp.posteriors.student_t import chi_square_quantile
+
+PROPOSAL_DF = 5.0  # tails heavier than those of a posterior, for weights that are bounded
+
+
+class Proposal(NamedTuple):
+    r"""A multivariate t distribution of nodes.
+
+    Args:
+        center: Its center, `D`.
+        root: The lower Cholesky factor of its scale matrix, `D x D`.
+    """
+
+    center: Tensor
+    root: Tensor
+
+    def log_density(self, u: Tensor) -> Tensor:
+        r"""The log density at nodes.
+
+        Args:
+            u: A `S x D` tensor.
+        """
+        D, df = len(self.center), PROPOSAL_DF
+        white = torch.linalg.solve_triangular(self.root, (u - self.center).mT, upper=False)
+        constant = math.lgamma(0.5 * (df + D)) - math.lgamma(0.5 * df) - 0.5 * D * math.log(math.pi * df)
+        spread = self.root.diagonal().log().sum()
+        return constant - spread - 0.5 * (df + D) * torch.log1p(white.square().sum(0) / df)
+
+    def nodes(self, num_outer: int, num_inner: int, outer_dim: int, seed: int) -> Tensor:
+        r"""Quasi-random nodes, each of whose first coordinates is shared by several.
+
+        Every node on its own has the law of the proposal: given the first coordinates, the others follow their
+        conditional distribution, a multivariate t again.
+
+        Args:
+            num_outer: The number of distinct first parts.
+            num_inner: The number of nodes for each of them.
+            outer_dim: The number of coordinates in the first part.
+            seed: Seeds the scrambling of the Sobol sequences.
+
+        Returns:
+            A `(num_outer num_inner) x D` tensor.
+        """
+        df, D = PROPOSAL_DF, len(self.center)
+        outer = _sobol_normal(num_outer, outer_dim + 1, seed).to(self.center)
+        stretch = (df / chi_square_quantile(outer[:, :1], df)).sqrt()
+        white = outer[:, 1:] * stretch
+        if outer_dim < D:
+            inner = _sobol_normal(num_outer * num_inner, D - outer_dim + 1, seed + 1).to(self.center)
+            white = white.repeat_interleave(num_inner, dim=0)
+            spread = (df + white.square().sum(-1, keepdim=True)) / chi_square_quantile(inner[:, :1], df + outer_dim)
+            white = torch.cat([white, inner[:, 1:] * spread.sqrt()], dim=-1)
+        return self.center + white @ self.root.mT
+
+
+def _sobol_normal(n: int, d: int, seed: int) -> Tensor:
+    uniform = SobolEngine(d, scramble=True, seed=seed).draw(n, dtype=torch.float64)
+    return torch.special.ndtri(uniform.clamp(1e-10, 1 - 1e-10))  # a scrambled point may be 0 to all its 30 bits
+
+
+def smolyak_grid(dim: int, level: int) -> tuple[Tensor, Tensor]:
+    r"""The sparse grid of Gauss-Legendre rules on the cube `[-1, 1]^dim` ([Smolyak1963]_), for averages over it.
+
+    Rules of `i` nodes in a dimension, with `i` summing to at most `dim + level - 1`; exact for polynomials of total
+    degree up to `2 level - 1`. Many weights are negative.
+
+    Args:
+        dim: The number of dimensions.
+        level: The level; at 1 there is one node, the center.
+
+    Returns:
+        The nodes, `S x dim`, and their weights, `S`, which sum to one.
+    """
+    nodes, weights = [], []
+    for total in range(max(level - dim, 0), level):  # how much more than one node, over all dimensions
+        sign = (-1) ** (level - 1 - total) * math.comb(dim - 1, level - 1 - total)
+        for extra in _compositions(total, dim):
+            rules = [gauss_legendre(1 + i) for i in extra]
+            grid = torch.cartesian_prod(*(x for x, _ in rules)).reshape(-1, dim)
+            products = torch.cartesian_prod(*(0.5 * w for _, w in rules)).reshape(-1, dim)
+            nodes.append(grid)
+            weights.append(sign * products.prod(-1))
+    x, w = torch.cat(nodes), torch.cat(weights)
+    _, which = torch.unique((x * 2**40).round(), dim=0, return_inverse=True)  # equal up to rounding
+    num = int(which.max()) + 1
+    first = torch.zeros(num, dtype=torch.long).scatter_(0, which.flip(0), torch.arange(len(x)).flip(0))
+    return x[first], torch.zeros(num, dtype=w.dtype).index_add_(0, which, w)
+
+
+def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
+    """All ways to write a number as an ordered sum of so many non-negative ones."""
+    for bars in itertools.combinations(range(total + parts - 1), parts - 1):
+        ends = (-1, *bars, total + parts - 1)
+        yield tuple(after - before - 1 for before, after in itertools.pairwise(ends))
+
+
+def keep_largest(weights: Tensor, tolerance: float) -> Tensor:
+    r"""The nodes of largest absolute weight that together hold all but a share of it.
+
+    If all weights are positive, cdfs of mixtures with these weights, normalised again, differ by at most `tolerance`.
+
+    Args:
+        weights: The weights, `S`.
+        tolerance: The share of the sum of absolute weights that may be left out.
+
+    Returns:
+        The numbers of the nodes kept, in increasing order.
+    """
+    size, order = weights.abs().sort(descending=True, stable=True)
+    rest = 1 - size.cumsum(-1) / size.sum()
+    num_kept = int((rest > tolerance).sum()) + 1
+    return order[:num_kept].sort().values
+
+
+def effective_number(weights: Tensor) -> float:
+    r"""The effective number of nodes, `(sum w)^2 / sum w^2`.
+
+    Args:
+        weights: The weights, `S`.
+    """
+    return float(weights.sum().square() / weights.square().sum())

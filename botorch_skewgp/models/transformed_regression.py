@@ -1,0 +1,130 @@
+r"""Generalised least squares of several warped outcomes under several kernels, with all that they share made once.
+
+With covariance `K = L L^T` of the noisy warped outcomes, basis functions `M` and warped outcomes `z`:
+
+    A = M^T K^-1 M,   b = A^-1 M^T K^-1 z,   r = L^-1 (z - M b),   q = r^T r.
+
+Kernels are a batch of `T`; each has the outcomes of `J` warpings, which share all that costs more than `O(n^2)`.
+
+.. [DeOliveira1997btg] V. De Oliveira, B. Kedem, D. A. Short. Bayesian prediction of transformed Gaussian random fields.
+   Journal of the American Statistical Association 92, 1997.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class TransformedRegression(NamedTuple):
+    r"""Factors of `T` regressions, each of `J` warped outcomes.
+
+    Args:
+        root: `L`, `T x n x n`.
+        basis: `L^-1 M`, `T x n x p`.
+        basis_root: The lower Cholesky factor of `A`, `T x p x p`.
+        coefficients: `b`, `T x p x J`.
+        residual: `r`, `T x n x J`.
+        square: `q`, `T x J`.
+        is_valid: Which covariances have a factor, `T`; what belongs to the others means nothing.
+    """
+
+    root: Tensor
+    basis: Tensor
+    basis_root: Tensor
+    coefficients: Tensor
+    residual: Tensor
+    square: Tensor
+    is_valid: Tensor
+
+    @classmethod
+    def of(cls, covariance: Tensor, basis: Tensor, outcomes: Tensor) -> TransformedRegression:
+        r"""Factorise.
+
+        Args:
+            covariance: `K`, `T x n x n`.
+            basis: `M`, `n x p`.
+            outcomes: `z`, `T x n x J`.
+        """
+        root, info = torch.linalg.cholesky_ex(covariance)
+        is_valid = (info == 0) & root.diagonal(dim1=-2, dim2=-1).isfinite().all(-1)
+        if not bool(is_valid.all()):
+            eye = torch.eye(covariance.shape[-1], dtype=covariance.dtype, device=covariance.device)
+            root = torch.linalg.cholesky(torch.where(is_valid[:, None, None], covariance, eye))
+        p = basis.shape[-1]
+        white = torch.linalg.solve_triangular(
+            root, torch.cat([basis.expand(len(root), -1, -1), outcomes], dim=-1), upper=False
+        )
+        basis, outcomes = white[..., :p], white[..., p:]
+        basis_root = torch.linalg.cholesky(basis.mT @ basis)
+        coefficients = torch.cholesky_solve(basis.mT @ outcomes, basis_root)
+        residual = outcomes - basis @ coefficients
+        return cls(root, basis, basis_root, coefficients, residual, residual.square().sum(-2), is_valid)
+
+    @property
+    def df(self) -> int:
+        """The degrees of freedom, `n - p`."""
+        return self.basis.shape[-2] - self.basis.shape[-1]
+
+    def log_determinants(self) -> Tensor:
+        """`log |K| + log |A|`, `T`."""
+        roots = (self.root, self.basis_root)
+        return 2 * sum((root.diagonal(dim1=-2, dim2=-1).log().sum(-1) for root in roots), torch.zeros(()))
+
+    def log_evidence(self, log_jacobian: Tensor) -> Tensor:
+        r"""The log density of the outcomes given kernel and warping, scale and coefficients integrated out; `T x J`.
+
+        [DeOliveira1997btg]_, equation (11), with its normalising constant.
+
+        Args:
+            log_jacobian: The sums of the log derivatives of the warping, `T x J`.
+        """
+        n, p, df = *self.basis.shape[-2:], self.df
+        constant = math.lgamma(0.5 * df) - 0.5 * df * math.log(math.pi)
+        determinants = self.log_determinants().unsqueeze(-1)
+        value = constant - 0.5 * determinants - 0.5 * df * self.square.log() + (1 - p / n) * log_jacobian
+        return torch.where(self.is_valid.unsqueeze(-1), value, -math.inf)
+
+    def gains(self, cross: Tensor, basis: Tensor) -> tuple[Tensor, Tensor]:
+        r"""What points have in common with the data, whitened.
+
+        Args:
+            cross: The covariance of data and points, `T x n x N`.
+            basis: The basis functions at the points, `N x p`.
+
+        Returns:
+            `V = L^-1 k`, `T x n x N`, and the root of `h^T A^-1 h` with `h = m - M^T K^-1 k`, `T x p x N`: a covariance
+            is the prior's, less `V^T V`, plus the product of the second with itself.
+        """
+        gain = torch.linalg.solve_triangular(self.root, cross, upper=False)
+        rest = basis.mT - self.basis.mT @ gain
+        return gain, torch.linalg.solve_triangular(self.basis_root, rest, upper=False)
+
+    def locations(self, gain: Tensor, basis: Tensor) -> Tensor:
+        r"""The means of the warped outcomes at points, `T x N x J`.
+
+        Args:
+            gain: `V`, `T x n x N`.
+            basis: The basis functions at the points, `N x p`.
+        """
+        return gain.mT @ self.residual + basis @ self.coefficients
+
+    def precisions(self) -> tuple[Tensor, Tensor]:
+        """The diagonal of `Q = K^-1 - K^-1 M A^-1 M^T K^-1`, `T x n`, and `Q z`, `T x n x J`."""
+        n = self.root.shape[-1]
+        eye = torch.eye(n, dtype=self.root.dtype, device=self.root.device)
+        inverse = torch.linalg.solve_triangular(self.root, eye.expand_as(self.root), upper=False)
+        unit = torch.linalg.solve_triangular(self.basis_root, self.basis.mT, upper=False)  # its rows are orthonormal
+        projected = inverse - unit.mT @ (unit @ inverse)
+        return projected.square().sum(-2), inverse.mT @ self.residual
+
+    def at(self, kernels: Tensor) -> TransformedRegression:
+        r"""Those of some kernels.
+
+        Args:
+            kernels: Their numbers.
+        """
+        return TransformedRegression(*(entry[kernels] for entry in self))

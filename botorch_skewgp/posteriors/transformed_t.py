@@ -1,0 +1,381 @@
+r"""The posterior of a Bayesian transformed Gaussian process: a mixture of warped multivariate t distributions.
+
+.. [Zhu2023btg] X. Zhu, L. Huang, C. Ibrahim, E. H. Lee, D. Bindel. Bayesian transformed Gaussian processes.
+   Transactions on Machine Learning Research, 2023.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.posteriors import Posterior
+from torch import Tensor
+
+from botorch_skewgp.posteriors import student_t
+from botorch_skewgp.posteriors.transformed_t_marginals import TransformedTMarginals
+from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
+from botorch_skewgp.warpings import Warping
+from botorch_skewgp.warpings.parameters import with_parameters
+
+
+class JointScale(NamedTuple):
+    r"""The scale matrices of the components, which nodes of equal kernel parameters share up to a factor.
+
+    Args:
+        matrix: Computes the matrices of the `T` distinct kernels, `batch_shape x T x q x q`.
+        group: The kernel of every component, `S`.
+        factor: By what the squared scale of every component is multiplied, `S`.
+    """
+
+    matrix: Callable[[], Tensor]
+    group: Tensor
+    factor: Tensor
+
+
+class WarpingNodes(NamedTuple):
+    r"""A warping at the nodes of its parameters.
+
+    Args:
+        warping: The warping.
+        raw: Its raw parameters by name, each of shape `S`; those not named keep their values.
+    """
+
+    warping: Warping
+    raw: Mapping[str, Tensor]
+
+    def everywhere(self) -> Warping:
+        """The warping with parameters of shape `S`, or 1 for those not named."""
+        return with_parameters(self.warping, self.raw).requires_grad_(False)
+
+    def at(self, node: Tensor) -> Warping:
+        r"""The warping with the parameters of chosen nodes.
+
+        Args:
+            node: Numbers of nodes.
+
+        Returns:
+            A warping with parameters of shape `node.shape x 1`.
+        """
+        raw = {name: raw[node].unsqueeze(-1) for name, raw in self.raw.items()}
+        return with_parameters(self.warping, raw).requires_grad_(False)
+
+
+class TransformedTPosterior(Posterior):
+    r"""The joint posterior of a `BayesianTransformedGP` over `q` points, with one output.
+
+    The law of a value is a mixture over nodes `s` of those of `g_s^{-1}(z)`, with `z` Student t; over several points
+    `z` is multivariate t. Where the range of `g_s` is bounded below, the laws of single values are truncated, and
+    joined by the copula of the multivariate t.
+
+    Quantiles, the median, cdf, density and samples always exist. `mean` and `variance` do if the tails of the warpings
+    are light enough at all nodes, and raise an error that says so if not.
+
+    Example:
+        >>> posterior = transformed.posterior(X)  # X is batch_shape x q x d
+        >>> posterior.median  # batch_shape x q x 1
+        >>> posterior.quantile(torch.tensor([0.025, 0.975]))  # 2 x batch_shape x q x 1
+        >>> posterior.rsample(torch.Size([16]))  # 16 x batch_shape x q x 1
+    """
+
+    def __init__(
+        self,
+        location: Tensor,
+        scale: Tensor,
+        probabilities: Tensor,
+        df: float,
+        warping: WarpingNodes,
+        joint: JointScale | None = None,
+        offset: float = 0.0,
+        weight: float = 1.0,
+    ) -> None:
+        r"""
+        Args:
+            location: The locations of the warped values, `batch_shape x q x S`.
+            scale: Their scales, `batch_shape x q x S`.
+            probabilities: The probabilities of the nodes, `S` or `batch_shape x S`; they sum to one. Quadrature may
+                make some negative, and then there are no samples.
+            df: The degrees of freedom.
+            warping: The warping at the nodes.
+            joint: The scale matrices; needed for samples of several points only.
+            offset: What is added to the warping's values, to give those of the posterior.
+            weight: By what these are multiplied before; it may be negative.
+        """
+        self._location, self._scale = location, scale
+        self._probabilities, self.df = probabilities, df
+        self._warping, self._joint = warping, joint
+        self._offset, self._weight = offset, weight
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the posterior's tensors."""
+        return self._location.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the posterior's tensors."""
+        return self._location.dtype
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """The shape of the batch of joint distributions."""
+        return self._location.shape[:-2]
+
+    @property
+    def num_components(self) -> int:
+        """The number of nodes."""
+        return self._location.shape[-1]
+
+    @property
+    def base_sample_shape(self) -> torch.Size:
+        """`batch_shape x (2 + q)`: the first column picks the node, the second the chi-square number of the t."""
+        return self.batch_shape + torch.Size([2 + self._location.shape[-2]])
+
+    @property
+    def batch_range(self) -> tuple[int, int]:
+        """Every dimension of the base samples but the last is a batch dimension."""
+        return (0, -1)
+
+    def _extended_shape(self, sample_shape: torch.Size = torch.Size()) -> torch.Size:  # noqa: B008
+        return sample_shape + self._location.shape[:-1] + torch.Size([1])
+
+    @cached_property
+    def marginals(self) -> TransformedTMarginals:
+        """The laws of single values before `offset` and `weight`, a batch of shape `batch_shape x q`."""
+        return TransformedTMarginals(
+            self._location, self._scale, self._node_probabilities, self.df, self._warping.everywhere()
+        )
+
+    @property
+    def _node_probabilities(self) -> Tensor:
+        """Of a shape that broadcasts with `batch_shape x q x S`."""
+        probabilities = self._probabilities
+        return probabilities if probabilities.ndim == 1 else probabilities.unsqueeze(-2)
+
+    # Marginal distribution functions
+
+    def _standardised(self, value: Tensor | float) -> tuple[Tensor, torch.Size]:
+        """Values in units of the warping, of shape `... x batch_shape x q`, and the shape of the result; see `cdf`."""
+        value = (torch.as_tensor(value, dtype=self.dtype, device=self.device) - self._offset) / self._weight
+        return self._spread(value)
+
+    def _spread(self, value: Tensor) -> tuple[Tensor, torch.Size]:
+        event = self._extended_shape()
+        if value.ndim >= len(event) and value.shape[value.ndim - len(event) :] == event:
+            return value.squeeze(-1), value.shape
+        lead = value.shape if value.numel() > 1 else torch.Size()
+        spread = value.reshape(lead + (1,) * (len(event) - 1)).expand(lead + event[:-1])
+        return spread, lead + event
+
+    def cdf(self, value: Tensor | float) -> Tensor:
+        r"""The marginal probabilities `P(f <= value)`.
+
+        Args:
+            value: A number or a tensor evaluated at every point, giving `value.shape x batch_shape x q x 1` (a single
+                number adds no dimension); or a tensor whose last dimensions are `batch_shape x q x 1`, taken
+                elementwise.
+        """
+        z, shape = self._standardised(value)
+        return (self.marginals.cdf(z) if self._weight > 0 else self.marginals.survival(z)).view(shape)
+
+    def probability_above(self, value: Tensor | float) -> Tensor:
+        r"""The marginal probabilities `P(f > value)`, accurate where they are small.
+
+        Args:
+            value: As in `cdf`.
+        """
+        z, shape = self._standardised(value)
+        return (self.marginals.survival(z) if self._weight > 0 else self.marginals.cdf(z)).view(shape)
+
+    def log_probability_above(self, value: Tensor | float) -> Tensor:
+        r"""The logarithms of the marginal probabilities `P(f > value)`, with gradients where these underflow.
+
+        Args:
+            value: As in `cdf`.
+        """
+        z, shape = self._standardised(value)
+        law = self.marginals
+        log_tail = law.component_log_survival if self._weight > 0 else law.component_log_cdf
+        return self._log_average(log_tail(z.unsqueeze(-1))).view(shape)
+
+    def density(self, value: Tensor | float) -> Tensor:
+        r"""The marginal probability densities.
+
+        Args:
+            value: As in `cdf`.
+        """
+        return self.log_density(value).exp()
+
+    def log_density(self, value: Tensor | float) -> Tensor:
+        r"""The logarithms of the marginal probability densities.
+
+        Args:
+            value: As in `cdf`.
+        """
+        z, shape = self._standardised(value)
+        log_density = self._log_average(self.marginals.component_log_density(z.unsqueeze(-1)))
+        return (log_density - math.log(abs(self._weight))).view(shape)
+
+    def _log_average(self, x: Tensor) -> Tensor:
+        """The logarithm of the average of exponentials over the nodes."""
+        largest = x.detach().amax(-1, keepdim=True)
+        largest = torch.where(largest.isfinite(), largest, 0.0)
+        return ((x - largest).exp() * self._node_probabilities).sum(-1).log() + largest.squeeze(-1)
+
+    def quantile(self, value: Tensor | float) -> Tensor:
+        r"""The marginal quantiles, differentiable by the implicit function theorem.
+
+        Args:
+            value: Probabilities in (0, 1); shapes as in `cdf`.
+
+        Raises:
+            ValueError: If a probability is outside (0, 1).
+        """
+        level, shape = self._spread(torch.as_tensor(value, dtype=self.dtype, device=self.device))
+        quantile = self.marginals.quantile(level if self._weight > 0 else 1 - level)
+        return (self._offset + self._weight * quantile).view(shape)
+
+    @property
+    def median(self) -> Tensor:
+        """The marginal medians, `batch_shape x q x 1`; the prediction of [Zhu2023btg]_."""
+        return self.quantile(0.5)
+
+    # Moments
+
+    def _require_moments(self, order: int) -> None:
+        power = self.marginals.largest_tail_power()
+        if order * power < self.df:
+            return
+        name = {1: "mean", 2: "variance"}[order]
+        growth = f"grow like a power {power:.3g} of" if math.isfinite(power) else "grow exponentially in"
+        raise UnsupportedError(
+            f"This posterior has no {name}: at some nodes of the warping's parameters values {growth} a Student t "
+            f"variable with {self.df:g} degrees of freedom. Use quantile, median, cdf, density or samples, which "
+            f"always exist; or build the model with num_moments={order}, which leaves such warpings out."
+        )
+
+    @cached_property
+    def mean(self) -> Tensor:
+        r"""The posterior mean, `batch_shape x q x 1`.
+
+        Raises:
+            UnsupportedError: If it does not exist.
+        """
+        self._require_moments(1)
+        return (self._offset + self._weight * self.marginals.expectation()).unsqueeze(-1)
+
+    @cached_property
+    def variance(self) -> Tensor:
+        r"""The marginal posterior variances, `batch_shape x q x 1`.
+
+        Raises:
+            UnsupportedError: If they do not exist.
+        """
+        self._require_moments(2)
+        center = (self.mean.squeeze(-1) - self._offset) / self._weight
+        return (self._weight**2 * self.marginals.expectation(center)).unsqueeze(-1)
+
+    # Sampling
+
+    def rsample(self, sample_shape: torch.Size | None = None) -> Tensor:
+        r"""Draw from the joint posterior, differentiable in its inputs.
+
+        Args:
+            sample_shape: The shape of the sample; `torch.Size([1])` if `None`, as in BoTorch.
+
+        Returns:
+            A `sample_shape x batch_shape x q x 1` tensor.
+        """
+        sample_shape = torch.Size([1]) if sample_shape is None else sample_shape
+        base_samples = torch.randn(sample_shape + self.base_sample_shape, dtype=self.dtype, device=self.device)
+        return self.rsample_from_base_samples(sample_shape=sample_shape, base_samples=base_samples)
+
+    def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
+        r"""Draw from the joint posterior as a smooth function of its inputs for fixed base samples.
+
+        Args:
+            sample_shape: The shape of the sample.
+            base_samples: Standard normal numbers of shape `sample_shape x batch_shape x (2 + q)`, where batch
+                dimensions may be broadcast. The normal cdf of the first column picks the node, that of the second is
+                the level of the chi-square number.
+
+        Returns:
+            A `sample_shape x batch_shape x q x 1` tensor.
+        """
+        if base_samples.shape[: len(sample_shape)] != sample_shape:
+            raise RuntimeError(
+                f"sample_shape {tuple(sample_shape)} disagrees with base_samples of shape {tuple(base_samples.shape)}."
+            )
+        if base_samples.shape[-1] != self.base_sample_shape[-1]:
+            raise RuntimeError(
+                f"base_samples must have {self.base_sample_shape[-1]} columns (2 + q); got {base_samples.shape[-1]}."
+            )
+        q = self._location.shape[-2]
+        base_samples = base_samples.expand(sample_shape + self.base_sample_shape)
+        node = self._pick(base_samples[..., 0])  # sample_shape x batch_shape
+        stretch = (self.df / student_t.chi_square_quantile(base_samples[..., 1], self.df)).sqrt().unsqueeze(-1)
+        index = node.unsqueeze(-1).unsqueeze(-1).expand(*node.shape, q, 1)
+        location = self._location.expand(*node.shape, *self._location.shape[-2:]).gather(-1, index).squeeze(-1)
+        scale = self._scale.expand(*node.shape, *self._scale.shape[-2:]).gather(-1, index).squeeze(-1)
+        normal = base_samples[..., 2:]
+        deviation = scale * normal if q == 1 else self._correlated(node, normal)
+        z = location + stretch * deviation
+        warping = self._warping.at(node)
+        lowest = warping.range[0]
+        if bool((lowest != -math.inf).any()):
+            missing = student_t.cdf((lowest.to(z) - location) / scale, self.df)
+            level = student_t.cdf((location - z) / scale, self.df) * (1 - missing)
+            z = location - scale * student_t.quantile(level, self.df)
+        return (self._offset + self._weight * warping.inverse(z)).unsqueeze(-1)
+
+    def _correlated(self, node: Tensor, normal: Tensor) -> Tensor:
+        """Normal numbers with the scale matrices of chosen nodes; `sample_shape x batch_shape x q`."""
+        if self._joint is None:
+            raise UnsupportedError("This posterior has the laws of single points only; take samples of one at a time.")
+        root = cholesky_with_relative_jitter(self._joint.matrix())
+        root = root.expand(self.batch_shape + root.shape[-3:])
+        kernel = self._joint.group[node]
+        index = kernel[..., None, None, None].expand(*kernel.shape, 1, *root.shape[-2:])
+        chosen = root.expand(*kernel.shape, *root.shape[-3:]).gather(-3, index).squeeze(-3)
+        factor = self._joint.factor[node].sqrt().unsqueeze(-1)
+        return factor * (chosen @ normal.unsqueeze(-1)).squeeze(-1)
+
+    def _pick(self, normal: Tensor) -> Tensor:
+        """Map standard normal numbers to nodes: the inverse cdf of the nodes' probabilities."""
+        probabilities = self._probabilities.detach()
+        if bool((probabilities < 0).any()):
+            raise UnsupportedError(
+                "This posterior has nodes of negative weight, from which samples cannot be drawn. Build the model with "
+                'quadrature="sobol", whose weights are positive.'
+            )
+        cumulative = probabilities.cumsum(-1)
+        uniform = torch.special.ndtr(normal).unsqueeze(-1) * cumulative[..., -1:]
+        cumulative = cumulative.expand(uniform.shape[:-1] + cumulative.shape[-1:]).contiguous()
+        return torch.searchsorted(cumulative, uniform.contiguous()).squeeze(-1).clamp(max=self.num_components - 1)
+
+    # Maps
+
+    def scalarize(self, weights: Tensor, offset: float | Tensor = 0.0) -> TransformedTPosterior:
+        r"""The posterior of `offset + weights_1 f`.
+
+        Args:
+            weights: A tensor with one number, not zero.
+            offset: A number.
+        """
+        if weights.shape != (1,) or float(weights) == 0:
+            raise BotorchTensorDimensionError(f"weights must hold one number other than zero; got {weights}.")
+        weight = float(weights)
+        return TransformedTPosterior(
+            self._location,
+            self._scale,
+            self._probabilities,
+            self.df,
+            self._warping,
+            self._joint,
+            offset=float(offset) + weight * self._offset,
+            weight=weight * self._weight,
+        )

@@ -1,0 +1,172 @@
+r"""Mixtures of warped Student t distributions, one component for each node of the parameters.
+
+.. [Zhu2023btg] X. Zhu, L. Huang, C. Ibrahim, E. H. Lee, D. Bindel. Bayesian transformed Gaussian processes.
+   Transactions on Machine Learning Research, 2023.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from botorch_skewgp.posteriors import student_t
+from botorch_skewgp.posteriors.mixture_marginals import MixtureMarginals
+from botorch_skewgp.warpings import Warping
+
+
+class TransformedTMarginals(MixtureMarginals):
+    r"""Mixtures of laws of `y = g_s^{-1}(location_s + scale_s T)`, with a Student t variable `T`, truncated to the
+    range of the warping `g_s` ([Zhu2023btg]_, equation (7)).
+
+    Example:
+        >>> one = torch.ones(1, 2, dtype=torch.double)
+        >>> mixture = TransformedTMarginals(0 * one, one, one[0] / 2, 5, Affine())  # a single law, twice
+        >>> median = mixture.quantile(torch.tensor([0.5], dtype=torch.double))
+    """
+
+    def __init__(self, location: Tensor, scale: Tensor, probabilities: Tensor, df: float, warping: Warping) -> None:
+        r"""
+        Args:
+            location: The components' locations of the warped outcome, `batch_shape x S`.
+            scale: Their scales, `batch_shape x S`.
+            probabilities: The probabilities of the components, `S` or `batch_shape x S`. With negative ones bounds of
+                quantiles are no bounds, only a start of the search.
+            df: The degrees of freedom.
+            warping: A warping whose parameters have the shape `S` or 1.
+        """
+        super().__init__(probabilities, (location, scale))
+        self.df, self.warping = df, warping
+        lowest, highest = (end.detach().to(location) for end in warping.range)
+        if bool((highest != math.inf).any()):
+            raise NotImplementedError("Warpings with a bounded upper range are not supported.")
+        self._lowest = lowest if bool((lowest != -math.inf).any()) else None
+
+    def _standardised(self, value: Tensor) -> Tensor:
+        location, scale = self.parameters
+        return (self.warping(value) - location) / scale
+
+    def missing(self) -> Tensor | float:
+        """The probability of each component that the range of its warping cuts off, `batch_shape x S`; 0 if none."""
+        if self._lowest is None:
+            return 0.0
+        location, scale = self.parameters
+        return student_t.cdf((self._lowest - location) / scale, self.df)
+
+    def component_cdf(self, value: Tensor) -> Tensor:
+        """The cdfs of the components at `... x 1` values."""
+        probability, missing = student_t.cdf(self._standardised(value), self.df), self.missing()
+        return probability if self._lowest is None else (probability - missing) / (1 - missing)
+
+    def component_survival(self, value: Tensor) -> Tensor:
+        """The survival functions of the components at `... x 1` values."""
+        probability = student_t.cdf(-self._standardised(value), self.df)
+        return probability if self._lowest is None else probability / (1 - self.missing())
+
+    def component_log_survival(self, value: Tensor) -> Tensor:
+        """The logarithms of the survival functions of the components at `... x 1` values."""
+        log_probability = student_t.log_cdf(-self._standardised(value), self.df)
+        return log_probability if self._lowest is None else log_probability - self._log_present()
+
+    def component_log_cdf(self, value: Tensor) -> Tensor:
+        """The logarithms of the cdfs of the components at `... x 1` values."""
+        if self._lowest is None:
+            return student_t.log_cdf(self._standardised(value), self.df)
+        return self.component_cdf(value).log()
+
+    def component_log_density(self, value: Tensor) -> Tensor:
+        """The logarithms of the densities of the components at `... x 1` values."""
+        log_density = student_t.log_density(self._standardised(value), self.df) - self.parameters[1].log()
+        log_density = log_density + self.warping.log_derivative(value)
+        return log_density if self._lowest is None else log_density - self._log_present()
+
+    def component_density(self, value: Tensor) -> Tensor:
+        """The densities of the components at `... x 1` values."""
+        return self.component_log_density(value).exp()
+
+    def _log_present(self) -> Tensor:
+        return torch.log1p(-torch.as_tensor(self.missing()))
+
+    def component_quantile(self, level: Tensor) -> Tensor:
+        """The quantiles of the components at `... x S` or `... x 1` levels; the largest number where they overflow."""
+        location, scale = self.parameters
+        if self._lowest is not None:  # from above, whose digits count where much is cut off
+            t = -student_t.quantile((1 - level) * (1 - self.missing()), self.df)
+        else:
+            t = student_t.quantile(level, self.df)
+        largest = torch.finfo(location.dtype).max
+        return self.warping.inverse(location + scale * t).clamp(-largest, largest)
+
+    # Bounds of the mixture's quantiles
+
+    def hull(self, level: Tensor) -> tuple[Tensor, Tensor]:
+        r"""The least and the largest quantile of the components, between which that of the mixture lies
+        ([Zhu2023btg]_, Proposition 4.4).
+
+        Args:
+            level: Probabilities, `batch_shape`.
+        """
+        quantiles = self.component_quantile(level.unsqueeze(-1))
+        return quantiles.amin(-1), quantiles.amax(-1)
+
+    def single_weight_bounds(self, level: Tensor, sharp: bool = True) -> tuple[Tensor, Tensor]:
+        r"""Bounds from single components of large probability, infinite where none is large enough.
+
+        A component of probability `w` alone gives the mixture's cdf at least `w F_s`, so that the mixture's quantile is
+        at most the component's at level `p / w`; and at least that at `1 - (1 - p) / w`.
+
+        Args:
+            level: Probabilities, `batch_shape`.
+            sharp: Whether to take these; else the weaker levels `p + 1 - w` and `p - 1 + w` ([Zhu2023btg]_, Proposition
+                4.5).
+        """
+        w, p = self.probabilities, level.unsqueeze(-1)
+        above = p / w if sharp else p + 1 - w
+        below = 1 - (1 - p) / w if sharp else p - 1 + w
+        high = torch.where(above < 1, self.component_quantile(above.clamp_max(1.0)), math.inf)
+        low = torch.where(below > 0, self.component_quantile(below.clamp_min(0.0)), -math.inf)
+        return low.amax(-1), high.amin(-1)
+
+    def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
+        """The hull of the components' quantiles, narrowed by components of large probability."""
+        low, high = self.hull(level)
+        weights = self.probabilities.detach()
+        if bool((weights > torch.minimum(level, 1 - level).min()).any()) and bool((weights >= 0).all()):
+            least, most = self.single_weight_bounds(level)
+            low, high = torch.maximum(low, least), torch.minimum(high, most)
+        return torch.minimum(low, high), torch.maximum(low, high)  # rounding may swap them
+
+    def first_guess(self, level: Tensor) -> Tensor:
+        """The average of the components' quantiles, on a scale on which tails are no heavier than exponential."""
+        return torch.sinh(self.average(torch.asinh(self.component_quantile(level.unsqueeze(-1)))))
+
+    # Moments
+
+    def largest_tail_power(self) -> float:
+        """The largest of the powers with which outcomes grow; moments of order `k` exist if it is below `df / k`."""
+        return float(self.warping.tail_power.detach().max())
+
+    def expectation(self, center: Tensor | None = None) -> Tensor:
+        r"""The means of the mixtures, or the mean squares around given numbers, by quadrature; `batch_shape`.
+
+        The trapezoidal rule in `v`, where `T = sqrt(df) sinh(v)`, whose integrand decays like a power of `cosh(v)`.
+
+        Args:
+            center: Numbers of shape `batch_shape`, for mean squares around them.
+        """
+        location, scale = self.parameters
+        spare = self.df - (1 if center is None else 2) * self.largest_tail_power()
+        end = math.acosh(math.exp(min(37.0 / spare, 600.0)))
+        num = max(80, math.ceil(end / 0.1))
+        v = torch.linspace(-end, end, 2 * num + 1, dtype=location.dtype, device=location.device)
+        weights = torch.exp(-self.df * torch.cosh(v).log())
+        total = torch.zeros_like(location)
+        for t, weight in zip(math.sqrt(self.df) * torch.sinh(v), weights / weights.sum(), strict=True):
+            y = self.warping.inverse(location + scale * t)
+            total = total + weight * (y if center is None else (y - center.unsqueeze(-1)).square())
+        if self._lowest is not None:  # what is cut off was counted at the lower end of the domain
+            end_of_domain, missing = self.warping.domain[0].to(location), self.missing()
+            cut = end_of_domain if center is None else (end_of_domain - center.unsqueeze(-1)).square()
+            total = (total - cut * missing) / (1 - missing)
+        return self.average(total)

@@ -1,0 +1,372 @@
+"""The transformed process against dense linear algebra, refits, other quadratures and its own limits."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from botorch.acquisition.objective import ScalarizedPosteriorTransform
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.warnings import InputDataWarning
+from botorch.models.transforms.input import Normalize
+from botorch.utils.datasets import SupervisedDataset
+from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from scipy import stats
+from transformed_cases import DOUBLE, WARPINGS, data, model
+
+from botorch_skewgp.exceptions import QuadratureWarning
+from botorch_skewgp.models import BayesianTransformedGP
+from botorch_skewgp.models.bayesian_transformed_gp import Nodes
+from botorch_skewgp.warpings import Affine, Arcsinh, BoxCox, Composition, SinhArcsinh
+
+NAMES = pytest.mark.parametrize("name", WARPINGS)
+TEST_X = torch.tensor([[0.2, 0.3], [0.9, 0.1], [0.5, 0.5]], dtype=DOUBLE)
+
+
+def fixed(transformed):
+    """A model whose parameters are known: a single node."""
+    for parameter in transformed.parameters():
+        parameter.requires_grad_(False)
+    transformed.covar_module.lengthscale = torch.tensor(0.4, dtype=DOUBLE)  # a float would be rounded to single
+    transformed.likelihood.noise = torch.tensor(0.01, dtype=DOUBLE)
+    result = BayesianTransformedGP(
+        transformed.train_inputs[0],
+        transformed.train_targets.unsqueeze(-1),
+        warping=transformed.warping,
+        covar_module=transformed.covar_module,
+        standardize=False,
+    )
+    result.likelihood = transformed.likelihood
+    result._space.modules["likelihood"] = transformed.likelihood
+    result._space.entries = []
+    return result
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+def test_identity_is_a_student_t_process(noisy):
+    X, Y = data()
+    transformed = fixed(model("identity"))
+    posterior = transformed.posterior(TEST_X, observation_noise=noisy)
+
+    def kernel(a, b):
+        return np.exp(-0.5 * ((a[:, None] - b[None]) ** 2).sum(-1) / 0.4**2)
+
+    x, y, t = X.numpy(), Y.squeeze(-1).numpy(), TEST_X.numpy()
+    n = len(x)
+    K, k = kernel(x, x) + 0.01 * np.eye(n), kernel(x, t)
+    one = np.ones(n)
+    b = one @ np.linalg.solve(K, y) / (one @ np.linalg.solve(K, one))
+    q = (y - b) @ np.linalg.solve(K, y - b)
+    location = k.T @ np.linalg.solve(K, y - b) + b
+    h = 1 - k.T @ np.linalg.solve(K, one)
+    C = 1 + 0.01 * noisy - (k * np.linalg.solve(K, k)).sum(0) + h**2 / (one @ np.linalg.solve(K, one))
+    law = stats.t(n - 1, location, np.sqrt(q * C / (n - 1)))
+    np.testing.assert_allclose(posterior.median.squeeze(-1), law.median(), rtol=1e-9)
+    np.testing.assert_allclose(posterior.quantile(0.95).squeeze(-1), law.ppf(0.95), rtol=1e-9)
+    np.testing.assert_allclose(posterior.cdf(2.0).squeeze(-1), law.cdf(2.0), rtol=1e-9)
+    np.testing.assert_allclose(posterior.density(2.0).squeeze(-1), law.pdf(2.0), rtol=1e-9)
+    np.testing.assert_allclose(posterior.mean.squeeze(-1), law.mean(), rtol=1e-9)
+    np.testing.assert_allclose(posterior.variance.squeeze(-1), law.var(), rtol=1e-7)
+
+
+@pytest.mark.parametrize("mean", ["constant", "linear"])
+def test_evidence_of_a_node_is_an_integral(mean):
+    # of a few numbers, over coefficients and scale by brute force in the coordinates of another basis
+    X, Y = data(n=5, d=1)
+    transformed = BayesianTransformedGP(X, Y, warping=BoxCox(), mean=mean, standardize=False)
+    u = transformed._space.coordinates().unsqueeze(0)
+    fitted = transformed._regress(u)
+    z = transformed.warping(Y.squeeze(-1)).detach()
+    K = transformed.covar_module(X).to_dense().detach() + transformed.likelihood.noise.detach() * torch.eye(5).to(X)
+    M = torch.ones_like(X) if mean == "constant" else torch.cat([torch.ones_like(X), X], -1)
+    p = M.shape[-1]
+    # the marginal law of the contrasts N^T z, with N orthogonal to M: a multivariate t without location
+    null = torch.linalg.svd(M.mT)[2][p:].mT
+    contrast, covariance = null.mT @ z, null.mT @ K @ null
+    q = contrast @ torch.linalg.solve(covariance, contrast)
+    df = 5 - p
+    value = math.lgamma(df / 2) - df / 2 * math.log(math.pi) - 0.5 * torch.logdet(covariance) - df / 2 * q.log()
+    # and the Jacobian of the change from z to contrasts and coefficients
+    value = value - 0.5 * torch.logdet(M.mT @ M) + (1 - p / 5) * transformed.warping.log_derivative(Y.squeeze(-1)).sum()
+    assert fitted.log_likelihood.item() == pytest.approx(value.item(), rel=1e-9)
+
+
+@NAMES
+def test_leave_one_out_equals_refits(name):
+    X, Y = data()
+    transformed = model(name, X, Y, tolerance=0.0)
+    left_out = transformed.leave_one_out()
+    fitted = transformed._fitted
+    quadrature = fitted.log_weight - fitted.log_likelihood - transformed._space.log_prior(fitted.u)
+    for i in (0, 5, int(Y.argmax())):
+        rest = torch.arange(len(X)) != i
+        refit = copy.deepcopy(transformed)
+        refit._clear_cache()
+        refit.train_inputs, refit.train_targets = (X[rest],), Y[rest].squeeze(-1)
+        refit._nodes = Nodes(fitted.u, quadrature.detach(), fitted.sign)
+        law = refit.posterior(X[i : i + 1], observation_noise=True)
+        for level in (0.05, 0.5, 0.9):
+            expected = law.quantile(level).squeeze()
+            assert left_out.posterior.quantile(level)[i].item() == pytest.approx(expected.item(), rel=1e-9)
+        assert left_out.level[i].item() == pytest.approx(law.cdf(Y[i].item()).item(), rel=1e-9)
+        assert left_out.log_density[i].item() == pytest.approx(law.log_density(Y[i].item()).item(), rel=1e-9)
+
+
+@NAMES
+def test_distribution_functions_agree(name):
+    posterior = model(name).posterior(TEST_X)
+    levels = torch.tensor([1e-3, 0.2, 0.5, 0.99], dtype=DOUBLE)
+    quantiles = posterior.quantile(levels)
+    assert quantiles.shape == (4, 3, 1)
+    cdf = posterior.cdf(quantiles)
+    torch.testing.assert_close(cdf, levels.view(4, 1, 1).expand(4, 3, 1), rtol=1e-8, atol=1e-10)
+    torch.testing.assert_close(posterior.probability_above(quantiles), 1 - cdf, rtol=1e-8, atol=1e-10)
+    torch.testing.assert_close(posterior.log_probability_above(quantiles).exp(), 1 - cdf, rtol=1e-8, atol=1e-10)
+    y = quantiles.detach().clone().requires_grad_()
+    (slope,) = torch.autograd.grad(posterior.cdf(y).sum(), y)
+    torch.testing.assert_close(posterior.density(y), slope, rtol=1e-8, atol=1e-10)
+
+
+def test_kernels_are_shared_by_nodes():
+    transformed = model("sinh-arcsinh", tolerance=0.0)
+    fitted = transformed._fit()
+    assert len(fitted.u) == 4 * len(fitted.regression.root)
+    # the same nodes without sharing, one at a time
+    each = torch.cat([transformed._regress(u.unsqueeze(0)).log_likelihood for u in fitted.u])
+    torch.testing.assert_close(fitted.log_likelihood, each, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_quadratures_agree():
+    X, Y = data()
+    quantiles, evidences = [], []
+    for seed in range(4):
+        sobol = model("sinh-arcsinh", X, Y, num_nodes=512, least_effective=100.0, seed=seed)
+        quantiles.append(sobol.posterior(TEST_X).quantile(torch.tensor([0.1, 0.5, 0.9])))
+        evidences.append(sobol.log_evidence)
+    quantiles, error = torch.stack(quantiles), torch.stack(quantiles).std(0) / 2
+    assert np.std(evidences) < 0.1
+    grid = model("sinh-arcsinh", X, Y, quadrature="smolyak", level=5)
+    with pytest.warns(QuadratureWarning, match="decrease"):
+        grid.posterior(TEST_X)
+    median = grid.posterior(TEST_X).median
+    assert (grid._fitted.sign < 0).any()
+    spread = quantiles[:, 2].mean(0) - quantiles[:, 0].mean(0)
+    assert ((median - quantiles[:, 1].mean(0)).abs() < 0.25 * spread + 4 * error[1]).all()
+    with pytest.raises(UnsupportedError, match="sobol"):
+        grid.posterior(TEST_X).rsample(torch.Size([2]))
+
+
+def test_more_rounds_until_enough_nodes_are_effective():
+    transformed = model("L-SA", num_nodes=32, least_effective=15.9)
+    assert len(transformed._fit().u) <= len(transformed._nodes.u)
+    assert transformed.effective_number_of_nodes >= 15.9
+    assert len(transformed._nodes.u) > 32
+    with pytest.warns(QuadratureWarning, match="effective number"):
+        model("L-SA", num_nodes=8, least_effective=1e3, num_restarts=1)._sobol_nodes(
+            torch.zeros(7, dtype=DOUBLE), 3 * torch.eye(7, dtype=DOUBLE)
+        )
+
+
+def test_share_left_out_is_a_bound():
+    X, Y = data()
+    every, some = model("sinh-arcsinh", X, Y, tolerance=0.0), model("sinh-arcsinh", X, Y, tolerance=0.05)
+    assert len(some._fit().u) < len(every._fit().u)
+    assert 0 < some.share_left_out <= 0.05
+    y = torch.linspace(0.1, 12, 30, dtype=DOUBLE)
+    error = some.posterior(TEST_X).cdf(y) - every.posterior(TEST_X).cdf(y)
+    assert 0 < error.abs().max() <= some.share_left_out + 1e-12
+    assert every.share_left_out == pytest.approx(0.0, abs=1e-12)
+
+
+class BrokenBeyond(RBFKernel):
+    """Not positive definite where lengthscales are long."""
+
+    threshold = 0.6
+
+    def forward(self, x1, x2, diag=False, **params):
+        value = super().forward(x1, x2, diag=diag, **params)
+        bad = (self.lengthscale > self.threshold).any(-1, keepdim=True)
+        return torch.where(bad.squeeze(-1) if diag else bad, -value, value)
+
+
+def test_singular_nodes_are_left_out():
+    X, Y = data()
+    kernel = BrokenBeyond(ard_num_dims=2)
+    kernel.lengthscale = 0.4
+    transformed = model("sinh-arcsinh", X, Y, covar_module=kernel)
+    with pytest.warns(QuadratureWarning, match=r"singular; they are left out, with [\d.]+% of"):
+        transformed.posterior(TEST_X)
+    fitted = transformed._fitted
+    lengthscales = transformed._space.at(fitted.u, "covar_module").lengthscale
+    assert (lengthscales <= BrokenBeyond.threshold).all()
+    assert transformed.posterior(TEST_X).median.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("Y", "kwargs", "message"),
+    [
+        (lambda Y: Y - 1.0, {"warping": BoxCox()}, r"above 0; rows \["),
+        (lambda Y: Y - 1.0, {"warping": Composition([BoxCox(), SinhArcsinh()])}, "above 0"),
+        (lambda Y: 0 * Y + 3.0, {}, "all values|All values"),
+        (lambda Y: torch.where(Y > 2, math.nan, Y), {}, "NaN or infinite values in rows"),
+        (lambda Y: Y.squeeze(-1), {}, "n x 1"),
+    ],
+)
+def test_bad_outcomes_are_refused(Y, kwargs, message):
+    X, good = data()
+    with pytest.raises(InputDataError, match=message):
+        BayesianTransformedGP(X, Y(good), **kwargs)
+
+
+def test_too_few_points_are_refused():
+    X, Y = data(n=3)
+    with pytest.raises(InputDataError, match="at least 5 are needed"):
+        BayesianTransformedGP(X, Y, mean="linear")
+    transformed = model("identity", X, Y)
+    assert transformed.posterior(TEST_X).median.isfinite().all()
+    with pytest.raises(InputDataError, match="train_X contains NaN"):
+        BayesianTransformedGP(torch.where(X > 0.5, math.nan, X), Y)
+
+
+def test_kernels_with_a_scale_are_refused():
+    X, Y = data()
+    with pytest.raises(UnsupportedError, match="base kernel"):
+        BayesianTransformedGP(X, Y, covar_module=ScaleKernel(RBFKernel()))
+
+
+def test_an_outermost_affine_map_changes_nothing():
+    X, Y = data()
+    plain = model("sinh-arcsinh", X, Y)
+    affine = BayesianTransformedGP(
+        X, Y, warping=Composition([SinhArcsinh(), Affine()]), num_nodes=32, least_effective=8.0
+    )
+    torch.testing.assert_close(affine.posterior(TEST_X).median, plain.posterior(TEST_X).median, rtol=1e-8, atol=1e-8)
+    assert affine.log_evidence == pytest.approx(plain.log_evidence, abs=1e-8)
+    assert affine.parameter_names()[-2:] == ["warping.warpings.0.raw_skewness", "warping.warpings.0.raw_tail_weight"]
+
+
+@pytest.mark.parametrize("name", ["identity", "sinh-arcsinh"])
+def test_equivariant_under_affine_maps_of_the_outcome(name):
+    X, Y = data()
+    first, second = model(name, X, Y), model(name, X, 100 + 7 * Y)
+    torch.testing.assert_close(
+        second.posterior(TEST_X).median, 100 + 7 * first.posterior(TEST_X).median, rtol=1e-6, atol=1e-6
+    )
+    # the law of y has the density of 7 y, in all but the share that pays for the coefficients of the mean
+    n = len(Y)
+    assert second.log_evidence == pytest.approx(first.log_evidence - (n - 1) * math.log(7), abs=1e-4)
+
+
+def test_conditioning_keeps_the_nodes():
+    X, Y = data()
+    transformed = model("L-SA", X[:-2], Y[:-2], tolerance=0.0)
+    more = transformed.condition_on_observations(X[-2:], Y[-2:])
+    before = transformed.posterior(TEST_X).median
+    other = copy.deepcopy(transformed)
+    nodes = other._nodes
+    other.set_train_data(X, Y.squeeze(-1))
+    other._nodes = nodes
+    torch.testing.assert_close(more.posterior(TEST_X).median, other.posterior(TEST_X).median, rtol=1e-9, atol=0)
+    torch.testing.assert_close(transformed.posterior(TEST_X).median, before, rtol=0, atol=0)
+    assert not torch.allclose(more.posterior(TEST_X).median, before)
+    with pytest.raises(UnsupportedError, match="batches"):
+        transformed.condition_on_observations(X[-2:].expand(3, 2, 2), Y[-2:].expand(3, 2, 1))
+
+
+def test_input_transforms():
+    X, Y = data()
+    bounds = torch.tensor([[0.0, 0.0], [10.0, 10.0]], dtype=DOUBLE)
+    scaled = model("sinh-arcsinh", 10 * X, Y, input_transform=Normalize(d=2, bounds=bounds))
+    plain = model("sinh-arcsinh", X, Y)
+    torch.testing.assert_close(
+        scaled.posterior(10 * TEST_X).median, plain.posterior(TEST_X).median, rtol=1e-6, atol=1e-6
+    )
+    more = scaled.condition_on_observations(10 * TEST_X[:1], Y[:1])
+    reference = plain.condition_on_observations(TEST_X[:1], Y[:1])
+    torch.testing.assert_close(
+        more.posterior(10 * TEST_X).median, reference.posterior(TEST_X).median, rtol=1e-6, atol=1e-6
+    )
+
+
+def test_other_kernels_and_a_linear_mean():
+    X, Y = data()
+    transformed = model("sinh-arcsinh", X, Y, covar_module=MaternKernel(nu=2.5, ard_num_dims=2), mean="linear")
+    posterior = transformed.posterior(TEST_X.unsqueeze(0))
+    assert posterior.df == len(X) - 3
+    assert posterior.median.shape == (1, 3, 1)
+    assert transformed.leave_one_out().log_density.isfinite().all()
+
+
+@pytest.mark.parametrize("twin", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies(twin):
+    transformed = model("Box-Cox")
+    before = transformed.posterior(TEST_X).median
+    torch.testing.assert_close(twin(transformed).posterior(TEST_X).median, before, rtol=0, atol=0)
+
+
+def test_state_dict_round_trip():
+    X, Y = data()
+    first, second = model("sinh-arcsinh", X, Y), model("sinh-arcsinh", X, Y)
+    median = first.posterior(TEST_X).median
+    second.load_state_dict(first.state_dict())
+    torch.testing.assert_close(second.covar_module.lengthscale, first.covar_module.lengthscale, rtol=0, atol=0)
+    torch.testing.assert_close(second.posterior(TEST_X).median, median, rtol=1e-2, atol=0)
+
+
+def test_single_precision():
+    X, Y = data()
+    with pytest.warns(InputDataWarning, match="double"):
+        single = model("sinh-arcsinh", X.float(), Y.float())
+    posterior = single.posterior(TEST_X.float())
+    assert posterior.median.dtype == torch.float32
+    torch.testing.assert_close(
+        posterior.median, model("sinh-arcsinh", X, Y).posterior(TEST_X).median.float(), rtol=1e-2, atol=1e-2
+    )
+
+
+def test_moments_that_the_prior_demands():
+    X, Y = data(n=5)
+    heavy = model("sinh-arcsinh", X, Y)
+    if heavy.posterior(TEST_X).marginals.largest_tail_power() < 2:
+        pytest.fail("the case is to have nodes without variance")
+    with pytest.raises(UnsupportedError, match=r"no variance.*num_moments=2"):
+        _ = heavy.posterior(TEST_X).variance
+    light = model("sinh-arcsinh", X, Y, num_moments=2)
+    assert light.posterior(TEST_X).variance.isfinite().all()
+    # at this warping no moment exists, and the error says so before anything is integrated
+    with pytest.raises(UnsupportedError, match=r"no mean.*exponentially"):
+        _ = model("arcsinh", X, Y).posterior(TEST_X).mean
+
+
+def test_a_warping_without_moments_cannot_have_them_demanded():
+    X, Y = data()
+    with pytest.raises(InputDataError, match="No parameters were found"):
+        BayesianTransformedGP(X, Y, warping=Arcsinh(), num_moments=1).posterior(TEST_X)
+
+
+def test_contract_of_posteriors():
+    transformed = model("sinh-arcsinh")
+    assert (transformed.num_outputs, transformed.batch_shape) == (1, torch.Size())
+    minus = transformed.posterior(TEST_X, posterior_transform=ScalarizedPosteriorTransform(torch.tensor([-2.0]), 1.0))
+    plain = transformed.posterior(TEST_X, output_indices=[0])
+    torch.testing.assert_close(minus.quantile(0.1), 1 - 2 * plain.quantile(0.9))
+    torch.testing.assert_close(minus.cdf(-3.0), plain.probability_above(2.0))
+    torch.testing.assert_close(minus.log_probability_above(-3.0).exp(), plain.cdf(2.0))
+    torch.testing.assert_close(minus.density(-3.0), plain.density(2.0) / 2)
+    with pytest.raises(UnsupportedError, match="one output"):
+        transformed.posterior(TEST_X, output_indices=[1])
+    with pytest.raises(UnsupportedError, match="True or False"):
+        transformed.posterior(TEST_X, observation_noise=torch.ones(3, 1))
+
+
+def test_construct_inputs():
+    X, Y = data()
+    dataset = SupervisedDataset(X, Y, feature_names=["a", "b"], outcome_names=["y"])
+    inputs = BayesianTransformedGP.construct_inputs(dataset, num_moments=2)
+    assert BayesianTransformedGP(**inputs).num_moments == 2
+    two = SupervisedDataset(X, Y.repeat(1, 2), feature_names=["a", "b"], outcome_names=["y", "z"])
+    with pytest.raises(UnsupportedError, match="one outcome"):
+        BayesianTransformedGP.construct_inputs(two)
