@@ -56,9 +56,11 @@ class SlopeLikelihood(RowLikelihood):
         return observation.index.unsqueeze(-1), (observation.signs > 0).long()
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
-        """One row per slope."""
+        """One row per slope; raises `InputDataError` if slopes without noise contradict each other."""
         self._check_type(observation)
         assert isinstance(observation, Slope)
+        if not self.noise.any():
+            _check_agreement(observation)
         reads = slope_in(observation.dims).unsqueeze(-1)
         return self.reading(Slope, like, scale).rows(*self.answers(observation), reads=reads)
 
@@ -76,6 +78,18 @@ class SlopeLikelihood(RowLikelihood):
     def latent_noise(self, X: Tensor) -> Tensor:
         """Not defined: slopes are not read at values."""
         raise UnsupportedError(_REFUSAL)
+
+
+def _check_agreement(observation: Slope) -> None:
+    """Raise if the function is said to rise and to fall in an input at a point."""
+    signed = torch.stack([observation.index, observation.dims, observation.signs], dim=-1).unique(dim=0)
+    places, counts = signed[:, :2].unique(dim=0, return_counts=True)
+    if (counts > 1).any():
+        point, dim = places[counts > 1][0].tolist()
+        raise InputDataError(
+            f"The function is said both to rise and to fall in input {dim} at row {point} of train_X; leave one out, "
+            "or give SlopeLikelihood a noise."
+        )
 
 
 _REFUSAL = "Slopes are stated and not observed: predict or draw another kind of observation of the same model."

@@ -1,0 +1,277 @@
+"""Slopes in a model: several inputs against simulation, transforms, what follows from data, and what is refused."""
+
+import copy
+import io
+import math
+
+import pytest
+import torch
+from botorch.acquisition.logei import qLogExpectedImprovement
+from botorch.acquisition.preference import qExpectedUtilityOfBestOption
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.fit import fit_gpytorch_mll
+from botorch.models.transforms.input import Log10, Normalize
+from botorch.optim import optimize_acqf
+from botorch.sampling.normal import SobolQMCNormalSampler
+from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.means import ConstantMean, LinearMean
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import next_pair
+from botorch_skewgp.checking import leave_one_out
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, SlopeLikelihood
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations import LabelPreference, Numeric, Preference, Slope
+from botorch_skewgp.truncated.draws import DrawSettings
+
+SETTINGS = DrawSettings(num_draws=2048)
+FEW = DrawSettings(num_draws=64, num_chains=2, min_effective_size=1)
+X = torch.tensor([[0.1, 0.2], [0.4, 0.9], [0.8, 0.3], [0.6, 0.6]], dtype=torch.float64)
+TEST_X = torch.tensor([[0.1, 0.2], [0.5, 0.5], [0.9, 0.9]], dtype=torch.float64)
+LENGTHSCALE = torch.tensor([0.5, 0.8], dtype=torch.float64)
+BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+
+
+def kernel() -> RBFKernel:
+    covar_module = RBFKernel(ard_num_dims=2).double()
+    covar_module.lengthscale = LENGTHSCALE
+    return covar_module
+
+
+def model_of(*observations, noise=0.0, settings=SETTINGS, **options) -> SkewGP:
+    likelihood = MixedLikelihood(NumericLikelihood(noise=0.1), PreferenceLikelihood(noise=0.3), SlopeLikelihood(noise))
+    return SkewGP(
+        options.pop("train_X", X),
+        list(observations),
+        likelihood=options.pop("likelihood", likelihood),
+        covar_module=options.pop("covar_module", kernel()),
+        mean_module=options.pop("mean_module", ConstantMean().double()),
+        draw_settings=settings,
+        **options,
+    ).eval()
+
+
+def finite_difference_covariance(points, at, dims, h=1e-4):
+    """Of values at `points` and slopes at `at`, by differences of the kernel's values."""
+    step = h * torch.eye(2, dtype=torch.float64)[dims]
+    Z = torch.cat([points, at + step, at - step])
+    n, c = len(points), len(at)
+    eye = torch.eye(c, dtype=torch.float64) / (2 * h)
+    A = torch.block_diag(torch.eye(n, dtype=torch.float64), torch.cat([eye, -eye], dim=-1))
+    scaled = (Z.unsqueeze(-2) - Z.unsqueeze(-3)) / LENGTHSCALE
+    return A @ torch.exp(-0.5 * scaled.square().sum(-1)) @ A.mT
+
+
+DIMS, SIGNS, INDEX = torch.tensor([0, 1, 1, 0]), torch.tensor([1, -1, 1, 1]), torch.tensor([0, 0, 3, 2])
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5], ids=["certain", "noisy"])
+def test_several_inputs_and_signs_against_rejection(noise, generator):
+    model = model_of(Slope(DIMS, SIGNS, index=INDEX), noise=noise)
+    covariance = finite_difference_covariance(TEST_X, X[INDEX], DIMS)
+    covariance += 1e-9 * torch.eye(len(covariance), dtype=torch.float64)
+    f = torch.randn(400_000, len(covariance), generator=generator, dtype=torch.float64)
+    f = f @ torch.linalg.cholesky(covariance).mT
+    slopes = f[:, 3:] + math.sqrt(noise) * torch.randn(len(f), 4, generator=generator, dtype=torch.float64)
+    kept = f[(slopes * SIGNS > 0).all(-1), :3]
+    posterior = model.posterior(TEST_X)
+    mean, sd = posterior.mean.detach().squeeze(-1), posterior.variance.detach().squeeze(-1).sqrt()
+    error = (1 / len(kept) + 1 / float(model.draws.effective_size.min())) ** 0.5
+    assert ((kept.mean(0) - mean) / sd).abs().max() < 4.5 * error
+    assert ((kept.std(0) - sd) / sd).abs().max() < 4.5 * error
+    third = ((kept - kept.mean(0)) / kept.std(0)).pow(3)
+    assert (third.mean(0) - posterior.skewness.detach().squeeze(-1)).abs().max() < 4.5 * float(
+        third.std(0).max()
+    ) * error
+    share = len(kept) / len(f)
+    counted = math.sqrt((1 - share) / len(kept))
+    exact = model.log_marginal_likelihood("exact")
+    assert abs(math.log(share) - exact.value) < 4.5 * math.hypot(counted, exact.standard_error)
+    assert abs(math.log(share) - model.log_marginal_likelihood("ep").value) < 0.05 + 4.5 * counted
+
+
+def test_one_slope_has_its_closed_form():
+    """`E[f(x) | f'(z) > 0] = sqrt(2 / pi) k'(x, z) / sd(f'(z))`, and probability one half."""
+    model = model_of(Slope(1, -1, index=[2]), settings=DrawSettings(num_draws=8192))
+    away = (TEST_X - X[2]) / LENGTHSCALE
+    k = torch.exp(-0.5 * away.square().sum(-1))
+    expected = -math.sqrt(2 / math.pi) * k * away[:, 1]
+    posterior = model.posterior(TEST_X)
+    error = expected.abs() / math.sqrt(float(model.draws.effective_size.min()))
+    assert ((posterior.mean.squeeze(-1) - expected).abs() < 4.5 * error).all()
+    torch.testing.assert_close(model.log_marginal_likelihood("ep").value.item(), -math.log(2))
+
+
+def test_a_mean_that_rises_counts():
+    mean = LinearMean(2).double()
+    mean.weights.data = torch.tensor([[3.0], [0.0]], dtype=torch.float64)
+    rises = model_of(Slope(0, 1, index=[1]), mean_module=mean)
+    # the slope has mean 3 and standard deviation 1 / 0.5
+    expected = torch.special.log_ndtr(torch.tensor(3 / 2.0, dtype=torch.float64)).item()
+    torch.testing.assert_close(rises.log_marginal_likelihood("ep").value.item(), expected)
+
+
+@pytest.mark.parametrize("transform", ["normalize", "log"])
+def test_signs_are_those_in_the_inputs_as_given(transform):
+    scale = torch.tensor([10.0, 500.0], dtype=torch.float64)
+    if transform == "normalize":
+        own = {"train_X": X * scale, "input_transform": Normalize(2, bounds=BOUNDS * scale)}
+        points = TEST_X * scale
+    else:
+        own = {"train_X": 10**X, "input_transform": Log10(indices=[0, 1])}
+        points = 10**TEST_X
+    slope = Slope(DIMS, SIGNS, index=INDEX)
+    transformed, plain = model_of(slope, **own), model_of(slope)
+    torch.testing.assert_close(transformed.posterior(points).mean, plain.posterior(TEST_X).mean, atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("nu", [1.5, 2.5])
+def test_numbers_that_fall_under_a_function_that_must_not(nu):
+    line = torch.linspace(0, 1, 9, dtype=torch.float64).unsqueeze(-1)
+    covar_module = ScaleKernel(MaternKernel(nu=nu)).double()
+    covar_module.base_kernel.lengthscale = 0.4
+    falling = Numeric(-line.squeeze(-1), noise=0.05)
+    for slopes, sign in (([Slope(0, 1, index=range(9))], 1), ([], -1)):
+        model = model_of(falling, *slopes, train_X=line, covar_module=covar_module)
+        rise = model.posterior(line + 1e-4).mean - model.posterior(line - 1e-4).mean
+        assert (sign * rise[1:-1] > 0).all()
+
+
+def test_duplicates_say_nothing_new():
+    once, twice = (model_of(Slope(0, 1, index=[1] * k), Slope(1, 1, index=[0])) for k in (1, 2))
+    first, second = (m.posterior(TEST_X) for m in (once, twice))
+    error = math.sqrt(2 / float(twice.draws.effective_size.min()))
+    assert ((first.mean - second.mean).abs() < 4.5 * error * first.variance.sqrt()).all()
+    exact = [m.log_marginal_likelihood("exact") for m in (once, twice)]
+    assert abs(exact[0].value - exact[1].value) < 4.5 * exact[0].standard_error.hypot(exact[1].standard_error)
+
+
+def test_contradictions_are_refused_and_noise_reconciles_them():
+    both = Slope([1, 0, 0], [1, 1, -1], index=[0, 1, 1])
+    with pytest.raises(InputDataError, match="both to rise and to fall in input 0 at row 1 of train_X"):
+        model_of(both)
+    assert model_of(Slope(0, [1, -1], index=[1, 1]), noise=0.1).posterior(TEST_X).mean.abs().max() < 0.2
+    assert model_of(Slope([0, 1], [1, -1], index=[1, 1]), settings=FEW).posterior(TEST_X).mean.isfinite().all()
+
+
+def test_what_is_refused():
+    slope = Slope(0, 1, index=[0])
+    with pytest.raises(InputDataError, match="cannot share a model with other kinds"):
+        SkewGP(X, [slope, LabelPreference([[0, 1]], 2, index=[0])])
+    with pytest.raises(UnsupportedError, match="no slopes"):
+        model_of(slope, covar_module=MaternKernel(nu=0.5).double()).posterior(X)
+    with pytest.raises(InputDataError, match="noise must be a finite variance"):
+        SlopeLikelihood(-1.0)
+    alone = SkewGP(X, slope, draw_settings=FEW)
+    with pytest.raises(UnsupportedError, match="stated and not observed"):
+        alone.predictive(X)
+    with pytest.raises(UnsupportedError, match="stated and not observed"):
+        alone.posterior(X, observation_noise=True)
+    with pytest.raises(UnsupportedError, match="stated and not observed"):
+        alone.fantasize(X, SobolQMCNormalSampler(torch.Size([2])))
+
+
+def test_leave_one_out_of_a_slope(generator):
+    """The probability of a slope given all else: that of all slopes over that of the others."""
+    slope = Slope(DIMS, SIGNS, index=INDEX)
+    found = leave_one_out(model_of(slope, settings=DrawSettings(num_draws=8192)))
+    every = float(model_of(slope).log_marginal_likelihood("ep").value)
+    for i in range(4):
+        kept = torch.arange(4) != i
+        others = model_of(Slope(DIMS[kept], SIGNS[kept], index=INDEX[kept]))
+        expected = every - float(others.log_marginal_likelihood("ep").value)
+        assert abs(found.log_predictive[i] - expected) < 0.05
+
+
+def test_new_slopes_are_new_data():
+    model = model_of(Numeric([0.5], index=[0]), Slope(DIMS[:2], SIGNS[:2], index=INDEX[:2]))
+    before = model.posterior(TEST_X).mean
+    larger = model.condition_on_observations(X, Slope(DIMS[2:], SIGNS[2:], index=INDEX[2:]))
+    at_once = model_of(Numeric([0.5], index=[0]), Slope(DIMS, SIGNS, index=INDEX))
+    first, second = larger.posterior(TEST_X), at_once.posterior(TEST_X)
+    error = (2 / float(at_once.draws.effective_size.min())) ** 0.5
+    assert ((first.mean - second.mean).abs() < 4.5 * error * second.variance.sqrt()).all()
+    assert torch.equal(model.posterior(TEST_X).mean, before)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "duels"])
+def test_fantasies_beside_slopes_are_conditioning(kind):
+    """In closed form on the old draws as by drawing anew."""
+    model = model_of(Slope(DIMS, SIGNS, index=INDEX), Numeric([0.3], index=[1]), settings=DrawSettings(num_draws=8192))
+    new_X = torch.tensor([[0.3, 0.4], [0.7, 0.8]], dtype=torch.float64)
+    if kind == "numbers":
+        fantasy = model.condition_on_observations(new_X.unsqueeze(0), torch.tensor([[[0.8], [0.2]]]).double())
+        anew = model.condition_on_observations(new_X, Numeric([0.8, 0.2]))
+    else:
+        fantasy = model.condition_on_observations(new_X.unsqueeze(0), torch.tensor([[[0, 1]]]))
+        anew = model.condition_on_observations(new_X, Preference([[0, 1]]))
+    first, second = fantasy.posterior(TEST_X), anew.posterior(TEST_X)
+    error = (first.mean.squeeze(0) - second.mean) / second.variance.sqrt()
+    assert error.abs().max() < 0.1
+    assert (first.variance.squeeze(0) / second.variance - 1).abs().max() < 0.1
+
+
+def test_copies_and_moves():
+    model = model_of(Slope(DIMS, SIGNS, index=INDEX), Preference([[0, 1]]), settings=FEW)
+    mean = model.posterior(TEST_X).mean
+    assert torch.equal(copy.deepcopy(model).posterior(TEST_X).mean, mean)
+    buffer = io.BytesIO()
+    torch.save(model, buffer)
+    buffer.seek(0)
+    assert torch.equal(torch.load(buffer, weights_only=False).posterior(TEST_X).mean, mean)
+    other = model_of(
+        Slope(DIMS, SIGNS, index=INDEX), Preference([[0, 1]]), settings=FEW, covar_module=RBFKernel(ard_num_dims=2)
+    )
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(other.posterior(TEST_X).mean, mean)
+    single = copy.deepcopy(model).float()
+    assert single.posterior(TEST_X.float()).mean.dtype == torch.float32
+    torch.testing.assert_close(single.posterior(TEST_X.float()).mean.double(), mean, atol=0.02, rtol=0)
+    assert single.double().posterior(TEST_X).mean.dtype == torch.float64
+
+
+def test_fit_and_acquisition():
+    """With the default kernel; every acquisition function is optimised over several points jointly."""
+    values = X[:, 0] - (X[:, 1] - 0.5).square()
+    model = SkewGP(
+        X,
+        [Numeric(3 * values), Preference([[2, 0], [3, 1]]), Slope(0, 1, index=range(4))],
+        draw_settings=FEW,
+    )
+    before = model.covar_module.outputscale.item()
+    fit_gpytorch_mll(
+        SkewGPMarginalLogLikelihood(model.likelihood, model), optimizer_kwargs={"options": {"maxiter": 10}}
+    )
+    assert model.covar_module.outputscale.item() != before
+    options = {"bounds": BOUNDS, "q": 2, "num_restarts": 2, "raw_samples": 8, "options": {"maxiter": 5}}
+    sampler = SobolQMCNormalSampler(torch.Size([32]), seed=0)
+    for acquisition in (
+        qLogExpectedImprovement(model, best_f=float(3 * values.max()), sampler=sampler),
+        qExpectedUtilityOfBestOption(model, sampler=sampler),
+    ):
+        candidates, value = optimize_acqf(acquisition, **options)
+        assert candidates.shape == (2, 2)
+        assert value.isfinite()
+    pair, _ = next_pair(model, BOUNDS)
+    assert pair.shape == (2, 2)
+
+
+def test_evidence_has_its_gradient():
+    """Of expectation propagation, in lengthscales, against differences."""
+    model = model_of(Slope(DIMS, SIGNS, index=INDEX), Numeric([0.3, -0.2], index=[1, 2]))
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+
+    def value():
+        model.train()
+        return mll(model(*model.train_inputs), model.train_targets)
+
+    raw = model.covar_module.raw_lengthscale
+    (gradient,) = torch.autograd.grad(value(), raw)
+    for i in range(2):
+        with torch.no_grad():
+            raw[0, i] += 1e-5
+            above = value()
+            raw[0, i] -= 2e-5
+            below = value()
+            raw[0, i] += 1e-5
+        torch.testing.assert_close(gradient[0, i], (above - below) / 2e-5, rtol=1e-4, atol=1e-7)
