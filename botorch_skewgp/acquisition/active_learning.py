@@ -188,7 +188,6 @@ class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
         return self._information(X)
 
     def _information(self, X: Tensor) -> Tensor:
-        self.model.eval()
         reading = self._reading(X)
         read = self._read(self.model, X, reading)
         known = _expected_entropy(read, reading)

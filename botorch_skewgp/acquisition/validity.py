@@ -91,7 +91,6 @@ def log_probability_of_validity(model: SkewGP, X: Tensor, log_odds: bool = False
         UnsupportedError: If the likelihood takes neither.
     """
     threshold, noise = validity_bound(model)
-    model.eval()
     posterior = model.latent_posterior(X)
     standard_deviation = (posterior.gaussian_variance + noise).sqrt().unsqueeze(-1)
     margin = (posterior.component_means - threshold) / standard_deviation

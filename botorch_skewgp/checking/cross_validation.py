@@ -9,6 +9,7 @@ r"""Leave-one-out predictive densities without refitting.
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from typing import NamedTuple
 
 import torch
@@ -69,7 +70,7 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
     """
     if model.batch_shape:
         raise UnsupportedError("Fantasy models have no leave-one-out densities; use the model they come from.")
-    model.eval()
+    model = deepcopy(model).eval()  # nobody else changes it meanwhile
     draws = model.draws
     prior = model.forward(model.train_inputs[0])
     row_model = model.row_model(prior)

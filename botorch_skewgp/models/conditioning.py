@@ -60,7 +60,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         check_observations(observations, X)
         for entry in observations:
             self.likelihood.rows(entry, X.double(), self.outcome_scale)  # raises for kinds it does not take
-        previous = None if self._fitted is None else self._fitted.draws
+        previous = None if self._snapshot is None else self._snapshot.draws_if_made
         was_training = self.training
         new = deepcopy(self)
         new.train()
@@ -93,7 +93,6 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             raise UnsupportedError(
                 "observation_noise is for numbers; labels and comparisons have the likelihood's own."
             )
-        self.eval()
         latent = self.latent_posterior(X).add_noise(self.likelihood.latent_noise(X))
         rows = self.likelihood.fantasy_rows(sampler(latent).detach().squeeze(-1), self.outcome_scale)
         return self._condition_rows(X, rows)
@@ -120,7 +119,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         uniforms = torch.rand(shape, generator=generator, dtype=torch.float64).to(X)
         mixture = condition_mixture(posterior, rows, uniforms)
         new = copy(self)
-        level = FantasyLevel(self.transform_inputs(X), tuple(posterior.gains), mixture)
+        level = FantasyLevel(self._now().model.transform_inputs(X), tuple(posterior.gains), mixture)
         new._fantasies = (*self._fantasies, level)
         return new
 
@@ -152,5 +151,5 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         posterior = self.latent_posterior(X)
         mixture, values = draw_values(posterior, samples_per_draw, seed, weight)
         new = copy(self)
-        new._fantasies = (FantasyLevel(self.transform_inputs(X), tuple(posterior.gains), mixture),)
+        new._fantasies = (FantasyLevel(self._now().model.transform_inputs(X), tuple(posterior.gains), mixture),)
         return new, self.outcome_scale.unstandardize(values) if weight is None else values

@@ -6,7 +6,7 @@ What a SkewGP is before anybody asks in units of the outcome.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -25,23 +25,21 @@ from botorch_skewgp.models.marginal_likelihood import Evidence
 from botorch_skewgp.models.means import IntegratedConstantMean
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
-from botorch_skewgp.models.transforms import untransformed_inputs
+from botorch_skewgp.models.snapshot import Snapshot
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
-from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw
-
-
-class _Fitted(NamedTuple):
-    """What posteriors need, made once for given data and hyperparameters."""
-
-    mixture: RepresenterMixture
-    draws: Draws
-    key: tuple[Any, ...]
+from botorch_skewgp.truncated.draws import Draws, DrawSettings
 
 
 class LatentModel(Model, GP):
-    """Base class of `SkewGP`: data, prior, rows, draws, and the posterior of the latent function."""
+    r"""Base class of `SkewGP`: data, prior, rows, draws, and the posterior of the latent function.
+
+    Two modes, as in BoTorch: in training mode a call gives the prior, whose rows make the objective of a fit; in
+    evaluation mode it gives the posterior, and `train_inputs` are transformed. What is asked of the posterior by name
+    (`posterior`, `predictive`, `draws`, ...) is answered in either mode from a `Snapshot`, and leaves the mode alone:
+    it may be asked in one thread while a fit runs in another.
+    """
 
     likelihood: RowLikelihood
     mean_module: Mean
@@ -49,11 +47,12 @@ class LatentModel(Model, GP):
     skew_prior: SkewPrior | None
     draw_settings: DrawSettings
     train_inputs: tuple[Tensor]
+    _points: Tensor
     _observations: tuple[Observation, ...]
     _num_outputs: int
     _outcome_scale: OutcomeScale
     _slopes: tuple[Tensor, Tensor]
-    _fitted: _Fitted | None
+    _snapshot: Snapshot | None
     _previous_draws: Draws | None
     _fantasies: tuple[FantasyLevel, ...]
 
@@ -87,7 +86,7 @@ class LatentModel(Model, GP):
     @property
     def datapoints(self) -> Tensor:
         """The training points; the name that BoTorch's preference acquisition functions ask for."""
-        return untransformed_inputs(self)
+        return self._points
 
     @property
     def dim(self) -> int:
@@ -107,8 +106,8 @@ class LatentModel(Model, GP):
             targets: The observations.
             strict: Whether new points must have the shape, dtype and device of the old ones.
         """
-        X = self.train_inputs[0] if inputs is None else (inputs if isinstance(inputs, Tensor) else inputs[0])
-        old = self.train_inputs[0]
+        old = self._points
+        X = old if inputs is None else (inputs if isinstance(inputs, Tensor) else inputs[0])
         if strict and (X.shape, X.dtype, X.device) != (old.shape, old.dtype, old.device):
             raise RuntimeError(
                 f"New points must have shape {tuple(old.shape)}, dtype {old.dtype} and device {old.device}; got "
@@ -119,8 +118,27 @@ class LatentModel(Model, GP):
         check_observations(observations, X)
         moved = tuple(entry.apply(lambda t: move(t, X)) for entry in observations)
         slopes = self._slopes_of(moved)  # raises for kinds that the likelihood does not take
-        self.train_inputs, self._observations, self._slopes = (X,), moved, slopes
+        self._points, self._observations, self._slopes = X, moved, slopes
         self._clear_cache()
+        self.restore_inputs()
+        if not self.training:
+            self._set_transformed_inputs()
+
+    def restore_inputs(self) -> None:
+        """Let `train_inputs` be the points as they were given, whatever the mode; `train` and `eval` set them."""
+        self.train_inputs, self._original_train_inputs, self._has_transformed_inputs = (self._points,), None, False
+
+    def _set_transformed_inputs(self) -> None:
+        """Transform the inputs when evaluation mode begins: BoTorch's hook, without its detour over new data."""
+        if hasattr(self, "input_transform") and not self._has_transformed_inputs:
+            self._original_train_inputs = self._points
+            with torch.no_grad():
+                self.train_inputs = (self.input_transform.preprocess_transform(self._points),)  # type: ignore[union-attr,operator]
+            self._has_transformed_inputs = True
+
+    def _revert_to_original_inputs(self) -> None:
+        """Go back to the points as they were given when training mode begins."""
+        self.restore_inputs()
 
     def _slopes_of(self, observations: Sequence[Observation]) -> tuple[Tensor, Tensor]:
         """The points at which rows of observations read slopes, and the inputs in which they do."""
@@ -129,40 +147,28 @@ class LatentModel(Model, GP):
         return slope_columns(blocks)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], *args: Any, **kwargs: Any) -> Self:
-        moved = tuple(fn(X) for X in self.train_inputs)
-        if any(X.dtype not in (torch.float32, torch.float64) for X in moved):
-            raise InputDataError(f"A SkewGP is of single or double precision; it cannot become {moved[0].dtype}.")
-        self.train_inputs = moved  # type: ignore[assignment]
-        if self._original_train_inputs is not None:
-            self._original_train_inputs = fn(self._original_train_inputs)
-        self._observations = tuple(entry.apply(fn) for entry in self._observations)
-        self._fantasies = tuple(level.apply(fn) for level in self._fantasies)
-        result = super()._apply(fn, *args, **kwargs)
-        fitted = self._fitted
-        if fitted is not None:
-            mixture = fitted.mixture
-            same = fn(mixture.weights)
-            if same is not mixture.weights:
-                self._clear_cache()
-        return result
+        points = fn(self._points)
+        if points.dtype not in (torch.float32, torch.float64):
+            raise InputDataError(f"A SkewGP is of single or double precision; it cannot become {points.dtype}.")
+        if points is not self._points:  # else nothing is written: BoTorch's analytic functions call `to` all the time
+            self._points = points
+            self.train_inputs = tuple(fn(X) for X in self.train_inputs)  # type: ignore[assignment]
+            if self._original_train_inputs is not None:
+                self._original_train_inputs = points
+            self._observations = tuple(entry.apply(fn) for entry in self._observations)
+            self._fantasies = tuple(level.apply(fn) for level in self._fantasies)
+            self._clear_cache()
+        return super()._apply(fn, *args, **kwargs)
 
     def _clear_cache(self) -> None:
-        self._fitted = None
+        self._snapshot = None
 
-    def _key(self) -> tuple[Any, ...]:
-        """All that the draws depend on besides the data. Values and not versions: GPyTorch writes through `.data`."""
-        values = [t.detach().clone() for t in [*self.parameters(), *self.buffers()]]
-        return [id(module) for module in self.modules()], self.draw_settings, values
-
-    def _is_current(self, fitted: _Fitted) -> bool:
-        modules, settings, values = fitted.key
-        now = [*self.parameters(), *self.buffers()]
-        return (
-            modules == [id(module) for module in self.modules()]
-            and settings == self.draw_settings
-            and len(values) == len(now)
-            and all(old.dtype == new.dtype and torch.equal(old, new) for old, new in zip(values, now, strict=True))
-        )
+    def _now(self) -> Snapshot:
+        """The model as it is now. Fantasies were made from what the model was, and stay with that."""
+        snapshot = self._snapshot
+        if snapshot is None or not (self._fantasies or snapshot.is_current(self)):
+            self._snapshot = snapshot = Snapshot(self)
+        return snapshot
 
     # Prior and rows
 
@@ -210,7 +216,7 @@ class LatentModel(Model, GP):
         r"""The prior in training mode; the posterior at (already transformed) inputs in evaluation mode."""
         if self.training:
             return super().__call__(X, *args, **kwargs)
-        return self._posterior_at(X)
+        return self._posterior_at(X, self._now())
 
     def row_model(self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None) -> RowModel:
         r"""Rows of the observations under a prior at the training points, in float64 and differentiable.
@@ -247,24 +253,10 @@ class LatentModel(Model, GP):
 
     # Posterior
 
-    def _fit_draws(self) -> _Fitted:
-        """Draws and representer weights for the present data and hyperparameters."""
-        if self._fitted is not None and self._is_current(self._fitted):
-            return self._fitted
-        with torch.no_grad():
-            X = self.train_inputs[0]
-            row_model = self.row_model(self.forward(X))
-            draws = draw(row_model.truncated_normal, self.draw_settings, previous=self._previous_draws)
-            mixture = row_model.representer_mixture(draws).in_space_filling_order(row_model.covariance)
-            mixture = RepresenterMixture(mixture.weights.to(X), mixture.root.to(X))
-        self._fitted = _Fitted(mixture, draws, self._key())
-        return self._fitted
-
     @property
     def draws(self) -> Draws:
         """The draws of the interval rows behind the posterior, with their diagnostics; made if need be."""
-        self.eval()
-        return self._fit_draws().draws
+        return self._now().draws
 
     def latent_posterior(self, X: Tensor) -> SkewGPPosterior:
         r"""The posterior of the latent function in its own units, those of the noise of labels and comparisons.
@@ -276,27 +268,23 @@ class LatentModel(Model, GP):
             InputDataError: If `X` is no tensor of single or double precision.
             BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
         """
-        self.eval()
-        return self._posterior_at(self.transform_inputs(check_query(X, self.datapoints)))
+        X, now = check_query(X, self._points), self._now()
+        return self._posterior_at(now.model.transform_inputs(X), now)
 
-    def _posterior_at(self, X: Tensor) -> SkewGPPosterior:
+    def _posterior_at(self, X: Tensor, now: Snapshot) -> SkewGPPosterior:
         """The posterior at transformed inputs."""
-        prior = self.latent_prior()
+        prior = now.model.latent_prior()
         return SkewGPPosterior(
             location=prior.mean_at(X),
-            cross_covariance=self._cross_covariances(prior, X),
+            cross_covariance=self._cross_covariances(prior, X, now.mixture),
             prior_covariance=prior.covariance_at(X),
-            mixture=self._mixture(),
+            mixture=self._fantasies[-1].mixture if self._fantasies else now.mixture,
             num_outputs=self._num_outputs,
         )
 
-    def _mixture(self) -> RepresenterMixture:
-        return self._fantasies[-1].mixture if self._fantasies else self._fit_draws().mixture
-
-    def _cross_covariances(self, prior: LatentPrior, X: Tensor) -> list[Tensor]:
+    def _cross_covariances(self, prior: LatentPrior, X: Tensor, mixture: RepresenterMixture) -> list[Tensor]:
         """The covariance with the columns, and with the points of each fantasy given what was known then."""
-        crosses = [prior.cross_covariance(X)]
-        roots = [self._mixture().levels[0].root]
+        crosses, roots = [prior.cross_covariance(X)], [mixture.levels[0].root]
         for level in self._fantasies:
             cross = prior.covariance_at(X, level.inputs).to_dense()
             for earlier, root, gain in zip(crosses, roots, level.gains, strict=True):

@@ -120,7 +120,7 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             draw_settings=(draw_settings, DrawSettings),
         )
         super().__init__()
-        self.train_inputs = (train_X,)
+        self._points, self.train_inputs = train_X, (train_X,)
         self._observations = tuple(entry.apply(lambda t: move(t, train_X)) for entry in observations)
         self._num_outputs = count_outputs(self._observations, likelihood)
         self._outcome_scale = learn_outcome_scale(self._observations, outcome_transform)
@@ -137,7 +137,7 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             self.input_transform = input_transform
         self._slopes = self._slopes_of(self._observations)
         self.draw_settings = DrawSettings() if draw_settings is None else draw_settings
-        self._fitted = None
+        self._snapshot = None
         self._previous_draws = None
         self._fantasies = ()
         self.to(train_X)
@@ -179,19 +179,19 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
             UnsupportedError: If an output is wanted that there is not.
         """
-        self.eval()
-        X = check_query(X, self.datapoints)
+        X = check_query(X, self._points)
         if output_indices is not None:
             bad = [i for i in output_indices if not -self._num_outputs <= i < self._num_outputs]
             if bad or not output_indices:
                 raise UnsupportedError(f"output_indices must name outputs 0 to {self._num_outputs - 1}; got {bad}.")
-        posterior = self._posterior_at(self.transform_inputs(X))
+        now = self._now()
+        posterior = self._posterior_at(now.model.transform_inputs(X), now)
         if output_indices is not None and self._num_outputs > 1:
             posterior = posterior.select_outputs([i % self._num_outputs for i in output_indices])
         if isinstance(observation_noise, Tensor):
             posterior = posterior.add_noise(observation_noise / self._outcome_scale.scale**2)
         elif observation_noise:
-            posterior = posterior.add_noise(self.likelihood.latent_noise(X))
+            posterior = posterior.add_noise(now.model.likelihood.latent_noise(X))
         if self._outcome_scale != OutcomeScale():
             scale = self._outcome_scale
             posterior = posterior.scalarize(X.new_tensor([scale.scale]), scale.location)
@@ -209,8 +209,9 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         Args:
             X: A `batch_shape x q x d` tensor.
         """
-        self.eval()
-        return self.likelihood(self.latent_posterior(X), scale=self._outcome_scale)
+        X, now = check_query(X, self._points), self._now()
+        posterior = self._posterior_at(now.model.transform_inputs(X), now)
+        return now.model.likelihood(posterior, scale=self._outcome_scale)
 
     # Evidence
 
@@ -230,9 +231,9 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         Raises:
             UnsupportedError: If the method is unknown.
         """
-        self.eval()
-        evidence = self.evidence(self.forward(self.train_inputs[0]))
-        of_rows = log_normalizer(evidence.rows, method, self.draws if method == "exact" else None)
+        now = self._now()
+        evidence = now.model.evidence(now.model.forward(now.model.train_inputs[0]))
+        of_rows = log_normalizer(evidence.rows, method, now.draws if method == "exact" else None)
         of_prior_rows = log_normalizer(evidence.prior_rows, method)
         return LogNormalizer(
             evidence.log_evidence(of_rows.value, of_prior_rows.value),

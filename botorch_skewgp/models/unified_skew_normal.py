@@ -120,11 +120,11 @@ class UnifiedSkewNormalMixin(LatentModel):
 
     def _joint_with_rows(self, X: Tensor) -> tuple[RowModel, Tensor, Tensor, Tensor]:
         """The rows, and the normal distribution of the latent function at new points and its covariance with them."""
-        self.eval()
         X = check_query(X, self.datapoints)
         if X.ndim != 2:
             raise BotorchTensorDimensionError(f"X must be q x d; got shape {tuple(X.shape)}.")
-        X, prior = self.transform_inputs(X), self.latent_prior()
-        row_model = self.row_model(prior.columns())
+        model = self._now().model
+        X, prior = model.transform_inputs(X), model.latent_prior()
+        row_model = model.row_model(prior.columns())
         cross, covariance = prior.cross_covariance(X).double(), prior.covariance_at(X).to_dense().double()
         return row_model, *row_model.given_numbers(prior.mean_at(X).double(), cross, covariance)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import partial
 from typing import Any
 
@@ -92,10 +93,10 @@ def _draw_matheron_paths(
         raise UnsupportedError("The update of a SkewGP's paths follows from its rows; leave update_strategy alone.")
     if model.num_outputs != 1:
         raise UnsupportedError(f"Sample paths are for models with one output; this one has {model.num_outputs}.")
-    model.eval()
     mixture = _mixture(model)
     if mixture.parent is not None or mixture.weights.ndim != 2:
         raise UnsupportedError("Sample paths are for models of data, not of fantasies; build the model from its data.")
+    model = deepcopy(model).eval()  # what happens to the model does not reach its paths
     prior = model.latent_prior()
     with torch.no_grad():
         prior_paths = prior_sampler(model=model, sample_shape=sample_shape)  # type: ignore[call-arg]
@@ -179,7 +180,7 @@ def _noise_root(root: Tensor, covariance: Tensor) -> Tensor:
 
 @DrawKernelFeaturePaths.register(SkewGP)
 def _draw_kernel_feature_paths(model: SkewGP, *, sample_shape: torch.Size, **kwargs: Any) -> SamplePath:
-    model.eval()
+    model = deepcopy(model).eval()
     mean_module = model.mean_module
     if isinstance(mean_module, IntegratedConstantMean):
         mean_module = mean_module.draw(sample_shape)

@@ -191,7 +191,7 @@ def test_state_dict_loaded_under_an_objective_renews_the_draws(generator):
 def test_train_and_eval_flip_input_transforms(generator):
     X, test_X = 10 * points(8, generator) - 3, 10 * points(3, generator) - 3
     model = small_model(X, input_transform=Normalize(2))
-    before = model.posterior(test_X)
+    before = model.eval().posterior(test_X)
     assert model.train_inputs[0].amin() == 0
     for _ in range(2):
         model.train()

@@ -1,0 +1,87 @@
+r"""A model as it was at one moment: what posteriors are computed from, whatever happens to the model meanwhile."""
+
+from __future__ import annotations
+
+from copy import copy, deepcopy
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import torch
+from torch.nn import Module
+
+from botorch_skewgp.posteriors import RepresenterMixture
+from botorch_skewgp.truncated.draws import Draws, draw
+
+if TYPE_CHECKING:
+    from botorch_skewgp.models.latent_model import LatentModel
+
+
+class Snapshot:
+    r"""A copy of a model in evaluation mode, with modules of its own, and the draws of its rows.
+
+    A fit in another thread writes the model's parameters, and switches it to training mode; neither reaches the copy.
+    Nor does anything that reads the copy reach the model. Data are shared, since a model replaces them and never
+    writes into them.
+
+    Args:
+        model: The model.
+    """
+
+    def __init__(self, model: LatentModel) -> None:
+        self._sources = _modules_of(model)
+        frozen = copy(model)
+        frozen.__dict__["_modules"] = deepcopy(model._modules)
+        frozen._snapshot, frozen._fantasies = None, ()
+        frozen.requires_grad_(False)
+        frozen.restore_inputs()
+        self.model = frozen.eval()
+
+    def is_current(self, model: LatentModel) -> bool:
+        r"""Whether a model still has the data, modules and values that the copy has.
+
+        Values and not versions are compared: GPyTorch writes through `.data`.
+
+        Args:
+            model: The model that was copied, or one that shares its modules.
+        """
+        frozen, modules = self.model, _modules_of(model)
+        now, then = ([*m.parameters(), *m.buffers()] for m in (model, frozen))
+        return (
+            frozen.datapoints is model.datapoints
+            and frozen.observations is model.observations
+            and frozen.draw_settings == model.draw_settings
+            and len(modules) == len(self._sources)
+            and all(new is old for new, old in zip(modules, self._sources, strict=True))
+            and len(now) == len(then)
+            and all(new.dtype == old.dtype and torch.equal(new, old) for new, old in zip(now, then, strict=True))
+        )
+
+    @cached_property
+    def _fitted(self) -> tuple[Draws, RepresenterMixture]:
+        model = self.model
+        with torch.no_grad():
+            X = model.train_inputs[0]
+            row_model = model.row_model(model.forward(X))
+            draws = draw(row_model.truncated_normal, model.draw_settings, previous=model._previous_draws)
+            mixture = row_model.representer_mixture(draws).in_space_filling_order(row_model.covariance)
+            return draws, RepresenterMixture(mixture.weights.to(X), mixture.root.to(X))
+
+    @property
+    def draws(self) -> Draws:
+        """The draws of the interval rows, made once."""
+        return self._fitted[0]
+
+    @property
+    def draws_if_made(self) -> Draws | None:
+        """The draws if anyone has asked for them."""
+        return self.draws if "_fitted" in self.__dict__ else None
+
+    @property
+    def mixture(self) -> RepresenterMixture:
+        """The representer weights of each draw, made once."""
+        return self._fitted[1]
+
+
+def _modules_of(model: LatentModel) -> list[Module]:
+    """The modules below a model, which a model of fantasies shares."""
+    return [module for child in model.children() for module in child.modules()]

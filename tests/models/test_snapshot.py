@@ -1,0 +1,183 @@
+"""Posteriors are computed from the model as it was when they were asked for, and asking changes nothing."""
+
+import threading
+from copy import deepcopy
+
+import pytest
+import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.models.transforms import Normalize
+from gpytorch.kernels import RBFKernel, ScaleKernel
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations import Binary, Preference
+from botorch_skewgp.truncated.draws import DrawSettings
+
+SETTINGS = DrawSettings(num_draws=64, min_effective_size=1)
+X = 4 * torch.rand(8, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(5)) - 1
+TEST_X = torch.tensor([[0.3, 0.1], [2.5, -0.7]], dtype=torch.float64)
+DUELS = Preference([[0, 1], [2, 1], [2, 3], [4, 5], [6, 7]])
+PATIENCE = 120  # seconds after which a test that hangs fails
+
+
+def model_of(observations=DUELS):
+    return SkewGP(X, observations, input_transform=Normalize(2), draw_settings=SETTINGS)
+
+
+def moments(model):
+    posterior = model.posterior(TEST_X)
+    return torch.cat([posterior.mean, posterior.variance]).detach()
+
+
+def fitted_parameters(model, mll):
+    fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": 8}})
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+class Pausing(SkewGPMarginalLogLikelihood):
+    """Waits before every evaluation until another thread has done its part."""
+
+    barrier: threading.Barrier
+
+    def forward(self, *args, **kwargs):
+        self.barrier.wait(PATIENCE)  # the other's turn begins
+        self.barrier.wait(PATIENCE)  # and is over
+        return super().forward(*args, **kwargs)
+
+
+def test_reading_between_the_evaluations_of_a_fit():
+    """One thread fits; at every evaluation another reads, and sees the hyperparameters of that evaluation."""
+    model = model_of()
+    wanted = fitted_parameters(other := model_of(), SkewGPMarginalLogLikelihood(other.likelihood, other))
+    mll = Pausing(model.likelihood, model)
+    mll.barrier = barrier = threading.Barrier(2)
+    found, errors, read = {}, [], []
+
+    def fit():
+        try:
+            found.update(fitted_parameters(model, mll))
+        except Exception as error:
+            errors.append(error)
+        finally:
+            barrier.abort()
+
+    thread = threading.Thread(target=fit)
+    thread.start()
+    while True:
+        try:
+            barrier.wait(PATIENCE)
+        except threading.BrokenBarrierError:
+            break
+        assert model.training
+        read.append((deepcopy(model.state_dict()), moments(model), model.draws, model.predictive(TEST_X).probs))
+        assert model.training
+        barrier.wait(PATIENCE)
+    thread.join(PATIENCE)
+    assert not errors
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+    assert len(read) > 5
+    for state, values, _, probability in [read[0], read[3], read[-1]]:
+        alone = model_of()
+        alone.load_state_dict(state)
+        assert torch.equal(values, moments(alone))
+        assert torch.equal(probability, alone.predictive(TEST_X).probs)
+
+
+def test_reading_all_the_time():
+    """Readers that know nothing of the fit: nobody fails, and the fit ends where it would have ended alone."""
+    wanted = fitted_parameters(other := model_of(), SkewGPMarginalLogLikelihood(other.likelihood, other))
+    model, done, errors = model_of(), threading.Event(), []
+
+    def read():
+        try:
+            while not done.is_set():
+                assert moments(model).isfinite().all()
+                assert ((model.predictive(TEST_X).probs - 0.5).abs() <= 0.5).all()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        found = fitted_parameters(model, SkewGPMarginalLogLikelihood(model.likelihood, model))
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+    assert not errors
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_reading_leaves_the_mode_and_the_inputs(training):
+    model = model_of().train(training)
+    inputs, bounds = model.train_inputs[0], deepcopy(model.input_transform.state_dict())
+    moments(model)
+    assert model.draws.num_draws == 64
+    model.predictive(10 * TEST_X)
+    model.log_marginal_likelihood("ep")
+    model.sun_parameters(TEST_X)
+    model.condition_on_observations(TEST_X, Preference([[0, 1]]))
+    assert model.training == training == model.input_transform.training
+    assert model.train_inputs[0] is inputs
+    assert all(torch.equal(value, bounds[name]) for name, value in model.input_transform.state_dict().items())
+
+
+def test_mode_does_not_matter():
+    assert torch.equal(moments(model_of().train()), moments(model_of().eval()))
+
+
+def test_posterior_stays_what_it_was():
+    """Although it computes its parts when they are asked for."""
+    model = model_of()
+    before = moments(model)
+    posterior = model.posterior(TEST_X)
+    model.covar_module.outputscale = 77.0
+    model.covar_module.base_kernel.lengthscale = 0.1
+    assert torch.equal(torch.cat([posterior.mean, posterior.variance]).detach(), before)
+    assert not torch.equal(moments(model), before)
+
+
+def test_a_snapshot_lasts_until_something_changes():
+    model = model_of(Binary([1, 0, 1]))
+    draws = model.draws
+    for same in (lambda: model.posterior(TEST_X), lambda: model.to(X), lambda: model.predictive(TEST_X)):
+        same()
+        assert model.draws is draws
+
+    def exchange():
+        """A kernel of equal values."""
+        old, model.covar_module = model.covar_module, ScaleKernel(RBFKernel(ard_num_dims=2)).to(X)
+        model.covar_module.outputscale = old.outputscale.detach()
+        model.covar_module.base_kernel.lengthscale = old.base_kernel.lengthscale.detach()
+
+    def set_value():
+        model.covar_module.outputscale = 3.0
+
+    def set_settings():
+        model.draw_settings = DrawSettings(num_draws=32, min_effective_size=1)
+
+    changes = (
+        set_value,
+        exchange,
+        set_settings,
+        lambda: model.set_train_data(X + 0.1),
+        lambda: model.set_train_data(targets=Binary([0, 0, 1])),
+        lambda: model.load_state_dict(model_of(Binary([1, 0, 1])).state_dict(), strict=False),
+    )
+    for change in changes:
+        change()
+        assert model.draws is not draws
+        draws = model.draws
+
+
+def test_new_points_are_given_before_the_transform_in_either_mode():
+    for training in (True, False):
+        model = model_of().train(training)
+        model.set_train_data(X.flip(0))
+        other = SkewGP(X.flip(0), DUELS, input_transform=Normalize(2), draw_settings=SETTINGS)
+        assert torch.equal(moments(model), moments(other))
+        assert torch.equal(model.datapoints, X.flip(0))
+        assert torch.equal(model.eval().train_inputs[0], other.eval().train_inputs[0])
