@@ -3,7 +3,7 @@
 Protocol, fixed before the first look at results. A run is a function, a judge, a method and a seed. Ten first duels
 between twenty Sobol points are the same for all methods; then the method asks, the judge answers, and the method
 recommends, until the wanted number of duels. Inputs are scaled to the unit cube; nobody sees a value. Reported is the
-simple regret of the recommended point at 20, 40, 60 and 100 duels, and its mean over all duels after the tenth. Runs of
+simple regret of the recommended point at 20, 30, 40, 60 and 100 duels, and its mean from the tenth duel on. Runs of
 different methods with one seed share the first duels and the judge's noise, and are compared in pairs: by mean rank
 over all (function, judge, seed), and by the paired difference of log10 regret with its standard error over seeds.
 
@@ -66,7 +66,7 @@ from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 
-FIRST, CHECKPOINTS = 10, (20, 40, 60, 100)
+FIRST, CHECKPOINTS = 10, (20, 30, 40, 60, 100)
 REFIT = 3  # duels between fits
 BUDGET: dict[str, Any] = {"num_restarts": 4, "raw_samples": 64, "options": {"maxiter": 50}}
 SEEN = 4096  # Sobol points that a function's standard deviation and best percent are taken from

@@ -5,10 +5,13 @@ the best to the present knowledge.
 
 .. [Astudillo2023qeubo] R. Astudillo, Z. J. Lin, E. Bakshy, P. I. Frazier. qEUBO: a decision-theoretic acquisition
    function for preferential Bayesian optimization. AISTATS 2023.
+.. [Takeno2023practical] S. Takeno, M. Nomura, M. Karasuyama. Towards practical preferential Bayesian optimization with
+   skew Gaussian processes. ICML 2023.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import torch
@@ -19,6 +22,7 @@ from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from botorch.optim import optimize_acqf
+from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
@@ -47,6 +51,8 @@ ChallengerMethod = Literal[
     "information_gain",
     "thompson",
 ]
+Values = Mapping[int, Sequence[float]]
+DEFAULT_METHOD: ChallengerMethod = "expected_improvement"
 NUM_CANDIDATES = 128  # points spread over the domain that the knowledge gradient recommends from, with the model's own
 _CHALLENGERS: dict[str, type[DuelingAcquisitionFunction]] = {
     "expected_improvement": DuelingLogExpectedImprovement,
@@ -61,20 +67,24 @@ _CHALLENGERS: dict[str, type[DuelingAcquisitionFunction]] = {
 def next_pair(
     model: Model,
     bounds: Tensor,
-    method: PairMethod | ChallengerMethod | AcquisitionFunction = "qeubo",
+    method: PairMethod | ChallengerMethod | AcquisitionFunction | None = None,
     X_incumbent: Tensor | None = None,
     num_restarts: int = 10,
     raw_samples: int = 256,
+    discrete_dims: Values | None = None,
+    cat_dims: Values | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor]:
     r"""Which pair to ask about next.
 
+    Unless told otherwise, a challenger of the recommended point: then what is recommended has been asked about, and all
+    comparisons hang together. (`"qeubo"` for models other than SkewGPs.)
+
     Either both points are free or, with an incumbent, only its challenger is. The methods `"expected_improvement"`,
     `"hallucination_believer"` ([Takeno2023practical]_), `"maximally_uncertain_challenge"`, `"upper_credible_bound"`,
     `"information_gain"` and `"thompson"` are for challengers of an incumbent, by default the point of largest posterior
-    mean among the model's own, so that what is recommended has been asked about and all comparisons hang together.
-    `"qeubo"` ([Astudillo2023qeubo]_) finds a challenger where an incumbent is given and a pair where none is; the other
-    methods find pairs.
+    mean among the model's own. `"qeubo"` ([Astudillo2023qeubo]_) finds a challenger where an incumbent is given and a
+    pair where none is; the other methods find pairs.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -88,14 +98,18 @@ def next_pair(
         X_incumbent: A `d`-dim or `1 x d` tensor: the point that has to be in the pair.
         num_restarts: The number of starting points of `optimize_acqf`.
         raw_samples: The number of raw samples that these are chosen from.
-        options: Further arguments of `optimize_acqf`, such as constraints.
+        discrete_dims: The values that inputs may take, by their number, where their order matters: `{2: [16, 32, 64]}`.
+            The least and the largest must be the bounds.
+        cat_dims: Likewise where it does not.
+        options: Further arguments of `optimize_acqf`, such as constraints; with discrete or categorical inputs of
+            `optimize_acqf_mixed_alternating`.
 
     Returns:
         The pair, `2 x d`, with the incumbent, if there is one, last; and its acquisition value.
 
     Raises:
         InputDataError: If the bounds are not `2 x d`, the incumbent is not one point, or the method is not known.
-        UnsupportedError: If the method does not go with the model or with an incumbent.
+        UnsupportedError: If the method does not go with the model, with an incumbent, or with discrete inputs.
     """
     _check_one_output(model)
     if bounds.ndim != 2 or bounds.shape[0] != 2:
@@ -107,16 +121,16 @@ def next_pair(
                 f"X_incumbent must be one point of dimension {bounds.shape[1]}; got shape {tuple(X_incumbent.shape)}."
             )
         X_incumbent = X_incumbent.reshape(1, -1)
-    elif isinstance(method, str) and method in _CHALLENGERS:
+    if method is None:
+        method = DEFAULT_METHOD if isinstance(model, SkewGP) else "qeubo"
+    if X_incumbent is None and isinstance(method, str) and method in _CHALLENGERS:
         X_incumbent = recommend(model)[0].unsqueeze(0).to(bounds)
     acquisition = _acquisition(model, bounds, method, X_incumbent)
     q = 2 if X_incumbent is None else 1
     if isinstance(acquisition, OneShotAcquisitionFunction):
         q = acquisition.get_augmented_q_batch_size(q)
-    points, value = optimize_acqf(
-        acquisition, bounds=bounds, q=q, num_restarts=num_restarts, raw_samples=raw_samples, **options
-    )
-    assert value is not None
+    options = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
+    points, value = _optimize(acquisition, bounds, q, discrete_dims, cat_dims, options)
     return (points if X_incumbent is None else torch.cat([points, X_incumbent])), value
 
 
@@ -157,6 +171,8 @@ def recommend(
     posterior_transform: PosteriorTransform | None = None,
     num_restarts: int = 10,
     raw_samples: int = 256,
+    discrete_dims: Values | None = None,
+    cat_dims: Values | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor]:
     r"""Which point to recommend now: the one of largest posterior mean.
@@ -176,7 +192,11 @@ def recommend(
         posterior_transform: A posterior transform.
         num_restarts: The number of starting points of `optimize_acqf`.
         raw_samples: The number of raw samples that these are chosen from.
-        options: Further arguments of `optimize_acqf`, such as constraints or fixed features; they need bounds.
+        discrete_dims: The values that inputs may take, by their number, where their order matters: `{2: [16, 32, 64]}`.
+            The least and the largest must be the bounds.
+        cat_dims: Likewise where it does not.
+        options: Further arguments of `optimize_acqf`, such as constraints or fixed features; they need bounds. With
+            discrete or categorical inputs, of `optimize_acqf_mixed_alternating`.
 
     Returns:
         The point, `d`, and its posterior mean.
@@ -203,6 +223,10 @@ def recommend(
         raise InputDataError(f"bounds must be 2 x {X.shape[-1]}; got shape {tuple(bounds.shape)}.")
     inside = ((X.to(bounds) - bounds[0] >= 0) & (bounds[1] - X.to(bounds) >= 0)).all(-1)
     X = X.to(bounds)[inside]
+    if discrete_dims or cat_dims:
+        options = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
+        feasible, best = _optimize(mean, bounds, 1, discrete_dims, cat_dims, options)
+        return feasible.squeeze(-2), best
     constrained = any(name in options for name in _STARTS_ARE_CHECKED)
     if X.shape[0] and not constrained and num_restarts > 1:
         with torch.no_grad():
@@ -213,6 +237,31 @@ def recommend(
     )
     assert value is not None
     return point.squeeze(-2), value
+
+
+def _optimize(
+    acquisition: AcquisitionFunction,
+    bounds: Tensor,
+    q: int,
+    discrete_dims: Values | None,
+    cat_dims: Values | None,
+    options: dict[str, Any],
+) -> tuple[Tensor, Tensor]:
+    """The best points of a domain some of whose inputs only take certain values."""
+    if discrete_dims or cat_dims:
+        if q > 1 and not isinstance(acquisition, qExpectedUtilityOfBestOption):
+            raise UnsupportedError(
+                f"{type(acquisition).__name__} chooses both points at once, which discrete_dims and cat_dims do not go "
+                "with. Use qeubo or a method for challengers."
+            )
+        points, _ = optimize_acqf_mixed_alternating(
+            acquisition, bounds=bounds, q=q, discrete_dims=discrete_dims, cat_dims=cat_dims, **options
+        )
+        with torch.no_grad():
+            return points, acquisition(points).squeeze()
+    points, value = optimize_acqf(acquisition, bounds=bounds, q=q, **options)
+    assert value is not None
+    return points, value
 
 
 # with these, or with starts of the user's own, the best candidate need not be a valid start

@@ -28,8 +28,10 @@ from botorch_skewgp.observations import Observation
 OUTPUTSCALE_LOCATION, OUTPUTSCALE_SPREAD = math.log(10.0), 1.5
 # The same for comparisons alone. How consistent a judge is, ten answers hardly tell: from one whose noise is a third of
 # the function's standard deviation (a ratio of 10) to one whose noise nobody sees (10,000 and more), all are likely.
-# Among medians from 30 to 3,000 and spreads from 1 to 2.5 the best held-out density of duels, averaged over judges.
-COMPARISON_OUTPUTSCALE_LOCATION, COMPARISON_OUTPUTSCALE_SPREAD = math.log(1000.0), 2.0
+# The density of such a prior is largest at 19, but falls slowly beyond: consistent answers can carry the ratio far.
+# Held-out densities of duels are the same for LogNormal(log 1000, 2), with a worse worst case.
+COMPARISON_OUTPUTSCALE_LOCATION, COMPARISON_OUTPUTSCALE_SPREAD = math.log(10_000.0), 2.5
+COMPARISON_OUTPUTSCALE_START = 1000.0  # of fits
 # What a user can say of a judge: the location and spread of the logarithm of the same ratio.
 JUDGES = {"consistent": (math.log(10_000.0), 1.0), "noisy": (math.log(30.0), 1.0)}
 # Lengthscales for comparisons alone: a median of 0.2 sqrt(dim), about the mode of the dimension-scaled prior, whose
@@ -89,7 +91,7 @@ def default_covar_module(
         outputscale_prior=LogNormalPrior(loc=location, scale=spread),
         outputscale_constraint=Interval(*bounds, transform=None),
     )
-    covar_module.outputscale = math.exp(location) if comparisons else covar_module.outputscale_prior.mode
+    covar_module.outputscale = COMPARISON_OUTPUTSCALE_START if comparisons else covar_module.outputscale_prior.mode
     return covar_module
 
 

@@ -6,6 +6,7 @@ from botorch.exceptions.errors import InputDataError
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import (
+    DuelingLogExpectedImprovement,
     HallucinatedLogExpectedImprovement,
     HallucinatedUpperConfidenceBound,
     MaximallyUncertainChallenge,
@@ -56,6 +57,16 @@ def test_hallucinated_improvement_is_that_of_the_gaussian_given_one_draw(model, 
     assert (expected - value).abs().amax(-1).amin() < 1e-8  # of one draw, at all candidates
     bound = HallucinatedUpperConfidenceBound(model, reference, beta=4.0, draw=7)(candidates)
     assert (means + 2 * deviation - bound).abs().amax(-1).amin() < 1e-8
+
+
+def test_expected_improvement_is_that_of_the_skewed_posterior(model, candidates):
+    reference = model.datapoints[:1]
+    value = DuelingLogExpectedImprovement(model, reference)(candidates).exp()
+    pairs = torch.cat([candidates, reference.expand(3, 1, 2)], dim=-2)
+    torch.manual_seed(0)
+    values = model.posterior(pairs).rsample(torch.Size([50_000])).squeeze(-1)
+    improvement = (values[..., 0] - values[..., 1]).clamp(min=0)
+    assert ((improvement.mean(0) - value).abs() < 4 * improvement.std(0) / 50_000**0.5).all()
 
 
 def test_hallucination_at_the_reference_is_finite_with_gradient(model):

@@ -12,6 +12,7 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition.challenge import DuelingLogExpectedImprovement
 from botorch_skewgp.acquisition.dueling import DuelingUpperCredibleBound
 from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient
 from botorch_skewgp.acquisition.recommendation import next_pair, recommend
@@ -153,8 +154,18 @@ def test_recommendation_is_checked(model):
 # The next pair
 
 
-def test_default_pair_is_qeubos(model):
-    pair, value = next_pair(model, BOUNDS, num_restarts=4, raw_samples=64)
+def test_default_is_a_challenger_of_the_recommendation(model):
+    pair, value = next_pair(model, BOUNDS, num_restarts=4, raw_samples=64, options={"seed": 0})
+    best, _ = recommend(model)
+    assert torch.equal(pair[1], best)
+    assert inside(pair)
+    with torch.no_grad():
+        others = DuelingLogExpectedImprovement(model, best)(grid().unsqueeze(-2))
+    assert value > others.max() - 1e-3
+
+
+def test_pair_by_qeubo(model):
+    pair, value = next_pair(model, BOUNDS, "qeubo", num_restarts=4, raw_samples=64)
     assert pair.shape == (2, 2)
     assert inside(pair)
     sampler = SobolQMCNormalSampler(torch.Size([512]), seed=0)
@@ -177,7 +188,17 @@ def test_pairs_by_other_methods(model, method):
         next_pair(model, BOUNDS, method, X_incumbent=POINTS[0])
 
 
-@pytest.mark.parametrize("method", ["upper_credible_bound", "information_gain", "thompson"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "expected_improvement",
+        "hallucination_believer",
+        "maximally_uncertain_challenge",
+        "upper_credible_bound",
+        "information_gain",
+        "thompson",
+    ],
+)
 def test_challengers(model, method):
     incumbent, _ = recommend(model)
     pair, value = next_pair(model, BOUNDS, method, **SMALL)
@@ -189,7 +210,7 @@ def test_challengers(model, method):
 
 
 def test_challenger_by_qeubo(model):
-    pair, _ = next_pair(model, BOUNDS, X_incumbent=POINTS[4], **SMALL)
+    pair, _ = next_pair(model, BOUNDS, "qeubo", X_incumbent=POINTS[4], **SMALL)
     assert torch.equal(pair[1], POINTS[4])
     assert not torch.equal(pair[0], POINTS[4])
 
@@ -206,6 +227,35 @@ def test_acquisition_functions_of_the_users_own(model):
 def test_pair_with_fixed_features(model):
     pair, _ = next_pair(model, BOUNDS, "knowledge_gradient", fixed_features={0: 2.5}, **SMALL)
     assert (pair[:, 0] == 2.5).all()
+
+
+SIZES, SHAPES = [0.0, 0.5, 2.0, 3.0, 5.0], [-10.0, 0.0, 10.0]
+
+
+@pytest.mark.parametrize("method", [None, "qeubo"])
+def test_discrete_inputs_get_values_that_they_may_take(model, method):
+    pair, _ = next_pair(model, BOUNDS, method, POINTS[0], discrete_dims={0: SIZES}, cat_dims={1: SHAPES}, **SMALL)
+    assert pair[0, 0] in torch.tensor(SIZES)
+    assert pair[0, 1] in torch.tensor(SHAPES)
+    point, value = recommend(model, BOUNDS, discrete_dims={0: SIZES}, cat_dims={1: SHAPES}, **SMALL)
+    every = torch.cartesian_prod(torch.tensor(SIZES, dtype=DOUBLE), torch.tensor(SHAPES, dtype=DOUBLE))
+    with torch.no_grad():
+        means = model.posterior(every).mean.squeeze(-1)
+    assert torch.equal(point, every[means.argmax()])
+    torch.testing.assert_close(value, means.max())
+
+
+def test_whole_numbers_beside_a_continuous_input(model):
+    whole = [float(i) for i in range(6)]
+    pair, _ = next_pair(model, BOUNDS, "qeubo", discrete_dims={0: whole}, **SMALL)
+    assert (pair[:, 0] == pair[:, 0].round()).all()
+    point, value = recommend(model, BOUNDS, discrete_dims={0: whole}, **SMALL)
+    assert point[0] == point[0].round()
+    rows = grid()
+    rows[:, 0] = rows[:, 0].round()
+    assert value > model.posterior(rows).mean.max() - 0.05
+    with pytest.raises(UnsupportedError, match="chooses both points at once"):
+        next_pair(model, BOUNDS, "knowledge_gradient", discrete_dims={0: whole}, **SMALL)
 
 
 def test_pairs_of_a_pairwise_gp():
