@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -22,6 +24,7 @@ from ax.exceptions.core import DataRequiredError, UnsupportedError
 from ax.generators.torch_base import TorchGenerator, TorchOptConfig
 from ax.generators.types import TConfig
 from ax.utils.common.random import with_rng_seed
+from botorch.exceptions.warnings import BotorchWarning
 from botorch.utils.datasets import SupervisedDataset
 
 from botorch_skewgp.ax.comparisons import Comparison, recorded_comparisons
@@ -250,7 +253,8 @@ class SkewGPAdapter(TorchAdapter):
         if self._last_attempt is not None and self._last_attempt[0] == num_trials:
             attempt = self._last_attempt[1] + 1
         self._last_attempt = (num_trials, attempt)
-        with with_rng_seed(None if self.seed is None else hash((self.seed, num_trials, attempt)) % 2**32):
+        seed = None if self.seed is None else hash((self.seed, num_trials, attempt)) % 2**32
+        with with_rng_seed(seed), _without_warnings_of_no_use():
             return super()._gen(
                 n=n,
                 search_space=search_space,
@@ -259,3 +263,17 @@ class SkewGPAdapter(TorchAdapter):
                 model_gen_options=model_gen_options,
                 optimization_config=optimization_config,
             )
+
+
+@contextmanager
+def _without_warnings_of_no_use() -> Iterator[None]:
+    """Silence what nobody who uses Ax can act on.
+
+    BoTorch advises another acquisition function where, in some of its samples, no observed point meets the constraints:
+    with a learned constraint and few valid trials this is to be expected, and the function falls back on a bound of the
+    objective there. And Ax copies tensors of thresholds in a way that torch finds slow.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "When all training points are infeasible", BotorchWarning)
+        warnings.filterwarnings("ignore", "To copy construct from a tensor", UserWarning, r"ax\.")
+        yield

@@ -207,7 +207,10 @@ def make_dataset(
     feature_names: list[str],
     outcome: str,
 ) -> ObservationDataset | None:
-    r"""The dataset of one outcome, with the rows that have anything to say about it.
+    r"""The dataset of one outcome, with the arms that have anything to say about it.
+
+    An arm of several trials is one point, and its numbers are several observations there: equal points make
+    covariances singular. `Y` then has their mean, and `group_indices` the first trial.
 
     Args:
         X: An `n x d` tensor of points.
@@ -239,34 +242,37 @@ def make_dataset(
     keep[pairs[:, :2].flatten()] = True
     if not keep.any():
         return None
-    position = keep.cumsum(0) - 1
-    X, mean, sem, tied = X[keep], mean[keep], sem[keep], pairs[:, 2].bool()
-    pairs = position[pairs[:, :2]]
+    first_row = torch.tensor([row_of[name] for _, name in index], device=X.device)
+    arms, point = first_row[keep].unique(return_inverse=True)
+    X, mean, sem, tied = X[arms], mean[keep], sem[keep], pairs[:, 2].bool()
+    pairs = torch.searchsorted(arms, pairs[:, :2].contiguous().to(arms))
     observations: list[Observation] = []
     (numbers,) = (~mean.isnan()).nonzero(as_tuple=True)
     if Binary in kinds:
-        observations.append(Binary(mean[numbers], index=numbers))
+        observations.append(Binary(mean[numbers], index=point[numbers]))
     elif len(numbers):
         variance = sem[numbers].square()
         known, unknown = numbers[~variance.isnan()], numbers[variance.isnan()]
         if len(known):
-            observations.append(Numeric(mean[known], sem[known].square(), index=known))
+            observations.append(Numeric(mean[known], sem[known].square(), index=point[known]))
         if len(unknown):
-            observations.append(Numeric(mean[unknown], index=unknown))
+            observations.append(Numeric(mean[unknown], index=point[unknown]))
     observations += [kind(pairs[which]) for kind, which in ((Preference, ~tied), (Tie, tied)) if bool(which.any())]
     if valid is not None:
         (judged,) = (~valid[keep].isnan()).nonzero(as_tuple=True)
         if len(judged):
-            observations.append(Validity(valid[keep][judged], index=judged))
+            observations.append(Validity(valid[keep][judged], index=point[judged]))
     trials = torch.tensor([trial for trial, _ in index], dtype=torch.long)
+    count = torch.zeros_like(X[:, 0]).index_add(0, point[numbers], torch.ones_like(mean[numbers]))
+    Y = torch.zeros_like(count).index_add(0, point[numbers], mean[numbers]) / count  # NaN where there is none
     return ObservationDataset(
         X,
-        mean.unsqueeze(-1),
+        Y.unsqueeze(-1),
         feature_names=feature_names,
         outcome_names=[outcome],
         observations=observations,
         kinds=kinds,
         minimize=minimize,
         probability=Binary in kinds,
-        group_indices=trials[keep.cpu()],
+        group_indices=trials[arms.cpu()],
     )

@@ -15,13 +15,9 @@ from ax.generation_strategy.generation_strategy import GenerationStrategy
 
 from botorch_skewgp.ax import SkewGPAdapter, skewgp_generation_strategy
 
-# What BoTorch and linear_operator say while candidates are generated, and users see too: no point satisfies the
-# constraints in some of the samples; a covariance between near points is rounded.
+# What linear_operator says while candidates are generated, and users see too: a covariance between near points is
+# rounded.
 GENERATES = [
-    pytest.mark.filterwarnings(
-        "ignore:When all training points are infeasible:botorch.exceptions.warnings.BotorchWarning"
-    ),
-    pytest.mark.filterwarnings("ignore:To copy construct from a tensor:UserWarning:ax[.]"),  # several objectives in Ax
     pytest.mark.filterwarnings("ignore:A not p.d.:linear_operator.utils.warnings.NumericalWarning"),
 ]
 

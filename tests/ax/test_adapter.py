@@ -10,11 +10,12 @@ pytest.importorskip("ax")
 import torch
 from ax.core.observation import ObservationFeatures
 from ax.exceptions.core import DataRequiredError, UnsupportedError
+from ax.utils.common.random import with_rng_seed
 from ax_cases import GENERATES, datasets, fitted_adapter, new_client, next_trial, observations, with_trials
 from botorch.models import ModelList
 
 from botorch_skewgp.ax import AxSkewGP, SkewGPAdapter, attach_comparison, get_best_arm
-from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ProbitLikelihood
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, OutcomeScale, ProbitLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference, Tie, Validity
 from botorch_skewgp.posteriors import ProbabilityPosterior
 
@@ -193,10 +194,9 @@ def test_numbers_are_standardised_inside():
     numbers, labels = models(client)
     assert isinstance(numbers.likelihood, NumericLikelihood)
     assert isinstance(labels.likelihood, ProbitLikelihood)
-    assert numbers._outcome_scale.location == pytest.approx(1002.0)
-    assert numbers._outcome_scale.scale == pytest.approx(-1.0)  # turned over: a loss
-    assert labels._outcome_scale.location == 0
-    assert labels._outcome_scale.scale == 1
+    assert numbers.outcome_scale.location == pytest.approx(1002.0)
+    assert numbers.outcome_scale.scale == pytest.approx(1.0)
+    assert labels.outcome_scale == OutcomeScale()
     X = datasets(client)["validity"].X
     posterior = labels.posterior(X)
     assert isinstance(posterior, ProbabilityPosterior)
@@ -324,6 +324,25 @@ def test_candidates_repeat_whatever_the_process_did_before():
     first = generated()
     assert generated(global_seed=17, skip=3) == first
     assert first[0] != first[1]
+
+
+def test_every_attempt_at_a_trial_has_a_seed_of_its_own(monkeypatch):
+    """Ax asks again where a point was tried before: the same seed would give the same point again, for ever."""
+    seeds = []
+
+    def remember(seed):
+        seeds.append(seed)
+        return with_rng_seed(seed)
+
+    monkeypatch.setattr("botorch_skewgp.ax.adapter.with_rng_seed", remember)
+    client = with_failures()
+    adapter = fitted_adapter(client)
+    options = {"optimizer_kwargs": {"num_restarts": 1, "raw_samples": 4}}
+    for _ in range(3):
+        adapter.gen(n=1, model_gen_options=options)
+    client.attach_trial({"x": 0.7})
+    adapter.gen(n=1, model_gen_options=options)
+    assert len(set(seeds)) == 4
 
 
 def test_candidates_depend_on_the_seed():

@@ -230,10 +230,22 @@ def test_comparisons_of_arms_that_a_part_of_the_data_lacks_are_left_out():
     assert by_kind(made)[Preference][0].pairs.tolist() == [[0, 1]]
 
 
-def test_comparisons_of_a_repeated_arm_are_about_its_first_row():
+@pytest.mark.parametrize("first", [1.0, NAN])
+def test_an_arm_of_several_trials_is_one_point(first):
     index = MultiIndex.from_tuples([(0, "0_0"), (1, "1_0"), (2, "0_0"), (3, "3_0")], names=INDEX.names)
-    made = dataset([1.0, 2.0, 3.0, 4.0], comparisons=[Comparison("1_0", "0_0")], index=index)
-    assert by_kind(made)[Preference][0].pairs.tolist() == [[1, 0]]
+    comparisons = [Comparison("1_0", "0_0"), Comparison("0_0", "3_0", tie=True)]
+    valid = [1.0, NAN, 0.0, NAN]
+    made = dataset([first, 2.0, 3.0, NAN], valid=valid, comparisons=comparisons, index=index)
+    assert made.X.squeeze(-1).tolist() == [0.0, 0.1, 0.3]
+    assert made.group_indices.tolist() == [0, 1, 3]
+    kinds = by_kind(made)
+    assert kinds[Numeric][0].index.tolist() == ([0, 1, 0] if first == 1.0 else [1, 0])
+    assert kinds[Numeric][0].values.tolist() == ([1.0, 2.0, 3.0] if first == 1.0 else [2.0, 3.0])
+    assert kinds[Preference][0].pairs.tolist() == [[1, 0]]
+    assert kinds[Tie][0].pairs.tolist() == [[0, 2]]
+    assert (kinds[Validity][0].valid.tolist(), kinds[Validity][0].index.tolist()) == ([1, 0], [0, 0])
+    assert made.Y[:2, 0].tolist() == [2.0 if first == 1.0 else 3.0, 2.0]
+    assert made.Y[2].isnan().all()
 
 
 def test_labels():
