@@ -3,13 +3,18 @@
 import pytest
 import torch
 
-from benchmarks.calibration import KINDS, PAIRS, Noise, calibrate, statistics
+from benchmarks.calibration import (
+    KINDS,
+    PAIRS,
+    REPLICATES,
+    REPLICATES_OF_PAIRS,
+    WRONG,
+    Noise,
+    calibrate,
+    statistics,
+)
 
 # A right posterior fails one cell in 5,000 (`LEAST_P_VALUE`); seeds are fixed, so that a cell passes always or never.
-REPLICATES = 120
-REPLICATES_OF_PAIRS = 50
-# the direction in which a kind's noise shows first
-WRONG = {name: 4 / 3 if name == "Numeric" else 2 / 3 for name in KINDS}
 
 
 @pytest.mark.slow
