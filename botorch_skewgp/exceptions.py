@@ -1,6 +1,19 @@
 """Warnings and errors of this package. All derive from BoTorch's, so that BoTorch's filters and handlers see them."""
 
+from botorch.exceptions.errors import BotorchError, InputDataError
 from botorch.exceptions.warnings import BotorchWarning
+
+
+class ContradictionError(InputDataError, ValueError):
+    """Rows without noise cannot hold together, or leave nothing unknown that could be drawn."""
+
+
+class SamplingError(BotorchError, RuntimeError):
+    """A sampler cannot go on: the rows leave it no room, or rounding takes it out of their bounds."""
+
+
+class TooManyReflectionsError(SamplingError):
+    """A trajectory had more reflections than is plausible, or affordable where bounds are close together."""
 
 
 class SkewGPWarning(BotorchWarning):

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from botorch_skewgp.exceptions import PoorDrawsWarning
+from botorch_skewgp.exceptions import ContradictionError, PoorDrawsWarning
 from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
 from botorch_skewgp.truncated.diagnostics import diagnose
 from botorch_skewgp.truncated.expectation_propagation import (
@@ -182,8 +182,8 @@ def draw(
         The draws. A `PoorDrawsWarning` is issued if they are still poor at `max_thinning`.
 
     Raises:
-        ValueError: If a row has neither variance nor noise, if rows without noise contradict each other, or if the
-            sampler asked for does not exist or does not fit the distribution.
+        ContradictionError: If a row has neither variance nor noise, or rows without noise contradict each other.
+        ValueError: If the sampler asked for does not exist or does not fit the distribution.
         TooManyReflectionsError: If all rows together leave almost no room.
     """
     settings = settings or DrawSettings()
@@ -196,7 +196,7 @@ def draw(
         return Draws(empty, None, none, none, none, 0.0, 1, settings.num_chains, "none")
     certain = (distribution.gamma_diagonal <= 0).reshape(-1, distribution.num_rows).any(0)
     if bool(certain.any()):
-        raise ValueError(
+        raise ContradictionError(
             f"Rows {certain.nonzero().squeeze(-1).tolist()} have neither variance nor noise: nothing in them is "
             "unknown. Leave them out, or give them weights that are not zero, or noise."
         )

@@ -32,6 +32,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_skewgp.exceptions import SamplingError, TooManyReflectionsError
 from botorch_skewgp.truncated.kernels import choose_kernel
 from botorch_skewgp.truncated.sampler import Sampler, SamplerInfo, SamplerState
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
@@ -41,10 +42,6 @@ MOST_REFLECTIONS = 10**8
 MOST_DENSE_ROWS = 1024  # rows of a low-rank root for which `Gamma` is built
 # Velocities are drawn for many steps in one matrix product, but for no more than this many bytes at a time.
 CHUNK_BYTES = 2**28
-
-
-class TooManyReflectionsError(RuntimeError):
-    """A trajectory had more reflections than is plausible, or affordable where bounds are close together."""
 
 
 def half_angle_tangent(x: Tensor, v: Tensor, bound: Tensor) -> Tensor:
@@ -400,7 +397,7 @@ class ReflectiveEllipticalSliceSampler(Sampler):
             )
         tolerance = math.sqrt(torch.finfo(dtype).eps)
         if not excess <= tolerance:
-            raise RuntimeError(
+            raise SamplingError(
                 f"Rows left their bounds by {excess:.1e} standard deviations, more than the rounding of {dtype}: the "
                 "covariance is too badly conditioned for it. Use double precision or more noise."
             )

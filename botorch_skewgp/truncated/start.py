@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.truncated.factorization import cholesky_of_precision
 from botorch_skewgp.truncated.linear_ess import free_angle
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -80,8 +81,8 @@ def feasible_start(
         the covariance is a low-rank root, else `None`.
 
     Raises:
-        ValueError: If no feasible point is found, naming the rows that cannot hold together; or if previous draws have
-            more rows, or another batch shape, than the distribution.
+        ContradictionError: If no feasible point is found, naming the rows that cannot hold together.
+        ValueError: If previous draws have more rows, or another batch shape, than the distribution.
     """
     if previous is not None:
         _check_previous(distribution, previous)
@@ -316,7 +317,7 @@ def _feasible_point(distribution: TruncatedNormal, root: Tensor, point: Tensor) 
         suspects = noiseless & ((force[element] > 0) | ~inside[element])
         names = _irreducible(rows, element, suspects.nonzero().squeeze(-1)[force[element][suspects].argsort()])
         where = f" of batch element {element}" if batch.numel() > 1 else ""
-        raise ValueError(
+        raise ContradictionError(
             f"No feasible point was found: the rows{where} without noise with indices {names} cannot hold together. "
             "Give them noise, or remove the contradiction."
         )

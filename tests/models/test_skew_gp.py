@@ -23,7 +23,7 @@ from botorch.posteriors import PosteriorList
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations import Binary, LabelPreference, Numeric, Preference
+from botorch_skewgp.observations import Binary, LabelPreference, Numeric, Preference, Slope
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -605,3 +605,11 @@ def test_a_kernel_exchanged_for_one_of_equal_values_makes_new_draws():
     model.covar_module.base_kernel = other.covar_module.base_kernel
     assert torch.equal(model.posterior(X).mean, other.posterior(X).mean)
     assert not torch.allclose(model.posterior(X).mean, before, atol=0.01)
+
+
+@pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.ConvergenceWarning")
+def test_slopes_that_contradict_each_other_are_refused_in_words():
+    X = torch.tensor([[0.6], [0.6]], dtype=torch.float64)  # as two points, whose slopes are one
+    model = SkewGP(X, Slope(dims=[0, 0], signs=[1, -1]))
+    with pytest.raises(InputDataError, match=r"without noise .* cannot hold together"):
+        model.posterior(X)

@@ -8,11 +8,11 @@ from linear_operator.operators import RootLinearOperator
 from scipy import integrate, stats
 from torch import Tensor
 
+from botorch_skewgp.exceptions import TooManyReflectionsError
 from botorch_skewgp.truncated import reflective_ess
 from botorch_skewgp.truncated.reflective_ess import (
     MOST_DENSE_ROWS,
     ReflectiveEllipticalSliceSampler,
-    TooManyReflectionsError,
     half_angle_tangent,
 )
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
