@@ -27,7 +27,7 @@ extensions = [
     "myst_nb",  # pages in Markdown, and the tutorials
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # formulas need no network when a page is read
     "sphinxcontrib.bibtex",
 ]
 exclude_patterns = ["_build"]
@@ -49,11 +49,14 @@ napoleon_numpy_docstring = False
 
 html_theme = "furo"
 html_title = "botorch_skewgp"
+html_static_path = ["_static"]
+html_css_files = ["code.css"]
 
 # Types and bases of other projects: their pages cannot be looked up without a network.
 OTHERS = "ax|botorch|collections|gpytorch|linear_operator|matplotlib|numpy|pandas|torch|typing"
 nitpick_ignore_regex = [
     (r"py:.*", rf"({OTHERS})(\.\w+)*"),
+    (r"py:.*", r"botorch_skewgp\.warpings\.parameters\.AnyModule"),  # a type variable
     (r"py:(class|exc)", r"(Tensor|\w+Error)"),  # as docstrings call torch's and BoTorch's
     (r"py:class", r"object|abc\.ABC"),  # bases
     (r"py:class", r"botorch_skewgp\.(\w+\.)*_\w+"),  # private types in signatures

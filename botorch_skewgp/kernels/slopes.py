@@ -1,12 +1,12 @@
 r"""Covariances of slopes: derivatives of a kernel in its inputs.
 
 Differentiation is linear, so that `Cov(f(x), df/dz_j (z)) = dk/dz_j (x, z)` and
-`Cov(df/dx_i (x), df/dz_j (z)) = d^2 k / dx_i dz_j (x, z)` ([Rasmussen2006gaussian]_, section 9.4). The derivatives are
+`Cov(df/dx_i (x), df/dz_j (z)) = d^2 k / dx_i dz_j (x, z)` ([Rasmussen2006]_, section 9.4). The derivatives are
 automatic ones of the kernel at single pairs of points, where GPyTorch computes squared distances without cancellation.
 Matern and periodic kernels go by the distance in GPyTorch, which has no derivative at zero though the kernels have.
 They are written without it here, and so is the RBF kernel, which takes half the time then.
 
-.. [Rasmussen2006gaussian] C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning. MIT Press 2006.
+.. [Rasmussen2006] C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning. MIT Press 2006.
 """
 
 from __future__ import annotations

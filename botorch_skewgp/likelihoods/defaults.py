@@ -52,7 +52,7 @@ class Context(NamedTuple):
 
     @property
     def noise(self) -> dict[str, Any]:
-        """Arguments of a likelihood's noise: learned beside numbers, else the class's own fixed value."""
+        """Arguments of a likelihood's noise, which is learned beside numbers and else the class's own fixed value."""
         if not self.anchored:
             return {}
         prior = LogNormalPrior(loc=ANCHORED_NOISE_LOCATION, scale=ANCHORED_NOISE_SPREAD)

@@ -75,7 +75,7 @@ class LatentModel(Model, GP):
 
     @property
     def outcome_scale(self) -> OutcomeScale:
-        """How outcomes relate to the latent function: the location and scale that an outcome transform has learned."""
+        """The location and scale of outcomes beside the latent function, as an outcome transform has learned them."""
         return self._outcome_scale
 
     @property
@@ -179,8 +179,7 @@ class LatentModel(Model, GP):
             X: A `batch_shape x n x d` tensor; transformed here in training mode, as BoTorch's models do.
 
         Returns:
-            The distribution of all columns: values at the points, then at the pseudo-points of a skew prior, then
-            slopes.
+            The joint distribution of values at the points, of those at the pseudo-points of a skew prior, and of slopes.
         """
         if self.training:
             X = self.transform_inputs(X)
@@ -188,7 +187,7 @@ class LatentModel(Model, GP):
 
     @property
     def prior_kernel(self) -> Kernel:
-        """The kernel of the prior: the covariance module, with the constant of a mean that is integrated over."""
+        """The kernel of the prior, which is the covariance module with the constant of a mean that is integrated over."""
         if isinstance(self.mean_module, IntegratedConstantMean):
             return self.mean_module.added_to(self.covar_module)
         return self.covar_module

@@ -83,7 +83,7 @@ class LatentPrior:
 
     @property
     def value_points(self) -> Tensor:
-        """Training points, then pseudo-points: where columns are values."""
+        """The points at which columns are values, pseudo-points after training points."""
         if self.pseudo_points is None:
             return self.points
         points = self.pseudo_points.to(self.points)

@@ -58,7 +58,7 @@ class Observation:
 
     @property
     def numbers(self) -> Tensor:
-        """The numbers among them, in units of the outcome: what a standardisation learns from; mostly none."""
+        """What a standardisation learns from, the numbers among them in units of the outcome; mostly none."""
         return torch.empty(0)
 
     @property

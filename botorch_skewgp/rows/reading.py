@@ -207,7 +207,7 @@ class Reading:
             log_probabilities: A `... x O` tensor.
 
         Returns:
-            Of two outcomes of a single reading a Bernoulli distribution: whether it is above its cut-point. Else a
+            For two outcomes of a single reading a Bernoulli distribution, of whether it is above its cut-point; else a
             categorical distribution over outcomes.
         """
         if self.is_single and self.num_outcomes == 2:
