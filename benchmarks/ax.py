@@ -46,6 +46,7 @@ from botorch_skewgp.ax import (
     get_next_pair,
     skewgp_generation_strategy,
 )
+from botorch_skewgp.ax.internals import experiment_of, generation_strategy_of
 
 LEAST = 0.397887  # Branin's minimum, at (-pi, 12.275), (pi, 2.275) and (9.42478, 2.475)
 INITIAL = 5
@@ -154,7 +155,7 @@ def crashes(p: Point) -> bool:
 
 
 def _failed(client: Client) -> int:
-    return len(client._experiment.trials_by_status[TrialStatus.FAILED])
+    return len(experiment_of(client).trials_by_status[TrialStatus.FAILED])
 
 
 def crash_region(ours: bool, seed: int, num_trials: int = 25) -> tuple[float, int]:
@@ -217,7 +218,7 @@ def preferences(ours: bool, seed: int, num_pairs: int = 20) -> tuple[float, int]
             _stock_pair(client, seed)
     if ours:
         return loss(Point(**get_best_arm(client)[0])) - LEAST, 0
-    best = client._generation_strategy.adapter.model_best_point()
+    best = generation_strategy_of(client).adapter.model_best_point()
     return loss(Point(**best[0].parameters)) - LEAST, 0
 
 
@@ -236,9 +237,9 @@ def _stock_pairs(seed: int) -> GenerationStrategy:
 
 
 def _stock_pair(client: Client, seed: int) -> None:
-    experiment = client._experiment
+    experiment = experiment_of(client)
     torch.manual_seed(1000 * seed + len(experiment.trials))
-    (runs,) = client._generation_strategy.gen(experiment=experiment, n=2, num_trials=1)
+    (runs,) = generation_strategy_of(client).gen(experiment=experiment, n=2, num_trials=1)
     trial = experiment.new_batch_trial(generator_runs=runs)
     trial.mark_running(no_runner_required=True)
     winner = min(trial.arms, key=lambda arm: loss(Point(**arm.parameters)))

@@ -271,7 +271,7 @@ def _advance_botorch(distribution: TruncatedNormal, starts: Tensor) -> Advance:
         num_chains=chains,
     )
     # Its constructor takes one point for all chains; the same starts as everyone else's are put in place of it.
-    sampler._z = torch.linalg.solve_triangular(distribution.gamma_cholesky, starts.mT, upper=False)
+    sampler._z = torch.linalg.solve_triangular(distribution.gamma_cholesky, starts.mT, upper=False)  # noqa: SLF001  BoTorch has no other way to start it
 
     def advance(num_steps: int) -> Tensor:
         return sampler.draw(num_steps).reshape(num_steps, chains, m)

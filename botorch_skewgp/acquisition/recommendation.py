@@ -40,6 +40,7 @@ from botorch_skewgp.acquisition.dueling import (
 )
 from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient, OneShotDuelingKnowledgeGradient
 from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.models.transforms import has_transformed_inputs, untransformed_inputs
 from botorch_skewgp.observations import Preference
 
 PairMethod = Literal["qeubo", "knowledge_gradient", "one_shot_knowledge_gradient", "information"]
@@ -285,8 +286,8 @@ def _check_one_output(model: Model) -> None:
 
 def _own_points(model: Model) -> Tensor:
     """The points that a model was given, before any input transform."""
-    if getattr(model, "_has_transformed_inputs", False) and model._original_train_inputs is not None:
-        return model._original_train_inputs
+    if has_transformed_inputs(model):
+        return untransformed_inputs(model)
     points = getattr(model, "datapoints", None)
     if points is None:
         inputs = getattr(model, "train_inputs", None)

@@ -9,6 +9,7 @@ from ax.api.types import TOutcome, TParameterization
 from ax.exceptions.core import UserInputError
 
 from botorch_skewgp.ax.adapter import SkewGPAdapter
+from botorch_skewgp.ax.internals import experiment_of, generation_strategy_of
 from botorch_skewgp.ax.registry import SkewGPGenerators
 
 
@@ -26,13 +27,11 @@ def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
     Raises:
         UserInputError: If the client has another strategy, or no arm can be told to be the best.
     """
-    specs = [
-        spec for node in client._generation_strategy_or_choose().nodes_by_name.values() for spec in node.generator_specs
-    ]
+    specs = [spec for node in generation_strategy_of(client).nodes_by_name.values() for spec in node.generator_specs]
     specs = [spec for spec in specs if spec.generator_enum is SkewGPGenerators.SKEWGP]
     if not specs:
         raise UserInputError("The client's strategy has no SkewGP; set that of skewgp_generation_strategy().")
-    specs[0].fit(experiment=client._experiment)
+    specs[0].fit(experiment=experiment_of(client))
     adapter = specs[0].fitted_adapter
     assert isinstance(adapter, SkewGPAdapter)
     best = None if adapter.is_moo_problem else adapter.model_best_point()
@@ -46,5 +45,5 @@ def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
     mean, covariance = prediction
     assert covariance is not None
     outcomes = {name: (float(mean[name]), float(covariance[name][name]) ** 0.5) for name in mean}
-    names = {entry.signature: name for name, entry in client._experiment.arms_by_name.items()}
+    names = {entry.signature: name for name, entry in experiment_of(client).arms_by_name.items()}
     return cast(TParameterization, arm.parameters), outcomes, names[arm.signature]

@@ -16,6 +16,15 @@ from ax.exceptions.core import UserInputError
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.utils.common.constants import Keys
 
+from botorch_skewgp.ax.internals import (
+    experiment_of,
+    generation_strategy_of,
+    properties_of,
+    save_experiment,
+    save_generation_strategy,
+    save_trial,
+)
+
 COMPARISONS = "skewgp_comparisons"
 PAIR = "skewgp_pair"  # marks, in a trial's run metadata, that it asks for a comparison
 
@@ -33,7 +42,7 @@ def recorded_comparisons(experiment: Experiment) -> list[Comparison]:
     """All comparisons of an experiment: those recorded here, and the answered two-arm trials of Ax's own metric
     `pairwise_pref_query`, whose arms have values 1 and 0; equal values are a tie.
     """
-    comparisons = [Comparison(**entry) for entry in experiment._properties.get(COMPARISONS, [])]
+    comparisons = [Comparison(**entry) for entry in properties_of(experiment).get(COMPARISONS, [])]
     data = experiment.lookup_data().df
     if data.empty:
         return comparisons
@@ -65,15 +74,15 @@ def attach_comparison(client: Client, winner: int | str, loser: int | str, tie: 
         UserInputError: If a trial or arm is not in the experiment, has several arms, or is compared with itself. The
             experiment is then as before.
     """
-    experiment = client._experiment
+    experiment = experiment_of(client)
     names = [_arm_name(experiment, entry) for entry in (winner, loser)]
     if names[0] == names[1]:
         raise UserInputError(
             f"{winner!r} and {loser!r} are the same arm, {names[0]}; a comparison needs two different ones."
         )
     entry = {"winner": names[0], "loser": names[1], "tie": bool(tie)}
-    experiment._properties[COMPARISONS] = [*experiment._properties.get(COMPARISONS, []), entry]
-    client._save_experiment_to_db_if_possible(experiment=experiment)
+    properties_of(experiment)[COMPARISONS] = [*properties_of(experiment).get(COMPARISONS, []), entry]
+    save_experiment(client, experiment)
 
 
 def _arm_name(experiment: Experiment, entry: int | str) -> str:
@@ -113,10 +122,10 @@ def get_next_pair(client: Client) -> tuple[int, dict[str, TParameterization]]:
     Raises:
         UserInputError: If no optimization is configured.
     """
-    experiment = client._experiment
+    experiment = experiment_of(client)
     if experiment.optimization_config is None:
         raise UserInputError("Call client.configure_optimization(objective=...) before asking for a pair.")
-    strategy = client._generation_strategy_or_choose()
+    strategy = generation_strategy_of(client)
     with _tried_arms_allowed(strategy):
         (runs,) = strategy.gen(experiment=experiment, n=2, num_trials=1)
     if sum(len(run.arms) for run in runs) != 2:
@@ -126,8 +135,8 @@ def get_next_pair(client: Client) -> tuple[int, dict[str, TParameterization]]:
     trial = experiment.new_batch_trial(generator_runs=runs)
     trial.update_run_metadata({PAIR: True})
     trial.mark_running(no_runner_required=True)
-    client._save_generation_strategy_to_db_if_possible(generation_strategy=strategy)
-    client._save_or_update_trials_in_db_if_possible(experiment=experiment, trials=[trial])
+    save_generation_strategy(client, strategy)
+    save_trial(client, experiment, trial)
     return trial.index, {arm.name: cast(TParameterization, arm.parameters) for arm in trial.arms}
 
 
@@ -156,7 +165,7 @@ def complete_pair(client: Client, trial_index: int, winner: str | None) -> None:
         UserInputError: If the trial is none of `get_next_pair`, is not open any more, or the winner is not one of its
             arms. The experiment is then as before.
     """
-    experiment = client._experiment
+    experiment = experiment_of(client)
     trial = experiment.trials.get(trial_index)
     if trial is None or not is_pair(trial):
         raise UserInputError(f"Trial {trial_index} is no pair of get_next_pair; use attach_comparison for others.")
@@ -168,7 +177,7 @@ def complete_pair(client: Client, trial_index: int, winner: str | None) -> None:
     first, second = names if winner != names[1] else reversed(names)
     attach_comparison(client, first, second, tie=winner is None)
     trial.mark_completed()
-    client._save_or_update_trial_in_db_if_possible(experiment=experiment, trial=trial)
+    save_trial(client, experiment, trial)
 
 
 def is_pair(trial: object) -> bool:

@@ -22,6 +22,8 @@ from ax.exceptions.core import UserInputError
 from ax.utils.common.constants import Keys
 from pandas import DataFrame
 
+from botorch_skewgp.ax.internals import experiment_of, name_of, save_experiment
+
 PAIRWISE = Keys.PAIRWISE_PREFERENCE_QUERY.value
 WIDEST = 1e9  # bounds of outcomes, of which nothing is known beforehand
 
@@ -47,7 +49,7 @@ def configure_preference_exploration(client: Client, metric_names: Sequence[str]
     """
     if len(set(metric_names)) < 2 or len(set(metric_names)) < len(metric_names):
         raise UserInputError(f"metric_names must be at least two different metrics; got {list(metric_names)}.")
-    name = name or f"{client._experiment._name or 'experiment'}_preferences"
+    name = name or f"{name_of(experiment_of(client)) or 'experiment'}_preferences"
     # Ax fits outcome models in the order of their names, and wants that of the utility's inputs to be the same
     names = sorted(metric_names)
     outcomes = [
@@ -60,11 +62,11 @@ def configure_preference_exploration(client: Client, metric_names: Sequence[str]
         optimization_config=OptimizationConfig(objective=_objective([metric])),
         metrics=[metric],
     )
-    experiment = client._experiment
+    experiment = experiment_of(client)
     for entry in names:
         if entry not in experiment.metrics:
             experiment.add_metric(Metric(name=entry))
-    client._save_experiment_to_db_if_possible(experiment=preferences)  # Ax wants it stored before what refers to it
+    save_experiment(client, preferences)  # Ax wants it stored before what refers to it
     experiment.add_auxiliary_experiment(
         purpose=AuxiliaryExperimentPurpose.PE_EXPERIMENT, auxiliary_experiment=AuxiliaryExperiment(preferences)
     )
@@ -83,7 +85,7 @@ def compare_outcomes(client: Client, winner: Mapping[str, float], loser: Mapping
     Raises:
         UserInputError: If preferences are not configured, or outcomes lack a metric, have others, or are the same.
     """
-    auxiliary = _preferences(client._experiment)
+    auxiliary = _preferences(experiment_of(client))
     preferences = auxiliary.experiment
     names = list(preferences.search_space.parameters)
     for title, outcomes in (("winner", winner), ("loser", loser)):
@@ -109,8 +111,8 @@ def compare_outcomes(client: Client, winner: Mapping[str, float], loser: Mapping
     preferences.attach_data(Data(df=DataFrame(rows)))
     auxiliary.data = preferences.lookup_data()
     trial.mark_completed()
-    for experiment in (preferences, client._experiment):
-        client._save_experiment_to_db_if_possible(experiment=experiment)
+    for experiment in (preferences, experiment_of(client)):
+        save_experiment(client, experiment)
 
 
 def _objective(metrics: Sequence[Metric]) -> Objective:

@@ -10,6 +10,8 @@ from ax.adapter.transforms.winsorize import Winsorize
 from ax.core.data_utils import ExperimentData
 from ax.core.search_space import SearchSpace
 
+from botorch_skewgp.ax.internals import optimization_config_of
+
 
 class WinsorizeObjective(Winsorize):
     """Ax's `Winsorize` for the numbers of a single objective: extremely bad ones are cut, so that the model does not
@@ -35,7 +37,7 @@ class WinsorizeObjective(Winsorize):
 
 def _of_objective(data: ExperimentData, adapter: Adapter) -> ExperimentData | None:
     """The column of the objective, if there is one objective and it has numbers."""
-    config = adapter._optimization_config
+    config = optimization_config_of(adapter)
     if config is None or config.is_moo_problem or len(config.objective.metric_signatures) != 1:
         return None
     (name,) = config.objective.metric_signatures

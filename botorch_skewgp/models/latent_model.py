@@ -179,7 +179,7 @@ class LatentModel(Model, GP):
             X: A `batch_shape x n x d` tensor; transformed here in training mode, as BoTorch's models do.
 
         Returns:
-            The joint distribution of values at the points, of those at the pseudo-points of a skew prior, and of slopes.
+            The joint distribution of values at the points and at the pseudo-points of a skew prior, and of slopes.
         """
         if self.training:
             X = self.transform_inputs(X)
@@ -187,7 +187,7 @@ class LatentModel(Model, GP):
 
     @property
     def prior_kernel(self) -> Kernel:
-        """The kernel of the prior, which is the covariance module with the constant of a mean that is integrated over."""
+        """The kernel of the prior, to which the constant of a mean that is integrated over is added."""
         if isinstance(self.mean_module, IntegratedConstantMean):
             return self.mean_module.added_to(self.covar_module)
         return self.covar_module

@@ -56,12 +56,17 @@ def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeT
     return OutcomeScale(location, scale)
 
 
+def has_transformed_inputs(model: Any) -> bool:
+    """Whether the `train_inputs` of a BoTorch model are transformed ones at present, as in evaluation mode."""
+    return getattr(model, "_has_transformed_inputs", False) and model._original_train_inputs is not None
+
+
 def untransformed_inputs(model: Any) -> Tensor:
     r"""The training points of a BoTorch model before its input transform, whichever mode it is in.
 
     Args:
         model: A model with `train_inputs`.
     """
-    if model._has_transformed_inputs:  # BoTorch's own bookkeeping, for which it has no public name
+    if has_transformed_inputs(model):  # BoTorch's own bookkeeping, for which it has no public name
         return model._original_train_inputs
     return model.train_inputs[0]

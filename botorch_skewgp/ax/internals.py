@@ -1,0 +1,51 @@
+"""What Ax has no public name for and its plugins need; the only file that reads Ax's own names with an underscore."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ax.api.client import Client
+from ax.core.base_trial import BaseTrial
+from ax.core.experiment import Experiment
+from ax.core.optimization_config import OptimizationConfig
+from ax.generation_strategy.generation_strategy import GenerationStrategy
+
+
+def experiment_of(client: Client) -> Experiment:
+    """The experiment behind a client."""
+    return client._experiment
+
+
+def generation_strategy_of(client: Client) -> GenerationStrategy:
+    """The generation strategy of a client, chosen now if it has none."""
+    return client._generation_strategy_or_choose()
+
+
+def properties_of(experiment: Experiment) -> dict[str, Any]:
+    """What an experiment stores for others, with the experiment itself."""
+    return experiment._properties
+
+
+def name_of(experiment: Experiment) -> str | None:
+    """The name of an experiment, `None` if it was given none."""
+    return experiment._name
+
+
+def optimization_config_of(adapter: Any) -> OptimizationConfig | None:
+    """What the experiment behind an adapter wants."""
+    return adapter._optimization_config
+
+
+def save_experiment(client: Client, experiment: Experiment) -> None:
+    """Store an experiment, if the client has a database."""
+    client._save_experiment_to_db_if_possible(experiment=experiment)
+
+
+def save_generation_strategy(client: Client, strategy: GenerationStrategy) -> None:
+    """Store a generation strategy, if the client has a database."""
+    client._save_generation_strategy_to_db_if_possible(generation_strategy=strategy)
+
+
+def save_trial(client: Client, experiment: Experiment, trial: BaseTrial) -> None:
+    """Store a trial, new or changed, if the client has a database."""
+    client._save_or_update_trial_in_db_if_possible(experiment=experiment, trial=trial)
