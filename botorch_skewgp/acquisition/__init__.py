@@ -2,8 +2,8 @@
 
 `components` is what closed forms on the mixture ask of a posterior, `analytic` and `noisy_improvement` hold them,
 `dueling`, `challenge` and `knowledge_gradient` what is asked of duels, `validity` and `constraints` validity and
-safety, `active_learning` information and choices from a pool, and `recommendation` which pair to ask about next and
-which point to recommend now.
+safety, `transformed` what needs tail probabilities alone, `active_learning` information and choices from a pool, and
+`recommendation` which pair to ask about next and which point to recommend now.
 """
 
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement, select_from_pool
@@ -35,6 +35,7 @@ from botorch_skewgp.acquisition.dueling import (
 from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient, OneShotDuelingKnowledgeGradient
 from botorch_skewgp.acquisition.noisy_improvement import SkewLogNoisyExpectedImprovement
 from botorch_skewgp.acquisition.recommendation import next_pair, recommend
+from botorch_skewgp.acquisition.transformed import TransformedLogProbabilityOfImprovement
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "SkewLogProbabilityOfImprovement",
     "SkewProbabilityOfImprovement",
     "SkewUpperConfidenceBound",
+    "TransformedLogProbabilityOfImprovement",
     "ValidityConstraint",
     "ValidityInequality",
     "ValidityInitialConditions",

@@ -150,7 +150,7 @@ class BayesianTransformedGP(Model):
         num_nodes: int = 128,
         input_transform: InputTransform | None = None,
         mean: Literal["constant", "linear"] = "constant",
-        quadrature: Literal["sobol", "smolyak"] = "sobol",
+        quadrature: Literal["sobol", "smolyak", "mode"] = "sobol",
         level: int = 3,
         least_effective: float = 32.0,
         tolerance: float = 1e-3,
@@ -171,7 +171,7 @@ class BayesianTransformedGP(Model):
             input_transform: A BoTorch input transform.
             mean: The mean of the process: unknown and constant, or linear in the (transformed) inputs.
             quadrature: `"sobol"` for quasi-Monte Carlo nodes around the mode, `"smolyak"` for a sparse grid in a box
-                around it, whose weights may be negative.
+                around it, whose weights may be negative; `"mode"` for the mode alone, a warped Gaussian process.
             level: The level of the sparse grid.
             least_effective: The effective number of quasi-Monte Carlo nodes that is enough.
             tolerance: The share of the weight whose nodes are left out, which bounds the error of the cdf.
@@ -400,6 +400,8 @@ class BayesianTransformedGP(Model):
             return Nodes(u, u.new_zeros(1), u.new_ones(1))
         mode, root = self._find_mode()
         self._space.assign(mode)
+        if self.quadrature == "mode":
+            return Nodes(mode.unsqueeze(0), mode.new_zeros(1), mode.new_ones(1))
         if self.quadrature == "smolyak":
             return self._smolyak_nodes(mode, root)
         return self._sobol_nodes(mode, WIDENING * root)

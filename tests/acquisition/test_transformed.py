@@ -1,0 +1,100 @@
+"""Acquisition functions of transformed processes: values, gradients, and an optimisation to the end."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from botorch.acquisition.analytic import LogExpectedImprovement
+from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
+from botorch.acquisition.monte_carlo import qSimpleRegret
+from botorch.exceptions.errors import UnsupportedError
+from botorch.generation.sampling import MaxPosteriorSampling
+from botorch.models import SingleTaskGP
+from botorch.optim import optimize_acqf
+from botorch.sampling.normal import SobolQMCNormalSampler
+
+from botorch_skewgp.acquisition import SkewUpperConfidenceBound, TransformedLogProbabilityOfImprovement
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
+from transformed_cases import DOUBLE, data, model
+
+BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
+
+
+@pytest.fixture(scope="module")
+def transformed():
+    return model("sinh-arcsinh", num_nodes=16, least_effective=4.0, num_restarts=1)
+
+
+def sampler():
+    return SobolQMCNormalSampler(torch.Size([32]), seed=1)
+
+
+FUNCTIONS = {
+    "log probability of improvement": lambda m: TransformedLogProbabilityOfImprovement(m, best_f=3.0),
+    "log probability of a lower value": lambda m: TransformedLogProbabilityOfImprovement(m, 1.0, maximize=False),
+    "quantile": lambda m: SkewUpperConfidenceBound(m, probability=0.9),
+    "qLogEI": lambda m: qLogExpectedImprovement(m, best_f=3.0, sampler=sampler()),
+    "qLogNEI": lambda m: qLogNoisyExpectedImprovement(m, data()[0], sampler=sampler(), prune_baseline=False),
+    "qSimpleRegret": lambda m: qSimpleRegret(m, sampler=sampler()),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_gradients(name, transformed):
+    acquisition = FUNCTIONS[name](transformed)
+    X = torch.tensor([[[0.31, 0.62]], [[0.74, 0.2]]], dtype=DOUBLE, requires_grad=True)
+    value = acquisition(X)
+    assert value.shape == (2,)
+    (gradient,) = torch.autograd.grad(value.sum(), X)
+    direction = torch.tensor([0.6, -0.8], dtype=DOUBLE)
+    with torch.no_grad():
+        difference = (acquisition(X + 1e-5 * direction) - acquisition(X - 1e-5 * direction)) / 2e-5
+    torch.testing.assert_close((gradient.squeeze(-2) @ direction), difference, rtol=1e-3, atol=1e-5)
+
+
+def test_probability_of_improvement(transformed):
+    X = data()[0][:3].unsqueeze(-2)
+    posterior = transformed.posterior(X)
+    above = TransformedLogProbabilityOfImprovement(transformed, best_f=2.0)(X)
+    torch.testing.assert_close(above.exp(), posterior.probability_above(2.0).flatten())
+    below = TransformedLogProbabilityOfImprovement(transformed, best_f=2.0, maximize=False)(X)
+    torch.testing.assert_close(below.exp(), posterior.cdf(2.0).flatten())
+    far = TransformedLogProbabilityOfImprovement(transformed, best_f=1e60)(X)
+    assert (far.isfinite() & (far < -10)).all()
+
+
+def test_other_models_are_refused():
+    X, Y = data()
+    acquisition = TransformedLogProbabilityOfImprovement(SingleTaskGP(X, Y), best_f=1.0)
+    with pytest.raises(UnsupportedError, match="SkewLogProbabilityOfImprovement"):
+        acquisition(X[:1].unsqueeze(0))
+
+
+def test_expected_improvement_says_that_the_moment_is_missing():
+    heavy = model("arcsinh", num_nodes=16, least_effective=4.0, num_restarts=1)
+    with pytest.raises(UnsupportedError, match="no mean"):
+        LogExpectedImprovement(heavy, best_f=3.0)(torch.rand(1, 1, 2, dtype=DOUBLE))
+
+
+def test_thompson_sampling(transformed):
+    X = torch.rand(30, 2, dtype=DOUBLE)
+    chosen = MaxPosteriorSampling(transformed)(X, num_samples=4)
+    assert chosen.shape == (4, 2)
+    median = transformed.posterior(X).median
+    assert transformed.posterior(chosen).median.mean() > median.mean()
+
+
+@pytest.mark.slow
+def test_optimisation_of_an_exponential_outcome():
+    def f(X):
+        return torch.exp(-8 * (X - torch.tensor([0.3, 0.6])).square().sum(-1, keepdim=True) + 4)
+
+    X = torch.rand(5, 2, dtype=DOUBLE)
+    for _ in range(10):
+        transformed = model("sinh-arcsinh", X, f(X), num_nodes=16, least_effective=4.0, num_restarts=2)
+        acquisition = SkewUpperConfidenceBound(transformed, probability=0.9)
+        candidate, _ = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=2, raw_samples=16, options={"maxiter": 20})
+        X = torch.cat([X, candidate])
+    assert f(X).max() > 0.9 * torch.tensor(4.0).exp()
