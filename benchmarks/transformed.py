@@ -206,7 +206,7 @@ def _int_sine(bars: Table, notes: list[str], draws: int, num_nodes: int) -> Tabl
     scores: dict[str, list[Score]] = {}
     for seed in range(draws):
         data = int_sine(seed)
-        for name, score in methods(data, ("I", "BC", "SA", "L-SA"), num_nodes).items():
+        for name, score in methods(data, ("I", "BC", "SA"), num_nodes).items():
             found = score()
             scores.setdefault(name, []).append(found._replace(nlpd=found.nlpd - float(data.Y.max().log())))
         say(f"IntSine {seed + 1} of {draws}")
