@@ -14,12 +14,13 @@ of the duels in which both points are among the function's best percent.
 
 Methods differ in their model, in the pair they ask about and in what they recommend:
 
-- `default`: what `next_pair` and `recommend` do unless told otherwise.
+- `default`: what `next_pair` and `recommend` do unless told otherwise: the challenger of the recommended point with the
+  largest expected improvement on it.
 - `HB-EI`, `HB-UCB`: the hallucination believer of Takeno, Nomura and Karasuyama (ICML 2023) with that paper's numbers,
   output scale 10,000 in units of the noise variance and lengthscales in [0.1, 0.5] by evidence. The winner of the last
   duel is one arm and the recommendation. Our implementation, on our draws; the first winner is the point of largest
   posterior mean, nobody tells which first point is best.
-- `expected improvement`: exact, in closed form, over the recommended point. `HB`: one draw believed, with our priors.
+- `HB`: one draw believed, with our priors.
 - `qEUBO`: qEUBO's free pairs with our model; `qEUBO incumbent`: against the recommended point.
 - `qEUBO PairwiseGP`: BoTorch's model, free pairs; the point of largest posterior mean among those seen.
 - `former default`: qEUBO's free pairs with the priors before this benchmark (output scale LogNormal(log 10, 1.5), the
@@ -253,9 +254,9 @@ METHODS: dict[str, Method] = {
     "HB-EI": Method({"method": "hallucination_believer"}, _published, "recommended", winner=True),
     "qEUBO": Method({"method": "qeubo"}),
     "qEUBO incumbent": Method({"method": "qeubo"}, incumbent="recommended"),
+    "HB-UCB": Method({"method": "hallucination_believer_ucb"}, _published, "recommended", winner=True),
     "qEUBO PairwiseGP": Method({"method": "qeubo"}, pairwise=True),
     "former default": Method({"method": "qeubo"}, _former),
-    "expected improvement": Method({"method": "expected_improvement"}, incumbent="recommended"),
     "HB": Method({"method": "hallucination_believer"}, incumbent="recommended"),
     "knowledge gradient": Method({"method": "one_shot_knowledge_gradient"}),
     "MUC": Method({"method": "maximally_uncertain_challenge"}),

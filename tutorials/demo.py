@@ -1,10 +1,11 @@
 """Find the best point from duels alone: preferential Bayesian optimisation with a skew Gaussian process.
 
-A simulated judge is shown two points and says which one it likes better; nobody ever sees a number. Each round asks
-for the duel in which the winner is expected to be best, learns from the answer, and carries on. The last lines tell how
-good the recommended point truly is, and a picture shows what the model has learned.
+A simulated judge is shown two points and says which one it likes better; nobody ever sees a number. Each round lets
+the recommended point duel with the challenger that is expected to improve on it most, learns from the answer, and
+carries on. The last lines tell how good the recommended point truly is and how many duels it took to get that near, and
+a picture shows what the model has learned.
 
-    python tutorials/demo.py                        # the six-hump camel, 2 inputs, 40 duels
+    python tutorials/demo.py                        # the six-hump camel with its two best points, 2 inputs, 40 duels
     python tutorials/demo.py --function hartmann6   # 6 inputs, 100 duels
 """
 
@@ -16,11 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms.input import Normalize
-from botorch.optim import optimize_acqf
-from botorch.sampling.normal import SobolQMCNormalSampler
 from botorch.test_functions.synthetic import Hartmann, SixHumpCamel, SyntheticTestFunction
 from botorch.utils.sampling import draw_sobol_samples
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -29,11 +27,16 @@ from torch import Tensor
 from tqdm import tqdm
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import next_pair, recommend
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference
-from botorch_skewgp.plots import plot_duels, plot_interval_width, plot_skewness, plot_slices
+from botorch_skewgp.plots import plot_duels, plot_interval_width, plot_slices
 
-FUNCTIONS = {"camel": (SixHumpCamel, 40), "hartmann6": (Hartmann, 100)}
+CAMEL_BOUNDS = [(-2.0, 2.0), (-1.0, 1.0)]  # without the steep walls, beside which the humps would be small
+FUNCTIONS = {
+    "camel": (lambda: SixHumpCamel(negate=True, bounds=CAMEL_BOUNDS), 40),
+    "hartmann6": (lambda: Hartmann(negate=True), 100),
+}
 
 
 @dataclass
@@ -76,28 +79,9 @@ def fit(duels: Duels, bounds: Tensor, previous: SkewGP | None) -> SkewGP:
     return model.eval()
 
 
-def recommend(model: SkewGP, duels: Duels) -> int:
-    """The row of the point with the largest posterior mean among those that have been shown."""
-    with torch.no_grad():
-        return int(model.posterior(duels.points).mean.argmax())
-
-
-def next_duel(model: SkewGP, bounds: Tensor, incumbent: Tensor, seed: int) -> Tensor:
-    """The point that, next to the incumbent, is expected to make the better winner."""
-    acquisition = qExpectedUtilityOfBestOption(
-        pref_model=model,
-        sampler=SobolQMCNormalSampler(torch.Size([256]), seed=seed),
-        X_pending=incumbent.unsqueeze(0),
-    )
-    candidate, _ = optimize_acqf(
-        acquisition, bounds=bounds, q=1, num_restarts=4, raw_samples=128, options={"seed": seed, "maxiter": 50}
-    )
-    return candidate
-
-
-def run(utility: SyntheticTestFunction, num_duels: int, noise: float, seed: int) -> tuple[SkewGP, Duels, int]:
-    """Hold the duels; returns the last model, the duels, and the row of the recommended point."""
-    torch.manual_seed(seed)  # optimize_acqf draws from torch's global generator
+def run(utility: SyntheticTestFunction, num_duels: int, noise: float, seed: int) -> tuple[SkewGP, Tensor, list[float]]:
+    """Hold the duels; returns the last model, the recommended point, and the regret after each of the chosen duels."""
+    torch.manual_seed(seed)  # next_pair draws from torch's global generator
     bounds, d = utility.bounds, utility.dim
     spread = utility(draw_sobol_samples(bounds, n=1024, q=1, seed=seed).squeeze(-2)).std().item()
     judge = Judge(utility, noise * spread, torch.Generator().manual_seed(seed))
@@ -109,27 +93,44 @@ def run(utility: SyntheticTestFunction, num_duels: int, noise: float, seed: int)
     for i, pair in enumerate(points):
         duels.add((2 * i, 2 * i + 1), judge.duel(pair))
     model = fit(duels, bounds, previous=None)
-    best = recommend(model, duels)
+    best, _ = recommend(model)
+    regrets = [regret(utility, best)]
 
     progress = tqdm(range(num_initial + 1, num_duels + 1), initial=num_initial, total=num_duels, desc="duels")
     for count in progress:
-        incumbent = duels.points[best]
-        challenger = next_duel(model, bounds, incumbent, seed=seed + count)
-        duels.points = torch.cat([duels.points, challenger])
-        rows = (best, len(duels.points) - 1)
-        duels.add(rows, judge.duel(duels.points[list(rows)]))
+        pair, _ = next_pair(model, bounds, num_restarts=4, raw_samples=128)  # the recommended point comes second
+        known = int((duels.points == pair[1]).all(-1).nonzero()[0])
+        duels.points = torch.cat([duels.points, pair[:1]])
+        duels.add((len(duels.points) - 1, known), judge.duel(pair))
 
         model = fit(duels, bounds, previous=model)
-        best = recommend(model, duels)
+        best, _ = recommend(model)
+        regrets.append(regret(utility, best))
         if count % 10 == 0:
-            progress.write(f"{count:4d} duels: {describe(utility, duels.points[best])}")
-    return model, duels, best
+            progress.write(f"{count:4d} duels: {describe(utility, best)}")
+    return model, best, regrets
+
+
+def regret(utility: SyntheticTestFunction, point: Tensor) -> float:
+    """How much better the best point is, which only the judge could know."""
+    return utility.optimal_value - utility(point.unsqueeze(0)).item()
+
+
+def duels_to_reach(regrets: list[float], num_duels: int) -> str:
+    """After how many duels the recommended point was, and stayed, within some regrets."""
+    first = num_duels - len(regrets) + 1
+    reached = []
+    for level in (1.0, 0.1, 0.01):
+        beyond = [i for i, value in enumerate(regrets) if value > level]
+        needed = first + (beyond[-1] + 1 if beyond else 0)
+        reached.append(f"{level:g}: {needed if needed <= num_duels else 'not yet'}")
+    return "Duels until the regret stayed below " + ", ".join(reached)
 
 
 def describe(utility: SyntheticTestFunction, point: Tensor) -> str:
-    """True value and regret of a point, which only the judge could know."""
+    """True value and regret of a point."""
     value = utility(point.unsqueeze(0)).item()
-    return f"true value of the recommended point {value:9.5f}, regret {utility.optimal_value - value:.5f}"
+    return f"true value of the recommended point {value:9.5f}, regret {regret(utility, point):.5f}"
 
 
 def cannot_write(picture: Path) -> str | None:
@@ -174,19 +175,20 @@ def main() -> None:
         parser.error(f"--output: {problem}")
 
     torch.set_num_threads(1)  # the matrices are small: more threads would wait for each other
-    utility = function(negate=True)
-    model, duels, best = run(utility, num_duels, options.noise, options.seed)
-    point = duels.points[best]
+    utility = function()
+    model, point, regrets = run(utility, num_duels, options.noise, options.seed)
     coordinates = ", ".join(f"{x:.4f}" for x in point.tolist())
     print(f"After {num_duels} duels: recommended ({coordinates})")
     print(f"{describe(utility, point)} (best possible: {utility.optimal_value:.5f})")
+    print(duels_to_reach(regrets, num_duels))
 
     if utility.dim == 2:
         figure = Figure(figsize=(14, 3.8), dpi=120, layout="constrained")
         left, middle, right = figure.subplots(1, 3)
         plot_duels(model, utility.bounds, best=point, ax=left)
         plot_interval_width(model, utility.bounds, ax=middle)
-        plot_skewness(model, utility.bounds, ax=right)
+        right.semilogy(range(num_duels - len(regrets) + 1, num_duels + 1), [max(value, 1e-6) for value in regrets])
+        right.set(title="Progress", xlabel="duels", ylabel="regret of the recommended point")
     else:
         figure = plot_slices(model, utility.bounds, point)[0].figure
     figure.savefig(output)

@@ -30,6 +30,7 @@ from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearnin
 from botorch_skewgp.acquisition.challenge import (
     DuelingLogExpectedImprovement,
     HallucinatedLogExpectedImprovement,
+    HallucinatedUpperConfidenceBound,
     MaximallyUncertainChallenge,
 )
 from botorch_skewgp.acquisition.dueling import (
@@ -47,6 +48,7 @@ PairMethod = Literal["qeubo", "knowledge_gradient", "one_shot_knowledge_gradient
 ChallengerMethod = Literal[
     "expected_improvement",
     "hallucination_believer",
+    "hallucination_believer_ucb",
     "maximally_uncertain_challenge",
     "upper_credible_bound",
     "information_gain",
@@ -58,6 +60,7 @@ NUM_CANDIDATES = 128  # points spread over the domain that the knowledge gradien
 _CHALLENGERS: dict[str, type[DuelingAcquisitionFunction]] = {
     "expected_improvement": DuelingLogExpectedImprovement,
     "hallucination_believer": HallucinatedLogExpectedImprovement,
+    "hallucination_believer_ucb": HallucinatedUpperConfidenceBound,
     "maximally_uncertain_challenge": MaximallyUncertainChallenge,
     "upper_credible_bound": DuelingUpperCredibleBound,
     "information_gain": ExpectedImprovementInformationGain,
@@ -82,10 +85,11 @@ def next_pair(
     comparisons hang together. (`"qeubo"` for models other than SkewGPs.)
 
     Either both points are free or, with an incumbent, only its challenger is. The methods `"expected_improvement"`,
-    `"hallucination_believer"` ([Takeno2023practical]_), `"maximally_uncertain_challenge"`, `"upper_credible_bound"`,
-    `"information_gain"` and `"thompson"` are for challengers of an incumbent, by default the point of largest posterior
-    mean among the model's own. `"qeubo"` ([Astudillo2023qeubo]_) finds a challenger where an incumbent is given and a
-    pair where none is; the other methods find pairs.
+    `"hallucination_believer"` and `"hallucination_believer_ucb"` ([Takeno2023practical]_),
+    `"maximally_uncertain_challenge"`, `"upper_credible_bound"`, `"information_gain"` and `"thompson"` are for
+    challengers of an incumbent, by default the point of largest posterior mean among the model's own. `"qeubo"`
+    ([Astudillo2023qeubo]_) finds a challenger where an incumbent is given and a pair where none is; the other methods
+    find pairs.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
