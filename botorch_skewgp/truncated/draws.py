@@ -20,6 +20,7 @@ from botorch_skewgp.truncated.expectation_propagation import (
     ExpectationPropagation,
     expectation_propagation,
 )
+from botorch_skewgp.truncated.factorization import RELATIVE_JITTER, cholesky_of_precision
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
 from botorch_skewgp.truncated.gibbs import GibbsSampler
 from botorch_skewgp.truncated.linear_ess import LinearEllipticalSliceSampler
@@ -167,8 +168,9 @@ def draw(
     functional is poor, all of that becomes warm-up of a run of twice the thinning. Where no sampler is asked for by
     name, rows that act like numbers, narrow or far in a tail, are drawn last, see `gaussian_rows`.
 
-    The functionals watched are `E[h_i | u]` of every row (every latent coordinate where there are fewer of those), the
-    slow directions of the chains, and the squared Mahalanobis length of `u` (of the latent coordinates). Of more than
+    The functionals watched are what posteriors average: `E[h_i | u]` of every row (`E[z_j | u]` of every latent
+    coordinate where there are fewer of those), the slow directions of the chains, and the squared Mahalanobis length of
+    `u` (the squared length of `E[z | u]`). Of more than
     `MAX_WATCHED` rows or coordinates, as many are watched, evenly spaced.
 
     Args:
@@ -215,7 +217,7 @@ def draw(
         previous=None if previous is None else (previous.rows, previous.latent),
     )
     state = sampler.init(start, latent)
-    functional = _functionals(distribution, sampler)
+    functional = _functionals(distribution)
     wanted = settings.num_draws / 2 if settings.min_effective_size is None else settings.min_effective_size
     if settings.warmup > 0:
         state, _, _ = sampler.run(state, settings.warmup, generator)
@@ -233,9 +235,8 @@ def draw(
                 evaluations += float(info.num_evaluations.to(torch.float64).mean())
                 bar.update(block)
             positions = torch.cat(kept, dim=-3)
-            # latent coordinates are watched where there are any; rows, dear to draw then, are made once
-            rows = sampler.rows(positions, generator) if distribution.root is None else None
-            values = functional(positions, rows)
+            rows = sampler.rows(positions, generator)
+            values = functional(rows)
             r_hat, bulk, tail = diagnose(values)
             allowed = _allowed_r_hat(num_steps, settings.num_chains, values.shape[-1])
             flat_values = values.flatten(-3, -2)
@@ -244,8 +245,6 @@ def draw(
             if good or 2 * thinning > settings.max_thinning:
                 break
             thinning *= 2
-    if rows is None:
-        rows = sampler.rows(positions, generator)
     if not good:
         warnings.warn(
             f"{settings.num_draws} draws of {distribution.num_rows} rows by the {name} sampler are poor: the least "
@@ -314,25 +313,33 @@ def _make_sampler(name: str, distribution: TruncatedNormal, approximation: Expec
     raise ValueError(f"sampler must be one of reflective, collapsed, linear, gibbs or None; got {name!r}.")
 
 
-def _functionals(distribution: TruncatedNormal, sampler: Sampler) -> Callable[[Tensor, Tensor | None], Tensor]:
-    """The functionals that diagnostics watch: a map from positions, `... x p`, and rows, `... x m`, to `... x k`."""
-    if distribution.root is not None:
+def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:
+    """What diagnostics watch: a map from rows, `batch_shape x num_steps x num_chains x m`, to functionals, `... x k`.
 
-        def of_latent(positions: Tensor, rows: Tensor | None) -> Tensor:
-            latent = sampler.latent(positions)
-            assert latent is not None
-            watched = _evenly(latent.shape[-1], latent.device)
-            return torch.cat([latent[..., watched], latent.square().sum(-1, keepdim=True)], dim=-1)
+    Posteriors average Gaussians given the rows, so these are expectations given the rows, not latent coordinates: part
+    of what moves those is fresh noise in every draw, which would hide slow chains.
+    """
+    mean = distribution.mean[..., None, None, :]
+    if distribution.root is not None:
+        F = distribution.root.double()
+        noise = distribution.noise.double()
+        noise = torch.maximum(noise, RELATIVE_JITTER[torch.float64] * distribution.gamma_diagonal.double())
+        weighted = F / noise.unsqueeze(-1)
+        latent_gain = torch.cholesky_solve(weighted.mT, cholesky_of_precision(F, 1 / noise)).mT
+        some = _evenly(F.shape[-1], F.device)
+
+        def of_latent(rows: Tensor) -> Tensor:
+            stacked = (rows - mean).to(F).flatten(-3, -2)
+            latent = (stacked @ latent_gain).unflatten(-2, rows.shape[-3:-1])
+            return torch.cat([latent[..., some], latent.square().sum(-1, keepdim=True)], dim=-1)
 
         return of_latent
     L = distribution.gamma_cholesky
     watched = _evenly(distribution.num_rows, L.device)
     gain = torch.cholesky_solve(distribution.dense_covariance.to(L)[..., watched], L)
 
-    def of_rows(positions: Tensor, rows: Tensor | None) -> Tensor:
-        assert rows is not None
-        centred = (rows - distribution.mean[..., None, None, :]).to(L)
-        stacked = centred.flatten(-3, -2)
+    def of_rows(rows: Tensor) -> Tensor:
+        stacked = (rows - mean).to(L).flatten(-3, -2)
         length = torch.linalg.solve_triangular(L, stacked.mT, upper=False).square().sum(-2).unsqueeze(-1)
         return torch.cat([stacked @ gain, length], dim=-1).unflatten(-2, rows.shape[-3:-1])
 

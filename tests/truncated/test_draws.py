@@ -9,6 +9,7 @@ from linear_operator.operators import RootLinearOperator
 from scipy import stats
 
 from botorch_skewgp.exceptions import PoorDrawsWarning, SkewGPWarning
+from botorch_skewgp.truncated.diagnostics import effective_sample_size
 from botorch_skewgp.truncated.draws import Draws, DrawSettings, choose_sampler, draw
 from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -112,6 +113,16 @@ def test_narrow_rows_have_their_noise_integrated_out():
         assert ((draws.rows > 0) & (draws.rows <= 0.005)).all()
     without = TruncatedNormal(wide.mean, wide.covariance, wide.lower, wide.lower + 0.005, 0 * wide.noise)
     assert choose_sampler(without) == "reflective"
+
+
+def test_effective_size_is_that_of_what_posteriors_average(generator):
+    """`E[z | u]`, here from a dense solve, of the draws as they come, not `z`."""
+    distribution = low_rank_rows(8, 3, generator, noise=4.0)
+    draws = draw(distribution, DrawSettings(num_draws=512, min_effective_size=1, sampler="linear"), generator)
+    gain = torch.linalg.solve(distribution.gamma, distribution.root)
+    chains = ((draws.rows - distribution.mean) @ gain).unflatten(0, (4, -1)).transpose(0, 1)
+    expected = effective_sample_size(chains)
+    torch.testing.assert_close(draws.effective_size[:3], expected, rtol=1e-6, atol=1e-6)
 
 
 def test_a_row_of_zeros_without_noise_is_refused():
