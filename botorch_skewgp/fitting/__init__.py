@@ -1,4 +1,5 @@
-"""Fitting: hyperparameters from several starts, phases of a skew prior by search, and hyperparameters sampled.
+"""Fitting: hyperparameters from several starts, phases of a skew prior by search, hyperparameters sampled, and
+those of one model as the start of another.
 
 For a single start `botorch.fit.fit_gpytorch_mll` does, with an objective of `botorch_skewgp.mlls`.
 """
@@ -9,5 +10,13 @@ from botorch_skewgp.fitting.hyperparameters import (
     sample_hyperparameters,
 )
 from botorch_skewgp.fitting.restarts import fit_skew_gp
+from botorch_skewgp.fitting.warm_start import WarmStart, warm_start
 
-__all__ = ["HyperparameterDraws", "fit_fully_bayesian_skew_gp", "fit_skew_gp", "sample_hyperparameters"]
+__all__ = [
+    "HyperparameterDraws",
+    "WarmStart",
+    "fit_fully_bayesian_skew_gp",
+    "fit_skew_gp",
+    "sample_hyperparameters",
+    "warm_start",
+]

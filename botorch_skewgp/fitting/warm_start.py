@@ -1,0 +1,85 @@
+r"""Hyperparameters of a fitted model as the start of another model's fit."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from gpytorch.constraints import Interval
+from torch import Tensor
+
+from botorch_skewgp.likelihoods import MixedLikelihood
+from botorch_skewgp.models import SkewGP
+from botorch_skewgp.models.coordinates import constrained, unconstrained
+
+
+class WarmStart(NamedTuple):
+    r"""What a warm start did, by the names of the free parameters of the model that was started.
+
+    Args:
+        copied: Those that have the earlier model's values.
+        left: Those that are as they were: the earlier model has none of that name and shape, or its value is outside
+            what the constraint admits.
+    """
+
+    copied: tuple[str, ...]
+    left: tuple[str, ...]
+
+
+@torch.no_grad()
+def warm_start(model: SkewGP, previous: SkewGP) -> WarmStart:
+    r"""Start a model's hyperparameters at those of another, which may know other data and other kinds of data.
+
+    Values are copied, not what GPyTorch holds of them, so that constraints may differ. A likelihood's parameters belong
+    to the kind of observation they are for: those of a model of comparisons alone go to the part for comparisons of a
+    model of numbers and comparisons. Parameters that do not require gradients stay as they are.
+
+    Example:
+        >>> more = SkewGP(train_X, [duels, Numeric(values)])
+        >>> warm_start(more, model)
+        >>> fit_skew_gp(more)
+
+    Args:
+        model: The model to start; changed in place.
+        previous: The model to take values from.
+
+    Returns:
+        The names of the parameters that were copied and of those that were not.
+
+    Raises:
+        UnsupportedError: If one of them is no SkewGP.
+    """
+    for entry in (model, previous):
+        if not isinstance(entry, SkewGP):
+            raise UnsupportedError(f"warm_start is for SkewGPs; got {type(entry).__name__}.")
+    known = {place: constrained(constraint, value) for place, (_, value, constraint) in _by_place(previous).items()}
+    copied, left = [], []
+    for place, (name, parameter, constraint) in _by_place(model).items():
+        if not parameter.requires_grad:
+            continue
+        value = known.get(place)
+        if value is None or value.shape != parameter.shape or not _admits(constraint, value):
+            left.append(name)
+            continue
+        parameter.copy_(unconstrained(constraint, value.to(parameter)))
+        copied.append(name)
+    return WarmStart(tuple(copied), tuple(left))
+
+
+def _by_place(model: SkewGP) -> dict[str, tuple[str, Tensor, Interval | None]]:
+    """Names, parameters and constraints by place: the name, but for a likelihood's its kind of observation and name."""
+    likelihood = model.likelihood
+    parts = likelihood.likelihoods if isinstance(likelihood, MixedLikelihood) else [likelihood]
+    kinds = {
+        id(p): f"{part.observation_types[0].__name__}.{name}" for part in parts for name, p in part.named_parameters()
+    }
+    entries = model.named_parameters_and_constraints()  # type: ignore[operator]
+    return {kinds.get(id(p), name): (name, p, constraint) for name, p, constraint in entries}
+
+
+def _admits(constraint: Interval | None, value: Tensor) -> bool:
+    """Whether a value, and what GPyTorch would hold for it, is inside a constraint."""
+    if not bool(value.isfinite().all()):
+        return False
+    return constraint is None or bool(((value > constraint.lower_bound) & (value < constraint.upper_bound)).all())
