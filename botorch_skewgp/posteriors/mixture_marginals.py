@@ -20,7 +20,7 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.univariate import normal_cdf
 
-CHUNK = 2**18  # numbers held at a time in a temporary tensor, so that it stays in the processor's cache
+CHUNK = 2**19  # numbers held at a time in a temporary tensor, few enough for a processor's cache
 FEW_NUMBERS = 2**15  # up to which a first guess is not worth much
 FEW_COMPONENTS = 128  # of a thinned mixture, whose quantile is a first guess
 REACH = 8.5  # standard deviations beyond which a normal distribution has nothing to say
@@ -74,6 +74,17 @@ class MixtureMarginals(ABC):
         """
         return None
 
+    def tail_and_density(self, value: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
+        """The survival function where `upper`, else the cdf, and the density, at `batch_shape` values; for searches."""
+        x = value.unsqueeze(-1)
+        if bool(upper.all()):
+            tail = self.component_survival(x)
+        elif not bool(upper.any()):
+            tail = self.component_cdf(x)
+        else:
+            tail = torch.where(upper.unsqueeze(-1), self.component_survival(x), self.component_cdf(x))
+        return self.average(tail), self.average(self.component_density(x))
+
     @property
     def batch_shape(self) -> torch.Size:
         """The shape of the batch of mixtures."""
@@ -106,7 +117,7 @@ class MixtureMarginals(ABC):
         if not bool(((level > 0) & (level < 1)).all()):
             raise ValueError("Quantiles are defined for probabilities strictly between 0 and 1.")
         with torch.no_grad():
-            root = self._in_chunks(level, lambda mixture, part: mixture._both_tails(part))
+            root = self._in_chunks(level, lambda mixture, part: mixture._search(part))
         if not (torch.is_grad_enabled() and (level.requires_grad or self._requires_grad())):
             return root
         # one Newton step from the root: its value is the root, its derivative the implicit one
@@ -157,44 +168,39 @@ class MixtureMarginals(ABC):
         """The average over components of `... x batch_shape x S` numbers."""
         return x @ self.probabilities if self.probabilities.ndim == 1 else (x * self.probabilities).sum(-1)
 
-    def _both_tails(self, level: Tensor) -> Tensor:
-        """The quantile of one level at each point, found from the smaller of the two tails."""
-        upper = level > 0.5
-        if bool(upper.all()) or not bool(upper.any()):
-            return self._search(level, bool(upper.any()))
-        result = torch.empty_like(level)
-        for which, side in ((~upper, False), (upper, True)):
-            result[which] = self.at(which)._search(level[which], side)
-        return result
-
-    def _search(self, level: Tensor, upper: bool, tolerance: float | None = None, x: Tensor | None = None) -> Tensor:
-        """The quantile of one level at each point, from a first guess; `upper` tells which tail's digits count."""
+    def _search(self, level: Tensor, tolerance: float | None = None, x: Tensor | None = None) -> Tensor:
+        """The quantile of one level at each point, from a first guess; what counts is the smaller tail."""
         tolerance = min(torch.finfo(level.dtype).eps ** 0.7, 1e-5) if tolerance is None else tolerance
         x = self.first_guess(level) if x is None else x
         low, high = self.bracket(level)
-        search = _Search(1 - level if upper else level, -1 if upper else 1, low, high)
         x = torch.where((x >= low) & (x <= high), x, 0.5 * low + 0.5 * high)
+        steepest = self.steepest()
+        search = _Search(level, low, high, None if steepest is None else steepest.expand(level.shape), tolerance)
         mixture, result, todo = self, torch.empty_like(x), torch.arange(len(x), device=x.device)
         while len(todo):
-            tail = mixture.survival(x) if upper else mixture.cdf(x)
-            x, found = search.step(x, tail, mixture.density(x), mixture.steepest(), tolerance)
+            x, found = search.step(x, *mixture.tail_and_density(x, search.upper))
             if bool(found.any()):
                 result[todo[found]] = x[found]
-                todo, x, mixture = todo[~found], x[~found], mixture.at(~found)
-                search.keep(~found)
+                rest = ~found
+                todo, x, mixture = todo[rest], x[rest], mixture.at(rest)
+                search.keep(rest)
         return result
 
 
 class _Search:
     """Bracketed searches for the points where decreasing or increasing tails reach given probabilities."""
 
-    def __init__(self, wanted: Tensor, sign: int, low: Tensor, high: Tensor) -> None:
-        self.sign = sign  # of the slope of the tail
+    def __init__(self, level: Tensor, low: Tensor, high: Tensor, steepest: Tensor | None, tolerance: float) -> None:
+        self.upper = level > 0.5  # whether the upper tail is the smaller one
+        self.sign = torch.where(self.upper, -1.0, 1.0).to(level)  # of the slope of the smaller tail
+        self.wanted = torch.where(self.upper, 1 - level, level)
+        self.log_wanted = self.wanted.log()
+        self.low, self.high, self.steepest, self.tolerance = low, high, steepest, tolerance
         eps, tiny = torch.finfo(low.dtype).eps, torch.finfo(low.dtype).tiny
-        self.wanted, self.low, self.high = wanted, low, high
-        self.checked_low = self.checked_high = torch.zeros_like(low, dtype=torch.bool)
+        self.checked_low = self.checked_high = torch.zeros_like(self.upper)
         self.growth = torch.maximum(high - low, 4 * eps * torch.maximum(low.abs(), high.abs()) + tiny)
-        self.widths = self.errors = torch.full_like(low, torch.inf).expand(2, -1)  # of the last two steps
+        infinite = torch.full_like(low, torch.inf)
+        self.last_width = self.last_but_one_width = self.last_error = self.last_but_one_error = infinite
 
     def keep(self, which: Tensor) -> None:
         """Go on with some of the points."""
@@ -202,11 +208,9 @@ class _Search:
             if isinstance(value, Tensor):
                 setattr(self, name, value[..., which])
 
-    def step(
-        self, x: Tensor, tail: Tensor, density: Tensor, steepest: Tensor | None, tolerance: float
-    ) -> tuple[Tensor, Tensor]:
+    def step(self, x: Tensor, tail: Tensor, density: Tensor) -> tuple[Tensor, Tensor]:
         """Take in what was found at `x`; returns where to look next, and where that is the root already."""
-        error = self.sign * (tail.log() - self.wanted.log())
+        error = self.sign * (tail.log() - self.log_wanted)
         left = error < 0
         # an end of the bracket on the wrong side of the root is moved
         beyond_high, beyond_low = left & (x >= self.high), ~left & (x <= self.low)
@@ -217,8 +221,9 @@ class _Search:
         high = torch.where(beyond_high, x + self.growth, torch.where(left, self.high, x))
         self.low, self.high, self.growth = low, high, torch.where(moved, 16 * self.growth, self.growth)
         width, size = high - low, error.abs()
-        is_slow = (width > 0.5 * self.widths[0]) & (size > 0.5 * self.errors[0])
-        self.widths, self.errors = torch.stack([self.widths[1], width]), torch.stack([self.errors[1], size])
+        is_slow = (width > 0.5 * self.last_but_one_width) & (size > 0.5 * self.last_but_one_error)
+        self.last_but_one_width, self.last_width = self.last_width, width
+        self.last_but_one_error, self.last_error = self.last_error, size
         middle = 0.5 * low + 0.5 * high
         is_last = (middle <= low) | (middle >= high)
 
@@ -229,12 +234,12 @@ class _Search:
         new = torch.where(is_last & self.checked_low, high, new)
         found = is_last & self.checked_low & self.checked_high
 
-        excess, allowed = self.sign * (tail - self.wanted), tolerance * self.wanted
+        excess, allowed = self.sign * (tail - self.wanted), self.tolerance * self.wanted
         is_right = (excess.abs() <= allowed) | error.isnan()
-        if steepest is None:
+        if self.steepest is None:
             return torch.where(is_right, x, new), found | is_right
         linear, rounding = x - excess / density, density * torch.finfo(x.dtype).eps * x.abs()
-        remainder = 0.5 * steepest * (excess / density).square()
+        remainder = 0.5 * self.steepest * (excess / density).square()
         is_close = (remainder <= POLISH * allowed) & (rounding <= allowed) & (linear >= low) & (linear <= high)
         is_right = is_right & ~(rounding <= POLISH * allowed)  # else a step more improves it
         new = torch.where(is_close, linear, torch.where(is_right, x, new))
@@ -274,6 +279,18 @@ class NormalMixtureMarginals(MixtureMarginals):
         """The normal densities at `... x 1` values."""
         scale = self.parameters[1] * math.sqrt(2 * math.pi)
         return torch.exp(-0.5 * self._standardised(value).square()) / scale
+
+    def tail_and_density(self, value: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
+        """As in the base class, with little memory and arithmetic; not differentiable."""
+        means, standard_deviation = self.parameters
+        side = math.sqrt(0.5) * (2 * upper.to(value) - 1).unsqueeze(-1)
+        scaled = (value.unsqueeze(-1) - means).mul_(side / standard_deviation)
+        tail = 0.5 * self.average(torch.special.erfc(scaled))
+        kernel = scaled.square_().neg_().exp_()
+        scale = math.sqrt(2 * math.pi) * standard_deviation
+        if scale.shape[-1] == 1:
+            return tail, self.average(kernel) / scale.squeeze(-1)
+        return tail, self.average(kernel.div_(scale))
 
     def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
         """The least and the largest of the components' quantiles; what is left of it about one of the means where the
@@ -320,12 +337,12 @@ class NormalMixtureMarginals(MixtureMarginals):
         mean, variance = (x.unsqueeze(-1) for x in self._thinned(stride).moments())
         scale = variance.sqrt()
         single = NormalMixtureMarginals(
-            ((means - mean) / scale).float(), (standard_deviation / scale).float(), self.probabilities.float()
+            (means - mean).div_(scale).float(), (standard_deviation / scale).float(), self.probabilities.float()
         )
         near = level.clamp(1e-6, 1 - 1e-6).float()  # single precision knows no levels close to one
         guess = z.float()
         for mixture in (single._thinned(stride), single):
-            guess = mixture._search(near, bool(near[0] > 0.5), x=guess)
+            guess = mixture._search(near, x=guess)
         return mean.squeeze(-1) + scale.squeeze(-1) * guess.to(level)
 
     def _thinned(self, stride: int) -> NormalMixtureMarginals:
