@@ -9,7 +9,7 @@ from linear_operator.operators import RootLinearOperator
 from scipy import stats
 
 from botorch_skewgp.truncated.draws import DrawSettings, draw
-from botorch_skewgp.truncated.evidence import bridge_log_normalizer
+from botorch_skewgp.truncated.evidence import _bridge, bridge_log_normalizer
 from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -188,6 +188,20 @@ def test_standard_errors_are_calibrated(case, generator):
     spread = float(scores.square().mean().sqrt())
     # the logarithm of a root mean square of n normal deviations has a standard error of 1 / sqrt(2 n); log 2 is 0.69
     assert abs(math.log(spread)) < 4 / math.sqrt(2 * repeats), spread
+
+
+@pytest.mark.parametrize(("num_gaussian", "num_posterior"), [(1600, 64), (64, 1600), (256, 256)])
+def test_both_parts_of_the_bridge_count_in_its_error(num_gaussian, num_posterior, generator):
+    """Independent draws of two normals of density ratio `exp(x)`: one part, the other or both decide the error."""
+    repeats = 1500
+    kind = {"dtype": torch.float64, "generator": generator}
+    at_q = torch.randn(repeats, num_gaussian, **kind)
+    at_p = 1 + torch.randn(repeats, num_posterior, **kind)
+    estimate, variance = _bridge(at_q, at_p, num_chains=4, num_iterations=200)
+    truth = 0.5  # log E exp(x)
+    # the variance of n normal deviations has a relative error of sqrt(2 / n); sizes are estimates below the true ones
+    ratio = float((estimate - truth).square().mean() / variance.mean())
+    assert abs(math.log(ratio)) < 0.15 + 4 * math.sqrt(2 / repeats)
 
 
 def test_repeats(generator):
