@@ -74,7 +74,7 @@ class RowModel:
         return -0.5 * white.square().sum() - L.diagonal().log().sum() - constant
 
     @cached_property
-    def _given_numbers(self) -> tuple[Tensor, Tensor]:
+    def _points_given_numbers(self) -> tuple[Tensor, Tensor]:
         """Mean and covariance of `f` at the points given the numbers."""
         if self.numbers.num_rows == 0:
             return self.mean, self.covariance
@@ -84,7 +84,7 @@ class RowModel:
         return mean, self.covariance - gain.mT @ cross
 
     @property
-    def is_low_rank(self) -> bool:
+    def works_by_points(self) -> bool:
         """Whether there are more interval rows than latent coordinates, so that work goes by the latter."""
         root = self.intervals.noise_root
         return self.intervals.num_rows > self.mean.shape[-1] + (0 if root is None else root.shape[-1])
@@ -92,14 +92,14 @@ class RowModel:
     @cached_property
     def _point_cholesky(self) -> Tensor:
         prior_variance = self.covariance.diagonal().mean()
-        return cholesky_with_relative_jitter(self._given_numbers[1], scale=prior_variance)
+        return cholesky_with_relative_jitter(self._points_given_numbers[1], scale=prior_variance)
 
     @cached_property
     def truncated_normal(self) -> TruncatedNormal:
         """The interval rows given the numbers."""
         rows = self.intervals
-        mean, covariance = self._given_numbers
-        if self.is_low_rank:
+        mean, covariance = self._points_given_numbers
+        if self.works_by_points:
             root = rows.times(self._point_cholesky)
             if rows.noise_root is not None:
                 root = torch.cat([root, rows.noise_root], dim=-1)
@@ -110,8 +110,8 @@ class RowModel:
             mean=rows.mean(mean), covariance=covariance, lower=rows.lower, upper=rows.upper, noise=rows.noise
         )
 
-    def given_numbers(self, location: Tensor, cross: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        r"""The joint normal law of the latent function at new points and of the interval rows, given the numbers.
+    def joint_given_numbers(self, location: Tensor, cross: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        r"""The joint normal of the latent function at new points and of the interval rows, given the numbers.
 
         Args:
             location: The prior mean at new points, `e`.
@@ -137,7 +137,7 @@ class RowModel:
     @torch.no_grad()
     def representer_mixture(self, draws: Draws) -> RepresenterMixture:
         r"""The latent function given the numbers and each of the draws of the interval rows."""
-        if self.is_low_rank:
+        if self.works_by_points:
             return self._mixture_by_points(draws)
         return self._mixture_by_rows(draws)
 
@@ -158,14 +158,14 @@ class RowModel:
         return RepresenterMixture(weights, root)
 
     def _mixture_by_points(self, draws: Draws) -> RepresenterMixture:
-        """Condition through the values at the points, whose law given a draw is Gaussian.
+        """Condition through the values at the points, whose distribution given a draw is Gaussian.
 
         Noise-free rows fix some directions of the latent coordinates; the others are averaged over given the noisy rows
         (Rao and Blackwell). With mean `e_s` and covariance `V` of the values given a draw, `a_s = K^-1 (e_s - mean)`
         and `R R^T = K^-1 - K^-1 V K^-1`.
         """
         distribution = self.truncated_normal
-        n, (mean, _) = self.mean.shape[-1], self._given_numbers
+        n, (mean, _) = self.mean.shape[-1], self._points_given_numbers
         F, noisy = distribution.root, distribution.noise > 0
         assert F is not None
         assert draws.latent is not None

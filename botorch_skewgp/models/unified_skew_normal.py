@@ -127,4 +127,4 @@ class UnifiedSkewNormalMixin(LatentModel):
         X, prior = model.transform_inputs(X), model.latent_prior()
         row_model = model.row_model(prior.columns())
         cross, covariance = prior.cross_covariance(X).double(), prior.covariance_at(X).to_dense().double()
-        return row_model, *row_model.given_numbers(prior.mean_at(X).double(), cross, covariance)
+        return row_model, *row_model.joint_given_numbers(prior.mean_at(X).double(), cross, covariance)

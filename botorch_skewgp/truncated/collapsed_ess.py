@@ -55,7 +55,7 @@ class CollapsedEllipticalSliceSampler(Sampler):
     Given the rows, the density of `h` is its prior times the probabilities `P(lower < h + v <= upper)`. An ellipse
     through the chain's place and a draw of an approximating Gaussian is searched for a place where the density
     relative to that Gaussian exceeds a random level [Murray2010elliptical]_, [Nishihara2014parallel]_. The
-    stationary law is exact whatever the approximation; the better it is, the fewer evaluations are needed.
+    stationary distribution is exact whatever the approximation; the better it is, the fewer evaluations are needed.
     Rows `u` are independent truncated normals given `h`, and drawn when asked for.
 
     Positions are latent coordinates of `h`, see `TruncatedNormal`.

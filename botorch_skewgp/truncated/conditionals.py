@@ -12,7 +12,7 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
 class RowConditionals(NamedTuple):
-    r"""The normal laws of `u_i` given `u_{-i}` at draws of `u`.
+    r"""The normal distributions of `u_i` given `u_{-i}` at draws of `u`.
 
     Args:
         mean: The conditional means, `batch_shape x num_draws x m`.
@@ -24,7 +24,7 @@ class RowConditionals(NamedTuple):
 
 
 def row_conditionals(distribution: TruncatedNormal, rows: Tensor) -> RowConditionals:
-    r"""The law of every row given all others, without the truncation.
+    r"""The distribution of every row given all others, without the truncation.
 
     With the precision matrix `Lambda = Gamma^-1`, `u_i` given `u_{-i}` has the variance `1 / Lambda_ii` and the mean
     `u_i - (Lambda (u - mean))_i / Lambda_ii`. With a low-rank root and noise in every row this is `O(m r^2)`.

@@ -131,7 +131,7 @@ class Draws:
 def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> SamplerName:
     r"""The default sampler: a rule on the problem alone, so that results repeat.
 
-    Reflections mix at once wherever they were tried, at a cost of `O(m)` each. Two cases make them dear: more than
+    Reflections mix at once wherever they were tried, at a cost of `O(m)` each. Two cases make them expensive: more than
     `MOST_DENSE_ROWS` rows of a low-rank covariance, whose reflections cost `O(m r)`, and rows between near bounds,
     which reflect once per crossing. There the noise is integrated out instead, provided that it is not small: what is
     left is nearly Gaussian if a row's noiseless part is known to within a few standard deviations of the noise.
@@ -358,7 +358,7 @@ def _allowed_r_hat(num_steps: int, num_chains: int, num_functionals: int) -> flo
     chi-squared variable over its `M - 1` degrees of freedom, and R-hat squared is `1 + (ratio - 1) / n`.
     """
     degrees, n = 2 * num_chains - 1, max(num_steps // 2, 1)
-    # quantile at 1 - 0.001 / k of the chi-squared law, by the cube-root approximation of Wilson and Hilferty; two
+    # quantile at 1 - 0.001 / k of the chi-squared, by the cube-root approximation of Wilson and Hilferty; two
     # rank normalisations (bulk and folded) are maximised over
     z = float(torch.special.ndtri(torch.tensor(1 - 0.001 / (2 * num_functionals), dtype=torch.float64)))
     ratio = (1 - 2 / (9 * degrees) + z * math.sqrt(2 / (9 * degrees))) ** 3

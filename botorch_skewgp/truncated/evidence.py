@@ -48,7 +48,7 @@ def bridge_log_normalizer(
 ) -> LogNormalizer:
     r"""`log P(lower < u <= upper)` by bridge sampling between the expectation propagation Gaussian and posterior draws.
 
-    Both are laws of the noiseless part `h`: the Gaussian is prior times sites, whose integral is known; the target is
+    Both are of the noiseless part `h`: the Gaussian is prior times sites, whose integral is known; the target is
     prior times `prod_i P(lower_i < h_i + v_i <= upper_i)`. The optimal bridge ([Meng1996bridge]_, section 4) is
     iterated to its fixed point, with the draws' effective size in place of their number.
 
@@ -137,7 +137,7 @@ def _size(values: Tensor, num_chains: int) -> Tensor:
 
 
 def _bridge(log_q: Tensor, log_p: Tensor, num_chains: int, num_iterations: int) -> tuple[Tensor, Tensor]:
-    """The log ratio of normalisers and its relative variance, from log density ratios at draws of either law."""
+    """The log ratio of normalisers and its relative variance, from log density ratios at draws of either."""
     n_q, size_p = log_q.shape[-1], _size(log_p, num_chains)
     share = (size_p / (size_p + n_q)).unsqueeze(-1)
     log_share, log_rest = share.log(), torch.log1p(-share)

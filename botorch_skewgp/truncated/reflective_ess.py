@@ -280,7 +280,7 @@ class ReflectiveEllipticalSliceSampler(Sampler):
         """Cholesky factor and covariance of velocities, factored in double precision."""
         distribution = as_double(self.distribution)
         gamma, cholesky = distribution.gamma, distribution.gamma_cholesky
-        # Reflections have to keep the law of the velocities: if the factor has jitter, so has Gamma.
+        # Reflections have to keep the distribution of the velocities: if the factor has jitter, so has Gamma.
         gamma = torch.diagonal_scatter(gamma, cholesky.square().sum(-1), dim1=-2, dim2=-1)
         return cholesky.to(self.distribution.mean), gamma.to(self.distribution.mean)
 

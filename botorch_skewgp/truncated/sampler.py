@@ -35,7 +35,7 @@ class SamplerInfo(NamedTuple):
 
 
 class Sampler(ABC):
-    r"""A Markov chain whose stationary law is a truncated normal.
+    r"""A Markov chain whose stationary distribution is a truncated normal.
 
     A sampler holds the distribution and its factors, and no other state: `step` is a pure function of
     the state and the generator. Chains are a batch dimension.

@@ -73,9 +73,9 @@ def test_low_rank_path_agrees_with_the_dense_one(kind, generator, monkeypatch):
     observations = many(kind, generator)
     low, dense = model_of(observations, seed=1), model_of(observations, seed=2)
     low.posterior(TEST_X)
-    assert low.row_model(low.forward(TRAIN_X)).is_low_rank
+    assert low.row_model(low.forward(TRAIN_X)).works_by_points
     log_evidence(low)
-    monkeypatch.setattr(RowModel, "is_low_rank", property(lambda self: False))
+    monkeypatch.setattr(RowModel, "works_by_points", property(lambda self: False))
     dense.posterior(TEST_X)
     compare(low, dense)
 
@@ -84,9 +84,9 @@ def test_forced_low_rank_path_agrees_with_the_dense_one(monkeypatch):
     """A choice of six has five rows that touch six points and share one noise."""
     observation = [KINDS["preference"], KINDS["binary"]]  # nine rows over six points
     low, dense = model_of(observation, seed=1), model_of(observation, seed=2)
-    assert low.row_model(low.forward(TRAIN_X)).is_low_rank
+    assert low.row_model(low.forward(TRAIN_X)).works_by_points
     low.posterior(TEST_X)
-    monkeypatch.setattr(RowModel, "is_low_rank", property(lambda self: False))
+    monkeypatch.setattr(RowModel, "works_by_points", property(lambda self: False))
     dense.posterior(TEST_X)
     compare(low, dense)
 
@@ -105,7 +105,7 @@ def test_objective_and_its_gradient_agree_with_the_dense_path(kind, generator, m
         return value.item(), [*torch.autograd.grad(value, [*parameters, noise])]
 
     value, gradients = objective()
-    monkeypatch.setattr(RowModel, "is_low_rank", property(lambda self: False))
+    monkeypatch.setattr(RowModel, "works_by_points", property(lambda self: False))
     dense_value, dense_gradients = objective()
     assert value == pytest.approx(dense_value, abs=1e-6)
     for ours, theirs in zip(gradients, dense_gradients, strict=True):
@@ -199,7 +199,7 @@ def test_long_ranking_beside_many_duels(generator):
     """A ranking's middle rows have no noise of their own; the others' is averaged over all the same."""
     observations = [duels(sine(TRAIN_X), 12, generator), Ranking(torch.tensor([[3, 1, 4, 0, 2, 5]]))]
     model = model_of(observations)
-    assert model.row_model(model.forward(TRAIN_X)).is_low_rank
+    assert model.row_model(model.forward(TRAIN_X)).works_by_points
     posterior = model.posterior(TEST_X)
     assert (posterior.gaussian_variance > 0.01 * posterior.variance.squeeze(-1)).all()
     reference = reference_of(observations, generator, num_draws=100_000, adaptive=True)

@@ -102,7 +102,7 @@ def test_joint_law_of_new_points_and_rows(generator):
     rows = Rows(rows.index % 2, rows.coefficient, rows.bias, rows.lower, rows.upper, rows.noise)
     model = RowModel(full.mean[:2], full.covariance[:2, :2], rows)
     new, old = slice(2, 4), slice(0, 2)
-    found = model.given_numbers(full.mean[new], full.covariance[new, old], full.covariance[new, new])
+    found = model.joint_given_numbers(full.mean[new], full.covariance[new, old], full.covariance[new, new])
     equal = rows.is_equality
     which = torch.cat([torch.zeros(N, dtype=torch.bool), equal])
     mean, covariance = given(*joint(RowModel(full.mean, full.covariance, rows)), which, rows.lower[equal])
