@@ -32,6 +32,8 @@ class Slope(Observation):
     Slopes have no noise by default, so that those at close points say nearly the same. The evidence by expectation
     propagation, which is fitted to, then counts them too often (of 12 in a row in the unit interval it is off by 0.3
     nats, of 50 by 1.5); the posterior and the exact evidence count them rightly. A few per lengthscale are enough.
+    The evidence with slopes also rewards kernels whose functions rise anyway; fit the kernel to the other observations
+    where these can tell it.
 
     Args:
         dims: An `m`-dim integer tensor: the input (column of `train_X`, counted from 0) of each slope. A single integer
