@@ -53,8 +53,8 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
 
     where the average is over the posterior given everything ([Gelfand1992]_). A single row is integrated out in closed
     form. For several, `1 / P_I` is replaced by the average over `u_I`, which the draws come with, of `1 / prod_j
-    P_j(u_{-I}, u_{I, >j})`, the rows of `I` one after another: their sequentially truncated normal law has a density
-    that integrates to one over the box, and the ratio of it to `P_I` times the density of `u_I` is just that product.
+    P_j(u_{-I}, u_{I, >j})`, the rows of `I` one after another: their sequentially truncated normal has a density that
+    integrates to one over the box, and the ratio of it to `P_I` times the density of `u_I` is just that product.
     The weights give the effective size ([Vehtari2017]_). Hyperparameters stay as they are. The value and the validity
     of one experiment count as two observations. The rows of a skew prior are never left out, and a ranking whose items
     all have equal rank, which compares nothing, has no entry.
@@ -124,9 +124,9 @@ def _units(rows: Rows) -> Tensor:
 
 
 def _unit_conditionals(distribution: TruncatedNormal, rows: Tensor, unit: Tensor) -> RowConditionals:
-    """The normal law of every row given draws of all other units and of the later rows of its own.
+    """The normal distribution of every row given draws of all other units and of the later rows of its own.
 
-    With `L` the Cholesky factor of a unit's block of the precision matrix `Lambda`, these laws have standard deviations
+    With `L` the Cholesky factor of a unit's block of the precision matrix `Lambda`, these have standard deviations
     `1 / L_jj`, and `u` is above their means by `(L^-1 (Lambda (u - mean))_I)_j` of them.
     """
     if unit.bincount().amax() == 1:
@@ -141,7 +141,7 @@ def _unit_conditionals(distribution: TruncatedNormal, rows: Tensor, unit: Tensor
 
 
 def _number_conditionals(row_model: RowModel, interval_draws: Tensor) -> RowConditionals:
-    """The normal law of every number given the other numbers and draws of the interval rows."""
+    """The normal distribution of every number given the other numbers and draws of the interval rows."""
     numbers, k = row_model.numbers, row_model.numbers.num_rows
     if row_model.intervals.num_rows == 0:
         interval_draws = interval_draws[:1]

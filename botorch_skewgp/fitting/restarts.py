@@ -54,6 +54,7 @@ def fit_skew_gp(
 
     Raises:
         ModelFittingError: If no start could be fitted.
+        ValueError: If there are no starts.
         UnsupportedError: If phases are searched for without a skew prior.
     """
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model) if isinstance(model, SkewGP) else model

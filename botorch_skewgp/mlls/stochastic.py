@@ -147,7 +147,7 @@ def _detach(distribution: TruncatedNormal) -> TruncatedNormal:
 
 
 def _by_latent(distribution: TruncatedNormal, latent: Tensor) -> Tensor:
-    """The average log likelihood at draws of the latent coordinates, whose law before the data has no parameters."""
+    """The average log likelihood at draws of the latent coordinates, whose prior has no parameters."""
     h, scale = distribution.noiseless(latent), distribution.noise.sqrt()
     lower, upper = (
         # no derivative with respect to an infinite bound's distance
