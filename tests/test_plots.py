@@ -194,7 +194,7 @@ class TestPosterior:
             plot_posterior(square, LINE)
         with pytest.raises(InputDataError, match="lower ones first"):
             plot_posterior(line, LINE.squeeze(-1))
-        with pytest.raises(InputDataError, match="below upper"):
+        with pytest.raises(InputDataError, match="lower ones not above upper"):
             plot_posterior(line, LINE.flip(0))
         with pytest.raises(InputDataError, match=r"probabilities .* \[1.0\]"):
             plot_posterior(line, LINE, probabilities=(0.5, 1.0))

@@ -40,6 +40,7 @@ from botorch_skewgp.acquisition.dueling import (
     ExpectedImprovementInformationGain,
 )
 from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient, OneShotDuelingKnowledgeGradient
+from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.models.transforms import has_transformed_inputs, untransformed_inputs
 from botorch_skewgp.observations import Preference
@@ -117,8 +118,7 @@ def next_pair(
         UnsupportedError: If the method does not go with the model, with an incumbent, or with discrete inputs.
     """
     _check_one_output(model)
-    if bounds.ndim != 2 or bounds.shape[0] != 2:
-        raise InputDataError(f"bounds must be 2 x d; got shape {tuple(bounds.shape)}.")
+    bounds = as_bounds(bounds, getattr(model, "dim", None))
     if X_incumbent is not None:
         X_incumbent = X_incumbent.detach().to(bounds)
         if X_incumbent.shape not in ((bounds.shape[1],), (1, bounds.shape[1])):
@@ -224,8 +224,7 @@ def recommend(
             values = mean(X.unsqueeze(-2))
         best = values.argmax()
         return X[best].clone(), values[best]
-    if bounds.shape != (2, X.shape[-1]):
-        raise InputDataError(f"bounds must be 2 x {X.shape[-1]}; got shape {tuple(bounds.shape)}.")
+    bounds = as_bounds(bounds, X.shape[-1])
     inside = ((X.to(bounds) - bounds[0] >= 0) & (bounds[1] - X.to(bounds) >= 0)).all(-1)
     X = X.to(bounds)[inside]
     if discrete_dims or cat_dims:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from botorch_skewgp.models.datasets import as_observations
 from botorch_skewgp.models.fantasy import FantasyLevel, condition_mixture, draw_values
-from botorch_skewgp.models.inputs import check_observations, check_query, check_train_X, move
+from botorch_skewgp.models.inputs import check_observations, check_query, check_train_X, moved
 from botorch_skewgp.models.latent_model import LatentModel
 from botorch_skewgp.observations import Numeric, Observation, Preference
 from botorch_skewgp.rows import FantasyRows
@@ -64,8 +64,8 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         was_training = self.training
         new = deepcopy(self)
         new.train()
-        moved = tuple(entry.apply(lambda t: move(t, old)).shift(old.shape[-2]) for entry in observations)
-        new.set_train_data(torch.cat([old, X.to(old)], dim=-2), self._observations + moved, strict=False)
+        further = tuple(entry.shift(old.shape[-2]) for entry in moved(observations, old))
+        new.set_train_data(torch.cat([old, X.to(old)], dim=-2), self._observations + further, strict=False)
         new._previous_draws = previous
         return new.train(was_training)
 

@@ -10,11 +10,13 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.exceptions.warnings import InputDataWarning, _get_single_precision_warning
 from botorch.settings import validate_input_scaling
+from gpytorch.module import Module
 from torch import Tensor
 
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import as_tensor
 
 TOLERANCE = 1e-2  # by which points may leave the unit cube; BoTorch's
 WIDE = 3.0  # of means and standard deviations of numbers
@@ -23,6 +25,69 @@ WIDE = 3.0  # of means and standard deviations of numbers
 def move(t: Tensor, like: Tensor) -> Tensor:
     """A tensor on the device of another, and of its dtype if it is floating point."""
     return t.to(like) if t.is_floating_point() else t.to(like.device)
+
+
+def moved(observations: Sequence[Observation], like: Tensor) -> tuple[Observation, ...]:
+    r"""Observations on the device of points, and of their dtype.
+
+    Args:
+        observations: The observations.
+        like: The points.
+
+    Raises:
+        InputDataError: If a finite number becomes infinite.
+    """
+
+    def change(t: Tensor) -> Tensor:
+        new = move(t, like)
+        if t.is_floating_point() and (new.isinf() & t.isfinite().to(new.device)).any():
+            raise InputDataError(
+                f"Some numbers are too large for {new.dtype}, that of train_X: the largest is {t.max():g}."
+            )
+        return new
+
+    return tuple(entry.apply(change) for entry in observations)
+
+
+def as_bounds(bounds: Any, dim: int | None = None) -> Tensor:
+    r"""Bounds as a floating point tensor; may be given as lists, arrays or integers.
+
+    Args:
+        bounds: Lower and upper bounds, `2 x d`.
+        dim: The number of inputs, if it is known.
+
+    Raises:
+        InputDataError: If they are not `2 x d`, a lower bound is above its upper one, or one is not finite.
+    """
+    bounds = as_tensor(bounds, "bounds")
+    bounds = bounds if bounds.dtype in (torch.float32, torch.float64) else bounds.double()
+    if bounds.ndim != 2 or bounds.shape[0] != 2 or bounds.shape[1] == 0 or dim not in (None, bounds.shape[1]):
+        wanted = "2 x d" if dim is None else f"2 x {dim}"
+        raise InputDataError(f"bounds must be {wanted}, lower ones first; got shape {tuple(bounds.shape)}.")
+    if not (bounds[0] <= bounds[1]).all() or not bounds.isfinite().all():
+        raise InputDataError(f"bounds must be finite, and lower ones not above upper ones; got {bounds.tolist()}.")
+    return bounds
+
+
+def check_hyperparameters(model: Module) -> None:
+    r"""Raise if a value that must be positive is not, or one is not finite.
+
+    Bounds that serve the optimiser alone do not keep anyone from setting such values.
+
+    Args:
+        model: A model.
+
+    Raises:
+        InputDataError: If there is such a value.
+    """
+    for name, value, constraint in model.named_parameters_and_constraints():
+        value = value if constraint is None else constraint.transform(value)
+        positive = constraint is not None and bool((constraint.lower_bound >= 0).all())
+        if not value.isfinite().all() or (positive and (value <= 0).any()):
+            raise InputDataError(
+                f"{name} stands for {value.tolist()}; it must be {'positive and ' if positive else ''}finite. Set "
+                "another value, or fit again."
+            )
 
 
 def as_sequence(observations: Observation | Sequence[Observation] | None) -> tuple[Observation, ...]:

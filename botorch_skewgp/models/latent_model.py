@@ -19,7 +19,7 @@ from torch import Tensor
 
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood
 from botorch_skewgp.models.fantasy import FantasyLevel
-from botorch_skewgp.models.inputs import as_sequence, check_observations, check_query, check_train_X, move
+from botorch_skewgp.models.inputs import as_sequence, check_observations, check_query, check_train_X, moved
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.marginal_likelihood import Evidence
 from botorch_skewgp.models.means import IntegratedConstantMean
@@ -116,9 +116,9 @@ class LatentModel(Model, GP):
         check_train_X(X, warn=False)
         observations = self._observations if targets is None else as_sequence(targets)
         check_observations(observations, X)
-        moved = tuple(entry.apply(lambda t: move(t, X)) for entry in observations)
-        slopes = self._slopes_of(moved)  # raises for kinds that the likelihood does not take
-        self._points, self._observations, self._slopes = X, moved, slopes
+        new = moved(observations, X)
+        slopes = self._slopes_of(new)  # raises for kinds that the likelihood does not take
+        self._points, self._observations, self._slopes = X, new, slopes
         self._clear_cache()
         self.restore_inputs()
         if not self.training:

@@ -40,7 +40,7 @@ from botorch_skewgp.models.inputs import (
     check_skew_prior,
     check_train_X,
     count_outputs,
-    move,
+    moved,
     warn_of_scaling,
 )
 from botorch_skewgp.models.marginal_likelihood import EvidenceMethod, log_normalizer
@@ -121,7 +121,7 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         )
         super().__init__()
         self._points, self.train_inputs = train_X, (train_X,)
-        self._observations = tuple(entry.apply(lambda t: move(t, train_X)) for entry in observations)
+        self._observations = moved(observations, train_X)
         self._num_outputs = count_outputs(self._observations, likelihood)
         self._outcome_scale = learn_outcome_scale(self._observations, outcome_transform)
         self.likelihood = default_likelihood(self._observations) if likelihood is None else likelihood

@@ -7,8 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
+from botorch.exceptions.errors import InputDataError
 from torch.nn import Module
 
+from botorch_skewgp.models.inputs import check_hyperparameters
 from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.truncated.draws import Draws, draw
 
@@ -60,11 +62,15 @@ class Snapshot:
     def _fitted(self) -> tuple[Draws, RepresenterMixture]:
         model = self.model
         with torch.no_grad():
+            check_hyperparameters(model)
             X = model.train_inputs[0]
             row_model = model.row_model(model.forward(X))
             draws = draw(row_model.truncated_normal, model.draw_settings, previous=model._previous_draws)
             mixture = row_model.representer_mixture(draws).in_space_filling_order(row_model.covariance)
-            return draws, RepresenterMixture(mixture.weights.to(X), mixture.root.to(X))
+            mixture = RepresenterMixture(mixture.weights.to(X), mixture.root.to(X))
+            if not mixture.weights.isfinite().all():
+                raise InputDataError(f"Observations are too large for {X.dtype}; scale them, or use double precision.")
+            return draws, mixture
 
     @property
     def draws(self) -> Draws:

@@ -13,6 +13,7 @@ from botorch.posteriors import GPyTorchPosterior
 from torch import Tensor
 from torch.distributions import Normal
 
+from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.observations import Choice, Preference, Ranking
 
 
@@ -86,8 +87,7 @@ def check_bounds(
     bounds: Tensor, model: Model | None = None, dims: Sequence[int] | None = None, user: str = ""
 ) -> Tensor:
     """Check bounds against a model and against what a function can draw; in the model's dtype and on its device."""
-    if bounds.ndim != 2 or bounds.shape[0] != 2 or bounds.shape[1] == 0:
-        raise InputDataError(f"bounds must be 2 x d, lower ones first; got shape {tuple(bounds.shape)}.")
+    bounds = as_bounds(bounds)
     if not (bounds[0] < bounds[1]).all():
         raise InputDataError(f"Lower bounds must be below upper ones; got {bounds.tolist()}.")
     d = bounds.shape[1]

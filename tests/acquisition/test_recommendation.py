@@ -269,7 +269,7 @@ def test_pairs_of_a_pairwise_gp():
 def test_pair_is_checked(model):
     with pytest.raises(InputDataError, match="one of qeubo, knowledge_gradient"):
         next_pair(model, BOUNDS, "guess")
-    with pytest.raises(InputDataError, match="2 x d"):
+    with pytest.raises(InputDataError, match="bounds must be 2 x 2"):
         next_pair(model, BOUNDS[0])
     with pytest.raises(InputDataError, match="one point of dimension 2"):
         next_pair(model, BOUNDS, X_incumbent=POINTS[:2])

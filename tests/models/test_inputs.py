@@ -1,5 +1,6 @@
 """Checks of what a model is given: its scale, its parts, and what it is asked."""
 
+import math
 import warnings
 
 import botorch
@@ -15,8 +16,9 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import SkewLogExpectedImprovement
+from botorch_skewgp.acquisition import SkewLogExpectedImprovement, recommend
 from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, ProbitLikelihood
+from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.observations import Binary, Numeric, Preference, Slope
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -193,3 +195,59 @@ def test_models_do_not_become_half_precise():
     with pytest.raises(InputDataError, match=r"cannot become torch\.float16"):
         model.half()
     assert torch.equal(model.posterior(X).mean, before)
+
+
+# Values that cannot be
+
+
+@pytest.mark.parametrize("value", [-1.0, 0.0, math.nan, math.inf])
+@pytest.mark.parametrize("name", ["outputscale", "lengthscale"])
+def test_hyperparameters_that_cannot_be_are_named(name, value):
+    model = SkewGP(X, DUELS, draw_settings=DrawSettings(num_draws=64))
+    kernel = model.covar_module if name == "outputscale" else model.covar_module.base_kernel
+    before = model.posterior(X).mean
+    good = getattr(kernel, name).clone()
+    setattr(kernel, name, value)
+    with pytest.raises(InputDataError, match=rf"raw_{name} stands for .* must be positive and finite"):
+        model.posterior(X)
+    setattr(kernel, name, good)
+    assert torch.equal(model.posterior(X).mean, before)
+
+
+def test_numbers_that_overflow_single_precision_are_refused():
+    points = X.float()
+    with pytest.warns(InputDataWarning), pytest.raises(InputDataError, match=r"too large for torch\.float32"):
+        SkewGP(points, Numeric([1e300, 0.0]))
+    with pytest.warns(InputDataWarning):
+        model = SkewGP(points, Numeric(torch.tensor([1e38, -1e38, 3e38])))
+    with pytest.raises(InputDataError, match=r"too large for torch\.float32"):
+        model.posterior(points)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [[[0, 0], [2, 3]], ((0.0, 0.0), (2.0, 3.0)), np.array([[0, 0], [2, 3]]), torch.tensor([[0, 0], [2, 3]])],
+    ids=["integers", "tuples", "array", "integer tensor"],
+)
+def test_bounds_may_be_lists_and_integers(bounds):
+    wanted = torch.tensor([[0.0, 0.0], [2.0, 3.0]], dtype=torch.float64)
+    assert torch.equal(as_bounds(bounds, 2), wanted)
+    model = SkewGP(X.expand(6, 2), DUELS, draw_settings=DrawSettings(num_draws=64)).eval()
+    point, _ = recommend(model, bounds, num_restarts=1, raw_samples=4)
+    assert ((point >= wanted[0]) & (point <= wanted[1])).all()
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]], r"bounds must be 2 x 2, lower ones first; got shape \(2, 3\)"),
+        ([(0, 1), (0, 1), (0, 1)], "bounds must be 2 x 2"),
+        ([[1.0, 0.0], [0.0, 1.0]], "lower ones not above upper ones"),
+        ([[0.0, math.nan], [1.0, 1.0]], "bounds must be finite"),
+        ([[0.0, 0.0], [math.inf, 1.0]], "bounds must be finite"),
+        (None, "bounds must be a tensor or a list"),
+    ],
+)
+def test_bad_bounds_are_named(bounds, message):
+    with pytest.raises(InputDataError, match=message):
+        as_bounds(bounds, 2)
