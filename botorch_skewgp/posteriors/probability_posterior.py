@@ -76,9 +76,9 @@ class ProbabilityPosterior(Posterior):
         `Phi(h) - 2 T(h, a)` with Owen's function `T` (Owen, Annals of Mathematical Statistics 27, 1956).
         """
         latent, noise = self.latent, self.noise
-        spread = latent.gaussian_variance.unsqueeze(-1)
-        h = latent.component_means / (spread + noise).sqrt()
-        a = (noise / (noise + 2 * spread)).sqrt()
+        variance = latent.gaussian_variance.unsqueeze(-1)
+        h = latent.component_means / (variance + noise).sqrt()
+        a = (noise / (noise + 2 * variance)).sqrt()
         second = latent.marginals.average(normal_cdf(h) - 2 * owens_t(h, a))
         return (latent._to_event(latent._expand(second)) - self.mean.square()).clamp(min=0)  # rounding only
 

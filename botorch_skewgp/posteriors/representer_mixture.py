@@ -78,7 +78,7 @@ class RepresenterMixture:
         return (self,) if self.parent is None else (*self.parent.levels, self)
 
     @cached_property
-    def _mean_and_spread(self) -> tuple[Tensor, Tensor]:
+    def _mean_and_root(self) -> tuple[Tensor, Tensor]:
         """The average of the representer weights over draws and a root of their covariance, for a single level."""
         mean = self.weights @ self.probabilities.unsqueeze(-1)
         centred = (self.weights - mean) * self.probabilities.sqrt().unsqueeze(-2)

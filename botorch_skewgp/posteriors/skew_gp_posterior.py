@@ -168,22 +168,22 @@ class SkewGPPosterior(Posterior):
         return self._expand(_at_least_min_variance(variance))
 
     @cached_property
-    def _mean_and_spread(self) -> tuple[Tensor, Tensor]:
+    def _mean_and_root(self) -> tuple[Tensor, Tensor]:
         """The posterior mean, `batch_shape x e`, and a root of the covariance of component means over draws."""
         if self._mixture.parent is None:
-            mean, spread = self._mixture._mean_and_spread
-            return self._location + (self._crosses[0] @ mean).squeeze(-1), self._crosses[0] @ spread
+            mean, root = self._mixture._mean_and_root
+            return self._location + (self._crosses[0] @ mean).squeeze(-1), self._crosses[0] @ root
         probabilities = self._mixture.probabilities
         mean = (self.component_means @ probabilities.unsqueeze(-1)).squeeze(-1)
         return mean, (self.component_means - mean.unsqueeze(-1)) * probabilities.sqrt().unsqueeze(-2)
 
     @cached_property
     def _flat_mean(self) -> Tensor:
-        return self._expand(self._mean_and_spread[0])
+        return self._expand(self._mean_and_root[0])
 
     @cached_property
     def _flat_variance(self) -> Tensor:
-        return self.gaussian_variance + self._expand(self._mean_and_spread[1].square().sum(-1))
+        return self.gaussian_variance + self._expand(self._mean_and_root[1].square().sum(-1))
 
     @property
     def mean(self) -> Tensor:
@@ -198,14 +198,15 @@ class SkewGPPosterior(Posterior):
     @cached_property
     def skewness(self) -> Tensor:
         """The marginal standardised third central moments, `batch_shape x q x o`; zero for a Gaussian."""
-        deviation = self.component_means - self._flat_mean.unsqueeze(-1)
-        third = (deviation.pow(3) @ self._mixture.probabilities.unsqueeze(-1)).squeeze(-1)
-        return self._to_event(self._expand(third / self._flat_variance.pow(1.5)))
+        centred = self.component_means - self._flat_mean.unsqueeze(-1)
+        standardised = centred / self._flat_variance.sqrt().unsqueeze(-1)  # first, as cubes leave the range of numbers
+        third = (standardised.pow(3) @ self._mixture.probabilities.unsqueeze(-1)).squeeze(-1)
+        return self._to_event(self._expand(third))
 
     @cached_property
     def covariance_matrix(self) -> Tensor:
         """The joint posterior covariance, `batch_shape x e x e`, output fastest."""
-        between = self._mean_and_spread[1]
+        between = self._mean_and_root[1]
         return self.gaussian_covariance + between @ between.mT
 
     # Marginal distribution functions

@@ -743,3 +743,15 @@ def test_acquisition_is_smooth_as_points_meet(preference_model, name):
     slopes = torch.stack(slopes)
     torch.testing.assert_close(slopes[distances < 5e-8], slopes[-1].expand(5), rtol=0.05, atol=0)
     assert (torch.cat(values).diff().abs() <= 20 * distances[:-1] + 1e-8).all()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e15])
+def test_single_precision_at_large_scales(scale):
+    """Cubes of large numbers are infinite in single precision; skewness has no units."""
+    case = make(batch_shape=(2,))
+    mixture = RepresenterMixture(case.weights.float(), case.root.float())
+    tensors = scale * case.location.float(), scale * case.cross.float(), scale**2 * case.prior.float()
+    posterior = SkewGPPosterior(*tensors, mixture)
+    torch.testing.assert_close(posterior.skewness, case.posterior.skewness.float(), rtol=1e-3, atol=1e-3)
+    quantile, expected = posterior.quantile(0.9) / scale, case.posterior.quantile(0.9).float()
+    torch.testing.assert_close(quantile, expected, rtol=1e-3, atol=1e-3)
