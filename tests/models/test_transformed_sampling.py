@@ -1,0 +1,52 @@
+"""The quadrature of a transformed process against Metropolis runs over all parameters."""
+
+import pytest
+import torch
+from transformed_cases import DOUBLE, data, model
+
+from botorch_skewgp.models.bayesian_transformed_gp import Nodes
+
+TEST_X = torch.tensor([[0.2, 0.3], [0.9, 0.1], [0.5, 0.5]], dtype=DOUBLE)
+LEVELS = torch.tensor([0.1, 0.5, 0.9], dtype=DOUBLE)
+CHAINS, BURN_IN, STEPS, THIN = 64, 200, 600, 20
+
+
+@torch.no_grad()
+def metropolis(transformed, generator):
+    """Random walks in all coordinates, many at a time, from the nodes of the quadrature; `CHAINS x draws x D`."""
+    fitted = transformed._fit()
+    start = torch.multinomial(fitted.probabilities, CHAINS, replacement=True, generator=generator)
+    u = fitted.u[start]
+    center = fitted.probabilities @ fitted.u
+    spread = (fitted.u - center).mT @ (fitted.probabilities.unsqueeze(-1) * (fitted.u - center))
+    root = torch.linalg.cholesky(spread) * 2.0 / u.shape[-1] ** 0.5
+    value, kept = transformed.log_posterior(u), []
+    for step in range(BURN_IN + STEPS):
+        new = u + torch.randn(u.shape, generator=generator, dtype=DOUBLE) @ root.mT
+        proposed = transformed.log_posterior(new)
+        accept = torch.rand(CHAINS, generator=generator, dtype=DOUBLE).log() < proposed - value
+        u, value = torch.where(accept.unsqueeze(-1), new, u), torch.where(accept, proposed, value)
+        if step >= BURN_IN and step % THIN == 0:
+            kept.append(u)
+    return torch.stack(kept, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sinh-arcsinh", "Box-Cox"])
+def test_quantiles_agree_with_a_metropolis_run(name, generator):
+    X, Y = data(n=10)
+    ours = []
+    for seed in range(6):
+        transformed = model(name, X, Y, num_nodes=256, least_effective=64.0, tolerance=0.0, seed=seed)
+        ours.append(transformed.posterior(TEST_X).quantile(LEVELS))
+    chains, theirs = metropolis(transformed, generator), []
+    for part in chains.split(CHAINS // 8):  # groups of chains, for an error of what is found from them
+        u = part.flatten(0, 1)
+        # all draws weigh the same: the quadrature weight undoes the posterior density
+        transformed._nodes = Nodes(u, -transformed.log_posterior(u).detach(), torch.ones(len(u), dtype=DOUBLE))
+        transformed._fitted = None
+        theirs.append(transformed.posterior(TEST_X).quantile(LEVELS))
+    ours, theirs = torch.stack(ours).squeeze(-1), torch.stack(theirs).squeeze(-1)
+    error = (ours.var(0) / len(ours) + theirs.var(0) / len(theirs)).sqrt()
+    assert ((ours.mean(0) - theirs.mean(0)).abs() < 4 * error).all()
+    assert (error < 0.1 * theirs.mean(0).diff(dim=0).sum(0)).all()  # so that the comparison says something
