@@ -225,7 +225,7 @@ KINDS: dict[str, tuple[Simulator, int]] = {
     "Ranking": (rankings, 24),
     "Validity": (validity, 90),
     "Slope": (slopes, 90),
-    "AffineProbit": (affine, 60),
+    "AffineProbit": (affine, 100),
     "LabelPreference": (classes, 70),
 }
 # a noise variance wrong by a third, in the direction in which this many data show it first
