@@ -1,11 +1,13 @@
 """Which pair to ask about next, from the first duel on: methods of preferential optimisation raced on known functions.
 
-Protocol, fixed before the first look at results. A run is a function, a judge, a method and a seed. Ten first duels
-between twenty Sobol points are the same for all methods; then the method asks, the judge answers, and the method
-recommends, until the wanted number of duels. Inputs are scaled to the unit cube; nobody sees a value. Reported is the
-simple regret of the recommended point at 20, 30, 40, 60 and 100 duels, and its mean from the tenth duel on. Runs of
-different methods with one seed share the first duels and the judge's noise, and are compared in pairs: by mean rank
-over all (function, judge, seed), and by the paired difference of log10 regret with its standard error over seeds.
+Protocol. Functions, judges, first duels and measures were fixed before the first look at results; the budget of the
+optimiser, refits after every third duel and the look at 30 duels came later, to save time. A run is a function, a
+judge, a method and a seed. Ten first duels between twenty Sobol points are the same for all methods; then the method
+asks, the judge answers, and the method recommends, until the wanted number of duels. Inputs are scaled to the unit
+cube; nobody sees a value. Reported is the simple regret of the recommended point at 20, 30, 40, 60 and 100 duels, and
+its mean from the tenth duel on. Runs of different methods with one seed share the first duels and the judge's noise,
+and are compared in pairs: by mean rank over all (function, judge, seed), and by the paired difference of log10 regret
+with its standard error over seeds.
 
 Functions are maximised, and have known optima: the six-hump camel on [-2, 2] x [-1, 1], Levy in 2 and 4 dimensions,
 Hartmann in 3 and 6, Ackley in 4, Rosenbrock in 5, and Alpine in 4. Judges: "consistent", with noise on each value of
