@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from linear_operator.utils.cholesky import psd_safe_cholesky
 from torch import Tensor
 
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.conditionals import RowConditionals, row_conditionals
+from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density
 
@@ -133,7 +133,7 @@ def _unit_conditionals(distribution: TruncatedNormal, rows: Tensor, unit: Tensor
         return row_conditionals(distribution, rows)
     precision = torch.cholesky_inverse(distribution.gamma_cholesky)
     blocks = torch.where(unit == unit.unsqueeze(-1), precision, torch.zeros_like(precision))
-    L = psd_safe_cholesky(blocks)
+    L = cholesky_with_relative_jitter(blocks)
     product = (rows - distribution.mean) @ precision
     above = torch.linalg.solve_triangular(L, product.mT, upper=False).mT
     scale = 1 / L.diagonal()
@@ -148,7 +148,7 @@ def _number_conditionals(row_model: RowModel, interval_draws: Tensor) -> RowCond
     ordered = Rows.cat([numbers, row_model.intervals])
     joint = ordered.covariance(row_model.covariance) + torch.diag_embed(ordered.noise)
     values = torch.cat([numbers.lower.expand(interval_draws.shape[0], -1), interval_draws], dim=-1)
-    precision = torch.cholesky_inverse(psd_safe_cholesky(joint))
+    precision = torch.cholesky_inverse(cholesky_with_relative_jitter(joint))
     diagonal = precision.diagonal()[:k]
     product = (values - ordered.mean(row_model.mean)) @ precision[:, :k]
     return RowConditionals(mean=values[:, :k] - product / diagonal, scale=diagonal.rsqrt().unsqueeze(0))

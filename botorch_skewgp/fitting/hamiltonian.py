@@ -88,8 +88,9 @@ class HamiltonianSampler:
     state, the step size and the generator.
 
     Example:
-        >>> sampler = HamiltonianSampler(density, root)
-        >>> state, info = sampler.step(sampler.init(position), 0.5, generator)
+        >>> normal = lambda z: (-0.5 * z.square().sum(), -z)  # a log density and its gradient
+        >>> sampler = HamiltonianSampler(normal, torch.eye(2, dtype=torch.double))
+        >>> state, info = sampler.step(sampler.init(torch.zeros(2, dtype=torch.double)), 0.5, generator)
     """
 
     def __init__(self, density: LogDensity, root: Tensor) -> None:

@@ -90,7 +90,8 @@ class _Search:
     def attempt(self) -> None:
         """Fit from the present state; a start that cannot be fitted counts for nothing."""
         try:
-            fit_gpytorch_mll(self.mll, **self.kwargs)
+            if any(parameter.requires_grad for parameter in self.mll.parameters()):  # else there are only phases
+                fit_gpytorch_mll(self.mll, **self.kwargs)
             value = self.value()
         except (ModelFittingError, NotPSDError):
             return

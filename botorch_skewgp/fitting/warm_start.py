@@ -36,7 +36,7 @@ def warm_start(model: SkewGP, previous: SkewGP) -> WarmStart:
     model of numbers and comparisons. Parameters that do not require gradients stay as they are.
 
     Example:
-        >>> more = SkewGP(train_X, [duels, Numeric(values)])
+        >>> more = SkewGP(train_X, [Preference(pairs), Numeric(values)])
         >>> warm_start(more, model)
         >>> fit_skew_gp(more)
 

@@ -91,7 +91,7 @@ def register_default_likelihood(kind: type[Observation], factory: Factory) -> No
         factory: Makes the likelihood from the first observation object of the kind and the `Context`.
 
     Example:
-        >>> register_default_likelihood(AtLeast, lambda observation, context: AtLeastLikelihood(**context.noise))
+        >>> register_default_likelihood(Binary, lambda observation, context: ProbitLikelihood(**context.noise))
     """
     _FACTORIES[kind] = factory
 

@@ -14,6 +14,7 @@ from gpytorch.priors import Prior
 from torch import Tensor
 from torch.distributions import Categorical
 
+from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import LabelPreference, Observation
@@ -48,6 +49,10 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
     def num_outputs(self) -> int:
         """One latent function for each label."""
         return self.num_labels
+
+    def latent_noise(self, X: Tensor) -> Tensor:
+        """Not defined: noise is that of labels, not of the functions that tell which of them is best."""
+        return RowLikelihood.latent_noise(self, X)
 
     def reading(
         self,

@@ -15,7 +15,7 @@ from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import PositiveParameter
 from botorch_skewgp.observations import Censored, Numeric, Observation
 from botorch_skewgp.posteriors import SkewGPPosterior
-from botorch_skewgp.rows import FantasyRows, Reading, Rows
+from botorch_skewgp.rows import Reading, Rows
 
 
 class NumericLikelihood(RowLikelihood):
@@ -66,17 +66,6 @@ class NumericLikelihood(RowLikelihood):
         assert isinstance(observation, Censored)
         lower, upper = (scale.standardize(bound.to(like)) for bound in (observation.lower, observation.upper))
         return reading.rows_between(index, lower, upper)
-
-    def number_rows(self, values: Tensor, noise: Tensor | None, scale: OutcomeScale) -> FantasyRows:
-        r"""The rows of numbers at the points of a fantasy.
-
-        Args:
-            values: A `batch_shape x q` tensor of numbers, in units of the outcome.
-            noise: Known noise variances of this shape, in squared units of the outcome; this likelihood's if `None`.
-            scale: How outcomes relate to the latent function.
-        """
-        values = scale.standardize(values)
-        return FantasyRows.at_points(values, values, self.noise if noise is None else noise / scale.scale**2)
 
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Normal:
         r"""The distribution of a new reading.

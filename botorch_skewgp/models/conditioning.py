@@ -100,9 +100,12 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
     def _condition_batch(self, X: Tensor, Y: Tensor, noise: Tensor | None) -> Self:
         """Condition a batch of models on numbers, or on duels given as integer pairs."""
         if Y.is_floating_point():
-            variances = None if noise is None else noise.squeeze(-1)
-            rows = self.likelihood.for_kind(Numeric).number_rows(Y.squeeze(-1), variances, self.outcome_scale)
-            return self._condition_rows(X, rows)
+            values = self.outcome_scale.standardize(Y).squeeze(-1)
+            if noise is None:
+                variance = self.likelihood.for_kind(Numeric).latent_noise(X)
+            else:
+                variance = noise.squeeze(-1) / self.outcome_scale.scale**2
+            return self._condition_rows(X, FantasyRows.at_points(values, values, variance))
         part = self.likelihood.for_kind(Preference)
         _, won = part.answers(Preference(torch.tensor([[0, 1]])))
         reading = part.reading(Preference, X, self.outcome_scale)

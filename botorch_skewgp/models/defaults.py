@@ -100,13 +100,13 @@ def default_mean_module(observations: Sequence[Observation]) -> Mean:
 
     A fitted constant would take a few equal labels for the whole domain's. The variance of the one that is integrated
     over is that of the latent function at the median of its prior; with it, predictions far from 5 to 40 data are about
-    as often right as they say.
+    as often right as they say. To class labels, which compare outputs, a constant is irrelevant too.
 
     Args:
         observations: What the model is to be of.
     """
-    if any(entry.points_per_observation == 1 and not entry.anchors_scale for entry in observations) and not any(
-        entry.anchors_scale for entry in observations
-    ):
+    anchored = any(entry.anchors_scale for entry in observations)
+    told = (entry.points_per_observation == 1 and entry.num_outputs == 1 for entry in observations)
+    if any(told) and not anchored:
         return IntegratedConstantMean(MEAN_SPREAD**2)
     return ConstantMean()

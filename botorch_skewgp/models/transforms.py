@@ -35,13 +35,13 @@ def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeT
     """
     if transform is None:
         return OutcomeScale()
-    if type(transform) is not Standardize or transform.means.shape != (1, 1):
+    values = [entry.numbers for entry in observations if entry.numbers.numel()]
+    if type(transform) is not Standardize or (values and transform.means.shape != (1, 1)):
         raise UnsupportedError(
             "outcome_transform must be Standardize(m=1): other transforms are not affine, so that comparisons would "
             "lose their meaning. Transform the numbers before building the model instead; got "
             f"{type(transform).__name__}."
         )
-    values = [entry.numbers for entry in observations if entry.numbers.numel()]
     if not values:
         return OutcomeScale()
     transform.train()

@@ -6,7 +6,7 @@ from botorch.exceptions.errors import InputDataError
 from generative_reference import log_evidence, own_effective_size, own_statistics
 from kind_cases import INF, KINDS, LABELS, TEST_X, TRAIN_X, label_model_of, likelihood, model_of, tensor
 
-import botorch_skewgp.models.latent_model as latent_model
+import botorch_skewgp.models.snapshot as snapshot
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import LabelPreferenceLikelihood
 from botorch_skewgp.models import SkewPrior
@@ -147,8 +147,8 @@ def test_draws_start_from_the_old_ones(monkeypatch):
         starts.append(previous)
         return draw(*args, previous=previous, **kwargs)
 
-    draw = latent_model.draw
-    monkeypatch.setattr(latent_model, "draw", spy)
+    draw = snapshot.draw
+    monkeypatch.setattr(snapshot, "draw", spy)
     first = model_of(KINDS["binary"])
     old = first.draws
     first.condition_on_observations(NEW_X, KINDS["binary"]).posterior(TEST_X)

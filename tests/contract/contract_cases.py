@@ -12,12 +12,16 @@ from botorch.models import ModelListGP, PairwiseGP, SingleTaskGP
 from botorch.models.model import Model, ModelList
 from botorch.models.pairwise_gp import PairwiseLaplaceMarginalLogLikelihood
 from botorch.models.transforms.input import InputPerturbation, InputTransform
+from gpytorch.means import ConstantMean
 from gpytorch.mlls import ExactMarginalLogLikelihood
+from gpytorch.priors import NormalPrior
 from torch import Tensor
+from torch.nn import Module
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import MomentMatchedModel, SkewPrior
+from botorch_skewgp.models.defaults import default_covar_module
 from botorch_skewgp.observations import Binary, Numeric, Observation, Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -135,6 +139,11 @@ def observations(kind: str, objective: int) -> Observation | list[Observation]:
     return Numeric(y)
 
 
+def _modules() -> dict[str, Module]:
+    """A kernel and a mean for all kinds, whose hyperparameters stay moderate: functions are checked, not defaults."""
+    return {"covar_module": default_covar_module(DIM), "mean_module": ConstantMean(NormalPrior(0.0, 10.0**0.5))}
+
+
 def _skew_gp(kind: str, objective: int, transform: InputTransform | None) -> SkewGP:
     prior = None
     if kind == "skew prior":
@@ -147,6 +156,7 @@ def _skew_gp(kind: str, objective: int, transform: InputTransform | None) -> Ske
             skew_prior=prior,
             input_transform=transform,
             draw_settings=DRAWS,
+            **_modules(),
         )
 
     model = build(transform)
@@ -159,7 +169,7 @@ def _fitted_state(kind: str, objective: int) -> dict[str, Tensor]:
     prior = None
     if kind == "skew prior":
         prior = SkewPrior(tensor([[0.2, 0.8], [0.7, 0.3]]), tensor([1.0, -1.0]), truncation=0.3)
-    model = SkewGP(points(), observations(kind, objective), skew_prior=prior, draw_settings=DRAWS)
+    model = SkewGP(points(), observations(kind, objective), skew_prior=prior, draw_settings=DRAWS, **_modules())
     _fit(SkewGPMarginalLogLikelihood(model.likelihood, model))
     return model.state_dict()
 

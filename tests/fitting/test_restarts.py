@@ -5,6 +5,7 @@ import torch
 from botorch.exceptions.errors import ModelFittingError, UnsupportedError
 from botorch.optim.utils import sample_all_priors
 from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.means import ConstantMean
 from gpytorch.priors import GammaPrior, LogNormalPrior, NormalPrior
 from linear_operator.utils.errors import NotPSDError
 
@@ -82,7 +83,8 @@ def skewed(num_points, seed=0):
     covar_module.outputscale, covar_module.base_kernel.lengthscale = 2.0, 0.25
     covar_module.requires_grad_(False)
     labels = (X.squeeze(-1) < 0.55).long()
-    return SkewGP(X, Binary(labels), covar_module=covar_module, skew_prior=SkewPrior(points, phases))
+    mean_module = ConstantMean(NormalPrior(0.0, 10.0**0.5))
+    return SkewGP(X, Binary(labels), None, covar_module, mean_module, SkewPrior(points, phases))
 
 
 @torch.no_grad()

@@ -91,7 +91,7 @@ def test_a_model_of_longer_rankings_with_ties():
 def test_longer_rankings_in_which_all_are_tied_say_nothing():
     model = SkewGP(**SkewGP.construct_inputs(ranking([[0, 1, 2]], [[0, 0, 0]])), draw_settings=SMALL)
     X = torch.rand(3, 2, dtype=torch.float64)
-    prior = SkewGP(model.train_inputs[0])
+    prior = SkewGP(model.train_inputs[0], covar_module=model.covar_module)
     assert torch.allclose(model.posterior(X).mean, prior.posterior(X).mean)
     assert torch.allclose(model.posterior(X).variance, prior.posterior(X).variance)
 
