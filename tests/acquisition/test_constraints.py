@@ -238,6 +238,7 @@ def test_inequality_values_and_gradient(validity, generator):
     check_gradients(lambda x: inequality(x.squeeze(-2)), points(generator, 4))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:A not p.d.")  # both points of a pair in the same corner
 @pytest.mark.parametrize("q", [1, 2])
 def test_optimisation_within_the_inequality(objective, validity, q):

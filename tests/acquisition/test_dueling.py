@@ -395,6 +395,7 @@ def test_generators_make_paths_repeatable(model, generator):
     assert not torch.allclose(first, other)
 
 
+@pytest.mark.slow
 def test_law_of_paths(model, generator):
     """Over many objects, values have the posterior's mean and variance."""
     X = points(generator, 3)
@@ -418,6 +419,7 @@ def test_kernels_without_features_are_refused():
         DuelingThompsonSampling(model, REFERENCE)
 
 
+@pytest.mark.slow
 def test_input_transforms(generator):
     """A path of a model on normalised inputs reads inputs as the model does."""
     bounds = torch.tensor([[0.0, 0.0], [2.0, 5.0]], dtype=torch.float64)

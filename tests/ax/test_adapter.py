@@ -320,6 +320,7 @@ def generated(seed=0, skip=0, global_seed=0):
     return [next_trial(client)[1]["x"] for _ in range(2)]
 
 
+@pytest.mark.slow
 def test_candidates_repeat_whatever_the_process_did_before():
     first = generated()
     assert generated(global_seed=17, skip=3) == first

@@ -208,6 +208,7 @@ def test_all_kinds_of_parameters():
     assert node_of(client, 5) == "SkewGP"
 
 
+@pytest.mark.slow
 def test_parameter_constraints():
     client = new_client(names="xy", parameter_constraints=["x + y <= 1"])
     for _ in range(5):
@@ -368,6 +369,7 @@ def test_ties_and_arm_names():
     ]
 
 
+@pytest.mark.slow
 def test_pairs():
     """Win, tie, abandoned: the next pair comes, from Sobol and then from SkewGP."""
     from botorch_skewgp.ax import recorded_comparisons

@@ -39,6 +39,7 @@ def check_that_it_goes_on(name: str, folder: Path, kinds: tuple[str, ...]) -> No
             assert one == pytest.approx(other, abs=1e-6), kind
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_resumed_from_sqlite(tmp_path):
     check_that_it_goes_on("comparisons", tmp_path, ("sqlite",))
 

@@ -32,6 +32,7 @@ def test_a_pair_of_kinds(names):
     assert found.calibrated, found
 
 
+@pytest.mark.slow
 def test_numbers_and_a_noise_wrong_by_a_third():
     right, wrong = calibrate(("Numeric",), REPLICATES, (1.0, WRONG["Numeric"]))
     assert right.calibrated, right

@@ -52,6 +52,7 @@ def moments_by_quadrature(mll, grid):
     return mean.item(), (weight * (grid - mean).square()).sum().sqrt().item()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("constraint", "grid", "observations", "num_draws"),
     [

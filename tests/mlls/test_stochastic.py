@@ -64,6 +64,7 @@ def test_chains_go_on_from_where_they_were():
     assert not torch.equal(runs[0][0], runs[0][1])
 
 
+@pytest.mark.slow
 def test_adam_reaches_the_maximum_of_the_evidence():
     model = model_of("labels")
     for module in (model.mean_module, model.likelihood):

@@ -186,6 +186,7 @@ def density(parameters, value):
     return normal * orthant(shifted, Gamma - torch.outer(delta, delta)) / orthant(gamma, Gamma)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", range(3))
 def test_density_of_the_mixture(point):
     """The mixture's density equals the closed form at new points."""
@@ -237,6 +238,7 @@ def test_two_sided_and_upper_rows():
     assert abs(value - share) < 4 * math.sqrt(share / 200_000)
 
 
+@pytest.mark.slow
 def test_predictive_probability_is_a_ratio_of_orthant_probabilities():
     """Corollary 2 of the classification paper, against the average over the mixture."""
     labels = torch.tensor([1, 0, 1, 1])

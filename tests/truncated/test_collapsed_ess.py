@@ -74,6 +74,7 @@ def test_a_step_is_several_updates(generator):
     assert (info.num_evaluations >= 5).all()
 
 
+@pytest.mark.slow
 def test_far_in_the_tail(generator):
     distribution = make([0.0, 0.0], [[0.5, 0.2], [0.2, 0.5]], [20.0, -INF], [INF, -20.0], [0.5, 0.5])
     sampler = CollapsedEllipticalSliceSampler(distribution, gaussian_sites(distribution))

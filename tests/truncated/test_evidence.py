@@ -175,6 +175,7 @@ CALIBRATION = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.PoorDrawsWarning")
 @pytest.mark.parametrize("case", CALIBRATION)
 def test_standard_errors_are_calibrated(case, generator):
