@@ -524,7 +524,7 @@ class BayesianTransformedGP(Model):
 
     @property
     def share_left_out(self) -> float:
-        """The share of the weight that belongs to nodes left out: a bound of the error that this makes in a cdf."""
+        """The share of the weight that belongs to nodes left out, which bounds the error that this makes in a cdf."""
         return self._fit().share_left_out
 
     # Predictions
