@@ -295,7 +295,6 @@ def test_best_arm_of_another_strategy():
         get_best_arm(client)
 
 
-@pytest.mark.filterwarnings("ignore:To copy construct from a tensor:UserWarning:ax[.]")  # in Ax itself
 def test_pareto_frontier():
     client = new_client(objective="-a, -b")
     for index, x in enumerate([0.1, 0.35, 0.6, 0.95]):

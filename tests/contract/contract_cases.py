@@ -139,9 +139,10 @@ def observations(kind: str, objective: int) -> Observation | list[Observation]:
     return Numeric(y)
 
 
-def _modules() -> dict[str, Module]:
-    """A kernel and a mean for all kinds, whose hyperparameters stay moderate: functions are checked, not defaults."""
-    return {"covar_module": default_covar_module(DIM), "mean_module": ConstantMean(NormalPrior(0.0, 10.0**0.5))}
+def _modules(kind: str) -> dict[str, Module]:
+    """A kernel and a mean whose hyperparameters stay moderate: functions are checked, not defaults."""
+    prior = NormalPrior(0.0, 10.0**0.5) if kind in ("preference", "binary") else None
+    return {"covar_module": default_covar_module(DIM), "mean_module": ConstantMean(prior)}
 
 
 def _skew_gp(kind: str, objective: int, transform: InputTransform | None) -> SkewGP:
@@ -156,7 +157,7 @@ def _skew_gp(kind: str, objective: int, transform: InputTransform | None) -> Ske
             skew_prior=prior,
             input_transform=transform,
             draw_settings=DRAWS,
-            **_modules(),
+            **_modules(kind),
         )
 
     model = build(transform)
@@ -169,7 +170,7 @@ def _fitted_state(kind: str, objective: int) -> dict[str, Tensor]:
     prior = None
     if kind == "skew prior":
         prior = SkewPrior(tensor([[0.2, 0.8], [0.7, 0.3]]), tensor([1.0, -1.0]), truncation=0.3)
-    model = SkewGP(points(), observations(kind, objective), skew_prior=prior, draw_settings=DRAWS, **_modules())
+    model = SkewGP(points(), observations(kind, objective), skew_prior=prior, draw_settings=DRAWS, **_modules(kind))
     _fit(SkewGPMarginalLogLikelihood(model.likelihood, model))
     return model.state_dict()
 
