@@ -16,6 +16,7 @@ from botorch.sampling.list_sampler import ListSampler
 from botorch.sampling.normal import SobolQMCNormalSampler
 from botorch.utils.objective import compute_smoothed_feasibility_indicator
 from botorch.utils.sampling import draw_sobol_samples
+from gpytorch.means import ConstantMean
 from torch import nn
 
 from botorch_skewgp import SkewGP
@@ -52,7 +53,8 @@ def make_model(observations, **options) -> SkewGP:
 
 @pytest.fixture(scope="module")
 def validity() -> SkewGP:
-    return make_model(Validity(WORKED), likelihood=ValidityLikelihood(threshold=0.5, noise=0.1))
+    likelihood = ValidityLikelihood(threshold=0.5, noise=0.1)
+    return make_model(Validity(WORKED), likelihood=likelihood, mean_module=ConstantMean())
 
 
 @pytest.fixture(scope="module")
@@ -210,7 +212,7 @@ def test_penalty_keeps_the_optimum_valid(validity):
     acquisition = PenalizedUpperConfidenceBound(objective, validity, level=0.8, penalty=30.0)
     kept, _ = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=4, raw_samples=64)
     probability = LogProbabilityOfValidity(validity)(torch.stack([free, kept])).exp()
-    assert probability[0] < 0.5
+    assert probability[0] < 0.3
     assert probability[1] > 0.75
 
 
