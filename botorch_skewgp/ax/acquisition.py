@@ -25,8 +25,9 @@ NUM_THRESHOLD_POINTS = 256  # of the search space, beside the observed ones
 
 
 class SkewGPAcquisition(Acquisition):
-    """Ax's acquisition, but for two things: the expected utility of the best option chooses pairs in experiments that
-    have no numbers (with the option `pairs_by_utility`), and thresholds of objectives come from the whole search space.
+    """Ax's acquisition, but for three things: the expected utility of the best option chooses pairs in experiments that
+    have no numbers (with the option `pairs_by_utility`), thresholds of objectives come from the whole search space, and
+    observed and pending points are in an order that does not depend on how they came.
     """
 
     def __init__(
@@ -55,6 +56,11 @@ class SkewGPAcquisition(Acquisition):
             n=n,
             options=options,
         )
+
+    def _instantiate_acquisition(self) -> None:
+        """Put the points in order first: Ax takes them from sets, whose order hangs on the last digit of a number."""
+        self.X_observed, self.X_pending = _in_order(self.X_observed), _in_order(self.X_pending)
+        super()._instantiate_acquisition()
 
     def _update_objective_thresholds(self, torch_opt_config: TorchOptConfig) -> None:
         """Fill in the thresholds that the user did not set."""
@@ -116,6 +122,11 @@ def plausible_reference_point(
     objectives = mean @ objective_weights.mT
     optimistic = objectives + (variance @ objective_weights.square().mT).sqrt()
     return infer_reference_point(objectives[is_non_dominated(optimistic)])
+
+
+def _in_order(X: Tensor | None) -> Tensor | None:
+    """Distinct points in lexicographic order."""
+    return X if X is None else X.unique(dim=0)
 
 
 def _has_comparisons_only(surrogate: Surrogate) -> bool:

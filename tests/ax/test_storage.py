@@ -44,15 +44,8 @@ def test_a_killed_process_is_resumed_from_sqlite(tmp_path):
     check_that_it_goes_on("comparisons", tmp_path, ("sqlite",))
 
 
-DRIFTS = pytest.mark.xfail(
-    strict=False, reason="the next candidate of several objectives differs in the third digit after a resumption"
-)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=DRIFTS if name == "two objectives" else ()) for name in EXPERIMENTS]
-)
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_json_and_sqlite(name, tmp_path):
     # Ax's JSON leaves out auxiliary experiments, in which the comparisons of outcomes are
     check_that_it_goes_on(name, tmp_path, ("sqlite",) if name == "preference exploration" else ("json", "sqlite"))
