@@ -60,6 +60,10 @@ class SkewGPAcquisition(Acquisition):
     def _instantiate_acquisition(self) -> None:
         """Put the points in order first: Ax takes them from sets, whose order hangs on the last digit of a number."""
         self.X_observed, self.X_pending = _in_order(self.X_observed), _in_order(self.X_pending)
+        if not self._asks_for_pair and self.X_observed is not None and self.X_pending is not None:
+            # a trial that was compared may still run: equal points make the joint covariance singular and tell nothing
+            known = (self.X_pending.unsqueeze(1) == self.X_observed).all(-1).any(-1)
+            self.X_pending = None if bool(known.all()) else self.X_pending[~known]
         super()._instantiate_acquisition()
 
     def _update_objective_thresholds(self, torch_opt_config: TorchOptConfig) -> None:
