@@ -26,6 +26,8 @@ def test_blocks_run(capsys):
             assert torch.isfinite(mean).all()
             models += 1
     assert models == 3
+    median = namespace["outcome"].median  # type: ignore[attr-defined]
+    assert (median > 0).all()  # the warping's domain
 
 
 def test_pages_and_pictures_that_it_names_exist():
