@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
+from gpytorch import settings
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
@@ -68,7 +69,10 @@ class LatentPrior:
             Z: A `batch_shape x q' x d` tensor; `X` if `None`.
         """
         if self.num_outputs == 1:
-            return self.covar_module(X) if Z is None else self.covar_module(X, Z)
+            if Z is None and X.shape[-2] > self.points.shape[-2]:
+                return self.covar_module(X)  # lazy: it is large, and often no more than its diagonal is asked for
+            with settings.lazily_evaluate_kernels(False):  # a lazy one takes longer than a small matrix
+                return self.covar_module(X) if Z is None else self.covar_module(X, Z)
         eye = torch.eye(self.num_outputs, dtype=X.dtype, device=X.device)
         if not self.covar_module.batch_shape:
             K = (self.covar_module(X) if Z is None else self.covar_module(X, Z)).to_dense()

@@ -59,6 +59,11 @@ class RepresenterMixture:
         return RepresenterMixture(self.weights[:, order], self.root)
 
     @cached_property
+    def weights_by_draw(self) -> Tensor:
+        """The weights, `batch_shape x S x n`, those of a draw side by side, where picking some draws reads little."""
+        return self.weights.mT.contiguous()
+
+    @cached_property
     def probabilities(self) -> Tensor:
         """The probabilities of the draws, `S` or `batch_shape x S`; they sum to one."""
         if self.log_weights is None:

@@ -332,7 +332,8 @@ class SkewGPPosterior(Posterior):
         ):
             # the representer weights of the draws picked are fewer than the means of all draws
             which = self._pick(distinct.reshape(lead.numel(), *(() if is_shared else distinct.shape[num_sample_dims:])))
-            chosen = weights[..., which] if is_shared else weights[:, which].movedim((0, 1), (-2, -1))
+            by_draw = self._mixture.weights_by_draw
+            chosen = by_draw[..., which, :].mT if is_shared else by_draw[which].movedim(0, -1)
             means = self._location.unsqueeze(-1) + self._crosses[0] @ chosen
             return means.movedim(-1, 0).unflatten(0, lead) if lead else means.squeeze(-1)
         which = self._pick(normal.expand(lead + self._batch_shape))

@@ -41,7 +41,8 @@ def split_r_hat(draws: Tensor) -> Tensor:
         ValueError: If there are fewer than four steps.
     """
     values = _split(_steps_last(draws))
-    return _split_r_hat(values, _normal_scores(values)).to(draws.dtype)
+    ranked = _rank(values)
+    return _split_r_hat(values, _normal_scores(ranked, values), ranked.ordered).to(draws.dtype)
 
 
 def effective_sample_size(draws: Tensor, kind: Literal["bulk", "tail", "mean"] = "bulk") -> Tensor:
@@ -69,10 +70,10 @@ def effective_sample_size(draws: Tensor, kind: Literal["bulk", "tail", "mean"] =
     if kind == "mean":
         size = _effective_size(_split(values))
     elif kind == "bulk":
-        size = _effective_size(_normal_scores(_split(values)))
+        halves = _split(values)
+        size = _effective_size(_normal_scores(_rank(halves), halves))
     elif kind == "tail":
-        low, high = (_split((values <= _quantile(values, p)).to(values.dtype)) for p in TAIL_PROBABILITIES)
-        size = torch.minimum(_effective_size(low), _effective_size(high))
+        size = _tail_effective_size(values, values.flatten(-2).sort(-1).values)
     else:
         raise ValueError(f'kind must be "bulk", "tail" or "mean"; got {kind!r}.')
     return _nan_where_undefined(size, values).to(draws.dtype)
@@ -93,7 +94,7 @@ class Diagnostics(NamedTuple):
 
 
 def diagnose(draws: Tensor) -> Diagnostics:
-    r"""All diagnostics at once, at less cost than one by one.
+    r"""All diagnostics at once, at less cost than one by one: what costs most is sorting, and here it is shared.
 
     Args:
         draws: A `batch_shape x num_steps x num_chains x k` tensor of `k` functionals of the draws.
@@ -101,21 +102,30 @@ def diagnose(draws: Tensor) -> Diagnostics:
     Raises:
         ValueError: If there are fewer than four steps.
     """
-    values = _split(_steps_last(draws))
-    scores = _normal_scores(values)
-    bulk = _nan_where_undefined(_effective_size(scores), values)
+    whole = _steps_last(draws)
+    values = _split(whole)
+    ranked = _rank(values)
+    scores = _normal_scores(ranked, values)
+    left_out = whole.shape[-1] % 2 == 1  # a step in the middle
+    ordered = whole.flatten(-2).sort(-1).values if left_out else ranked.ordered
     return Diagnostics(
-        r_hat=_split_r_hat(values, scores).to(draws.dtype),
-        bulk_effective_size=bulk.to(draws.dtype),
-        tail_effective_size=effective_sample_size(draws, kind="tail"),
+        r_hat=_split_r_hat(values, scores, ranked.ordered).to(draws.dtype),
+        bulk_effective_size=_nan_where_undefined(_effective_size(scores), values).to(draws.dtype),
+        tail_effective_size=_nan_where_undefined(_tail_effective_size(whole, ordered), whole).to(draws.dtype),
     )
 
 
-def _split_r_hat(values: Tensor, scores: Tensor) -> Tensor:
-    """The larger one of bulk and folded R-hat, from split chains and their normal scores."""
-    folded = (values - _median(values)).abs()
-    r_hat = torch.fmax(_r_hat(scores), _r_hat(_normal_scores(folded)))
+def _split_r_hat(values: Tensor, scores: Tensor, ordered: Tensor) -> Tensor:
+    """The larger one of bulk and folded R-hat, from split chains, their normal scores, and all values in order."""
+    folded = (values - _median(ordered)).abs()
+    r_hat = torch.fmax(_r_hat(scores), _r_hat(_normal_scores(_rank(folded), folded)))
     return _nan_where_undefined(r_hat, values)
+
+
+def _tail_effective_size(values: Tensor, ordered: Tensor) -> Tensor:
+    """The lesser one of the sizes of the indicators of two quantiles, from chains and all of their values in order."""
+    low, high = (_split((values <= _quantile(ordered, p)).to(values.dtype)) for p in TAIL_PROBABILITIES)
+    return torch.minimum(_effective_size(low), _effective_size(high))
 
 
 def _steps_last(draws: Tensor) -> Tensor:
@@ -143,29 +153,41 @@ def _constant(values: Tensor) -> Tensor:
     return flat.amax(-1) == flat.amin(-1)
 
 
-def _normal_scores(values: Tensor) -> Tensor:
+class _Ranked(NamedTuple):
+    """All draws of a functional in order, `... x k x n`, and where they were before."""
+
+    ordered: Tensor
+    order: Tensor
+
+
+def _rank(values: Tensor) -> _Ranked:
+    """Sort all draws of every functional, `... x num_chains x num_steps`."""
+    return _Ranked(*values.flatten(-2).contiguous().sort(-1))
+
+
+def _normal_scores(ranked: _Ranked, like: Tensor) -> Tensor:
     """Normal scores of the ranks among all draws, equal draws sharing their average rank; Blom's offsets."""
-    flat = values.flatten(-2).contiguous()
-    ordered, order = flat.sort(-1)
-    n = flat.shape[-1]
-    place = torch.arange(1, n + 1, dtype=values.dtype, device=values.device)
+    ordered, order = ranked
+    n = ordered.shape[-1]
+    place = torch.arange(1, n + 1, dtype=ordered.dtype, device=ordered.device)
     begins = torch.nn.functional.pad(ordered[..., 1:] != ordered[..., :-1], (1, 0), value=True)
-    ends = torch.nn.functional.pad(begins[..., 1:], (0, 1), value=True)
-    first = torch.where(begins, place, torch.zeros_like(place)).cummax(-1).values
-    last = torch.where(ends, place, torch.full_like(place, n + 1)).flip(-1).cummin(-1).values.flip(-1)
-    scores = torch.special.ndtri((0.5 * (first + last) - 0.375) / (n + 0.25))
-    return torch.empty_like(flat).scatter(-1, order, scores).view_as(values)
+    if bool(begins.all()):  # no two are equal: the scores are the same for all functionals
+        scores = torch.special.ndtri((place - 0.375) / (n + 0.25)).expand(ordered.shape)
+    else:
+        ends = torch.nn.functional.pad(begins[..., 1:], (0, 1), value=True)
+        first = torch.where(begins, place, torch.zeros_like(place)).cummax(-1).values
+        last = torch.where(ends, place, torch.full_like(place, n + 1)).flip(-1).cummin(-1).values.flip(-1)
+        scores = torch.special.ndtri((0.5 * (first + last) - 0.375) / (n + 0.25))
+    return torch.empty_like(ordered).scatter(-1, order, scores).view_as(like)
 
 
-def _median(values: Tensor) -> Tensor:
-    ordered = values.flatten(-2).sort(-1).values
+def _median(ordered: Tensor) -> Tensor:
     n = ordered.shape[-1]
     return (0.5 * (ordered[..., (n - 1) // 2] + ordered[..., n // 2]))[..., None, None]
 
 
-def _quantile(values: Tensor, probability: float) -> Tensor:
+def _quantile(ordered: Tensor, probability: float) -> Tensor:
     """Quantiles over all draws, interpolated linearly (type 7)."""
-    ordered = values.flatten(-2).sort(-1).values
     n = ordered.shape[-1]
     place = n * probability + (1 - probability)  # counts from one
     index = min(max(int(place), 1), n - 1)

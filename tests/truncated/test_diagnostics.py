@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from botorch_skewgp.truncated.diagnostics import effective_sample_size, split_r_hat
+from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size, split_r_hat
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)  # arviz announces its own refactoring
@@ -107,6 +107,16 @@ def test_nan_is_reported_where_it_is():
     for result in (split_r_hat(draws), *(effective_sample_size(draws, kind=k) for k in ("bulk", "tail", "mean"))):
         assert result[0].isfinite()
         assert result[1].isnan()
+
+
+@pytest.mark.parametrize("num_steps", [300, 301])
+def test_diagnose_is_all_of_them(num_steps):
+    draws = autoregressive(num_steps, 3, [0.5, 0.9, 0.0])
+    draws[..., 2] = draws[..., 2].round()  # ties
+    result = diagnose(draws)
+    torch.testing.assert_close(result.r_hat, split_r_hat(draws), rtol=1e-12, atol=0)
+    for kind, sizes in (("bulk", result.bulk_effective_size), ("tail", result.tail_effective_size)):
+        torch.testing.assert_close(sizes, effective_sample_size(draws, kind=kind), rtol=1e-12, atol=0)
 
 
 def test_float32_is_computed_in_float64():
