@@ -11,12 +11,10 @@ from ax.generators.torch.botorch_modular.surrogate import Surrogate
 from ax.generators.torch_base import TorchOptConfig
 from botorch.acquisition import AcquisitionFunction
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
-from botorch.models.model import Model
-from botorch.utils.multi_objective.hypervolume import infer_reference_point
-from botorch.utils.multi_objective.pareto import is_non_dominated
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
+from botorch_skewgp.acquisition.reference_point import plausible_reference_point
 from botorch_skewgp.ax.data import ObservationDataset
 from botorch_skewgp.observations import Preference, Tie
 
@@ -90,42 +88,6 @@ class SkewGPAcquisition(Acquisition):
             options = kwargs.get("optimizer_options") or {}
             kwargs["optimizer_options"] = {"sequential": False, **options}
         return super().optimize(n, search_space_digest, *args, **kwargs)
-
-
-def plausible_reference_point(
-    model: Model, X: Tensor, objective_weights: Tensor, outcome_constraints: tuple[Tensor, Tensor] | None = None
-) -> Tensor:
-    r"""A reference point for hypervolumes: the nadir of the front as it may plausibly be.
-
-    A point may be on the Pareto front if no other is better than it in the optimistic case, in which each objective is
-    one posterior standard deviation above its mean. Of the predicted means of all such points this takes the nadir, and
-    a tenth of their range beyond it (`botorch.utils.multi_objective.hypervolume.infer_reference_point`). Only points
-    that are predicted to meet the constraints count, or all if none is.
-
-    Ax looks at observed points alone. As long as these lie close together, which is what a few valid ones among
-    failures do, nothing far from them then adds to the hypervolume, however good it is in one objective. Where the
-    front is known, both give about the same. Outcomes of one objective are taken to be independent of each other.
-
-    Args:
-        model: A model with `m` outcomes.
-        X: An `n x d` tensor of points, observed or not.
-        objective_weights: An `o x m` tensor, whose rows make an objective of outcomes, each to be maximised.
-        outcome_constraints: `A` and `b`, `c x m` and `c x 1`, for `A f(x) <= b`.
-
-    Returns:
-        A tensor of `o` values.
-    """
-    with torch.no_grad():
-        posterior = model.posterior(X)
-        mean, variance = posterior.mean, posterior.variance  # type: ignore[attr-defined]
-    if outcome_constraints is not None:
-        A, b = outcome_constraints
-        meets = (mean @ A.mT <= b.mT).all(-1)
-        if meets.any():
-            mean, variance = mean[meets], variance[meets]
-    objectives = mean @ objective_weights.mT
-    optimistic = objectives + (variance @ objective_weights.square().mT).sqrt()
-    return infer_reference_point(objectives[is_non_dominated(optimistic)])
 
 
 def _in_order(X: Tensor | None) -> Tensor | None:
