@@ -19,6 +19,7 @@ from torch import Tensor
 
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood
 from botorch_skewgp.models.fantasy import FantasyLevel
+from botorch_skewgp.models.inducing import InducingPoints, over_white_columns
 from botorch_skewgp.models.inputs import as_sequence, check_observations, check_query, check_train_X, moved
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.marginal_likelihood import Evidence
@@ -45,6 +46,7 @@ class LatentModel(Model, GP):
     mean_module: Mean
     covar_module: Kernel
     skew_prior: SkewPrior | None
+    inducing: InducingPoints | None
     draw_settings: DrawSettings
     train_inputs: tuple[Tensor]
     _points: Tensor
@@ -77,6 +79,11 @@ class LatentModel(Model, GP):
     def outcome_scale(self) -> OutcomeScale:
         """The location and scale of outcomes beside the latent function, as an outcome transform has learned them."""
         return self._outcome_scale
+
+    @property
+    def inducing_points(self) -> Tensor | None:
+        """The inducing points in the units of the training points, `M x d`; `None` for the exact model."""
+        return None if self.inducing is None else self.inducing.points
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -179,7 +186,8 @@ class LatentModel(Model, GP):
             X: A `batch_shape x n x d` tensor; transformed here in training mode, as BoTorch's models do.
 
         Returns:
-            The joint distribution of values at the points and at the pseudo-points of a skew prior, and of slopes.
+            The joint distribution of values at the points and at the pseudo-points of a skew prior, and of slopes; with
+            inducing points of values at these, whatever the points.
         """
         if self.training:
             X = self.transform_inputs(X)
@@ -196,16 +204,27 @@ class LatentModel(Model, GP):
         r"""The Gaussian prior over all that rows read, before any skewness.
 
         Args:
-            points: The training points after input transforms, `n x d`; the model's own if `None`.
+            points: The training points after input transforms, `n x d`; the model's own if `None`. With inducing points
+                these are where the values are, and the training points come along.
         """
-        points = self.train_inputs[0] if points is None else points
+        training_points = self.train_inputs[0] if points is None else points
+        points = training_points if self.inducing is None else self._transformed_inducing_points(training_points)
         return LatentPrior(
             self.mean_module,
             self.prior_kernel,
             points,
             None if self.skew_prior is None else self.skew_prior.pseudo_points,
             self._column_layout(points.shape[-2]),
+            None if self.inducing is None else training_points,
         )
+
+    def _transformed_inducing_points(self, like: Tensor) -> Tensor:
+        """The inducing points after input transforms, which learn nothing from them."""
+        assert self.inducing is not None
+        points = self.inducing.points.to(like)
+        if not hasattr(self, "input_transform"):
+            return points
+        return self.input_transform.preprocess_transform(points)  # type: ignore[union-attr,operator]
 
     def _column_layout(self, num_points: int) -> ColumnLayout:
         num_pseudo_points = 0 if self.skew_prior is None else self.skew_prior.latent_dim
@@ -229,14 +248,22 @@ class LatentModel(Model, GP):
         layout = self._column_layout(self.train_inputs[0].shape[-2])
         prior_rows = self._prior_rows(mean, covariance, layout)
         blocks = [layout.resolve(self.likelihood.rows(entry, mean, self._outcome_scale)) for entry in observations]
-        return RowModel(mean=mean, covariance=covariance, rows=Rows.cat([prior_rows, *blocks]))
+        rows = Rows.cat([prior_rows, *blocks])
+        if self.inducing is None:
+            return RowModel(mean=mean, covariance=covariance, rows=rows)
+        points = self.train_inputs[0]
+        points = self.transform_inputs(points) if self.training else points
+        root, rows = over_white_columns(rows, layout, self.latent_prior(points.double()), prior)
+        eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device)
+        return RowModel(mean=torch.zeros_like(mean), covariance=eye, rows=rows, column_root=root)
 
     def _prior_rows(self, mean: Tensor, covariance: Tensor, layout: ColumnLayout) -> Rows:
         """The rows of the skew prior."""
         if self.skew_prior is None:
             return Rows.empty(mean)
         first = layout.first_pseudo_point
-        which = slice(first, first + layout.num_pseudo_points)
+        start = len(mean) - layout.num_columns + first  # with inducing points, values have other columns
+        which = slice(start, start + layout.num_pseudo_points)
         return self.skew_prior.rows(mean[which], covariance.diagonal()[which], first)
 
     def evidence(self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None) -> Evidence:

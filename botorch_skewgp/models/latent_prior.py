@@ -28,9 +28,12 @@ class LatentPrior:
     Args:
         mean_module: The mean, with a batch dimension for outputs or none.
         covar_module: The kernel, with a batch dimension for outputs or none; outputs are independent.
-        points: The training points, `n x d`, after input transforms.
+        points: The points at which columns are values, `n x d`, after input transforms: the training points, or the
+            inducing points that stand for them.
         pseudo_points: The pseudo-points of a skew prior, `s x d`; none if `None`.
         layout: The columns.
+        training_points: The training points, after input transforms, where inducing points stand for them; `points`
+            if `None`.
     """
 
     mean_module: Mean
@@ -38,6 +41,7 @@ class LatentPrior:
     points: Tensor
     pseudo_points: Tensor | None
     layout: ColumnLayout
+    training_points: Tensor | None = None
 
     @property
     def num_outputs(self) -> int:
@@ -96,7 +100,8 @@ class LatentPrior:
     @property
     def slope_points(self) -> Tensor:
         """The training points at which slopes are read, `c x d`, one for each slope."""
-        return self.points[..., self.layout.slope_points.to(self.points.device), :]
+        points = self.points if self.training_points is None else self.training_points
+        return points[..., self.layout.slope_points.to(points.device), :]
 
     @property
     def has_slopes(self) -> bool:

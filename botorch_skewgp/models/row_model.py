@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from linear_operator.operators import RootLinearOperator
@@ -29,6 +30,16 @@ from botorch_skewgp.truncated.factorization import (
 )
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
+LEAST_NOISE = 1e-8  # of a number, relative to its variance, for which sums of precisions keep the prior's digits
+
+
+class _NumberInformation(NamedTuple):
+    """What numbers say of the white coordinates of the points, whose posterior is `N(L^-T half, (L L^T)^-1)`."""
+
+    root: Tensor | None  # of the prior covariance at the points; None for the identity
+    cholesky: Tensor  # L, of the precision of the white coordinates given the numbers
+    half: Tensor  # a column
+
 
 @dataclass(frozen=True, eq=False)
 class RowModel:
@@ -38,11 +49,19 @@ class RowModel:
         mean: The prior mean at `n` points, in float64.
         covariance: The prior covariance `K` there, `n x n`.
         rows: The rows.
+        column_root: The lower Cholesky factor `L` of the covariance of the columns `f`, if mean, covariance and rows
+            are those of their white coordinates `L^-1 (f - mean)` and `covariance` thus is the identity; else `None`.
     """
 
     mean: Tensor
     covariance: Tensor
     rows: Rows
+    column_root: Tensor | None = None
+
+    @property
+    def column_covariance(self) -> Tensor:
+        """The prior covariance of the columns."""
+        return self.covariance if self.column_root is None else self.column_root @ self.column_root.mT
 
     @cached_property
     def numbers(self) -> Rows:
@@ -63,11 +82,38 @@ class RowModel:
     def _number_residual(self) -> Tensor:
         return self.numbers.lower - self.numbers.mean(self.mean)
 
+    @property
+    def _prior_root(self) -> Tensor | None:
+        """The Cholesky factor of the prior covariance at the points; `None` for the identity."""
+        return None if self.column_root is not None else cholesky_with_relative_jitter(self.covariance)
+
+    @cached_property
+    def _number_information(self) -> _NumberInformation | None:
+        """What many numbers say of the points; `None` where work goes by the numbers."""
+        numbers, n = self.numbers, self.mean.shape[-1]
+        if numbers.num_rows <= n or (numbers.noise_root is not None and bool((numbers.noise_root != 0).any())):
+            return None
+        root = self._prior_root
+        F = numbers.weight(n) if root is None else numbers.times(root)
+        if bool((numbers.noise < LEAST_NOISE * (F.square().sum(-1) + numbers.noise)).any()):
+            return None
+        weighted = F / numbers.noise.unsqueeze(-1)
+        eye = torch.eye(n, dtype=F.dtype, device=F.device)
+        cholesky = cholesky_with_relative_jitter(eye + F.mT @ weighted, scale=torch.ones_like(eye[0]))
+        half = torch.linalg.solve_triangular(cholesky, weighted.mT @ self._number_residual.unsqueeze(-1), upper=False)
+        return _NumberInformation(root, cholesky, half)
+
     @cached_property
     def number_log_density(self) -> Tensor:
         """The log density of the numbers; zero if there are none."""
         if self.numbers.num_rows == 0:
             return self.mean.new_zeros(())
+        if self._number_information is not None:
+            _, L, half = self._number_information
+            noise = self.numbers.noise
+            quadratic = (self._number_residual.square() / noise).sum() - half.square().sum()
+            log_det = L.diagonal().log().sum() + 0.5 * (2 * math.pi * noise).log().sum()
+            return -0.5 * quadratic - log_det
         L = self._number_cholesky
         white = torch.linalg.solve_triangular(L, self._number_residual.unsqueeze(-1), upper=False).squeeze(-1)
         constant = 0.5 * self.numbers.num_rows * math.log(2 * math.pi)
@@ -78,6 +124,9 @@ class RowModel:
         """Mean and covariance of `f` at the points given the numbers."""
         if self.numbers.num_rows == 0:
             return self.mean, self.covariance
+        if self._number_information is not None:
+            root = self._point_cholesky
+            return self.mean + (root @ self._number_information.half).squeeze(-1), root @ root.mT
         L, cross = self._number_cholesky, self.numbers.times(self.covariance)
         gain = torch.cholesky_solve(cross, L)
         mean = self.mean + (gain.mT @ self._number_residual.unsqueeze(-1)).squeeze(-1)
@@ -91,6 +140,13 @@ class RowModel:
 
     @cached_property
     def _point_cholesky(self) -> Tensor:
+        """A root of the covariance of `f` at the points given the numbers."""
+        if self._number_information is not None:
+            root, L, _ = self._number_information
+            inverse = torch.linalg.solve_triangular(
+                L.mT, torch.eye(*L.shape, dtype=L.dtype, device=L.device), upper=True
+            )
+            return inverse if root is None else root @ inverse
         prior_variance = self.covariance.diagonal().mean()
         return cholesky_with_relative_jitter(self._points_given_numbers[1], scale=prior_variance)
 
@@ -100,7 +156,8 @@ class RowModel:
         rows = self.intervals
         mean, covariance = self._points_given_numbers
         if self.works_by_points:
-            root = rows.times(self._point_cholesky)
+            white = self.column_root is not None and self.numbers.num_rows == 0
+            root = rows.weight(self.mean.shape[-1]) if white else rows.times(self._point_cholesky)
             if rows.noise_root is not None:
                 root = torch.cat([root, rows.noise_root], dim=-1)
             covariance = RootLinearOperator(root)
@@ -121,9 +178,21 @@ class RowModel:
         Returns:
             Mean and covariance at new points, and their covariance with the interval rows, `e x m`.
         """
+        if self.column_root is not None:
+            cross = torch.linalg.solve_triangular(self.column_root, cross.mT, upper=False).mT
         with_rows = self.intervals.times(cross.mT).mT
         if self.numbers.num_rows == 0:
             return location, covariance, with_rows
+        if self._number_information is not None:
+            root, L, half = self._number_information
+            white = cross.mT if root is None else torch.linalg.solve_triangular(root, cross.mT, upper=False)
+            known = torch.linalg.solve_triangular(L, white, upper=False)
+            rows = self.intervals.times(self._point_cholesky)
+            return (
+                location + (known.mT @ half).squeeze(-1),
+                covariance - white.mT @ white + known.mT @ known,
+                known.mT @ rows.mT,
+            )
         L = self._number_cholesky
         with_numbers = self.numbers.times(cross.mT)
         gain = torch.cholesky_solve(with_numbers, L).mT
@@ -138,8 +207,19 @@ class RowModel:
     def representer_mixture(self, draws: Draws) -> RepresenterMixture:
         r"""The latent function given the numbers and each of the draws of the interval rows."""
         if self.works_by_points:
-            return self._mixture_by_points(draws)
-        return self._mixture_by_rows(draws)
+            mixture = self._mixture_by_points(draws)
+        elif self._number_information is not None:
+            mixture = self._mixture_given_many_numbers(draws)
+        else:
+            mixture = self._mixture_by_rows(draws)
+        if self.column_root is None:
+            return mixture
+        return RepresenterMixture(
+            *(
+                torch.linalg.solve_triangular(self.column_root.mT, x, upper=True)
+                for x in (mixture.weights, mixture.root)
+            )
+        )
 
     def _mixture_by_rows(self, draws: Draws) -> RepresenterMixture:
         """`a_s = A^T J^-1 ([numbers; u_s] - mean)` and `R = A^T L^-T` with `J = L L^T` the rows' joint covariance."""
@@ -164,8 +244,7 @@ class RowModel:
         (Rao and Blackwell). With mean `e_s` and covariance `V` of the values given a draw, `a_s = K^-1 (e_s - mean)`
         and `R R^T = K^-1 - K^-1 V K^-1`.
         """
-        distribution = self.truncated_normal
-        n, (mean, _) = self.mean.shape[-1], self._points_given_numbers
+        distribution, n = self.truncated_normal, self.mean.shape[-1]
         F, noisy = distribution.root, distribution.noise > 0
         assert F is not None
         assert draws.latent is not None
@@ -180,6 +259,30 @@ class RowModel:
         residual = draws.rows.to(F)[:, noisy] - distribution.mean[noisy] - latent @ F[noisy].mT
         latent = (latent.mT + free @ torch.cholesky_solve((residual @ scaled).mT, factor))[:n]
         latent_root = torch.linalg.solve_triangular(factor, free.mT, upper=False).mT[:n]
+        return self._mixture_of_values(latent, latent_root)
+
+    def _mixture_given_many_numbers(self, draws: Draws) -> RepresenterMixture:
+        """Condition on the few interval rows what is left of the points by many numbers."""
+        rows, num_draws = self.intervals, draws.num_draws if self.intervals.num_rows else 1
+        F, residual = (
+            rows.times(self._point_cholesky),
+            draws.rows[:num_draws].to(self.mean) - self.truncated_normal.mean,
+        )
+        covariance = F @ F.mT if rows.noise_root is None else F @ F.mT + rows.noise_root @ rows.noise_root.mT
+        half = torch.linalg.solve_triangular(cholesky := cholesky_with_noise(covariance, rows.noise), F, upper=False)
+        white = torch.linalg.solve_triangular(cholesky, residual.mT, upper=False)
+        eye = torch.eye(F.shape[-1], dtype=F.dtype, device=F.device)
+        eigenvalues, vectors = torch.linalg.eigh(eye - half.mT @ half)  # between 0 and 1 up to rounding
+        return self._mixture_of_values(half.mT @ white, vectors * eigenvalues.clamp(min=0).sqrt())
+
+    def _mixture_of_values(self, latent: Tensor, latent_root: Tensor) -> RepresenterMixture:
+        r"""The mixture from the latent coordinates of the points given the numbers.
+
+        Args:
+            latent: Their means given each draw, `n x S`.
+            latent_root: A root of their covariance given a draw, `n x r`.
+        """
+        n, (mean, _) = self.mean.shape[-1], self._points_given_numbers
         values = mean.unsqueeze(-1) + self._point_cholesky @ latent
         L = cholesky_with_relative_jitter(self.covariance)
         white = torch.linalg.solve_triangular(L, values - self.mean.unsqueeze(-1), upper=False)

@@ -19,7 +19,7 @@ from botorch.acquisition.objective import (
     PosteriorTransform,
     ScalarizedPosteriorTransform,
 )
-from botorch.exceptions.errors import UnsupportedError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.transforms.input import InputTransform
 from botorch.models.transforms.outcome import OutcomeTransform
 from botorch.posteriors import Posterior
@@ -32,6 +32,7 @@ from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood, default_like
 from botorch_skewgp.models.conditioning import ConditioningMixin
 from botorch_skewgp.models.datasets import from_dataset
 from botorch_skewgp.models.defaults import default_covar_module, default_mean_module
+from botorch_skewgp.models.inducing import InducingPoints, check_inducing_points, choose_inducing_points
 from botorch_skewgp.models.inputs import (
     as_sequence,
     check_observations,
@@ -82,6 +83,8 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         input_transform: InputTransform | None = None,
         outcome_transform: OutcomeTransform | None = None,
         draw_settings: DrawSettings | None = None,
+        inducing_points: Tensor | int | None = None,
+        learn_inducing_points: bool = False,
     ) -> None:
         r"""
         Args:
@@ -101,10 +104,16 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
                 and given cut-points move along; labels and comparisons stay as they are. Posteriors are in units of
                 the outcome. Without numbers among the observations it does nothing.
             draw_settings: How posterior draws are made.
+            inducing_points: Points that stand for the training points, so that the model costs `O(n M^2)`: an `M x d`
+                tensor in the units of `train_X`, or a number of training points to choose, see
+                `choose_inducing_points`. `None` for the exact model.
+            learn_inducing_points: Whether the inducing points are fitted with the hyperparameters.
 
         Raises:
             InputDataError: If `train_X` is not a finite `n x d` tensor of single or double precision, observations
-                refer to rows that it does not have, the likelihood does not take them, or a part is of another class.
+                refer to rows that it does not have, the likelihood does not take them, a part is of another class, or
+                inducing points have another dimension, repeat each other, or are more than there are points to choose
+                them from.
             UnsupportedError: If the outcome transform is another than `Standardize(m=1)`, or a skew prior is given for
                 several latent functions.
         """
@@ -119,6 +128,8 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             input_transform=(input_transform, InputTransform),
             draw_settings=(draw_settings, DrawSettings),
         )
+        if inducing_points is not None:
+            check_inducing_points(inducing_points, train_X)
         super().__init__()
         self._points, self.train_inputs = train_X, (train_X,)
         self._observations = moved(observations, train_X)
@@ -140,7 +151,12 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         self._snapshot = None
         self._previous_draws = None
         self._fantasies = ()
+        self.inducing = None
+        if isinstance(inducing_points, Tensor):
+            self.inducing = InducingPoints(inducing_points, learn_inducing_points)
         self.to(train_X)
+        if isinstance(inducing_points, int):
+            self.choose_inducing_points(inducing_points, learn_inducing_points)
 
     @classmethod
     def construct_inputs(cls, training_data: SupervisedDataset) -> dict[str, Any]:
@@ -154,6 +170,32 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         """
         train_X, observations = from_dataset(training_data)
         return {"train_X": train_X, "observations": observations}
+
+    def choose_inducing_points(self, num_points: int | None = None, learn: bool | None = None) -> None:
+        r"""Choose inducing points among the training points by greedy variance reduction under the present kernel.
+
+        A fit may shorten lengthscales until points chosen before it are too few in some places; choose again after it,
+        and fit once more.
+
+        Args:
+            num_points: The number of points; as many as there are if `None`. No more than there are distinct points.
+            learn: Whether the points are fitted with the hyperparameters; as before if `None`.
+
+        Raises:
+            InputDataError: If the number is not between 1 and that of the training points, or neither it nor the model
+                says how many points are wanted.
+        """
+        if num_points is None:
+            if self.inducing is None:
+                raise InputDataError("The model has no inducing points yet; say with num_points how many it is to get.")
+            num_points = len(self.inducing.points)
+        check_inducing_points(num_points, self._points)
+        if learn is None:
+            learn = self.inducing is not None and self.inducing.points.requires_grad
+        with torch.no_grad():
+            transformed = self.transform_inputs(self._points)
+        points = choose_inducing_points(self._points, transformed, self.covar_module, num_points)
+        self.inducing = InducingPoints(points, learn)
 
     def posterior(  # type: ignore[override]
         self,

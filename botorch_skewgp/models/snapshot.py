@@ -68,7 +68,7 @@ class Snapshot:
             X = model.train_inputs[0]
             row_model = model.row_model(model.forward(X))
             draws = draw(row_model.truncated_normal, model.draw_settings, previous=model._previous_draws)
-            mixture = row_model.representer_mixture(draws).in_space_filling_order(row_model.covariance)
+            mixture = row_model.representer_mixture(draws).in_space_filling_order(row_model.column_covariance)
             mixture = RepresenterMixture(mixture.weights.to(X), mixture.root.to(X))
             if not mixture.weights.isfinite().all():
                 raise InputDataError(f"Observations are too large for {X.dtype}; scale them, or use double precision.")

@@ -3,11 +3,12 @@
 from botorch_skewgp.rows.columns import ColumnLayout, slope_columns, slope_in, value_of
 from botorch_skewgp.rows.fantasy_rows import FantasyRows
 from botorch_skewgp.rows.reading import Reading
-from botorch_skewgp.rows.rows import Rows
+from botorch_skewgp.rows.rows import DenseRows, Rows
 from botorch_skewgp.rows.shared_noise import shared_noise_rows
 
 __all__ = [
     "ColumnLayout",
+    "DenseRows",
     "FantasyRows",
     "Reading",
     "Rows",

@@ -3,7 +3,8 @@ r"""Rows: linear functionals of the latent function plus Gaussian noise, seen as
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -122,3 +123,40 @@ class Rows:
         half = self.times(latent_covariance)
         full = self.times(half.mT)
         return full if self.noise_root is None else full + self.noise_root @ self.noise_root.mT
+
+
+@dataclass(frozen=True, eq=False)
+class DenseRows(Rows):
+    r"""Rows that touch all columns: `coefficient` is the weight matrix `A` itself, and `index` counts its columns."""
+
+    @classmethod
+    def of_weight(
+        cls, weight: Tensor, bias: Tensor, lower: Tensor, upper: Tensor, noise: Tensor, noise_root: Tensor | None
+    ) -> DenseRows:
+        r"""Rows with a given weight matrix, `m x n`; the other arguments are those of `Rows`."""
+        index = torch.arange(weight.shape[-1], device=weight.device).expand(weight.shape)
+        return cls(index, weight, bias, lower, upper, noise, noise_root)
+
+    def select(self, which: Tensor) -> Self:
+        """The rows given by a boolean or integer tensor."""
+        if which.dtype == torch.bool and bool(which.all()):
+            return self
+        coefficient = self.coefficient[which]
+        return replace(
+            self,
+            index=self.index[:1].expand(coefficient.shape),
+            coefficient=coefficient,
+            bias=self.bias[which],
+            lower=self.lower[which],
+            upper=self.upper[which],
+            noise=self.noise[which],
+            noise_root=None if self.noise_root is None else self.noise_root[which],
+        )
+
+    def weight(self, num_points: int) -> Tensor:
+        """The weight matrix."""
+        return self.coefficient
+
+    def times(self, matrix: Tensor) -> Tensor:
+        """`A matrix`, as of `Rows`."""
+        return self.coefficient @ matrix

@@ -1,0 +1,243 @@
+r"""Inducing points: rows over many points, written as rows over few.
+
+With `u` the columns of few points `Z`, a row `w^T f` is the sum of what `u` says of it, `w^T K_xz K_zz^-1 u`, and of a
+residual that is independent of `u`. The approximation is that residuals of different judgements are independent of each
+other. Each then counts as noise of its row, with its exact variance, and rows over `u` are all that is left: the same
+expectation propagation, samplers and posterior as without inducing points, at `O(m M^2)` for `m` rows and `M` columns.
+For numbers this is the fully independent training conditional ([Snelson2006sparse]_, [QuinoneroCandela2005unifying]_),
+for labels its probit form ([NaishGuzman2007generalized]_). Predictions keep the exact prior at new points.
+
+.. [Snelson2006sparse] E. Snelson, Z. Ghahramani. Sparse Gaussian processes using pseudo-inputs. NeurIPS 18, 2006.
+.. [QuinoneroCandela2005unifying] J. Quinonero-Candela, C. E. Rasmussen. A unifying view of sparse approximate Gaussian
+   process regression. Journal of Machine Learning Research 6, 2005.
+.. [NaishGuzman2007generalized] A. Naish-Guzman, S. Holden. The generalized FITC approximation. NeurIPS 20, 2007.
+.. [Burt2020convergence] D. R. Burt, C. E. Rasmussen, M. van der Wilk. Convergence of sparse variational inference in
+   Gaussian processes regression. Journal of Machine Learning Research 21, 2020.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from botorch.models.utils.inducing_point_allocators import GreedyVarianceReduction
+from gpytorch.distributions import MultivariateNormal
+from gpytorch.kernels import Kernel
+from gpytorch.module import Module
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from botorch_skewgp.models.latent_prior import LatentPrior
+from botorch_skewgp.rows import ColumnLayout, DenseRows, Rows
+from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
+
+MOST_CANDIDATES = 4096  # training points among which inducing points are chosen; their covariance is built
+_DENSE_BEYOND = 8  # columns per row, from which on covariances are those of all points at once
+
+
+class InducingPoints(Module):
+    r"""The inducing points of a model, in the units of its training points.
+
+    Args:
+        points: An `M x d` tensor.
+        learn: Whether the points are a parameter to fit.
+    """
+
+    def __init__(self, points: Tensor, learn: bool) -> None:
+        super().__init__()
+        self.register_parameter("points", torch.nn.Parameter(points.detach().clone(), requires_grad=learn))
+
+
+def check_inducing_points(inducing_points: Tensor | int, train_X: Tensor) -> None:
+    r"""Raise unless inducing points fit a model's points.
+
+    Args:
+        inducing_points: An `M x d` tensor, or a number of points.
+        train_X: The model's points, `n x d`.
+
+    Raises:
+        InputDataError: If a number is not between 1 and `n`; or points are no finite `M x d` floating point tensor, or
+            some are equal.
+    """
+    n, d = train_X.shape
+    if not isinstance(inducing_points, Tensor):
+        if not isinstance(inducing_points, int) or isinstance(inducing_points, bool):
+            raise InputDataError(
+                f"inducing_points must be an M x {d} tensor or a whole number; got {type(inducing_points).__name__}."
+            )
+        if not 1 <= inducing_points <= n:
+            raise InputDataError(
+                f"inducing_points={inducing_points} are to be chosen among {n} training points; ask for 1 to {n}, or "
+                "leave inducing_points out for the exact model."
+            )
+        return
+    Z = inducing_points
+    if Z.dtype not in (torch.float32, torch.float64) or Z.ndim != 2 or Z.shape[-1] != d or Z.shape[0] == 0:
+        raise InputDataError(
+            f"inducing_points must be a floating point M x {d} tensor, with a column for each input; got "
+            f"{Z.dtype} of shape {tuple(Z.shape)}."
+        )
+    if not Z.isfinite().all():
+        raise InputDataError("inducing_points contain NaN or infinite values.")
+    _, inverse, counts = Z.unique(dim=0, return_inverse=True, return_counts=True)
+    if bool((counts > 1).any()):
+        twice = (counts[inverse] > 1).nonzero().squeeze(-1)[:6].tolist()
+        raise InputDataError(f"Some inducing_points are equal, among rows {twice}; leave out those that repeat others.")
+
+
+@torch.no_grad()
+def choose_inducing_points(train_X: Tensor, transformed: Tensor, covar_module: Kernel, num_points: int) -> Tensor:
+    r"""Training points that leave the least prior variance at the others, one after another.
+
+    BoTorch's greedy variance reduction ([Burt2020convergence]_), among at most `MOST_CANDIDATES` points, evenly spaced
+    in the order of the data. Where the kernel is so smooth that fewer points leave nothing, further candidates follow.
+
+    Args:
+        train_X: The training points, `n x d`.
+        transformed: The same after input transforms.
+        covar_module: The kernel.
+        num_points: The number of points wanted.
+
+    Returns:
+        Rows of `train_X`, as many as wanted or as are distinct.
+    """
+    _, first = transformed.unique(dim=0, return_inverse=True)
+    place = torch.full((int(first.max()) + 1,), len(first), device=first.device)
+    distinct = place.scatter_reduce(0, first, torch.arange(len(first), device=first.device), "amin").sort().values
+    size = min(len(distinct), max(MOST_CANDIDATES, num_points))
+    spaced = torch.linspace(0, len(distinct) - 1, size, dtype=torch.float64, device=first.device).round().long()
+    which = distinct[spaced]
+    candidates = transformed[which].double()
+    found = GreedyVarianceReduction().allocate_inducing_points(
+        inputs=candidates, covar_module=covar_module, num_inducing=min(num_points, size), input_batch_shape=torch.Size()
+    )
+    chosen = (candidates == found.unsqueeze(-2)).all(-1).long().argmax(-1)
+    rest = torch.ones(size, dtype=torch.bool, device=chosen.device).index_fill(0, chosen, False).nonzero().squeeze(-1)
+    missing = min(num_points, size) - len(chosen)
+    more = rest[torch.linspace(0, max(len(rest) - 1, 0), missing, device=rest.device).round().long()]
+    return train_X[which[torch.cat([chosen, more])]]
+
+
+def over_white_columns(
+    rows: Rows, layout: ColumnLayout, prior: LatentPrior, columns: MultivariateNormal
+) -> tuple[Tensor, DenseRows]:
+    r"""Rows over training points as rows over the white coordinates of the columns of inducing points.
+
+    With `L L^T` the covariance of the columns, the white coordinates are `L^-1 (u - mean)`, standard normal. Values at
+    pseudo-points and slopes are columns themselves, so that rows that read these have no residual.
+
+    Args:
+        rows: Rows over the columns of `layout`.
+        layout: The columns if training points had columns of their own.
+        prior: The prior over the columns of the inducing points.
+        columns: The distribution of these.
+
+    Returns:
+        `L`, and the rows with the residuals in their noise: in that of a single row its variance, and in that of rows
+        with shared noise their covariance.
+    """
+    L = cholesky_with_relative_jitter(columns.lazy_covariance_matrix.to_dense().double())
+    X = prior.training_points
+    assert X is not None
+    first = layout.first_pseudo_point
+    num_inducing = L.shape[-1] - (layout.num_columns - first)
+    is_value = rows.index < first
+    if not bool(is_value.any()):  # for instance the rows of a skew prior
+        moved = replace(rows, index=rows.index - first + num_inducing)
+        return L, _dense(rows, moved.times(L), moved.times(columns.mean.double().unsqueeze(-1)).squeeze(-1))
+    white = torch.linalg.solve_triangular(L, prior.cross_covariance(X).double().mT, upper=False).mT
+    mean = torch.cat([prior.mean_at(X).double(), columns.mean[..., num_inducing:].double()], dim=-1)
+    every = torch.cat([white, L[num_inducing:]], dim=-2) if layout.num_columns > first else white
+    weight = rows.times(every)
+    values, of_values = rows, weight
+    if not bool(is_value.all()):
+        values = replace(
+            rows,
+            index=torch.where(is_value, rows.index, 0),
+            coefficient=torch.where(is_value, rows.coefficient, torch.zeros_like(rows.coefficient)),
+        )
+        of_values = values.times(white)
+    single, blocks = _judgements(rows)
+    residual = _prior_covariance(values, single.unsqueeze(-1), prior).squeeze(-1).squeeze(-1)
+    residual = (residual - of_values[single].square().sum(-1)).clamp(min=0)  # of a projection; rounding only
+    noise = rows.noise.index_add(0, single, residual)
+    root = rows.noise_root
+    if blocks:
+        assert root is not None
+        roots = []
+        for block in blocks:
+            # Half of the own noise goes along, so that a residual of zero is no singular covariance.
+            half = 0.5 * rows.noise[block]
+            noise = noise.index_add(0, block.flatten(), -half.flatten())
+            W = of_values[block]
+            shared = root[block] @ root[block].mT + _prior_covariance(values, block, prior) - W @ W.mT
+            roots.append(_scatter(cholesky_with_relative_jitter(shared + torch.diag_embed(half)), block, rows.num_rows))
+        root = torch.cat(roots, dim=-1)
+    return L, _dense(replace(rows, noise=noise, noise_root=root), weight, rows.times(mean.unsqueeze(-1)).squeeze(-1))
+
+
+def _dense(rows: Rows, weight: Tensor, mean: Tensor) -> DenseRows:
+    """Rows with other weights, over columns of mean zero."""
+    return DenseRows.of_weight(weight, rows.bias + mean, rows.lower, rows.upper, rows.noise, rows.noise_root)
+
+
+def _judgements(rows: Rows) -> tuple[Tensor, list[Tensor]]:
+    """Rows with noise of their own, and blocks of rows that share noise, `b x r` for every size `r` of a block."""
+    every = torch.arange(rows.num_rows, device=rows.index.device)
+    if rows.noise_root is None:
+        return every, []
+    row, column = (place.cpu() for place in (rows.noise_root.detach() != 0).nonzero(as_tuple=True))
+    m, p = rows.noise_root.shape
+    links = coo_array((torch.ones(len(row)).numpy(), (row.numpy(), m + column.numpy())), shape=(m + p, m + p))
+    _, label = connected_components(links, directed=False)
+    label = torch.as_tensor(label[:m], dtype=torch.long)
+    size = label.bincount()[label]
+    shares = torch.zeros(m, dtype=torch.bool).index_fill(0, row, True)
+    blocks = []
+    for r in size[shares].unique().tolist():
+        which = (shares & (size == r)).nonzero().squeeze(-1)
+        blocks.append(which[label[which].argsort(stable=True)].view(-1, r).to(every.device))
+    return every[~shares.to(every.device)], blocks
+
+
+def _prior_covariance(rows: Rows, block: Tensor, prior: LatentPrior) -> Tensor:
+    """The prior covariances of rows of values, without noise, in blocks of rows `b x r`; `b x r x r`."""
+    X, o = prior.training_points, prior.num_outputs
+    assert X is not None
+    index, coefficient = rows.index[block], rows.coefficient[block]  # b x r x k
+    (b, r), k = block.shape, index.shape[-1]
+    if r * k > _DENSE_BEYOND and b * (r * k) ** 2 > len(X) ** 2:
+        touched, position = index.unique(return_inverse=True)
+        K = _covariance_of_columns(prior, X, touched)
+        weight = coefficient.new_zeros(b, r, len(touched)).scatter_add(-1, position, coefficient)
+        return weight @ K @ weight.mT
+    flat, weight = index.reshape(b, r * k), coefficient.reshape(b, r * k)
+    if r * k == 1:
+        variance = prior.covariance_at(X[flat[:, 0] // o].unsqueeze(-2)).diagonal(dim1=-2, dim2=-1).double()
+        variance = variance.gather(-1, flat % o)
+        return (weight.square() * variance).unsqueeze(-1)
+    K = _covariance_of_columns(prior, X, flat)
+    product = weight.unsqueeze(-1) * K * weight.unsqueeze(-2)
+    return product.view(b, r, k, r, k).sum((-3, -1))
+
+
+def _covariance_of_columns(prior: LatentPrior, X: Tensor, columns: Tensor) -> Tensor:
+    """The prior covariance of columns of values at training points, `batch_shape x c x c` for `batch_shape x c`."""
+    o = prior.num_outputs
+    K = prior.covariance_at(X[columns // o]).to_dense().double()
+    if o == 1:
+        return K
+    c = columns.shape[-1]
+    output = (columns % o + o * torch.arange(c, device=columns.device)).unsqueeze(-1)
+    K = K.gather(-2, output.expand(*columns.shape, c * o))
+    return K.gather(-1, output.mT.expand(*columns.shape, c))
+
+
+def _scatter(roots: Tensor, block: Tensor, num_rows: int) -> Tensor:
+    """Roots of blocks, `b x r x r`, in the rows of the blocks and columns of their own; `num_rows x (b r)`."""
+    b, r = block.shape
+    column = torch.arange(b * r, device=block.device).view(b, 1, r).expand(b, r, r)
+    row = block.unsqueeze(-1).expand(b, r, r)
+    return roots.new_zeros(num_rows, b * r).index_put((row, column), roots)
