@@ -167,10 +167,10 @@ def _random_box(generator: torch.Generator, largest: int = 20) -> TruncatedNorma
 def _scipy_log_probability(distribution: TruncatedNormal, repeats: int = 4) -> tuple[float, float]:
     """Mean and standard error of repeated randomised quasi Monte Carlo."""
     m = distribution.num_rows
-    law = multivariate_normal(distribution.mean.numpy(), distribution.gamma.numpy())
-    law.maxpts, law.abseps, law.releps = 20_000 * m, 1e-300, 1e-5
+    reference = multivariate_normal(distribution.mean.numpy(), distribution.gamma.numpy())
+    reference.maxpts, reference.abseps, reference.releps = 20_000 * m, 1e-300, 1e-5
     values = [
-        float(law.cdf(distribution.upper.numpy(), lower_limit=distribution.lower.numpy(), rng=seed))
+        float(reference.cdf(distribution.upper.numpy(), lower_limit=distribution.lower.numpy(), rng=seed))
         for seed in range(repeats)
     ]
     mean = float(np.mean(values))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+from botorch.acquisition.multi_objective import logei
 from hypothesis import settings
 
 # Same examples in every run, and no timing.
@@ -48,6 +49,11 @@ def torch_global_state() -> Iterator[None]:
 def generator() -> torch.Generator:
     """A seeded generator on the CPU."""
     return torch.Generator().manual_seed(SEED)
+
+
+def pytest_configure() -> None:
+    """Keep BoTorch from compiling a kernel for this machine, which takes a minute and rounds as the machine does."""
+    logei._load_attempted = True
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,6 +10,7 @@ import pytest
 from code_blocks import ROOT, markdown_blocks, public_modules, run
 
 PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if markdown_blocks(page)]
+LONG = {"ax"}
 
 
 def test_pages_are_found():
@@ -20,7 +21,10 @@ def test_pages_are_found():
 @pytest.mark.filterwarnings("ignore:A not p.d.:linear_operator.utils.warnings.NumericalWarning")
 # in some of the samples of a probability no trial seen is valid
 @pytest.mark.filterwarnings("ignore:When all training points are infeasible:botorch.exceptions.warnings.BotorchWarning")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if page.stem in LONG else []) for page in PAGES],
+)
 def test_page_runs(page, capsys):
     if page.stem == "ax":
         pytest.importorskip("ax")

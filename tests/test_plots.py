@@ -152,8 +152,8 @@ class TestPosterior:
     def test_gaussian_has_the_matched_moments(self, line):
         ax = plot_posterior(line, LINE, probabilities=(0.8,), gaussian=True, resolution=11)
         x, lower = labelled(ax, "80 %, Gaussian").get_data()
-        law = line.posterior(tensor(x).unsqueeze(-1)).moment_matched()
-        mean, sd = law.mean.squeeze(-1).detach(), law.variance.sqrt().squeeze(-1).detach()
+        distribution = line.posterior(tensor(x).unsqueeze(-1)).moment_matched()
+        mean, sd = distribution.mean.squeeze(-1).detach(), distribution.variance.sqrt().squeeze(-1).detach()
         np.testing.assert_allclose(lower, mean + stats.norm.ppf(0.1) * sd, rtol=1e-6)
         skewed, _ = edges(labelled(ax, "80 %"), x)
         assert np.abs(skewed - lower).max() > 0.01  # else the two could be mistaken for each other
@@ -291,8 +291,11 @@ class TestMarginal:
         posterior = line.posterior(point.unsqueeze(0))
         np.testing.assert_allclose(density, posterior.density(tensor(values)).flatten().detach())
         assert np.trapezoid(density, values) == pytest.approx(1, abs=5e-3)
-        for label, law in (("Gaussian, same mean and variance", posterior), ("other", numbers.posterior(point[None]))):
-            normal = stats.norm(law.mean.item(), law.variance.sqrt().item())
+        for label, distribution in (
+            ("Gaussian, same mean and variance", posterior),
+            ("other", numbers.posterior(point[None])),
+        ):
+            normal = stats.norm(distribution.mean.item(), distribution.variance.sqrt().item())
             np.testing.assert_allclose(labelled(ax, label).get_ydata(), normal.pdf(values), rtol=1e-6, atol=1e-12)
         assert ax.get_title() == f"skewness {posterior.skewness.item():.2f}".replace("-", "\N{MINUS SIGN}")
 

@@ -162,8 +162,8 @@ def test_first_reading_is_nearly_the_prior_and_the_second_clearly_skewed():
 @pytest.mark.parametrize("case", CASES)
 def test_log_evidence(case):
     Gamma = prior(*CASES[case])[2].numpy()
-    law = stats.multivariate_normal(cov=Gamma, seed=1, maxpts=1_000_000, abseps=1e-10, releps=1e-5)
-    exact = math.log(law.cdf([0.0] * len(DUELS)))
+    distribution = stats.multivariate_normal(cov=Gamma, seed=1, maxpts=1_000_000, abseps=1e-10, releps=1e-5)
+    exact = math.log(distribution.cdf([0.0] * len(DUELS)))
     ep = float(model(case).log_marginal_likelihood("ep").value)
     bridge = model(case).log_marginal_likelihood("exact")
     assert abs(ep - exact) < 0.01, (ep, exact)

@@ -2,10 +2,10 @@ r"""Active learning: the observation that is expected to tell most about the lat
 
 The information is `I(y; f) = H(y) - E[H(y | f)]`, Bayesian active learning by disagreement ([Houlsby2011bald]_), for
 labels, validity, grades and duels. On the mixture that a skewed posterior is, the probabilities behind the first
-entropy have closed forms. The second is an integral over a normal law for each draw, done by Gauss-Hermite quadrature
+entropy have closed forms. The second is an integral over a normal distribution for each draw, by quadrature
 in factors that leave a smooth integrand at every ratio of noise to uncertainty: with `b_j` the cut-points, `s^2` the
 noise variance and `g_j(f) = exp(-(f - b_j)^2 / (pi log(2) s^2))`, the approximation of the binary entropy in
-[Houlsby2011bald]_, it is `sum_j E[g_j(f) (H(f) / sum_i g_i(f))]`, and the normal law times `g_j` is normal again.
+[Houlsby2011bald]_, it is `sum_j E[g_j(f) (H(f) / sum_i g_i(f))]`, and the normal density times `g_j` is one again.
 
 .. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
    regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
@@ -47,8 +47,8 @@ class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
     ([Kirsch2019batchbald]_). The first term then is a weighted average over the model's draws, each completed by values
     at the pending points; with more than `MAX_OUTCOMES` joint outcomes a fixed sample of them stands for all.
 
-    BoTorch's `PairwiseBayesianActiveLearningByDisagreement` takes the posterior for a normal law, and one item's noise
-    for that of a duel.
+    BoTorch's `PairwiseBayesianActiveLearningByDisagreement` takes the posterior for normal, and one item's noise for
+    that of a duel.
 
     Example:
         >>> model = SkewGP(train_X, Binary(labels))
@@ -216,7 +216,7 @@ def _expected_entropy(read: SkewGPPosterior, reading: Reading) -> Tensor:
     variance = read.gaussian_variance.unsqueeze(-1)  # batch_shape x 1 x 1
     width = 0.5 * math.pi * math.log(2.0) * reading.variance  # the variance of g_j, were it a density
     cutpoints = reading.cutpoints[0]
-    # the normal law times g_j: its logarithm's constant, its centre and its variance
+    # the normal distribution times g_j: its logarithm's constant, its centre and its variance
     total = variance + width
     log_factor = 0.5 * (width.log() - total.log()) - 0.5 * (means - cutpoints).square() / total
     centre = (means * width + cutpoints * variance) / total  # batch_shape x S x (K - 1)

@@ -1,7 +1,7 @@
 r"""Acquisition functions for duels against a reference point, such as the best point so far.
 
-All look at the law of `f(x) - f(x_r)` and are to be maximised over single points `x`; the point found is then compared
-with the reference `x_r` ([Benavoli2021preferential]_, section 4).
+All look at the distribution of `f(x) - f(x_r)` and are to be maximised over single points `x`; the point found is then
+compared with the reference `x_r` ([Benavoli2021preferential]_, section 4).
 
 .. [Benavoli2021preferential] A. Benavoli, D. Azzimonti, D. Piga. Preferential Bayesian optimisation with skew Gaussian
    processes. GECCO 2021.
@@ -95,7 +95,7 @@ class _DuelingMonteCarloAcquisitionFunction(DuelingAcquisitionFunction, MCSample
 class DuelingUpperCredibleBound(_DuelingMonteCarloAcquisitionFunction):
     r"""The upper end of the narrowest credible interval of `f(x) - f(x_r)`.
 
-    The interval of highest posterior density, not the one with equal tails: for skewed laws they differ
+    The interval of highest posterior density, not the one with equal tails: for skewed distributions they differ
     ([Benavoli2021preferential]_, section 4.1). By default it is computed from the mixture that the posterior is, which
     makes the value a smooth function of the candidate. With a sampler it is estimated as in the paper: the narrowest of
     the intervals between order statistics of the draws that hold the wanted share of them ([Chen1999credible]_). That

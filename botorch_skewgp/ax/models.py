@@ -128,8 +128,8 @@ class AxSkewGP(SkewGP):
         """The distribution of new observations of a function of which low values are good."""
         if isinstance(likelihood, PreferenceLikelihood):
             return likelihood(posterior.scalarize(posterior.mean.new_tensor([-1.0])))
-        law = likelihood(posterior, scale=self.outcome_scale)
-        return Bernoulli(probs=1 - law.probs) if isinstance(likelihood, ValidityLikelihood) else law
+        distribution = likelihood(posterior, scale=self.outcome_scale)
+        return Bernoulli(probs=1 - distribution.probs) if isinstance(likelihood, ValidityLikelihood) else distribution
 
     def condition_on_observations(
         self, X: Tensor, Y: Tensor | Observation | Sequence[Observation], noise: Tensor | None = None, **kwargs: Any

@@ -88,15 +88,19 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
     if row_model.intervals.num_rows:
         distribution = row_model.truncated_normal
         which, interval_unit = unit[~is_equality].unique(return_inverse=True)
-        law = _unit_conditionals(distribution, rows, interval_unit)
+        conditional = _unit_conditionals(distribution, rows, interval_unit)
         log_p = log_interval_probability(
-            (distribution.lower - law.mean) / law.scale, (distribution.upper - law.mean) / law.scale
+            (distribution.lower - conditional.mean) / conditional.scale,
+            (distribution.upper - conditional.mean) / conditional.scale,
         )
         log_p = log_p.new_zeros(log_p.shape[0], len(which)).index_add(-1, interval_unit, log_p)
         log_density[which], size[which] = _harmonic_mean(log_p)
     if row_model.numbers.num_rows:
-        law = _number_conditionals(row_model, rows)
-        log_p = log_normal_density((row_model.numbers.lower - law.mean) / law.scale) - law.scale.log()
+        conditional = _number_conditionals(row_model, rows)
+        log_p = (
+            log_normal_density((row_model.numbers.lower - conditional.mean) / conditional.scale)
+            - conditional.scale.log()
+        )
         which = unit[is_equality]
         log_density[which], size[which] = _harmonic_mean(log_p)
         log_density[which] -= math.log(model.outcome_scale.scale)

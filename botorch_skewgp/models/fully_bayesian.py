@@ -101,10 +101,10 @@ class FullyBayesianSkewGP(Model):
         Raises:
             UnsupportedError: If the likelihood's predictions are not probabilities.
         """
-        laws = [member.predictive(X) for member in self.members]
-        if not all(isinstance(law, Bernoulli | Categorical) for law in laws):
+        distributions = [member.predictive(X) for member in self.members]
+        if not all(isinstance(distribution, Bernoulli | Categorical) for distribution in distributions):
             raise UnsupportedError("Averages are made of probabilities only; ask the members for other predictions.")
-        return type(laws[0])(probs=torch.stack([law.probs for law in laws]).mean(0))
+        return type(distributions[0])(probs=torch.stack([distribution.probs for distribution in distributions]).mean(0))
 
     def condition_on_observations(
         self, X: Tensor, Y: Tensor | Observation | Sequence[Observation], **kwargs: Any

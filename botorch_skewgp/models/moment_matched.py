@@ -66,7 +66,7 @@ class MomentMatchedModel(Model):
         return (points.expand(self.num_outputs, *points.shape),)
 
     def forward(self, X: Tensor) -> MultivariateNormal:
-        """The Gaussian law at points before any input transform; GIBBON asks for it."""
+        """The Gaussian distribution at points before any input transform; GIBBON asks for it."""
         return self.posterior(X).distribution
 
     def posterior(
@@ -150,21 +150,21 @@ def _moment_matched(posterior: Posterior) -> GPyTorchPosterior:
         posterior = posterior.moment_matched()
         return _select(posterior, list(range(posterior.mean.shape[-1]))) if posterior._is_mt else posterior
     if isinstance(posterior, PosteriorList):
-        laws = [_moment_matched(entry).distribution for entry in posterior.posteriors]
-        several = len(laws) > 1
-        return GPyTorchPosterior(MultitaskMultivariateNormal.from_independent_mvns(laws) if several else laws[0])
+        normals = [_moment_matched(entry).distribution for entry in posterior.posteriors]
+        several = len(normals) > 1
+        return GPyTorchPosterior(MultitaskMultivariateNormal.from_independent_mvns(normals) if several else normals[0])
     if isinstance(posterior, GPyTorchPosterior):
         return posterior
     raise UnsupportedError(f"A {type(posterior).__name__} cannot be matched by a Gaussian.")
 
 
 def _select(posterior: GPyTorchPosterior, outputs: list[int]) -> GPyTorchPosterior:
-    """The law of some of several outputs, in blocks of outputs as for lists."""
-    law = posterior.distribution
-    q, o = law.event_shape
+    """The distribution of some of several outputs, in blocks of outputs as for lists."""
+    normal = posterior.distribution
+    q, o = normal.event_shape
     point, output = torch.arange(q), torch.tensor(outputs).unsqueeze(-1) % o
-    index = (point * o + output if law._interleaved else output * q + point).flatten()
-    covariance = law.covariance_matrix[..., index[:, None], index]
+    index = (point * o + output if normal._interleaved else output * q + point).flatten()
+    covariance = normal.covariance_matrix[..., index[:, None], index]
     if len(outputs) == 1:
-        return GPyTorchPosterior(MultivariateNormal(law.mean[..., outputs[0]], covariance))
-    return GPyTorchPosterior(MultitaskMultivariateNormal(law.mean[..., outputs], covariance, interleaved=False))
+        return GPyTorchPosterior(MultivariateNormal(normal.mean[..., outputs[0]], covariance))
+    return GPyTorchPosterior(MultitaskMultivariateNormal(normal.mean[..., outputs], covariance, interleaved=False))

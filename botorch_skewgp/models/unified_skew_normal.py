@@ -62,7 +62,7 @@ def unified_skew_normal_parameters(
 def botorch_unified_skew_normal(
     distribution: TruncatedNormal, location: Tensor, scale: Tensor, cross: Tensor
 ) -> UnifiedSkewNormal:
-    r"""The same law as BoTorch's `UnifiedSkewNormal`.
+    r"""The same distribution as BoTorch's `UnifiedSkewNormal`.
 
     Args:
         distribution: The rows, `m`; at least one.

@@ -65,14 +65,14 @@ def plot_posterior(
     """
     bounds = check_bounds(bounds, model, (1,), "plot_posterior")
     x = linspace(bounds, 0, resolution)
-    law = Marginals(model, x.unsqueeze(-1), output)
-    bands = _band_edges(law, probabilities)
+    distribution = Marginals(model, x.unsqueeze(-1), output)
+    bands = _band_edges(distribution, probabilities)
     ax = new_axes(ax, (6.4, 3.6))
-    _draw_bands(ax, x, law, bands, probabilities, fill, color, f"{name}: " if name else "")
+    _draw_bands(ax, x, distribution, bands, probabilities, fill, color, f"{name}: " if name else "")
     if gaussian:
-        _draw_gaussian(ax, x, law, probabilities)
+        _draw_gaussian(ax, x, distribution, probabilities)
     if data:
-        values = torch.cat([law.mean.unsqueeze(0), *bands])
+        values = torch.cat([distribution.mean.unsqueeze(0), *bands])
         draw_data(ax, model, float(values.min()), float(values.max()))
     ax.set_xlim(float(x[0]), float(x[-1]))
     return finish(ax, input_label(0, 1), "$f(x)$", legend="beside")
@@ -123,13 +123,13 @@ def plot_slices(
     grids = torch.stack([linspace(bounds, i, resolution) for i in range(d)])
     X = point.repeat(d, resolution, 1)
     X[torch.arange(d), :, torch.arange(d)] = grids
-    laws = [Marginals(model, slice_, output) for slice_ in X]
-    edges = [_band_edges(law, probabilities) for law in laws]
+    distributions = [Marginals(model, slice_, output) for slice_ in X]
+    edges = [_band_edges(distribution, probabilities) for distribution in distributions]
     panels = new_panels(ax, d, (3.0, 2.5), columns, sharey=True)
-    for i, (panel, x, law, bands) in enumerate(zip(panels, grids, laws, edges, strict=True)):
-        _draw_bands(panel, x, law, bands, probabilities, True, color, "")
+    for i, (panel, x, distribution, bands) in enumerate(zip(panels, grids, distributions, edges, strict=True)):
+        _draw_bands(panel, x, distribution, bands, probabilities, True, color, "")
         if gaussian:
-            _draw_gaussian(panel, x, law, probabilities)
+            _draw_gaussian(panel, x, distribution, probabilities)
         panel.axvline(float(point[i]), color=VERMILLION, linewidth=1, label="the point")
         panel.set_xlim(float(x[0]), float(x[-1]))
         first = ax is not None or i % columns == 0
@@ -183,24 +183,24 @@ def plot_marginal(
         raise InputDataError(f"point must have {known} elements, one for each input; got {point.numel()}.")
     inputs = getattr(model, "train_inputs", None)
     X = point.reshape(1, -1).to(inputs[0] if inputs is not None and isinstance(inputs[0], Tensor) else point)
-    laws = {name: Marginals(model, X, output)}
-    laws.update({other: Marginals(entry, X, output) for other, entry in (others or {}).items()})
-    if len(laws) != 1 + len(others or {}):
+    distributions = {name: Marginals(model, X, output)}
+    distributions.update({other: Marginals(entry, X, output) for other, entry in (others or {}).items()})
+    if len(distributions) != 1 + len(others or {}):
         raise InputDataError(f"others must not use the model's own name {name!r}.")
-    ends = torch.cat([law.quantile([1e-3, 1 - 1e-3]) for law in laws.values()])
+    ends = torch.cat([distribution.quantile([1e-3, 1 - 1e-3]) for distribution in distributions.values()])
     values = linspace(torch.stack([ends.min(), ends.max()]).unsqueeze(-1), 0, resolution)
     ax = new_axes(ax, (4.5, 3.0))
-    for i, (label, law) in enumerate(laws.items()):
+    for i, (label, distribution) in enumerate(distributions.items()):
         color = COLORS[i % (len(COLORS) - 1)]  # black is the Gaussian's
-        density = array(law.density(values).squeeze(-1))
+        density = array(distribution.density(values).squeeze(-1))
         ax.plot(array(values), density, color=color, linewidth=1.8, label=label, zorder=3)
         if i == 0:
             ax.fill_between(array(values), density, color=color, alpha=0.15, linewidth=0)
-            if gaussian and not law.is_gaussian:
-                density = array(law.matched().density(values).squeeze(-1))
+            if gaussian and not distribution.is_gaussian:
+                density = array(distribution.matched().density(values).squeeze(-1))
                 label = "Gaussian, same mean and variance"
                 ax.plot(array(values), density, color=BLACK, linewidth=1.2, linestyle="--", label=label)
-    first = laws[name]
+    first = distributions[name]
     title = ""
     if hasattr(first.posterior, "skewness"):
         title = f"skewness {float(first.skewness):.2f}".replace("-", "\N{MINUS SIGN}")
@@ -209,7 +209,7 @@ def plot_marginal(
     return finish(ax, "$f(x)$", "density", title)
 
 
-def _band_edges(law: Marginals, probabilities: Sequence[float]) -> list[Tensor]:
+def _band_edges(distribution: Marginals, probabilities: Sequence[float]) -> list[Tensor]:
     """Lower and upper edge of every band, `2 x n` each."""
     bad = [p for p in probabilities if not 0 < p < 1]
     if bad:
@@ -217,13 +217,13 @@ def _band_edges(law: Marginals, probabilities: Sequence[float]) -> list[Tensor]:
     if not probabilities:
         return []
     levels = [0.5 + sign * p / 2 for p in probabilities for sign in (-1, 1)]
-    return list(law.quantile(levels).unflatten(0, (-1, 2)))
+    return list(distribution.quantile(levels).unflatten(0, (-1, 2)))
 
 
 def _draw_bands(
     ax: Axes,
     x: Tensor,
-    law: Marginals,
+    distribution: Marginals,
     bands: Sequence[Tensor],
     probabilities: Sequence[float],
     fill: bool,
@@ -231,7 +231,7 @@ def _draw_bands(
     prefix: str,
 ) -> None:
     """The mean, and over it bands from narrow and dark to wide and light, in this order in the legend."""
-    ax.plot(array(x), array(law.mean), color=color, linewidth=1.8, label=f"{prefix}mean", zorder=3)
+    ax.plot(array(x), array(distribution.mean), color=color, linewidth=1.8, label=f"{prefix}mean", zorder=3)
     ordered = sorted(zip(probabilities, bands, strict=True), key=lambda pair: pair[0])
     for rank, (probability, (lower, upper)) in enumerate(ordered):
         share = (rank + 1) / (len(ordered) + 1)  # of white
@@ -249,9 +249,9 @@ def _draw_bands(
                 )  # fmt: skip
 
 
-def _draw_gaussian(ax: Axes, x: Tensor, law: Marginals, probabilities: Sequence[float]) -> None:
+def _draw_gaussian(ax: Axes, x: Tensor, distribution: Marginals, probabilities: Sequence[float]) -> None:
     """The edges of the widest band of the Gaussian of the same mean and variance."""
     widest = max(probabilities, default=0.95)
-    for i, edge in enumerate(_band_edges(law.matched(), [widest])[0]):
+    for i, edge in enumerate(_band_edges(distribution.matched(), [widest])[0]):
         label = f"{100 * widest:g} %, Gaussian" if i == 0 else None
         ax.plot(array(x), array(edge), color=BLACK, linestyle="--", linewidth=1, label=label, zorder=2)

@@ -206,7 +206,7 @@ def test_equals_botorch_for_a_normal_posterior(generator):
 
 @torch.no_grad()
 def test_moment_matching_errs_where_the_mixture_does_not(generator):
-    """The winner of many duels: its value's law leans to the right, and improvement lives in that tail.
+    """The winner of many duels: its value's distribution leans to the right, and improvement lives in that tail.
 
     The truth is by rejection: draws of the prior and the duels' noise are kept where every duel ends as it did.
     """

@@ -226,7 +226,7 @@ def test_credible_bound_agrees_with_brute_force(model, generator):
 
 
 def one_dimensional(means, variance) -> SkewGPPosterior:
-    """A single value whose law is an equal mixture of normals of one variance."""
+    """A single value whose distribution is an equal mixture of normals of one variance."""
     means = torch.as_tensor(means, dtype=torch.float64)
     mixture = RepresenterMixture(means.unsqueeze(0), torch.zeros(1, 0, dtype=torch.float64))
     one = torch.ones(1, 1, dtype=torch.float64)
@@ -240,7 +240,7 @@ def test_interval_of_a_normal_is_the_symmetric_one(probability):
 
 
 def test_interval_of_an_exponential_starts_at_zero():
-    """The sharpest difference from equal tails: an exponential law, made of its quantiles and little noise."""
+    """The sharpest difference from equal tails: an exponential distribution, made of its quantiles and little noise."""
     levels = (torch.arange(2000, dtype=torch.float64) + 0.5) / 2000
     end = _highest_density_upper_end(one_dimensional(-torch.log1p(-levels), 1e-3), 0.9)
     equal_tails = -math.log(0.05)

@@ -59,6 +59,7 @@ def two_objectives(client, index, x):
         client.complete_trial(index, {"a": loss(x), "b": (x - 0.6) ** 2})
 
 
+FURTHER = {"failures of the objective", "failures ignored", "labels"}
 SCENARIOS = {
     "failures": (failing, {}),
     "failures of the objective": (failing, {"failures": "objective"}),
@@ -70,7 +71,10 @@ SCENARIOS = {
 }
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize(
+    "scenario",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in FURTHER else []) for name in SCENARIOS],
+)
 def test_sobol_then_skewgp(scenario):
     tell, kwargs = SCENARIOS[scenario]
     client = new_client(**kwargs)
@@ -99,6 +103,7 @@ def test_sobol_goes_on_until_the_objective_is_known():
     assert node_of(client, index) == "SkewGP"
 
 
+@pytest.mark.slow
 def test_sobol_goes_on_until_all_objectives_are_known():
     client = new_client(objective="-a, -b")
     for value in ({"a": 1.0}, {"a": 2.0}, {"a": 3.0}):
@@ -127,6 +132,7 @@ def test_trials_attached_by_hand_count():
     assert node_of(client, next_trial(client)[0]) == "SkewGP"
 
 
+@pytest.mark.slow
 def test_several_trials_at_once():
     client = new_client()
     for index in with_trials(client, [0.1, 0.5, 0.9]):
@@ -218,6 +224,7 @@ def test_parameter_constraints():
     assert node_of(client, index) == "SkewGP"
 
 
+@pytest.mark.slow
 def test_a_baseline_and_relative_constraints():
     client = new_client(constraints=["cost <= 1.1 * baseline"])
     client.attach_baseline({"x": 0.5})
@@ -295,6 +302,7 @@ def test_best_arm_of_another_strategy():
         get_best_arm(client)
 
 
+@pytest.mark.slow
 def test_pareto_frontier():
     client = new_client(objective="-a, -b")
     for index, x in enumerate([0.1, 0.35, 0.6, 0.95]):
@@ -328,6 +336,7 @@ ARBITRARY = ("SensitivityAnalysisPlot", "TopSurfacesAnalysis")  # variance-based
 
 
 @pytest.mark.filterwarnings("ignore")  # of Ax's plots and of plotly
+@pytest.mark.slow
 def test_cards(with_crashes):
     cards = cards_of(with_crashes)
     assert cards
@@ -432,6 +441,7 @@ def test_the_winner_of_a_pair_may_be_the_second():
     assert recorded_comparisons(client._experiment) == [Comparison(second, first)]
 
 
+@pytest.mark.slow
 def test_pairs_in_experiments_with_numbers_and_failures():
     client = new_client()
     for index, x in enumerate([0.1, 0.5, 0.9]):

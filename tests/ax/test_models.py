@@ -106,6 +106,7 @@ def test_minimising_is_maximising_the_negative(kinds, noise):
     assert (noisy[0].variance > low_posterior.variance).all()
 
 
+@pytest.mark.slow
 def test_minimising_fits_the_same():
     models = [build(dataset(ALL, minimize=True)), build(dataset(ALL, values=-VALUES))]
     for model in models:

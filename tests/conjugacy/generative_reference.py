@@ -205,8 +205,8 @@ def condition_on_numbers(
     noise = torch.cat([d if e.noise is None else e.noise for d, e in zip(default, numbers, strict=True)]).to(mean)
     S = covariance[index][:, index] + torch.diag(noise)
     gain = covariance[:, index] @ torch.linalg.inv(S)
-    law = torch.distributions.MultivariateNormal(mean[index], S)
-    return mean + gain @ (y - mean[index]), covariance - gain @ covariance[index], law.log_prob(y)
+    distribution = torch.distributions.MultivariateNormal(mean[index], S)
+    return mean + gain @ (y - mean[index]), covariance - gain @ covariance[index], distribution.log_prob(y)
 
 
 def weighted_quantile(x: Tensor, w: Tensor, level: Tensor) -> Tensor:
@@ -217,7 +217,7 @@ def weighted_quantile(x: Tensor, w: Tensor, level: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A law of white coordinates: standard normal, or a tenth of it and the rest a Gaussian with given moments."""
+    """White coordinates: standard normal, or a tenth of them and the rest Gaussian with given moments."""
 
     mean: Tensor
     root: Tensor | None

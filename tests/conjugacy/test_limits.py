@@ -36,7 +36,7 @@ def assert_same_rows(one: SkewGP, other: SkewGP) -> None:
 
 
 def assert_same_law(one: SkewGP, other: SkewGP, limit: float = 4.5) -> None:
-    """Models of the same law whose draws differ."""
+    """Models of the same distribution whose draws differ."""
     first, second = (own_statistics(m.posterior(TEST_X), own_effective_size(m)) for m in (one, other))
     for name in first:
         error = (first[name].error.square() + second[name].error.square()).sqrt()
@@ -186,12 +186,12 @@ def test_numbers_alone_are_exact_gp_regression(given_noise):
     exact.eval()
     model = model_of(observation)
     assert log_evidence(model) == pytest.approx(evidence, abs=1e-8)
-    law, posterior = exact(TEST_X), model.posterior(TEST_X)
-    assert torch.allclose(posterior.mean.squeeze(-1), law.mean, rtol=0, atol=1e-8)
-    assert torch.allclose(posterior.covariance_matrix, law.covariance_matrix, rtol=0, atol=1e-8)
+    distribution, posterior = exact(TEST_X), model.posterior(TEST_X)
+    assert torch.allclose(posterior.mean.squeeze(-1), distribution.mean, rtol=0, atol=1e-8)
+    assert torch.allclose(posterior.covariance_matrix, distribution.covariance_matrix, rtol=0, atol=1e-8)
     assert (posterior.skewness.abs() < 1e-8).all()
     levels = tensor(0.025, 0.5, 0.975)
-    expected = law.mean + law.stddev * torch.special.ndtri(levels).unsqueeze(-1)
+    expected = distribution.mean + distribution.stddev * torch.special.ndtri(levels).unsqueeze(-1)
     assert torch.allclose(posterior.quantile(levels).squeeze(-1), expected, rtol=0, atol=1e-8)
 
 

@@ -26,7 +26,15 @@ EP_ERROR = 0.05
 log = logging.getLogger(__name__)
 
 
-@pytest.mark.parametrize(("first", "second"), list(combinations(SINGLE, 2)))
+def _marks(first: str, second: str) -> list[pytest.MarkDecorator]:
+    """Fast are those at one or two steps from each other, so that every kind is in four pairs."""
+    distance = (SINGLE.index(second) - SINGLE.index(first)) % len(SINGLE)
+    return [] if min(distance, len(SINGLE) - distance) <= 2 else [pytest.mark.slow]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [pytest.param(*pair, marks=_marks(*pair)) for pair in combinations(SINGLE, 2)]
+)
 def test_posterior_and_evidence_of_a_pair(first, second, generator):
     observations = [KINDS[first], KINDS[second]]
     model = model_of(observations, num_draws=1024)

@@ -7,6 +7,7 @@ from contract_checks import CHECKS, run
 from contract_registry import ABSTRACT, IMPOSSIBLE, Entry, botorch_classes, entries, sampler
 
 ENTRIES = {entry.name: entry for entry in entries()}
+RISK_MEASURES = {"IndependentCVaR", "IndependentVaR", "MARS", "MultiOutputExpectation", "MultiOutputWorstCase", "MVaR"}
 LOOK_AHEAD = {name for name, entry in ENTRIES.items() if entry.fantasies}
 # BoTorch recommends the log form of some of these, and warns of shapes that its own code makes
 pytestmark = [
@@ -77,8 +78,15 @@ def _check(check: str, name: str, kind: str) -> None:
     run(check, entry, case(kind))
 
 
-@pytest.mark.parametrize("check", CHECKS)
-@pytest.mark.parametrize("name", sorted(set(ENTRIES) - LOOK_AHEAD))
+def _marks(name: str, check: str) -> list[pytest.MarkDecorator]:
+    """Risk measures of several outputs take long: each of the perturbed points has a posterior of each output."""
+    return [pytest.mark.slow] if name in RISK_MEASURES and check in {"gradient", "optimise"} else []
+
+
+@pytest.mark.parametrize(
+    ("name", "check"),
+    [pytest.param(n, c, marks=_marks(n, c)) for n in sorted(set(ENTRIES) - LOOK_AHEAD) for c in CHECKS],
+)
 def test_acquisition_function(name, check):
     _check(check, name, "preference")
 

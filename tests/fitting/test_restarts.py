@@ -102,6 +102,7 @@ def all_phases(model):
     return values
 
 
+@pytest.mark.slow
 def test_phases_up_to_four_are_the_best_of_all():
     model = skewed(3)
     mll = fit_skew_gp(model, search_phases=True)
@@ -163,10 +164,10 @@ def test_priors_of_every_module_can_be_drawn(name, generator):
     with torch.random.fork_rng():
         torch.manual_seed(5)
         sample_all_priors(model)
-    for n, module, law, closure, _ in model.named_priors():
+    for n, module, prior, closure, _ in model.named_priors():
         value = closure(module)
         assert (value != before[n]).all(), n
-        assert law.log_prob(value).isfinite().all(), n
+        assert prior.log_prob(value).isfinite().all(), n
 
 
 def test_duels_are_fitted_with_a_learned_truncation():

@@ -95,9 +95,9 @@ def test_new_affine_observations_have_no_law_of_their_own():
 @pytest.mark.parametrize("num_labels", [2, 3, 5])
 def test_label_given_the_latent_functions(num_labels, generator):
     f = torch.tensor([[0.3, -0.5, 1.0, 0.9, -2.0], [0.0, 0.0, 0.0, 0.0, 0.0]], dtype=torch.float64)[:, :num_labels]
-    law = LabelPreferenceLikelihood(num_labels, noise=0.6)(f)
+    distribution = LabelPreferenceLikelihood(num_labels, noise=0.6)(f)
     noisy = f + 0.6**0.5 * torch.randn(N, *f.shape, dtype=f.dtype, generator=generator)
-    p = law.probs.detach()
+    p = distribution.probs.detach()
     frequencies = torch.nn.functional.one_hot(noisy.argmax(-1), num_labels).double().mean(0)
     assert p.shape == f.shape
     assert ((frequencies - p).abs() < 4.5 * (p * (1 - p) / N).sqrt() + 1e-6).all()
@@ -118,7 +118,7 @@ def test_label_under_the_posterior(num_labels, generator):
     p = model.predictive(NEW_X).probs.detach()
     assert p.shape == (2, num_labels)
     assert torch.allclose(p.sum(-1), torch.ones(2).double())
-    assert ((frequencies - p).abs() < 0.006).all()  # the law is averaged over 1024 quasi-random draws
+    assert ((frequencies - p).abs() < 0.006).all()  # the distribution is averaged over 1024 quasi-random draws
 
 
 def test_labels_in_another_order_are_the_same_labels():
@@ -169,9 +169,9 @@ def test_labels_with_a_skew_prior_are_refused():
 
 def test_labels_under_a_multitask_gaussian_law():
     mean = torch.tensor([[0.5, -0.2, 0.1]], dtype=torch.float64)
-    law = MultitaskMultivariateNormal(mean, 1e-10 * torch.eye(3).double())
+    distribution = MultitaskMultivariateNormal(mean, 1e-10 * torch.eye(3).double())
     likelihood = LabelPreferenceLikelihood(3)
-    assert torch.allclose(likelihood(law).probs, likelihood(mean).probs, atol=1e-3)
+    assert torch.allclose(likelihood(distribution).probs, likelihood(mean).probs, atol=1e-3)
 
 
 # mixtures
@@ -219,7 +219,11 @@ def test_predictions_of_every_part():
     assert labels.probs.flatten().shape == (2,)
     assert grades.probs.shape[-1] == 3
     f = torch.zeros(2, dtype=torch.float64)
-    assert [type(law).__name__ for law in model.likelihood(f)] == ["Normal", "Bernoulli", "Categorical"]
+    assert [type(distribution).__name__ for distribution in model.likelihood(f)] == [
+        "Normal",
+        "Bernoulli",
+        "Categorical",
+    ]
 
 
 def test_latent_noise_is_that_of_the_numbers():

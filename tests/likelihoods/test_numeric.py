@@ -1,4 +1,4 @@
-"""The Gaussian likelihood of numbers: predictive laws, gradients, parameters."""
+"""The Gaussian likelihood of numbers: predictive distributions, gradients, parameters."""
 
 import math
 import pickle
@@ -44,9 +44,9 @@ def test_gradient_of_the_objective_in_the_noise():
 def test_samples_give_a_normal_law():
     likelihood = NumericLikelihood(noise=0.25)
     f = torch.tensor([[0.1, -2.0]], dtype=torch.float64)
-    law = likelihood(f)
-    assert torch.equal(law.mean, f)
-    assert torch.allclose(law.variance, torch.full_like(f, 0.25), rtol=1e-7)
+    distribution = likelihood(f)
+    assert torch.equal(distribution.mean, f)
+    assert torch.allclose(distribution.variance, torch.full_like(f, 0.25), rtol=1e-7)
 
 
 def test_predictive_law_of_a_reading_is_the_noisy_posterior(generator):
@@ -63,10 +63,12 @@ def test_predictive_law_of_a_reading_is_the_noisy_posterior(generator):
 
 
 def test_gaussian_law_of_the_latent_function():
-    law = gpytorch.distributions.MultivariateNormal(torch.tensor([0.5, 1.0]).double(), 2 * torch.eye(2).double())
-    predictive = NumericLikelihood(noise=0.25)(law)
-    assert torch.allclose(predictive.mean.squeeze(-1), law.mean)
-    assert torch.allclose(predictive.variance.squeeze(-1), law.variance + 0.25, rtol=1e-7)
+    distribution = gpytorch.distributions.MultivariateNormal(
+        torch.tensor([0.5, 1.0]).double(), 2 * torch.eye(2).double()
+    )
+    predictive = NumericLikelihood(noise=0.25)(distribution)
+    assert torch.allclose(predictive.mean.squeeze(-1), distribution.mean)
+    assert torch.allclose(predictive.variance.squeeze(-1), distribution.variance + 0.25, rtol=1e-7)
 
 
 def test_censored_readings_use_the_learned_noise_and_numbers_their_own():

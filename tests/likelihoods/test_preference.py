@@ -147,14 +147,14 @@ def noisy_best(f, generator, size=400_000):
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_law_of_a_new_comparison_equals_simulation(k, generator):
     f = 0.7 * torch.randn(k, dtype=torch.float64, generator=generator)
-    law = make()(f)
+    distribution = make()(f)
     frequency = noisy_best(f, generator)
     if k == 2:
-        assert isinstance(law, Bernoulli)
-        found = torch.stack([law.probs, 1 - law.probs])
+        assert isinstance(distribution, Bernoulli)
+        found = torch.stack([distribution.probs, 1 - distribution.probs])
     else:
-        assert isinstance(law, Categorical)
-        found = law.probs
+        assert isinstance(distribution, Categorical)
+        found = distribution.probs
     assert found.shape == (k,)
     error = (frequency * (1 - frequency) / 400_000).sqrt()
     assert ((found - frequency).abs() < 4 * error).all()
@@ -162,9 +162,9 @@ def test_law_of_a_new_comparison_equals_simulation(k, generator):
 
 def test_law_of_batches(generator):
     f = torch.randn(4, 3, 3, dtype=torch.float64, generator=generator)
-    law = make()(f)
-    assert law.probs.shape == (4, 3, 3)
-    assert torch.allclose(law.probs[1, 2], make()(f[1, 2]).probs)
+    distribution = make()(f)
+    assert distribution.probs.shape == (4, 3, 3)
+    assert torch.allclose(distribution.probs[1, 2], make()(f[1, 2]).probs)
     assert make()(f[..., :2]).probs.shape == (4, 3)
 
 
@@ -184,11 +184,11 @@ def fitted_model(generator):
 def test_predictive_equals_simulation_from_the_posterior(k, generator):
     model, test_X = fitted_model(generator)
     posterior = model.posterior(test_X[:k])
-    law = model.predictive(test_X[:k])
+    distribution = model.predictive(test_X[:k])
     f = posterior.rsample(torch.Size([200_000])).squeeze(-1)
     noise = math.sqrt(NOISE) * torch.randn(f.shape, dtype=torch.float64, generator=generator)
     frequency = torch.bincount((f + noise).argmax(-1), minlength=k) / len(f)
-    found = torch.stack([law.probs, 1 - law.probs]) if k == 2 else law.probs
+    found = torch.stack([distribution.probs, 1 - distribution.probs]) if k == 2 else distribution.probs
     # for more than two items the likelihood averages over 1024 quasi-random samples
     error = (frequency * (1 - frequency) * (1 / len(f) + (0 if k == 2 else 1 / 1024))).sqrt()
     assert ((found - frequency).abs() < 4 * error).all()
@@ -198,19 +198,19 @@ def test_predictive_equals_simulation_from_the_posterior(k, generator):
 def test_law_under_a_normal_distribution_is_the_closed_form():
     """`Phi(mean / sqrt(variance + 2 noise))` of the difference."""
     mean, K = tensor(0.8, 0.1), torch.tensor([[1.0, 0.3], [0.3, 2.0]], dtype=torch.float64)
-    law = make()(gpytorch.distributions.MultivariateNormal(mean, K))
+    distribution = make()(gpytorch.distributions.MultivariateNormal(mean, K))
     expected = torch.special.ndtr(torch.tensor(0.7 / math.sqrt(1 + 2 - 0.6 + 2 * NOISE), dtype=torch.float64))
-    assert torch.allclose(law.probs, expected)
+    assert torch.allclose(distribution.probs, expected)
 
 
 @torch.no_grad()
 def test_predictive_of_batches_of_pairs(generator):
     model, _ = fitted_model(generator)
     X = torch.rand(4, 2, 1, dtype=torch.float64, generator=generator)
-    law = model.predictive(X)
-    assert law.probs.shape == (4,)
-    assert torch.allclose(law.probs[1], model.predictive(X[1]).probs)
-    assert torch.allclose(law.probs, 1 - model.predictive(X.flip(-2)).probs)
+    distribution = model.predictive(X)
+    assert distribution.probs.shape == (4,)
+    assert torch.allclose(distribution.probs[1], model.predictive(X[1]).probs)
+    assert torch.allclose(distribution.probs, 1 - model.predictive(X.flip(-2)).probs)
 
 
 # Fantasies

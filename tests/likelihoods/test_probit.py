@@ -1,4 +1,4 @@
-"""Probit likelihoods of points and comparisons: predictive laws against simulation, gradients, parameters."""
+"""Probit likelihoods of points and comparisons: predictive distributions against simulation, gradients, parameters."""
 
 import math
 import pickle
@@ -108,7 +108,7 @@ def test_models_may_share_a_likelihood(name):
     assert torch.equal(after, second.posterior(NEW_X).mean)
 
 
-# laws given values of the latent function, against simulation
+# distributions given values of the latent function, against simulation
 
 F = t(-1.2, 0.1, 0.9)
 
@@ -124,38 +124,38 @@ def assert_frequencies(probs: Tensor, hits: Tensor) -> None:
 
 
 def test_label_given_the_latent_function(generator):
-    law = ProbitLikelihood(noise=0.6)(F)
-    assert_frequencies(law.probs, F + noise(0.6, (3,), generator) > 0)
+    distribution = ProbitLikelihood(noise=0.6)(F)
+    assert_frequencies(distribution.probs, F + noise(0.6, (3,), generator) > 0)
 
 
 def test_validity_given_the_latent_function(generator):
-    law = ValidityLikelihood(threshold=0.3, noise=0.6)(F)
-    assert_frequencies(law.probs, F + noise(0.6, (3,), generator) > 0.3)
+    distribution = ValidityLikelihood(threshold=0.3, noise=0.6)(F)
+    assert_frequencies(distribution.probs, F + noise(0.6, (3,), generator) > 0.3)
 
 
 def test_grade_given_the_latent_function(generator):
     cuts = t(-0.5, 0.2, 1.0)
-    law = OrdinalLikelihood(4, cuts, noise=0.6)(F)
+    distribution = OrdinalLikelihood(4, cuts, noise=0.6)(F)
     grades = torch.searchsorted(cuts, F + noise(0.6, (3,), generator))
-    assert law.probs.shape == (3, 4)
-    assert_frequencies(law.probs, torch.nn.functional.one_hot(grades, 4))
+    assert distribution.probs.shape == (3, 4)
+    assert_frequencies(distribution.probs, torch.nn.functional.one_hot(grades, 4))
 
 
 def test_duel_given_the_latent_function(generator):
-    law = PreferenceLikelihood(noise=0.6)(F[:2])
+    distribution = PreferenceLikelihood(noise=0.6)(F[:2])
     noisy = F[:2] + noise(0.6, (2,), generator)
-    assert law.probs.shape == ()
-    assert_frequencies(law.probs, noisy[:, 0] > noisy[:, 1])
+    assert distribution.probs.shape == ()
+    assert_frequencies(distribution.probs, noisy[:, 0] > noisy[:, 1])
 
 
 @pytest.mark.parametrize("k", [3, 5])
 def test_choice_given_the_latent_function(k, generator):
     f = t(-1.2, 0.1, 0.9, 1.0, -3.0)[:k]
-    law = PreferenceLikelihood(noise=0.6)(f)
+    distribution = PreferenceLikelihood(noise=0.6)(f)
     best = (f + noise(0.6, (k,), generator)).argmax(-1)
-    assert law.probs.shape == (k,)
-    assert law.probs.sum().item() == pytest.approx(1, abs=1e-12)
-    assert_frequencies(law.probs, torch.nn.functional.one_hot(best, k))
+    assert distribution.probs.shape == (k,)
+    assert distribution.probs.sum().item() == pytest.approx(1, abs=1e-12)
+    assert_frequencies(distribution.probs, torch.nn.functional.one_hot(best, k))
 
 
 def test_choice_of_three_agrees_with_two_far_from_the_third():
@@ -169,7 +169,7 @@ def test_choice_of_one_is_refused():
         PreferenceLikelihood()(F[:1])
 
 
-# laws under the posterior, against simulation of the posterior's mixture
+# distributions under the posterior, against simulation of the posterior's mixture
 
 
 def posterior_draws(model: SkewGP, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -202,22 +202,22 @@ def test_predictive_law_under_the_posterior(name, generator):
     case, simulate = PREDICTIONS[name]
     model = build(case)
     f, _ = posterior_draws(model, generator)
-    law = model.predictive(NEW_X)
+    distribution = model.predictive(NEW_X)
     hits = simulate(f, generator).double()
     slack = 0.004 if name == "choice of three" else 0.0  # averaged over 1024 quasi-random draws
-    p = law.probs.detach().reshape(hits.shape[1:])
+    p = distribution.probs.detach().reshape(hits.shape[1:])
     assert ((hits.mean(0) - p).abs() < 4.5 * (p * (1 - p) / N).sqrt() + slack).all()
     same = model.likelihood(model.posterior(NEW_X))
-    assert torch.allclose(same.probs, law.probs)
+    assert torch.allclose(same.probs, distribution.probs)
 
 
 def test_predictive_law_of_a_duel_under_the_posterior(generator):
     model = build("duels and ties")
     f, _ = posterior_draws(model, generator)
-    law = model.predictive(NEW_X[:2])
+    distribution = model.predictive(NEW_X[:2])
     noisy = f[:, :2] + noise(0.5, (2,), generator)
-    assert law.probs.shape == ()
-    assert_frequencies(law.probs, noisy[:, 0] > noisy[:, 1])
+    assert distribution.probs.shape == ()
+    assert_frequencies(distribution.probs, noisy[:, 0] > noisy[:, 1])
 
 
 def test_predictive_law_of_batches():
@@ -237,9 +237,9 @@ def test_grades_sum_to_one_and_batches_keep_their_shape():
 
 
 def test_gaussian_law_of_the_latent_function():
-    law = gpytorch.distributions.MultivariateNormal(t(0.5, -1.0), 2 * torch.eye(2).double())
-    expected = torch.special.ndtr(law.mean / (2 + 0.6) ** 0.5)
-    probs = ProbitLikelihood(noise=t(0.6))(law).probs
+    distribution = gpytorch.distributions.MultivariateNormal(t(0.5, -1.0), 2 * torch.eye(2).double())
+    expected = torch.special.ndtr(distribution.mean / (2 + 0.6) ** 0.5)
+    probs = ProbitLikelihood(noise=t(0.6))(distribution).probs
     assert torch.allclose(probs.flatten(), expected, rtol=0, atol=1e-12)
 
 

@@ -142,8 +142,8 @@ def noise_log_prior(noise):
 
 def test_numbers_have_the_density_of_a_normal_vector():
     """The likelihood, which objective and model both hold, adds the prior of its noise once."""
-    law = stats.multivariate_normal(torch.full((3,), 0.2), rbf()[:3, :3] + 0.2 * torch.eye(3))
-    expected = law.logpdf([0.9, -0.6, 0.2]) + noise_log_prior(0.2)
+    distribution = stats.multivariate_normal(torch.full((3,), 0.2), rbf()[:3, :3] + 0.2 * torch.eye(3))
+    expected = distribution.logpdf([0.9, -0.6, 0.2]) + noise_log_prior(0.2)
     assert float(value_of(objective("numbers", priors=False))) == pytest.approx(expected, rel=1e-6)
 
 
@@ -152,8 +152,10 @@ def test_duels_have_the_probability_of_an_orthant():
     A = torch.zeros(5, 6, dtype=torch.float64)
     A[range(5), PAIRS[:, 0]], A[range(5), PAIRS[:, 1]] = 1.0, -1.0
     Gamma = A @ rbf() @ A.T + 0.8 * torch.eye(5)
-    law = stats.multivariate_normal(cov=Gamma.numpy(), seed=1, abseps=1e-9, releps=1e-5)
-    assert float(value_of(objective("duels", priors=False))) == pytest.approx(math.log(law.cdf([0.0] * 5)), abs=0.02)
+    distribution = stats.multivariate_normal(cov=Gamma.numpy(), seed=1, abseps=1e-9, releps=1e-5)
+    assert float(value_of(objective("duels", priors=False))) == pytest.approx(
+        math.log(distribution.cdf([0.0] * 5)), abs=0.02
+    )
 
 
 def test_priors_are_added():

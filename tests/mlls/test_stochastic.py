@@ -41,6 +41,7 @@ def test_gradient_in_every_hyperparameter(name):
     assert_gradient_is_exact(model_of(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["labels", "numbers and duels"])
 def test_gradient_with_a_learned_skew_prior(name):
     assert_gradient_is_exact(model_of(name, skew_prior()))

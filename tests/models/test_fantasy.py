@@ -107,7 +107,7 @@ def two_rows(lower, upper):
 
 
 def law_of_rows(posterior, rows):
-    """For every distinct draw, the normal law of the values and the rows."""
+    """For every distinct draw, the normal distribution of the values and the rows."""
     weight = torch.cat([torch.eye(3, dtype=torch.float64), rows.weight])
     covariance = weight @ posterior.gaussian_covariance @ weight.T
     covariance[3:, 3:] += rows.noise_covariance
@@ -150,8 +150,8 @@ def test_intervals_reweight_every_draw_by_their_probability():
     # one row is exact
     row = FantasyRows(rows.weight[1:], rows.lower[1:], rows.upper[1:], rows.noise_covariance[1:, 1:])
     weights = conditioned(posterior, row, num_copies).mixture.probabilities[:DISTINCT] * num_copies
-    law = stats.norm(means[:, 4], covariance[4, 4] ** 0.5)
-    expected = torch.from_numpy(law.cdf(UPPER[1]) - law.cdf(LOWER[1]))
+    distribution = stats.norm(means[:, 4], covariance[4, 4] ** 0.5)
+    expected = torch.from_numpy(distribution.cdf(UPPER[1]) - distribution.cdf(LOWER[1]))
     assert torch.allclose(weights, expected / expected.sum())
 
 

@@ -88,9 +88,9 @@ def stacked(values):
 
 def covariance_of(posterior):
     """The joint covariance, one output after the other."""
-    law = posterior.distribution
-    assert not isinstance(law, MultitaskMultivariateNormal) or not law._interleaved
-    return law.covariance_matrix
+    reference = posterior.distribution
+    assert not isinstance(reference, MultitaskMultivariateNormal) or not reference._interleaved
+    return reference.covariance_matrix
 
 
 # Moments
@@ -250,7 +250,7 @@ def test_conditioning_is_that_of_the_skewed_model(data):
 
 @torch.no_grad()
 def test_numbers_are_noisy_readings_of_the_latent_function():
-    """Numbers at one point, of all draws together: their law is the mixture's, so moments follow from the mixture."""
+    """Numbers at one point, of all draws together, have the mixture's distribution, and so its moments."""
     model = preference()
     X, Y = TEST_X[:1].unsqueeze(0), torch.tensor([[[0.8]]], dtype=DOUBLE)
     found = MomentMatchedModel(model).condition_on_observations(X, Y).posterior(TEST_X)
@@ -317,8 +317,8 @@ def test_training_points_are_those_before_the_input_transform():
     both = MomentMatchedModel(ModelList(skewed, other)).train_inputs[0]
     assert torch.equal(both, torch.cat([X, X]).expand(2, 12, 2))
     with torch.no_grad():
-        law = MomentMatchedModel(skewed)(X)
-        assert torch.allclose(law.mean, skewed.posterior(X).mean.squeeze(-1))
+        reference = MomentMatchedModel(skewed)(X)
+        assert torch.allclose(reference.mean, skewed.posterior(X).mean.squeeze(-1))
 
 
 GAUSSIAN_ONLY = {

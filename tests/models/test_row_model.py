@@ -76,8 +76,10 @@ def test_log_density_of_numbers(generator):
     model = make(generator, 6, 3)
     _, mean, Gamma = dense(model)
     which = model.rows.is_equality
-    law = stats.multivariate_normal(mean[which].numpy(), Gamma[which][:, which].numpy())
-    assert float(model.number_log_density) == pytest.approx(law.logpdf(model.rows.lower[which].numpy()), rel=1e-10)
+    reference = stats.multivariate_normal(mean[which].numpy(), Gamma[which][:, which].numpy())
+    assert float(model.number_log_density) == pytest.approx(
+        reference.logpdf(model.rows.lower[which].numpy()), rel=1e-10
+    )
 
 
 @pytest.mark.parametrize("shared", [False, True])

@@ -1,4 +1,4 @@
-"""The skew prior: its law against rejection, its limits, its normaliser, and learning it."""
+"""The skew prior: its distribution against rejection, its limits, its normaliser, and learning it."""
 
 import math
 

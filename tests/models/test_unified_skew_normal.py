@@ -61,8 +61,10 @@ def model(observations, skew_prior=None, num_draws=8192):
 
 def orthant(truncation, covariance):
     """`Phi(truncation; covariance)` by scipy."""
-    law = multivariate_normal(cov=covariance.numpy(), maxpts=2_000_000, abseps=1e-10, releps=1e-10, allow_singular=True)
-    return float(law.cdf(truncation.numpy()))
+    distribution = multivariate_normal(
+        cov=covariance.numpy(), maxpts=2_000_000, abseps=1e-10, releps=1e-10, allow_singular=True
+    )
+    return float(distribution.cdf(truncation.numpy()))
 
 
 def gaussian_prior(points):
@@ -255,11 +257,11 @@ def test_predictive_probability_is_a_ratio_of_orthant_probabilities():
 
 
 def test_botorch_class():
-    """BoTorch's density of the same law; it takes no latent part of dimension zero."""
+    """BoTorch's density of the same distribution; it takes no latent part of dimension zero."""
     found = SkewGP(X, Preference(torch.tensor([[0, 1], [3, 2]])), covar_module=kernel())
-    law, parameters = found.unified_skew_normal(NEW_X[:1]), found.sun_parameters(NEW_X[:1])
+    distribution, parameters = found.unified_skew_normal(NEW_X[:1]), found.sun_parameters(NEW_X[:1])
     for value in (-1.0, 0.2, 1.5):
-        got = float(law.log_prob(torch.tensor([value], **DOUBLE)).detach().exp())
+        got = float(distribution.log_prob(torch.tensor([value], **DOUBLE)).detach().exp())
         assert abs(got - density(parameters, value)) < 1e-3
     with pytest.raises(UnsupportedError, match="moment_matched"):
         SkewGP(X, None, covar_module=kernel()).unified_skew_normal(NEW_X)

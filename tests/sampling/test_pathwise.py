@@ -1,4 +1,4 @@
-"""Sample paths: over many of them, the law of the posterior."""
+"""Sample paths: over many of them, the distribution of the posterior."""
 
 import math
 from functools import partial

@@ -46,8 +46,8 @@ def moments(u: Tensor) -> Tensor:
 def truncated_moments(mean, variance, lower, upper) -> tuple[float, float]:
     """First and second moment of a univariate truncated normal."""
     sd = math.sqrt(variance)
-    law = stats.truncnorm((lower - mean) / sd, (upper - mean) / sd, loc=mean, scale=sd)
-    return float(law.mean()), float(law.var() + law.mean() ** 2)
+    reference = stats.truncnorm((lower - mean) / sd, (upper - mean) / sd, loc=mean, scale=sd)
+    return float(reference.mean()), float(reference.var() + reference.mean() ** 2)
 
 
 def independent(dtype=torch.float64) -> Case:

@@ -27,7 +27,7 @@ from botorch_skewgp.truncated.start import feasible_start
 
 
 @pytest.mark.parametrize("case", DENSE + LOW_RANK)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(torch.float32, marks=pytest.mark.slow), torch.float64])
 def test_closed_forms(case, dtype):
     case = case(dtype)
     sampler = CollapsedEllipticalSliceSampler(case.distribution, gaussian_sites(case.distribution))
@@ -103,6 +103,7 @@ def test_bounds_that_nearly_touch(dtype, width, generator):
     assert (share.std((0, 1)) - math.sqrt(1 / 12)).abs().max() < 0.01
 
 
+@pytest.mark.slow
 def test_dense_and_low_rank_agree_on_contradictory_rows(generator):
     root = torch.tensor([[1.0], [1.0], [-1.0]])
     runs = []
@@ -115,7 +116,7 @@ def test_dense_and_low_rank_agree_on_contradictory_rows(generator):
     check_same_means(*runs)
 
 
-@pytest.mark.parametrize("rank", [None, 1])
+@pytest.mark.parametrize("rank", [pytest.param(None, marks=pytest.mark.slow), 1])
 def test_batches_equal_their_elements(rank, generator):
     mean = torch.tensor([[0.0, 0.5, 0.0], [1.0, -1.0, 0.3]], dtype=torch.float64)
     root = torch.tensor([[[1.0], [0.5], [-0.3]], [[0.2], [2.0], [1.0]]], dtype=torch.float64)

@@ -153,12 +153,12 @@ def test_truth_of_independent_rows():
     draws = draw(TruncatedNormal(mean, torch.diag(variance), lower, upper, noise), DrawSettings(num_draws=4096))
     for i in range(2):
         sd = math.sqrt(variance[i] + noise[i])
-        law = stats.truncnorm((lower[i] - mean[i]) / sd, (upper[i] - mean[i]) / sd, loc=mean[i], scale=sd)
+        reference = stats.truncnorm((lower[i] - mean[i]) / sd, (upper[i] - mean[i]) / sd, loc=mean[i], scale=sd)
         size = float(draws.effective_size[i])
-        assert abs(float(draws.mean[i]) - law.mean()) < 4 * law.std() / math.sqrt(size)
-        kurtosis = float(law.stats(moments="k"))
-        error = law.var() * math.sqrt((2 + kurtosis) / min(size, 4096))
-        assert abs(float(draws.covariance[i, i]) - law.var()) < 5 * error
+        assert abs(float(draws.mean[i]) - reference.mean()) < 4 * reference.std() / math.sqrt(size)
+        kurtosis = float(reference.stats(moments="k"))
+        error = reference.var() * math.sqrt((2 + kurtosis) / min(size, 4096))
+        assert abs(float(draws.covariance[i, i]) - reference.var()) < 5 * error
 
 
 def test_mean_and_covariance_are_those_of_the_rows(generator):
@@ -254,7 +254,7 @@ def test_progress_bar_is_shown_only_if_asked_for(capsys):
 
 
 def test_previous_draws_are_a_start_for_more_rows():
-    """Draws of the first rows start the chains of all of them, and the law is the same."""
+    """Draws of the first rows start the chains of all of them, and the distribution is the same."""
     larger, smaller = smooth_rows(8), smooth_rows(8)
     smaller = above_zero(smaller.mean[:5], smaller.covariance[:5, :5], 0.1)
     previous = draw(smaller, SMALL)

@@ -39,7 +39,7 @@ def rows(m, sides, noise, generator, r=None):
 
 def scipy_log_probability(distribution, seed=0):
     """By randomised quasi-Monte Carlo; its own error is far below that of the bridge."""
-    law = stats.multivariate_normal(
+    reference = stats.multivariate_normal(
         distribution.mean.numpy(),
         distribution.gamma.numpy(),
         allow_singular=True,
@@ -48,7 +48,7 @@ def scipy_log_probability(distribution, seed=0):
         abseps=1e-10,
         releps=1e-4,
     )
-    return math.log(law.cdf(distribution.upper.numpy(), lower_limit=distribution.lower.numpy()))
+    return math.log(reference.cdf(distribution.upper.numpy(), lower_limit=distribution.lower.numpy()))
 
 
 def assert_agrees(estimate, expected, error=0.0):

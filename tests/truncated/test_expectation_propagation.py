@@ -66,13 +66,13 @@ def test_one_row_is_exact(lower, upper, noise):
     distribution = TruncatedNormal(tensor(0.3), tensor(0.8).view(1, 1), tensor(lower), tensor(upper), tensor(noise))
     ep = expectation_propagation(distribution)
     scale = math.sqrt(0.8 + noise)
-    law = stats.truncnorm((lower - 0.3) / scale, (upper - 0.3) / scale, loc=0.3, scale=scale)
+    reference = stats.truncnorm((lower - 0.3) / scale, (upper - 0.3) / scale, loc=0.3, scale=scale)
     gain = 0.8 / (0.8 + noise)
     a, b = (lower - 0.3) / scale, (upper - 0.3) / scale
     expected = stats.norm.logsf(a) if b == INF else math.log(stats.norm.cdf(b) - stats.norm.cdf(a))
     assert float(ep.log_normalizer) == pytest.approx(expected, abs=1e-10, rel=1e-10)
-    assert float(ep.mean) == pytest.approx(0.3 + gain * (law.mean() - 0.3), rel=1e-7)
-    assert float(ep.variance) == pytest.approx(0.8 * (1 - gain) + gain**2 * law.var(), rel=1e-5)
+    assert float(ep.mean) == pytest.approx(0.3 + gain * (reference.mean() - 0.3), rel=1e-7)
+    assert float(ep.variance) == pytest.approx(0.8 * (1 - gain) + gain**2 * reference.var(), rel=1e-5)
 
 
 def test_independent_rows_are_exact(generator):

@@ -114,11 +114,11 @@ def test_narrow_intervals_tend_to_numbers(problem, width):
     K, f, _ = problem
     K = K + 0.01 * torch.eye(40, dtype=torch.float64)
     for noise in (0.0, 0.01):
-        law = torch.distributions.MultivariateNormal(zeros(40), K + noise * torch.eye(40, dtype=torch.float64))
+        reference = torch.distributions.MultivariateNormal(zeros(40), K + noise * torch.eye(40, dtype=torch.float64))
         ep = expectation_propagation(normal(zeros(40), K, f - width, f + width, noise))
         assert ep.converged
         found = ep.log_normalizer.item() - 40 * math.log(2 * width)
-        assert found == pytest.approx(law.log_prob(f).item(), abs=1e-5 + 1e6 * width**2)
+        assert found == pytest.approx(reference.log_prob(f).item(), abs=1e-5 + 1e6 * width**2)
 
 
 def test_narrow_intervals_on_a_singular_covariance(problem):

@@ -69,9 +69,9 @@ def test_draws_and_evidence_of_two_rows(lower, upper, noise, generator):
     assert float(draws.rows[:, 1].mean()) == pytest.approx(mean, abs=4 * error, rel=1e-12)
     first = (draws.rows[:, 0] - lower[0]).sort().values
     assert first[0] >= 0
-    law = stats.uniform(scale=upper[0] - lower[0]) if upper[0] < INF else stats.expon(scale=1.1 / lower[0])
+    reference = stats.uniform(scale=upper[0] - lower[0]) if upper[0] < INF else stats.expon(scale=1.1 / lower[0])
     if lower[0] in (0.3, 1e4, 1e6):  # where uniform, respectively exponential, up to 1e-3
-        assert stats.kstest(first.numpy(), law.cdf).pvalue > 1e-3
+        assert stats.kstest(first.numpy(), reference.cdf).pvalue > 1e-3
     estimate = bridge_log_normalizer(distribution, generator=generator, settings=SETTINGS)
     tolerance = 4 * float(estimate.standard_error) + 1e-5 + 1e-9 * abs(log_evidence)
     assert float(estimate.value) == pytest.approx(log_evidence, abs=tolerance)
@@ -103,7 +103,7 @@ def test_a_narrow_row_without_noise(width, generator):
 
 
 def test_rows_that_say_more_than_a_number_stay():
-    """Tails that are not far, intervals that are not narrow, and a far row whose noise is too small to hide its law."""
+    """Tails that are not far, intervals that are not narrow, and a far row with too little noise to hide its shape."""
     root = torch.cat([torch.eye(4), torch.ones(1, 4)]).double()
     lower, upper = tensor(3.0, 0.0, -1.0, 100.0, -INF), tensor(INF, 0.3, INF, INF, INF)
     for noise in (1e-4, 0.1):
