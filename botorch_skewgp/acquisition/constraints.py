@@ -75,14 +75,15 @@ class ValidityConstraint(Module):
         if not eta > 0:
             raise ValueError(f"eta must be positive; got {eta}.")
         super().__init__()
-        threshold, noise = validity_bound(model)
+        self.sign, threshold, noise = validity_bound(model)
         scale = model.outcome_scale
         self.register_buffer("threshold", (scale.location + scale.scale * threshold).detach())
         self.register_buffer("noise_scale", (scale.scale * noise.sqrt()).detach())
         self.output, self.eta = output, eta
 
     def _margin(self, samples: Tensor) -> Tensor:
-        return (samples[..., self.output] - self.threshold.to(samples)) / self.noise_scale.to(samples)
+        distance = samples[..., self.output] - self.threshold.to(samples)
+        return self.sign * distance / self.noise_scale.to(samples)
 
     def probability(self, samples: Tensor) -> Tensor:
         """The probabilities that `... x q x m` samples are valid, `... x q`; smooth."""

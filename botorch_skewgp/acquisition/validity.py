@@ -6,6 +6,8 @@ r"""The probability that an experiment is valid, or that a label is positive.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from botorch.acquisition.analytic import AnalyticAcquisitionFunction
 from botorch.exceptions.errors import UnsupportedError
@@ -14,7 +16,7 @@ from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.observations import Binary, Validity
+from botorch_skewgp.observations import Binary, Observation, Validity
 
 
 class LogProbabilityOfValidity(AnalyticAcquisitionFunction):
@@ -50,14 +52,25 @@ class LogProbabilityOfValidity(AnalyticAcquisitionFunction):
         return log_probability_of_validity(self.model, X).squeeze(-1)
 
 
-def validity_bound(model: Model) -> tuple[Tensor, Tensor]:
-    r"""What the noisy latent function has to exceed for a valid outcome, and the variance of that noise.
+class ValidityBound(NamedTuple):
+    r"""A valid outcome is `sign * (f(x) - threshold) + noise > 0`, in units of the latent function.
+
+    Args:
+        sign: 1, or -1 where low values are good.
+        threshold: A tensor of shape `1`.
+        noise: The variance of the noise, of shape `1`.
+    """
+
+    sign: float
+    threshold: Tensor
+    noise: Tensor
+
+
+def validity_bound(model: Model) -> ValidityBound:
+    r"""What the noisy latent function has to exceed (or stay below) for a valid outcome.
 
     Args:
         model: A SkewGP whose likelihood takes `Validity` or `Binary` observations; others are refused.
-
-    Returns:
-        Two tensors of shape `1`, in units of the latent function.
 
     Raises:
         UnsupportedError: If the likelihood takes neither.
@@ -68,8 +81,10 @@ def validity_bound(model: Model) -> tuple[Tensor, Tensor]:
     yes = torch.ones(1, dtype=torch.bool)
     for kind in (Validity, Binary):
         if isinstance(model, SkewGP) and kind in kinds:
-            row = model.likelihood.rows(kind(yes), like, model.outcome_scale)
-            return row.lower, row.noise
+            worked: Observation = kind(yes)
+            row = model.likelihood.rows(worked.reversed() if model.minimize else worked, like, model.outcome_scale)
+            above = row.lower.isfinite().all()
+            return ValidityBound(1.0 if above else -1.0, row.lower if above else row.upper, row.noise)
     raise UnsupportedError(
         "The probability of validity needs a SkewGP whose likelihood takes Validity or Binary observations; got "
         f"{type(model).__name__} with {type(likelihood).__name__}."
@@ -90,10 +105,10 @@ def log_probability_of_validity(model: SkewGP, X: Tensor, log_odds: bool = False
     Raises:
         UnsupportedError: If the likelihood takes neither.
     """
-    threshold, noise = validity_bound(model)
+    sign, threshold, noise = validity_bound(model)
     posterior = model.latent_posterior(X)
     standard_deviation = (posterior.gaussian_variance + noise).sqrt().unsqueeze(-1)
-    margin = (posterior.component_means - threshold) / standard_deviation
+    margin = sign * (posterior.component_means - threshold) / standard_deviation
     weights = posterior.mixture.log_probabilities.unsqueeze(-2)
     log_valid = (weights + torch.special.log_ndtr(margin)).logsumexp(-1)
     if not log_odds:

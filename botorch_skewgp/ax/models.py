@@ -18,23 +18,15 @@ from botorch.utils.datasets import SupervisedDataset
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 from gpytorch.mlls import ExactMarginalLogLikelihood, MarginalLogLikelihood
-from gpytorch.priors import LogNormalPrior
 from torch import Tensor
-from torch.distributions import Bernoulli
 
 from botorch_skewgp.ax.data import ObservationDataset
-from botorch_skewgp.likelihoods import (
-    MixedLikelihood,
-    NumericLikelihood,
-    PreferenceLikelihood,
-    ProbitLikelihood,
-    RowLikelihood,
-    ValidityLikelihood,
-)
+from botorch_skewgp.likelihoods import ProbitLikelihood, RowLikelihood, ValidityLikelihood
+from botorch_skewgp.likelihoods.defaults import Factory, default_likelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewGP, SkewPrior
 from botorch_skewgp.models.inputs import as_sequence
-from botorch_skewgp.observations import Binary, Numeric, Observation, Preference, Tie, Validity
+from botorch_skewgp.observations import Binary, Observation, Validity
 from botorch_skewgp.posteriors import ProbabilityPosterior, SkewGPPosterior
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -117,19 +109,7 @@ class AxSkewGP(SkewGP):
         """
         if not self.minimize:
             return super().predictive(X)
-        self.eval()
-        posterior = self.latent_posterior(X)
-        likelihood = self.likelihood
-        if isinstance(likelihood, MixedLikelihood):
-            return [self._predict(part, posterior) for part in likelihood.likelihoods]
-        return self._predict(likelihood, posterior)
-
-    def _predict(self, likelihood: RowLikelihood, posterior: SkewGPPosterior) -> Any:
-        """The distribution of new observations of a function of which low values are good."""
-        if isinstance(likelihood, PreferenceLikelihood):
-            return likelihood(posterior.scalarize(posterior.mean.new_tensor([-1.0])))
-        distribution = likelihood(posterior, scale=self.outcome_scale)
-        return Bernoulli(probs=1 - distribution.probs) if isinstance(likelihood, ValidityLikelihood) else distribution
+        return self.likelihood.reversed_marginal(self.latent_posterior(X), self.outcome_scale)
 
     def condition_on_observations(
         self, X: Tensor, Y: Tensor | Observation | Sequence[Observation], noise: Tensor | None = None, **kwargs: Any
@@ -191,30 +171,21 @@ class AxSkewGP(SkewGP):
 
 
 def likelihood_of_kinds(dataset: ObservationDataset) -> RowLikelihood:
-    r"""The likelihood of all kinds of an experiment, also of those that a part of its data lacks.
+    r"""The default likelihood of all kinds of an experiment, also of those that a part of its data lacks.
 
-    Parts share parameters with the whole in cross-validation. Without numbers, noise is fixed at 1; with numbers it is
-    learned, as by default. The threshold of validity is learned and starts at the worst number seen.
+    Parts share parameters with the whole in cross-validation. Labels have the noise of validity, and the threshold of
+    validity is learned; it starts at the worst number seen.
 
     Args:
         dataset: The data.
     """
-    kinds: set[type[Observation]] = set(dataset.kinds)
-    noise: dict[str, Any] = {}
-    if Numeric in kinds:
-        noise = {"noise": 0.1, "learn_noise": True, "noise_prior": LogNormalPrior(loc=-2.0, scale=1.5)}
-    likelihoods: list[RowLikelihood] = []
-    if Numeric in kinds:
-        likelihoods.append(NumericLikelihood())
-    if Binary in kinds:
-        likelihoods.append(ProbitLikelihood(noise=LABEL_NOISE))
-    if kinds & {Preference, Tie}:
-        likelihoods.append(PreferenceLikelihood(learn_tie_width=Tie in kinds, ties_allowed=Tie in kinds, **noise))
-    if Validity in kinds:
-        numbers = dataset.Y[~dataset.Y.isnan()]
-        worst = torch.zeros(()) if not len(numbers) else numbers.max() if dataset.minimize else numbers.min()
-        likelihoods.append(ValidityLikelihood(threshold=worst, learn_threshold=True, **noise))
-    return likelihoods[0] if len(likelihoods) == 1 else MixedLikelihood(*likelihoods)
+    numbers = dataset.Y[~dataset.Y.isnan()]
+    worst = torch.zeros(()) if not len(numbers) else numbers.max() if dataset.minimize else numbers.min()
+    factories: dict[type[Observation], Factory] = {
+        Binary: lambda observation, context: ProbitLikelihood(noise=LABEL_NOISE),
+        Validity: lambda observation, context: ValidityLikelihood(worst, learn_threshold=True, **context.noise),
+    }
+    return default_likelihood((), dataset.kinds, factories)
 
 
 def _of_function(observations: Observation | Sequence[Observation] | None, minimize: bool) -> tuple[Observation, ...]:

@@ -188,6 +188,17 @@ class RowLikelihood(Likelihood):
             function_dist = SkewGPPosterior.from_gaussian(function_dist)
         return self._predict(function_dist, scale)
 
+    def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
+        r"""The distribution of new observations of a function of which low values are good.
+
+        That of kinds whose observations turn round, see `Observation.reversed`, differs from `marginal`.
+
+        Args:
+            posterior: A skewed posterior of the latent function at new points.
+            scale: How outcomes relate to the latent function.
+        """
+        return self._predict(posterior, scale)
+
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
         """The distribution of new observations under a skewed posterior, in closed form where there is one."""
         kind, like = self.observation_types[0], posterior.mean

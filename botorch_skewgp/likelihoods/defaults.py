@@ -2,7 +2,7 @@ r"""The likelihood that each kind of observation gets by default, and default no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from botorch.exceptions.errors import InputDataError
@@ -88,7 +88,8 @@ def register_default_likelihood(kind: type[Observation], factory: Factory) -> No
 
     Args:
         kind: A class of observations.
-        factory: Makes the likelihood from the first observation object of the kind and the `Context`.
+        factory: Makes the likelihood from the first observation object of the kind (`None` if nothing of the kind has
+            been observed yet) and the `Context`.
 
     Example:
         >>> register_default_likelihood(Binary, lambda observation, context: ProbitLikelihood(**context.noise))
@@ -96,7 +97,11 @@ def register_default_likelihood(kind: type[Observation], factory: Factory) -> No
     _FACTORIES[kind] = factory
 
 
-def default_likelihood(observations: Sequence[Observation]) -> RowLikelihood:
+def default_likelihood(
+    observations: Sequence[Observation],
+    kinds: Sequence[type[Observation]] = (),
+    factories: Mapping[type[Observation], Factory] | None = None,
+) -> RowLikelihood:
     r"""The likelihood with default parameters for observations of given kinds.
 
     Without numbers, the noise of labels, grades and comparisons is fixed at 1, which identifies the scale of the latent
@@ -105,23 +110,29 @@ def default_likelihood(observations: Sequence[Observation]) -> RowLikelihood:
 
     Args:
         observations: The observations.
+        kinds: Further kinds that the likelihood has to take, of which nothing has been observed yet.
+        factories: What to make instead of the registered default, by kind.
 
     Raises:
         InputDataError: If no default likelihood is known for one of the kinds.
     """
-    kinds = tuple(type(entry) for entry in observations)
-    context = Context(any(entry.anchors_scale for entry in observations), kinds)
-    likelihoods: list[RowLikelihood] = []
+    known = {**_FACTORIES, **(factories or {})}
+    examples: dict[type[Observation], Observation | None] = {}
     for entry in observations:
-        if any(isinstance(entry, likelihood.observation_types) for likelihood in likelihoods):
+        examples.setdefault(type(entry), entry)
+    examples.update({kind: None for kind in kinds if kind not in examples})
+    context = Context(any(kind.anchors_scale for kind in examples), tuple(examples))
+    likelihoods: list[RowLikelihood] = []
+    for kind, example in examples.items():
+        if any(issubclass(kind, likelihood.observation_types) for likelihood in likelihoods):
             continue
-        factory = next((_FACTORIES[kind] for kind in type(entry).__mro__ if kind in _FACTORIES), None)
+        factory = next((known[base] for base in kind.__mro__ if base in known), None)
         if factory is None:
             raise InputDataError(
-                f"No default likelihood is known for {type(entry).__name__}; pass one, or name it with "
+                f"No default likelihood is known for {kind.__name__}; pass one, or name it with "
                 "register_default_likelihood."
             )
-        likelihoods.append(factory(entry, context))
+        likelihoods.append(factory(example, context))
     if not likelihoods:
         return NumericLikelihood()
     return likelihoods[0] if len(likelihoods) == 1 else MixedLikelihood(*likelihoods)

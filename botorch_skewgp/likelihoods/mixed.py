@@ -112,6 +112,10 @@ class MixedLikelihood(RowLikelihood):
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> list[Any]:
         return [likelihood(posterior, scale=scale) for likelihood in self._predicting]
 
+    def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> list[Any]:
+        """Those of every kind, in the order of the likelihoods."""
+        return [likelihood.reversed_marginal(posterior, scale) for likelihood in self._predicting]
+
     def fantasy_rows(self, noisy: Tensor, scale: OutcomeScale) -> FantasyRows:
         """The new observation of the first likelihood."""
         return self._predicting[0].fantasy_rows(noisy, scale)

@@ -8,6 +8,8 @@ r"""The probit likelihood of comparisons between points: duels, ties, choices, r
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from gpytorch.constraints import Interval
 from gpytorch.priors import LogNormalPrior, Prior
@@ -17,6 +19,7 @@ from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import PositiveParameter
 from botorch_skewgp.observations import Choice, Observation, Preference, Ranking, Tie
+from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading, Rows, shared_noise_rows
 
 # Cells of the difference of two items between -width and width, in the order in which outcomes are told: a win of the
@@ -115,3 +118,7 @@ class PreferenceLikelihood(RowLikelihood):
             pairs, event = observation.comparisons()
             return shared_noise_rows(pairs, event, self.noise, like)
         return super().rows(observation, like, scale)
+
+    def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
+        """What is low wins, is chosen, comes first."""
+        return self.marginal(posterior.scalarize(posterior.mean.new_tensor([-1.0])), scale=scale)

@@ -11,10 +11,12 @@ from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import Interval
 from gpytorch.priors import Prior
 from torch import Tensor
+from torch.distributions import Bernoulli
 
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import Observation, Validity
+from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading
 
 
@@ -70,3 +72,7 @@ class ValidityLikelihood(NoisyValueLikelihood):
     def answers(self, observation: Validity) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """Each point, and whether it worked."""
         return observation.index.unsqueeze(-1), observation.valid.long()
+
+    def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Bernoulli:
+        """Valid is what does not lie above the threshold."""
+        return Bernoulli(probs=1 - self.marginal(posterior, scale=scale).probs)

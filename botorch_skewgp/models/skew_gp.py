@@ -71,6 +71,7 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
 
     _supports_cache_root = False
     _supports_batched_models = False
+    minimize = False  # whether low values are good, of a class whose observations turn round then
 
     def __init__(
         self,

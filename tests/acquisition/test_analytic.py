@@ -23,6 +23,7 @@ from botorch_skewgp.acquisition import (
     SkewUpperConfidenceBound,
 )
 from botorch_skewgp.acquisition.components import components_of
+from botorch_skewgp.acquisition.validity import ValidityBound
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ValidityLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference, Validity
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -380,7 +381,7 @@ def test_validity_beside_numbers(outcome_transform, generator):
 
 def test_hopeless_validity_has_gradients(binary, generator, monkeypatch):
     acquisition = LogProbabilityOfValidity(binary)
-    far = torch.tensor([1e3], dtype=DOUBLE), torch.ones(1, dtype=DOUBLE)
+    far = ValidityBound(1.0, torch.tensor([1e3], dtype=DOUBLE), torch.ones(1, dtype=DOUBLE))
     monkeypatch.setattr("botorch_skewgp.acquisition.validity.validity_bound", lambda model: far)
     X = points(generator, 5).requires_grad_()
     values = acquisition(X)

@@ -23,6 +23,7 @@ from botorch.utils.datasets import SupervisedDataset
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import LogProbabilityOfValidity, ValidityConstraint
 from botorch_skewgp.ax import AxSkewGP
 from botorch_skewgp.ax.data import ObservationDataset
 from botorch_skewgp.ax.models import likelihood_of_kinds
@@ -331,3 +332,15 @@ def test_as_the_model_class_of_stock_ax(model_class):
     model = client._generation_strategy.adapter.generator.surrogate.model
     assert type(model) is model_class
     assert abs(client.predict([{"x": 0.3}])[0]["loss"][0]) < 0.1
+
+
+def test_probability_of_validity_of_a_metric_that_is_minimised():
+    low, high = (build(dataset((Numeric, Validity), **side)) for side in ({"minimize": True}, {"values": -VALUES}))
+    for model in (low, high):
+        probability = model.predictive(NEW)[1].probs.flatten()
+        points = NEW.unsqueeze(-2)
+        torch.testing.assert_close(LogProbabilityOfValidity(model)(points).exp(), probability)
+        samples = model.posterior(points).rsample(torch.Size([4096]))
+        torch.testing.assert_close(
+            ValidityConstraint(model).probability(samples).mean(0).flatten(), probability, rtol=0, atol=0.05
+        )
