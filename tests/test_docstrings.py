@@ -1,9 +1,12 @@
-"""The examples of all public docstrings run, given the names of `code_blocks.docstring_names`."""
+"""The examples of all public docstrings run, given the names of `code_blocks.docstring_names`; errors are named."""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+
 import pytest
-from code_blocks import ax_client, docstring_examples, docstring_names, run
+from code_blocks import ROOT, ax_client, docstring_examples, docstring_names, run
 
 EXAMPLES = docstring_examples()
 
@@ -23,3 +26,45 @@ def test_example_runs(name):
     if name.startswith("botorch_skewgp.ax."):
         names["client"] = ax_client()
     run(EXAMPLES[name], f"example of {name}", names)
+
+
+def unnamed_errors(source: str) -> list[str]:
+    """Public functions that raise errors of which neither their docstring nor their class's says so."""
+    return [
+        f"{name} raises {error}"
+        for name, function, docstring in _public_functions(ast.parse(source))
+        for error in sorted(_raised(function))
+        if error not in docstring
+    ]
+
+
+def _public_functions(node: ast.AST, prefix: str = "", outer: str = "") -> Iterator[tuple[str, ast.FunctionDef, str]]:
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.FunctionDef | ast.ClassDef):
+            continue
+        is_constructor = child.name in {"__init__", "__post_init__"}
+        if child.name.startswith("_") and not is_constructor:
+            continue
+        docstring = ast.get_docstring(child) or ""
+        if isinstance(child, ast.FunctionDef):
+            yield prefix + child.name, child, docstring + (outer if is_constructor else "")
+        else:
+            yield from _public_functions(child, f"{prefix}{child.name}.", docstring)
+
+
+def _raised(function: ast.FunctionDef) -> set[str]:
+    """The classes of errors in the function's own `raise` statements."""
+    raised = [entry.exc for entry in ast.walk(function) if isinstance(entry, ast.Raise)]
+    classes = [entry.func for entry in raised if isinstance(entry, ast.Call)]
+    return {entry.id for entry in classes if isinstance(entry, ast.Name)} - {"NotImplementedError"}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "botorch_skewgp").rglob("*.py")), ids=lambda path: path.name)
+def test_errors_are_named(path):
+    assert unnamed_errors(path.read_text()) == []
+
+
+def test_an_error_that_is_not_named_is_seen():
+    source = 'class A:\n    """A."""\n    def f(self):\n        """F."""\n        raise ValueError("no")\n'
+    assert unnamed_errors(source) == ["A.f raises ValueError"]
+    assert unnamed_errors(source.replace("F.", "F.\n\n    Raises:\n        ValueError: Always.\n    ")) == []

@@ -111,6 +111,9 @@ class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
 
         Args:
             X_pending: An `m x d` tensor of points, for duels the pairs one after the other; `None` for none.
+
+        Raises:
+            BotorchTensorDimensionError: If the points are not `m x d`, or do not make whole pairs.
         """
         self._refined: SkewGP | None = None
         if X_pending is None or X_pending.shape[-2] == 0:

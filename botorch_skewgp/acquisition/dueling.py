@@ -59,7 +59,11 @@ class DuelingAcquisitionFunction(AcquisitionFunction):
         self.register_buffer("X_reference", X_reference)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        """Not supported: every candidate duels with the reference, one at a time."""
+        """Not supported: every candidate duels with the reference, one at a time.
+
+        Raises:
+            UnsupportedError: If there are pending points.
+        """
         if X_pending is not None:
             raise UnsupportedError(f"{type(self).__name__} does not account for pending points.")
 

@@ -153,7 +153,11 @@ class OneShotDuelingKnowledgeGradient(_DuelLookAhead, OneShotAcquisitionFunction
 
     @t_batch_mode_transform()  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
-        """The expected posterior mean at what is recommended, for `batch_shape x 4 x d` points; `batch_shape`."""
+        """The expected posterior mean at what is recommended, for `batch_shape x 4 x d` points; `batch_shape`.
+
+        Raises:
+            BotorchTensorDimensionError: If `X` has another number of points.
+        """
         wanted = self.get_augmented_q_batch_size(2)
         if X.shape[-2] != wanted:
             raise BotorchTensorDimensionError(
@@ -164,7 +168,11 @@ class OneShotDuelingKnowledgeGradient(_DuelLookAhead, OneShotAcquisitionFunction
         return means[..., 2:, :].diagonal(dim1=-2, dim2=-1).sum(-1)
 
     def get_augmented_q_batch_size(self, q: int) -> int:
-        """A pair and a point to recommend after each outcome: 4, or 5 where ties are allowed."""
+        """A pair and a point to recommend after each outcome: 4, or 5 where ties are allowed.
+
+        Raises:
+            UnsupportedError: If `q` is not 2.
+        """
         if q != 2:
             raise UnsupportedError(f"A duel is between two points; got q = {q}.")
         return 2 + self._reading(self.model.train_inputs[0]).num_outcomes

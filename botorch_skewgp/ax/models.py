@@ -148,6 +148,9 @@ class AxSkewGP(SkewGP):
 
         Returns:
             A `SkewGPPosterior`, or a `ProbabilityPosterior` of labels, or what the transform makes of it.
+
+        Raises:
+            UnsupportedError: If a label's probability has a transform that is no `ScalarizedPosteriorTransform`.
         """
         if not self.probability:
             return super().posterior(X, output_indices, observation_noise, posterior_transform)

@@ -53,5 +53,5 @@ class ProbitAffineLikelihood(RowLikelihood):
         scale: OutcomeScale = OutcomeScale(),  # noqa: B008
         num_points: int | None = None,
     ) -> Reading:
-        """Not defined: a new affine observation needs its own weights."""
+        """Not defined: a new affine observation needs its own weights; raises `UnsupportedError`."""
         raise UnsupportedError("Use SkewGPPosterior.affine(weight, bias) and its probability functions instead.")

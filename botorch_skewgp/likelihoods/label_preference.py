@@ -65,7 +65,11 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
         return Reading.choice(self.num_labels, self.noise, like)
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
-        """One row per preference of a label over another; those of one event share each label's noise."""
+        """One row per preference of a label over another; those of one event share each label's noise.
+
+        Raises:
+            InputDataError: If the number of labels is another.
+        """
         self._check_type(observation)
         assert isinstance(observation, LabelPreference)
         if observation.num_labels != self.num_labels:

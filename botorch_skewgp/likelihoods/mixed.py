@@ -73,7 +73,7 @@ class MixedLikelihood(RowLikelihood):
         return tuple(kind for likelihood in self.likelihoods for kind in likelihood.kinds_of_outcomes)
 
     def for_kind(self, kind: type[Observation]) -> RowLikelihood:
-        """The first likelihood that takes observations of a kind."""
+        """The first likelihood that takes observations of a kind; raises `InputDataError` if there is none."""
         for likelihood in self.likelihoods:
             if issubclass(kind, likelihood.observation_types):
                 return likelihood.for_kind(kind)

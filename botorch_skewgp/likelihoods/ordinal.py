@@ -99,7 +99,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         return Reading.at_point(scale.standardize(cutpoints) if is_given else cutpoints, self.noise)
 
     def answers(self, observation: Ordinal) -> tuple[Tensor, Tensor]:  # type: ignore[override]
-        """Each point, and its grade."""
+        """Each point, and its grade; raises `InputDataError` for another number of grades."""
         if observation.num_grades != self.num_grades:
             raise InputDataError(
                 f"The observations have {observation.num_grades} grades, their likelihood {self.num_grades}."

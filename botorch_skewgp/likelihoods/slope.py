@@ -65,18 +65,18 @@ class SlopeLikelihood(RowLikelihood):
         return self.reading(Slope, like, scale).rows(*self.answers(observation), reads=reads)
 
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Any:
-        """Not defined: a model is asked for values of the function, not for its slopes."""
+        """Not defined: a model is asked for values of the function, not for its slopes; raises `UnsupportedError`."""
         raise UnsupportedError(_REFUSAL)
 
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
         raise UnsupportedError(_REFUSAL)
 
     def fantasy_rows(self, noisy: Tensor, scale: OutcomeScale) -> FantasyRows:
-        """Not defined: slopes are stated, not observed."""
+        """Not defined: slopes are stated, not observed; raises `UnsupportedError`."""
         raise UnsupportedError(_REFUSAL)
 
     def latent_noise(self, X: Tensor) -> Tensor:
-        """Not defined: slopes are not read at values."""
+        """Not defined: slopes are not read at values; raises `UnsupportedError`."""
         raise UnsupportedError(_REFUSAL)
 
 

@@ -47,6 +47,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
 
         Raises:
             InputDataError: If the observations do not fit `X`, or the likelihood does not take their kind.
+            UnsupportedError: If data without batch dimensions are given to a fantasy model.
         """
         if isinstance(Y, Tensor) and (X.ndim > 2 or Y.ndim > 2):
             return self._condition_batch(X, Y, noise)

@@ -16,7 +16,11 @@ from botorch_skewgp.observations import Numeric, Observation, Preference, Rankin
 def as_observations(
     Y: Tensor | Observation | Sequence[Observation], noise: Tensor | None = None
 ) -> tuple[Observation, ...]:
-    """Observations from what BoTorch's functions pass: numbers, or integer pairs for duels."""
+    """Observations from what BoTorch's functions pass: numbers, or integer pairs for duels.
+
+    Raises:
+        InputDataError: If noise is given twice.
+    """
     if not isinstance(Y, Tensor):
         if noise is not None:
             raise InputDataError("Give the noise inside Numeric(values, noise) when Y holds observation objects.")
@@ -30,6 +34,9 @@ def from_dataset(dataset: SupervisedDataset) -> tuple[Tensor, tuple[Observation,
     r"""Points and observations of a BoTorch dataset: numbers, or rankings of two or more points.
 
     Equal ranks of two points are a tie; in longer rankings points of equal rank are not compared.
+
+    Raises:
+        UnsupportedError: If the dataset has tasks, or several outcomes.
     """
     if isinstance(dataset, MultiTaskDataset):
         raise UnsupportedError("SkewGP has no tasks; give it the data of one task, or a kernel over the task column.")

@@ -81,6 +81,9 @@ class FullyBayesianSkewGP(Model):
             output_indices: As for a SkewGP.
             observation_noise: As for a SkewGP.
             posterior_transform: An affine posterior transform.
+
+        Raises:
+            UnsupportedError: If the posterior transform is not affine.
         """
         posteriors = []
         for member in self.members:

@@ -91,7 +91,7 @@ def check_hyperparameters(model: Module) -> None:
 
 
 def as_sequence(observations: Observation | Sequence[Observation] | None) -> tuple[Observation, ...]:
-    """Observations as a tuple; raises if something is not an observation object."""
+    """Observations as a tuple; raises `InputDataError` if something is not an observation object."""
     if observations is None:
         return ()
     if isinstance(observations, Observation):
@@ -162,7 +162,7 @@ def check_query(X: Tensor, train_X: Tensor) -> Tensor:
 
 
 def check_train_X(X: Tensor, warn: bool = True, name: str = "train_X") -> None:
-    """Raise unless points are finite `n x d` floating point numbers; warn of single precision as BoTorch does."""
+    """Raise `InputDataError` unless points are finite `n x d` floats; warn of single precision as BoTorch does."""
     _check_precision(X, name)
     if X.ndim != 2 or X.shape[-1] == 0:
         raise InputDataError(f"{name} must be n x d; got shape {tuple(X.shape)}. Give it a column for each input.")
@@ -211,7 +211,7 @@ def warn_of_scaling(X: Tensor, observations: Sequence[Observation], inputs: bool
 
 
 def check_observations(observations: Sequence[Observation], X: Tensor) -> None:
-    """Raise if observations refer to rows or columns that the points do not have."""
+    """Raise `InputDataError` if observations refer to rows or columns that the points do not have."""
     for entry in observations:
         if entry.num_points_needed > X.shape[-2]:
             raise InputDataError(
@@ -226,7 +226,7 @@ def check_observations(observations: Sequence[Observation], X: Tensor) -> None:
 
 
 def count_outputs(observations: Sequence[Observation], likelihood: RowLikelihood | None) -> int:
-    """One latent function, or one per label."""
+    """One latent function, or one per label; raises `InputDataError` if label preferences are mixed with others."""
     counts = {entry.num_outputs for entry in observations}
     if likelihood is not None and likelihood.num_outputs > 1:
         counts.add(likelihood.num_outputs)
@@ -239,7 +239,7 @@ def count_outputs(observations: Sequence[Observation], likelihood: RowLikelihood
 
 
 def check_skew_prior(skew_prior: SkewPrior | None, dim: int, num_outputs: int) -> None:
-    """Raise if a skew prior does not fit the inputs or outputs of a model."""
+    """Raise `InputDataError` or `UnsupportedError` if a skew prior does not fit a model's inputs or outputs."""
     if skew_prior is None:
         return
     if num_outputs > 1:

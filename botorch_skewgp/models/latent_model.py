@@ -112,6 +112,9 @@ class LatentModel(Model, GP):
             inputs: An `n x d` tensor.
             targets: The observations.
             strict: Whether new points must have the shape, dtype and device of the old ones.
+
+        Raises:
+            RuntimeError: If new points differ from the old ones in one of these, and `strict` is set.
         """
         old = self._points
         X = old if inputs is None else (inputs if isinstance(inputs, Tensor) else inputs[0])

@@ -300,7 +300,11 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         return larger.log_marginal_likelihood(method).value - self.log_marginal_likelihood(method).value
 
     def subset_output(self, idcs: list[int]) -> Self:
-        """The model of the outputs wanted; the model itself as long as it has one output."""
+        """The model of the outputs wanted; the model itself as long as it has one output.
+
+        Raises:
+            UnsupportedError: If these are some of several outputs.
+        """
         if [i % self._num_outputs for i in idcs] != list(range(self._num_outputs)):
             raise UnsupportedError(f"This model has {self._num_outputs} output(s); got idcs={idcs}.")
         return self

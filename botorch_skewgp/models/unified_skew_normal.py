@@ -69,6 +69,9 @@ def botorch_unified_skew_normal(
         location: The mean of the values before truncation, `e`.
         scale: Their covariance before truncation, `e x e`.
         cross: Their covariance with the rows before truncation, `e x m`.
+
+    Raises:
+        UnsupportedError: If there are no rows.
     """
     if distribution.num_rows == 0:
         raise UnsupportedError("Without interval rows the posterior is normal; use posterior(X).moment_matched().")

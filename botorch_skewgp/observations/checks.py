@@ -15,6 +15,9 @@ def as_tensor(value: Any, name: str) -> Tensor:
     """A tensor of its own, so that later writes to the caller's change nothing; numbers keep all digits.
 
     Takes tensors, numbers, arrays, columns of data frames, and sequences of these.
+
+    Raises:
+        InputDataError: If they are neither, or of unequal lengths.
     """
     if isinstance(value, Tensor):
         return value.detach().clone()
@@ -51,7 +54,7 @@ def pad_rows(value: Any) -> Any:
 
 
 def as_count(value: Any, name: str) -> int:
-    """Check an integer of at least 2 and return it as an `int`."""
+    """Check an integer of at least 2 and return it as an `int`; raises `InputDataError`."""
     try:
         count = 0 if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -64,7 +67,7 @@ def as_count(value: Any, name: str) -> int:
 def as_index(
     value: Any, name: str, shape: str, ndim: int, padded: bool = False, what: str = "indices into train_X"
 ) -> Tensor:
-    """Check a tensor of non-negative integers (-1 is padding, where allowed) and return it as int64."""
+    """Check non-negative integers (-1 is padding, where allowed), return them as int64; raises `InputDataError`."""
     index = as_tensor(pad_rows(value) if padded else value, name)
     if index.numel() == 0 and not isinstance(value, Tensor):
         index = index.long()  # of an empty list
@@ -81,7 +84,7 @@ def as_index(
 
 
 def as_values(value: Any, name: str) -> Tensor:
-    """Check a vector of real numbers without NaN and return it as a floating point tensor."""
+    """Check a vector of real numbers without NaN, return it in floating point; raises `InputDataError`."""
     values = as_tensor(value, name)
     if values.dtype.is_complex or values.dtype == torch.bool:
         raise InputDataError(f"{name} must hold real numbers; got dtype {values.dtype}.")
@@ -99,7 +102,7 @@ def as_values(value: Any, name: str) -> Tensor:
 
 
 def as_point_index(index: Any, m: int, name: str) -> Tensor:
-    """Check an index with one entry per observation; by default the first `m` points in order."""
+    """Check an index with one entry per observation, by default `0, ..., m - 1`; raises `InputDataError`."""
     if index is None:
         return torch.arange(m)
     index = as_index(index, "index", "m-dim", ndim=1)
@@ -109,7 +112,7 @@ def as_point_index(index: Any, m: int, name: str) -> Tensor:
 
 
 def as_flags(value: Any, name: str) -> Tensor:
-    """Check a vector of 0 and 1 and return it as booleans."""
+    """Check a vector of 0 and 1 and return it as booleans; raises `InputDataError`."""
     flags = as_tensor(value, name)
     if flags.dtype != torch.bool:
         flags = as_values(flags, name)
@@ -127,7 +130,7 @@ def as_flags(value: Any, name: str) -> Tensor:
 
 
 def check_pairs(pairs: Any, name: str, what: str = "indices into train_X", item: str = "point") -> Tensor:
-    """Check an m x 2 tensor of integers that differ within each row and return it as int64."""
+    """Check an m x 2 tensor of integers that differ within each row, return it as int64; raises `InputDataError`."""
     pairs = as_index(pairs, name, "m x 2", ndim=2, what=what)
     if pairs.shape[-1] != 2:
         raise InputDataError(f"{name} must be m x 2, winner first; got shape {tuple(pairs.shape)}.")
@@ -138,7 +141,7 @@ def check_pairs(pairs: Any, name: str, what: str = "indices into train_X", item:
 
 
 def check_distinct(index: Tensor, name: str) -> None:
-    """Raise if a row of a padded index tensor names a point twice."""
+    """Raise `InputDataError` if a row of a padded index tensor names a point twice."""
     ordered = index.sort(-1).values
     twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(-1).nonzero().squeeze(-1)
     if twice.numel():
@@ -146,7 +149,7 @@ def check_distinct(index: Tensor, name: str) -> None:
 
 
 def check_filled(index: Tensor, name: str) -> None:
-    """Raise if a row has fewer than two items, or padding before an item."""
+    """Raise `InputDataError` if a row has fewer than two items, or padding before an item."""
     real = index >= 0
     short = (real.sum(-1) < 2).nonzero().squeeze(-1)
     if short.numel():

@@ -65,6 +65,9 @@ class LabelPreference(Observation):
             classes: An `m`-dim integer tensor of labels `0, ..., num_labels - 1`.
             num_labels: The number of labels.
             index: As in the class.
+
+        Raises:
+            InputDataError: If a class is not one of the labels.
         """
         num_labels = as_count(num_labels, "num_labels")
         classes = as_index(classes, "classes", "m-dim", ndim=1, what="labels")

@@ -18,7 +18,12 @@ from botorch_skewgp.observations import Choice, Preference, Ranking
 
 
 class Marginals:
-    """The marginals of one output at `n` points: those of the posterior itself, or Gaussians of its moments."""
+    """The marginals of one output at `n` points: those of the posterior itself, or Gaussians of its moments.
+
+    Raises:
+        UnsupportedError: If the output is left open among several, or the model is a batch.
+        InputDataError: If there is no such output.
+    """
 
     def __init__(self, model: Model, X: Tensor, output: int | None, gaussian: bool = False) -> None:
         if model.num_outputs > 1 and output is None:
@@ -72,7 +77,7 @@ class Marginals:
 
     @property
     def skewness(self) -> Tensor:
-        """The skewness, `n`."""
+        """The skewness, `n`; raises `UnsupportedError` where a posterior has none."""
         if not hasattr(self.posterior, "skewness"):
             raise self._unsupported("skewness")
         with torch.no_grad():
@@ -86,7 +91,12 @@ class Marginals:
 def check_bounds(
     bounds: Tensor, model: Model | None = None, dims: Sequence[int] | None = None, user: str = ""
 ) -> Tensor:
-    """Check bounds against a model and against what a function can draw; in the model's dtype and on its device."""
+    """Check bounds against a model and what can be drawn, in the model's dtype and on its device.
+
+    Raises:
+        InputDataError: If the bounds are no bounds of the model's inputs.
+        UnsupportedError: If as many inputs cannot be drawn.
+    """
     bounds = as_bounds(bounds)
     if not (bounds[0] < bounds[1]).all():
         raise InputDataError(f"Lower bounds must be below upper ones; got {bounds.tolist()}.")

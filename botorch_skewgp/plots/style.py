@@ -32,7 +32,11 @@ def new_axes(ax: Axes | None, size: tuple[float, float] = (5.0, 3.2)) -> Axes:
 def new_panels(
     ax: Axes | Iterable[Axes] | None, num: int, size: tuple[float, float], columns: int = 3, **options: Any
 ) -> np.ndarray:
-    """The panels given, or those of a new figure with so many columns at most and panels of a size in inches."""
+    """The panels given, or those of a new figure with so many columns at most and panels of a size in inches.
+
+    Raises:
+        InputDataError: If those given are too few or too many.
+    """
     if ax is None:
         columns = min(num, columns)
         rows = -(-num // columns)

@@ -295,6 +295,9 @@ class SkewGPPosterior(Posterior):
 
         Returns:
             A `sample_shape x batch_shape x q x o` tensor.
+
+        Raises:
+            RuntimeError: If the base samples have another shape.
         """
         if base_samples.shape[: len(sample_shape)] != sample_shape:
             raise RuntimeError(
@@ -395,6 +398,9 @@ class SkewGPPosterior(Posterior):
         Args:
             weights: An `o`-dim tensor.
             offset: A number.
+
+        Raises:
+            BotorchTensorDimensionError: If the weights have another shape.
         """
         if weights.ndim != 1 or weights.shape[0] != self._num_outputs:
             raise BotorchTensorDimensionError(

@@ -305,6 +305,9 @@ class TransformedTPosterior(Posterior):
 
         Returns:
             A `sample_shape x batch_shape x q x 1` tensor.
+
+        Raises:
+            RuntimeError: If the base samples have another shape.
         """
         if base_samples.shape[: len(sample_shape)] != sample_shape:
             raise RuntimeError(
@@ -365,6 +368,9 @@ class TransformedTPosterior(Posterior):
         Args:
             weights: A tensor with one number, not zero.
             offset: A number.
+
+        Raises:
+            BotorchTensorDimensionError: If the weights have another shape, or are zero.
         """
         if weights.shape != (1,) or float(weights) == 0:
             raise BotorchTensorDimensionError(f"weights must hold one number other than zero; got {weights}.")

@@ -52,6 +52,9 @@ class DrawSettings:
         seed: The seed of the generator made for the draws where the caller gives none.
         progress: Whether to show a progress bar.
 
+    Raises:
+        ValueError: If the numbers are not positive, or a chain would keep fewer than 4 draws.
+
     Example:
         >>> model = SkewGP(train_X, Preference(pairs), draw_settings=DrawSettings(num_draws=4096, seed=1))
     """

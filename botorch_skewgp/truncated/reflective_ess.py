@@ -366,6 +366,7 @@ class ReflectiveEllipticalSliceSampler(Sampler):
                 what rows need to go back and forth between bounds that are close together.
             RuntimeError: If rows end outside their bounds by more than rounding, as they may if `Gamma` is too badly
                 conditioned for the dtype.
+            ValueError: If `num_steps` is not positive.
         """
         if num_steps < 1:
             raise ValueError(f"num_steps must be positive; got {num_steps}.")
