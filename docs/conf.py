@@ -65,7 +65,8 @@ nitpick_ignore_regex = [
 
 # The reference: a page for every module or package, written anew from the package itself.
 
-INTERNAL = {"botorch_skewgp.truncated.kernels"}  # compiled code behind the samplers; needs its compilers to be imported
+# compiled code behind the samplers, which needs its compilers to be imported
+INTERNAL = {"botorch_skewgp.truncated.trajectories"}
 
 
 def submodules(package: ModuleType) -> list[str]:

@@ -31,7 +31,7 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 ROOT = Path(__file__).parents[1]
 # compiled code behind the samplers, which cannot be imported without its compilers
-INTERNAL = "botorch_skewgp.truncated.kernels"
+INTERNAL = "botorch_skewgp.truncated.trajectories"
 
 
 def markdown_blocks(page: Path) -> list[str]:

@@ -13,8 +13,8 @@ from botorch_skewgp.truncated import reflective_ess
 from botorch_skewgp.truncated.reflective_ess import (
     MOST_DENSE_ROWS,
     ReflectiveEllipticalSliceSampler,
-    half_angle_tangent,
 )
+from botorch_skewgp.truncated.trajectories.eager import half_angle_tangent
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = math.inf
@@ -119,7 +119,7 @@ class TestHalfAngleTangent:
 
 
 class TestMoments:
-    @pytest.mark.parametrize("kernel", ["eager", "auto"])
+    @pytest.mark.parametrize("backend", ["eager", "auto"])
     @pytest.mark.parametrize(
         ("lower", "upper"),
         [
@@ -134,11 +134,11 @@ class TestMoments:
             (20, INF),
         ],
     )
-    def test_one_row(self, kernel, lower, upper):
+    def test_one_row(self, backend, lower, upper):
         mean, variance = 0.3, 2.0
         a, b = (mean + math.sqrt(variance) * bound for bound in (lower, upper))
         distribution = truncated_normal(vector(mean), torch.full((1, 1), variance), vector(a), vector(b))
-        options = {"kernel": kernel, "horizon": 0.3 if lower == 20 else math.pi / 2}  # far out it bounces very often
+        options = {"backend": backend, "horizon": 0.3 if lower == 20 else math.pi / 2}  # far out it bounces very often
         rows = draw(distribution, chains=100, steps=25, burn_in=5, **options)
         expected = stats.truncnorm(lower, upper, loc=mean, scale=math.sqrt(variance))
         assert_mean(rows, torch.tensor([expected.mean()]))
@@ -243,9 +243,9 @@ class TestInvariance:
         assert len(rows) >= number
         return rows[:number]
 
-    def largest_error(self, kernel: str, spoil=None) -> float:
+    def largest_error(self, backend: str, spoil=None) -> float:
         distribution = truncated_normal(self.mean, self.covariance, self.lower, self.upper)
-        sampler = ReflectiveEllipticalSliceSampler(distribution, kernel=kernel)
+        sampler = ReflectiveEllipticalSliceSampler(distribution, backend=backend)
         if spoil is not None:
             sampler._trajectories.gamma = spoil(sampler._trajectories.gamma)
         start, reference = self.exact(10_000, seed=1), self.exact(10_000, seed=2)
@@ -260,9 +260,9 @@ class TestInvariance:
         p = min(stats.ks_2samp(moved[:, i].numpy(), reference[:, i].numpy()).pvalue for i in range(3))
         return max(float(z.abs().max()), float(stats.norm.isf(p / 2)))
 
-    @pytest.mark.parametrize("kernel", ["eager", "auto"])
-    def test_exact_draws_stay_exact(self, kernel):
-        assert self.largest_error(kernel) < STANDARD_ERRORS
+    @pytest.mark.parametrize("backend", ["eager", "auto"])
+    def test_exact_draws_stay_exact(self, backend):
+        assert self.largest_error(backend) < STANDARD_ERRORS
 
     @pytest.mark.parametrize("sign", [-1, 0])
     def test_a_wrong_reflection_is_seen(self, sign):
@@ -286,13 +286,13 @@ class TestLowRank:
         low_rank = TruncatedNormal(mean, RootLinearOperator(root), lower, upper, noise)
         return low_rank, truncated_normal(mean, root @ root.mT, lower, upper, noise), latent
 
-    @pytest.mark.parametrize("kernel", ["eager", "numba"])
-    def test_agrees_with_dense(self, kernel):
+    @pytest.mark.parametrize("backend", ["eager", "numba"])
+    def test_agrees_with_dense(self, backend):
         low_rank, dense, latent = self.distribution()
         assert low_rank.root is not None
         assert dense.root is None
         chains, start = 120, low_rank.noiseless(latent.unsqueeze(0))
-        sampler = ReflectiveEllipticalSliceSampler(low_rank, kernel=kernel)
+        sampler = ReflectiveEllipticalSliceSampler(low_rank, backend=backend)
         state = sampler.init(start.repeat(chains, 1), latent.repeat(chains, 1))
         assert state.position.shape == (chains, 2 + 6)
         torch.testing.assert_close(sampler.rows(state.position), start.repeat(chains, 1))
@@ -324,7 +324,7 @@ class TestLowRank:
 
     def test_a_wrong_normal_is_seen(self):
         low_rank, _, latent = self.distribution()
-        sampler = ReflectiveEllipticalSliceSampler(low_rank, kernel="eager")
+        sampler = ReflectiveEllipticalSliceSampler(low_rank, backend="eager")
         sampler._trajectories.noise = 0.2 * sampler._trajectories.noise  # the velocity loses part of its normal
         sampler._trajectories.max_reflections = 200
         start = low_rank.noiseless(latent.unsqueeze(0)).repeat(10, 1)
@@ -362,14 +362,14 @@ class TestLowRank:
         with pytest.raises(ValueError, match="without noise must equal"):
             sampler.init(rows + 0.05, latent.unsqueeze(0))
         with pytest.raises(ValueError, match="needs a dense covariance"):
-            ReflectiveEllipticalSliceSampler(low_rank, kernel="triton")
+            ReflectiveEllipticalSliceSampler(low_rank, backend="triton")
 
     @pytest.mark.parametrize("horizon", [0.5 * math.pi, 1.0])
-    def test_kernels_agree(self, horizon):
+    def test_backends_agree(self, horizon):
         low_rank, _, latent = self.distribution()
         ends = []
-        for kernel in ("eager", "numba"):
-            sampler = ReflectiveEllipticalSliceSampler(low_rank, horizon=horizon, kernel=kernel)
+        for backend in ("eager", "numba"):
+            sampler = ReflectiveEllipticalSliceSampler(low_rank, horizon=horizon, backend=backend)
             start = low_rank.noiseless(latent.unsqueeze(0)).repeat(3, 1)
             ends.append(sampler.run(sampler.init(start, latent.repeat(3, 1)), 6, seeded(3)))
         torch.testing.assert_close(ends[0][1], ends[1][1], rtol=1e-8, atol=1e-8)
@@ -379,7 +379,7 @@ class TestLowRank:
         root = torch.ones(MOST_DENSE_ROWS + 1, 2, dtype=torch.float64)
         zeros = torch.zeros(MOST_DENSE_ROWS + 1, dtype=torch.float64)
         many = TruncatedNormal(zeros, RootLinearOperator(root), zeros - 1, zeros + INF, zeros + 1)
-        assert ReflectiveEllipticalSliceSampler(many).kernel == "eager"
+        assert ReflectiveEllipticalSliceSampler(many).backend == "eager"
 
 
 class TestInterface:
@@ -427,13 +427,13 @@ class TestInterface:
         expected = info_a.num_evaluations + info_b.num_evaluations + info_c.num_evaluations
         assert torch.equal(info.num_evaluations, expected)
 
-    @pytest.mark.parametrize("kernel", ["eager", "auto"])
-    def test_batches(self, kernel):
+    @pytest.mark.parametrize("backend", ["eager", "auto"])
+    def test_batches(self, backend):
         lower = torch.tensor([[[0.0], [1.0]], [[-0.5], [-INF]]], dtype=torch.float64)
         upper = torch.tensor([[[INF], [1.5]], [[INF], [0.5]]], dtype=torch.float64)
         covariance = torch.tensor([1.0, 2.0], dtype=torch.float64).reshape(2, 1, 1, 1).expand(2, 2, 1, 1)
         distribution = truncated_normal(torch.zeros(2, 2, 1), covariance, lower, upper)
-        rows = draw(distribution, kernel=kernel, chains=60, steps=20)
+        rows = draw(distribution, backend=backend, chains=60, steps=20)
         assert rows.shape == (2, 2, 20, 60, 1)
         for i in range(2):
             for j in range(2):
@@ -443,7 +443,7 @@ class TestInterface:
 
     def test_singular_covariance_reflects_in_the_metric_of_its_factor(self):
         distribution = truncated_normal(torch.zeros(3), torch.ones(3, 3), torch.zeros(3), torch.full((3,), INF))
-        sampler = ReflectiveEllipticalSliceSampler(distribution, kernel="eager")
+        sampler = ReflectiveEllipticalSliceSampler(distribution, backend="eager")
         factor = sampler._cholesky
         torch.testing.assert_close(sampler._trajectories.gamma, factor @ factor.mT, rtol=0, atol=1e-14)
 
@@ -461,14 +461,14 @@ class TestInterface:
         for horizon in (0.0, math.pi, math.nan):
             with pytest.raises(ValueError, match="horizon"):
                 ReflectiveEllipticalSliceSampler(distribution, horizon=horizon)
-        with pytest.raises(ValueError, match="kernel must be one of"):
-            ReflectiveEllipticalSliceSampler(distribution, kernel="fortran")
+        with pytest.raises(ValueError, match="backend must be one of"):
+            ReflectiveEllipticalSliceSampler(distribution, backend="fortran")
 
-    @pytest.mark.parametrize("kernel", ["eager", "auto"])
-    def test_too_many_reflections(self, kernel, monkeypatch):
+    @pytest.mark.parametrize("backend", ["eager", "auto"])
+    def test_too_many_reflections(self, backend, monkeypatch):
         monkeypatch.setattr(reflective_ess, "MOST_REFLECTIONS", 1000)
         lower = vector(1.0)
         distribution = truncated_normal(vector(0.0), torch.eye(1), lower, lower + 1e-6)
-        sampler = ReflectiveEllipticalSliceSampler(distribution, kernel=kernel)
+        sampler = ReflectiveEllipticalSliceSampler(distribution, backend=backend)
         with pytest.raises(TooManyReflectionsError, match=r"1000 reflections.* 0 \(1.0e-06 standard deviations"):
             sampler.run(sampler.init(feasible_start(distribution, 3)), 2, seeded(0))

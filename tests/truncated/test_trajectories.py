@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated import kernels
-from botorch_skewgp.truncated.kernels import choose_kernel
+from botorch_skewgp.truncated import trajectories
 from botorch_skewgp.truncated.reflective_ess import ReflectiveEllipticalSliceSampler
+from botorch_skewgp.truncated.trajectories import choose_backend
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -37,37 +37,37 @@ def problem(m: int, walls: str, dtype: torch.dtype = torch.float64, batch: int =
     return distribution, start.unsqueeze(-2).repeat(1, 3, 1).to(dtype)
 
 
-def run(distribution: TruncatedNormal, start: Tensor, kernel: str, steps: int, horizon: float = math.pi / 2):
-    sampler = ReflectiveEllipticalSliceSampler(distribution, horizon=horizon, kernel=kernel)
-    assert sampler.kernel == kernel
+def run(distribution: TruncatedNormal, start: Tensor, backend: str, steps: int, horizon: float = math.pi / 2):
+    sampler = ReflectiveEllipticalSliceSampler(distribution, horizon=horizon, backend=backend)
+    assert sampler.backend == backend
     generator = torch.Generator(device=start.device).manual_seed(7)
     return sampler.run(sampler.init(start), steps, generator)
 
 
 class TestChooseKernel:
     def test_auto(self, monkeypatch):
-        monkeypatch.setattr(kernels, "find_spec", lambda name: object())
-        assert choose_kernel("auto", CPU) == "numba"
-        assert choose_kernel("auto", CUDA) == "triton"
-        assert choose_kernel("auto", torch.device("mps")) == "eager"
-        monkeypatch.setattr(kernels, "find_spec", lambda name: None)
-        assert choose_kernel("auto", CPU) == choose_kernel("auto", CUDA) == "eager"
-        assert choose_kernel("eager", CPU) == "eager"
+        monkeypatch.setattr(trajectories, "find_spec", lambda name: object())
+        assert choose_backend("auto", CPU) == "numba"
+        assert choose_backend("auto", CUDA) == "triton"
+        assert choose_backend("auto", torch.device("mps")) == "eager"
+        monkeypatch.setattr(trajectories, "find_spec", lambda name: None)
+        assert choose_backend("auto", CPU) == choose_backend("auto", CUDA) == "eager"
+        assert choose_backend("eager", CPU) == "eager"
 
     @pytest.mark.parametrize("name", ["numba", "triton"])
     def test_missing(self, name, monkeypatch):
-        monkeypatch.setattr(kernels, "find_spec", lambda name: None)
+        monkeypatch.setattr(trajectories, "find_spec", lambda name: None)
         with pytest.raises(ImportError, match=r"pip install botorch_skewgp\[fast\]"):
-            choose_kernel(name, CPU)
+            choose_backend(name, CPU)
 
     def test_wrong_device_or_name(self, monkeypatch):
-        monkeypatch.setattr(kernels, "find_spec", lambda name: object())
+        monkeypatch.setattr(trajectories, "find_spec", lambda name: object())
         with pytest.raises(ValueError, match="runs on cpu"):
-            choose_kernel("numba", CUDA)
+            choose_backend("numba", CUDA)
         with pytest.raises(ValueError, match="runs on cuda"):
-            choose_kernel("triton", CPU)
-        with pytest.raises(ValueError, match="kernel must be one of"):
-            choose_kernel("cuda", CPU)
+            choose_backend("triton", CPU)
+        with pytest.raises(ValueError, match="backend must be one of"):
+            choose_backend("cuda", CPU)
 
 
 class TestNumba:
@@ -114,7 +114,7 @@ class TestNumba:
 
     def test_look_ahead_does_not_change_the_trajectory(self, monkeypatch):
         # The compiled constant cannot be changed, so the search itself is compared for many windows.
-        from botorch_skewgp.truncated.kernels.numba_kernel import _advance, _half_angle_tangent
+        from botorch_skewgp.truncated.trajectories.numba_trajectories import _advance, _half_angle_tangent
 
         generator = torch.Generator().manual_seed(0)
         bound = -torch.rand(3000, generator=generator, dtype=torch.float64)
@@ -145,7 +145,7 @@ class TestNumba:
         assert torch.equal(one_info.num_evaluations, three_info.num_evaluations)
 
     def test_stops_after_too_many_reflections(self):
-        from botorch_skewgp.truncated.kernels.numba_kernel import NumbaTrajectories
+        from botorch_skewgp.truncated.trajectories.numba_trajectories import NumbaTrajectories
 
         gamma = torch.eye(2, dtype=torch.float64).unsqueeze(0)
         lower, upper = torch.zeros(1, 2, dtype=torch.float64), torch.full((1, 2), 0.01, dtype=torch.float64)

@@ -1,0 +1,38 @@
+"""Trajectories that are reflected at bounds: in torch, and compiled where a compiler is installed and asked for."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import torch
+
+BACKENDS = ("auto", "eager", "numba", "triton")
+
+
+def choose_backend(name: str, device: torch.device) -> str:
+    r"""The backend that `name` stands for on `device`.
+
+    Args:
+        name: "eager", "numba", "triton", or "auto": numba on CPU and triton on CUDA where they are installed, and
+            eager torch elsewhere.
+        device: Where the tensors are.
+
+    Raises:
+        ImportError: If a backend that was asked for by name is not installed.
+        ValueError: If there is no backend of this name, or it does not run on this device.
+    """
+    if name not in BACKENDS:
+        raise ValueError(f"backend must be one of {', '.join(BACKENDS)}; got {name!r}.")
+    if name == "eager":
+        return name
+    if name == "auto":
+        for backend, kind in (("numba", "cpu"), ("triton", "cuda")):
+            if device.type == kind and find_spec(backend) is not None:
+                return backend
+        return "eager"
+    if find_spec(name) is None:
+        raise ImportError(f"backend={name!r} needs {name}: pip install botorch_skewgp[fast]")
+    needed = "cpu" if name == "numba" else "cuda"
+    if device.type != needed:
+        raise ValueError(f"backend={name!r} runs on {needed}, the distribution is on {device.type}; use 'auto'.")
+    return name
