@@ -28,6 +28,10 @@ class PoorDrawsWarning(SkewGPWarning):
     """The draws of a truncated normal are fewer, or mix worse, than what was asked for."""
 
 
+class LargeCorrectionWarning(SkewGPWarning):
+    """A perturbative correction is not small, so that what it leaves out need not be small either."""
+
+
 class VacuousBoundWarning(SkewGPWarning):
     """A lower bound of a probability is not positive, hence no bound at all."""
 

@@ -16,7 +16,7 @@ from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.observations import Observation, Slope
 from botorch_skewgp.posteriors import SkewGPPosterior
-from botorch_skewgp.rows import FantasyRows, Reading, Rows, slope_in
+from botorch_skewgp.rows import FantasyRows, Reading, Rows, first_of_equal, slope_in
 
 
 class SlopeLikelihood(RowLikelihood):
@@ -56,13 +56,20 @@ class SlopeLikelihood(RowLikelihood):
         return observation.index.unsqueeze(-1), (observation.signs > 0).long()
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
-        """One row per slope; raises `InputDataError` if slopes without noise contradict each other."""
+        """One row per slope; without noise those that are repeated count once, as they say nothing new.
+
+        Raises:
+            InputDataError: If slopes without noise contradict each other.
+        """
         self._check_type(observation)
         assert isinstance(observation, Slope)
-        if not self.noise.any():
-            _check_agreement(observation)
         reads = slope_in(observation.dims).unsqueeze(-1)
-        return self.reading(Slope, like, scale).rows(*self.answers(observation), reads=reads)
+        rows = self.reading(Slope, like, scale).rows(*self.answers(observation), reads=reads)
+        if self.noise.any():
+            return rows
+        _check_agreement(observation)
+        first = first_of_equal(torch.stack([observation.index, observation.dims], dim=-1))
+        return rows if rows.num_rows == 0 else rows.select(first.unique())
 
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Any:
         """Not defined: a model is asked for values of the function, not for its slopes; raises `UnsupportedError`."""

@@ -6,6 +6,7 @@ What a SkewGP is before anybody asks in units of the outcome.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import torch
@@ -250,8 +251,9 @@ class LatentModel(Model, GP):
         observations = self._observations if observations is None else observations
         layout = self._column_layout(self.train_inputs[0].shape[-2])
         prior_rows = self._prior_rows(mean, covariance, layout)
+        first = layout.first_equal(self.train_inputs[0])
         blocks = [layout.resolve(self.likelihood.rows(entry, mean, self._outcome_scale)) for entry in observations]
-        rows = Rows.cat([prior_rows, *blocks])
+        rows = Rows.cat([prior_rows, *(replace(block, index=first[block.index]) for block in blocks)])
         if self.inducing is None:
             return RowModel(mean=mean, covariance=covariance, rows=rows)
         points = self.train_inputs[0]

@@ -265,7 +265,8 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
 
         Args:
             method: `"exact"` for bridge sampling, with a standard error; `"ep"` for expectation propagation;
-                `"ep_corrected"` for that with a second-order correction, within a tenth of a nat where it was tried;
+                `"ep_corrected"` for that with a second-order correction, within a tenth of a nat where it was tried; a
+                `LargeCorrectionWarning` says where it may be further off;
                 `"mvnxpb"` for bivariate conditioning by BoTorch's `MVNXPB`, for up to about a hundred rows.
 
         Returns:

@@ -11,9 +11,11 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 from torch.nn import Module
 
+from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.models.inputs import check_hyperparameters
 from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.truncated.draws import Draws, draw
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 if TYPE_CHECKING:
     from botorch_skewgp.models.latent_model import LatentModel
@@ -67,12 +69,23 @@ class Snapshot:
             check_hyperparameters(model)
             X = model.train_inputs[0]
             row_model = model.row_model(model.forward(X))
-            draws = draw(row_model.truncated_normal, model.draw_settings, previous=model._previous_draws)
+            draws = self._draw(row_model.truncated_normal)
             mixture = row_model.representer_mixture(draws).in_space_filling_order(row_model.column_covariance)
             mixture = RepresenterMixture(mixture.weights.to(X), mixture.root.to(X))
             if not mixture.weights.isfinite().all():
                 raise InputDataError(f"Observations are too large for {X.dtype}; scale them, or use double precision.")
             return draws, mixture
+
+    def _draw(self, distribution: TruncatedNormal) -> Draws:
+        model = self.model
+        try:
+            return draw(distribution, model.draw_settings, previous=model._previous_draws)
+        except ContradictionError as error:
+            if model.skew_prior is None:
+                raise
+            s = model.skew_prior.latent_dim
+            message = f"{error} Rows 0 to {s - 1} are the pseudo-points of the skew prior."
+            raise ContradictionError(message) from error
 
     @property
     def draws(self) -> Draws:

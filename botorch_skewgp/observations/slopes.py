@@ -31,7 +31,8 @@ class Slope(Observation):
 
     Slopes have no noise by default, so that those at close points say nearly the same. The evidence by expectation
     propagation, which is fitted to, then counts them too often (of 12 in a row in the unit interval it is off by 0.3
-    nats, of 50 by 1.5); the posterior and the exact evidence count them rightly. A few per lengthscale are enough.
+    nats, of 50 by 1.5); the posterior and the exact evidence count them rightly, and a slope that is
+    stated twice counts once. A few per lengthscale are enough.
     The evidence with slopes also rewards kernels whose functions rise anyway; fit the kernel to the other observations
     where these can tell it.
 

@@ -1,6 +1,6 @@
 """Rows: linear functionals of the latent function plus noise, and the readings of which they are intervals."""
 
-from botorch_skewgp.rows.columns import ColumnLayout, slope_columns, slope_in, value_of
+from botorch_skewgp.rows.columns import ColumnLayout, first_of_equal, slope_columns, slope_in, value_of
 from botorch_skewgp.rows.fantasy_rows import FantasyRows
 from botorch_skewgp.rows.reading import Reading
 from botorch_skewgp.rows.rows import DenseRows, Rows
@@ -12,6 +12,7 @@ __all__ = [
     "FantasyRows",
     "Reading",
     "Rows",
+    "first_of_equal",
     "shared_noise_rows",
     "slope_columns",
     "slope_in",

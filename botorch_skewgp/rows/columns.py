@@ -56,6 +56,23 @@ class ColumnLayout:
         """The number of columns."""
         return self.first_pseudo_point + self.num_pseudo_points + self.slope_points.shape[0]
 
+    def first_equal(self, points: Tensor) -> Tensor:
+        r"""The position of the first column that is equal to each one: the same is read there, at equal points.
+
+        Rows that touch equal columns by different names have a covariance that is singular up to rounding, and a
+        difference of two of them is not quite zero. Columns of pseudo-points keep their own.
+
+        Args:
+            points: The training points, `n x d`.
+        """
+        equal = first_of_equal(points.detach())
+        outputs = torch.arange(self.num_outputs, device=points.device)
+        values = (equal.unsqueeze(-1) * self.num_outputs + outputs).flatten()
+        pseudo_points = self.first_pseudo_point + torch.arange(self.num_pseudo_points, device=points.device)
+        slopes = torch.stack([equal[self.slope_points.to(points.device)], self.slope_dims.to(points.device)], dim=-1)
+        first_slope = self.first_pseudo_point + self.num_pseudo_points
+        return torch.cat([values, pseudo_points, first_slope + first_of_equal(slopes)])
+
     def resolve(self, rows: Rows) -> Rows:
         r"""The same rows with positions of columns in place of points and what is read there.
 
@@ -72,6 +89,13 @@ class ColumnLayout:
             place = (pair == known).all(-1).long().argmax(-1)
             position = torch.where(reads < 0, self.first_pseudo_point + self.num_pseudo_points + place, position)
         return replace(rows, index=position, reads=None)
+
+
+def first_of_equal(items: Tensor) -> Tensor:
+    """The position of the first item, along the first dimension, that is equal to each one."""
+    _, group = items.unique(dim=0, return_inverse=True)
+    position = torch.arange(len(items), device=items.device)
+    return torch.full_like(position, len(items)).scatter_reduce(0, group, position, "amin")[group]
 
 
 def slope_columns(blocks: Sequence[Rows]) -> tuple[Tensor, Tensor]:

@@ -14,15 +14,19 @@ the rows ([Opper2013perturbative]_). Terms of order 3 and 4 are kept.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
+from botorch_skewgp.exceptions import LargeCorrectionWarning
 from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.univariate import interval_cumulants
 
 MAX_ENTRIES = 2**24  # of the covariance of rows that are held at a time
+# Nats, and share of the log evidence, beyond which a correction counts as large.
+LARGE = (0.3, 0.01)
 
 
 @torch.no_grad()
@@ -33,6 +37,10 @@ def corrected_log_normalizer(approximation: ExpectationPropagation) -> Tensor:
 
     Args:
         approximation: The fixed point.
+
+    Returns:
+        The corrected value. A `LargeCorrectionWarning` is issued where the correction is so large that the next orders
+        may matter, as for many rows without noise that nearly say the same.
     """
     distribution = approximation.distribution
     scale = (approximation.cavity_variance + distribution.noise).sqrt()
@@ -53,7 +61,16 @@ def corrected_log_normalizer(approximation: ExpectationPropagation) -> Tensor:
         for cumulant, order, factorial in cumulants:
             term = (ratio.pow(order) @ cumulant.unsqueeze(-1)).squeeze(-1) * cumulant[..., rows]
             total = total + 0.5 * term.sum(-1) / factorial
-    return approximation.log_normalizer + total
+    value = approximation.log_normalizer
+    if bool((total.abs() > LARGE[0] + LARGE[1] * value.abs()).any()):
+        warnings.warn(
+            f"The correction of expectation propagation's log evidence is {float(total.abs().max()):.2g} nats, so that "
+            "what it leaves out may be of that size too. Use the exact method, or leave out rows without noise that "
+            "nearly repeat others.",
+            LargeCorrectionWarning,
+            stacklevel=2,
+        )
+    return value + total
 
 
 def _covariance_rows(approximation: ExpectationPropagation) -> Callable[[Tensor], Tensor]:

@@ -26,7 +26,7 @@ from botorch_skewgp.truncated.gibbs import GibbsSampler
 from botorch_skewgp.truncated.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.reflective_ess import MOST_DENSE_ROWS, ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.sampler import Sampler
-from botorch_skewgp.truncated.start import feasible_start
+from botorch_skewgp.truncated.start import feasible_start, require_feasible
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 SamplerName = Literal["reflective", "collapsed", "linear", "gibbs"]
@@ -285,6 +285,7 @@ def _draw_around_sites(
 ) -> Draws:
     """Draw the other rows given the sites of those that are replaced, and these given the others."""
     double = as_double(distribution)
+    require_feasible(double, approximation)  # what contradicts itself has sites of any size
     approximation = expectation_propagation(double, initial_sites=approximation.sites, tolerance=ROUNDING)
     conditioned = SiteConditioned(double, approximation, replaced)
     if previous is not None:

@@ -32,6 +32,7 @@ PRECISE_SITE = 1e4
 # Sweeps without progress after which the run ends, and the residual at which this counts as rounding, not as failure.
 PATIENCE = 300
 ROUNDING = 1e-6
+ALL_NOISE = 1e-14  # variance of a row's noiseless part over its noise's, up to which it is rounding
 
 
 class Sites(NamedTuple):
@@ -263,11 +264,13 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
     return value
 
 
-def _residual(gaussian: _Gaussian, old: Sites, new: Sites) -> Tensor:
+def _residual(gaussian: _Gaussian, old: Sites, new: Sites, all_noise: Tensor) -> Tensor:
     """The largest change of a site, in units of its row's marginal; `batch_shape`."""
-    precision = (new.precision - old.precision).abs() * gaussian.variance
+    # a row that is all noise tells nothing, and rounding may leave the rest of it a variance below zero
+    variance = torch.where(all_noise, torch.zeros_like(gaussian.variance), gaussian.variance)
+    precision = (new.precision - old.precision).abs() * variance
     # the shift's change at the marginal's mean, where the site acts
-    shift = (new.shift - old.shift - (new.precision - old.precision) * gaussian.mean).abs() * gaussian.variance.sqrt()
+    shift = (new.shift - old.shift - (new.precision - old.precision) * gaussian.mean).abs() * variance.sqrt()
     change = torch.maximum(precision, shift)
     return change.amax(-1) if change.shape[-1] else change.sum(-1)
 
@@ -304,6 +307,7 @@ def expectation_propagation(
             sites, gaussian = none, _multiply_sites(distribution, none)
         if gaussian is None:  # with zero sites the matrix to factor is the identity plus zero times the covariance
             raise NanError("The covariance of the rows contains NaN or infinite values.")
+        all_noise = distribution.gamma_diagonal - distribution.noise <= ALL_NOISE * distribution.noise
         step = torch.ones_like(distribution.mean[..., :1])
         previous = torch.full_like(step.squeeze(-1), torch.inf)
         best: tuple[Tensor, Sites] | None = None
@@ -311,7 +315,7 @@ def expectation_propagation(
         while True:
             iteration += 1
             target = _next_sites(distribution, gaussian, sites)
-            residual = _residual(gaussian, sites, target)
+            residual = _residual(gaussian, sites, target, all_noise)
             if best is None or bool((residual < best[0]).any()):
                 best = (residual, sites) if best is None else _keep_better(best, residual, sites)
             converged = bool((residual <= tolerance).all())

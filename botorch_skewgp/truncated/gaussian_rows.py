@@ -42,7 +42,7 @@ def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
     """
     distribution = approximation.distribution
     variance = approximation.cavity_variance + distribution.noise
-    proper = (variance > 0) & approximation.cavity_mean.isfinite()
+    proper = (variance > 0) & approximation.cavity_mean.isfinite() & (approximation.site_precision > 0)
     scale = torch.where(proper, variance, torch.ones_like(variance)).sqrt()
     location = torch.where(proper, approximation.cavity_mean, torch.zeros_like(scale))
     bounds = tuple(standardise(bound, location, scale) for bound in (distribution.lower, distribution.upper))

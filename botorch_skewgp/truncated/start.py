@@ -264,6 +264,37 @@ def _latent_root(distribution: TruncatedNormal) -> Tensor:
     return root[..., distribution.num_rows - size :]
 
 
+def require_feasible(distribution: TruncatedNormal, approximation: LatentApproximation | None = None) -> None:
+    r"""Raise an error if rows without noise contradict each other.
+
+    Args:
+        distribution: The truncated normal.
+        approximation: A Gaussian approximation of the latent coordinates, whose mean is looked at first.
+
+    Raises:
+        ContradictionError: If no feasible point is found, naming the rows that cannot hold together.
+    """
+    if bool((distribution.noise > 0).all()) or (distribution.root is None and _has_full_rank(distribution)):
+        return
+    root = _latent_root(distribution)
+    _feasible_point(distribution, root, _approximate_latent(distribution, root, approximation))
+
+
+def _approximate_latent(
+    distribution: TruncatedNormal, root: Tensor, approximation: LatentApproximation | None
+) -> Tensor:
+    """The mean of an approximation in the coordinates of a root; zero where there is none."""
+    zero = torch.zeros(*distribution.batch_shape, root.shape[-1], dtype=root.dtype, device=root.device)
+    if approximation is None or not bool(approximation.latent_mean.isfinite().all()):
+        return zero
+    if distribution.root is not None:
+        return approximation.latent_mean.to(root)
+    # The columns of the root are orthogonal.
+    offset = approximation.latent_mean.to(root).unsqueeze(-1)
+    norms = root.square().sum(-2).unsqueeze(-1)
+    return (root.mT @ offset / torch.where(norms > 0, norms, torch.ones_like(norms))).squeeze(-1)
+
+
 def _start_latent(
     distribution: TruncatedNormal,
     root: Tensor,
@@ -272,16 +303,7 @@ def _start_latent(
     generator: torch.Generator | None,
 ) -> Tensor:
     batch, r = distribution.batch_shape, root.shape[-1]
-    point = torch.zeros(*batch, r, dtype=root.dtype, device=root.device)
-    if approximation is not None:
-        if distribution.root is not None:
-            point = approximation.latent_mean.to(root)
-        else:
-            # The columns of the root are orthogonal.
-            offset = approximation.latent_mean.to(root).unsqueeze(-1)
-            norms = root.square().sum(-2).unsqueeze(-1)
-            point = (root.mT @ offset / torch.where(norms > 0, norms, torch.ones_like(norms))).squeeze(-1)
-    point = _feasible_point(distribution, root, point)
+    point = _feasible_point(distribution, root, _approximate_latent(distribution, root, approximation))
     z = point.unsqueeze(-2).expand(*batch, num_chains, r)
     direction = _randn(root, *batch, num_chains, r, generator=generator)
     noisy = distribution.noise > 0

@@ -142,8 +142,13 @@ def test_duplicates_say_nothing_new():
     first, second = (m.posterior(TEST_X) for m in (once, twice))
     error = math.sqrt(2 / float(twice.draws.effective_size.min()))
     assert ((first.mean - second.mean).abs() < 4.5 * error * first.variance.sqrt()).all()
-    exact = [m.log_marginal_likelihood("exact") for m in (once, twice)]
-    assert abs(exact[0].value - exact[1].value) < 4.5 * exact[0].standard_error.hypot(exact[1].standard_error)
+    for method in ("exact", "ep", "ep_corrected"):
+        values = [float(m.log_marginal_likelihood(method).value) for m in (once, twice)]
+        assert values[0] == pytest.approx(values[1], abs=1e-9)
+    alone = model_of(Slope(0, 1, index=[1] * 3)).log_marginal_likelihood("ep").value
+    assert float(alone) == pytest.approx(math.log(0.5), abs=1e-6)
+    noisy = model_of(Slope(0, 1, index=[1] * 2), noise=0.3).log_marginal_likelihood("ep").value
+    assert float(noisy) < math.log(0.5) - 0.05  # two readings, each with noise of its own
 
 
 def test_contradictions_are_refused_and_noise_reconciles_them():

@@ -249,6 +249,29 @@ def test_cuda_gives_the_same_posterior(generator):
 # Posteriors
 
 
+@pytest.mark.parametrize("pairs", [[[0, 1], [1, 0], [0, 1]], [[0, 1], [0, 1], [1, 0], [0, 1], [1, 0]]])
+@pytest.mark.parametrize("noise", [1e-4, 1e-8, 1e-10, 1e-13])
+def test_duels_of_equal_points_are_thrown_dice_whatever_the_noise(noise, pairs):
+    likelihood = PreferenceLikelihood(noise=noise, noise_constraint=gpytorch.constraints.Positive())
+    model = small_model(torch.full((2, 1), 0.3, dtype=torch.float64), Preference(pairs), likelihood=likelihood)
+    for method in ("ep", "ep_corrected", "exact"):
+        value = float(model.log_marginal_likelihood(method).value)
+        assert value == pytest.approx(-len(pairs) * math.log(2), abs=1e-9)
+    assert model.posterior(torch.tensor([[0.3], [0.7]], dtype=torch.float64)).mean.abs().max() < 1e-6
+
+
+def test_the_name_of_equal_points_does_not_matter(generator):
+    """Slopes, labels and numbers at a point under two rows of `train_X`."""
+    X = points(3, generator)
+    doubled = torch.cat([X, X[1:2], X[:1]])
+    posteriors = []
+    for train_X, numbers, signs, labels in ((X, [0, 1], [1, 2], [0, 1]), (doubled, [4, 3], [3, 2], [4, 1])):
+        data = [Numeric([0.3, -0.2], index=numbers), Slope(0, 1, index=signs), Binary([1, 0], index=labels)]
+        posteriors.append(small_model(train_X, data).posterior(X))
+    torch.testing.assert_close(posteriors[0].mean, posteriors[1].mean, atol=1e-7, rtol=0)
+    torch.testing.assert_close(posteriors[0].variance, posteriors[1].variance, atol=1e-7, rtol=0)
+
+
 def test_output_indices(generator):
     model, test_X = small_model(points(8, generator)), points(3, generator)
     assert agree(model.posterior(test_X, output_indices=[0]), model.posterior(test_X))

@@ -9,9 +9,10 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.exceptions import ContradictionError, ConvergenceWarning
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewPrior
-from botorch_skewgp.observations import Binary, Numeric, Preference
+from botorch_skewgp.observations import Binary, Censored, Numeric, Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 
 X = torch.tensor([[0.0], [0.8], [1.7], [2.4]], dtype=torch.float64)
@@ -231,3 +232,12 @@ def test_bad_input(arguments, message):
 def test_pseudo_points_of_another_dimension():
     with pytest.raises(InputDataError, match="pseudo_points"):
         build(prior=SkewPrior(torch.rand(2, 3, dtype=torch.float64), t(1.0, 1.0))).posterior(NEW_X)
+
+
+def test_a_prior_that_contradicts_itself_is_named_whatever_is_beside_it():
+    """Opposite phases at one point; the row far in a tail is replaced by a site before any start is looked for."""
+    prior = SkewPrior(POINTS[[0, 0]], t(-1.0, 1.0), t(0.697, -0.969))
+    far = Censored(lower=t(60.0), upper=t(80.0), index=[1])
+    for observations in (far, Binary([1, 0, 1, 1])):
+        with pytest.warns(ConvergenceWarning), pytest.raises(ContradictionError, match="Rows 0 to 1 are the pseudo-"):
+            build(observations, prior).posterior(NEW_X)

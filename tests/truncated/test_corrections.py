@@ -10,6 +10,7 @@ from linear_operator.operators import RootLinearOperator
 from scipy.integrate import quad
 from scipy.stats import multivariate_normal, norm
 
+from botorch_skewgp.exceptions import LargeCorrectionWarning
 from botorch_skewgp.truncated.corrections import corrected_log_normalizer
 from botorch_skewgp.truncated.evidence import bridge_log_normalizer
 from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
@@ -134,3 +135,13 @@ def test_many_rows_against_bridge_sampling():
     exact = bridge_log_normalizer(distribution, approximation=ep)
     assert abs(float(corrected_log_normalizer(ep) - exact.value)) < 4 * float(exact.standard_error)
     assert float(exact.value - ep.log_normalizer) > 4 * float(exact.standard_error)
+
+
+def test_a_large_correction_is_told():
+    """Forty rows that all but repeat one: the truth is near 1/2, and the series has not converged."""
+    m, correlation = 40, 0.999
+    covariance = correlation * torch.ones(m, m, dtype=torch.float64) + (1 - correlation) * torch.eye(m)
+    zeros = torch.zeros(m, dtype=torch.float64)
+    ep = expectation_propagation(rows(covariance.double(), zeros, zeros + INF, zeros))
+    with pytest.warns(LargeCorrectionWarning, match="Use the exact method"):
+        corrected_log_normalizer(ep)

@@ -221,3 +221,14 @@ def test_gradient_is_right_where_sites_are_precise(problem):
 def test_covariance_that_is_no_number_is_an_error_that_fits_can_handle(value):
     with pytest.raises(NanError, match="contains NaN"):
         expectation_propagation(normal(zeros(2), torch.tensor([[value, 0.0], [0.0, 1.0]])))
+
+
+@pytest.mark.parametrize("rest", [0.0, 1e-22, -1e-22])
+def test_a_row_that_is_all_noise_up_to_rounding(rest):
+    """A duel of equal points: its variance is rounding, which may leave it below zero; the others converge."""
+    C = torch.tensor([[1.0, 0.5, 1e-17], [0.5, 1.0, 0.0], [1e-17, 0.0, rest]], dtype=torch.float64)
+    noise = torch.tensor([0.0, 0.0, 200.0], dtype=torch.float64)
+    ep = expectation_propagation(TruncatedNormal(zeros(3), C, zeros(3), zeros(3) + math.inf, noise))
+    assert ep.converged
+    alone = expectation_propagation(normal(zeros(2), C[:2, :2])).log_normalizer.item()
+    assert ep.log_normalizer.item() == pytest.approx(alone + math.log(0.5), abs=1e-9)
