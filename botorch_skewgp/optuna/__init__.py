@@ -1,0 +1,23 @@
+"""The Optuna backend: studies learn from every trial, be it a number, a failure, a constraint or a comparison.
+
+Needs `optuna`: `pip install botorch_skewgp[optuna]`, which brings optuna-dashboard along, on whose page people compare
+trials.
+"""
+
+from botorch_skewgp.optuna.judgements import (
+    report_comparison,
+    report_number,
+    report_tie,
+    report_unusable,
+    withdraw_comparison,
+)
+from botorch_skewgp.optuna.sampler import SkewGPSampler
+
+__all__ = [
+    "SkewGPSampler",
+    "report_comparison",
+    "report_number",
+    "report_tie",
+    "report_unusable",
+    "withdraw_comparison",
+]

@@ -1,0 +1,220 @@
+"""The sampler that Optuna's studies call."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.exceptions.errors import InputDataError
+from botorch.optim import optimize_acqf, optimize_acqf_discrete
+from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
+from botorch.utils.sampling import manual_seed
+from optuna import Study, logging
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.search_space import intersection_search_space
+from optuna.trial import FrozenTrial, TrialState
+from torch import Tensor
+
+from botorch_skewgp.optuna.internals import set_trial_system_attr
+from botorch_skewgp.optuna.search_space import SearchSpace
+from botorch_skewgp.optuna.study_data import RELATIVE_PARAMS, Failures, read_study
+from botorch_skewgp.optuna.study_model import StudyModel
+
+_logger = logging.get_logger(__name__)
+
+NUM_RESTARTS, RAW_SAMPLES, MOST_ITERATIONS = 8, 256, 100
+MOST_POINTS = 4096  # of a discrete space, up to which every point is looked at
+MOST_ATTEMPTS = 3  # to account for what other workers have started meanwhile
+
+
+class SkewGPSampler(BaseSampler):
+    r"""An Optuna sampler that learns from every trial: numbers, failures, pruned trials and comparisons.
+
+    One sampler for all kinds of studies, since their data say what they are. Trials with values, of one or several
+    objectives; trials that failed or were pruned, which say where trials work; constraints (`Trial.set_constraint`);
+    running trials, which are taken to give some result; and comparisons, those of optuna-dashboard's preferential
+    studies and those of `report_comparison` and its kin. The next trial maximises the expected improvement times the
+    probability that the trial works and meets the constraints.
+
+    Nothing is kept between trials: the models are fitted again from what the study has stored, and what comes next
+    depends on that, the seed and the number of the trial alone. Workers that share a study may share a seed, and a
+    study that is resumed in another process goes on as it would have.
+
+    Parameters that not every trial has, and the first trials, are sampled independently, as by Optuna's `GPSampler`.
+
+    Example:
+        >>> study = optuna.create_study(sampler=SkewGPSampler(seed=0))
+        >>> study.optimize(lambda trial: trial.suggest_float("x", 0, 1) ** 2, n_trials=3)
+
+    Args:
+        seed: The seed; a random one if `None`.
+        num_startup_trials: The number of trials that are sampled independently before there is a model, whatever comes
+            of them. In a preferential study there is a model from the first comparison on.
+        failures: What a failed or pruned trial tells. `"constraint"`: that trials do not work there, which is learned
+            as a function of its own. `"ignore"`: nothing, as with Optuna's samplers.
+        independent_sampler: A sampler of what is sampled independently; random by default.
+        warn_independent_sampling: Whether to log the parameters that are sampled independently although there is a
+            model.
+
+    Raises:
+        InputDataError: If an argument is out of its range.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int | None = None,
+        num_startup_trials: int = 10,
+        failures: Failures = "constraint",
+        independent_sampler: BaseSampler | None = None,
+        warn_independent_sampling: bool = True,
+    ) -> None:
+        if num_startup_trials < 1:
+            raise InputDataError(f"num_startup_trials must be positive; got {num_startup_trials}.")
+        if failures not in ("constraint", "ignore"):
+            raise InputDataError(f"failures must be 'constraint' or 'ignore'; got {failures!r}.")
+        self._seed = int(torch.Generator().seed()) if seed is None else seed
+        self._num_startup_trials = num_startup_trials
+        self._failures: Failures = failures
+        self._independent_sampler = independent_sampler
+        self._warn_independent_sampling = warn_independent_sampling
+        self._warned_of: set[str] = set()
+
+    def reseed_rng(self) -> None:
+        """Called for workers in threads, which need no seeds of their own here: every trial has one."""
+        if self._independent_sampler is not None:
+            self._independent_sampler.reseed_rng()
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Passed on to the independent sampler."""
+        if self._independent_sampler is not None:
+            self._independent_sampler.before_trial(study, trial)
+
+    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
+        """Passed on to the independent sampler."""
+        if self._independent_sampler is not None:
+            self._independent_sampler.after_trial(study, trial, state, values)
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """The parameters that all completed trials have, with the same distributions and more than one value; those of
+        failed and pruned trials as long as none was completed.
+
+        Args:
+            study: The study.
+            trial: The trial that is to be sampled.
+        """
+        trials = study.get_trials(deepcopy=False)
+        if not any(entry.state == TrialState.COMPLETE for entry in trials):
+            unfinished = (TrialState.FAIL, TrialState.PRUNED)
+            trials = [entry for entry in trials if entry.state in unfinished and entry.distributions]
+            names = {name for entry in trials for name in entry.distributions}
+            first = trials[0].distributions if trials else {}
+            return {
+                name: first[name]
+                for name in sorted(names & set(first))
+                if not first[name].single() and all(e.distributions.get(name) == first[name] for e in trials)
+            }
+        space = intersection_search_space(trials)
+        return {name: distribution for name, distribution in space.items() if not distribution.single()}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """The next point, by name; nothing as long as too little is known for a model.
+
+        Args:
+            study: The study.
+            trial: The trial that is to be sampled.
+            search_space: The parameters to choose.
+
+        Raises:
+            InputDataError: If a trial was compared that the study does not have, or a constraint is not finite.
+            UnsupportedError: If trials were compared in a study of several objectives.
+        """
+        if not search_space:
+            return {}
+        space = SearchSpace(search_space)
+        data = read_study(study, space, self._failures, leave_out=[trial.number])
+        started = data.compared.any() if data.preferential else data.num_known >= self._num_startup_trials
+        if not started:
+            return {}
+        seed = self._seed_of(trial)
+        with manual_seed(seed):
+            model = StudyModel(data, space)
+        for _ in range(MOST_ATTEMPTS):
+            pending = data.X[data.pending]
+            with manual_seed(seed):
+                acquisition = model.acquisition(seed, pending)
+                if acquisition is None:
+                    return {}
+                point = best_point(acquisition, space, torch.cat([model.data.X, pending]))
+            data = read_study(study, space, self._failures, leave_out=[trial.number])
+            if not _has_more(data.X[data.pending], pending):
+                break  # else another worker has started a trial meanwhile, perhaps at the same point
+        params = space.params(point)
+        for name, value in params.items():  # for other workers, until the objective has asked for all of them
+            set_trial_system_attr(study, trial, RELATIVE_PARAMS + name, search_space[name].to_internal_repr(value))
+        return params
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """A value of one parameter, of which the model does not know.
+
+        Args:
+            study: The study.
+            trial: The trial that is to be sampled.
+            param_name: The name of the parameter.
+            param_distribution: Its distribution.
+        """
+        if self._warn_independent_sampling and param_name not in self._warned_of:
+            known = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+            if len(known) >= self._num_startup_trials and not param_distribution.single():
+                self._warned_of.add(param_name)
+                _logger.warning(
+                    f"Trial {trial.number}: {param_name!r} is sampled independently of all other parameters, because "
+                    "not every completed trial has it with the same distribution."
+                )
+        sampler = self._independent_sampler
+        if sampler is None:
+            sampler = RandomSampler(seed=self._seed_of(trial, param_name) % 2**32)
+        return sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    def _seed_of(self, trial: FrozenTrial, name: str = "") -> int:
+        """A seed for a trial, or a parameter of it."""
+        digest = hashlib.sha256(f"{self._seed} {trial.number} {name}".encode()).digest()
+        return int.from_bytes(digest[:7], "big")
+
+
+def best_point(acquisition: AcquisitionFunction, space: SearchSpace, X_avoid: Tensor) -> Tensor:
+    r"""The point of a search space at which an acquisition function is largest, `dim`.
+
+    Args:
+        acquisition: The function, of single points.
+        space: The search space.
+        X_avoid: An `n x dim` tensor of points that are not to come again as long as a space of a few points has others.
+    """
+    if space.num_points is not None and space.num_points <= MOST_POINTS:
+        choices = space.all_points()
+        new = ~(choices.unsqueeze(1) - X_avoid).abs().amax(-1).lt(1e-9).any(-1)
+        choices = choices[new] if new.any() else choices
+        point, _ = optimize_acqf_discrete(acquisition, q=1, choices=choices, max_batch_size=512)
+        return point[0]
+    common: dict[str, Any] = {"q": 1, "num_restarts": NUM_RESTARTS, "raw_samples": RAW_SAMPLES}
+    if space.discrete_dims or space.cat_dims:
+        point, _ = optimize_acqf_mixed_alternating(
+            acquisition, space.bounds, discrete_dims=space.discrete_dims, cat_dims=space.cat_dims, **common
+        )
+        return point[0]
+    options: dict[str, Any] = {"maxiter": MOST_ITERATIONS, "sample_around_best": True}
+    point, _ = optimize_acqf(acquisition, space.bounds, options=options, **common)
+    return point[0]
+
+
+def _has_more(points: Tensor, known: Tensor) -> bool:
+    """Whether one of some points is none of others."""
+    return not bool((points.unsqueeze(1) == known).all(-1).any(-1).all())

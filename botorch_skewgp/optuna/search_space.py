@@ -1,0 +1,123 @@
+"""Optuna's parameters as coordinates: numbers between 0 and 1, categories by their place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from botorch.optim.optimize_mixed import round_discrete_dims
+from botorch.utils.sampling import draw_sobol_samples
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from torch import Tensor
+
+Number = FloatDistribution | IntDistribution
+MOST_VALUES = 1000  # of a stepped parameter, beyond which its coordinate is optimised as a free one and rounded
+
+
+class SearchSpace:
+    r"""The parameters of a study that a model sees, one coordinate each.
+
+    As in Optuna's `GPSampler`: numbers, or their logarithms where the parameter is on a log scale, are mapped to the
+    unit interval; the values of a stepped one to the centres of cells of equal size (of a step each, before the
+    logarithm). Categories are numbered; the distance between any two is the same, which is up to the kernel.
+
+    Args:
+        distributions: The distributions by the names of their parameters.
+    """
+
+    def __init__(self, distributions: Mapping[str, BaseDistribution]) -> None:
+        self.distributions = dict(distributions)
+        self.names = list(distributions)
+        self.dim = len(self.names)
+        self.discrete_dims: dict[int, list[float]] = {}
+        self.cat_dims: dict[int, list[float]] = {}
+        lower, upper = [0.0] * self.dim, [1.0] * self.dim
+        for i, distribution in enumerate(self.distributions.values()):
+            if isinstance(distribution, CategoricalDistribution):
+                self.cat_dims[i] = [float(k) for k in range(len(distribution.choices))]
+                upper[i] = self.cat_dims[i][-1]
+                continue
+            assert isinstance(distribution, Number)
+            lower[i], upper[i] = (_coordinate(distribution, end) for end in (distribution.low, distribution.high))
+            if distribution.step is not None and _num_values(distribution) <= MOST_VALUES:
+                values = (_nth_value(distribution, k) for k in range(_num_values(distribution)))
+                self.discrete_dims[i] = [_coordinate(distribution, value) for value in values]
+        self.bounds = torch.tensor([lower, upper], dtype=torch.double)
+
+    @property
+    def num_points(self) -> int | None:
+        """The number of points, `None` if some coordinate is free."""
+        values = [*self.discrete_dims.values(), *self.cat_dims.values()]
+        return math.prod(map(len, values)) if len(values) == self.dim else None
+
+    def all_points(self) -> Tensor:
+        """All points of a space in which no coordinate is free, `num_points x dim`."""
+        values = self.discrete_dims | self.cat_dims
+        columns = [torch.tensor(values[i], dtype=torch.double) for i in range(self.dim)]
+        return torch.cartesian_prod(*columns).reshape(-1, self.dim)
+
+    def spread(self, num_points: int) -> Tensor:
+        """Points spread over the space, `num_points x dim`; the same ones whenever asked."""
+        X = draw_sobol_samples(self.bounds, n=num_points, q=1, seed=0).squeeze(-2)
+        return round_discrete_dims(X, self.discrete_dims | self.cat_dims)
+
+    def takes(self, params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]) -> bool:
+        """Whether a trial has all parameters of the space, with the same distributions."""
+        return all(name in params and distributions.get(name) == entry for name, entry in self.distributions.items())
+
+    def points(self, params: Sequence[Mapping[str, Any]]) -> Tensor:
+        """The coordinates of values of the parameters, `n x dim`."""
+        rows = [
+            [_coordinate(entry, entry.to_internal_repr(each[name])) for name, entry in self.distributions.items()]
+            for each in params
+        ]
+        return torch.tensor(rows, dtype=torch.double).reshape(-1, self.dim)
+
+    def params(self, point: Tensor) -> dict[str, Any]:
+        """The values of the parameters at a point, those with steps at the nearest one."""
+        coordinates = point.tolist()
+        return {
+            name: entry.to_external_repr(_value(entry, coordinate))
+            for (name, entry), coordinate in zip(self.distributions.items(), coordinates, strict=True)
+        }
+
+
+def _cell(distribution: Number) -> tuple[float, float]:
+    """The ends of the interval whose points are the coordinates 0 and 1, a half step beyond the bounds."""
+    half = 0.5 * (distribution.step or 0.0)
+    low, high = distribution.low - half, distribution.high + half
+    return (math.log(low), math.log(high)) if distribution.log else (low, high)
+
+
+def _coordinate(distribution: BaseDistribution, value: float) -> float:
+    """The coordinate of a value in Optuna's internal representation."""
+    if isinstance(distribution, CategoricalDistribution):
+        return float(value)
+    assert isinstance(distribution, Number)
+    low, high = _cell(distribution)
+    return ((math.log(value) if distribution.log else value) - low) / (high - low)
+
+
+def _value(distribution: BaseDistribution, coordinate: float) -> float:
+    """The value, in Optuna's internal representation, at a coordinate."""
+    if isinstance(distribution, CategoricalDistribution):
+        return round(coordinate)
+    assert isinstance(distribution, Number)
+    low, high = _cell(distribution)
+    value = low + coordinate * (high - low)
+    value = math.exp(value) if distribution.log else value
+    if distribution.step is not None:
+        value = _nth_value(distribution, round((value - distribution.low) / distribution.step))
+    return min(max(value, distribution.low), distribution.high)
+
+
+def _num_values(distribution: Number) -> int:
+    assert distribution.step is not None
+    return round((distribution.high - distribution.low) / distribution.step) + 1
+
+
+def _nth_value(distribution: Number, k: int) -> float:
+    assert distribution.step is not None
+    return distribution.low + k * distribution.step

@@ -1,0 +1,115 @@
+"""What is said of trials is checked, stored and taken back."""
+
+import math
+
+import pytest
+
+pytest.importorskip("optuna")
+
+import optuna
+from botorch.exceptions.errors import InputDataError
+from optuna.distributions import FloatDistribution
+from optuna.trial import TrialState
+from optuna_dashboard import preferential
+
+from botorch_skewgp.optuna import (
+    SkewGPSampler,
+    report_comparison,
+    report_number,
+    report_tie,
+    report_unusable,
+    withdraw_comparison,
+)
+from botorch_skewgp.optuna.search_space import SearchSpace
+from botorch_skewgp.optuna.study_data import read_study
+
+SPACE = SearchSpace({"x": FloatDistribution(0, 1)})
+
+
+def study_of(kind):
+    """Three trials, running."""
+    study = (
+        preferential.create_study(n_generate=3, sampler=SkewGPSampler(seed=0))
+        if kind == "preferential"
+        else optuna.create_study()
+    )
+    for _ in range(3):
+        study.ask().suggest_float("x", 0, 1)
+    return study
+
+
+@pytest.fixture(params=["preferential", "plain"])
+def study(request):
+    return study_of(request.param)
+
+
+def read(study):
+    return read_study(getattr(study, "_study", study), SPACE)
+
+
+def everything(study):
+    inner = getattr(study, "_study", study)
+    attrs = inner._storage.get_study_system_attrs(inner._study_id)
+    return inner.user_attrs, attrs, [trial.state for trial in inner.trials]
+
+
+def test_comparisons_are_stored_and_taken_back(study):
+    report_comparison(study, better=2, worse=study.trials[0])
+    report_comparison(study, 1, 0)
+    report_tie(study, 1, 2)
+    assert set(read(study).preferences) == {(2, 0), (1, 0)}
+    withdraw_comparison(study, 0, 2)
+    withdraw_comparison(study, 2, 1)
+    data = read(study)
+    assert (data.preferences, data.ties) == (((1, 0),), ())
+
+
+def test_the_dashboard_sees_comparisons_of_its_studies():
+    study = study_of("preferential")
+    report_comparison(study, 2, 0)
+    assert [(better.number, worse.number) for better, worse in study.get_preferences()] == [(2, 0)]
+    assert study.trials[0].state == TrialState.COMPLETE
+
+
+def test_a_running_trial_of_a_plain_study_goes_on_running():
+    study = study_of("plain")
+    report_comparison(study, 2, 0)
+    assert all(trial.state == TrialState.RUNNING for trial in study.trials)
+
+
+@pytest.mark.parametrize(
+    ("report", "message"),
+    [
+        (lambda study: report_comparison(study, 0, 3), "no trial 3 in the study, whose trials are 0 to 2"),
+        (lambda study: report_comparison(study, -1, 0), "no trial -1"),
+        (lambda study: report_comparison(study, 1, 1), "Trial 1 cannot be compared with itself"),
+        (lambda study: report_tie(study, 1, 9), "no trial 9"),
+        (lambda study: report_unusable(study, 9), "no trial 9"),
+        (lambda study: report_number(study, 9, 1.0, "maximize"), "no trial 9"),
+        (lambda study: report_number(study, 1, math.nan, "maximize"), "must be finite; got nan"),
+        (lambda study: report_number(study, 1, 1.0, "up"), "'maximize' or 'minimize'; got 'up'"),
+        (lambda study: withdraw_comparison(study, 0, 1), "were not compared"),
+    ],
+)
+def test_mistakes_are_refused_and_change_nothing(study, report, message):
+    before = everything(study)
+    with pytest.raises(InputDataError, match=message):
+        report(study)
+    assert everything(study) == before
+
+
+@pytest.mark.parametrize("state", [TrialState.FAIL, TrialState.PRUNED])
+def test_trials_that_failed_have_no_number(state):
+    study = study_of("plain")
+    study.tell(0, state=state)
+    with pytest.raises(InputDataError, match=f"Trial 0 is {state.name}: it gave no number"):
+        report_number(study, 0, 1.0, "maximize")
+    assert study.user_attrs == {}
+
+
+def test_an_unusable_trial_that_was_completed_keeps_its_value():
+    study = study_of("plain")
+    study.tell(0, 3.0)
+    report_unusable(study, 0)
+    assert study.trials[0].value == 3.0
+    assert read(study).valid[0] == 0

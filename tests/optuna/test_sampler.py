@@ -1,0 +1,295 @@
+"""What the sampler asks for next."""
+
+import math
+import warnings
+
+import pytest
+import torch
+
+pytest.importorskip("optuna")
+
+import optuna
+from botorch.exceptions.errors import InputDataError
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState
+from optuna_dashboard import preferential
+
+from botorch_skewgp.observations import Preference, Tie
+from botorch_skewgp.optuna import SkewGPSampler, report_tie, report_unusable, withdraw_comparison
+from botorch_skewgp.optuna.internals import set_study_system_attr
+from botorch_skewgp.optuna.sampler import best_point
+from botorch_skewgp.optuna.search_space import SearchSpace
+from botorch_skewgp.optuna.study_data import read_study
+from botorch_skewgp.optuna.study_model import StudyModel, covar_module
+
+SPACE = SearchSpace({"x": FloatDistribution(0, 1)})
+
+
+def sampler(**kwargs):
+    return SkewGPSampler(**{"seed": 0, "num_startup_trials": 3} | kwargs)
+
+
+def with_trials(xs, value=lambda x: (x - 0.6) ** 2, study=None, **kwargs):
+    """A study of one parameter in which these values were tried; `None` for a value that fails."""
+    study = optuna.create_study(sampler=sampler(**kwargs)) if study is None else study
+    for x in xs:
+        study.enqueue_trial({"x": x})
+        trial = study.ask()
+        result = value(trial.suggest_float("x", 0, 1))
+        study.tell(trial, result, state=TrialState.FAIL if result is None else None)
+    return study
+
+
+def next_x(study):
+    return study.ask().suggest_float("x", 0, 1)
+
+
+def test_what_comes_next_is_near_the_best():
+    study = with_trials([0.0, 0.2, 0.4, 0.8, 1.0])
+    assert next_x(study) == pytest.approx(0.6, abs=0.1)
+
+
+def test_direction():
+    study = optuna.create_study(direction="maximize", sampler=sampler())
+    with_trials([0.0, 0.2, 0.4, 0.8, 1.0], lambda x: -((x - 0.6) ** 2), study)
+    assert next_x(study) == pytest.approx(0.6, abs=0.1)
+
+
+def test_failures_are_kept_away_from():
+    def fails_where_it_is_best(x):
+        return None if x > 0.55 else (x - 0.7) ** 2
+
+    xs = [0.1, 0.3, 0.5, 0.58, 0.62, 0.7, 0.8, 0.9]
+    assert next_x(with_trials(xs, fails_where_it_is_best)) < 0.58
+    assert next_x(with_trials(xs, fails_where_it_is_best, failures="ignore")) > 0.58
+
+
+def test_failures_alone_say_where_not_to_go():
+    study = with_trials([0.0, 0.1, 0.2], lambda x: None)
+    assert next_x(study) > 0.5
+
+
+def test_running_trials_are_kept_away_from():
+    study = with_trials([0.0, 0.25, 0.5, 0.75, 1.0])
+    first, second = next_x(study), next_x(study)
+    assert abs(first - second) > 0.01
+    alone = with_trials([0.0, 0.25, 0.5, 0.75, 1.0])
+    alone.enqueue_trial({"x": 0.0})
+    alone.ask()  # the same number of trials, of which the last says nothing
+    assert next_x(alone) == pytest.approx(first, abs=1e-2)
+
+
+def test_a_trial_that_another_worker_starts_meanwhile_is_accounted_for(monkeypatch):
+    """Both would ask for the same point."""
+    study = with_trials([0.0, 0.25, 0.5, 0.75, 1.0])
+    alone, pending = next_x(study), []
+    study = with_trials([0.0, 0.25, 0.5, 0.75, 1.0])
+    trial = study.ask()
+    original = StudyModel.acquisition
+
+    def another_worker(self, seed, X_pending):
+        pending.append(X_pending.flatten().tolist())
+        if len(pending) == 1:
+            study.enqueue_trial({"x": alone})
+            study.ask().suggest_float("x", 0, 1)
+        return original(self, seed, X_pending)
+
+    monkeypatch.setattr(StudyModel, "acquisition", another_worker)
+    assert abs(trial.suggest_float("x", 0, 1) - alone) > 0.01
+    assert pending == [[], [pytest.approx(alone)]]
+
+
+def test_constraints_are_met():
+    """What is best breaks the constraint, which is linear."""
+    study = optuna.create_study(sampler=sampler())
+    for x in (0.0, 0.2, 0.4, 0.8, 1.0):
+        study.enqueue_trial({"x": x})
+        trial = study.ask()
+        trial.suggest_float("x", 0, 1)
+        trial.set_constraint("at most 0.5", x - 0.5)
+        study.tell(trial, (x - 0.7) ** 2)
+    assert 0.4 < next_x(study) < 0.55
+
+
+def test_nothing_but_broken_constraints():
+    study = optuna.create_study(sampler=sampler())
+    for x in (0.6, 0.8, 1.0):
+        study.enqueue_trial({"x": x})
+        trial = study.ask()
+        trial.suggest_float("x", 0, 1)
+        trial.set_constraint("at most 0.5", x - 0.5)
+        study.tell(trial, x)
+    assert next_x(study) < 0.5
+
+
+def test_several_objectives():
+    study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler())
+    with_trials([0.0, 0.1, 0.9, 1.0], lambda x: ((x - 0.3) ** 2, -((x - 0.7) ** 2)), study)
+    assert 0.2 < next_x(study) < 0.8
+
+
+def compared(xs, n_generate=2, **kwargs):
+    """A preferential study in which large values win."""
+    study = preferential.create_study(n_generate=n_generate, sampler=sampler(**kwargs))
+    for x in xs:
+        study._study.enqueue_trial({"x": x})
+        study.ask().suggest_float("x", 0, 1)
+        losers = {worse.number for _, worse in study.get_preferences()}
+        shown = sorted((t for t in study.trials if t.number not in losers), key=lambda t: t.params["x"])
+        if len(shown) == n_generate:
+            study.report_preference(shown[1:], shown[0])
+    return study
+
+
+def test_comparisons_lead_to_what_wins():
+    assert next_x(compared([0.1, 0.3, 0.5])) > 0.5
+
+
+def test_nothing_is_modelled_before_the_first_comparison():
+    study = compared([0.1])
+    assert study.ask()._suggest("x", FloatDistribution(0, 1)) is not None
+    assert not [key for key in study.trials[1].system_attrs if key.startswith("skewgp")]
+
+
+def test_a_trial_is_chosen_for_those_that_it_will_be_compared_with():
+    """In a preferential study, the points shown that were compared."""
+    data = read_study(compared([0.1, 0.3, 0.5, 0.4], n_generate=3)._study, SPACE)
+    assert sorted(data.X[data.shown].flatten().tolist()) == [0.4, 0.5]
+    model = StudyModel(data, SPACE)
+    assert sorted(model._baseline().flatten().tolist()) == [0.4, 0.5]
+
+
+def test_ties_and_unusable_trials():
+    study = compared([0.2, 0.6, 0.7])
+    report_tie(study, 1, 2)
+    report_unusable(study, _ask(study, 0.9))
+    data = read_study(study._study, SPACE)
+    model = StudyModel(data, SPACE)
+    assert model.validity is not None
+    assert {type(entry) for entry in model.objectives[0].observations} == {Preference, Tie}
+
+
+def _ask(study, x):
+    study._study.enqueue_trial({"x": x})
+    trial = study.ask()
+    trial.suggest_float("x", 0, 1)
+    return trial.number
+
+
+def test_a_comparison_of_an_unknown_trial_is_a_clear_error_and_can_be_taken_back():
+    study = compared([0.1, 0.3])
+    set_study_system_attr(study._study, "preference:valuesabc", [[0, 9]])
+    trial = study.ask()
+    with pytest.raises(InputDataError, match="withdraw_comparison"):
+        trial.suggest_float("x", 0, 1)
+    withdraw_comparison(study, 0, 9)
+    assert 0 <= trial.suggest_float("x", 0, 1) <= 1
+
+
+def objective(trial):
+    x = trial.suggest_float("x", 1e-3, 1, log=True)
+    k = trial.suggest_int("k", 1, 5)
+    kind = trial.suggest_categorical("kind", ["a", "b", "c"])
+    extra = trial.suggest_float("extra", 0, 1) if kind == "a" else 0.0
+    trial.suggest_float("alone", 2, 2)
+    return (math.log10(x) + 1) ** 2 + abs(k - 4) + (kind != "b") + extra
+
+
+def test_mixed_and_conditional_spaces():
+    study = optuna.create_study(sampler=sampler(num_startup_trials=6, warn_independent_sampling=False))
+    study.optimize(objective, n_trials=8)
+    relative = {key.rpartition(":")[2] for key in study.trials[-1].system_attrs if key.startswith("skewgp")}
+    assert relative == {"x", "k", "kind"}
+
+
+def test_what_is_sampled_independently_is_logged_once(caplog):
+    optuna.logging.enable_propagation()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(sampler=sampler(num_startup_trials=1))
+    for _ in range(2):
+        study.add_trial(optuna.create_trial(value=1.0))
+    for _ in range(2):
+        study.tell(study.ask({"x": FloatDistribution(0, 1)}), 1.0)
+    optuna.logging.disable_propagation()
+    assert caplog.text.count("'x' is sampled independently") == 1
+
+
+def test_a_discrete_space_is_searched_through_before_points_come_again():
+    study = optuna.create_study(sampler=sampler(num_startup_trials=1))
+    values = [study.ask({"k": IntDistribution(0, 3)}) for _ in range(1)]
+    study.tell(values[0], 0.0)
+    for _ in range(3):
+        trial = study.ask({"k": IntDistribution(0, 3)})
+        study.tell(trial, float(trial.params["k"]))
+    assert sorted(trial.params["k"] for trial in study.trials) == [0, 1, 2, 3]
+
+
+def test_another_process_goes_on_alike():
+    """Nothing is kept in the sampler, and the seed is that of the trial."""
+    study = with_trials([0.0, 0.2, 0.4, 0.8])
+    again = with_trials([0.0, 0.2, 0.4, 0.8])
+    torch.rand(3)
+    assert next_x(study) == next_x(again)
+    assert next_x(with_trials([0.1])) == next_x(with_trials([0.1]))  # at random
+    assert next_x(with_trials([0.1])) != next_x(with_trials([0.1], seed=1))
+
+
+def test_workers_with_one_seed_start_at_different_points():
+    study = optuna.create_study(sampler=sampler())
+    first = study.ask().suggest_float("x", 0, 1)
+    study.sampler = sampler()
+    assert study.ask().suggest_float("x", 0, 1) != first
+
+
+def test_the_global_random_state_is_left_alone():
+    study = with_trials([0.0, 0.2, 0.4])
+    before = torch.random.get_rng_state()
+    next_x(study)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_another_independent_sampler():
+    random = optuna.samplers.RandomSampler(seed=5)
+    study = optuna.create_study(sampler=sampler(independent_sampler=random))
+    other = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=5))
+    assert next_x(study) == next_x(other)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"), [({"num_startup_trials": 0}, "positive"), ({"failures": "yes"}, "'constraint' or 'ignore'")]
+)
+def test_arguments(kwargs, message):
+    with pytest.raises(InputDataError, match=message):
+        SkewGPSampler(**kwargs)
+
+
+def test_categories_are_as_far_from_each_other_as_the_ends_of_a_number():
+    space = SearchSpace(
+        {"x": FloatDistribution(0, 1), "c": CategoricalDistribution("abcd"), "d": CategoricalDistribution("ab")}
+    )
+    kernel = covar_module(space, [])
+    rbf, categorical = kernel.base_kernel.kernels
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rbf.lengthscale = 0.7
+    categorical.lengthscale = 2 * 0.7**2 / 2
+    X = torch.tensor([[0.0, 2.0, 1.0], [1.0, 2.0, 1.0], [0.0, 3.0, 1.0], [0.0, 0.0, 1.0], [0.0, 2.0, 0.0]]).double()
+    with torch.no_grad():
+        row = (kernel.double()(X).to_dense() / kernel.outputscale)[0]
+    assert row.tolist() == pytest.approx([1.0] + [math.exp(-0.5 / 0.7**2)] * 4)
+
+
+def test_best_point_is_on_the_grid():
+    space = SearchSpace(
+        {"x": FloatDistribution(0, 1), "c": CategoricalDistribution(("a", "b", "c")), "k": IntDistribution(0, 2)}
+    )
+
+    class Peak(torch.nn.Module):
+        model, X_pending, _log = None, None, False
+
+        def forward(self, X):
+            target = torch.tensor([0.3, 2.0, space.discrete_dims[2][1]]).double()
+            return 10 - (X.squeeze(-2) - target).square().sum(-1)
+
+    point = best_point(Peak(), space, torch.empty(0, 3).double())
+    assert space.params(point) == {"x": pytest.approx(0.3, abs=1e-3), "c": "c", "k": 1}

@@ -1,0 +1,98 @@
+"""Parameters as coordinates, and back."""
+
+import math
+
+import pytest
+import torch
+
+pytest.importorskip("optuna")
+
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+from botorch_skewgp.optuna.search_space import SearchSpace
+
+DISTRIBUTIONS = {
+    "float": FloatDistribution(-2.0, 6.0),
+    "log": FloatDistribution(1e-4, 1.0, log=True),
+    "stepped": FloatDistribution(0.0, 1.0, step=0.1),
+    "int": IntDistribution(1, 4),
+    "even": IntDistribution(2, 10, step=2),
+    "log_int": IntDistribution(1, 64, log=True),
+    "many": IntDistribution(0, 10**6),
+    "category": CategoricalDistribution(("a", None, 3)),
+}
+LOW = {"float": -2.0, "log": 1e-4, "stepped": 0.0, "int": 1, "even": 2, "log_int": 1, "many": 0, "category": "a"}
+HIGH = {"float": 6.0, "log": 1.0, "stepped": 1.0, "int": 4, "even": 10, "log_int": 64, "many": 10**6, "category": 3}
+MIDDLE = {"float": 2.0, "log": 1e-2, "stepped": 0.5, "int": 2, "even": 6, "log_int": 8, "many": 77, "category": None}
+
+
+@pytest.fixture
+def space() -> SearchSpace:
+    return SearchSpace(DISTRIBUTIONS)
+
+
+@pytest.mark.parametrize("params", [LOW, MIDDLE, HIGH])
+def test_values_come_back(space, params):
+    (point,) = space.points([params])
+    back = space.params(point)
+    for name, value in back.items():
+        assert value == (pytest.approx(params[name]) if isinstance(params[name], float) else params[name])
+        assert isinstance(value, type(params[name]))
+        entry = DISTRIBUTIONS[name]
+        assert entry._contains(entry.to_internal_repr(value))
+
+
+def test_coordinates_are_of_equal_cells(space):
+    (point,) = space.points([MIDDLE])
+    coordinates = dict(zip(DISTRIBUTIONS, point.tolist(), strict=True))
+    assert coordinates["float"] == 0.5
+    assert coordinates["log"] == pytest.approx(0.5)
+    assert coordinates["int"] == pytest.approx(3 / 8)  # the second of four cells
+    assert coordinates["log_int"] == pytest.approx(math.log(8 / 0.5) / math.log(64.5 / 0.5))
+    assert coordinates["category"] == 1
+
+
+def test_stepped_coordinates_and_categories_have_values_from_bound_to_bound(space):
+    names = list(DISTRIBUTIONS)
+    assert {names[i]: len(values) for i, values in space.discrete_dims.items()} == {
+        "stepped": 11,
+        "int": 4,
+        "even": 5,
+        "log_int": 64,
+    }
+    assert {names[i]: values for i, values in space.cat_dims.items()} == {"category": [0.0, 1.0, 2.0]}
+    for i, values in (space.discrete_dims | space.cat_dims).items():
+        assert (values[0], values[-1]) == tuple(space.bounds[:, i].tolist())
+    assert space.num_points is None
+
+
+def test_points_of_the_optimiser_become_values(space):
+    """Whatever is between the bounds becomes a value of each distribution."""
+    generator = torch.Generator().manual_seed(0)
+    X = space.bounds[0] + (space.bounds[1] - space.bounds[0]) * torch.rand(50, space.dim, generator=generator).double()
+    for point in X:
+        for name, value in space.params(point).items():
+            entry = DISTRIBUTIONS[name]
+            assert entry._contains(entry.to_internal_repr(value)), (name, value)
+
+
+def test_all_points_of_a_discrete_space():
+    space = SearchSpace({name: DISTRIBUTIONS[name] for name in ("even", "category")})
+    X = space.all_points()
+    assert space.num_points == 15 == len(X.unique(dim=0))
+    assert {(p["even"], p["category"]) for p in map(space.params, X)} == {
+        (even, category) for even in (2, 4, 6, 8, 10) for category in ("a", None, 3)
+    }
+
+
+def test_takes_trials_with_the_same_distributions_alone(space):
+    assert space.takes(MIDDLE, DISTRIBUTIONS)
+    assert not space.takes({k: v for k, v in MIDDLE.items() if k != "int"}, DISTRIBUTIONS)
+    assert not space.takes(MIDDLE, DISTRIBUTIONS | {"int": IntDistribution(1, 5)})
+
+
+def test_points_spread_over_the_space_are_among_its_values(space):
+    X = space.spread(32)
+    for i, values in (space.discrete_dims | space.cat_dims).items():
+        assert set(X[:, i].tolist()) <= set(values)
+    assert bool(((space.bounds[0] <= X) & (space.bounds[1] >= X)).all())

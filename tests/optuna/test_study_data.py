@@ -1,0 +1,208 @@
+"""What a study knows, read trial by trial."""
+
+import math
+
+import pytest
+import torch
+
+pytest.importorskip("optuna")
+
+import optuna
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from optuna.distributions import FloatDistribution
+from optuna.exceptions import ExperimentalWarning
+from optuna.trial import TrialState
+from optuna_dashboard import preferential
+
+from botorch_skewgp.optuna import SkewGPSampler, report_comparison, report_number, report_tie, report_unusable
+from botorch_skewgp.optuna.internals import set_study_system_attr, skip_trial
+from botorch_skewgp.optuna.search_space import SearchSpace
+from botorch_skewgp.optuna.study_data import read_study
+
+SPACE = SearchSpace({"x": FloatDistribution(0, 10)})
+
+
+def ask(study, x):
+    """A running trial at a value."""
+    study = getattr(study, "_study", study)
+    study.enqueue_trial({"x": x})
+    trial = study.ask()
+    trial.suggest_float("x", 0, 10)
+    return trial
+
+
+def with_values(xs, direction="minimize"):
+    study = optuna.create_study(direction=direction)
+    for x in xs:
+        study.tell(ask(study, x), 10 * x)
+    return study
+
+
+@pytest.mark.parametrize(("direction", "sign"), [("minimize", -1.0), ("maximize", 1.0)])
+def test_numbers_are_the_larger_the_better(direction, sign):
+    data = read_study(with_values([1.0, 3.0], direction), SPACE)
+    assert data.X.tolist() == [[0.1], [0.3]]
+    assert data.numbers.tolist() == [[sign * 10.0], [sign * 30.0]]
+    assert data.valid.tolist() == [1.0, 1.0]
+
+
+def test_directions_of_several_objectives():
+    study = optuna.create_study(directions=["minimize", "maximize"])
+    study.tell(ask(study, 1.0), (2.0, 3.0))
+    assert read_study(study, SPACE).numbers.tolist() == [[-2.0, 3.0]]
+
+
+def test_states():
+    study = with_values([1.0])
+    study.tell(ask(study, 2.0), state=TrialState.FAIL)
+    pruned = ask(study, 3.0)
+    pruned.report(5.0, step=0)
+    study.tell(pruned, state=TrialState.PRUNED)
+    ask(study, 4.0)
+    study.enqueue_trial({"x": 5.0})  # waits: nobody works on it
+    data = read_study(study, SPACE)
+    assert data.X.squeeze(-1).tolist() == [0.1, 0.2, 0.3, 0.4]
+    assert data.valid.nan_to_num(nan=-1).tolist() == [1.0, 0.0, 0.0, -1.0]
+    assert data.pending.tolist() == [False, False, False, True]
+    assert data.numbers.isnan().squeeze(-1).tolist() == [False, True, True, True]
+    ignoring = read_study(study, SPACE, failures="ignore", leave_out=[3])
+    assert ignoring.X.squeeze(-1).tolist() == [0.1]
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf])
+def test_an_infinite_value_is_a_failure(value):
+    study = with_values([1.0])
+    study.tell(ask(study, 2.0), value)
+    data = read_study(study, SPACE)
+    assert data.valid.tolist() == [1.0, 0.0]
+    assert data.numbers[1].isnan()
+
+
+def test_a_trial_that_was_tried_again_says_nothing():
+    """Its worker died; the trial in its place is known."""
+    study = with_values([1.0])
+    study.tell(ask(study, 2.0), state=TrialState.FAIL)
+    with pytest.warns(ExperimentalWarning):
+        retry = optuna.storages.RetryHeartbeatStaleTrialCallback()
+    retry(study, study.trials[1])
+    study.tell(study.ask(), 20.0)
+    data = read_study(study, SPACE)
+    assert data.valid.tolist() == [1.0, 1.0]
+    assert data.X.squeeze(-1).tolist() == [0.1, 0.2]
+
+
+def test_trials_without_all_parameters_are_left_out():
+    study = with_values([1.0])
+    study.add_trial(optuna.create_trial(value=3.0))
+    study.add_trial(optuna.create_trial(value=3.0, params={"x": 2.0}, distributions={"x": FloatDistribution(0, 9)}))
+    assert len(read_study(study, SPACE).X) == 1
+
+
+def test_constraints():
+    study = with_values([1.0])
+    for x, constraint in ((2.0, 0.5), (3.0, -0.5)):
+        trial = ask(study, x)
+        trial.set_constraint("mass", constraint)
+        study.tell(trial, 1.0)
+    data = read_study(study, SPACE)
+    assert data.constraints.nan_to_num(nan=7).tolist() == [[7.0], [0.5], [-0.5]]
+    assert data.feasible.tolist() == [True, False, True]
+
+
+def test_an_infinite_constraint_is_refused():
+    study = optuna.create_study()
+    trial = ask(study, 2.0)
+    trial.set_constraint("mass", math.inf)
+    study.tell(trial, 1.0)
+    with pytest.raises(InputDataError, match="Trial 0 has inf for the constraint 'mass'"):
+        read_study(study, SPACE)
+
+
+def dashboard(xs):
+    study = preferential.create_study(n_generate=len(xs), sampler=SkewGPSampler(seed=0))
+    for x in xs:
+        ask(study, x)
+    return study
+
+
+def read(study):
+    return read_study(study._study, SPACE)
+
+
+def test_comparisons_of_the_dashboard():
+    study = dashboard([1.0, 2.0, 3.0])
+    study.report_preference(study.trials[2], [study.trials[0]])
+    data = read(study)
+    assert data.preferential
+    assert data.preferences == ((2, 0),)
+    assert data.compared.tolist() == [True, False, True]
+    assert data.shown.tolist() == [False, True, True]  # the loser is not shown again
+    assert data.pending.tolist() == [False, True, False]
+    assert data.numbers.isnan().all()  # the dashboard's zeros
+    assert data.valid.nan_to_num(nan=-1).tolist() == [1.0, -1.0, 1.0]
+
+
+def test_skipped_trials_are_left_out():
+    study = dashboard([1.0, 2.0, 3.0])
+    study.report_preference(study.trials[1], [study.trials[0]])
+    study.report_preference(study.trials[2], [study.trials[1]])
+    skip_trial(study._study, study.trials[1])
+    data = read(study)
+    assert data.X.squeeze(-1).tolist() == [0.1, 0.3]
+    assert data.preferences == ()
+
+
+def test_what_the_page_has_no_button_for():
+    study = dashboard([1.0, 2.0, 3.0, 4.0])
+    report_tie(study, 0, study.trials[1])
+    report_number(study, 1, 5.0, direction="minimize")
+    report_number(study, 2, 7.0, direction="maximize")
+    report_unusable(study, 3)
+    data = read(study)
+    assert data.ties == ((0, 1),)
+    assert data.numbers.squeeze(-1).nan_to_num(nan=0).tolist() == [0.0, -5.0, 7.0, 0.0]
+    assert data.valid.nan_to_num(nan=-1).tolist() == [-1.0, -1.0, -1.0, 0.0]
+    assert data.shown.tolist() == [True, True, True, False]
+    assert study.trials[3].state == TrialState.FAIL
+
+
+def test_a_trial_that_was_compared_may_turn_out_not_to_work():
+    study = dashboard([1.0, 2.0])
+    study.report_preference(study.trials[1], [study.trials[0]])
+    report_unusable(study, 1)
+    data = read(study)
+    assert data.valid.tolist() == [1.0, 0.0]
+    assert study.should_generate()
+
+
+def test_values_told_in_a_preferential_study_are_numbers():
+    study = dashboard([1.0, 2.0])
+    study._study.tell(0, 3.0)
+    study.report_preference(study.trials[0], [study.trials[1]])
+    assert read(study).numbers.squeeze(-1).nan_to_num(nan=0).tolist() == [-3.0, 0.0]
+
+
+def test_comparisons_of_unknown_trials_are_refused_when_read():
+    """The dashboard stores them."""
+    study = dashboard([1.0, 2.0])
+    set_study_system_attr(study._study, "preference:valuesabc", [[0, 7]])
+    with pytest.raises(InputDataError, match=r"Trials 0 and 7 were compared.*which are 0 to 1"):
+        read(study)
+
+
+def test_comparisons_need_one_objective():
+    study = optuna.create_study(directions=["minimize", "minimize"])
+    for x in (1.0, 2.0):
+        study.tell(ask(study, x), (x, x))
+    report_comparison(study, 0, 1)
+    with pytest.raises(UnsupportedError, match="the study has 2"):
+        read_study(study, SPACE)
+
+
+def test_what_the_sampler_has_chosen_counts_before_the_objective_asks():
+    study = with_values([1.0])
+    study.ask()
+    study._storage.set_trial_system_attr(1, "skewgp:relative_params:x", 6.0)
+    data = read_study(study, SPACE)
+    assert data.X[data.pending].tolist() == [[0.6]]
+    assert torch.equal(data.pending, torch.tensor([False, True]))
