@@ -81,12 +81,27 @@ def ax_client() -> Any:
     return client
 
 
+def optuna_study() -> Any:
+    """An Optuna study of five trials that are running, two of which were compared."""
+    import optuna
+
+    from botorch_skewgp.optuna import SkewGPSampler, report_comparison
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(sampler=SkewGPSampler(seed=0))
+    for _ in range(5):
+        study.ask().suggest_float("x", 0, 1)
+    report_comparison(study, 3, 1)
+    return study
+
+
 def docstring_names() -> dict[str, Any]:
     """What an example may use without making it: the package's public names, a few of BoTorch's, and data.
 
     The data are sixteen points of the unit square with a value, a label, a flag whether the experiment worked, and four
     duels; a model of the duels, one of the values, an acquisition function; and a truncated normal with feasible rows
-    for its samplers. Examples of the Ax backend also have a `client`, see `ax_client`.
+    for its samplers. Examples of the Ax backend also have a `client`, see `ax_client`, and
+    those of the Optuna backend a `study` and `optuna` itself, see `optuna_study`.
     """
     names: dict[str, Any] = {
         name: entry

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 import pytest
-from code_blocks import ROOT, ax_client, docstring_examples, docstring_names, run
+from code_blocks import ROOT, ax_client, docstring_examples, docstring_names, optuna_study, run
 
 EXAMPLES = docstring_examples()
 
@@ -25,6 +25,8 @@ def test_example_runs(name):
     names = docstring_names()
     if name.startswith("botorch_skewgp.ax."):
         names["client"] = ax_client()
+    if name.startswith("botorch_skewgp.optuna."):
+        names["study"], names["optuna"] = optuna_study(), pytest.importorskip("optuna")
     run(EXAMPLES[name], f"example of {name}", names)
 
 
