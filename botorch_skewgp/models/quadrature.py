@@ -1,5 +1,7 @@
-r"""Nodes for integrals over hyperparameters: quasi-Monte Carlo around a mode, and Smolyak grids.
+r"""Nodes for integrals over hyperparameters: quasi-Monte Carlo around one or several modes, and Smolyak grids.
 
+.. [Cappe2008adaptive] O. Cappé, R. Douc, A. Guillin, J.-M. Marin, C. P. Robert. Adaptive importance sampling in general
+   mixture classes. Statistics and Computing 18, 2008.
 .. [Smolyak1963] S. A. Smolyak. Quadrature and interpolation formulas for tensor products of certain classes of
    functions. Soviet Mathematics Doklady 4, 1963.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -19,6 +21,9 @@ from botorch_skewgp.posteriors.gauss_legendre import gauss_legendre
 from botorch_skewgp.posteriors.student_t import chi_square_quantile
 
 PROPOSAL_DF = 5.0  # tails heavier than those of a posterior, for weights that are bounded
+WIDENING = 1.2  # of standard deviations, for nodes in the tails
+EVEN_SHARE = 0.2  # of the nodes is spread evenly over the components of a mixture, whatever these seem to be worth
+LEAST_MASS = 1e-3  # of a component that is kept
 
 
 class Proposal(NamedTuple):
@@ -69,6 +74,85 @@ class Proposal(NamedTuple):
             spread = (df + white.square().sum(-1, keepdim=True)) / chi_square_quantile(inner[:, :1], df + outer_dim)
             white = torch.cat([white, inner[:, 1:] * spread.sqrt()], dim=-1)
         return self.center + white @ self.root.mT
+
+
+class ProposalMixture(NamedTuple):
+    r"""A mixture of proposals, with the number of nodes that each of them makes.
+
+    Args:
+        components: The proposals.
+        counts: Their numbers of nodes, integers of at least one.
+    """
+
+    components: tuple[Proposal, ...]
+    counts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, components: Sequence[Proposal], masses: Tensor, num_nodes: int) -> ProposalMixture:
+        r"""Share nodes out among proposals, in proportion to masses and in part evenly.
+
+        Args:
+            components: `K` proposals.
+            masses: What each is worth, `K`.
+            num_nodes: The number of nodes; each proposal makes at least one.
+        """
+        shares = (1 - EVEN_SHARE) * masses / masses.sum() + EVEN_SHARE / len(masses)
+        counts = (shares * num_nodes).floor().clamp_min(1.0)
+        counts[shares.argmax()] += max(num_nodes - int(counts.sum()), 0)
+        return cls(tuple(components), tuple(int(count) for count in counts))
+
+    def _log_parts(self, u: Tensor) -> Tensor:
+        """The log densities of the components, times their shares, `K x S`."""
+        shares = torch.tensor(self.counts, dtype=u.dtype, device=u.device) / sum(self.counts)
+        return torch.stack([component.log_density(u) for component in self.components]) + shares.log().unsqueeze(-1)
+
+    def log_density(self, u: Tensor) -> Tensor:
+        r"""The log density at nodes.
+
+        Args:
+            u: A `S x D` tensor.
+        """
+        return self._log_parts(u).logsumexp(0)
+
+    def nodes(self, num_inner: int, outer_dim: int, seed: int) -> Tensor:
+        r"""The nodes of all components; see `Proposal.nodes`.
+
+        Args:
+            num_inner: The number of nodes for each distinct first part.
+            outer_dim: The number of coordinates in the first part.
+            seed: Seeds the scrambling of the Sobol sequences.
+
+        Returns:
+            A `(num_nodes num_inner) x D` tensor.
+        """
+        parts = zip(self.components, self.counts, strict=True)
+        return torch.cat(
+            [part.nodes(count, num_inner, outer_dim, seed + 1000 * k) for k, (part, count) in enumerate(parts)]
+        )
+
+    def adapted(self, u: Tensor, weights: Tensor) -> ProposalMixture:
+        r"""The mixture whose components have centers, covariances and masses of weighted nodes ([Cappe2008adaptive]_).
+
+        A node counts for a component by the share of the density that it has from it. A component of few effective
+        nodes keeps some of its covariance.
+
+        Args:
+            u: Nodes, `S x D`.
+            weights: Their weights, which sum to one, `S`.
+        """
+        responsibilities = weights * torch.softmax(self._log_parts(u), dim=0)
+        masses = responsibilities.sum(-1)
+        kept = [k for k in range(len(masses)) if masses[k] > LEAST_MASS]
+        components = []
+        for k in kept:
+            root, weight = self.components[k].root, responsibilities[k] / masses[k]
+            center = weight @ u
+            covariance = (u - center).mT @ (weight.unsqueeze(-1) * (u - center))
+            effective = effective_number(weight)
+            share = effective / (effective + u.shape[-1])
+            covariance = share * WIDENING**2 * covariance + (1 - share) * root @ root.mT
+            components.append(Proposal(center, torch.linalg.cholesky(covariance)))
+        return ProposalMixture.of(components, masses[kept], sum(self.counts))
 
 
 def _sobol_normal(n: int, d: int, seed: int) -> Tensor:

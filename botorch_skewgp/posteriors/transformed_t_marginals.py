@@ -15,6 +15,9 @@ from botorch_skewgp.posteriors import student_t
 from botorch_skewgp.posteriors.mixture_marginals import MixtureMarginals
 from botorch_skewgp.warpings import Warping
 
+FARTHEST = 40.0  # node of the quadrature of moments, beyond which tails are powers to machine precision
+LARGEST_LOG = 300.0  # of moments at that node, short of overflow
+
 
 class TransformedTMarginals(MixtureMarginals):
     r"""Mixtures of laws of `y = g_s^{-1}(location_s + scale_s T)`, with a Student t variable `T`, truncated to the
@@ -150,21 +153,26 @@ class TransformedTMarginals(MixtureMarginals):
     def expectation(self, center: Tensor | None = None) -> Tensor:
         r"""The means of the mixtures, or the mean squares around given numbers, by quadrature; `batch_shape`.
 
-        The trapezoidal rule in `v`, where `T = sqrt(df) sinh(v)`, whose integrand decays like a power of `cosh(v)`.
+        The trapezoidal rule in `v`, where `T = sqrt(df) sinh(v)`. Its terms decay like powers of `cosh(v)`, in the far
+        tails geometrically, where their sum is in closed form: moments that barely exist need no far nodes.
 
         Args:
             center: Numbers of shape `batch_shape`, for mean squares around them.
         """
         location, scale = self.parameters
-        spare = self.df - (1 if center is None else 2) * self.largest_tail_power()
-        end = math.acosh(math.exp(min(37.0 / spare, 600.0)))
+        order = 1 if center is None else 2
+        spare = self.df - order * self.warping.tail_power.detach().to(location)
+        growth = order * self.largest_tail_power()
+        end = min(math.acosh(math.exp(min(37.0 / float(spare.min()), FARTHEST))), LARGEST_LOG / growth)
         num = max(80, math.ceil(end / 0.1))
         v = torch.linspace(-end, end, 2 * num + 1, dtype=location.dtype, device=location.device)
         weights = torch.exp(-self.df * torch.cosh(v).log())
+        beyond = 1 / torch.expm1(spare * end / num)  # the sum of all terms after one, relative to it
         total = torch.zeros_like(location)
-        for t, weight in zip(math.sqrt(self.df) * torch.sinh(v), weights / weights.sum(), strict=True):
+        for i, (t, weight) in enumerate(zip(math.sqrt(self.df) * torch.sinh(v), weights / weights.sum(), strict=True)):
             y = self.warping.inverse(location + scale * t)
-            total = total + weight * (y if center is None else (y - center.unsqueeze(-1)).square())
+            term = weight * (y if center is None else (y - center.unsqueeze(-1)).square())
+            total = total + (term * (1 + beyond) if i in (0, 2 * num) else term)
         if self._lowest is not None:  # what is cut off was counted at the lower end of the domain
             end_of_domain, missing = self.warping.domain[0].to(location), self.missing()
             cut = end_of_domain if center is None else (end_of_domain - center.unsqueeze(-1)).square()

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformed_cases import DOUBLE, data, model
 
-from botorch_skewgp.models.bayesian_transformed_gp import Nodes
+from botorch_skewgp.models.transformed_nodes import Nodes
 
 TEST_X = torch.tensor([[0.2, 0.3], [0.9, 0.1], [0.5, 0.5]], dtype=DOUBLE)
 LEVELS = torch.tensor([0.1, 0.5, 0.9], dtype=DOUBLE)
@@ -14,7 +14,7 @@ CHAINS, BURN_IN, STEPS, THIN = 64, 200, 600, 20
 @torch.no_grad()
 def metropolis(transformed, generator):
     """Random walks in all coordinates, many at a time, from the nodes of the quadrature; `CHAINS x draws x D`."""
-    fitted = transformed._fit()
+    fitted = transformed.weighted_nodes
     start = torch.multinomial(fitted.probabilities, CHAINS, replacement=True, generator=generator)
     u = fitted.u[start]
     center = fitted.probabilities @ fitted.u
@@ -43,8 +43,7 @@ def test_quantiles_agree_with_a_metropolis_run(name, generator):
     for part in chains.split(CHAINS // 8):  # groups of chains, for an error of what is found from them
         u = part.flatten(0, 1)
         # all draws weigh the same: the quadrature weight undoes the posterior density
-        transformed._nodes = Nodes(u, -transformed.log_posterior(u).detach(), torch.ones(len(u), dtype=DOUBLE))
-        transformed._fitted = None
+        transformed.use_nodes(Nodes(u, -transformed.log_posterior(u).detach(), torch.ones(len(u), dtype=DOUBLE)))
         theirs.append(transformed.posterior(TEST_X).quantile(LEVELS))
     ours, theirs = torch.stack(ours).squeeze(-1), torch.stack(theirs).squeeze(-1)
     error = (ours.var(0) / len(ours) + theirs.var(0) / len(theirs)).sqrt()

@@ -1,5 +1,7 @@
 """Small data with outcomes on a scale of their own, and models of them."""
 
+import functools
+
 import torch
 
 from botorch_skewgp.models import BayesianTransformedGP
@@ -25,6 +27,14 @@ def data(n=14, d=2, seed=3):
 
 
 def model(name, X=None, Y=None, **kwargs):
+    """A model with few nodes."""
     if X is None:
         X, Y = data()
-    return BayesianTransformedGP(X, Y, warping=WARPINGS[name](), **{"num_nodes": 32, "least_effective": 8.0} | kwargs)
+    few = {"num_nodes": 16, "least_effective": 4.0, "num_restarts": 1}
+    return BayesianTransformedGP(X, Y, warping=WARPINGS[name](), **few | kwargs)
+
+
+@functools.cache
+def shared(name, **kwargs):
+    """A model of the same data, made once, that no test changes."""
+    return model(name, **kwargs)

@@ -138,6 +138,20 @@ def test_moments(name, df):
         np.testing.assert_allclose(law.variance.squeeze(-1), variance, rtol=2e-3)
 
 
+@pytest.mark.parametrize("df", [2.01, 2.3, 5.0, 200.0])
+def test_moments_that_barely_exist(df):
+    # of a Student t variable; and of one with tails of power 1 behind a warping, where nothing may overflow
+    location, scale = torch.tensor([[0.3]], dtype=DOUBLE), torch.tensor([[1.5]], dtype=DOUBLE)
+    one = torch.ones(1, dtype=DOUBLE)
+    law = TransformedTMarginals(
+        location, scale, one, df, nodes(SinhArcsinh(), skewness=[0.0], tail_weight=[1.0]).everywhere()
+    )
+    assert law.expectation().item() == pytest.approx(0.3, rel=1e-6)
+    assert law.expectation(one).item() == pytest.approx(1.5**2 * df / (df - 2) + 0.7**2, rel=1e-6)
+    heavy = nodes(SinhArcsinh(), skewness=[0.5], tail_weight=[2 / df * 1.0001]).everywhere()
+    assert TransformedTMarginals(location, scale, one, df, heavy).expectation(0 * one) > 1e3  # infinite beyond floats
+
+
 @pytest.mark.parametrize(
     ("name", "df", "order", "exists"),
     [

@@ -1,0 +1,90 @@
+r"""What outcomes a transformed process takes, and the units in which it takes them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_skewgp.warpings import Warping
+
+
+class OutcomeUnits(NamedTuple):
+    r"""What outcomes are taken relative to, and in units of.
+
+    Args:
+        center: What is subtracted.
+        scale: By what the difference is divided.
+    """
+
+    center: float
+    scale: float
+
+    def standardise(self, y: Tensor) -> Tensor:
+        r"""Outcomes in these units.
+
+        Args:
+            y: A tensor of outcomes.
+        """
+        return (y - self.center) / self.scale
+
+
+def outcome_units(y: Tensor, warping: Warping) -> OutcomeUnits:
+    r"""Median and interquartile range (as a standard deviation); the geometric mean of outcomes that must be positive.
+
+    Args:
+        y: A `n`-dim tensor of outcomes.
+        warping: The warping that they are for.
+    """
+    y = y.double()
+    if lowest_outcome(warping) == 0:
+        return OutcomeUnits(0.0, float(y.log().mean().exp()))
+    low, center, high = torch.quantile(y, torch.tensor([0.25, 0.5, 0.75], dtype=y.dtype, device=y.device)).tolist()
+    return OutcomeUnits(center, (high - low) / 1.349 if high > low else float(y.std()))
+
+
+def lowest_outcome(warping: Warping) -> float:
+    r"""The lower end of the domain of the innermost warping, whatever the parameters.
+
+    Args:
+        warping: The warping.
+    """
+    chain = list(getattr(warping, "warpings", [warping]))
+    return float(chain[0].domain[0].detach().max())
+
+
+def check_outcomes(X: Tensor, Y: Tensor, warping: Warping, num_coefficients: int) -> None:
+    r"""Check that outcomes can be modelled.
+
+    Args:
+        X: A `n x d` tensor of points.
+        Y: A `n x 1` tensor of outcomes.
+        warping: The warping.
+        num_coefficients: The number of coefficients of the mean.
+
+    Raises:
+        InputDataError: If they cannot.
+    """
+    if not isinstance(Y, Tensor) or Y.shape != (X.shape[-2], 1):
+        shape = tuple(Y.shape) if isinstance(Y, Tensor) else type(Y).__name__
+        raise InputDataError(f"train_Y must be n x 1 with n = {X.shape[-2]}; got {shape}.")
+    if not bool(Y.isfinite().all()):
+        where = (~Y.isfinite()).any(-1).nonzero().squeeze(-1)[:5].tolist()
+        raise InputDataError(f"train_Y contains NaN or infinite values in rows {where}; remove or repair these.")
+    if len(Y) < num_coefficients + 2:
+        raise InputDataError(
+            f"There are {len(Y)} points for the {num_coefficients} coefficients of the mean and the scale of the "
+            f"process; at least {num_coefficients + 2} are needed."
+        )
+    if bool(Y.amax() == Y.amin()):
+        raise InputDataError("All values of train_Y are equal; they say nothing about the scale of the outcome.")
+    lowest = lowest_outcome(warping)
+    is_inside = lowest < Y
+    if not bool(is_inside.all()):
+        where = (~is_inside).squeeze(-1).nonzero().squeeze(-1)[:5].tolist()
+        raise InputDataError(
+            f"The warping is for outcomes above {lowest:g}; rows {where} of train_Y are not. Shift them, or put an "
+            "Affine or Arcsinh warping inside."
+        )
