@@ -8,11 +8,11 @@ safety, `transformed` what needs tail probabilities alone, `active_learning` inf
 
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement, select_from_pool
 from botorch_skewgp.acquisition.analytic import (
+    QuantileBound,
     SkewExpectedImprovement,
     SkewLogExpectedImprovement,
     SkewLogProbabilityOfImprovement,
     SkewProbabilityOfImprovement,
-    SkewUpperConfidenceBound,
 )
 from botorch_skewgp.acquisition.challenge import (
     DuelingLogExpectedImprovement,
@@ -50,13 +50,13 @@ __all__ = [
     "MaximallyUncertainChallenge",
     "OneShotDuelingKnowledgeGradient",
     "PenalizedUpperConfidenceBound",
+    "QuantileBound",
     "SkewBayesianActiveLearningByDisagreement",
     "SkewExpectedImprovement",
     "SkewLogExpectedImprovement",
     "SkewLogNoisyExpectedImprovement",
     "SkewLogProbabilityOfImprovement",
     "SkewProbabilityOfImprovement",
-    "SkewUpperConfidenceBound",
     "TransformedLogProbabilityOfImprovement",
     "ValidityConstraint",
     "ValidityInequality",

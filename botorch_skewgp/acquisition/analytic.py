@@ -118,18 +118,19 @@ class SkewProbabilityOfImprovement(SkewLogProbabilityOfImprovement):
         return super().forward(X).exp()
 
 
-class SkewUpperConfidenceBound(AnalyticAcquisitionFunction):
+class QuantileBound(AnalyticAcquisitionFunction):
     r"""The upper end of a credible interval: the posterior's own quantile, not mean plus standard deviations.
 
     Where BoTorch's `UpperConfidenceBound` takes `beta`, this takes the probability below the bound:
-    `Phi(sqrt(beta))` gives the same for a normal posterior.
+    `Phi(sqrt(beta))` gives the same for a normal posterior. It needs no moments, and an increasing map of the outcome
+    changes nothing about the best candidate.
 
     Example:
-        >>> acq = SkewUpperConfidenceBound(model, probability=0.975)
+        >>> acq = QuantileBound(model, probability=0.975)
         >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
 
     Args:
-        model: A model with skewed posteriors and one output (or several, with a posterior transform to one).
+        model: A model whose posteriors have quantiles, with one output (or several, with a posterior transform to one).
         probability: The posterior probability that the value is below the bound, in (0, 1).
         posterior_transform: A posterior transform; affine ones keep the skewness.
         maximize: Whether large values are good. If not, the value is minus the quantile of `1 - probability`.

@@ -265,7 +265,8 @@ class BayesianTransformedGP(Model):
         if space.dim() == 0:
             return Nodes.single(self.train_targets.new_zeros(0, dtype=torch.float64))
         start = space.coordinates().to(self.train_targets.device)
-        modes = find_modes(self.log_posterior, start, self.num_restarts, self.seed)
+        along = torch.tensor([float("lengthscale" in name) for name in space.names()]).to(start)
+        modes = find_modes(self.log_posterior, start, self.num_restarts, self.seed, along if along.any() else None)
         space.assign(modes[0].center)
         if self.quadrature == "mode":
             return Nodes.single(modes[0].center)

@@ -18,8 +18,8 @@ from botorch_skewgp.models.quadrature import WIDENING, Proposal, ProposalMixture
 
 LogPosterior = Callable[[Tensor], Tensor]  # of coordinates, S x D, to S
 
-START_SPREAD = 1.5  # standard deviation of starts around the modules' own parameters, in every coordinate
-TRIED_PER_START = 16  # points of which the best become starts
+START_SPREAD = 2.0  # standard deviation of starts around the modules' own parameters, in every coordinate
+TRIED_PER_START = 32  # points of which the best become starts
 REACH = 8.0  # how far from the modules' own parameters a mode is looked for, in coordinates
 FLOOR = -1e8  # what the optimiser gets where the posterior density is zero
 MOST_SPREAD = 2.0  # standard deviation of a coordinate that the data say little about
@@ -80,16 +80,21 @@ class Mode(NamedTuple):
         return float(torch.linalg.solve_triangular(self.root, difference, upper=False).norm())
 
 
-def find_modes(log_posterior: LogPosterior, start: Tensor, num_restarts: int, seed: int) -> list[Mode]:
+def find_modes(
+    log_posterior: LogPosterior, start: Tensor, num_restarts: int, seed: int, along: Tensor | None = None
+) -> list[Mode]:
     r"""The modes that a search from several starts arrives at, the highest first.
 
-    One start is given; the others are the best of quasi-random points around it, of which no two are close.
+    One start is given. The others are the best of quasi-random points around it, one from each of as many layers: long
+    lengthscales with much noise and short ones with little explain the same data, and a search from one seldom finds
+    the other.
 
     Args:
         log_posterior: The log posterior density of coordinates.
         start: The first start, `D`.
         num_restarts: The number of starts.
         seed: Seeds the points among which starts are chosen.
+        along: The direction across the layers, `D`; all coordinates count the same if `None`.
 
     Raises:
         InputDataError: If the density is zero wherever the search gets.
@@ -102,7 +107,7 @@ def find_modes(log_posterior: LogPosterior, start: Tensor, num_restarts: int, se
         value = log_posterior(u)
         return torch.where(value.isfinite(), value, FLOOR)
 
-    starts = _starts(objective, start, num_restarts, seed)
+    starts = _starts(objective, start, num_restarts, seed, torch.ones_like(start) if along is None else along)
     with torch.enable_grad(), warnings.catch_warnings(record=True):
         # of the optimiser, that it stopped early: some starts, and not all of them, are to find a mode
         found, values = gen_candidates_scipy(
@@ -127,20 +132,16 @@ def find_modes(log_posterior: LogPosterior, start: Tensor, num_restarts: int, se
 
 
 @torch.no_grad()
-def _starts(objective: LogPosterior, start: Tensor, num_restarts: int, seed: int) -> Tensor:
-    """The first start and the best of others that are apart from each other."""
+def _starts(objective: LogPosterior, start: Tensor, num_restarts: int, seed: int, along: Tensor) -> Tensor:
+    """The first start and the best point of each layer."""
     if num_restarts == 1:
         return start.unsqueeze(0)
-    uniform = SobolEngine(len(start), scramble=True, seed=seed).draw(TRIED_PER_START * num_restarts, dtype=start.dtype)
+    layers = num_restarts - 1
+    uniform = SobolEngine(len(start), scramble=True, seed=seed).draw(TRIED_PER_START * layers, dtype=start.dtype)
     points = start + START_SPREAD * torch.special.ndtri(uniform.clamp(1e-6, 1 - 1e-6)).to(start)
-    points = points[objective(points.unsqueeze(-2)).argsort(descending=True)]
-    chosen = [start]
-    for point in points:
-        if len(chosen) == num_restarts:
-            break
-        if all((point - other).norm() > 1 for other in chosen):
-            chosen.append(point)
-    return torch.stack(chosen)
+    points = points[(points @ along).argsort()]
+    best = objective(points.unsqueeze(-2)).view(layers, -1).argmax(-1)
+    return torch.cat([start.unsqueeze(0), points.view(layers, -1, len(start))[torch.arange(layers), best]])
 
 
 def _laplace_covariance(mode: Tensor, objective: LogPosterior) -> Tensor:

@@ -15,12 +15,12 @@ from botorch.optim import optimize_acqf
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import (
     LogProbabilityOfValidity,
+    QuantileBound,
     SkewExpectedImprovement,
     SkewLogExpectedImprovement,
     SkewLogNoisyExpectedImprovement,
     SkewLogProbabilityOfImprovement,
     SkewProbabilityOfImprovement,
-    SkewUpperConfidenceBound,
 )
 from botorch_skewgp.acquisition.components import components_of
 from botorch_skewgp.acquisition.validity import ValidityBound
@@ -67,8 +67,8 @@ ACQUISITIONS = {
     "log probability of improvement": lambda model: SkewLogProbabilityOfImprovement(model, best_f=1.5),
     "probability of improvement": lambda model: SkewProbabilityOfImprovement(model, best_f=1.5),
     "minimised": lambda model: SkewLogExpectedImprovement(model, best_f=-1.5, maximize=False),
-    "upper bound": lambda model: SkewUpperConfidenceBound(model, probability=0.9),
-    "lower bound": lambda model: SkewUpperConfidenceBound(model, probability=0.9, maximize=False),
+    "upper bound": lambda model: QuantileBound(model, probability=0.9),
+    "lower bound": lambda model: QuantileBound(model, probability=0.9, maximize=False),
     "log noisy expected improvement": lambda model: SkewLogNoisyExpectedImprovement(model, POINTS),
     "log probability of validity": LogProbabilityOfValidity,
 }
@@ -142,7 +142,7 @@ def test_gaussian_models_are_refused(name):
 
 def test_quantiles_are_all_that_the_upper_bound_asks_for(generator):
     gaussian, X = SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True)), points(generator, 3)
-    bound = SkewUpperConfidenceBound(gaussian, probability=0.975)(X)
+    bound = QuantileBound(gaussian, probability=0.975)(X)
     theirs = UpperConfidenceBound(gaussian, beta=float(torch.special.ndtri(torch.tensor(0.975, dtype=DOUBLE))) ** 2)(X)
     torch.testing.assert_close(bound, theirs)
 
@@ -201,7 +201,7 @@ def test_equals_botorch_for_a_normal_posterior(generator):
     model = make_model(Numeric(POINTS.sum(-1)), outcome_transform=Standardize(m=1))
     X = points(generator, 5)
     torch.testing.assert_close(SkewLogExpectedImprovement(model, 1.5)(X), LogExpectedImprovement(model, 1.5)(X))
-    bound = SkewUpperConfidenceBound(model, probability=float(torch.special.ndtr(torch.tensor(math.sqrt(3.0)))))
+    bound = QuantileBound(model, probability=float(torch.special.ndtr(torch.tensor(math.sqrt(3.0)))))
     torch.testing.assert_close(bound(X), UpperConfidenceBound(model, beta=3.0)(X), rtol=1e-5, atol=1e-6)
 
 
@@ -261,10 +261,10 @@ def test_finite_with_gradients_where_improvement_is_hopeless(model, make, distan
 def test_bound_is_a_quantile(model, probability, generator):
     X = points(generator, 4)
     posterior = model.posterior(X)
-    bound = SkewUpperConfidenceBound(model, probability)(X)
+    bound = QuantileBound(model, probability)(X)
     below = posterior.cdf(bound.reshape(4, 1, 1)).flatten()
     torch.testing.assert_close(below, torch.full_like(below, probability))
-    bound = -SkewUpperConfidenceBound(model, probability, maximize=False)(X)
+    bound = -QuantileBound(model, probability, maximize=False)(X)
     above = posterior.probability_above(bound.reshape(4, 1, 1)).flatten()
     torch.testing.assert_close(above, torch.full_like(above, probability))
 
@@ -272,7 +272,7 @@ def test_bound_is_a_quantile(model, probability, generator):
 @pytest.mark.parametrize("probability", [0.0, 1.0, math.nan])
 def test_probability_is_checked(model, probability):
     with pytest.raises(ValueError, match="strictly between"):
-        SkewUpperConfidenceBound(model, probability)
+        QuantileBound(model, probability)
 
 
 # Noisy expected improvement

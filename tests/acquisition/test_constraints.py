@@ -22,9 +22,9 @@ from torch import nn
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import (
     LogProbabilityOfValidity,
+    QuantileBound,
     SkewExpectedImprovement,
     SkewLogExpectedImprovement,
-    SkewUpperConfidenceBound,
 )
 from botorch_skewgp.acquisition.constraints import (
     PenalizedUpperConfidenceBound,
@@ -199,7 +199,7 @@ def test_penalty_spelled_out(mixed, generator):
     probability = LogProbabilityOfValidity(mixed)(X).exp()
     assert (probability < 0.9).any()
     assert (probability > 0.9).any()
-    expected = SkewUpperConfidenceBound(mixed, 0.8)(X) - 7 * torch.relu(0.9 - probability) ** 2
+    expected = QuantileBound(mixed, 0.8)(X) - 7 * torch.relu(0.9 - probability) ** 2
     torch.testing.assert_close(acquisition(X), expected)
     for i in range(3):
         torch.testing.assert_close(acquisition(X[i]), expected[i : i + 1])
@@ -208,7 +208,7 @@ def test_penalty_spelled_out(mixed, generator):
 
 def test_penalty_keeps_the_optimum_valid(validity):
     objective = make_model(Numeric(VALUES), likelihood=NumericLikelihood(noise=0.01))
-    free, _ = optimize_acqf(SkewUpperConfidenceBound(objective), BOUNDS, q=1, num_restarts=2, raw_samples=32)
+    free, _ = optimize_acqf(QuantileBound(objective), BOUNDS, q=1, num_restarts=2, raw_samples=32)
     acquisition = PenalizedUpperConfidenceBound(objective, validity, level=0.8, penalty=30.0)
     kept, _ = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=4, raw_samples=64)
     probability = LogProbabilityOfValidity(validity)(torch.stack([free, kept])).exp()

@@ -14,7 +14,7 @@ from botorch.models import SingleTaskGP
 from botorch.optim import optimize_acqf
 from botorch.sampling.normal import SobolQMCNormalSampler
 
-from botorch_skewgp.acquisition import SkewUpperConfidenceBound, TransformedLogProbabilityOfImprovement
+from botorch_skewgp.acquisition import QuantileBound, TransformedLogProbabilityOfImprovement
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 from transformed_cases import DOUBLE, data, model
@@ -34,7 +34,7 @@ def sampler():
 FUNCTIONS = {
     "log probability of improvement": lambda m: TransformedLogProbabilityOfImprovement(m, best_f=3.0),
     "log probability of a lower value": lambda m: TransformedLogProbabilityOfImprovement(m, 1.0, maximize=False),
-    "quantile": lambda m: SkewUpperConfidenceBound(m, probability=0.9),
+    "quantile": lambda m: QuantileBound(m, probability=0.9),
     "qLogEI": lambda m: qLogExpectedImprovement(m, best_f=3.0, sampler=sampler()),
     "qLogNEI": lambda m: qLogNoisyExpectedImprovement(m, data()[0], sampler=sampler(), prune_baseline=False),
     "qSimpleRegret": lambda m: qSimpleRegret(m, sampler=sampler()),
@@ -94,7 +94,7 @@ def test_optimisation_of_an_exponential_outcome():
     X = torch.rand(5, 2, dtype=DOUBLE)
     for _ in range(10):
         transformed = model("sinh-arcsinh", X, f(X), num_nodes=16, least_effective=4.0, num_restarts=2)
-        acquisition = SkewUpperConfidenceBound(transformed, probability=0.9)
+        acquisition = QuantileBound(transformed, probability=0.9)
         candidate, _ = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=2, raw_samples=16, options={"maxiter": 20})
         X = torch.cat([X, candidate])
     assert f(X).max() > 0.9 * torch.tensor(4.0).exp()

@@ -1,0 +1,58 @@
+"""Bayesian transformed Gaussian processes beside warped ones, Gaussian ones and outcome transforms.
+
+Predictions of IntSine, of synthetic sets of known warping and of diabetes measurements; how many evaluations bounds of
+quantiles save; what leaving one out costs in closed form and by refits; how long a model takes to get ready; how often
+quantiles hold for data of the prior; optimisation of functions whose values spread over orders of magnitude. Baselines
+of maximum likelihood are the same code with one node, the mode.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+
+from benchmarks._reporting import Table, add_common_arguments, bars_table, environment, load_average, prepare, publish
+from benchmarks.transformed.calibration import calibration_table
+from benchmarks.transformed.costs import bounds, leave_one_out, timings
+from benchmarks.transformed.loops import loops_tables
+from benchmarks.transformed.predictions import int_sine_table, sets_tables
+
+PARTS = ("cost", "int_sine", "sets", "calibration", "loops")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of this benchmark."""
+    add_common_arguments(parser)
+    parser.add_argument("--draws", type=int, default=20, help="noise draws of IntSine")
+    parser.add_argument("--sets", type=int, default=5, help="draws of each other set")
+    parser.add_argument("--replicates", type=int, default=200, help="data sets from the prior, of the calibration")
+    parser.add_argument("--seeds", type=int, default=10, help="paired runs of each optimisation")
+    parser.add_argument("--nodes", type=int, default=64, help="nodes in a round")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to run; all by default")
+    parser.add_argument(
+        "--loops", action="store_const", const=["loops"], dest="parts", help="the same as --parts loops"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run it; each part has tables of its own, with the bars that are about it."""
+    folder = prepare(options)
+    warnings.simplefilter("ignore")
+    for part in options.parts:
+        notes = [environment(), f"load average at the start {load_average()}", f"{options.nodes} nodes in a round"]
+        bars = bars_table(f"transformed_bars_{part}")
+        bars.notes = notes
+        publish([*_tables(part, bars, notes, options), *([bars] if bars.rows else [])], folder)
+
+
+def _tables(part: str, bars: Table, notes: list[str], options: argparse.Namespace) -> list[Table]:
+    nodes = options.nodes
+    if part == "cost":
+        return [timings(bars, notes), bounds(bars, notes, 1 if options.quick else 10), leave_one_out(bars, notes)]
+    if part == "int_sine":
+        return [int_sine_table(bars, notes, 2 if options.quick else options.draws, nodes)]
+    if part == "sets":
+        return sets_tables(bars, notes, 2 if options.quick else options.sets, nodes)
+    if part == "calibration":
+        return [calibration_table(bars, notes, 10 if options.quick else options.replicates, nodes)]
+    return loops_tables(bars, notes, 1 if options.quick else options.seeds, nodes)

@@ -1,0 +1,132 @@
+"""How long a model takes, what bounds of quantiles save, and what leaving one out costs."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from benchmarks._reporting import Table, add_bar, say
+from benchmarks.transformed.data import DOUBLE, Data, levy, synthetic
+from botorch_skewgp.models import BayesianTransformedGP
+from botorch_skewgp.models.transformed_nodes import Nodes
+from botorch_skewgp.posteriors import TransformedTMarginals
+
+
+class _Counted(TransformedTMarginals):
+    """Counts how many numbers the cdf is evaluated at, and brackets quantiles in one of several ways."""
+
+    kind, count = "both", 0
+
+    def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
+        reach = torch.full_like(level, 1e3)
+        if self.kind == "none":
+            return -reach, reach
+        if self.kind == "hull":
+            return self.hull(level)
+        if self.kind == "single weight":
+            low, high = self.single_weight_bounds(level, sharp=False)
+            return torch.maximum(low, -reach), torch.minimum(high, reach)
+        return super().bracket(level)
+
+    def first_guess(self, level: Tensor) -> Tensor:
+        if self.kind == "hull and first guess":
+            return super().first_guess(level)
+        low, high = self.bracket(level)
+        return 0.5 * (low + high)
+
+    def component_cdf(self, value: Tensor) -> Tensor:
+        type(self).count += value.numel()
+        return super().component_cdf(value)
+
+    def component_survival(self, value: Tensor) -> Tensor:
+        type(self).count += value.numel()
+        return super().component_survival(value)
+
+
+def bounds(bars: Table, notes: list[str], trials: int) -> Table:
+    kinds = ("none", "hull", "single weight", "hull and sharp single weight", "hull and first guess")
+    table = Table(
+        "transformed_bounds",
+        ("bounds", "evaluations_per_quantile", "seconds"),
+        notes=[*notes, f"levels 0.05, 0.5 and 0.95 at 100 points, n = 200 of Levy, {trials} trials"],
+    )
+    counts, seconds = dict.fromkeys(kinds, 0), dict.fromkeys(kinds, 0.0)
+    for seed in range(trials):
+        data = levy(200, seed)
+        model = BayesianTransformedGP(data.X, data.Y, num_nodes=32, least_effective=8)
+        with torch.no_grad():
+            law = model.posterior(data.test_X.unsqueeze(-2)).marginals
+        for kind in kinds:
+            counted = _Counted(*law.parameters, law.probabilities, law.df, law.warping)
+            counted.kind, _Counted.count = kind, 0
+            start = time.perf_counter()
+            for p in (0.05, 0.5, 0.95):
+                counted.quantile(torch.full(law.batch_shape, p, dtype=DOUBLE))
+            seconds[kind] += time.perf_counter() - start
+            counts[kind] += _Counted.count
+        say(f"bounds {seed + 1} of {trials}")
+    for kind in kinds:
+        table.add(bounds=kind, evaluations_per_quantile=counts[kind] / (300 * trials), seconds=seconds[kind] / trials)
+    for kind in kinds[3:]:
+        add_bar(bars, "share of evaluations that bounds save", kind, 1 - counts[kind] / counts["none"], least=0.5)
+    return table
+
+
+def leave_one_out(bars: Table, notes: list[str]) -> Table:
+    table = Table("transformed_leave_one_out", ("n", "closed_form_s", "refits_s"), notes=notes)
+    sizes = (400, 800, 1600)
+    for n in sizes:
+        data = levy(n, 0)
+        model = BayesianTransformedGP(data.X, data.Y, quadrature="mode")
+        u = model.coordinates().unsqueeze(0)
+        model.use_nodes(Nodes.single(u.squeeze(0)))
+        model.log_evidence  # noqa: B018  made once, outside of the clock
+        closed = _clock(lambda model=model: model.leave_one_out())
+        again = _clock(lambda model=model, u=u: model.log_posterior(u))
+        one = _clock(lambda data=data, u=u, n=n: _refit(u, data, n - 1))
+        table.add(n=n, closed_form_s=closed + again, refits_s=n * one)
+    for column, most in (("closed_form_s", 3.3), ("refits_s", 4.3)):
+        first, last = table.rows[0][column], table.rows[-1][column]
+        slope = math.log(last / first) / math.log(sizes[-1] / sizes[0])  # type: ignore[operator]
+        add_bar(bars, "leave-one-out: slope of the time in n", column, slope, most=most)
+    return table
+
+
+@torch.no_grad()
+def _refit(u: Tensor, data: Data, n: int) -> None:
+    BayesianTransformedGP(data.X[:n], data.Y[:n]).log_posterior(u)
+
+
+def _clock(run: Callable[[], object]) -> float:
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        run()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def timings(bars: Table, notes: list[str]) -> Table:
+    table = Table("transformed_timings", ("what", "seconds"), notes=[*notes, "n = 200, sinh-arcsinh, 2 inputs"])
+    data = synthetic(lambda z: torch.sinh(1.5 * z), 0, n=200)
+    ready, medians = [], []
+    test_X = torch.rand(1000, 1, 2, generator=torch.Generator().manual_seed(0), dtype=DOUBLE)
+    for _ in range(3):
+        start = time.process_time()
+        model = BayesianTransformedGP(data.X, data.Y)
+        model.log_evidence  # noqa: B018
+        ready.append(time.process_time() - start)
+        start = time.process_time()
+        with torch.no_grad():
+            _ = model.posterior(test_X).median
+        medians.append(time.process_time() - start)
+    table.notes.append("processor time, for other processes share the machine; the least of 3")
+    table.add(what="model ready", seconds=min(ready))
+    table.add(what="1,000 medians", seconds=min(medians))
+    add_bar(bars, "seconds until a model is ready", "n = 200, sinh-arcsinh, 2 inputs", min(ready), most=5.0)
+    add_bar(bars, "seconds of 1,000 medians", "n = 200, sinh-arcsinh, 2 inputs", min(medians), most=0.5)
+    return table

@@ -1,0 +1,200 @@
+"""Predictions by transformed processes, by their baselines of maximum evidence, and by Gaussian processes."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from importlib.util import find_spec
+from io import StringIO
+from typing import NamedTuple
+
+import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from botorch.models.transforms.outcome import Bilog, Log, Power
+from gpytorch.kernels import RBFKernel
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from gpytorch.priors import NormalPrior, Prior, UniformPrior
+from torch import Tensor
+
+from benchmarks.transformed.data import Data
+from botorch_skewgp.models import BayesianTransformedGP
+from botorch_skewgp.warpings import Affine, Arcsinh, BoxCox, Composition, SinhArcsinh, Warping
+
+A_BC_OFFSET = 4.0  # for Box-Cox of arcsinh, whose inner map must be positive at all outcomes
+
+
+def _arcsinh_box_cox() -> Warping:
+    inner = Arcsinh(offset_prior=NormalPrior(A_BC_OFFSET, 1.0))
+    inner.offset = A_BC_OFFSET
+    return Composition([inner, BoxCox()])
+
+
+WARPINGS: dict[str, Callable[[], Warping]] = {
+    "I": Affine,
+    "A": Arcsinh,
+    "SA": SinhArcsinh,
+    "BC": BoxCox,
+    "L-SA": lambda: Composition([Affine(), SinhArcsinh()]),
+    "A-BC": _arcsinh_box_cox,
+}
+
+
+class Score(NamedTuple):
+    """The error of medians, the mean negative log density, and the share within central intervals of 90 %."""
+
+    rmse: float
+    nlpd: float
+    coverage: float
+
+
+def transformed_score(
+    data: Data, warping: Warping, quadrature: str, num_nodes: int, covar_module: RBFKernel | None = None
+) -> Score:
+    """A transformed process; with a kernel, the priors of Zhu et al. on the noise too."""
+    model = BayesianTransformedGP(
+        data.X,
+        data.Y,
+        warping=warping,
+        covar_module=covar_module,
+        quadrature=quadrature,  # type: ignore[arg-type]
+        num_nodes=num_nodes,
+        least_effective=num_nodes / 4,
+    )
+    if covar_module is not None:
+        noise = model.likelihood.noise_covar
+        noise.noise_prior = UniformPrior(0.0, 50.0, validate_args=False)
+    with torch.no_grad():
+        posterior = model.posterior(data.test_X.unsqueeze(-2), observation_noise=True)
+        y = data.test_y.view(-1, 1, 1)
+        level, median = posterior.cdf(y), posterior.median
+        nlpd = -posterior.log_density(y).mean()
+    return Score(
+        float((median - y).square().mean().sqrt()),
+        float(nlpd),
+        float(((level > 0.05) & (level < 0.95)).double().mean()),
+    )
+
+
+class UniformInverseSquare(Prior):
+    """The prior of a lengthscale `l` whose `l^-2` is uniform below a number: that of Zhu et al."""
+
+    arg_constraints: dict[str, object] = {}
+
+    def __init__(self, most: float) -> None:
+        super().__init__(validate_args=False)
+        self.most = most
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        value = math.log(2 / self.most) - 3 * x.log()
+        return torch.where(x.pow(-2) < self.most, value, -math.inf)
+
+
+def paper_score(data: Data, name: str, unit: float, num_nodes: int) -> Score:
+    r"""A transformed process of one input with the priors of Zhu et al., uniform ones.
+
+    Args:
+        data: The data.
+        name: `"I"` or `"BC"`.
+        unit: The width of the input's interval, which data have scaled to 1.
+        num_nodes: The number of nodes in a round.
+    """
+    warping = BoxCox(UniformPrior(0.0, 20.0, validate_args=False)) if name == "BC" else WARPINGS[name]()
+    return transformed_score(data, warping, "sobol", num_nodes, kernel_of_the_paper(unit))
+
+
+def kernel_of_the_paper(unit: float) -> RBFKernel:
+    """Inverse squared lengthscales uniform on (0, 50), in the original units of an input."""
+    kernel = RBFKernel(ard_num_dims=1, lengthscale_prior=UniformInverseSquare(50.0 * unit**2))
+    kernel.lengthscale = 0.1
+    return kernel
+
+
+class Map(NamedTuple):
+    """An outcome transform of a Gaussian process: what it is, and its inverse."""
+
+    forward: Callable[[Tensor], Tensor]
+    inverse: Callable[[Tensor], Tensor]
+
+
+def _botorch(transform: Log | Bilog | Power) -> Map:
+    return Map(lambda y: transform(y)[0], lambda z: transform.untransform(z)[0])
+
+
+def _power_transform_y(y: Tensor) -> Map:
+    """What Ax's PowerTransformY fits: scikit-learn's maximum likelihood Yeo-Johnson map."""
+    from sklearn.preprocessing import PowerTransformer
+
+    fitted = PowerTransformer(method="yeo-johnson").fit(y.numpy())
+    return Map(
+        lambda y: torch.as_tensor(fitted.transform(y.numpy())),
+        lambda z: torch.as_tensor(fitted.inverse_transform(z.numpy())),
+    )
+
+
+IDENTITY = Map(lambda y: y, lambda z: z)
+
+
+def gaussian_score(data: Data, map: Map) -> Score:
+    """A SingleTaskGP of standardised transformed outcomes; its density, times the derivative of the transform."""
+    model = SingleTaskGP(data.X, map.forward(data.Y))
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    with torch.no_grad():
+        posterior = model.posterior(data.test_X, observation_noise=True)
+        y, step = data.test_y.unsqueeze(-1), 1e-6 * data.Y.std()
+        z, above, below = (map.forward(y + shift) for shift in (0.0, step, -step))
+        normal = torch.distributions.Normal(posterior.mean, posterior.variance.sqrt())
+        log_density = normal.log_prob(z) + ((above - below) / (2 * step)).log()
+        level = normal.cdf(z)
+        error = (map.inverse(posterior.mean) - y).square().mean().sqrt()
+    coverage = ((level > 0.05) & (level < 0.95)).double().mean()
+    return Score(float(error), float(-log_density.mean()), float(coverage))
+
+
+def gpy_score(data: Data) -> Score:
+    """GPy's WarpedGP: a sum of three hyperbolic tangents, by maximum likelihood from three starts."""
+    import GPy
+    import numpy as np
+
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002  GPy has no other way
+    unit = float(data.Y.std())
+    warping = GPy.util.warping_functions.TanhFunction(n_terms=3)
+    X, Y = data.X.numpy(), (data.Y / unit).numpy()
+    model = GPy.models.WarpedGP(X, Y, kernel=GPy.kern.RBF(X.shape[1], ARD=True), warping_function=warping)
+    with redirect_stdout(StringIO()):
+        model.optimize_restarts(3, verbose=False, robust=True)
+    test_X, test_Y = data.test_X.numpy(), (data.test_y / unit).unsqueeze(-1).numpy()
+    nlpd = -float(model.log_predictive_density(test_X, test_Y).mean()) + math.log(unit)
+    median = torch.as_tensor(model.predict(test_X, median=True)[0]).squeeze(-1) * unit
+    low, high = (torch.as_tensor(q).squeeze(-1) * unit for q in model.predict_quantiles(test_X, quantiles=(5, 95)))
+    inside = (data.test_y > low) & (data.test_y < high)
+    return Score(float((median - data.test_y).square().mean().sqrt()), nlpd, float(inside.double().mean()))
+
+
+def methods(data: Data, names: tuple[str, ...], num_nodes: int) -> dict[str, Callable[[], Score]]:
+    """All methods that take the outcomes as they are."""
+    positive = bool((data.Y > 0).all())
+    found: dict[str, Callable[[], Score]] = {}
+    for name in names:
+        if name == "BC" and not positive:
+            continue
+        single = "CWGP" if "-" in name else "WGP"
+        for prefix, quadrature in (("BTG", "sobol"), (single, "mode")):
+            found[f"{prefix}-{name}"] = lambda name=name, quadrature=quadrature: transformed_score(
+                data, WARPINGS[name](), quadrature, num_nodes
+            )
+    found["GP"] = lambda: gaussian_score(data, IDENTITY)
+    found["GP, Bilog"] = lambda: gaussian_score(data, _botorch(Bilog()))
+    found["GP, PowerTransformY"] = lambda: gaussian_score(data, _power_transform_y(data.Y))
+    if positive:
+        found["GP, Log"] = lambda: gaussian_score(data, _botorch(Log()))
+        found["GP, Power 0.5"] = lambda: gaussian_score(data, _botorch(Power(power=0.5)))
+    if find_spec("GPy") is not None:
+        found["GPy WarpedGP"] = lambda: gpy_score(data)
+    return found
+
+
+BASELINES = ("WGP-", "CWGP-", "GPy")  # of maximum likelihood

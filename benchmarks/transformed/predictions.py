@@ -1,0 +1,128 @@
+"""Predictions of IntSine beside the printed ones, and of other sets beside maximum likelihood."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from benchmarks._reporting import Cell, Table, add_bar, say
+from benchmarks.transformed.data import SETS, int_sine
+from benchmarks.transformed.methods import BASELINES, Score, methods, paper_score
+
+PRINTED = {  # RMSE and NLPD of IntSine, by Zhu et al. (2023)
+    "GP": (0.227, -1.179),
+    "WGP-A": (0.179, -1.392),
+    "WGP-SA": (0.172, -1.693),
+    "WGP-BC": (0.184, -1.371),
+    "CWGP-L-SA": (0.172, -1.693),
+    "CWGP-A-BC": (0.174, -1.457),
+    "BTG-I": (0.169, -1.429),
+    "BTG-A": (0.168, -1.443),
+    "BTG-SA": (0.165, -1.759),
+    "BTG-BC": (0.170, -1.439),
+    "BTG-L-SA": (0.145, -1.781),
+    "BTG-A-BC": (0.159, -1.516),
+}
+PAPER = ", uniform priors"
+COLUMNS = ("method", "rmse", "rmse_sd", "nlpd_scaled", "nlpd_sd", "coverage_90", "printed_rmse", "printed_nlpd")
+
+
+def int_sine_table(bars: Table, notes: list[str], draws: int, num_nodes: int) -> Table:
+    """IntSine over draws of the noise; beside defaults, the uniform priors of the paper where it gates."""
+    table = Table(
+        "transformed_int_sine",
+        COLUMNS,
+        notes=[*notes, f"means over {draws} noise draws; densities of y / max y at the noise-free truth"],
+    )
+    scores: dict[str, list[Score]] = {}
+    for seed in range(draws):
+        data = int_sine(seed)
+        found = {
+            name: score() for name, score in methods(data, ("I", "A", "SA", "BC", "L-SA", "A-BC"), num_nodes).items()
+        }
+        for name in ("I", "BC"):
+            found[f"BTG-{name}{PAPER}"] = paper_score(data, name, 2 * math.pi, num_nodes)
+        for name, score in found.items():
+            scaled = score._replace(nlpd=score.nlpd - float(data.Y.max().log()))
+            scores.setdefault(name, []).append(scaled)
+        say(f"IntSine {seed + 1} of {draws}")
+    for name, draws_of in scores.items():
+        printed = PRINTED.get(name.removesuffix(PAPER), (None, None))
+        table.add(method=name, **_means(draws_of), printed_rmse=printed[0], printed_nlpd=printed[1])
+    for name in ("BTG-I", "BTG-BC"):
+        for suffix in (PAPER, ""):
+            row = next(row for row in table.rows if row["method"] == name + suffix)
+            for measure, which, spread in (("rmse", 0, "rmse_sd"), ("nlpd_scaled", 1, "nlpd_sd")):
+                distance = abs(row[measure] - PRINTED[name][which]) / row[spread]  # type: ignore[operator]
+                add_bar(
+                    bars, f"IntSine: {measure} from the printed one, in sd of draws", name + suffix, distance, most=2.0
+                )
+    return table
+
+
+def _means(scores: Sequence[Score]) -> dict[str, Cell]:
+    rmse, nlpd, coverage = zip(*scores, strict=True)
+    return {
+        "rmse": statistics.mean(rmse),
+        "rmse_sd": statistics.stdev(rmse),
+        "nlpd_scaled": statistics.mean(nlpd),
+        "nlpd_sd": statistics.stdev(nlpd),
+        "coverage_90": statistics.mean(coverage),
+    }
+
+
+def sets_tables(bars: Table, notes: list[str], draws: int, num_nodes: int) -> list[Table]:
+    """Other sets: scores, and what integrating is worth beside each baseline of maximum likelihood, paired."""
+    table = Table(
+        "transformed_sets", ("set", "method", "rmse", "nlpd", "coverage_90"), notes=[*notes, f"means of {draws}"]
+    )
+    paired = Table(
+        "transformed_sets_paired",
+        ("baseline", "against", "pairs", "gain_nats", "standard_error", "sets_won"),
+        notes=[*notes, "negative log density of the baseline less that of the transformed process, same data"],
+    )
+    scores: dict[str, dict[str, list[Score]]] = {}
+    for label, make in SETS.items():
+        found = scores.setdefault(label, {})
+        for seed in range(draws):
+            for name, score in methods(make(seed), ("I", "A", "SA", "BC", "L-SA"), num_nodes).items():
+                found.setdefault(name, []).append(score())
+            say(f"{label} {seed + 1} of {draws}")
+        for name, draws_of in found.items():
+            rmse, nlpd, coverage = (statistics.mean(column) for column in zip(*draws_of, strict=True))
+            table.add(set=label, method=name, rmse=rmse, nlpd=nlpd, coverage_90=coverage)
+    every: list[float] = []
+    for baseline in sorted({name for found in scores.values() for name in found if name.startswith(BASELINES)}):
+        against = "BTG-SA" if baseline.startswith("GPy") else "BTG-" + baseline.partition("-")[2]
+        gains = {
+            label: [b.nlpd - a.nlpd for a, b in zip(found[against], found[baseline], strict=True)]
+            for label, found in scores.items()
+            if baseline in found
+        }
+        flat = [gain for of_set in gains.values() for gain in of_set]
+        every += flat if against != "BTG-SA" or baseline == "WGP-SA" else []
+        won = f"{sum(statistics.mean(of_set) > 0 for of_set in gains.values())} of {len(gains)}"
+        _add_pairs(paired, baseline, against, flat, won)
+    _add_pairs(paired, "all of these but GPy", "the same warping", every, "")
+    for row in paired.rows:
+        add_bar(
+            bars,
+            "NLPD less than that of maximum likelihood, paired, nats",
+            str(row["baseline"]),
+            row["gain_nats"],
+            least=0.0,
+        )  # type: ignore[arg-type]
+    return [table, paired]
+
+
+def _add_pairs(table: Table, baseline: str, against: str, gains: Sequence[float], won: str) -> None:
+    error = statistics.stdev(gains) / math.sqrt(len(gains))
+    table.add(
+        baseline=baseline,
+        against=against,
+        pairs=len(gains),
+        gain_nats=statistics.mean(gains),
+        standard_error=error,
+        sets_won=won,
+    )
