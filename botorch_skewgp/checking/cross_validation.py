@@ -21,6 +21,7 @@ from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.conditionals import RowConditionals, row_conditionals
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
+from botorch_skewgp.truncated.start import rows_given_latent
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density
 
@@ -87,6 +88,10 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
     rows = draws.rows.to(row_model.mean)
     if row_model.intervals.num_rows:
         distribution = row_model.truncated_normal
+        if draws.rows.shape[-1] != distribution.num_rows:  # draws of means of equal rows
+            assert draws.latent is not None
+            generator = torch.Generator(device=rows.device).manual_seed(model.draw_settings.seed)
+            rows = rows_given_latent(distribution, draws.latent.to(rows), generator)
         which, interval_unit = unit[~is_equality].unique(return_inverse=True)
         conditional = _unit_conditionals(distribution, rows, interval_unit)
         log_p = log_interval_probability(

@@ -56,6 +56,7 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
     """
 
     model: SkewGP
+    merges_equal_rows = False  # whether log normalisers are computed for rows that stand for several
 
     def reset(self) -> None:
         """Forget earlier evaluations, so that those to come repeat to the last bit."""
@@ -74,7 +75,7 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
             A scalar tensor of `function_dist`'s dtype.
         """
         evidence, zero = (
-            self.model.evidence(function_dist, target),
+            self.model.evidence(function_dist, target, self.merges_equal_rows),
             function_dist.mean.new_zeros((), dtype=torch.double),
         )
         value = evidence.log_evidence(

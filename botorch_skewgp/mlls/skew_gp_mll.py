@@ -23,6 +23,8 @@ class SkewGPMarginalLogLikelihood(RowMarginalLogLikelihood):
         >>> fit_gpytorch_mll(mll)
     """
 
+    merges_equal_rows = True
+
     def __init__(self, likelihood: RowLikelihood, model: SkewGP) -> None:
         r"""
         Args:

@@ -180,7 +180,9 @@ def over_white_columns(
 
 def _dense(rows: Rows, weight: Tensor, mean: Tensor) -> DenseRows:
     """Rows with other weights, over columns of mean zero."""
-    return DenseRows.of_weight(weight, rows.bias + mean, rows.lower, rows.upper, rows.noise, rows.noise_root)
+    return DenseRows.of_weight(
+        weight, rows.bias + mean, rows.lower, rows.upper, rows.noise, rows.noise_root, rows.count
+    )
 
 
 def _judgements(rows: Rows) -> tuple[Tensor, list[Tensor]]:

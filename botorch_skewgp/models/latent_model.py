@@ -33,6 +33,8 @@ from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
 from botorch_skewgp.truncated.draws import Draws, DrawSettings
 
+MOST_SINGLE_ROWS = 1024  # beyond which equal rows are merged
+
 
 class LatentModel(Model, GP):
     r"""Base class of `SkewGP`: data, prior, rows, draws, and the posterior of the latent function.
@@ -240,20 +242,27 @@ class LatentModel(Model, GP):
             return super().__call__(X, *args, **kwargs)
         return self._posterior_at(X, self._now())
 
-    def row_model(self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None) -> RowModel:
+    def row_model(
+        self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None, merge_equal: bool = False
+    ) -> RowModel:
         r"""Rows of the observations under a prior at the training points, in float64 and differentiable.
 
         Args:
             prior: The prior over the latent function at the training points.
             observations: Other observations than the model's own.
+            merge_equal: Whether equal rows may be merged into one with their number, where they are many.
         """
         mean, covariance = prior.mean.double(), prior.lazy_covariance_matrix.to_dense().double()
         observations = self._observations if observations is None else observations
         layout = self._column_layout(self.train_inputs[0].shape[-2])
         prior_rows = self._prior_rows(mean, covariance, layout)
-        first = layout.first_equal(self.train_inputs[0])
         blocks = [layout.resolve(self.likelihood.rows(entry, mean, self._outcome_scale)) for entry in observations]
-        rows = Rows.cat([prior_rows, *(replace(block, index=first[block.index]) for block in blocks)])
+        if blocks and self.inducing is None:
+            first = layout.first_equal(self.train_inputs[0])
+            blocks = [replace(block, index=first[block.index]) for block in blocks]
+        if merge_equal and self._merges([prior_rows, *blocks], len(mean)):
+            blocks = [block.merged() if block.can_merge else block for block in blocks]
+        rows = Rows.cat([prior_rows, *blocks])
         if self.inducing is None:
             return RowModel(mean=mean, covariance=covariance, rows=rows)
         points = self.train_inputs[0]
@@ -261,6 +270,14 @@ class LatentModel(Model, GP):
         root, rows = over_white_columns(rows, layout, self.latent_prior(points.double()), prior)
         eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device)
         return RowModel(mean=torch.zeros_like(mean), covariance=eye, rows=rows, column_root=root)
+
+    def _merges(self, blocks: Sequence[Rows], num_columns: int) -> bool:
+        """Whether equal rows are merged: where rows outnumber columns by far, and the noise can be integrated out."""
+        if self.draw_settings.sampler not in (None, "collapsed", "independence"):
+            return False
+        total = sum(block.num_rows for block in blocks)
+        noisy = all(bool(((block.noise > 0) | block.is_equality).all()) for block in blocks)
+        return noisy and total > max(MOST_SINGLE_ROWS, num_columns)
 
     def _prior_rows(self, mean: Tensor, covariance: Tensor, layout: ColumnLayout) -> Rows:
         """The rows of the skew prior."""
@@ -271,14 +288,17 @@ class LatentModel(Model, GP):
         which = slice(start, start + layout.num_pseudo_points)
         return self.skew_prior.rows(mean[which], covariance.diagonal()[which], first)
 
-    def evidence(self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None) -> Evidence:
+    def evidence(
+        self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None, merge_equal: bool = False
+    ) -> Evidence:
         r"""The parts of the evidence under a prior at the training points, in float64 and differentiable.
 
         Args:
             prior: As in `row_model`.
             observations: As in `row_model`.
+            merge_equal: As in `row_model`.
         """
-        row_model = self.row_model(prior, observations)
+        row_model = self.row_model(prior, observations, merge_equal)
         prior_rows = self.row_model(prior, observations=())
         return Evidence(row_model.number_log_density, row_model.truncated_normal, prior_rows.truncated_normal)
 

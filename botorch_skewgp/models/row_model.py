@@ -30,6 +30,7 @@ from botorch_skewgp.truncated.factorization import (
 )
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
+MAX_ENTRIES = 2**24  # of the rows of draws that are copied at a time
 LEAST_NOISE = 1e-8  # of a number, relative to its variance, for which sums of precisions keep the prior's digits
 
 
@@ -136,6 +137,8 @@ class RowModel:
     def works_by_points(self) -> bool:
         """Whether there are more interval rows than latent coordinates, so that work goes by the latter."""
         root = self.intervals.noise_root
+        if self.intervals.count is not None:
+            return True
         return self.intervals.num_rows > self.mean.shape[-1] + (0 if root is None else root.shape[-1])
 
     @cached_property
@@ -164,7 +167,12 @@ class RowModel:
         else:
             covariance = rows.covariance(covariance)
         return TruncatedNormal(
-            mean=rows.mean(mean), covariance=covariance, lower=rows.lower, upper=rows.upper, noise=rows.noise
+            mean=rows.mean(mean),
+            covariance=covariance,
+            lower=rows.lower,
+            upper=rows.upper,
+            noise=rows.noise,
+            count=rows.count,
         )
 
     def joint_given_numbers(self, location: Tensor, cross: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -253,11 +261,15 @@ class RowModel:
         rank = int((singular > tolerance * singular.amax()).sum()) if len(singular) else 0
         fixed, free = directions[:rank].mT, directions[rank:].mT
         latent = draws.latent.to(F) @ fixed @ fixed.mT
-        G = F[noisy] @ free
-        scaled = G / distribution.noise[noisy].unsqueeze(-1)
-        factor = cholesky_of_precision(G, 1 / distribution.noise[noisy])
-        residual = draws.rows.to(F)[:, noisy] - distribution.mean[noisy] - latent @ F[noisy].mT
-        latent = (latent.mT + free @ torch.cholesky_solve((residual @ scaled).mT, factor))[:n]
+        G, noise, mean = F[noisy] @ free, distribution.noise_of_mean[noisy], distribution.mean[noisy]
+        scaled = G / noise.unsqueeze(-1)
+        factor = cholesky_of_precision(G, 1 / noise)
+        pulls = [  # in parts, for the rows of all draws are many numbers
+            ((rows.to(F)[:, noisy] - mean) @ scaled)
+            for rows in draws.rows.split(max(1, MAX_ENTRIES // distribution.num_rows))
+        ]
+        pull = torch.cat(pulls) - latent @ (F[noisy].mT @ scaled)
+        latent = (latent.mT + free @ torch.cholesky_solve(pull.mT, factor))[:n]
         latent_root = torch.linalg.solve_triangular(factor, free.mT, upper=False).mT[:n]
         return self._mixture_of_values(latent, latent_root)
 

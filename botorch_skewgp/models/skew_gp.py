@@ -276,7 +276,8 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             UnsupportedError: If the method is unknown.
         """
         now = self._now()
-        evidence = now.model.evidence(now.model.forward(now.model.train_inputs[0]))
+        prior = now.model.forward(now.model.train_inputs[0])
+        evidence = now.model.evidence(prior, merge_equal=method != "mvnxpb")
         of_rows = log_normalizer(evidence.rows, method, now.draws if method == "exact" else None)
         of_prior_rows = log_normalizer(evidence.prior_rows, method)
         return LogNormalizer(

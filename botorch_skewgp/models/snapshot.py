@@ -68,7 +68,7 @@ class Snapshot:
         with torch.no_grad():
             check_hyperparameters(model)
             X = model.train_inputs[0]
-            row_model = model.row_model(model.forward(X))
+            row_model = model.row_model(model.forward(X), merge_equal=True)
             draws = self._draw(row_model.truncated_normal)
             mixture = row_model.representer_mixture(draws).in_space_filling_order(row_model.column_covariance)
             mixture = RepresenterMixture(mixture.weights.to(X), mixture.root.to(X))

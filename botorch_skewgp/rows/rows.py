@@ -30,6 +30,7 @@ class Rows:
         noise_root: An `m x p` root of the covariance of noise that rows share, or `None`.
         reads: An `m x k` integer tensor: what is read at each point, see `botorch_skewgp.rows.columns`; `None` if that
             is the value of the first output everywhere, or if `index` holds positions of columns already.
+        count: An `m`-dim tensor: for how many equal rows a row stands, each with its own noise; one each if `None`.
     """
 
     index: Tensor
@@ -40,6 +41,7 @@ class Rows:
     noise: Tensor
     noise_root: Tensor | None = None
     reads: Tensor | None = None
+    count: Tensor | None = None
 
     @property
     def num_rows(self) -> int:
@@ -69,7 +71,31 @@ class Rows:
             noise=self.noise[which],
             noise_root=root,
             reads=None if self.reads is None else self.reads[which],
+            count=None if self.count is None else self.count[which],
         )
+
+    @property
+    def can_merge(self) -> bool:
+        """Whether equal rows may be merged: intervals over few columns each that share no noise."""
+        narrow = 0 < self.index.shape[-1] <= _DENSE_BEYOND and self.num_rows > 0
+        return narrow and self.noise_root is None and not bool(self.is_equality.any())
+
+    def merged(self) -> Rows:
+        """Equal rows once, with their number, in the order of their first places."""
+        label = torch.zeros(self.num_rows, dtype=torch.long, device=self.index.device)
+        parts = [*self.index.unbind(-1), *self.coefficient.unbind(-1), self.bias, self.lower, self.upper, self.noise]
+        parts += [] if self.reads is None else self.reads.unbind(-1)
+        for part in parts:
+            part = part.detach()
+            if not bool((part == part[:1]).all()):
+                values, place = part.unique(return_inverse=True)
+                label = (label * len(values) + place).unique(return_inverse=True)[1]
+        order = torch.arange(self.num_rows, device=label.device)
+        first = torch.full((int(label.max()) + 1,), self.num_rows, device=label.device)
+        first = first.scatter_reduce(0, label, order, "amin").sort().values
+        if len(first) == self.num_rows:
+            return self
+        return replace(self.select(first), count=label.bincount()[label[first]].to(self.noise))
 
     @staticmethod
     def cat(blocks: Sequence[Rows]) -> Rows:
@@ -90,6 +116,9 @@ class Rows:
         if any(block.reads is not None for block in blocks):
             given = [torch.zeros_like(b.index) if b.reads is None else b.reads for b in blocks]
             reads = torch.cat([widen(entry) for entry in given])
+        count = None
+        if any(block.count is not None for block in blocks):
+            count = torch.cat([torch.ones_like(b.noise) if b.count is None else b.count for b in blocks])
         return Rows(
             index=torch.cat([widen(block.index) for block in blocks]),
             coefficient=torch.cat([widen(block.coefficient) for block in blocks]),
@@ -99,6 +128,7 @@ class Rows:
             noise=torch.cat([block.noise for block in blocks]),
             noise_root=root,
             reads=reads,
+            count=count,
         )
 
     def weight(self, num_points: int) -> Tensor:
@@ -131,11 +161,18 @@ class DenseRows(Rows):
 
     @classmethod
     def of_weight(
-        cls, weight: Tensor, bias: Tensor, lower: Tensor, upper: Tensor, noise: Tensor, noise_root: Tensor | None
+        cls,
+        weight: Tensor,
+        bias: Tensor,
+        lower: Tensor,
+        upper: Tensor,
+        noise: Tensor,
+        noise_root: Tensor | None,
+        count: Tensor | None,
     ) -> DenseRows:
         r"""Rows with a given weight matrix, `m x n`; the other arguments are those of `Rows`."""
         index = torch.arange(weight.shape[-1], device=weight.device).expand(weight.shape)
-        return cls(index, weight, bias, lower, upper, noise, noise_root)
+        return cls(index, weight, bias, lower, upper, noise, noise_root, count=count)
 
     def select(self, which: Tensor) -> Self:
         """The rows given by a boolean or integer tensor."""
@@ -151,6 +188,7 @@ class DenseRows(Rows):
             upper=self.upper[which],
             noise=self.noise[which],
             noise_root=None if self.noise_root is None else self.noise_root[which],
+            count=None if self.count is None else self.count[which],
         )
 
     def weight(self, num_points: int) -> Tensor:

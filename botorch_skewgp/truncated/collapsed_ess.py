@@ -9,6 +9,10 @@ References:
 .. [Nishihara2014parallel]
     R. Nishihara, I. Murray, and R. P. Adams. Parallel MCMC with generalized elliptical slice sampling. Journal of
     Machine Learning Research, 15, 2014.
+
+.. [Cornish1938moments]
+    E. A. Cornish, R. A. Fisher. Moments and cumulants in the specification of distributions. Revue de l'Institut
+    International de Statistique, 5, 1938.
 """
 
 from __future__ import annotations
@@ -21,9 +25,19 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.sampler import Sampler, SamplerInfo, SamplerState
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
-from botorch_skewgp.truncated.univariate import log_interval_probability, sample_interval
+from botorch_skewgp.truncated.univariate import (
+    interval_moments,
+    log_interval_probability,
+    log_normal_cdf,
+    log_normal_density,
+    normal_cdf,
+    sample_interval,
+)
 
 TWO_PI = 2 * math.pi
+FAR = 30.0  # standard deviations, beyond which a tail is taken to be exponential
+MAX_ENTRIES = 2**18  # of rows that are worked on at a time, which a cache can hold
+LEAST_DRAWS = 32  # at a time
 
 
 class SiteApproximation(Protocol):
@@ -93,6 +107,10 @@ class CollapsedEllipticalSliceSampler(Sampler):
         self._latent_mean = expectation_propagation.latent_mean.to(like).unsqueeze(-2)
         self._latent_root = expectation_propagation.latent_root.to(like)
         self._scale = distribution.noise.sqrt()
+        has_lower, has_upper = distribution.lower.isfinite(), distribution.upper.isfinite()
+        self._one_bound = bool((has_lower != has_upper).all())
+        self._bound = torch.where(has_lower, distribution.lower, distribution.upper)
+        self._margin = (has_lower.to(like) - has_upper.to(like)) / self._scale  # of h - bound, where there is one bound
 
     def init(self, rows: Tensor, latent: Tensor | None = None) -> SamplerState:
         r"""Make a state from feasible rows.
@@ -131,18 +149,78 @@ class CollapsedEllipticalSliceSampler(Sampler):
         return SamplerState(position, value), SamplerInfo(evaluations)
 
     def rows(self, positions: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Draw rows `u`, `... x m`, given the noiseless parts at positions `... x r`: independent truncated normals."""
+        """Draw rows `u`, `... x m`, given the noiseless parts at positions `... x r`: independent truncated normals.
+
+        A row that stands for several gets the mean of theirs: a single one is exact, that of more has its exact mean,
+        variance and skewness.
+        """
         distribution = self.distribution
         batch, middle = distribution.batch_shape, positions.shape[len(distribution.batch_shape) : -1]
-        h = distribution.noiseless(positions.reshape(*batch, -1, positions.shape[-1]))
-        lower, upper = distribution.lower.unsqueeze(-2), distribution.upper.unsqueeze(-2)
-        scale = self._scale.unsqueeze(-2)
-        uniform = torch.rand(h.shape, dtype=h.dtype, device=h.device, generator=generator)
-        uniform = uniform + 0.25 * torch.finfo(h.dtype).eps  # in the open interval (0, 1)
-        rows = h + scale * sample_interval((lower - h) / scale, (upper - h) / scale, uniform)
-        # Rounding only: the draw is inside the standardised interval.
-        rows = torch.maximum(torch.minimum(rows, upper), lower)
+        flat = positions.reshape(*batch, -1, positions.shape[-1])
+        rows = flat.new_empty(*flat.shape[:-1], distribution.num_rows)
+        size = max(LEAST_DRAWS, MAX_ENTRIES // max(1, distribution.mean.numel()))
+        for first in range(0, flat.shape[-2], size):
+            rows[..., first : first + size, :] = self._rows(flat[..., first : first + size, :], generator)
         return rows.reshape(*batch, *middle, -1)
+
+    def _rows(self, positions: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Rows at positions `batch_shape x k x r`."""
+        distribution = self.distribution
+        h, scale = distribution.noiseless(positions), self._scale.unsqueeze(-2)
+        lower, upper = distribution.lower.unsqueeze(-2), distribution.upper.unsqueeze(-2)
+
+        def uniform(shape: torch.Size) -> Tensor:
+            return torch.rand(shape, dtype=h.dtype, device=h.device, generator=generator)
+
+        if distribution.count is None:
+            level = uniform(h.shape) + 0.25 * torch.finfo(h.dtype).eps  # in the open interval (0, 1)
+            standard = self._standard_draws(h, level)
+        else:
+            mean, variance, skewness = self._moments(h)
+            count = distribution.count.unsqueeze(-2).to(h)
+            normal = torch.special.ndtri(uniform(h.shape).clamp(min=0.25 * torch.finfo(h.dtype).eps))
+            # The expansion of [Cornish1938moments]_; what it leaves out is of order 1 / count, and averages over rows.
+            normal = normal + (normal.square() - 1) * (skewness / (6 * count.sqrt()))
+            standard = mean + (variance / count).sqrt() * normal
+            one = (distribution.count == 1).reshape(-1)
+            if bool(one.any()):
+                standard[..., one] = self._standard_draws(h, uniform(h[..., one].shape), one)
+        # Rounding only: the draw is inside the standardised interval.
+        return torch.maximum(torch.minimum(h + scale * standard, upper), lower)
+
+    def _standard_draws(self, h: Tensor, uniform: Tensor, which: Tensor | slice = slice(None)) -> Tensor:
+        """The noise of some rows, in units of its deviation, that puts them inside their bounds."""
+        distribution, h, scale = self.distribution, h[..., which], self._scale[..., which].unsqueeze(-2)
+        if self._one_bound:
+            margin = (h - self._bound[..., which].unsqueeze(-2)) * self._margin[..., which].unsqueeze(-2)
+            if not bool((margin < -FAR).any()):
+                below = torch.special.ndtri(uniform * normal_cdf(margin))
+                return -self._margin[..., which].sign().unsqueeze(-2) * below
+        lower, upper = ((x[..., which].unsqueeze(-2) - h) / scale for x in (distribution.lower, distribution.upper))
+        return sample_interval(lower, upper, uniform)
+
+    def _moments(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean, variance and skewness of the standardised rows given the noiseless parts, `batch_shape x k x m`."""
+        distribution = self.distribution
+        if self._one_bound:
+            margin = (h - self._bound.unsqueeze(-2)) * self._margin.unsqueeze(-2)
+            hazard = torch.exp(log_normal_density(margin) - log_normal_cdf(margin))
+            excess = margin + hazard
+            far = margin < -FAR  # exponential there, where differences cancel
+            variance = torch.where(far, margin.square().reciprocal(), 1 - hazard * excess)
+            third = hazard * (excess * (margin + 2 * hazard) - 1)
+            skewness = torch.where(far, 2.0, third / (variance * variance.sqrt()))
+            sign = self._margin.sign().unsqueeze(-2)
+            return sign * hazard, variance, sign * skewness
+        scale = self._scale.unsqueeze(-2)
+        bounds = [(bound.unsqueeze(-2) - h) / scale for bound in (distribution.lower, distribution.upper)]
+        log_probability, mean, variance = interval_moments(*bounds)
+        pulls = [
+            torch.where(bound.isfinite(), bound.square() * torch.exp(log_normal_density(bound) - log_probability), 0.0)
+            for bound in bounds
+        ]
+        third = 2 * mean + pulls[0] - pulls[1] - 3 * mean * variance - mean.pow(3)
+        return mean, variance, (third / variance.pow(1.5)).nan_to_num(0.0).clamp(-2, 2)  # cancels in narrow intervals
 
     def latent(self, positions: Tensor) -> Tensor | None:
         """The positions, `... x r`, for a low-rank covariance; `None` for a dense one."""
@@ -153,18 +231,26 @@ class CollapsedEllipticalSliceSampler(Sampler):
 
         `chain` holds the places of these rows among all chains of the whole batch; all of them if `None`.
         """
+        count = self.distribution.count
         parameters = (
             self.distribution.lower, self.distribution.upper, self._scale, self._precision, self._shift
         )  # fmt: skip
         if self.distribution.batch_shape.numel() == 1:
             lower, upper, scale, precision, shift = (p.reshape(1, -1) for p in parameters)
+            if self._one_bound:
+                bound, margin = self._bound.reshape(1, -1), self._margin.reshape(1, -1)
+                exact = log_normal_cdf((h - bound) * margin)
+                ratio = exact + (0.5 * precision * h - shift) * h
+                return ratio.sum(-1) if count is None else ratio @ count.reshape(-1)
         else:
             if chain is None:
                 chain = torch.arange(h.shape[0], device=h.device)
             element = chain // num_chains
+            count = None if count is None else count.flatten(0, -2)[element]
             lower, upper, scale, precision, shift = (p.flatten(0, -2)[element] for p in parameters)
         exact = log_interval_probability((lower - h) / scale, (upper - h) / scale)
-        return (exact + (0.5 * precision * h - shift) * h).sum(-1)
+        ratio = exact + (0.5 * precision * h - shift) * h
+        return ratio.sum(-1) if count is None else (ratio * count).sum(-1)
 
     def _update(
         self, position: Tensor, value: Tensor, generator: torch.Generator | None

@@ -57,9 +57,15 @@ def corrected_log_normalizer(approximation: ExpectationPropagation) -> Tensor:
     cumulants = ((third * share.pow(3), 3, 6.0), (fourth * share.pow(4), 4, 24.0))
     for rows in torch.arange(m, device=scale.device).split(max(MAX_ENTRIES // max(m, 1), 1)):
         ratio = covariance_rows(rows) / (variance[..., rows].unsqueeze(-1) * variance.unsqueeze(-2))
-        ratio[..., torch.arange(len(rows), device=rows.device), rows] = 0
+        of_itself = (..., torch.arange(len(rows), device=rows.device), rows)
+        if distribution.count is None:
+            ratio[of_itself] = 0
         for cumulant, order, factorial in cumulants:
-            term = (ratio.pow(order) @ cumulant.unsqueeze(-1)).squeeze(-1) * cumulant[..., rows]
+            power = ratio.pow(order)
+            if distribution.count is not None:  # pairs of different rows, of which one row stands for many
+                power[of_itself] *= 1 - 1 / distribution.count[..., rows]
+            cumulant = distribution.times_count(cumulant)
+            term = (power @ cumulant.unsqueeze(-1)).squeeze(-1) * cumulant[..., rows]
             total = total + 0.5 * term.sum(-1) / factorial
     value = approximation.log_normalizer
     if bool((total.abs() > LARGE[0] + LARGE[1] * value.abs()).any()):

@@ -23,16 +23,20 @@ from botorch_skewgp.truncated.expectation_propagation import (
 from botorch_skewgp.truncated.factorization import RELATIVE_JITTER, cholesky_of_precision
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
 from botorch_skewgp.truncated.gibbs import GibbsSampler
+from botorch_skewgp.truncated.independence import IndependenceSampler
 from botorch_skewgp.truncated.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.reflective_ess import MOST_DENSE_ROWS, ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.sampler import Sampler
 from botorch_skewgp.truncated.start import feasible_start, require_feasible
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
-SamplerName = Literal["reflective", "collapsed", "linear", "gibbs"]
+SamplerName = Literal["reflective", "collapsed", "independence", "linear", "gibbs"]
 R_HAT_LIMIT = 1.01
 MAX_WATCHED = 256  # functionals
 NARROW = 0.01  # rows closer than this many standard deviations between their bounds
+NUM_PROPOSALS = 256  # that say how good the Gaussian of expectation propagation is as a proposal
+LEAST_SHARE = 0.25  # effective share of these
+MAX_ENTRIES = 2**24  # of rows that diagnostics copy at a time
 MOST_UNKNOWN = 10.0  # variance of noiseless parts over that of the noise
 
 
@@ -87,7 +91,7 @@ class Draws:
     r"""Draws and their diagnostics.
 
     Args:
-        rows: The draws of `u`, `batch_shape x num_draws x m`.
+        rows: The draws of `u`, `batch_shape x num_draws x m`; of a row that stands for several, of their mean.
         latent: The latent coordinates of `h` at the draws, `batch_shape x num_draws x r`, if the covariance is a
             low-rank root; else `None`.
         r_hat: Rank-normalised split R-hat of every functional watched, `batch_shape x k`.
@@ -137,23 +141,32 @@ def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationProp
     Reflections mix at once wherever they were tried, at a cost of `O(m)` each. Two cases make them expensive: more than
     `MOST_DENSE_ROWS` rows of a low-rank covariance, whose reflections cost `O(m r)`, and rows between near bounds,
     which reflect once per crossing. There the noise is integrated out instead, provided that it is not small: what is
-    left is nearly Gaussian if a row's noiseless part is known to within a few standard deviations of the noise.
+    left is nearly Gaussian if a row's noiseless part is known to within a few standard deviations of the noise. With
+    many rows over few coordinates it mostly is so nearly Gaussian that draws of the approximation serve as proposals
+    whatever the chain's place, as some of them show by their importance weights. Rows that stand for several can only
+    be drawn with the noise integrated out.
 
     Args:
         distribution: The truncated normal.
         approximation: Its expectation propagation fixed point; computed where it is needed if `None`.
     """
     width = (distribution.upper - distribution.lower) / distribution.gamma_diagonal.sqrt()
-    many = distribution.root is not None and distribution.num_rows > MOST_DENSE_ROWS
+    counted = distribution.count is not None
+    many = counted or (distribution.root is not None and distribution.num_rows > MOST_DENSE_ROWS)
     noisy = bool((distribution.noise > 0).all())
-    if noisy and bool((width < NARROW).any()):
+    if noisy and bool((width < NARROW).any()) and not counted:
         return "collapsed"
     if not (noisy and many):
         return "reflective"
     if approximation is None:
         approximation = expectation_propagation(distribution)
+    generator = torch.Generator(device=distribution.mean.device).manual_seed(0)
+    _, log_weight = IndependenceSampler(distribution, approximation).propose(NUM_PROPOSALS, generator)
+    share = (2 * log_weight.logsumexp(-1) - (2 * log_weight).logsumexp(-1)).exp() / NUM_PROPOSALS
+    if bool((share >= LEAST_SHARE).all()):
+        return "independence"
     unknown = float((approximation.variance / distribution.noise).mean())
-    return "collapsed" if unknown < MOST_UNKNOWN else "reflective"
+    return "collapsed" if counted or unknown < MOST_UNKNOWN else "reflective"
 
 
 @torch.no_grad()
@@ -211,6 +224,12 @@ def draw(
     if settings.sampler is None and bool(replaced.any()):
         return _draw_around_sites(distribution, replaced, settings, generator, approximation, previous)
     name = settings.sampler or choose_sampler(distribution, approximation)
+    if distribution.count is not None and name not in ("collapsed", "independence"):
+        raise ValueError(
+            f"The {name} sampler draws single rows; these stand for several, see `TruncatedNormal.expanded`."
+        )
+    if previous is not None and (distribution.count is not None or previous.rows.shape[-1] > distribution.num_rows):
+        previous = None  # its rows are not the first rows of this one
     sampler = _make_sampler(name, distribution, approximation)
     start, latent = feasible_start(
         distribution,
@@ -310,11 +329,15 @@ def _make_sampler(name: str, distribution: TruncatedNormal, approximation: Expec
         return ReflectiveEllipticalSliceSampler(distribution)
     if name == "collapsed":
         return CollapsedEllipticalSliceSampler(distribution, approximation)
+    if name == "independence":
+        return IndependenceSampler(distribution, approximation)
     if name == "linear":
         return LinearEllipticalSliceSampler(distribution)
     if name == "gibbs":
         return GibbsSampler(distribution)
-    raise ValueError(f"sampler must be one of reflective, collapsed, linear, gibbs or None; got {name!r}.")
+    raise ValueError(
+        f"sampler must be one of reflective, collapsed, independence, linear, gibbs or None; got {name!r}."
+    )
 
 
 def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:
@@ -326,15 +349,16 @@ def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:
     mean = distribution.mean[..., None, None, :]
     if distribution.root is not None:
         F = distribution.root.double()
-        noise = distribution.noise.double()
+        noise = distribution.noise_of_mean.double()
         noise = torch.maximum(noise, RELATIVE_JITTER[torch.float64] * distribution.gamma_diagonal.double())
         weighted = F / noise.unsqueeze(-1)
         latent_gain = torch.cholesky_solve(weighted.mT, cholesky_of_precision(F, 1 / noise)).mT
         some = _evenly(F.shape[-1], F.device)
 
         def of_latent(rows: Tensor) -> Tensor:
-            stacked = (rows - mean).to(F).flatten(-3, -2)
-            latent = (stacked @ latent_gain).unflatten(-2, rows.shape[-3:-1])
+            steps = max(1, MAX_ENTRIES * rows.shape[-3] // rows.numel())
+            parts = [((part - mean).to(F).flatten(-3, -2) @ latent_gain) for part in rows.split(steps, dim=-3)]
+            latent = torch.cat(parts, dim=-2).unflatten(-2, rows.shape[-3:-1])
             return torch.cat([latent[..., some], latent.square().sum(-1, keepdim=True)], dim=-1)
 
         return of_latent

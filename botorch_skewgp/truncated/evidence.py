@@ -110,7 +110,8 @@ def _log_ratio(distribution: TruncatedNormal, approximation: ExpectationPropagat
     smooth = log_interval_probability((lower - h) / scale, (upper - h) / scale)
     inside = (h >= lower) & (h <= upper)
     hard = torch.where(inside, torch.zeros_like(h), torch.full_like(h, -torch.inf))
-    return (torch.where(noise > 0, smooth, hard) + 0.5 * tau * h.square() - nu * h).sum(-1)
+    ratio = torch.where(noise > 0, smooth, hard) + 0.5 * tau * h.square() - nu * h
+    return (ratio if distribution.count is None else ratio * distribution.count.unsqueeze(-2)).sum(-1)
 
 
 def _noiseless_draws(distribution: TruncatedNormal, draws: Draws, generator: torch.Generator) -> Tensor:

@@ -73,7 +73,9 @@ def _multiply_sites(distribution: TruncatedNormal, sites: Sites) -> _Gaussian | 
     if distribution.root is not None:
         F = distribution.root
         eye = torch.eye(F.shape[-1], dtype=F.dtype, device=F.device)
-        cholesky, info = torch.linalg.cholesky_ex(eye + F.mT @ (tau.unsqueeze(-1) * F))
+        offset = distribution.times_count(offset)
+        weighted = distribution.times_count(tau).unsqueeze(-1) * F
+        cholesky, info = torch.linalg.cholesky_ex(eye + F.mT @ weighted)
         if bool(info.any()):
             return None
         W = torch.linalg.solve_triangular(cholesky, F.mT, upper=False)
@@ -131,7 +133,7 @@ class ExpectationPropagation:
 
     Args:
         distribution: The truncated normal, in float64.
-        sites: The sites at the fixed point.
+        sites: The sites at the fixed point; of a row that stands for several, the site of one.
         mean: The `batch_shape x m` approximate means of `h` given the rows.
         variance: The `batch_shape x m` approximate variances of `h` given the rows.
         cavity_mean: The `batch_shape x m` means of `h_i` given all other rows.
@@ -166,8 +168,13 @@ class ExpectationPropagation:
         return self.sites.shift
 
     @cached_property
+    def _total(self) -> Sites:
+        """The sites of all rows that a row stands for, together."""
+        return Sites(*(self.distribution.times_count(entry) for entry in self.sites))
+
+    @cached_property
     def _offset(self) -> Tensor:
-        return self.sites.shift - self.sites.precision * self.distribution.mean
+        return self._total.shift - self._total.precision * self.distribution.mean
 
     @cached_property
     def latent_mean(self) -> Tensor:
@@ -191,7 +198,7 @@ class ExpectationPropagation:
     @cached_property
     def base(self) -> Tensor:
         """Logarithm of the integral of prior times sites, of shape `batch_shape`."""
-        sites, reference = self.sites, self.gaussian.reference
+        sites, reference = self._total, self.gaussian.reference
         return self._base_at_reference + (sites.shift * reference - 0.5 * sites.precision * reference.square()).sum(-1)
 
     @cached_property
@@ -205,12 +212,12 @@ class ExpectationPropagation:
     def _reference_shift(self) -> Tensor:
         """The linear terms of the sites as functions of `h - reference`."""
         reference = self.gaussian.reference
-        return torch.where(reference == 0, self.sites.shift, torch.zeros_like(reference))
+        return torch.where(reference == 0, self._total.shift, torch.zeros_like(reference))
 
     @property
     def _mean_slope(self) -> Tensor:
         """The derivative of `base` in the prior mean, `C^-1 (E h - mean)`; `batch_shape x m`."""
-        return self._reference_shift - self.sites.precision * self.gaussian.deviation
+        return self._reference_shift - self._total.precision * self.gaussian.deviation
 
     @property
     def log_normalizer(self) -> Tensor:
@@ -224,7 +231,8 @@ class ExpectationPropagation:
 
 
 def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
-    distribution, tau, nu = ep.distribution, ep.sites.precision, ep._reference_shift
+    distribution, tau, total = ep.distribution, ep.sites.precision, ep._total.precision
+    nu = torch.where(ep.gaussian.reference == 0, ep.sites.shift, torch.zeros_like(tau))
     cavity_mean, cavity_variance, cavity_deviation = ep.cavity_mean, ep.cavity_variance, ep.gaussian.cavity_deviation
     variance = cavity_variance + distribution.noise
     certain = variance <= 0
@@ -237,7 +245,7 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
     spread = 1 + tau * cavity_variance
     quadratic = 2 * cavity_deviation * nu + nu.square() * cavity_variance - tau * cavity_deviation.square()
     log_site = 0.5 * quadratic / spread - 0.5 * spread.log()
-    value = (log_factor - log_site).sum(-1) + ep._base_at_reference.detach()
+    value = distribution.times_count(log_factor - log_site).sum(-1) + ep._base_at_reference.detach()
     if not torch.is_grad_enabled():
         return value
     # d/dC of `base` is (g g^T - R) / 2 and d/dmean is g, with R = (C + tau^-1)^-1 and g = C^-1 (E h - mean).
@@ -247,7 +255,7 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
         with torch.no_grad():
             shrunk = torch.cholesky_solve(root.mT, ep.cholesky)  # (I + F^T tau F)^-1 F^T
             g = ep._mean_slope.unsqueeze(-1)
-            slope = g @ (g.mT @ root) - tau.unsqueeze(-1) * shrunk.mT
+            slope = g @ (g.mT @ root) - total.unsqueeze(-1) * shrunk.mT
         value = value + (slope * (root - root.detach())).sum((-2, -1))
     covariance = distribution.covariance if root is None else None
     if covariance is not None and distribution.dense_covariance.requires_grad:
@@ -264,14 +272,14 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
     return value
 
 
-def _residual(gaussian: _Gaussian, old: Sites, new: Sites, all_noise: Tensor) -> Tensor:
-    """The largest change of a site, in units of its row's marginal; `batch_shape`."""
+def _residual(distribution: TruncatedNormal, gaussian: _Gaussian, old: Sites, new: Sites, all_noise: Tensor) -> Tensor:
+    """The largest change of a site, or of all a row stands for, in units of its row's marginal; `batch_shape`."""
     # a row that is all noise tells nothing, and rounding may leave the rest of it a variance below zero
     variance = torch.where(all_noise, torch.zeros_like(gaussian.variance), gaussian.variance)
     precision = (new.precision - old.precision).abs() * variance
     # the shift's change at the marginal's mean, where the site acts
     shift = (new.shift - old.shift - (new.precision - old.precision) * gaussian.mean).abs() * variance.sqrt()
-    change = torch.maximum(precision, shift)
+    change = distribution.times_count(torch.maximum(precision, shift))
     return change.amax(-1) if change.shape[-1] else change.sum(-1)
 
 
@@ -315,7 +323,7 @@ def expectation_propagation(
         while True:
             iteration += 1
             target = _next_sites(distribution, gaussian, sites)
-            residual = _residual(gaussian, sites, target, all_noise)
+            residual = _residual(distribution, gaussian, sites, target, all_noise)
             if best is None or bool((residual < best[0]).any()):
                 best = (residual, sites) if best is None else _keep_better(best, residual, sites)
             converged = bool((residual <= tolerance).all())

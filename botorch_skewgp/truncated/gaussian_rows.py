@@ -38,9 +38,12 @@ def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
         approximation: The expectation propagation fixed point.
 
     Returns:
-        A boolean tensor of length `m`; a row counts if it does so in the whole batch.
+        A boolean tensor of length `m`; a row counts if it does so in the whole batch. None do where rows stand for
+        several.
     """
     distribution = approximation.distribution
+    if distribution.count is not None:
+        return torch.zeros(distribution.num_rows, dtype=torch.bool, device=distribution.mean.device)
     variance = approximation.cavity_variance + distribution.noise
     proper = (variance > 0) & approximation.cavity_mean.isfinite() & (approximation.site_precision > 0)
     scale = torch.where(proper, variance, torch.ones_like(variance)).sqrt()

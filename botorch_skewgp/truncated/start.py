@@ -148,6 +148,19 @@ def _draw_rows(
     return torch.maximum(torch.minimum(rows, upper), lower)
 
 
+def rows_given_latent(
+    distribution: TruncatedNormal, latent: Tensor, generator: torch.Generator | None = None
+) -> Tensor:
+    r"""Draw rows given latent coordinates of `h`: independent truncated normals; every row must have noise.
+
+    Args:
+        distribution: The truncated normal.
+        latent: Latent coordinates, `batch_shape x k x r`.
+        generator: The source of randomness.
+    """
+    return _draw_rows(distribution, distribution.noiseless(latent), distribution.noise.sqrt(), generator)
+
+
 def _is_inside(distribution: TruncatedNormal, h: Tensor) -> Tensor:
     """Where rows of `h`, `batch_shape x k x m`, are strictly inside their bounds, or have noise to bring them there."""
     lower, upper = distribution.lower.unsqueeze(-2), distribution.upper.unsqueeze(-2)

@@ -29,10 +29,13 @@ class TruncatedNormal:
         lower: A `batch_shape x m` tensor of lower bounds; `-inf` where there is none.
         upper: A `batch_shape x m` tensor of upper bounds; `inf` where there is none.
         noise: A `batch_shape x m` tensor of variances of the rows' independent noise; zero is allowed.
+        count: A `batch_shape x m` tensor of whole numbers: for how many rows a row stands, which have the same `h` and
+            bounds and each its own noise; draws of `u` are of their mean. One each if `None`. Needs a low-rank root
+            and noise in every row.
 
     Raises:
         ValueError: If shapes, dtypes or devices disagree, if a value is NaN, if a lower bound is not
-            below its upper bound, or if a noise variance is negative.
+            below its upper bound, if a noise variance is negative, or if counts are given where they cannot be.
     """
 
     mean: Tensor
@@ -40,6 +43,7 @@ class TruncatedNormal:
     lower: Tensor
     upper: Tensor
     noise: Tensor
+    count: Tensor | None = None
 
     def __post_init__(self) -> None:
         m = self.mean.shape[-1]
@@ -61,6 +65,11 @@ class TruncatedNormal:
             raise ValueError("Every entry of lower must be strictly below its entry of upper.")
         if (self.noise < 0).any():
             raise ValueError("noise holds variances; they must not be negative.")
+        if self.count is not None:
+            if self.count.shape != self.mean.shape or not bool((self.count >= 1).all()):
+                raise ValueError(f"count must hold numbers from 1 on in mean's shape {tuple(self.mean.shape)}.")
+            if self.root is None or not bool((self.noise > 0).all()):
+                raise ValueError("Rows that stand for several need a RootLinearOperator and noise in every row.")
 
     @property
     def num_rows(self) -> int:
@@ -77,7 +86,7 @@ class TruncatedNormal:
         """The `batch_shape x m x r` root `F` if the covariance is a low-rank `F F^T`, else `None`."""
         if isinstance(self.covariance, RootLinearOperator):
             root = self.covariance.root.to_dense()
-            if root.shape[-1] < self.num_rows:
+            if root.shape[-1] < self.num_rows or self.count is not None:
                 return root
         return None
 
@@ -90,6 +99,36 @@ class TruncatedNormal:
     def gamma(self) -> Tensor:
         """`Gamma`, the dense `batch_shape x m x m` covariance of `u` before truncation."""
         return self.dense_covariance + torch.diag_embed(self.noise)
+
+    def expanded(self) -> TruncatedNormal:
+        r"""The same distribution with every row for itself; itself if it is like that already.
+
+        Raises:
+            ValueError: If it is a batch of distributions, whose numbers of rows would differ.
+        """
+        if self.count is None:
+            return self
+        if self.batch_shape.numel() != 1:
+            raise ValueError("Rows that stand for several can be expanded in a single distribution, not in a batch.")
+        which = torch.arange(self.num_rows, device=self.mean.device)
+        which = which.repeat_interleave(self.count.reshape(-1).long())
+        assert self.root is not None
+        return TruncatedNormal(
+            mean=self.mean[..., which],
+            covariance=RootLinearOperator(self.root[..., which, :]),
+            lower=self.lower[..., which],
+            upper=self.upper[..., which],
+            noise=self.noise[..., which],
+        )
+
+    @property
+    def noise_of_mean(self) -> Tensor:
+        """The variance of the noise in the mean of the rows that a row stands for, `batch_shape x m`."""
+        return self.noise if self.count is None else self.noise / self.count
+
+    def times_count(self, values: Tensor) -> Tensor:
+        """Values of rows times the number of rows that each stands for, `batch_shape x m` or broadcast with it."""
+        return values if self.count is None else values * self.count
 
     @cached_property
     def gamma_cholesky(self) -> Tensor:
@@ -126,4 +165,5 @@ def as_double(distribution: TruncatedNormal) -> TruncatedNormal:
         lower=distribution.lower.double(),
         upper=distribution.upper.double(),
         noise=distribution.noise.double(),
+        count=None if distribution.count is None else distribution.count.double(),
     )

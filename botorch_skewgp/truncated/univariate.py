@@ -27,6 +27,17 @@ def normal_cdf(x: Tensor) -> Tensor:
     return 0.5 * torch.special.erfc(-x * math.sqrt(0.5))
 
 
+def log_normal_cdf(x: Tensor) -> Tensor:
+    """`log Phi(x)` with all digits in both tails, several times faster than `torch.special.log_ndtr` on CPU.
+
+    `erfc` runs on vectors there and `log_ndtr` does not, which is left the tail in which `erfc` underflows.
+    """
+    tail = 0.5 * torch.special.erfc(x.abs() * math.sqrt(0.5))
+    value = torch.where(x < 0, tail.log(), torch.log1p(-tail))
+    far = x < (-37.0 if x.dtype == torch.float64 else -12.5)
+    return value.masked_scatter(far, torch.special.log_ndtr(x[far])) if bool(far.any()) else value
+
+
 def probit_logits(x: Tensor) -> Tensor:
     """The log odds of an event of probability `Phi(x)`, accurate in both tails."""
     return torch.special.log_ndtr(x) - torch.special.log_ndtr(-x)
@@ -69,7 +80,7 @@ class _LogIntervalProbability(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, lower: Tensor, upper: Tensor) -> Tensor:
         a, b, _ = _into_left_tail(lower, upper)
-        log_b = torch.special.log_ndtr(b)
+        log_b = log_normal_cdf(b)
         if not bool((a > -torch.inf).any()):  # one bound in every row
             ctx.save_for_backward(lower, upper, log_b)
             return log_b
@@ -78,7 +89,7 @@ class _LogIntervalProbability(torch.autograd.Function):
         width = b - a
         middle = 0.5 * (a + b)
         narrow = width * (1 + middle.abs()) < torch.finfo(width.dtype).eps ** (1 / 3)
-        gap = log_b - torch.special.log_ndtr(a)
+        gap = log_b - log_normal_cdf(a)
         safe = torch.where(narrow, torch.ones_like(gap), gap)
         wide_value = log_b + log1mexp(safe)
         safe_middle = torch.where(narrow, middle, torch.zeros_like(middle))
@@ -147,15 +158,14 @@ def _tail_moments(a: Tensor, b: Tensor, width: Tensor, mean: Tensor, variance: T
     hard = scale < 0.1
     if not bool(hard.any()):
         return variance, mean
-    safe_b = torch.where(hard, b, -torch.ones_like(b))
-    length = torch.where(hard, torch.minimum(width, 45 * scale), torch.ones_like(b))
+    safe_b, length = b[hard], torch.minimum(width, 45 * scale)[hard]
     nodes, weights = _legendre(a)
     t = length.unsqueeze(-1) * nodes
     density = weights * torch.exp(safe_b.unsqueeze(-1) * t - 0.5 * t.square())
     density = density / density.sum(-1, keepdim=True)
     t_mean = (density * t).sum(-1)
     t_variance = (density * (t - t_mean.unsqueeze(-1)).square()).sum(-1)
-    return torch.where(hard, t_variance, variance), torch.where(hard, safe_b - t_mean, mean)
+    return variance.masked_scatter(hard, t_variance), mean.masked_scatter(hard, safe_b - t_mean)
 
 
 def interval_cumulants(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:

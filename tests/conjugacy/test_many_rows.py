@@ -6,9 +6,10 @@ from generative_reference import deviations, log_evidence, own_effective_size, o
 from kind_cases import KINDS, TEST_X, TRAIN_X, kernel, mean, model_of, reference_of, tensor
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.checking import leave_one_out
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models import SkewPrior
+from botorch_skewgp.models import SkewPrior, latent_model
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.observations import AffineProbit, Binary, Choice, Numeric, Preference, Ranking
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -249,3 +250,60 @@ def test_repeated_numbers_at_one_point_are_their_mean():
     other = model_of(Numeric(y.mean(0, keepdim=True), noise=tensor(0.1), index=torch.tensor([2])))
     assert torch.allclose(one.posterior(TEST_X).mean, other.posterior(TEST_X).mean, rtol=0, atol=1e-7)
     assert torch.allclose(one.posterior(TEST_X).variance, other.posterior(TEST_X).variance, rtol=0, atol=1e-7)
+
+
+def repeated_duels(generator, m: int = 1300) -> list:
+    """Duels that repeat each other, as everybody asks for the same items; and grades and numbers of some of them."""
+    return [duels(sine(TRAIN_X), m, generator), KINDS["ordinal"], KINDS["numeric"]]
+
+
+@pytest.mark.parametrize("inducing_points", [3, pytest.param(None, marks=pytest.mark.slow)])
+def test_equal_rows_count_once(inducing_points, generator, monkeypatch):
+    observations = repeated_duels(generator)
+    merged, single = (model_of(observations, 512, seed, inducing_points=inducing_points) for seed in (1, 2))
+    rows = merged.row_model(merged.forward(TRAIN_X), merge_equal=True).intervals
+    assert rows.num_rows <= 34
+    assert rows.count.sum() == 1304
+
+    def objective(model):
+        mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+        noise = model.likelihood.likelihoods[3].raw_noise.requires_grad_()
+        value = mll(model(*model.train_inputs), model.train_targets)
+        gradient = torch.autograd.grad(value, [model.covar_module.raw_outputscale, noise])
+        model.eval()
+        return value, torch.stack([entry.squeeze() for entry in gradient])
+
+    assert merged.posterior(TEST_X).mixture is merged.posterior(TEST_X).mixture
+    found, first = objective(merged), log_evidence_and_loo(merged)
+    monkeypatch.setattr(latent_model, "MOST_SINGLE_ROWS", 10_000)
+    expected, second = objective(single), log_evidence_and_loo(single)
+    assert single.draws.rows.shape[-1] == 1304
+    assert merged.draws.rows.shape[-1] == rows.num_rows
+    assert torch.allclose(found[0], expected[0], atol=1e-6)
+    assert torch.allclose(found[1], expected[1], atol=1e-5)
+    assert first == pytest.approx(second, abs=0.05)
+    compare(merged, single)
+
+
+def log_evidence_and_loo(model: SkewGP) -> tuple[float, float]:
+    return model.log_marginal_likelihood("exact").value.item(), leave_one_out(model).log_predictive.mean().item()
+
+
+def test_equal_rows_are_not_merged_where_noise_cannot_be_integrated_out(generator):
+    observations = [*repeated_duels(generator), KINDS["slope"]]
+    model = model_of(observations)
+    assert model.row_model(model.forward(TRAIN_X), merge_equal=True).intervals.count is None
+    reflective = model_of(repeated_duels(generator))
+    reflective.draw_settings = DrawSettings(sampler="reflective")
+    assert reflective.row_model(reflective.forward(TRAIN_X), merge_equal=True).intervals.count is None
+
+
+def test_equal_rows_go_on_from_draws_made_before(generator):
+    model = model_of(repeated_duels(generator), num_draws=256)
+    model.posterior(TEST_X)
+    more = model.condition_on_observations(TRAIN_X[:2] + 0.1, Preference(torch.tensor([[0, 1]])))
+    assert more.posterior(TEST_X).mean.isfinite().all()
+    few = model_of([KINDS["preference"]], num_draws=256)
+    few.posterior(TEST_X)
+    many = few.condition_on_observations(TRAIN_X, repeated_duels(generator)[0])
+    assert many.posterior(TEST_X).mean.isfinite().all()

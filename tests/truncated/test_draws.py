@@ -68,7 +68,9 @@ def test_least_settings_work():
 
 
 def test_unknown_sampler_is_refused():
-    with pytest.raises(ValueError, match="sampler must be one of reflective, collapsed, linear, gibbs or None"):
+    with pytest.raises(
+        ValueError, match="sampler must be one of reflective, collapsed, independence, linear, gibbs or None"
+    ):
         draw(smooth_rows(3), DrawSettings(sampler="nuts"))
 
 
@@ -88,7 +90,7 @@ def test_many_low_rank_rows_have_their_noise_integrated_out(generator, monkeypat
     assert choose_sampler(distribution) == "reflective"
     monkeypatch.setattr("botorch_skewgp.truncated.draws.MOST_DENSE_ROWS", 10)
     draws = draw(distribution, SMALL)
-    assert draws.sampler == "collapsed"
+    assert draws.sampler == "independence"
     assert draws.latent is not None
     assert draws.latent.shape == (256, 3)
     assert draws.effective_size.shape == (4,)  # three coordinates and their length

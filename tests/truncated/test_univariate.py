@@ -14,6 +14,7 @@ from botorch_skewgp.truncated.univariate import (
     interval_moments,
     log1mexp,
     log_interval_probability,
+    log_normal_cdf,
     log_normal_density,
     owens_t,
     sample_interval,
@@ -85,6 +86,13 @@ TRUTH = torch.tensor([precise(a, b) for a, b in INTERVALS], dtype=torch.float64)
 def test_log_probability():
     value = log_interval_probability(LOWER, UPPER)
     torch.testing.assert_close(value, TRUTH[:, 0], rtol=3e-11, atol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_log_cdf_is_scipys(dtype):
+    x = torch.cat([torch.linspace(-60, 9, 2000), torch.tensor([-1e8, -INF, INF])]).to(dtype)
+    expected = torch.from_numpy(special.log_ndtr(x.double().numpy()))
+    assert torch.allclose(log_normal_cdf(x).double(), expected, rtol=40 * torch.finfo(dtype).eps, atol=1e-30)
 
 
 def test_moments():

@@ -1,0 +1,98 @@
+"""Rows that stand for several equal ones."""
+
+import pytest
+import torch
+from linear_operator.operators import RootLinearOperator
+from scipy import stats
+
+from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.corrections import corrected_log_normalizer
+from botorch_skewgp.truncated.draws import DrawSettings, draw
+from botorch_skewgp.truncated.evidence import bridge_log_normalizer
+from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.gaussian_rows import gaussian_rows
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+INF = torch.inf
+COUNT = torch.tensor([3.0, 1.0, 40.0, 7.0, 2.0], dtype=torch.float64)
+LOWER = torch.tensor([0.0, -INF, 0.2, -0.5, -1.0], dtype=torch.float64)
+UPPER = torch.tensor([INF, 0.3, INF, 0.8, INF], dtype=torch.float64)
+
+
+def distribution_of(root, mean, noise, count=COUNT, lower=LOWER, upper=UPPER) -> TruncatedNormal:
+    return TruncatedNormal(mean, RootLinearOperator(root), lower, upper, noise, count)
+
+
+def parts(generator) -> list[torch.Tensor]:
+    root, mean = (torch.randn(*shape, dtype=torch.float64, generator=generator) for shape in ((5, 2), (5,)))
+    return [root, mean, 0.3 + torch.rand(5, dtype=torch.float64, generator=generator)]
+
+
+def test_expectation_propagation_is_that_of_all_rows(generator):
+    values = [part.requires_grad_() for part in parts(generator)]
+    counted = expectation_propagation(distribution_of(*values))
+    every = expectation_propagation(distribution_of(*values).expanded())
+    assert every.distribution.num_rows == COUNT.sum()
+    assert counted.log_normalizer.item() == pytest.approx(every.log_normalizer.item(), abs=1e-7)
+    assert torch.allclose(counted.latent_mean, every.latent_mean, atol=1e-7)
+    assert torch.allclose(counted.base, every.base, atol=1e-6)
+    gradients = [torch.autograd.grad(entry.log_normalizer, values) for entry in (counted, every)]
+    for mine, theirs in zip(*gradients, strict=True):
+        assert torch.allclose(mine, theirs, atol=1e-6)
+    corrected = [corrected_log_normalizer(entry).item() for entry in (counted, every)]
+    assert corrected[0] == pytest.approx(corrected[1], abs=1e-7)
+
+
+def test_draws_and_evidence_are_those_of_all_rows(generator):
+    distribution = distribution_of(*parts(generator))
+    every = distribution.expanded()
+    settings = DrawSettings(num_draws=4096, num_chains=8)
+    found, expected = draw(distribution, settings), draw(every, settings)
+    assert found.sampler == "independence"
+    assert found.rows.shape == (4096, 5)
+    group = torch.arange(5).repeat_interleave(COUNT.long())
+    of_groups = torch.zeros(4096, 5, dtype=torch.float64).index_add(-1, group, expected.rows) / COUNT
+
+    def compare(one, other):
+        sizes = [entry.effective_size.min() for entry in (found, expected)]
+        error = (one.var(0) / sizes[0] + other.var(0) / sizes[1]).sqrt()
+        assert ((one.mean(0) - other.mean(0)).abs() <= 4.5 * error).all()
+
+    for power in (1, 2, 3):
+        compare(found.rows.pow(power), of_groups.pow(power))
+        compare(found.latent.pow(power), expected.latent.pow(power))
+    mine, theirs = bridge_log_normalizer(distribution, found), bridge_log_normalizer(every, expected)
+    error = mine.standard_error.hypot(theirs.standard_error)
+    assert (mine.value - theirs.value).abs() <= 4.5 * error
+
+
+def test_means_of_rows_far_in_a_tail(generator):
+    """Without latent variation the mean of `k` copies is one of `k` truncated normals."""
+    root = torch.full((3, 1), 1e-6, dtype=torch.float64)
+    mean = torch.tensor([-100.0, 3.0, -8.0], dtype=torch.float64)
+    lower, upper = torch.tensor([0.0, -INF, 0.0]).double(), torch.tensor([INF, 0.0, INF]).double()
+    count = torch.tensor([5.0, 5.0, 60.0]).double()
+    distribution = distribution_of(root, mean, torch.ones(3).double(), count, lower, upper)
+    sampler = CollapsedEllipticalSliceSampler(distribution, expectation_propagation(distribution))
+    rows = sampler.rows(torch.zeros(20_000, 1, dtype=torch.float64), generator)
+    for i in range(3):
+        law = stats.truncnorm(*((bound[i] - mean[i]).item() for bound in (lower, upper)), loc=mean[i].item())
+        first, variance, skewness = (float(x) for x in law.stats("mvs"))
+        k = count[i].item()
+        assert rows[:, i].mean().item() == pytest.approx(first, abs=4.5 * (variance / k / 20_000) ** 0.5)
+        assert rows[:, i].var().item() == pytest.approx(variance / k, rel=0.1)
+        if i:
+            assert stats.skew(rows[:, i]) == pytest.approx(skewness / k**0.5, abs=0.12)
+
+
+def test_what_cannot_be(generator):
+    root, mean, noise = parts(generator)
+    with pytest.raises(ValueError, match="from 1 on"):
+        distribution_of(root, mean, noise, 0 * COUNT)
+    with pytest.raises(ValueError, match="noise in every row"):
+        distribution_of(root, mean, 0 * noise)
+    with pytest.raises(ValueError, match="RootLinearOperator"):
+        TruncatedNormal(mean, root @ root.mT, LOWER, UPPER, noise, COUNT)
+    with pytest.raises(ValueError, match="expanded"):
+        draw(distribution_of(root, mean, noise), DrawSettings(sampler="reflective"))
+    assert not gaussian_rows(expectation_propagation(distribution_of(root, mean, noise))).any()

@@ -1,0 +1,105 @@
+"""Independence sampling from the Gaussian of expectation propagation."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from linear_operator.operators import RootLinearOperator
+
+from botorch_skewgp.truncated import draws as module
+from botorch_skewgp.truncated.draws import DrawSettings, choose_sampler, draw
+from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.independence import IndependenceSampler
+from botorch_skewgp.truncated.start import feasible_start
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+INF = torch.inf
+
+
+def distribution_of(generator, m: int, r: int, low_rank: bool = True, **kwargs) -> TruncatedNormal:
+    """Rows with one bound, of either kind, and two bounds where asked for."""
+    root = torch.randn(m, r, dtype=torch.float64, generator=generator)
+    lower = torch.where(torch.arange(m) % 2 == 0, -0.3, -INF).double()
+    values = {
+        "mean": 0.3 * torch.randn(m, dtype=torch.float64, generator=generator),
+        "lower": lower,
+        "upper": torch.where(lower.isfinite(), INF, 0.4).double(),
+        "noise": 0.5 + torch.rand(m, dtype=torch.float64, generator=generator),
+        **kwargs,
+    }
+    return TruncatedNormal(covariance=RootLinearOperator(root) if low_rank else root @ root.mT, **values)
+
+
+def expected_moments(distribution: TruncatedNormal, num: int = 2**17) -> tuple[torch.Tensor, torch.Tensor]:
+    """Means of `h` and of its square, by importance sampling from the prior with quasi-random numbers."""
+    root = torch.linalg.cholesky(distribution.dense_covariance + 1e-10 * torch.eye(distribution.num_rows))
+    uniform = torch.quasirandom.SobolEngine(root.shape[-1], scramble=True, seed=0).draw(num, dtype=torch.float64)
+    h = distribution.mean + torch.special.ndtri(uniform.clamp(1e-12, 1 - 1e-12)) @ root.mT
+    scale = distribution.noise.sqrt()
+    inside = torch.special.ndtr((distribution.upper - h) / scale) - torch.special.ndtr((distribution.lower - h) / scale)
+    weight = inside.prod(-1, keepdim=True)
+    weight = weight / weight.sum()
+    return (weight * h).sum(0), (weight * h.square()).sum(0)
+
+
+@pytest.mark.parametrize("two_sided", [False, True])
+@pytest.mark.parametrize("low_rank", [True, False])
+def test_moments(low_rank, two_sided, generator):
+    bounds = {"upper": torch.full((4,), 1.0).double(), "lower": torch.full((4,), -0.5).double()} if two_sided else {}
+    distribution = distribution_of(generator, 4, 3, low_rank, **bounds)
+    approximation = expectation_propagation(distribution)
+    sampler = IndependenceSampler(distribution, approximation)
+    state = sampler.init(*feasible_start(distribution, 8, generator, approximation))
+    _, positions, info = sampler.run(state, 2000, generator)
+    assert positions.shape[:2] == (2000, 8)
+    assert (info.num_evaluations >= 4000).all()
+    rows = sampler.rows(positions, generator)
+    assert ((rows >= distribution.lower) & (rows <= distribution.upper)).all()
+    h = distribution.noiseless(positions)
+    first, second = expected_moments(distribution)
+    for found, expected in ((h, first), (h.square(), second)):
+        error = found.mean(0).std(0) / 8**0.5
+        assert ((found.mean((0, 1)) - expected).abs() <= 4.5 * error).all()
+
+
+def test_a_poor_approximation_makes_slow_chains_and_not_wrong_ones(generator):
+    distribution = distribution_of(generator, 4, 3)
+    poor = replace(distribution, lower=distribution.lower - 0.7, upper=distribution.upper - 0.5)
+    sampler = IndependenceSampler(distribution, expectation_propagation(poor))
+    state = sampler.init(*feasible_start(distribution, 16, generator))
+    _, positions, _ = sampler.run(state, 1500, generator)
+    h = distribution.noiseless(positions)
+    error = h.mean(0).std(0) / 4
+    assert ((h.mean((0, 1)) - expected_moments(distribution)[0]).abs() <= 4.5 * error).all()
+
+
+def test_a_batch_is_as_its_elements(generator):
+    one, two = (distribution_of(generator, 6, 2) for _ in range(2))
+    batch = TruncatedNormal(
+        mean=torch.stack([one.mean, two.mean]),
+        covariance=RootLinearOperator(torch.stack([one.root, two.root])),
+        lower=torch.stack([one.lower, two.lower]),
+        upper=torch.stack([one.upper, two.upper]),
+        noise=torch.stack([one.noise, two.noise]),
+    )
+    approximation = expectation_propagation(batch)
+    latent, ratio = IndependenceSampler(batch, approximation).propose(5, generator)
+    for i, single in enumerate((one, two)):
+        sampler = IndependenceSampler(single, expectation_propagation(single))
+        expected = sampler._log_ratio(single.noiseless(latent[i]), None, 5)
+        assert torch.allclose(ratio[i] - ratio[i, 0], expected - expected[0])
+
+
+def test_it_is_chosen_for_many_rows_over_few_coordinates(generator, monkeypatch):
+    many = distribution_of(generator, 1200, 3)
+    assert choose_sampler(many) == "independence"
+    draws = draw(many, DrawSettings(num_draws=256))
+    assert draws.sampler == "independence"
+    monkeypatch.setattr(module, "LEAST_SHARE", 1.1)  # no approximation is so good
+    assert choose_sampler(many) == "collapsed"
+
+
+def test_every_row_needs_noise(generator):
+    distribution = distribution_of(generator, 4, 3, noise=torch.tensor([0.0, 1.0, 1.0, 1.0]).double())
+    with pytest.raises(ValueError, match="positive variance"):
+        IndependenceSampler(distribution, expectation_propagation(distribution))
