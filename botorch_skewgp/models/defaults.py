@@ -13,9 +13,10 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
-from gpytorch.constraints import GreaterThan, Interval
+from gpytorch.constraints import Interval, Positive
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean, Mean
 from gpytorch.priors import LogNormalPrior
@@ -26,21 +27,18 @@ from botorch_skewgp.observations import Observation
 # The latent function's variance, in units of that of the noise of labels and grades: a median of 10, and one in twenty
 # beyond 120. A narrower prior makes the model doubt consistent labels; a much wider one overfits a few of them.
 OUTPUTSCALE_LOCATION, OUTPUTSCALE_SPREAD = math.log(10.0), 1.5
-# The same for comparisons alone. How consistent a judge is, ten answers hardly tell: from one whose noise is a third of
-# the function's standard deviation (a ratio of 10) to one whose noise nobody sees (10,000 and more), all are likely.
-# The density of such a prior is largest at 19, but falls slowly beyond: consistent answers can carry the ratio far.
-# Held-out densities of duels are the same for LogNormal(log 1000, 2), with a worse worst case.
-COMPARISON_OUTPUTSCALE_LOCATION, COMPARISON_OUTPUTSCALE_SPREAD = math.log(10_000.0), 2.5
-COMPARISON_OUTPUTSCALE_START = 1000.0  # of fits
-# What a user can say of a judge: the location and spread of the logarithm of the same ratio.
-JUDGES = {"consistent": (math.log(10_000.0), 1.0), "noisy": (math.log(30.0), 1.0)}
+# The same for comparisons alone, as the mode and the spread of its logarithm, which is what a fit finds. Ten answers
+# hardly tell how consistent a judge is: from one whose noise is a third of the function's spread (a ratio of
+# 10) to one whose noise nobody sees (10,000 and more), all are likely.
+COMPARISON_OUTPUTSCALE, COMPARISON_OUTPUTSCALE_SPREAD = 1000.0, 1.5
+JUDGES = {"consistent": (5000.0, 1.0), "noisy": (10.0, 1.0)}  # what a user can say of a judge: likewise
 # Lengthscales for comparisons alone: a median of 0.2 sqrt(dim), about the mode of the dimension-scaled prior, whose
 # spread of sqrt(3) lets ten answers be explained by lengthscales of 0.03 or of 10; two thirds are within a factor of
 # 1.6. Spreads of 0.4 to 0.6 have the best held-out density of duels, and it is the same for 0.15 to 0.25 sqrt(dim).
 COMPARISON_LENGTHSCALE, COMPARISON_LENGTHSCALE_SPREAD = 0.2, 0.5
 # Bounds for the optimiser, as for BoTorch's lengthscales: long steps neither underflow nor diverge.
-OUTPUTSCALE_BOUNDS, COMPARISON_OUTPUTSCALE_BOUNDS = (1e-4, 1e4), (1e-4, 1e6)
-LEAST_LENGTHSCALE = 0.025  # BoTorch's
+OUTPUTSCALE_BOUNDS = (1e-4, 1e4)
+LEAST_LENGTHSCALE = 0.025  # BoTorch's, where they are not fitted as logarithms
 MEAN_SPREAD = 10.0**0.5  # that of the latent function at the median of its variance's prior
 
 
@@ -53,7 +51,8 @@ def default_covar_module(
 
     For comparisons alone (duels, ties, choices, rankings) the lengthscales have a prior that is narrow beside the
     dimension-scaled one of [Hvarfner2024vanilla]_, which all other models have, and the output scale, which is measured
-    in units of the judge's noise, one that is wide, unless it is said what is known of the judge.
+    in units of the judge's noise, one that is wide, unless it is said what is known of the judge. Both are fitted as
+    logarithms.
 
     Example:
         >>> covar_module = default_covar_module(train_X.shape[-1], [Preference(pairs)], judge="consistent")
@@ -74,25 +73,37 @@ def default_covar_module(
         raise InputDataError(f"judge must be 'consistent', 'noisy' or None; got {judge!r}.")
     if judge is not None and not comparisons:
         raise UnsupportedError("judge is about comparisons; leave it out for other observations.")
-    base_kernel = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
-    location, spread, bounds = OUTPUTSCALE_LOCATION, OUTPUTSCALE_SPREAD, OUTPUTSCALE_BOUNDS
     if comparisons:
-        location, spread = COMPARISON_OUTPUTSCALE_LOCATION, COMPARISON_OUTPUTSCALE_SPREAD
-        location, spread = JUDGES.get(str(judge), (location, spread))
-        bounds = COMPARISON_OUTPUTSCALE_BOUNDS
-        median = COMPARISON_LENGTHSCALE * math.sqrt(dim)
-        base_kernel = RBFKernel(
-            ard_num_dims=dim,
-            lengthscale_prior=LogNormalPrior(math.log(median), COMPARISON_LENGTHSCALE_SPREAD),
-            lengthscale_constraint=GreaterThan(LEAST_LENGTHSCALE, transform=None, initial_value=median),
-        )
+        mode, spread = JUDGES.get(str(judge), (COMPARISON_OUTPUTSCALE, COMPARISON_OUTPUTSCALE_SPREAD))
+        return _comparison_covar_module(dim, mode, spread)
     covar_module = ScaleKernel(
-        base_kernel,
-        outputscale_prior=LogNormalPrior(loc=location, scale=spread),
-        outputscale_constraint=Interval(*bounds, transform=None),
+        get_covar_module_with_dim_scaled_prior(ard_num_dims=dim),
+        outputscale_prior=LogNormalPrior(loc=OUTPUTSCALE_LOCATION, scale=OUTPUTSCALE_SPREAD),
+        outputscale_constraint=Interval(*OUTPUTSCALE_BOUNDS, transform=None),
     )
-    covar_module.outputscale = COMPARISON_OUTPUTSCALE_START if comparisons else covar_module.outputscale_prior.mode
+    covar_module.outputscale = covar_module.outputscale_prior.mode
     return covar_module
+
+
+def _comparison_covar_module(dim: int, mode: float, spread: float) -> ScaleKernel:
+    """The kernel for comparisons alone; an optimiser sees logarithms, as it would hardly move a scale of 1,000."""
+    median = COMPARISON_LENGTHSCALE * math.sqrt(dim)
+    base_kernel = RBFKernel(
+        ard_num_dims=dim,
+        lengthscale_prior=LogNormalPrior(math.log(median), COMPARISON_LENGTHSCALE_SPREAD),
+        lengthscale_constraint=_as_logarithm(),
+    )
+    base_kernel.lengthscale = median
+    # the density of this prior, times the scale itself, is that of a normal logarithm around the mode
+    prior = LogNormalPrior(math.log(mode) + spread**2, spread)
+    covar_module = ScaleKernel(base_kernel, outputscale_prior=prior, outputscale_constraint=_as_logarithm())
+    covar_module.outputscale = mode
+    return covar_module
+
+
+def _as_logarithm() -> Positive:
+    """The constraint of a parameter that is the logarithm of a value."""
+    return Positive(transform=torch.exp, inv_transform=torch.log)
 
 
 def default_mean_module(observations: Sequence[Observation]) -> Mean:

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.fit import fit_gpytorch_mll
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -47,6 +48,19 @@ def test_a_consistent_judge_is_believed_and_a_noisy_one_less():
                 values.append(mll(model(X), model.observations))
         ratio[judge] = float(scales[torch.stack(values).argmax()])
     assert ratio["noisy"] <= ratio[None] < ratio["consistent"]
+
+
+@pytest.mark.parametrize("start", [20.0, 20_000.0])
+def test_a_fit_finds_the_scale_of_few_comparisons_from_anywhere(start):
+    """As itself, and not as its logarithm, an optimiser would leave a scale of thousands where it is."""
+    X = torch.rand(20, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    order = X.sum(-1).argsort(descending=True)
+    duels = Preference(torch.stack([order[:10], order[10:]], dim=-1))
+    model = SkewGP(X, duels)
+    likeliest = model.covar_module.outputscale.item()  # without data, and so little do ten answers tell
+    model.covar_module.outputscale = start
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    assert likeliest / 2 < model.covar_module.outputscale.item() < 2 * likeliest
 
 
 def test_refusals():

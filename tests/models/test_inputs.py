@@ -203,7 +203,7 @@ def test_models_do_not_become_half_precise():
 @pytest.mark.parametrize("value", [-1.0, 0.0, math.nan, math.inf])
 @pytest.mark.parametrize("name", ["outputscale", "lengthscale"])
 def test_hyperparameters_that_cannot_be_are_named(name, value):
-    model = SkewGP(X, DUELS, draw_settings=DrawSettings(num_draws=64))
+    model = SkewGP(X, Binary([1, 0, 1, 1, 0, 1]), draw_settings=DrawSettings(num_draws=64))
     kernel = model.covar_module if name == "outputscale" else model.covar_module.base_kernel
     before = model.posterior(X).mean
     good = getattr(kernel, name).clone()
