@@ -7,14 +7,9 @@ before loading a stored experiment.
 from botorch_skewgp.ax.acquisition import SkewGPAcquisition
 from botorch_skewgp.ax.adapter import SkewGPAdapter
 from botorch_skewgp.ax.best_arm import get_best_arm
-from botorch_skewgp.ax.comparisons import (
-    Comparison,
-    attach_comparison,
-    complete_pair,
-    get_next_pair,
-    recorded_comparisons,
-)
+from botorch_skewgp.ax.comparisons import Comparison, attach_comparison, recorded_comparisons, withdraw_comparison
 from botorch_skewgp.ax.models import AxSkewGP
+from botorch_skewgp.ax.pairs import complete_pair, get_next_pair
 from botorch_skewgp.ax.preference_exploration import compare_outcomes, configure_preference_exploration
 from botorch_skewgp.ax.registry import SkewGPGenerators
 from botorch_skewgp.ax.strategy import skewgp_generation_strategy
@@ -33,4 +28,5 @@ __all__ = [
     "get_next_pair",
     "recorded_comparisons",
     "skewgp_generation_strategy",
+    "withdraw_comparison",
 ]

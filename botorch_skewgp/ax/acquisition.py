@@ -83,11 +83,20 @@ class SkewGPAcquisition(Acquisition):
     def optimize(
         self, n: int, search_space_digest: SearchSpaceDigest, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Optimise the two points of a pair jointly; else as Ax does."""
-        if self._asks_for_pair:
-            options = kwargs.get("optimizer_options") or {}
-            kwargs["optimizer_options"] = {"sequential": False, **options}
-        return super().optimize(n, search_space_digest, *args, **kwargs)
+        """Optimise the two points of a pair jointly, or among discrete points one after the other, the first of which
+        may have been tried; else as Ax does.
+        """
+        if not self._asks_for_pair:
+            return super().optimize(n, search_space_digest, *args, **kwargs)
+        if not (search_space_digest.ordinal_features or search_space_digest.categorical_features):
+            kwargs["optimizer_options"] = {"sequential": False, **(kwargs.get("optimizer_options") or {})}
+            return super().optimize(n, search_space_digest, *args, **kwargs)
+        tried = self.X_observed, self.X_pending  # of which Ax's discrete optimisers return none
+        self.X_observed = self.X_pending = None
+        try:
+            return super().optimize(n, search_space_digest, *args, **kwargs)
+        finally:
+            self.X_observed, self.X_pending = tried
 
 
 def _in_order(X: Tensor | None) -> Tensor | None:

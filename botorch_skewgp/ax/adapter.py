@@ -139,7 +139,7 @@ class SkewGPAdapter(TorchAdapter):
         if comparisons and len(self._objectives()) != 1:
             raise UnsupportedError(
                 "Comparisons say which trial is better all in all, for which there must be one metric as objective; "
-                f"the objective has {self._objectives()}."
+                f"the objective has {self._objectives()}. Take them back by withdraw_comparison."
             )
         experiment_data = with_every_trial(
             self._experiment,

@@ -9,8 +9,9 @@ from ax.api.types import TOutcome, TParameterization
 from ax.exceptions.core import UserInputError
 
 from botorch_skewgp.ax.adapter import SkewGPAdapter
-from botorch_skewgp.ax.internals import experiment_of, generation_strategy_of
-from botorch_skewgp.ax.registry import SkewGPGenerators
+from botorch_skewgp.ax.internals import experiment_of
+from botorch_skewgp.ax.registry import skewgp_spec_of
+from botorch_skewgp.ax.transition import objective_is_known
 
 
 def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
@@ -25,14 +26,17 @@ def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
         The arm's parameters, the predicted mean and standard deviation of each metric, and its name.
 
     Raises:
-        UserInputError: If the client has another strategy, or no arm can be told to be the best.
+        UserInputError: If the client has another strategy, nothing is known of the objective, or no arm can be told to
+            be the best.
     """
-    specs = [spec for node in generation_strategy_of(client).nodes_by_name.values() for spec in node.generator_specs]
-    specs = [spec for spec in specs if spec.generator_enum is SkewGPGenerators.SKEWGP]
-    if not specs:
-        raise UserInputError("The client's strategy has no SkewGP; set that of skewgp_generation_strategy().")
-    specs[0].fit(experiment=experiment_of(client))
-    adapter = specs[0].fitted_adapter
+    spec = skewgp_spec_of(client)
+    if not objective_is_known(experiment_of(client)):
+        raise UserInputError(
+            "Nothing is known of the objective yet: no trial that worked has a number for it, and no trials were "
+            "compared. Complete trials with data, or call attach_comparison."
+        )
+    spec.fit(experiment=experiment_of(client))
+    adapter = spec.fitted_adapter
     assert isinstance(adapter, SkewGPAdapter)
     best = None if adapter.is_moo_problem else adapter.model_best_point()
     if best is None or best[1] is None:

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import cast
 
 from ax.api.client import Client
-from ax.api.types import TParameterization
 from ax.core.batch_trial import BatchTrial
 from ax.core.experiment import Experiment
-from ax.core.trial_status import TrialStatus
 from ax.exceptions.core import UserInputError
-from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.utils.common.constants import Keys
 
 from botorch_skewgp.ax.internals import (
     experiment_of,
-    generation_strategy_of,
     properties_of,
     save_experiment,
-    save_generation_strategy,
-    save_trial,
 )
 
 COMPARISONS = "skewgp_comparisons"
@@ -71,10 +62,11 @@ def attach_comparison(client: Client, winner: int | str, loser: int | str, tie: 
         tie: Whether the two were judged as good as each other; their order is then of no account.
 
     Raises:
-        UserInputError: If a trial or arm is not in the experiment, has several arms, or is compared with itself. The
-            experiment is then as before.
+        UserInputError: If a trial or arm is not in the experiment, has several arms, or is compared with itself; or if
+            there are several objectives, of which a comparison does not tell. The experiment is then as before.
     """
     experiment = experiment_of(client)
+    check_one_objective(experiment)
     names = [_arm_name(experiment, entry) for entry in (winner, loser)]
     if names[0] == names[1]:
         raise UserInputError(
@@ -83,6 +75,47 @@ def attach_comparison(client: Client, winner: int | str, loser: int | str, tie: 
     entry = {"winner": names[0], "loser": names[1], "tie": bool(tie)}
     properties_of(experiment)[COMPARISONS] = [*properties_of(experiment).get(COMPARISONS, []), entry]
     save_experiment(client, experiment)
+
+
+def withdraw_comparison(client: Client, winner: int | str, loser: int | str, tie: bool = False) -> None:
+    r"""Take back the last comparison of two trials with this answer, be it attached or the answer to a pair.
+
+    Example:
+        >>> attach_comparison(client, winner=3, loser=1)
+        >>> withdraw_comparison(client, winner=3, loser=1)
+
+    Args:
+        client: The client of the experiment.
+        winner: The one that was said to be better, as in `attach_comparison`.
+        loser: The other one.
+        tie: Whether they were said to be as good as each other, in whatever order.
+
+    Raises:
+        UserInputError: If there is no such comparison, or no such trial or arm. The experiment is then as before.
+    """
+    experiment = experiment_of(client)
+    names = [_arm_name(experiment, entry) for entry in (winner, loser)]
+    known = properties_of(experiment).get(COMPARISONS, [])
+    wanted = [(*names, tie), (*reversed(names), tie)] if tie else [(*names, tie)]
+    found = [i for i, entry in enumerate(known) if (entry["winner"], entry["loser"], entry["tie"]) in wanted]
+    if not found:
+        said = "as good as" if tie else "better than"
+        raise UserInputError(
+            f"Nobody said that {winner!r} was {said} {loser!r}; see recorded_comparisons(experiment) for what was said."
+        )
+    properties_of(experiment)[COMPARISONS] = [entry for i, entry in enumerate(known) if i != found[-1]]
+    save_experiment(client, experiment)
+
+
+def check_one_objective(experiment: Experiment) -> None:
+    r"""Raise `UserInputError` if the experiment has several objectives: a comparison is about a single one."""
+    config = experiment.optimization_config
+    names = [] if config is None else list(config.objective.metric_names)
+    if len(names) > 1:
+        raise UserInputError(
+            "Comparisons say which trial is better all in all, for which there must be one metric as objective; the "
+            f"objective has {names}. To compare vectors of outcomes, use configure_preference_exploration."
+        )
 
 
 def _arm_name(experiment: Experiment, entry: int | str) -> str:
@@ -105,79 +138,6 @@ def _arm_name(experiment: Experiment, entry: int | str) -> str:
 def _some(experiment: Experiment, most: int = 10) -> str:
     names = list(experiment.arms_by_name)
     return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
-
-
-def get_next_pair(client: Client) -> tuple[int, dict[str, TParameterization]]:
-    r"""Ask for the next two points to compare, as one trial with two arms.
-
-    Answer with `complete_pair`; or leave the trial unanswered, `client.mark_trial_abandoned(trial_index)`, which is no
-    failure.
-
-    Args:
-        client: The client of the experiment.
-
-    Returns:
-        The trial's index, and the parameters of each arm by its name.
-
-    Raises:
-        UserInputError: If no optimization is configured.
-    """
-    experiment = experiment_of(client)
-    if experiment.optimization_config is None:
-        raise UserInputError("Call client.configure_optimization(objective=...) before asking for a pair.")
-    strategy = generation_strategy_of(client)
-    with _tried_arms_allowed(strategy):
-        (runs,) = strategy.gen(experiment=experiment, n=2, num_trials=1)
-    if sum(len(run.arms) for run in runs) != 2:
-        raise UserInputError(
-            "The search space has no second point to compare with; two different points could not be generated."
-        )
-    trial = experiment.new_batch_trial(generator_runs=runs)
-    trial.update_run_metadata({PAIR: True})
-    trial.mark_running(no_runner_required=True)
-    save_generation_strategy(client, strategy)
-    save_trial(client, experiment, trial)
-    return trial.index, {arm.name: cast(TParameterization, arm.parameters) for arm in trial.arms}
-
-
-@contextmanager
-def _tried_arms_allowed(strategy: GenerationStrategy) -> Iterator[None]:
-    """A pair often has an arm that was tried before, such as the best one; Ax would put Sobol points in its place."""
-    before = [(node, node.should_deduplicate) for node in strategy.nodes_by_name.values()]
-    try:
-        for node, _ in before:
-            node.should_deduplicate = False
-        yield
-    finally:
-        for node, value in before:
-            node.should_deduplicate = value
-
-
-def complete_pair(client: Client, trial_index: int, winner: str | None) -> None:
-    r"""Answer a trial of `get_next_pair`, and mark it completed.
-
-    Args:
-        client: The client of the experiment.
-        trial_index: The trial's index.
-        winner: The name of the better arm; `None` for a tie.
-
-    Raises:
-        UserInputError: If the trial is none of `get_next_pair`, is not open any more, or the winner is not one of its
-            arms. The experiment is then as before.
-    """
-    experiment = experiment_of(client)
-    trial = experiment.trials.get(trial_index)
-    if trial is None or not is_pair(trial):
-        raise UserInputError(f"Trial {trial_index} is no pair of get_next_pair; use attach_comparison for others.")
-    if trial.status != TrialStatus.RUNNING:
-        raise UserInputError(f"Trial {trial_index} is {trial.status.name}; only running pairs can be answered.")
-    names = [arm.name for arm in trial.arms]
-    if winner is not None and winner not in names:
-        raise UserInputError(f"winner must be one of {names}, or None for a tie; got {winner!r}.")
-    first, second = names if winner != names[1] else reversed(names)
-    attach_comparison(client, first, second, tie=winner is None)
-    trial.mark_completed()
-    save_trial(client, experiment, trial)
 
 
 def is_pair(trial: object) -> bool:

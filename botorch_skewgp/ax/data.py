@@ -10,7 +10,7 @@ import torch
 from ax.core.data_utils import ExperimentData
 from ax.core.experiment import Experiment
 from ax.core.trial_status import TrialStatus
-from ax.exceptions.core import UnsupportedError, UserInputError
+from ax.exceptions.core import UserInputError
 from botorch.utils.datasets import SupervisedDataset
 from pandas import DataFrame, MultiIndex, concat
 from torch import Tensor
@@ -94,7 +94,7 @@ def with_every_trial(
 
     A trial's validity is 0 if it failed or was abandoned (Ax leaves out what it reported); else the label that was
     reported for it, or 1 if an objective has a number. The column is added only if some trial is not valid or a label
-    was reported.
+    was reported. Of learning curves the last numbers count, and none of trials that still run.
 
     Args:
         experiment: The experiment.
@@ -106,11 +106,9 @@ def with_every_trial(
 
     Raises:
         UserInputError: If a number is not finite, or a label neither 0 nor 1.
-        UnsupportedError: If the data are learning curves.
     """
+    experiment_data = _with_final_numbers(experiment, experiment_data)
     observed = experiment_data.observation_data
-    if observed.index.nlevels > 2:
-        raise UnsupportedError("Data with a progression (learning curves) are not supported; report final numbers.")
     _check_numbers(experiment)
     failed = [] if validity is None else _failed_arms(experiment)
     wanted = [*failed, *_compared_arms(experiment, comparisons)]
@@ -134,6 +132,17 @@ def with_every_trial(
     if validity is not None:
         observed = _with_validity(observed, objectives, validity, set(failed))
     return ExperimentData(arm_data=arms, observation_data=observed)
+
+
+def _with_final_numbers(experiment: Experiment, experiment_data: ExperimentData) -> ExperimentData:
+    """The end of learning curves: that of a trial that still runs is not known."""
+    if experiment_data.observation_data.index.nlevels == 2:
+        return experiment_data
+    final = experiment_data.filter_latest_observations()
+    ended = [trial for trial in experiment.trials.values() if not trial.status.is_running]
+    keep = final.observation_data.index.get_level_values("trial_index").isin([trial.index for trial in ended])
+    observed = final.observation_data[keep]
+    return ExperimentData(arm_data=final.arm_data.reindex(observed.index), observation_data=observed)
 
 
 def _columns(signatures: Sequence[str]) -> MultiIndex:

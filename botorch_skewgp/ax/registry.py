@@ -13,7 +13,10 @@ from ax.adapter.transforms.log import Log
 from ax.adapter.transforms.logit import Logit
 from ax.adapter.transforms.one_hot import OneHot
 from ax.adapter.transforms.remove_fixed import RemoveFixed
+from ax.api.client import Client
 from ax.core.optimization_config import PreferenceOptimizationConfig
+from ax.exceptions.core import UserInputError
+from ax.generation_strategy.generator_spec import GeneratorSpec
 from ax.generators.torch.botorch_modular.generator import BoTorchGenerator
 from ax.storage.botorch_modular_registry import (
     register_acquisition,
@@ -29,6 +32,7 @@ from botorch.acquisition import AcquisitionFunction
 from botorch_skewgp import acquisition, mlls
 from botorch_skewgp.ax.acquisition import SkewGPAcquisition
 from botorch_skewgp.ax.adapter import SkewGPAdapter
+from botorch_skewgp.ax.internals import generation_strategy_of
 from botorch_skewgp.ax.models import AxSkewGP
 from botorch_skewgp.ax.transforms import WinsorizeObjective
 from botorch_skewgp.ax.transition import ObjectiveIsKnown
@@ -59,6 +63,25 @@ class SkewGPGenerators(GeneratorRegistryBase):
                 adapter_class=SkewGPAdapter, generator_class=BoTorchGenerator, transforms=TRANSFORMS
             )
         }
+
+
+def skewgp_spec_of(client: Client) -> GeneratorSpec:
+    r"""The part of a client's strategy that makes SkewGPs.
+
+    Args:
+        client: The client of an experiment with `skewgp_generation_strategy`.
+
+    Raises:
+        UserInputError: If the client has another strategy.
+    """
+    specs = [spec for node in generation_strategy_of(client).nodes_by_name.values() for spec in node.generator_specs]
+    found = [spec for spec in specs if spec.generator_enum is SkewGPGenerators.SKEWGP]
+    if not found:
+        raise UserInputError(
+            "The client's strategy has no SkewGP; call "
+            "client.set_generation_strategy(skewgp_generation_strategy()) first."
+        )
+    return found[0]
 
 
 def _preference_optimization_config(

@@ -9,12 +9,12 @@ pytest.importorskip("ax")
 
 import torch
 from ax.core.observation import ObservationFeatures
-from ax.exceptions.core import DataRequiredError, UnsupportedError
+from ax.exceptions.core import UnsupportedError, UserInputError
 from ax.utils.common.random import with_rng_seed
-from ax_cases import GENERATES, datasets, fitted_adapter, new_client, next_trial, observations, with_trials
+from ax_cases import GENERATES, datasets, fitted_adapter, new_client, next_trial, node_of, observations, with_trials
 from botorch.models import ModelList
 
-from botorch_skewgp.ax import AxSkewGP, SkewGPAdapter, attach_comparison, get_best_arm
+from botorch_skewgp.ax import AxSkewGP, SkewGPAdapter, attach_comparison, get_best_arm, withdraw_comparison
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, OutcomeScale, ProbitLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference, Tie, Validity
 from botorch_skewgp.posteriors import ProbabilityPosterior
@@ -166,14 +166,17 @@ def test_failures_of_several_objectives_are_refused():
         fitted_adapter(client)
 
 
-def test_comparisons_of_several_objectives_are_refused():
-    client = new_client(objective="a, -b")
+def test_comparisons_from_before_there_were_several_objectives_are_refused():
+    client = new_client()
     with_trials(client, [0.0, 0.8])
+    attach_comparison(client, 0, 1)
+    client.configure_optimization(objective="a, -b")
     for index in (0, 1):
         client.complete_trial(index, {"a": 1.0 + index, "b": 2.0})
-    attach_comparison(client, 0, 1)
-    with pytest.raises(UnsupportedError, match="for which there must be one metric as objective"):
+    with pytest.raises(UnsupportedError, match=r"one metric as objective.*withdraw_comparison"):
         fitted_adapter(client)
+    withdraw_comparison(client, 0, 1)
+    fitted_adapter(client)
 
 
 def test_nothing_known_of_the_objective():
@@ -181,7 +184,7 @@ def test_nothing_known_of_the_objective():
     with_trials(client, [0.0, 0.8])
     client.mark_trial_failed(0)
     client.mark_trial_failed(1)
-    with pytest.raises(DataRequiredError, match="Objective metric loss not found"):
+    with pytest.raises(UserInputError, match=r"Nothing is known of the objective yet.*attach_comparison"):
         get_best_arm(client)
 
 
@@ -386,3 +389,21 @@ def test_the_adapter_is_ours():
 
 def test_labels_outside_of_failures_are_binary():
     assert [type(entry) for entry in datasets(with_failures())["validity"].observations] == [Binary]
+
+
+def test_the_last_numbers_of_learning_curves_count():
+    """A trial that still runs has no last number yet."""
+    client = new_client()
+    with_trials(client, [0.1, 0.4, 0.8, 0.9])
+    for index, end in enumerate([0.3, 0.1, 0.5]):
+        for step in (1, 2):
+            client.attach_data(index, {"loss": end + 1 / step - 1 / 2}, progression=step)
+        client.complete_trial(index)
+    client.attach_data(3, {"loss": 9.0}, progression=1)
+    numbers = observations(client)["loss"]["Numeric"]
+    assert numbers.values.tolist() == pytest.approx([0.3, 0.1, 0.5])
+    assert numbers.index.tolist() == [0, 1, 2]
+    client.mark_trial_failed(3)
+    assert (observations(client)["validity"]["Binary"].labels.sum(), len(client._experiment.trials)) == (3, 4)
+    assert node_of(client, next_trial(client)[0]) == "SkewGP"
+    assert get_best_arm(client)[0]["x"] == pytest.approx(0.4)

@@ -8,7 +8,13 @@ from ax.core.arm import Arm
 from ax.exceptions.core import UserInputError
 from ax_cases import GENERATES, new_client, next_trial, node_of, snapshot, with_trials
 
-from botorch_skewgp.ax import attach_comparison, complete_pair, get_next_pair
+from botorch_skewgp.ax import (
+    attach_comparison,
+    complete_pair,
+    get_next_pair,
+    recorded_comparisons,
+    withdraw_comparison,
+)
 
 pytestmark = GENERATES
 
@@ -156,3 +162,26 @@ def test_metrics_that_are_not_finite_elsewhere():
     client.attach_data(2, {"works": float("nan")})
     with pytest.raises(UserInputError, match="Trial 2 reports nan for 'works'"):
         next_trial(client)
+
+
+def test_a_comparison_can_be_taken_back():
+    client = new_client()
+    with_trials(client, [0.1, 0.5, 0.9])
+    attach_comparison(client, 0, 1)
+    attach_comparison(client, 1, 2, tie=True)
+    attach_comparison(client, 0, 1)
+    withdraw_comparison(client, "0_0", 1)
+    assert [(entry.winner, entry.tie) for entry in recorded_comparisons(client._experiment)] == [
+        ("0_0", False),
+        ("1_0", True),
+    ]
+    withdraw_comparison(client, 2, 1, tie=True)  # in whatever order
+    for winner, loser, tie, match in [
+        (1, 0, False, "was better than"),
+        (0, 1, True, "was as good as"),
+        (0, 9, False, "trial 9"),
+    ]:
+        with pytest.raises(UserInputError, match=match):
+            withdraw_comparison(client, winner, loser, tie=tie)
+    withdraw_comparison(client, 0, 1)
+    assert not recorded_comparisons(client._experiment)
