@@ -9,6 +9,7 @@ r"""Leave-one-out predictive densities without refitting.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import NamedTuple
 
@@ -82,6 +83,7 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
         of_entry = _units(model.likelihood.rows(entry, row_model.mean, model.outcome_scale))
         unit = torch.cat([unit, sum(counts) + of_entry])
         counts.append(int(of_entry.max()) + 1 if of_entry.numel() else 0)
+    jacobian = _log_jacobian(model, row_model.mean, counts[1:])
     is_equality = row_model.rows.is_equality
     log_density = row_model.mean.new_empty(sum(counts))
     size = torch.empty_like(log_density)
@@ -108,11 +110,20 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
         )
         which = unit[is_equality]
         log_density[which], size[which] = _harmonic_mean(log_p)
-        log_density[which] -= math.log(model.outcome_scale.scale)
+        log_density[which] += jacobian[which - num_prior_rows] - math.log(model.outcome_scale.scale)
         if row_model.intervals.num_rows == 0:
             size[which] = torch.inf
     index = torch.repeat_interleave(torch.arange(len(counts) - 1), torch.tensor(counts[1:], dtype=torch.long))
     return LeaveOneOut(log_density[num_prior_rows:], size[num_prior_rows:], index.to(unit.device))
+
+
+def _log_jacobian(model: SkewGP, like: Tensor, counts: Sequence[int]) -> Tensor:
+    """For each unit the log derivative of the warping of its number, if any."""
+    parts = [
+        model.likelihood.log_jacobian(entry, like, model.outcome_scale).expand(count)
+        for entry, count in zip(model.observations, counts, strict=True)
+    ]
+    return torch.cat([like.new_zeros(0), *parts])
 
 
 def _units(rows: Rows) -> Tensor:

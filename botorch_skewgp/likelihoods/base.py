@@ -140,6 +140,19 @@ class RowLikelihood(Likelihood):
         self._check_type(observation)
         return self.reading(type(observation), like, scale).rows(*self.answers(observation))
 
+    def log_jacobian(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Tensor:  # noqa: B008
+        r"""By how much more log density every observation has than its row, which may be a warped number.
+
+        Args:
+            observation: Observations of a kind that this likelihood is for.
+            like: Any tensor of the wanted dtype and device.
+            scale: How outcomes relate to the latent function; its own derivative is not in it.
+
+        Returns:
+            A tensor with a number for each observation, or one zero for all.
+        """
+        return like.new_zeros(1)
+
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Any:
         r"""The distribution of a new observation given values of the latent function.
 

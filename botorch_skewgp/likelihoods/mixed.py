@@ -105,6 +105,10 @@ class MixedLikelihood(RowLikelihood):
         """The rows of the likelihood that takes the observations."""
         return self.for_kind(type(observation)).rows(observation, like, scale)
 
+    def log_jacobian(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Tensor:  # noqa: B008
+        """That of the likelihood that takes the observations."""
+        return self.for_kind(type(observation)).log_jacobian(observation, like, scale)
+
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> list[Any]:
         """The distributions of new observations of every kind, in the order of the likelihoods."""
         return [likelihood(function_samples, *args, **kwargs) for likelihood in self._predicting]

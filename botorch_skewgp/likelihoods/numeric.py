@@ -1,9 +1,14 @@
-r"""The Gaussian likelihood of numbers, exact or censored."""
+r"""The Gaussian likelihood of numbers, exact or censored, as they are or warped.
+
+.. [Snelson2003warped] E. Snelson, C. E. Rasmussen, Z. Ghahramani. Warped Gaussian processes. NIPS 2003.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.utils.gpytorch_modules import MIN_INFERRED_NOISE_LEVEL
 from gpytorch.constraints import GreaterThan, Interval
 from gpytorch.priors import LogNormalPrior, Prior
@@ -14,8 +19,9 @@ from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import PositiveParameter
 from botorch_skewgp.observations import Censored, Numeric, Observation
-from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.posteriors import SkewGPPosterior, WarpedPosterior
 from botorch_skewgp.rows import Reading, Rows
+from botorch_skewgp.warpings import Warping
 
 
 class NumericLikelihood(RowLikelihood):
@@ -24,11 +30,26 @@ class NumericLikelihood(RowLikelihood):
     Numbers with known variances use those instead of `noise`. Censored readings come from the same instrument and share
     its noise.
 
+    With a warping `g` it is `g(y)` that is read with noise, where `y` is the outcome, standardised if the model does
+    so: for numbers on a scale that nobody knows. Parameters of the warping are fitted with the others, to an evidence
+    that has the derivative of `g` in it ([Snelson2003warped]_). What shares the latent function with the numbers
+    (comparisons, labels, validity) is about the warped function and does not depend on `g`. Posteriors of a model are
+    of the warped function too; `predictive` and `outcome_posterior` are in units of the outcome.
+
+    Example:
+        >>> likelihood = NumericLikelihood(warping=SinhArcsinh())
+        >>> model = SkewGP(train_X, [Numeric(values.exp()), Preference(pairs)], likelihood=MixedLikelihood(
+        ...     likelihood, PreferenceLikelihood(learn_noise=True)))
+        >>> of_numbers, of_comparisons = model.predictive(X[:2])
+        >>> median = of_numbers.quantile(0.5)
+
     Args:
         noise: The noise variance, in squared units of the latent function.
         learn_noise: Whether the noise is a parameter to fit.
         noise_prior: A prior on the noise variance; by default BoTorch's for a learned one, LogNormal(-4, 1).
         noise_constraint: A constraint on the noise variance; by default above BoTorch's least inferred noise.
+        warping: The warping of outcomes; none if `None`. Parameters that an affine map of the latent function makes
+            redundant are not fitted.
     """
 
     observation_types = (Numeric, Censored)
@@ -40,8 +61,13 @@ class NumericLikelihood(RowLikelihood):
         learn_noise: bool = True,
         noise_prior: Prior | None = None,
         noise_constraint: Interval | None = None,
+        warping: Warping | None = None,
     ) -> None:
         super().__init__()
+        self.warping = warping
+        if warping is not None:
+            for name in warping.redundant_parameters():
+                warping.get_parameter(name).requires_grad_(False)
         if noise_prior is None and learn_noise:
             noise_prior = LogNormalPrior(loc=-4.0, scale=1.0)
         if noise_constraint is None and learn_noise:
@@ -55,17 +81,77 @@ class NumericLikelihood(RowLikelihood):
         return True
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
-        """One row per reading: an equality for a number, an interval for a censored reading."""
+        r"""One row per reading: an equality for a number, an interval for a censored reading.
+
+        Args:
+            observation: Numbers or censored readings.
+            like: Any tensor of the wanted dtype and device.
+            scale: How outcomes relate to the latent function.
+
+        Raises:
+            InputDataError: If the observations are of another kind, or not in the domain of the warping.
+            UnsupportedError: If there is a warping and the variances of numbers are known.
+        """
         self._check_type(observation)
         reading = Reading.at_point(like.new_zeros(0), self.noise)
         index = observation.index.unsqueeze(-1)  # type: ignore[attr-defined]
         if isinstance(observation, Numeric):
-            values = scale.standardize(observation.values.to(like))
+            values = self._warped(scale.standardize(observation.values.to(like)))
+            if self.warping is not None and observation.noise is not None:
+                raise UnsupportedError(
+                    "Known variances are those of the outcome, but with a warping noise is in the warped outcome. "
+                    "Leave Numeric's noise out, to learn it, or the likelihood's warping."
+                )
+            self._check_domain(values)
             noise = None if observation.noise is None else observation.noise.to(like) / scale.scale**2
             return reading.rows_between(index, values, values, noise)
         assert isinstance(observation, Censored)
-        lower, upper = (scale.standardize(bound.to(like)) for bound in (observation.lower, observation.upper))
+        lower, upper = (self._warped(scale.standardize(b.to(like))) for b in (observation.lower, observation.upper))
+        self._check_domain(upper.clamp_max(0))
         return reading.rows_between(index, lower, upper)
+
+    def _check_domain(self, warped: Tensor) -> None:
+        if self.warping is not None and not bool((warped > -torch.inf).all()):
+            where = (warped == -torch.inf).nonzero().squeeze(-1)[:5].tolist()
+            raise InputDataError(
+                f"The warping is for (standardised) outcomes above {float(self.warping.domain[0].max()):g}; those at "
+                f"positions {where} are not. Shift them, leave standardisation out, or put an Affine or Arcsinh "
+                "warping inside."
+            )
+
+    def _warped(self, outcome: Tensor) -> Tensor:
+        """Standardised outcomes or bounds, warped; infinite where they are, or outside of the warping's domain."""
+        if self.warping is None:
+            return outcome
+        least = self.warping.domain[0].to(outcome)
+        inside = outcome.isfinite() & (outcome > least)
+        warped = self.warping(torch.where(inside, outcome, torch.where(least.isfinite(), least + 1, 0.0)))
+        return torch.where(inside, warped, torch.where(outcome > least, outcome, -torch.inf))
+
+    def log_jacobian(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Tensor:  # noqa: B008
+        """The log derivatives of the warping at numbers; zero for censored readings."""
+        if self.warping is None or not isinstance(observation, Numeric):
+            return super().log_jacobian(observation, like, scale)
+        return self.warping.log_derivative(scale.standardize(observation.values.to(like)))
+
+    def outcome_posterior(
+        self,
+        posterior: SkewGPPosterior,
+        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
+    ) -> SkewGPPosterior | WarpedPosterior:
+        r"""The posterior of what numbers are read of, without noise and in units of the outcome.
+
+        Args:
+            posterior: A posterior of the latent function, see `SkewGP.latent_posterior`.
+            scale: How outcomes relate to the latent function, see `SkewGP.outcome_scale`.
+
+        Example:
+            >>> likelihood, latent = objective.likelihood.for_kind(Numeric), objective.latent_posterior(X)
+            >>> upper = likelihood.outcome_posterior(latent, objective.outcome_scale).quantile(0.9)
+        """
+        if self.warping is None:
+            return posterior.scalarize(posterior.mean.new_tensor([scale.scale]), scale.location)
+        return WarpedPosterior(posterior, self.warping, scale.location, scale.scale)
 
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Normal:
         r"""The distribution of a new reading.
@@ -75,8 +161,8 @@ class NumericLikelihood(RowLikelihood):
         """
         return Normal(function_samples, self.noise.sqrt().expand_as(function_samples))
 
-    def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> SkewGPPosterior:
-        return posterior.add_noise(self.noise).scalarize(posterior.mean.new_tensor([scale.scale]), scale.location)
+    def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> SkewGPPosterior | WarpedPosterior:
+        return self.outcome_posterior(posterior.add_noise(self.noise), scale)
 
     def latent_noise(self, X: Tensor) -> Tensor:
         """The noise variance."""

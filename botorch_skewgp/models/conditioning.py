@@ -101,6 +101,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
     def _condition_batch(self, X: Tensor, Y: Tensor, noise: Tensor | None) -> Self:
         """Condition a batch of models on numbers, or on duels given as integer pairs."""
         if Y.is_floating_point():
+            # with a warping the model's posteriors, and so the values of fantasies, are of the warped function
             values = self.outcome_scale.standardize(Y).squeeze(-1)
             if noise is None:
                 variance = self.likelihood.for_kind(Numeric).latent_noise(X)

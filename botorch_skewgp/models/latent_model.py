@@ -300,7 +300,10 @@ class LatentModel(Model, GP):
         """
         row_model = self.row_model(prior, observations, merge_equal)
         prior_rows = self.row_model(prior, observations=())
-        return Evidence(row_model.number_log_density, row_model.truncated_normal, prior_rows.truncated_normal)
+        seen = self._observations if observations is None else observations
+        jacobians = [self.likelihood.log_jacobian(entry, row_model.mean, self._outcome_scale).sum() for entry in seen]
+        number_log_density = sum(jacobians, row_model.number_log_density)
+        return Evidence(number_log_density, row_model.truncated_normal, prior_rows.truncated_normal)
 
     # Posterior
 

@@ -1,6 +1,6 @@
-"""Posteriors: the skewed posterior of a SkewGP as a BoTorch `Posterior`, that of a probability, those of an ensemble
-side by side, that of a transformed process, and the distribution functions of any one-dimensional mixture, on which
-they stand.
+"""Posteriors: the skewed posterior of a SkewGP as a BoTorch `Posterior`, that of a probability, that of a warped
+outcome, those of an ensemble side by side, that of a transformed process, and the distribution functions of any
+one-dimensional mixture, on which they stand.
 """
 
 from botorch_skewgp.posteriors.ensemble_posterior import SkewGPEnsemblePosterior
@@ -10,6 +10,7 @@ from botorch_skewgp.posteriors.representer_mixture import RepresenterMixture
 from botorch_skewgp.posteriors.skew_gp_posterior import SkewGPPosterior
 from botorch_skewgp.posteriors.transformed_t import TransformedTPosterior
 from botorch_skewgp.posteriors.transformed_t_marginals import TransformedTMarginals
+from botorch_skewgp.posteriors.warped_posterior import WarpedPosterior
 
 __all__ = [
     "MixtureMarginals",
@@ -20,4 +21,5 @@ __all__ = [
     "SkewGPPosterior",
     "TransformedTMarginals",
     "TransformedTPosterior",
+    "WarpedPosterior",
 ]

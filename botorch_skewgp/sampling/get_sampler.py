@@ -7,12 +7,12 @@ from botorch.sampling.get_sampler import GetSampler
 from botorch.sampling.normal import IIDNormalSampler, NormalMCSampler, SobolQMCNormalSampler
 from torch.quasirandom import SobolEngine
 
-from botorch_skewgp.posteriors import ProbabilityPosterior, SkewGPPosterior, TransformedTPosterior
+from botorch_skewgp.posteriors import ProbabilityPosterior, SkewGPPosterior, TransformedTPosterior, WarpedPosterior
 
 
-@GetSampler.register((ProbabilityPosterior, SkewGPPosterior, TransformedTPosterior))
+@GetSampler.register((ProbabilityPosterior, SkewGPPosterior, TransformedTPosterior, WarpedPosterior))
 def get_skew_gp_sampler(
-    posterior: ProbabilityPosterior | SkewGPPosterior | TransformedTPosterior,
+    posterior: ProbabilityPosterior | SkewGPPosterior | TransformedTPosterior | WarpedPosterior,
     sample_shape: torch.Size,
     *,
     seed: int | None = None,

@@ -1,0 +1,170 @@
+r"""The posterior of an outcome whose warped values have a skewed posterior."""
+
+from __future__ import annotations
+
+import math
+from copy import deepcopy
+from functools import cached_property
+
+import torch
+from botorch.posteriors import Posterior
+from torch import Tensor
+
+from botorch_skewgp.posteriors.skew_gp_posterior import SkewGPPosterior
+from botorch_skewgp.warpings import Warping
+
+REACH, STEP = 12.0, 0.4  # of the trapezoidal rule for moments, in standard deviations of a component
+
+
+class WarpedPosterior(Posterior):
+    r"""The joint posterior of `y = location + scale g^{-1}(z)`, where `z` has a `SkewGPPosterior` and `g` is a warping.
+
+    Marginals are mixtures of warped normal distributions. Where the range of `g` has a lower end, what `z` has below it
+    sits at the lower end of the domain.
+
+    Example:
+        >>> posterior = WarpedPosterior(model.posterior(X), Arcsinh())  # X is batch_shape x q x d
+        >>> posterior.quantile(torch.tensor([0.025, 0.5, 0.975]))  # 3 x batch_shape x q x 1
+    """
+
+    def __init__(self, latent: SkewGPPosterior, warping: Warping, location: float = 0.0, scale: float = 1.0) -> None:
+        r"""
+        Args:
+            latent: The posterior of the warped values `z`, of one output.
+            warping: The warping `g`; it is copied.
+            location: What is added to the standardised outcome.
+            scale: By what the standardised outcome is multiplied before; positive.
+        """
+        self.latent, self.location, self.scale = latent, location, scale
+        self.warping = deepcopy(warping).requires_grad_(False).to(latent.dtype)
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the posterior."""
+        return self.latent.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the posterior."""
+        return self.latent.dtype
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """The batch shape."""
+        return self.latent.batch_shape
+
+    @property
+    def base_sample_shape(self) -> torch.Size:
+        """The base samples of the latent posterior."""
+        return self.latent.base_sample_shape
+
+    @property
+    def batch_range(self) -> tuple[int, int]:
+        """The range of batch dimensions over which base samples are shared."""
+        return self.latent.batch_range
+
+    def _extended_shape(self, sample_shape: torch.Size = torch.Size()) -> torch.Size:  # noqa: B008
+        return self.latent._extended_shape(sample_shape)
+
+    def _standardised(self, value: Tensor | float) -> Tensor:
+        return (torch.as_tensor(value, dtype=self.dtype, device=self.device) - self.location) / self.scale
+
+    def _outcome(self, z: Tensor) -> Tensor:
+        return self.location + self.scale * self.warping.inverse(z)
+
+    # Marginal distribution functions
+
+    def cdf(self, value: Tensor | float) -> Tensor:
+        r"""The marginal probabilities `P(y <= value)`.
+
+        Args:
+            value: As in `SkewGPPosterior.cdf`.
+        """
+        y = self._standardised(value)
+        below = self.latent.cdf(self.warping(y))
+        return torch.where(self._aligned(y < self.warping.domain[0], below), 0.0, below)
+
+    def probability_above(self, value: Tensor | float) -> Tensor:
+        r"""The marginal probabilities `P(y > value)`, accurate where they are small.
+
+        Args:
+            value: As in `SkewGPPosterior.cdf`.
+        """
+        y = self._standardised(value)
+        above = self.latent.probability_above(self.warping(y))
+        return torch.where(self._aligned(y < self.warping.domain[0], above), 1.0, above)
+
+    def density(self, value: Tensor | float) -> Tensor:
+        r"""The marginal probability densities, without what sits at the end of a domain.
+
+        Args:
+            value: As in `SkewGPPosterior.cdf`.
+        """
+        y = self._standardised(value)
+        density = self.latent.density(self.warping(y))
+        return density * self._aligned(self.warping.log_derivative(y).exp(), density) / self.scale
+
+    def _aligned(self, x: Tensor, result: Tensor) -> Tensor:
+        """What belongs to values, beside what a distribution function gave for these values at all points."""
+        event = self._extended_shape()
+        if x.numel() == 1 or x.shape[max(x.ndim - len(event), 0) :] == event:
+            return x.reshape(()) if x.numel() == 1 else x
+        return x.reshape(x.shape + (1,) * (result.ndim - x.ndim))
+
+    def quantile(self, value: Tensor | float) -> Tensor:
+        r"""The marginal quantiles; those of the latent posterior, mapped.
+
+        Args:
+            value: Probabilities in (0, 1); shapes as in `SkewGPPosterior.cdf`.
+
+        Raises:
+            ValueError: If a probability is outside (0, 1).
+        """
+        return self._outcome(self.latent.quantile(value))
+
+    @property
+    def median(self) -> Tensor:
+        """The marginal medians, `batch_shape x q x 1`."""
+        return self.quantile(0.5)
+
+    # Moments
+
+    def _expectation(self, center: Tensor | None = None) -> Tensor:
+        """The means, or the mean squares around given numbers; `batch_shape x q`."""
+        means, sd = self.latent.component_means, self.latent.gaussian_variance.sqrt().unsqueeze(-1)
+        num = math.ceil(REACH / STEP)
+        t = STEP * torch.arange(-num, num + 1, dtype=self.dtype, device=self.device)
+        total = torch.zeros_like(means)
+        for node, weight in zip(t, torch.softmax(-0.5 * t.square(), dim=0), strict=True):
+            y = self._outcome(means + sd * node)
+            total = total + weight * (y if center is None else (y - center.unsqueeze(-1)).square())
+        return self.latent.marginals.average(total)
+
+    @cached_property
+    def mean(self) -> Tensor:
+        """The posterior mean, `batch_shape x q x 1`."""
+        return self._expectation().unsqueeze(-1)
+
+    @cached_property
+    def variance(self) -> Tensor:
+        """The marginal posterior variances, `batch_shape x q x 1`."""
+        return self._expectation(self.mean.squeeze(-1)).unsqueeze(-1)
+
+    # Sampling
+
+    def rsample(self, sample_shape: torch.Size | None = None) -> Tensor:
+        r"""Draw from the joint posterior, `sample_shape x batch_shape x q x 1`, differentiable in its inputs.
+
+        Args:
+            sample_shape: The shape of the sample; `torch.Size([1])` if `None`.
+        """
+        return self._outcome(self.latent.rsample(sample_shape))
+
+    def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
+        r"""Samples made from the latent posterior's base samples.
+
+        Args:
+            sample_shape: The sample shape.
+            base_samples: Standard normal numbers, `sample_shape x base_sample_shape`.
+        """
+        return self._outcome(self.latent.rsample_from_base_samples(sample_shape, base_samples))
