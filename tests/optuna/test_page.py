@@ -1,0 +1,89 @@
+"""A scripted judge tunes a picture on optuna-dashboard's page, in a real browser."""
+
+import io
+import re
+import runpy
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("optuna_dashboard")
+pytest.importorskip("playwright", reason="the page is judged on through playwright")
+import optuna
+from matplotlib.image import imread
+from optuna_dashboard.preferential import load_study
+from playwright.sync_api import Page, expect, sync_playwright
+
+CHROMIUM = shutil.which("chromium")
+TUTORIAL = Path(__file__).parents[2] / "tutorials" / "optuna" / "tune_a_picture.py"
+LIKED = {"exposure": 2.2, "warmth": -0.2, "haze": 0.1}
+NUM_JUDGEMENTS = 10
+WAIT = 120_000  # milliseconds, at most
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium"),
+]
+
+
+@pytest.fixture
+def tutorial(tmp_path):
+    """The running tutorial: its folder, and the address of the page."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    with (tmp_path / "log").open("w") as log:
+        arguments = [sys.executable, str(TUTORIAL), str(tmp_path), str(port)]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=log, text=True) as process:
+            assert process.stdout.readline().startswith("judge on"), (tmp_path / "log").read_text()[-2000:]
+            try:
+                yield tmp_path, f"http://localhost:{port}/dashboard/studies/1"
+            finally:
+                process.kill()
+
+
+def dislike(image: np.ndarray) -> float:
+    """How far a picture is from the one that the judge has in mind."""
+    return float(np.square(image - runpy.run_path(str(TUTORIAL))["picture"](**LIKED)).mean())
+
+
+def judge(page: Page) -> None:
+    """Look at both pictures, and press the button below the worse one."""
+    cards = page.locator("div:has(> [aria-label='trial-button'])")
+    expect(cards.locator("img")).to_have_count(2, timeout=WAIT)
+    seen = []
+    for card in cards.all():
+        answer = page.request.get(page.url.split("/dashboard")[0] + card.locator("img").get_attribute("src"))
+        image = imread(io.BytesIO(answer.body()))[..., :3]
+        heading = re.match(r"Trial \d+", card.get_by_role("heading").first.inner_text())[0]
+        seen.append((dislike(image), heading))
+    _, worse = max(seen)
+    cards.filter(has=page.get_by_role("heading", name=re.compile(rf"^{worse}\b"))).get_by_role("button").last.click()
+    expect(page.get_by_role("heading", name=re.compile(rf"^{worse}\b"))).to_have_count(0, timeout=WAIT)
+
+
+def test_ten_judgements_on_the_page_make_the_picture_better(tutorial, monkeypatch):
+    folder, address = tutorial
+    monkeypatch.setattr(sys, "argv", [str(TUTORIAL), str(folder)])
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(address)
+        for _ in range(NUM_JUDGEMENTS):
+            judge(page)
+        browser.close()
+    sampler = optuna.samplers.RandomSampler()
+    study = load_study(study_name="hills", storage=f"sqlite:///{folder}/study.db", sampler=sampler)
+    assert len(study.preferences) == NUM_JUDGEMENTS
+    chosen = [any(key.startswith("skewgp:relative") for key in trial.system_attrs) for trial in study.trials]
+    assert chosen == [False, False] + [True] * (len(chosen) - 2)  # the first two before any judgement
+    picture = runpy.run_path(str(TUTORIAL))["picture"]
+    dislikes = [dislike(picture(**trial.params)) for trial in study.trials[: NUM_JUDGEMENTS + 1]]
+    assert min(dislikes[2:]) < 0.5 * min(dislikes[:2])
+    best = {trial.number for trial in study.best_trials}
+    assert int(np.argmin(dislikes)) in best
