@@ -10,16 +10,19 @@ Every sampler gets the same budget and, with one seed, the same first trials, so
   one, 30 times; nobody sees a number. Branin, the six-hump camel on [-2, 2] x [-1, 1], and Hartmann in 6 dimensions.
   Scored is the trial that has lost to none, below the maximum.
 
-Seconds are those of the processor, of choosing a trial that is not random; on one thread.
+Seconds are those of the processor, of choosing a trial that is not random; on one thread. Every run is a row of a file; runs
+that are there are not repeated.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import statistics
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import optuna
@@ -30,11 +33,13 @@ from optuna.trial import TrialState
 from optuna_dashboard.preferential import create_study
 from optuna_dashboard.preferential.samplers.gp import PreferentialGPSampler
 
-from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
+from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
 from botorch_skewgp.optuna import SkewGPSampler
 
 STARTUP, CRASH_TRIALS, NUM_TRIALS, NUM_DUELS = 10, 30, 40, 30
+OURS = "SkewGPSampler"
 Params = dict[str, float]
+Key = tuple[str, str, int]  # scenario, sampler, seed
 
 
 class Function(NamedTuple):
@@ -64,14 +69,12 @@ FUNCTIONS = {
     "hartmann6": _function(Hartmann(6, negate=True)),
 }
 SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
-    "SkewGPSampler": lambda seed: SkewGPSampler(
-        seed=seed, num_startup_trials=STARTUP, independent_sampler=RandomSampler(seed)
-    ),
+    OURS: lambda seed: SkewGPSampler(seed=seed, num_startup_trials=STARTUP, independent_sampler=RandomSampler(seed)),
     "GPSampler": lambda seed: GPSampler(seed=seed, n_startup_trials=STARTUP, independent_sampler=RandomSampler(seed)),
     "TPESampler": lambda seed: TPESampler(seed=seed, n_startup_trials=STARTUP),
 }
 PREFERENTIAL: dict[str, Callable[[int], BaseSampler]] = {
-    "SkewGPSampler": SAMPLERS["SkewGPSampler"],
+    OURS: SAMPLERS[OURS],
     "PreferentialGPSampler": lambda seed: PreferentialGPSampler(seed=seed, independent_sampler=RandomSampler(seed)),
 }
 
@@ -96,40 +99,69 @@ def run(options: argparse.Namespace) -> None:
     folder = prepare(options)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore")
-    for name in options.scenarios:  # a table for each: they take long, and are run one by one
-        publish([_table(name, 1 if options.quick else options.seeds)], folder)
+    runs = _stored(folder)
+    for seed in range(1 if options.quick else options.seeds):
+        for name in options.scenarios:
+            scenario, samplers = SCENARIOS[name]
+            for sampler, make in samplers.items():
+                if (name, sampler, seed) not in runs:
+                    runs[name, sampler, seed] = one = scenario(make(seed))
+                    say(f"{name}, {sampler}, seed {seed}: {one.regret:.4g}, {one.seconds:.2f} s a trial")
+                    _store(runs, folder)
+    publish([_table(runs)], folder)
 
 
-def _table(name: str, num_seeds: int) -> Table:
-    """All samplers on one scenario, and how often the first is better than each other one."""
-    scenario, samplers = SCENARIOS[name]
+def _stored(folder: Path | None) -> dict[Key, Run]:
+    """The runs that are there already."""
+    if folder is None or not (path := folder / "optuna_runs.csv").exists():
+        return {}
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    return {
+        (entry["scenario"], entry["sampler"], int(entry["seed"])): Run(
+            float(entry["regret"]), int(entry["failed"]), float(entry["seconds"])
+        )
+        for entry in csv.DictReader(lines)
+    }
+
+
+def _store(runs: dict[Key, Run], folder: Path | None) -> None:
+    if folder is None:
+        return
+    table = Table("optuna_runs", ("scenario", "sampler", "seed", "regret", "failed", "seconds"), notes=[environment()])
+    for (scenario, sampler, seed), one in sorted(runs.items()):
+        table.add(scenario=scenario, sampler=sampler, seed=seed, **one._asdict())
+    table.store(folder)
+
+
+def _table(runs: dict[Key, Run]) -> Table:
+    """All samplers on all scenarios, and how often the first is better than each other one."""
     table = Table(
-        f"optuna_{name}",
-        ("scenario", "sampler", "median", "mean", "worst", "ahead_of_it", "failed_trials", "seconds_a_trial"),
+        "optuna",
+        ("scenario", "sampler", "seeds", "median", "mean", "worst", "ahead_of_it", "failed_trials", "seconds_a_trial"),
         notes=[
             environment(),
-            f"load average at the start {load_average()}",
-            f"{num_seeds} seeds; regret of the best; ahead_of_it: in how many seeds SkewGPSampler has less regret",
+            "regret of the best; ahead_of_it: in how many of the seeds SkewGPSampler has less regret",
         ],
     )
-    ours: list[float] = []
-    for sampler, make in samplers.items():
-        runs = []
-        for seed in range(num_seeds):
-            runs.append(scenario(make(seed)))
-            say(f"{name}, {sampler}, seed {seed}: {runs[-1].regret:.4g}, {runs[-1].seconds:.2f} s a trial")
-        regrets = [entry.regret for entry in runs]
-        ours = ours or regrets
-        table.add(
-            scenario=name,
-            sampler=sampler,
-            median=statistics.median(regrets),
-            mean=statistics.mean(regrets),
-            worst=max(regrets),
-            ahead_of_it=None if regrets is ours else sum(a < b for a, b in zip(ours, regrets, strict=True)),
-            failed_trials=statistics.mean(entry.failed for entry in runs),
-            seconds_a_trial=statistics.mean(entry.seconds for entry in runs),
-        )
+    for name, (_, samplers) in SCENARIOS.items():
+        for sampler in samplers:
+            found = {seed: one for (a, b, seed), one in sorted(runs.items()) if (a, b) == (name, sampler)}
+            if not found:
+                continue
+            regrets = [one.regret for one in found.values()]
+            ours = {seed: runs.get((name, OURS, seed)) for seed in found}
+            pairs = [(ours[seed], found[seed]) for seed in found]
+            table.add(
+                scenario=name,
+                sampler=sampler,
+                seeds=len(found),
+                median=statistics.median(regrets),
+                mean=statistics.mean(regrets),
+                worst=max(regrets),
+                ahead_of_it=None if sampler == OURS else sum(a is not None and a.regret < b.regret for a, b in pairs),
+                failed_trials=statistics.mean(one.failed for one in found.values()),
+                seconds_a_trial=statistics.mean(one.seconds for one in found.values()),
+            )
     return table
 
 
