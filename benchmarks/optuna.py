@@ -10,8 +10,8 @@ Every sampler gets the same budget and, with one seed, the same first trials, so
   one, 30 times; nobody sees a number. Branin, the six-hump camel on [-2, 2] x [-1, 1], and Hartmann in 6 dimensions.
   Scored is the trial that has lost to none, below the maximum.
 
-Seconds are those of the processor, of choosing a trial that is not random; on one thread. Every run is a row of a file; runs
-that are there are not repeated.
+Seconds are those of the processor, of choosing a trial that is not random; on one thread. Every run is a row of a file;
+runs that are there are not repeated.
 """
 
 from __future__ import annotations

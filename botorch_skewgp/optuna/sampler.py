@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from torch import Tensor
 
 from botorch_skewgp.optuna.internals import set_trial_system_attr
 from botorch_skewgp.optuna.search_space import SearchSpace
-from botorch_skewgp.optuna.study_data import RELATIVE_PARAMS, Failures, read_study
+from botorch_skewgp.optuna.study_data import RELATIVE_PARAMS, Failures, read_study, with_relative_params
 from botorch_skewgp.optuna.study_model import StudyModel
 
 _logger = logging.get_logger(__name__)
@@ -29,6 +30,8 @@ _logger = logging.get_logger(__name__)
 NUM_RESTARTS, RAW_SAMPLES, MOST_ITERATIONS = 8, 256, 100
 MOST_POINTS = 4096  # of a discrete space, up to which every point is looked at
 MOST_ATTEMPTS = 3  # to account for what other workers have started meanwhile
+PATIENCE = 4.0  # how many times as long as oneself another worker may take to choose a point
+SAMPLING = "skewgp:sampling"
 
 
 class SkewGPSampler(BaseSampler):
@@ -142,7 +145,8 @@ class SkewGPSampler(BaseSampler):
         started = data.compared.any() if data.preferential else data.num_known >= self._num_startup_trials
         if not started:
             return {}
-        seed = self._seed_of(trial)
+        seed, began = self._seed_of(trial), time.time()
+        set_trial_system_attr(study, trial, SAMPLING, began)
         with manual_seed(seed):
             model = StudyModel(data, space)
         for _ in range(MOST_ATTEMPTS):
@@ -152,6 +156,7 @@ class SkewGPSampler(BaseSampler):
                 if acquisition is None:
                     return {}
                 point = best_point(acquisition, space, torch.cat([model.data.X, pending]))
+            _wait_for_earlier_trials(study, space, trial, patience=PATIENCE * (time.time() - began))
             data = read_study(study, space, self._failures, leave_out=[trial.number])
             if not _has_more(data.X[data.pending], pending):
                 break  # else another worker has started a trial meanwhile, perhaps at the same point
@@ -213,6 +218,25 @@ def best_point(acquisition: AcquisitionFunction, space: SearchSpace, X_avoid: Te
     options: dict[str, Any] = {"maxiter": MOST_ITERATIONS, "sample_around_best": True}
     point, _ = optimize_acqf(acquisition, space.bounds, options=options, **common)
     return point[0]
+
+
+def _wait_for_earlier_trials(study: Study, space: SearchSpace, trial: FrozenTrial, patience: float) -> None:
+    """Wait until the running trials of smaller numbers, whose points other workers are choosing now, have them.
+
+    Two workers that choose at the same time know nothing of each other's point, and would choose the same one. Those
+    that began longer ago than `patience`, in seconds, are taken for dead.
+    """
+    while True:
+        now, running = time.time(), study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        choosing = (
+            entry.number < trial.number
+            and now - entry.system_attrs.get(SAMPLING, 0.0) < patience
+            and not with_relative_params(entry, space).keys() >= space.distributions.keys()
+            for entry in running
+        )
+        if not any(choosing):
+            return
+        time.sleep(0.05)
 
 
 def _has_more(points: Tensor, known: Tensor) -> bool:

@@ -1,6 +1,7 @@
 """What the sampler asks for next."""
 
 import math
+import time
 import warnings
 
 import pytest
@@ -19,7 +20,7 @@ from botorch_skewgp.optuna import SkewGPSampler, report_tie, report_unusable, wi
 from botorch_skewgp.optuna.internals import set_study_system_attr
 from botorch_skewgp.optuna.sampler import best_point
 from botorch_skewgp.optuna.search_space import SearchSpace
-from botorch_skewgp.optuna.study_data import read_study
+from botorch_skewgp.optuna.study_data import RELATIVE_PARAMS, read_study
 from botorch_skewgp.optuna.study_model import StudyModel, covar_module
 
 SPACE = SearchSpace({"x": FloatDistribution(0, 1)})
@@ -97,6 +98,31 @@ def test_a_trial_that_another_worker_starts_meanwhile_is_accounted_for(monkeypat
     monkeypatch.setattr(StudyModel, "acquisition", another_worker)
     assert abs(trial.suggest_float("x", 0, 1) - alone) > 0.01
     assert pending == [[], [pytest.approx(alone)]]
+
+
+def test_a_trial_waits_for_the_points_that_earlier_ones_are_choosing(monkeypatch):
+    """Two workers began at the same time; the later one learns of the other's point before it decides."""
+    study = with_trials([0.0, 0.25, 0.5, 0.75, 1.0])
+    alone, naps = next_x(study), []
+    study = with_trials([0.0, 0.25, 0.5, 0.75, 1.0])
+    earlier, later = study.ask(), study.ask()
+    study._storage.set_trial_system_attr(earlier._trial_id, "skewgp:sampling", time.time())
+
+    def nap(seconds):
+        naps.append(seconds)
+        study._storage.set_trial_system_attr(earlier._trial_id, "skewgp:relative_params:x", alone)
+
+    monkeypatch.setattr(time, "sleep", nap)
+    assert abs(later.suggest_float("x", 0, 1) - alone) > 0.01
+    assert len(naps) == 1
+
+
+def test_nobody_waits_for_a_worker_that_began_long_ago_or_has_not_begun(monkeypatch):
+    study = with_trials([0.0, 0.25, 0.5, 0.75, 1.0])
+    dead, _, later = study.ask(), study.ask(), study.ask()
+    study._storage.set_trial_system_attr(dead._trial_id, "skewgp:sampling", time.time() - 1e6)
+    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail("waits"))
+    later.suggest_float("x", 0, 1)
 
 
 def test_constraints_are_met():
@@ -198,7 +224,7 @@ def objective(trial):
 def test_mixed_and_conditional_spaces():
     study = optuna.create_study(sampler=sampler(num_startup_trials=6, warn_independent_sampling=False))
     study.optimize(objective, n_trials=8)
-    relative = {key.rpartition(":")[2] for key in study.trials[-1].system_attrs if key.startswith("skewgp")}
+    relative = {key.rpartition(":")[2] for key in study.trials[-1].system_attrs if key.startswith(RELATIVE_PARAMS)}
     assert relative == {"x", "k", "kind"}
 
 
