@@ -18,6 +18,7 @@ from linear_operator.operators import LinearOperator, to_linear_operator
 from torch import Tensor
 
 from botorch_skewgp.kernels.slopes import VALUE, slope_covariance
+from botorch_skewgp.kernels.sums import covariance_of_points
 from botorch_skewgp.rows import ColumnLayout
 
 
@@ -74,16 +75,20 @@ class LatentPrior:
         """
         if self.num_outputs == 1:
             if Z is None and X.shape[-2] > self.points.shape[-2]:
-                return self.covar_module(X)  # lazy: it is large, and often no more than its diagonal is asked for
+                # lazy: it is large, and often no more than its diagonal is asked for
+                return covariance_of_points(self.covar_module, X)
             with settings.lazily_evaluate_kernels(False):  # a lazy one takes longer than a small matrix
-                return self.covar_module(X) if Z is None else self.covar_module(X, Z)
+                return covariance_of_points(self.covar_module, X) if Z is None else self.covar_module(X, Z)
         eye = torch.eye(self.num_outputs, dtype=X.dtype, device=X.device)
         if not self.covar_module.batch_shape:
-            K = (self.covar_module(X) if Z is None else self.covar_module(X, Z)).to_dense()
+            K = (covariance_of_points(self.covar_module, X) if Z is None else self.covar_module(X, Z)).to_dense()
             K = K.unsqueeze(-1).unsqueeze(-1) * eye  # ... x n x n' x o x o
         else:
             X = X.unsqueeze(-3)
-            K = (self.covar_module(X) if Z is None else self.covar_module(X, Z.unsqueeze(-3))).to_dense()
+            if Z is None:
+                K = covariance_of_points(self.covar_module, X).to_dense()
+            else:
+                K = self.covar_module(X, Z.unsqueeze(-3)).to_dense()
             K = K.movedim(-3, -1).unsqueeze(-1) * eye
         return to_linear_operator(K.transpose(-3, -2).flatten(-4, -3).flatten(-2, -1))
 

@@ -196,8 +196,8 @@ def _draw_kernel_feature_paths(model: SkewGP, *, sample_shape: torch.Size, **kwa
         )
     except NotImplementedError as error:  # from BoTorch's dispatcher
         raise UnsupportedError(
-            "BoTorch has no random features for a kernel of this model (it has them for RBF and Matern kernels, scaled "
-            "or not). Choose such a kernel or pass your own prior_sampler to draw_matheron_paths."
+            "There are no random features for a kernel of this model (there are for RBF, Matern and arcsine kernels, "
+            "scaled or not). Choose such a kernel or pass your own prior_sampler to draw_matheron_paths."
         ) from error
 
 

@@ -1,0 +1,130 @@
+r"""The arcsine kernel: the covariance of a neural network with one hidden layer of infinitely many units.
+
+.. [Williams1998infinite] C. K. I. Williams. Computation with infinite neural networks. Neural Computation 10, 1998.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from botorch.sampling.pathwise.features.generators import GenKernelFeatures
+from botorch.sampling.pathwise.features.maps import KernelFeatureMap
+from botorch.sampling.pathwise.utils import FeatureSelector, TensorTransform
+from botorch.utils.sampling import draw_sobol_normal_samples
+from gpytorch.constraints import Interval, Positive
+from gpytorch.kernels import Kernel
+from gpytorch.priors import Prior
+from torch import Tensor
+
+
+class ArcsineKernel(Kernel):
+    r"""The covariance of `erf(b + w^T x)` over random biases `b` and weights `w`.
+
+    With `b ~ N(0, bias_variance)` and independent `w_j ~ N(0, weight_variance_j)`, and `c(x, x')` twice the covariance
+    `bias_variance + sum_j weight_variance_j x_j x'_j` of their inputs,
+
+        `k(x, x') = 2 / pi arcsin(c(x, x') / sqrt((1 + c(x, x)) (1 + c(x', x'))))`
+
+    ([Williams1998infinite]_, equation (11)). Functions of it are steps and slopes that level off away from the origin,
+    the faster the larger the weights. The variance depends on `x` and is below one: put it into a `ScaleKernel`.
+
+    Example:
+        >>> covar_module = ScaleKernel(ArcsineKernel(ard_num_dims=2))
+        >>> model = SkewGP(train_X, Preference(pairs), covar_module=covar_module.double())
+
+    Args:
+        weight_variance_prior: A prior on the variances of the weights.
+        weight_variance_constraint: A constraint on them; positive by default.
+        bias_variance_prior: A prior on the variance of the bias.
+        bias_variance_constraint: A constraint on it; positive by default.
+        kwargs: `ard_num_dims` for a variance of each input's weight, `active_dims`, `batch_shape`.
+    """
+
+    has_lengthscale = False
+    is_stationary = False
+
+    def __init__(
+        self,
+        weight_variance_prior: Prior | None = None,
+        weight_variance_constraint: Interval | None = None,
+        bias_variance_prior: Prior | None = None,
+        bias_variance_constraint: Interval | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        num_weights = self.ard_num_dims or 1
+        for name, size, prior, constraint in (
+            ("weight_variance", num_weights, weight_variance_prior, weight_variance_constraint),
+            ("bias_variance", 1, bias_variance_prior, bias_variance_constraint),
+        ):
+            self.register_parameter(f"raw_{name}", torch.nn.Parameter(torch.zeros(*self.batch_shape, 1, size)))
+            self.register_constraint(f"raw_{name}", Positive() if constraint is None else constraint)
+            if prior is not None:
+                self.register_prior(f"{name}_prior", prior, name)
+
+    @property
+    def weight_variance(self) -> Tensor:
+        """The variances of the weights, `batch_shape x 1 x d`, or `... x 1` for a common one."""
+        return self.raw_weight_variance_constraint.transform(self.raw_weight_variance)
+
+    @weight_variance.setter
+    def weight_variance(self, value: float | Tensor) -> None:
+        self._set("weight_variance", value)
+
+    @property
+    def bias_variance(self) -> Tensor:
+        """The variance of the bias, `batch_shape x 1 x 1`."""
+        return self.raw_bias_variance_constraint.transform(self.raw_bias_variance)
+
+    @bias_variance.setter
+    def bias_variance(self, value: float | Tensor) -> None:
+        self._set("bias_variance", value)
+
+    def _set(self, name: str, value: float | Tensor) -> None:
+        raw = getattr(self, f"raw_{name}")
+        value = torch.as_tensor(value, dtype=raw.dtype, device=raw.device)
+        self.initialize(**{f"raw_{name}": getattr(self, f"raw_{name}_constraint").inverse_transform(value)})
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
+        """The covariances of `batch_shape x n x d` and `batch_shape x m x d` points; of pairs of them if `diag`."""
+        bias, root = self.bias_variance, self.weight_variance.sqrt()
+        x1, x2 = x1 * root, x2 * root
+        first, second = (2 * (bias.squeeze(-1) + x.square().sum(-1)) for x in (x1, x2))
+        if diag:
+            product = 2 * (bias.squeeze(-1) + (x1 * x2).sum(-1))
+        else:
+            product = 2 * (bias + x1 @ x2.mT)
+            first, second = first.unsqueeze(-1), second.unsqueeze(-2)
+        # arcsin(c / sqrt((1 + a) (1 + b))) without its cancellation near one; a b - c^2 is negative by rounding only
+        rest = 1 + first + second + (first * second - product.square()).clamp(min=0)
+        return 2 / math.pi * torch.atan2(product, rest.sqrt())
+
+
+class _ErrorFunctions(TensorTransform):
+    """Hidden units, each with the same share of the output."""
+
+    def forward(self, values: Tensor, **kwargs: Any) -> Tensor:
+        return torch.special.erf(values) / math.sqrt(values.shape[-1])
+
+
+@GenKernelFeatures.register(ArcsineKernel)
+def _gen_kernel_features_arcsine(kernel: ArcsineKernel, *, num_inputs: int, num_outputs: int) -> KernelFeatureMap:
+    """Hidden units with random weights, whose products have the kernel as their mean."""
+    input_transform = None
+    if kernel.active_dims is not None:
+        num_inputs = len(kernel.active_dims)
+        input_transform = FeatureSelector(indices=kernel.active_dims)
+    weights, biases = kernel.weight_variance, kernel.bias_variance
+    shape = (*kernel.batch_shape, num_outputs, num_inputs + 1)
+    normals = draw_sobol_normal_samples(
+        n=kernel.batch_shape.numel() * num_outputs, d=num_inputs + 1, device=weights.device, dtype=weights.dtype
+    ).reshape(shape)
+    return KernelFeatureMap(
+        kernel=kernel,
+        weight=normals[..., 1:] * weights.sqrt(),
+        bias=(normals[..., :1] * biases.sqrt()).mT,
+        input_transform=input_transform,
+        output_transform=_ErrorFunctions(),
+    )

@@ -1,0 +1,40 @@
+"""Sums of kernels, without the decompositions that linear operators make of them."""
+
+from __future__ import annotations
+
+import torch
+from gpytorch.kernels import AdditiveKernel, Kernel, LinearKernel, ProductKernel, ScaleKernel
+from linear_operator.operators import DenseLinearOperator, LinearOperator
+from torch import Tensor
+
+
+def covariance_of_points(kernel: Kernel, X: Tensor) -> LinearOperator:
+    r"""The covariance of a kernel at points.
+
+    Where a sum has a linear kernel, a linear operator of low rank is added to another, which is decomposed for it: with
+    jitter and a warning if points come close to each other, and in a time that nobody asked for. Such sums are added up
+    as matrices.
+
+    Args:
+        kernel: A kernel.
+        X: A `batch_shape x n x d` tensor.
+
+    Returns:
+        A `batch_shape x n x n` operator.
+    """
+    kinds = {type(part) for part in kernel.modules()}
+    if {AdditiveKernel, LinearKernel} <= kinds:
+        return DenseLinearOperator(_matrix(kernel, X))
+    return kernel(X)
+
+
+def _matrix(kernel: Kernel, X: Tensor) -> Tensor:
+    if not isinstance(kernel, AdditiveKernel | ProductKernel | ScaleKernel):
+        return kernel(X).to_dense()
+    if kernel.active_dims is not None:
+        X = X.index_select(-1, kernel.active_dims)
+    if isinstance(kernel, ScaleKernel):
+        return kernel.outputscale.unsqueeze(-1).unsqueeze(-1) * _matrix(kernel.base_kernel, X)
+    parts = torch.broadcast_tensors(*(_matrix(part, X) for part in kernel.kernels))
+    stacked = torch.stack(parts)
+    return stacked.sum(0) if isinstance(kernel, AdditiveKernel) else stacked.prod(0)
