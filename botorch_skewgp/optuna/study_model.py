@@ -1,4 +1,8 @@
-"""SkewGPs of what a study knows, and acquisition functions of them."""
+r"""SkewGPs of what a study knows, and acquisition functions of them.
+
+.. [Letham2019noisyei] B. Letham, B. Karrer, G. Ottoni, E. Bakshy. Constrained Bayesian optimization with noisy
+   experiments. Bayesian Analysis 14, 2019.
+"""
 
 from __future__ import annotations
 
