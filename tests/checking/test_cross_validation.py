@@ -123,6 +123,7 @@ def test_more_rankings_than_points():
         assert found.log_predictive[i].item() == pytest.approx(wanted, abs=0.06)
 
 
+@pytest.mark.slow
 def test_class_labels():
     classes, rows = torch.tensor([0, 2, 1, 1, 0]), torch.arange(5)
     model = model_of(LabelPreference.from_classes(classes, 3))

@@ -25,9 +25,13 @@ from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampl
 from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.start import feasible_start
 
+FAST = [bivariate_orthant]
 
-@pytest.mark.parametrize("case", DENSE + LOW_RANK)
-@pytest.mark.parametrize("dtype", [pytest.param(torch.float32, marks=pytest.mark.slow), torch.float64])
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[] if case in FAST else [pytest.mark.slow]) for case in DENSE + LOW_RANK]
+)
 def test_closed_forms(case, dtype):
     case = case(dtype)
     sampler = CollapsedEllipticalSliceSampler(case.distribution, gaussian_sites(case.distribution))

@@ -210,6 +210,7 @@ def test_batch_of_distributions_equals_its_members_up_to_chance(generator):
     assert ((draws.mean / scale.sqrt().unsqueeze(-1) - alone.mean).abs() < 4.5 * error).all()
 
 
+@pytest.mark.slow
 def test_single_precision():
     wide = smooth_rows(4)
     single = TruncatedNormal(*(getattr(wide, x).float() for x in ("mean", "covariance", "lower", "upper", "noise")))
