@@ -13,6 +13,7 @@ from botorch_skewgp.ax.pairs import complete_pair, get_next_pair
 from botorch_skewgp.ax.preference_exploration import compare_outcomes, configure_preference_exploration
 from botorch_skewgp.ax.registry import SkewGPGenerators
 from botorch_skewgp.ax.strategy import skewgp_generation_strategy
+from botorch_skewgp.ax.transformed import transformed_generation_strategy
 
 __all__ = [
     "AxSkewGP",
@@ -28,5 +29,6 @@ __all__ = [
     "get_next_pair",
     "recorded_comparisons",
     "skewgp_generation_strategy",
+    "transformed_generation_strategy",
     "withdraw_comparison",
 ]

@@ -37,6 +37,10 @@ from botorch_skewgp.posteriors.transformed_t import JointScale, TransformedTPost
 from botorch_skewgp.warpings import SinhArcsinh, Warping
 
 SMALLEST = 1e-12  # posterior variance, in units of the prior's
+NO_FANTASIES = (
+    "A BayesianTransformedGP cannot be conditioned on batches of data, so that look-ahead acquisition functions, which "
+    "make fantasies, cannot use it; take qLogNoisyExpectedImprovement, say."
+)
 
 
 class Quadrature(NamedTuple):
@@ -453,6 +457,19 @@ class BayesianTransformedGP(Model):
     def _warping_parameters(self, u: Tensor) -> dict[str, Tensor]:
         return {name: value.squeeze(-1) for name, value in self._space.raw_parameters(u, "warping").items()}
 
+    def fantasize(self, X: Tensor, *args: Any, **kwargs: Any) -> Self:
+        r"""Not supported, since batches of data are not.
+
+        Args:
+            X: Not used.
+            args: Not used.
+            kwargs: Not used.
+
+        Raises:
+            UnsupportedError: Always.
+        """
+        raise UnsupportedError(NO_FANTASIES)
+
     def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> Self:
         r"""The model of further outcomes, whose nodes stay where they are and are weighted anew.
 
@@ -465,10 +482,7 @@ class BayesianTransformedGP(Model):
             UnsupportedError: If points have batch dimensions, such as those of fantasies.
         """
         if X.ndim != 2:
-            raise UnsupportedError(
-                "A BayesianTransformedGP cannot be conditioned on batches of data, so that look-ahead acquisition "
-                "functions, which make fantasies, cannot use it; take qLogNoisyExpectedImprovement, say."
-            )
+            raise UnsupportedError(NO_FANTASIES)
         self._integrate()
         new = copy(self)
         inputs = torch.cat([self.train_inputs[0], self.transform_inputs(X)])

@@ -16,7 +16,7 @@ from contract_checks import CHECKS, run
 from contract_registry import IMPOSSIBLE, Entry, entries
 
 TARGET = Path(__file__).parents[2] / "docs" / "compatibility.md"
-OTHERS = ("PairwiseGP", "SingleTaskGP")
+OTHERS = ("BayesianTransformedGP", "PairwiseGP", "SingleTaskGP")
 HEAD = """# Compatibility with BoTorch
 
 Made by `python tests/contract/compatibility.py` with BoTorch {version}; the tests in `tests/contract` hold it. Every
@@ -43,12 +43,14 @@ are the exception: BoTorch draws them for a `ModelListGP` only (`draw_matheron_p
 Posteriors of that need Gaussian models and refuse a SkewGP. So a list for paths is a `ModelListGP`, and a list for
 posteriors a `ModelList`, of the same models.
 
-In the columns of other models, "yes" means that value and gradient pass for the same arguments.
+In the columns of other models, "yes" means that value and gradient pass for the same arguments. A
+`BayesianTransformedGP` is built with `num_moments=2` here, so that means and variances exist; its posterior is a
+mixture that has no Gaussian of equal moments, takes no batches of fantasies, and has no sample paths.
 
 {counts}
 
-| function | SkewGP | PairwiseGP | SingleTaskGP |
-|---|---|---|---|
+| function | SkewGP | BayesianTransformedGP | PairwiseGP | SingleTaskGP |
+|---|---|---|---|---|
 """
 
 
@@ -103,7 +105,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     rows = [Row.of(entry) for entry in entries()]
     lines = [str(row) for row in rows]
-    lines += [f"| {target.__name__} | {reason} | | |" for target, reason in IMPOSSIBLE.items()]
+    lines += [f"| {target.__name__} | {reason} | | | |" for target, reason in IMPOSSIBLE.items()]
     TARGET.parent.mkdir(exist_ok=True)
     head = HEAD.format(version=botorch.__version__, checks=", ".join(CHECKS), counts=counts(rows))
     TARGET.write_text(head + "\n".join(sorted(lines)) + "\n", encoding="utf-8")

@@ -20,7 +20,7 @@ from torch.nn import Module
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models import MomentMatchedModel, SkewPrior
+from botorch_skewgp.models import BayesianTransformedGP, MomentMatchedModel, SkewPrior
 from botorch_skewgp.models.defaults import default_covar_module
 from botorch_skewgp.observations import Binary, Numeric, Observation, Preference
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -192,6 +192,12 @@ def _pairwise_gp(objective: int, transform: InputTransform | None) -> PairwiseGP
     return model
 
 
+def _transformed_gp(objective: int, transform: InputTransform | None) -> BayesianTransformedGP:
+    """A transformed process with few nodes, all of whose outcomes have a mean and a variance."""
+    few = {"num_nodes": 16, "least_effective": 4.0, "num_restarts": 2, "num_moments": 2}
+    return BayesianTransformedGP(points(), values(objective).unsqueeze(-1), input_transform=transform, **few)
+
+
 KINDS = ("preference", "binary", "mixed", "skew prior")
 
 
@@ -200,6 +206,8 @@ def case(kind: str) -> Case:
     """The case of a kind of SkewGP, or of one of BoTorch's own models for comparison."""
     if kind == "SingleTaskGP":
         return Case(kind, _single_task_gp, is_gaussian=True)
+    if kind == "BayesianTransformedGP":
+        return Case(kind, _transformed_gp)
     if kind == "PairwiseGP":
         return Case(kind, _pairwise_gp, is_gaussian=True)
     return Case(kind, lambda i, t: _skew_gp(kind, i, t), fantasies_are_duels=kind == "preference")

@@ -110,3 +110,20 @@ def test_look_ahead_further(name, check):
 @pytest.mark.parametrize("name", sorted(ENTRIES))
 def test_other_kinds(name, check, kind):
     _check(check, name, kind)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", ["value", "gradient"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "LogExpectedImprovement",
+        "qLogExpectedImprovement",
+        "qLogNoisyExpectedImprovement",
+        "qLogNoisyExpectedHypervolumeImprovement",
+        "qUpperConfidenceBound",
+        "CVaR",
+    ],
+)
+def test_a_transformed_process_with_moments_is_a_model_like_others(check, name):
+    _check(check, name, "BayesianTransformedGP")

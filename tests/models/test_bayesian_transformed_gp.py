@@ -170,6 +170,8 @@ def test_conditioning_keeps_the_nodes():
     torch.testing.assert_close(more.posterior(TEST_X).median, other.posterior(TEST_X).median, rtol=1e-9, atol=0)
     torch.testing.assert_close(transformed.posterior(TEST_X).median, before, rtol=0, atol=0)
     assert not torch.allclose(more.posterior(TEST_X).median, before)
+    with pytest.raises(UnsupportedError, match="look-ahead"):
+        transformed.fantasize(X[-2:])
     with pytest.raises(UnsupportedError, match="batches"):
         transformed.condition_on_observations(X[-2:].expand(3, 2, 2), Y[-2:].expand(3, 2, 1))
 

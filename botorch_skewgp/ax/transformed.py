@@ -1,0 +1,102 @@
+"""A generation strategy for Ax whose objective is a transformed process: numbers on a scale that nobody knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ax.adapter.registry import Generators
+from ax.adapter.transforms.base import Transform
+from ax.adapter.transforms.choice_encode import ChoiceToNumericChoice
+from ax.adapter.transforms.derelativize import Derelativize
+from ax.adapter.transforms.log import Log
+from ax.adapter.transforms.logit import Logit
+from ax.adapter.transforms.one_hot import OneHot
+from ax.adapter.transforms.remove_fixed import RemoveFixed
+from ax.adapter.transforms.unit_x import UnitX
+from ax.exceptions.core import UserInputError
+from ax.generation_strategy.generation_node import GenerationNode
+from ax.generation_strategy.generation_strategy import GenerationStrategy
+from ax.generation_strategy.generator_spec import GeneratorSpec
+from ax.generation_strategy.transition_criterion import MinTrials
+from ax.generators.torch.botorch_modular.surrogate import SurrogateSpec
+from ax.generators.torch.botorch_modular.utils import ModelConfig, fit_botorch_model
+from ax.storage.botorch_modular_registry import register_model
+from gpytorch.mlls import MarginalLogLikelihood
+
+from botorch_skewgp.models import BayesianTransformedGP
+
+LEAST_BUDGET = 4
+# Outcomes are left as they are: the warping is learned.
+TRANSFORMS: list[type[Transform]] = [RemoveFixed, ChoiceToNumericChoice, OneHot, Log, Logit, UnitX, Derelativize]
+
+
+def transformed_generation_strategy(
+    initialization_budget: int = 5, model_options: dict[str, Any] | None = None, seed: int | None = 0
+) -> GenerationStrategy:
+    r"""Sobol points first, then a `BayesianTransformedGP` of every metric.
+
+    For objectives whose values spread over orders of magnitude, or in unknown units. Ax works with means and variances,
+    hence the models' prior demands that these exist, and after few trials it leaves few warpings.
+
+    Example:
+        >>> client.configure_optimization(objective="-loss")
+        >>> client.set_generation_strategy(transformed_generation_strategy())
+
+    Args:
+        initialization_budget: The number of Sobol trials, at least 4: a model needs more data than its mean and scale.
+        model_options: Further arguments of `BayesianTransformedGP`, plain values.
+        seed: Seeds Sobol points; `None` to leave them to chance.
+
+    Raises:
+        UserInputError: If the budget is too small.
+    """
+    if initialization_budget < LEAST_BUDGET:
+        raise UserInputError(
+            f"initialization_budget must be at least {LEAST_BUDGET}, for a variance to exist; got "
+            f"{initialization_budget}."
+        )
+    config = ModelConfig(
+        botorch_model_class=BayesianTransformedGP,
+        model_options={"num_moments": 2} | (model_options or {}),
+        input_transform_classes=None,
+        name="BayesianTransformedGP",
+    )
+    sobol = GenerationNode(
+        name="Sobol",
+        generator_specs=[GeneratorSpec(generator_enum=Generators.SOBOL, generator_kwargs={"seed": seed})],
+        transition_criteria=[
+            MinTrials(threshold=initialization_budget, transition_to="Transformed", use_all_trials_in_exp=True)
+        ],
+        should_deduplicate=True,
+    )
+    transformed = GenerationNode(
+        name="Transformed",
+        generator_specs=[
+            GeneratorSpec(
+                generator_enum=Generators.BOTORCH_MODULAR,
+                generator_kwargs={
+                    "surrogate_spec": SurrogateSpec(model_configs=[config], allow_batched_models=False),
+                    "transforms": TRANSFORMS,
+                },
+            )
+        ],
+        should_deduplicate=True,
+    )
+    return GenerationStrategy(name="Sobol+Transformed", nodes=[sobol, transformed])
+
+
+@fit_botorch_model.register(BayesianTransformedGP)
+def fit_transformed_gp_for_ax(
+    model: BayesianTransformedGP, mll_class: type[MarginalLogLikelihood], mll_options: dict[str, Any] | None = None
+) -> None:
+    r"""Make the nodes of a transformed process; nothing is fitted.
+
+    Args:
+        model: The model.
+        mll_class: Not used.
+        mll_options: Not used.
+    """
+    model.log_evidence  # noqa: B018
+
+
+register_model(BayesianTransformedGP)

@@ -1,0 +1,60 @@
+r"""Which warping of an outcome the data speak for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from botorch_skewgp.models.bayesian_transformed_gp import BayesianTransformedGP
+from botorch_skewgp.warpings import Warping
+
+
+class WarpingScore(NamedTuple):
+    r"""What the data say for a warping.
+
+    Args:
+        model: The model with the warping, ready for predictions.
+        log_evidence: The log density of the outcomes, all parameters integrated out.
+        leave_one_out: The sum of the log predictive densities of outcomes from all others.
+        behind: How much that is below the best warping's, zero or positive.
+        standard_error: The standard error of `behind`, from the spread over outcomes; two or three of them say that a
+            warping is worse.
+    """
+
+    model: BayesianTransformedGP
+    log_evidence: float
+    leave_one_out: float
+    behind: float
+    standard_error: float
+
+
+def compare_warpings(
+    train_X: Tensor, train_Y: Tensor, warpings: Sequence[Warping], **kwargs: Any
+) -> list[WarpingScore]:
+    r"""Models of the same outcomes with several warpings, the best leave-one-out score first.
+
+    The evidence depends on the priors of a warping's parameters and weighs what is predicted from the first few data;
+    the leave-one-out score hardly depends on priors. Where the two disagree, few data tell little.
+
+    Example:
+        >>> scores = compare_warpings(train_X, values.exp().unsqueeze(-1), [Affine(), BoxCox()], num_nodes=16)
+        >>> best = scores[0].model
+
+    Args:
+        train_X: An `n x d` tensor of points.
+        train_Y: An `n x 1` tensor of outcomes.
+        warpings: The warpings; `Affine()` for none.
+        kwargs: Further arguments of `BayesianTransformedGP`.
+    """
+    models = [BayesianTransformedGP(train_X, train_Y, warping=warping, **kwargs) for warping in warpings]
+    densities = [model.leave_one_out().log_density for model in models]
+    best = max(densities, key=lambda density: float(density.sum()))
+    scores = []
+    for model, density in zip(models, densities, strict=True):
+        difference = best - density
+        error = float(difference.std()) * len(difference) ** 0.5
+        score = WarpingScore(model, model.log_evidence, float(density.sum()), float(difference.sum()), error)
+        scores.append(score)
+    return sorted(scores, key=lambda score: score.behind)
