@@ -33,7 +33,7 @@ dist: $(BIN)/python
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 	place=$$(mktemp -d) && trap 'rm -rf "$$place"' EXIT && wheel=$$(echo "$(CURDIR)"/dist/*.whl) && \
 	$(PYTHON) -m venv "$$place/venv" && \
-	"$$place/venv/bin/python" -m pip install --quiet --constraint constraints.txt "$$wheel[ax,fast,plot]" && \
+	"$$place/venv/bin/python" -m pip install --quiet --constraint constraints.txt "$$wheel[ax,fast,optuna,plot]" && \
 	cd "$$place" && venv/bin/python "$(CURDIR)/tests/run_readme.py"
 	@echo dist/*.whl
 

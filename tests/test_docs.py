@@ -26,8 +26,8 @@ def test_pages_are_found():
     [pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if page.stem in LONG else []) for page in PAGES],
 )
 def test_page_runs(page, capsys):
-    if page.stem == "ax":
-        pytest.importorskip("ax")
+    if page.stem in ("ax", "optuna"):
+        pytest.importorskip(page.stem)
     namespace: dict[str, object] = {}
     for number, block in enumerate(markdown_blocks(page)):
         run(block, f"{page.name} block {number}", namespace)

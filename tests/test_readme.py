@@ -14,6 +14,8 @@ BLOCKS = markdown_blocks(ROOT / "README.md")
 @pytest.mark.filterwarnings("ignore:A not p.d.:linear_operator.utils.warnings.NumericalWarning")
 @pytest.mark.filterwarnings("ignore:When all training points are infeasible:botorch.exceptions.warnings.BotorchWarning")
 def test_blocks_run(capsys):
+    for extra in ("ax", "optuna"):
+        pytest.importorskip(extra)
     namespace: dict[str, object] = {}
     models = 0
     for number, block in enumerate(BLOCKS):

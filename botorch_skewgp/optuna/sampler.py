@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import BadInitialCandidatesWarning
 from botorch.optim import optimize_acqf, optimize_acqf_discrete
 from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 from botorch.utils.sampling import manual_seed
@@ -151,7 +154,7 @@ class SkewGPSampler(BaseSampler):
             model = StudyModel(data, space)
         for _ in range(MOST_ATTEMPTS):
             pending = data.X[data.pending]
-            with manual_seed(seed):
+            with manual_seed(seed), _without_warnings_of_no_use():
                 acquisition = model.acquisition(seed, pending)
                 if acquisition is None:
                     return {}
@@ -218,6 +221,17 @@ def best_point(acquisition: AcquisitionFunction, space: SearchSpace, X_avoid: Te
     options: dict[str, Any] = {"maxiter": MOST_ITERATIONS, "sample_around_best": True}
     point, _ = optimize_acqf(acquisition, space.bounds, options=options, **common)
     return point[0]
+
+
+@contextmanager
+def _without_warnings_of_no_use() -> Iterator[None]:
+    """Silence what nobody who uses Optuna can act on: a start of the optimiser of an acquisition function that stopped
+    early, where the best of several starts is taken, and raw points at which it is the same everywhere.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Optimization failed in `gen_candidates_scipy`", RuntimeWarning)
+        warnings.filterwarnings("ignore", category=BadInitialCandidatesWarning)
+        yield
 
 
 def _wait_for_earlier_trials(study: Study, space: SearchSpace, trial: FrozenTrial, patience: float) -> None:

@@ -1,0 +1,76 @@
+"""The programs of `tutorials/optuna` run in their short form and stay short; OptunaHub's package is this one."""
+
+import importlib.util
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("optuna_dashboard")
+
+import botorch_skewgp.optuna
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = sorted((ROOT / "tutorials" / "optuna").glob("*.py"))
+FEWER_LINES_THAN = 40
+ELSEWHERE = {"tune_a_picture", "worker"}  # run in a browser, and on several processes
+PACKAGE = ROOT / "package" / "samplers" / "skewgp"
+
+
+def test_there_are_programs():
+    assert {path.stem for path in PROGRAMS} > ELSEWHERE
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_is_short(path):
+    assert len(path.read_text().splitlines()) < FEWER_LINES_THAN
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [p for p in PROGRAMS if p.stem not in ELSEWHERE], ids=lambda path: path.stem)
+def test_runs(path):
+    """Without an error, and with a result; Optuna reports its trials on stderr."""
+    result = subprocess.run(
+        [sys.executable, str(path)],
+        env={**os.environ, "SMOKE_TEST": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert result.stdout
+
+
+def hub_module():
+    """The package of OptunaHub's layout, as OptunaHub loads it."""
+    spec = importlib.util.spec_from_file_location("skewgp_of_optunahub", PACKAGE / "__init__.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_package_for_optunahub_is_this_one():
+    assert hub_module().SkewGPSampler is botorch_skewgp.optuna.SkewGPSampler
+    front_matter = (PACKAGE / "README.md").read_text().split("---\n")[1]
+    keys = [line.split(":")[0] for line in front_matter.splitlines()]
+    assert keys == ["author", "title", "description", "tags", "optuna_versions", "license"]
+    assert (PACKAGE / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+
+
+@pytest.mark.slow
+def test_the_example_for_optunahub_runs(monkeypatch):
+    modules = {"samplers/skewgp": hub_module()}
+    hub = SimpleNamespace(load_module=lambda package: modules[package])
+    monkeypatch.setitem(sys.modules, "optunahub", hub)
+    monkeypatch.setenv("SMOKE_TEST", "1")
+    best = runpy.run_path(str(PACKAGE / "example.py"))["best"]
+    assert best.params["power"] + 0.6 * best.params["speed"] <= 0.95
+
+
+def test_importing_the_package_does_not_import_optuna():
+    code = "import sys, botorch_skewgp, botorch_skewgp.acquisition; sys.exit('optuna' in sys.modules)"
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False).returncode == 0
