@@ -6,13 +6,17 @@ highest grade, at (1, 1). For the likelier of the two answers, what is said is c
 the drawn function: averages over data sets, their difference with its standard error, and the same for those answers of
 which the model is more than nine tenths sure. The constant is integrated over, as by default, or fitted under the same
 normal prior.
+
+What has been done is kept in a file of progress, so that a run that was cut short goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import warnings
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -31,6 +35,8 @@ from botorch_skewgp.truncated.draws import DrawSettings
 DIMENSION, NUM_GRADES, CORNER, SURE = 2, 3, 0.3, 0.9
 NOISE = {"validity": 0.01, "binary": 1.0, "ordinal": 1.0}  # the likelihoods' defaults
 NUMBERS = (5, 10, 20, 40)
+CONSTANTS = ("integrated", "fitted")
+PROGRESS = Path(".calibration_far_progress.jsonl")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,12 +44,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_common_arguments(parser)
     parser.add_argument("--data-sets", type=int, default=40, help="of each kind and size")
     parser.add_argument("--kinds", nargs="+", choices=list(NOISE), default=list(NOISE))
+    parser.add_argument("--progress", type=Path, default=PROGRESS, help="file that a later run goes on from")
+    parser.add_argument("--again", action="store_true", help="forget what was done before")
 
 
 def run(options: argparse.Namespace) -> None:
     """Run it."""
     folder = prepare(options)
     data_sets = 3 if options.quick else options.data_sets
+    if options.again:
+        options.progress.unlink(missing_ok=True)
+    done = {(e["kind"], e["data"], e["seed"]): e for e in _read(options.progress)}
+    numbers = NUMBERS[:1] if options.quick else NUMBERS
+    # one data set of every kind and size after the other, so that a run cut short knows something of all
+    for seed in range(data_sets):
+        for kind in options.kinds:
+            for n in numbers:
+                if (kind, n, seed) in done:
+                    continue
+                X, Y, truth = _draw(kind, n, seed)
+                entry: dict[str, Any] = {"kind": kind, "data": n, "seed": seed, "truth": float(truth)}
+                entry |= {constant: _predict(X, Y, constant) for constant in CONSTANTS}
+                done[kind, n, seed] = entry
+                with options.progress.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(entry) + "\n")
     table = Table(
         "calibration_far",
         ("kind", "data", "constant", "said", "true", "difference", "standard_error", "log_score", "sure", "sure_said",
@@ -51,14 +75,18 @@ def run(options: argparse.Namespace) -> None:
         notes=[environment(), f"load average at the start {load_average()}", f"{data_sets} data sets of each"],
     )  # fmt: skip
     for kind in options.kinds:
-        for n in NUMBERS[:1] if options.quick else NUMBERS:
-            drawn = [_draw(kind, n, seed) for seed in range(data_sets)]
-            truth = torch.stack([probability for _, _, probability in drawn])
-            for constant in ("integrated", "fitted"):
-                said = torch.tensor([_predict(X, Y, constant) for X, Y, _ in drawn], dtype=torch.float64)
+        for n in numbers:
+            entries = [done[kind, n, seed] for seed in range(data_sets)]
+            truth = torch.tensor([entry["truth"] for entry in entries], dtype=torch.float64)
+            for constant in CONSTANTS:
+                said = torch.tensor([entry[constant] for entry in entries], dtype=torch.float64)
                 table.add(kind=kind, data=n, constant=constant, **_compare(said.clamp(1e-6, 1 - 1e-6), truth))
                 say(f"{kind}, {n} data, {constant}: {table.rows[-1]}")
     publish([table], folder)
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def _compare(said: Tensor, truth: Tensor) -> dict[str, Any]:
