@@ -23,10 +23,11 @@ from botorch_skewgp.truncated.univariate import normal_cdf
 CHUNK = 2**19  # numbers held at a time in a temporary tensor, few enough for a processor's cache
 FEW_NUMBERS = 2**15  # up to which a first guess is not worth much
 FEW_COMPONENTS = 128  # of a thinned mixture, whose quantile is a first guess
+ROUGH = 0.03  # error of its probability, as a share of it: that of the thinned mixture is of this size
 REACH = 8.5  # standard deviations beyond which a normal distribution has nothing to say
 NARROW = 0.1  # share of the range of the means in which components are looked at one by one
-POLISH = 2**-8  # share of the tolerance that is left after a last step
-STEEPEST_NORMAL = 1 / math.sqrt(2 * math.pi * math.e)  # the largest slope of the standard normal density
+# The largest absolute third derivative of the standard normal density: of (z^3 - 3 z) phi(z), at z^2 = 3 - sqrt(6).
+LARGEST_THIRD_DERIVATIVE = 0.5506
 
 
 class MixtureMarginals(ABC):
@@ -66,13 +67,6 @@ class MixtureMarginals(ABC):
         """Where to start to look for the quantiles of `batch_shape` levels; by default in the middle of the bracket."""
         low, high = self.bracket(level)
         return 0.5 * low + 0.5 * high
-
-    def steepest(self) -> Tensor | None:
-        """An upper bound of the absolute slope of the density, `batch_shape`; `None` where none is known.
-
-        With it a step towards the root can be proven right, which saves a last evaluation of the cdf.
-        """
-        return None
 
     def tail_and_density(self, value: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
         """The survival function where `upper`, else the cdf, and the density, at `batch_shape` values; for searches."""
@@ -117,7 +111,7 @@ class MixtureMarginals(ABC):
         if not bool(((level > 0) & (level < 1)).all()):
             raise ValueError("Quantiles are defined for probabilities strictly between 0 and 1.")
         with torch.no_grad():
-            root = self._in_chunks(level, lambda mixture, part: mixture._search(part))
+            root = self._roots(level)
         if not (torch.is_grad_enabled() and (level.requires_grad or self._requires_grad())):
             return root
         # one Newton step from the root: its value is the root, its derivative the implicit one
@@ -126,11 +120,11 @@ class MixtureMarginals(ABC):
         density = torch.where(density > 0, density, torch.ones_like(density))  # it underflows between point masses
         return root - (error - error.detach()) / density
 
-    def at(self, points: Tensor) -> Self:
+    def at(self, points: Tensor | slice) -> Self:
         r"""The mixtures of some points, of a batch with one dimension.
 
         Args:
-            points: Their numbers, or a mask.
+            points: Their numbers, a mask, or a slice, which copies nothing.
         """
         return self._map(lambda t: t[points] if t.ndim > 1 else t)
 
@@ -144,18 +138,23 @@ class MixtureMarginals(ABC):
 
     def _in_chunks(self, x: Tensor, function: Callable[[Self, Tensor], Tensor]) -> Tensor:
         """A function of mixtures and one value for each, `... x batch_shape`, in parts that bound the memory."""
-        shape, num_points = self.batch_shape, self.batch_shape.numel()
-        x = x.expand(torch.broadcast_shapes(x.shape, shape))
-
-        def flatten(t: Tensor) -> Tensor:  # what all points share is not repeated
-            is_shared = t.shape[:-1].numel() == 1
-            return t.flatten() if is_shared else t.expand(*shape, t.shape[-1]).reshape(-1, t.shape[-1])
-
-        flat, values = self._map(flatten), x.reshape(-1)
+        num_points = self.batch_shape.numel()
+        x = x.expand(torch.broadcast_shapes(x.shape, self.batch_shape))
+        flat, values = self._flat(), x.reshape(-1)
         points = torch.arange(num_points, device=x.device).repeat(len(values) // max(num_points, 1))
         size = max(CHUNK // self.probabilities.shape[-1], 1)
         parts = zip(points.split(size), values.split(size), strict=True)
         return torch.cat([function(flat.at(which), part) for which, part in parts]).reshape(x.shape)
+
+    def _flat(self) -> Self:
+        """The mixtures in a batch of one dimension; what all points share is not repeated."""
+        shape = self.batch_shape
+
+        def flatten(t: Tensor) -> Tensor:
+            is_shared = t.shape[:-1].numel() == 1
+            return t.flatten() if is_shared else t.expand(*shape, t.shape[-1]).reshape(-1, t.shape[-1])
+
+        return self._map(flatten)
 
     def _average(self, value: Tensor, function: Callable[[Self, Tensor], Tensor]) -> Tensor:
         """The average over components of a function of them."""
@@ -168,14 +167,17 @@ class MixtureMarginals(ABC):
         """The average over components of `... x batch_shape x S` numbers."""
         return x @ self.probabilities if self.probabilities.ndim == 1 else (x * self.probabilities).sum(-1)
 
+    def _roots(self, level: Tensor) -> Tensor:
+        """Quantiles without derivatives, `... x batch_shape`."""
+        return self._in_chunks(level, lambda mixture, part: mixture._search(part))
+
     def _search(self, level: Tensor, tolerance: float | None = None, x: Tensor | None = None) -> Tensor:
         """The quantile of one level at each point, from a first guess; what counts is the smaller tail."""
-        tolerance = min(torch.finfo(level.dtype).eps ** 0.7, 1e-5) if tolerance is None else tolerance
+        tolerance = _tolerance(level) if tolerance is None else tolerance
         x = self.first_guess(level) if x is None else x
         low, high = self.bracket(level)
         x = torch.where((x >= low) & (x <= high), x, 0.5 * low + 0.5 * high)
-        steepest = self.steepest()
-        search = _Search(level, low, high, None if steepest is None else steepest.expand(level.shape), tolerance)
+        search = _Search(level, low, high, tolerance)
         mixture, result, todo = self, torch.empty_like(x), torch.arange(len(x), device=x.device)
         while len(todo):
             x, found = search.step(x, *mixture.tail_and_density(x, search.upper))
@@ -190,12 +192,12 @@ class MixtureMarginals(ABC):
 class _Search:
     """Bracketed searches for the points where decreasing or increasing tails reach given probabilities."""
 
-    def __init__(self, level: Tensor, low: Tensor, high: Tensor, steepest: Tensor | None, tolerance: float) -> None:
+    def __init__(self, level: Tensor, low: Tensor, high: Tensor, tolerance: float) -> None:
         self.upper = level > 0.5  # whether the upper tail is the smaller one
         self.sign = torch.where(self.upper, -1.0, 1.0).to(level)  # of the slope of the smaller tail
         self.wanted = torch.where(self.upper, 1 - level, level)
         self.log_wanted = self.wanted.log()
-        self.low, self.high, self.steepest, self.tolerance = low, high, steepest, tolerance
+        self.low, self.high, self.tolerance = low, high, tolerance
         eps, tiny = torch.finfo(low.dtype).eps, torch.finfo(low.dtype).tiny
         self.checked_low = self.checked_high = torch.zeros_like(self.upper)
         self.growth = torch.maximum(high - low, 4 * eps * torch.maximum(low.abs(), high.abs()) + tiny)
@@ -234,16 +236,13 @@ class _Search:
         new = torch.where(is_last & self.checked_low, high, new)
         found = is_last & self.checked_low & self.checked_high
 
-        excess, allowed = self.sign * (tail - self.wanted), self.tolerance * self.wanted
-        is_right = (excess.abs() <= allowed) | error.isnan()
-        if self.steepest is None:
-            return torch.where(is_right, x, new), found | is_right
-        linear, rounding = x - excess / density, density * torch.finfo(x.dtype).eps * x.abs()
-        remainder = 0.5 * self.steepest * (excess / density).square()
-        is_close = (remainder <= POLISH * allowed) & (rounding <= allowed) & (linear >= low) & (linear <= high)
-        is_right = is_right & ~(rounding <= POLISH * allowed)  # else a step more improves it
-        new = torch.where(is_close, linear, torch.where(is_right, x, new))
-        return new, found | is_close | is_right
+        is_right = ((tail - self.wanted).abs() <= self.tolerance * self.wanted) | error.isnan()
+        return torch.where(is_right, x, new), found | is_right
+
+
+def _tolerance(level: Tensor) -> float:
+    """The error of a probability that is allowed, as a share of it."""
+    return min(torch.finfo(level.dtype).eps ** 0.7, 1e-5)
 
 
 class NormalMixtureMarginals(MixtureMarginals):
@@ -314,10 +313,6 @@ class NormalMixtureMarginals(MixtureMarginals):
         high[is_narrow] = torch.minimum(high[is_narrow], middle + reach)
         return low, high
 
-    def steepest(self) -> Tensor:
-        """The largest slope of a normal density of the least standard deviation."""
-        return STEEPEST_NORMAL / self.parameters[1].amin(-1).square()
-
     def moments(self) -> tuple[Tensor, Tensor]:
         """The means and variances of the mixtures, each `batch_shape`."""
         means, standard_deviation = self.parameters
@@ -325,25 +320,89 @@ class NormalMixtureMarginals(MixtureMarginals):
         return mean, self.average((means - mean.unsqueeze(-1)).square() + standard_deviation.square())
 
     def first_guess(self, level: Tensor) -> Tensor:
-        """The quantiles of the normal distributions of equal moments; if there are many mixtures, those in single
-        precision, which start from those of a thinned mixture.
+        """The quantiles of the normal distributions of equal moments."""
+        mean, variance = self.moments()
+        return mean + variance.sqrt() * torch.special.ndtri(level)
+
+    def _roots(self, level: Tensor) -> Tensor:
+        """As in the base class; many mixtures of many components need every component's cdf three times.
+
+        The quantile of a thinned mixture is followed by two steps in single precision and one in double. What the last
+        step leaves is bounded (`_taylor_step`), so that most roots are proven right; only the others are searched for.
         """
-        z = torch.special.ndtri(level)
-        means, standard_deviation = self.parameters
-        stride = means.shape[-1] // FEW_COMPONENTS
-        if level.numel() * means.shape[-1] <= FEW_NUMBERS or stride < 2 or means.dtype != torch.float64:
-            mean, variance = self.moments()
-            return mean + variance.sqrt() * z
-        mean, variance = (x.unsqueeze(-1) for x in self._thinned(stride).moments())
+        flat = self._flat()
+        stride = self.probabilities.shape[-1] // FEW_COMPONENTS
+        means, deviation = flat.parameters
+        shape = torch.broadcast_shapes(level.shape, self.batch_shape)
+        is_large = shape.numel() * means.shape[-1] > FEW_NUMBERS and stride >= 2
+        is_shared = deviation.ndim == 1 or deviation.shape[-1] == 1
+        if not (is_large and is_shared and means.ndim == 2 and means.dtype == torch.float64):
+            return super()._roots(level)
+        levels = level.expand(shape).reshape(-1, len(means))
+        center, variance = flat._thinned(stride).moments()
         scale = variance.sqrt()
-        single = NormalMixtureMarginals(
-            (means - mean).div_(scale).float(), (standard_deviation / scale).float(), self.probabilities.float()
+        thin = flat._thinned(stride)._in_single_precision(center, scale)
+        near = levels.clamp(1e-6, 1 - 1e-6).float()  # single precision knows no levels close to one
+        guess = thin._in_chunks(near, lambda mixture, part: mixture._search(part, tolerance=ROUGH))
+        roots, proven = torch.empty_like(levels), torch.empty_like(levels, dtype=torch.bool)
+        size = max(CHUNK // (means.shape[-1] * len(levels)), 1)
+        for which in (slice(first, first + size) for first in range(0, len(means), size)):
+            part, around = flat.at(which), (center[which], scale[which])
+            single, near_enough = part._in_single_precision(*around), guess[:, which]
+            for _ in range(2):
+                near_enough, _ = single._taylor_step(near[:, which], near_enough)
+            x = around[0] + around[1] * near_enough.to(levels)
+            roots[:, which], proven[:, which] = part._taylor_step(levels[:, which], x)
+        left = (~proven).nonzero()
+        for row, point in (pair.unbind(-1) for pair in left.split(max(CHUNK // means.shape[-1], 1))):
+            roots[row, point] = flat.at(point)._search(levels[row, point], x=roots[row, point])
+        return roots.reshape(shape)
+
+    def _taylor_step(self, level: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        r"""A step towards quantiles, and where it is proven to be right.
+
+        In units of the standard deviation that components share, and in the direction in which the smaller tail `G`
+        grows, the step `d` solves `G + G' d + G'' d^2 / 2 + G''' d^3 / 6 = p` up to terms of fourth order. The next
+        term is at most the largest third derivative of the normal density times `d^4 / 24`.
+
+        Args:
+            level: Probabilities, `... x batch_shape`.
+            x: Where to start, likewise.
+
+        Returns:
+            Where the step ends, and whether the tail there is right to its tolerance; the start where there is no step.
+        """
+        means, deviation = self.parameters
+        deviation = deviation if deviation.ndim == 1 else deviation.squeeze(-1)
+        side = torch.where(level > 0.5, 1.0, -1.0).to(level)
+        wanted = torch.where(level > 0.5, 1 - level, level)
+        scaled = (x.unsqueeze(-1) - means).mul_((side * math.sqrt(0.5) / deviation).unsqueeze(-1))
+        tail = 0.5 * self.average(torch.special.erfc(scaled))
+        kernel = scaled.square().neg_().exp_()
+        sums = [self.average(kernel)]
+        for _ in range(2):
+            sums.append(self.average(kernel.mul_(scaled)))
+        first, second, third = (
+            value / math.sqrt(2 * math.pi) for value in (sums[0], math.sqrt(2) * sums[1], 2 * sums[2] - sums[0])
         )
-        near = level.clamp(1e-6, 1 - 1e-6).float()  # single precision knows no levels close to one
-        guess = z.float()
-        for mixture in (single._thinned(stride), single):
-            guess = mixture._search(near, x=guess)
-        return mean.squeeze(-1) + scale.squeeze(-1) * guess.to(level)
+        newton = (wanted - tail) / first
+        step = newton - 0.5 * (second / first) * newton.square()
+        step = step + (0.5 * (second / first).square() - third / (6 * first)) * newton.pow(3)
+        is_step = step.abs() < 1  # false for NaN
+        step = torch.where(is_step, step, torch.zeros_like(step))
+        reached = tail + step * (first + step * (second / 2 + step * third / 6))
+        error = (reached - wanted).abs() + LARGEST_THIRD_DERIVATIVE / 24 * step.pow(4)
+        new = x - side * deviation * step
+        rounding = first * torch.finfo(x.dtype).eps * new.abs() / deviation
+        return new, is_step & (error + rounding <= _tolerance(level) * wanted)
+
+    def _in_single_precision(self, center: Tensor, scale: Tensor) -> NormalMixtureMarginals:
+        """The mixtures of `(x - center) / scale`."""
+        means, deviation = self.parameters
+        means = (means - center.unsqueeze(-1)).div_(scale.unsqueeze(-1))
+        return NormalMixtureMarginals(
+            means.float(), (deviation / scale.unsqueeze(-1)).float(), self.probabilities.float()
+        )
 
     def _thinned(self, stride: int) -> NormalMixtureMarginals:
         probabilities = self.probabilities[..., ::stride]

@@ -155,3 +155,40 @@ def test_single_precision():
 def test_refuses_other_levels(level):
     with pytest.raises(ValueError, match="strictly between 0 and 1"):
         mixture(NormalMixtureMarginals, 2).quantile(torch.tensor(level))
+
+
+@pytest.mark.parametrize("log10_scale", [(-2.0, 1.0), (-0.3, 0.3), (-9.0, -6.0)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_many_quantiles_at_once_are_right(weighted, log10_scale):
+    """Steps that are proven, and the search where they are not; far levels too."""
+    some = mixture(NormalMixtureMarginals, 512, weighted, batch_shape=(40,), log10_scale=log10_scale)
+    level = torch.tensor([1e-9, 0.025, 0.5, 0.9, 1 - 1e-7], dtype=torch.float64).unsqueeze(-1)
+    quantile = some.quantile(level)
+    check(some, level.expand(5, 40), quantile)
+    tail = some.cdf(quantile)[0]
+    if log10_scale[0] > -3:
+        torch.testing.assert_close(tail, torch.full_like(tail, 1e-9), rtol=1e-8, atol=0)
+    alone = torch.stack([some.at(torch.tensor([i])).quantile(level) for i in range(3)], dim=1).squeeze(-1)
+    torch.testing.assert_close(quantile[:, :3], alone, rtol=1e-9, atol=1e-10)
+
+
+def test_steps_are_proven_for_most(monkeypatch):
+    """The cdf of all components is needed once in double precision; a search is for the few that are left."""
+    some = mixture(NormalMixtureMarginals, 1024, batch_shape=(200,), log10_scale=(-0.5, 1.0))
+    searched = []
+    search = NormalMixtureMarginals._search
+
+    def count(self, level, *args, **kwargs):
+        searched.append(level.numel() if level.dtype == torch.float64 else 0)
+        return search(self, level, *args, **kwargs)
+
+    monkeypatch.setattr(NormalMixtureMarginals, "_search", count)
+    some.quantile(torch.tensor([0.025, 0.975], dtype=torch.float64).unsqueeze(-1))
+    assert sum(searched) < 100  # of 400
+
+
+def test_the_largest_third_derivative():
+    z = torch.linspace(-5, 5, 100_001, dtype=torch.float64)
+    third = (z.pow(3) - 3 * z) * torch.exp(-0.5 * z.square()) / (2 * torch.pi) ** 0.5
+    assert float(third.abs().max()) == pytest.approx(module.LARGEST_THIRD_DERIVATIVE, abs=1e-4)
+    assert float(third.abs().max()) <= module.LARGEST_THIRD_DERIVATIVE
