@@ -166,8 +166,8 @@ def _deviations(case: Case, model: SkewGP, reference: Reference) -> dict[str, st
     sd_own_error = own_error(squared) / np.maximum(2 * own_sd, 1e-300)
     note("sd", own_sd, sd, np.hypot(sd_own_error, sd_error), floor + 5e-3 * sd)
     wide = sd > 50 * floor  # elsewhere the cdf is a step
-    for level in LEVELS:
-        value = posterior.quantile(level).double().flatten().numpy()
+    quantiles = posterior.quantile(torch.tensor(LEVELS, dtype=posterior.dtype)).double().flatten(1).numpy()
+    for level, value in zip(LEVELS, quantiles, strict=True):
         theirs, error = reference.cdf(value)
         own_sd_part = np.maximum(np.sqrt(own_variance), 1e-300)
         below = _normal_cdf((value[:, None] - means) / own_sd_part[:, None])

@@ -31,14 +31,14 @@ def test_inputs(rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 200, 50))
+@pytest.mark.parametrize("first", [0, 50, 100, 150, 200, 370])  # 215 and 391 had been wrong
 def test_numbered_inputs(first):
     found = list(results(list(range(first, first + 50)), processes=1, limit=20))
     assert len(found) == 50
     bad = [entry for entry in found if entry["status"] in ("wrong", "crash", "hang")]
     assert not bad
     # a reference is found for nearly all, and few are refused
-    assert sum(entry["status"] in ("right", "refused") for entry in found) >= 45
+    assert sum(entry["status"] in ("right", "refused") for entry in found) >= 47
 
 
 def test_a_wrong_noise_is_seen(monkeypatch):
