@@ -50,7 +50,7 @@ class InducingPoints(Module):
         self.register_parameter("points", torch.nn.Parameter(points.detach().clone(), requires_grad=learn))
 
 
-def check_inducing_points(inducing_points: Tensor | int, train_X: Tensor) -> None:
+def check_given_points(inducing_points: Tensor | int, train_X: Tensor) -> None:
     r"""Raise unless inducing points fit a model's points.
 
     Args:

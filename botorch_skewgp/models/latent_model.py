@@ -325,6 +325,23 @@ class LatentModel(Model, GP):
         X, now = check_query(X, self._points), self._now()
         return self._posterior_at(now.model.transform_inputs(X), now)
 
+    def posterior_of_mixture(self, X: Tensor, mixture: RepresenterMixture) -> SkewGPPosterior:
+        r"""The posterior of the latent function in its own units that another mixture than the model's draws makes.
+
+        Args:
+            X: A `batch_shape x q x d` tensor, before input transforms.
+            mixture: What the data say, over the columns of the model in evaluation mode.
+
+        Raises:
+            InputDataError: If `X` is no tensor of single or double precision.
+            BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
+        """
+        X = self.transform_inputs(check_query(X, self._points))
+        prior = self.latent_prior()
+        return SkewGPPosterior(
+            prior.mean_at(X), [prior.cross_covariance(X)], prior.covariance_at(X), mixture, self._num_outputs
+        )
+
     def _posterior_at(self, X: Tensor, now: Snapshot) -> SkewGPPosterior:
         """The posterior at transformed inputs."""
         prior = now.model.latent_prior()

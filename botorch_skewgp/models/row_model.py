@@ -12,7 +12,7 @@ come from.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -22,7 +22,8 @@ from torch import Tensor
 
 from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.rows import Rows
-from botorch_skewgp.truncated.draws import Draws
+from botorch_skewgp.truncated.draws import Draws, draw
+from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.factorization import (
     cholesky_of_precision,
     cholesky_with_noise,
@@ -31,6 +32,7 @@ from botorch_skewgp.truncated.factorization import (
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 MAX_ENTRIES = 2**24  # of the rows of draws that are copied at a time
+LEAST_PRECISION = 1e-12  # of a site, for which it tells nothing
 LEAST_NOISE = 1e-8  # of a number, relative to its variance, for which sums of precisions keep the prior's digits
 
 
@@ -220,6 +222,28 @@ class RowModel:
             mixture = self._mixture_given_many_numbers(draws)
         else:
             mixture = self._mixture_by_rows(draws)
+        return self._of_columns(mixture)
+
+    @torch.no_grad()
+    def gaussian_mixture(self, approximation: ExpectationPropagation) -> RepresenterMixture:
+        r"""The Gaussian approximation of the latent function: a mixture of one component, without draws.
+
+        Args:
+            approximation: The expectation propagation fixed point of `truncated_normal`.
+        """
+        if self.works_by_points:
+            n = self.mean.shape[-1]
+            latent, root = approximation.latent_mean[:n].unsqueeze(-1), approximation.latent_root[:n]
+            return self._of_columns(self._mixture_of_values(latent, root))
+        # a site is a number with Gaussian noise
+        precision = approximation.site_precision.clamp(min=LEAST_PRECISION)
+        seen = approximation.site_shift / precision
+        sites = replace(self.intervals, lower=seen, upper=seen, noise=1 / precision)
+        given = replace(self, rows=Rows.cat([self.numbers, sites]))
+        return given.representer_mixture(draw(given.truncated_normal))
+
+    def _of_columns(self, mixture: RepresenterMixture) -> RepresenterMixture:
+        """The mixture over the columns themselves."""
         if self.column_root is None:
             return mixture
         return RepresenterMixture(

@@ -32,7 +32,7 @@ from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood, default_like
 from botorch_skewgp.models.conditioning import ConditioningMixin
 from botorch_skewgp.models.datasets import from_dataset
 from botorch_skewgp.models.defaults import default_covar_module, default_mean_module
-from botorch_skewgp.models.inducing import InducingPoints, check_inducing_points, choose_inducing_points
+from botorch_skewgp.models.inducing import InducingPoints, check_given_points, choose_inducing_points
 from botorch_skewgp.models.inputs import (
     as_sequence,
     check_observations,
@@ -130,7 +130,7 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             draw_settings=(draw_settings, DrawSettings),
         )
         if inducing_points is not None:
-            check_inducing_points(inducing_points, train_X)
+            check_given_points(inducing_points, train_X)
         super().__init__()
         self._points, self.train_inputs = train_X, (train_X,)
         self._observations = moved(observations, train_X)
@@ -190,7 +190,7 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             if self.inducing is None:
                 raise InputDataError("The model has no inducing points yet; say with num_points how many it is to get.")
             num_points = len(self.inducing.points)
-        check_inducing_points(num_points, self._points)
+        check_given_points(num_points, self._points)
         if learn is None:
             learn = self.inducing is not None and self.inducing.points.requires_grad
         with torch.no_grad():

@@ -1,0 +1,396 @@
+"""Thousands of labels and of duels: time, memory, and how far probabilities are from the true ones.
+
+Labels are drawn from a function with a squared exponential kernel of lengthscales 0.2, 0.3 and 0.6 (random Fourier
+features) and unit noise; inputs are uniform in the unit cube, test points are new. All methods learn an ARD squared
+exponential kernel from the same start, one thread each, one after the other, each in a process of its own, whose peak
+of memory is then its own. The divergence is that of Kullback and Leibler from the true probability of a label to the
+predicted one, averaged over test points.
+
+- `skewgp`: inducing points chosen for the kernel at the start, a fit, chosen again, fitted again; draws; predictions.
+- `skewgp exact`: the exact model, as far as it goes.
+- `svgp`: GPyTorch's stochastic variational process with as many inducing points, chosen by BoTorch in the same way and
+  learned, natural gradients for the variational distribution, Adam for the rest, batches of 1,024; until the bound has
+  gained less than a thousandth of a nat a point over the last five of its passes (its plateau), or 120 passes.
+- `gpboost`: Laplace's approximation with as many inducing points (FITC), if it is installed.
+
+Duels are between items without inputs that matter: utilities are standard normal and items are points in a cube so wide
+that their prior covariances vanish. `choix` has the Bradley-Terry utilities of the same duels, and BoTorch's
+`PairwiseGP` takes part as long as it exists, up to 2,000 duels. Their divergence is of the true probability that one of
+two items wins, over random pairs. Bradley-Terry's is the logistic of a difference; it takes the best scale by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import math
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks._reporting import (
+    Table,
+    add_bar,
+    add_common_arguments,
+    bars_table,
+    environment,
+    load_average,
+    prepare,
+    publish,
+    say,
+)
+
+LENGTHSCALES, VARIANCE = (0.2, 0.3, 0.6), 2.0
+NUM_TEST = 2000
+FEATURES = 2000
+PASSES = 120
+RESULT = "RESULT "
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of this benchmark."""
+    add_common_arguments(parser)
+    parser.add_argument("--labels", type=int, nargs="*", help="numbers of labels; 500 to 100,000 if not given")
+    parser.add_argument("--duels", type=int, nargs="*", help="numbers of duels; 1,000 to 100,000 if not given")
+    parser.add_argument("--items", type=int, nargs="*", default=[100], help="numbers of items of the duels")
+    parser.add_argument("--points", type=int, default=200, help="inducing points")
+    parser.add_argument("--methods", nargs="*", choices=sorted({*LABELS, *DUELS}), help="all that are installed")
+    parser.add_argument("--limit", type=float, default=1200.0, help="seconds that a method may take")
+    parser.add_argument("--one", help=argparse.SUPPRESS)  # what a process of its own is to measure
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run it."""
+    if options.one is not None:
+        kind, method, size, items, points = json.loads(options.one)
+        torch.set_num_threads(1)
+        print(RESULT + json.dumps(_measure(kind, method, size, items, points)))
+        return
+    folder = prepare(options)
+    labels, duels = ([500], [1000]) if options.quick else ([500, 2000, 10_000, 100_000], [1000, 10_000, 100_000])
+    labels = labels if options.labels is None else options.labels
+    duels = duels if options.duels is None else options.duels
+    points = min(options.points, 50) if options.quick else options.points
+    columns = ("size", "items", "points", "method", "fit_s", "draws_s", "total_s", "memory_gb", "divergence", "note")
+    notes = [
+        environment(),
+        "one thread for each method, in a process of its own; seconds of its CPU, memory at its peak",
+        f"load average at the start {load_average()}",
+    ]
+    tables = [Table("scale_labels", columns, notes=list(notes)), Table("scale_duels", columns, notes=list(notes))]
+    asked: list[tuple[Table, str, str, int, int]] = []
+    for n in labels:
+        asked += [(tables[0], "labels", method, n, 0) for method in LABELS if _takes_part(method, n, options)]
+    for m in duels:
+        for items in options.items:
+            asked += [(tables[1], "duels", method, m, items) for method in DUELS if _takes_part(method, m, options)]
+    for table, kind, method, size, items in asked:
+        found = _in_a_process(kind, method, size, items, points, options.limit)
+        table.add(size=size, items=items or None, points=points if kind == "labels" else None, method=method, **found)
+        say(f"{size} {kind}, {method}: {found}")
+    bars = _bars(tables)
+    for table in tables:
+        _add_exponents(table)
+        table.notes.append(f"load average at the end {load_average()}")
+    published = [table for table in [*tables, bars] if table.rows]
+    publish(published, folder)
+    if folder is not None and tables[0].rows:
+        _plot(tables[0], folder / "scale.png")
+
+
+def _takes_part(method: str, size: int, options: argparse.Namespace) -> bool:
+    if options.methods is not None and method not in options.methods:
+        return False
+    if method in MODULES and importlib.util.find_spec(MODULES[method]) is None:
+        say(f"{MODULES[method]} is not installed; it is left out.")
+        return False
+    return size <= MOST.get(method, size)
+
+
+def _in_a_process(kind: str, method: str, size: int, items: int, points: int, limit: float) -> dict[str, Any]:
+    """What a fresh process measures."""
+    task = json.dumps([kind, method, size, items, points])
+    command = [sys.executable, "-m", "benchmarks", "scale", "--one", task]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
+    except subprocess.TimeoutExpired:
+        return {"note": f"more than {limit:.0f} s"}
+    lines = [line for line in done.stdout.splitlines() if line.startswith(RESULT)]
+    if not lines:
+        return {"note": (done.stderr.strip().splitlines() or ["no result"])[-1][:100]}
+    return json.loads(lines[-1].removeprefix(RESULT))
+
+
+def _measure(kind: str, method: str, size: int, items: int, points: int) -> dict[str, Any]:
+    data = _labels(size) if kind == "labels" else _duels(size, items)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        began = time.process_time()
+        predicted, fitted, note = (LABELS if kind == "labels" else DUELS)[method](*data[:-1], points)
+        ended = time.process_time()
+    true, predicted = data[-1], predicted.clamp(1e-9, 1 - 1e-9)
+    divergence = true * (true / predicted).log() + (1 - true) * ((1 - true) / (1 - predicted)).log()
+    return {
+        "fit_s": fitted - began,
+        "draws_s": ended - fitted,
+        "total_s": ended - began,
+        "memory_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "divergence": float(divergence.mean()),
+        "note": note,
+    }
+
+
+# Data
+
+
+def _labels(n: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Points, labels, test points, and the true probabilities there."""
+    kind: dict[str, Any] = {"generator": torch.Generator().manual_seed(seed), "dtype": torch.float64}
+    frequency = torch.randn(3, FEATURES, **kind) / torch.tensor(LENGTHSCALES, dtype=torch.float64).unsqueeze(-1)
+    phase, weight = 2 * math.pi * torch.rand(FEATURES, **kind), torch.randn(FEATURES, **kind)
+    X = torch.rand(n + NUM_TEST, 3, **kind)
+    f = torch.cat([torch.cos(part @ frequency + phase) @ weight for part in X.split(10_000)])
+    f = f * math.sqrt(2 * VARIANCE / FEATURES)
+    labels = f[:n] + torch.randn(n, **kind) > 0
+    return X[:n], labels, X[n:], torch.special.ndtr(f[n:])
+
+
+def _duels(m: int, items: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Items, duels with the winner first, pairs to predict, and the true probabilities that the first one wins."""
+    generator = torch.Generator().manual_seed(seed)
+    utility = torch.randn(items, generator=generator, dtype=torch.float64)
+
+    def pairs(k: int) -> Tensor:
+        first = torch.randint(items, (k,), generator=generator)
+        return torch.stack([first, (first + torch.randint(1, items, (k,), generator=generator)) % items], dim=-1)
+
+    asked = pairs(m)
+    gap = utility[asked[:, 0]] - utility[asked[:, 1]]
+    wins = gap + math.sqrt(2) * torch.randn(m, generator=generator, dtype=torch.float64) > 0
+    answered = torch.where(wins.unsqueeze(-1), asked, asked.flip(-1))
+    test = pairs(NUM_TEST)
+    true = torch.special.ndtr((utility[test[:, 0]] - utility[test[:, 1]]) / math.sqrt(2))
+    X = 100 * torch.arange(items, dtype=torch.float64).unsqueeze(-1)
+    return X, answered, test, true
+
+
+# Labels: points, labels, test points and a number of inducing points -> probabilities, the time after the fit, a note
+
+
+def _kernel() -> Any:
+    from gpytorch.kernels import RBFKernel, ScaleKernel
+
+    kernel = ScaleKernel(RBFKernel(ard_num_dims=3)).double()
+    kernel.base_kernel.lengthscale = 0.4
+    return kernel
+
+
+def _skewgp(X: Tensor, labels: Tensor, test_X: Tensor, points: int | None) -> tuple[Tensor, float, str]:
+    from botorch.fit import fit_gpytorch_mll
+
+    from botorch_skewgp import SkewGP
+    from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+    from botorch_skewgp.observations import Binary
+
+    points = None if points is None or points >= len(X) else points
+    model = SkewGP(X, Binary(labels), covar_module=_kernel(), inducing_points=points)
+    for _ in range(1 if points is None else 2):
+        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+        if points is not None:
+            model.choose_inducing_points()
+    fitted = time.process_time()
+    with torch.no_grad():
+        probabilities = torch.cat([model.predictive(part).probs.squeeze(-1) for part in test_X.split(500)])
+    draws = model.draws
+    return probabilities, fitted, f"{draws.sampler}, least ESS {float(draws.effective_size.min()):.0f}"
+
+
+def _exact(X: Tensor, labels: Tensor, test_X: Tensor, points: int) -> tuple[Tensor, float, str]:
+    return _skewgp(X, labels, test_X, None)
+
+
+def _svgp(X: Tensor, labels: Tensor, test_X: Tensor, points: int) -> tuple[Tensor, float, str]:
+    import gpytorch
+    from botorch.models.utils.inducing_point_allocators import GreedyVarianceReduction
+    from gpytorch.variational import NaturalVariationalDistribution, VariationalStrategy
+
+    torch.manual_seed(0)
+    kernel = _kernel()
+    candidates = X[: min(len(X), 4096)]
+    Z = GreedyVarianceReduction().allocate_inducing_points(candidates, kernel, points, torch.Size())
+
+    class Process(gpytorch.models.ApproximateGP):
+        def __init__(self) -> None:
+            distribution = NaturalVariationalDistribution(len(Z)).double()
+            super().__init__(VariationalStrategy(self, Z.clone(), distribution, learn_inducing_locations=True))
+            self.mean_module, self.covar_module = gpytorch.means.ConstantMean(), kernel
+
+        def forward(self, x: Tensor) -> Any:
+            return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
+
+    model, likelihood = Process().double(), gpytorch.likelihoods.BernoulliLikelihood()
+    bound = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=len(X))
+    natural = gpytorch.optim.NGD(model.variational_parameters(), num_data=len(X), lr=0.1)
+    adam = torch.optim.Adam(model.hyperparameters(), lr=0.01)
+    Y, past, passes = labels.double(), [], 0
+    least = max(1, min(20, 20_000 // len(X)))  # passes that are looked at together
+    model.train()
+    for passes in range(1, PASSES * least + 1):
+        values = []
+        for which in torch.randperm(len(X)).split(1024):
+            for optimizer in (natural, adam):
+                optimizer.zero_grad()
+            value = -bound(model(X[which]), Y[which])
+            value.backward()
+            natural.step()
+            adam.step()
+            values.append(-float(value.detach()) * len(which))
+        past.append(sum(values) / len(X))
+        if passes >= 10 * least and passes % (5 * least) == 0:
+            recent, before = (sum(past[-k - 5 * least : len(past) - k]) / (5 * least) for k in (0, 5 * least))
+            if recent - before < 1e-3:
+                break
+    fitted = time.process_time()
+    model.eval()
+    with torch.no_grad():
+        probabilities = likelihood(model(test_X)).probs
+    return probabilities, fitted, f"{passes} passes, bound {past[-1]:.4f}"
+
+
+def _gpboost(X: Tensor, labels: Tensor, test_X: Tensor, points: int) -> tuple[Tensor, float, str]:
+    import gpboost
+
+    model = gpboost.GPModel(
+        gp_coords=X.numpy(), cov_function="gaussian_ard", likelihood="bernoulli_probit", gp_approx="fitc",
+        num_ind_points=min(points, len(X)), num_parallel_threads=1, seed=0,
+    )  # fmt: skip
+    model.fit(y=labels.double().numpy())
+    fitted = time.process_time()
+    found = model.predict(gp_coords_pred=test_X.numpy(), predict_response=True)
+    return torch.as_tensor(found["mu"], dtype=torch.float64), fitted, ""
+
+
+# Duels: items, duels, pairs -> probabilities that the first one wins
+
+
+def _skewgp_duels(X: Tensor, duels: Tensor, test: Tensor, points: int) -> tuple[Tensor, float, str]:
+    from botorch.fit import fit_gpytorch_mll
+    from gpytorch.kernels import RBFKernel, ScaleKernel
+
+    from botorch_skewgp import SkewGP
+    from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+    from botorch_skewgp.observations import Preference
+
+    kernel = ScaleKernel(RBFKernel()).double()
+    kernel.base_kernel.raw_lengthscale.requires_grad_(False)
+    model = SkewGP(X, Preference(duels), covar_module=kernel)
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    fitted = time.process_time()
+    with torch.no_grad():
+        probabilities = model.predictive(X[test]).probs
+    draws = model.draws
+    note = f"{draws.sampler}, {draws.rows.shape[-1]} rows, least ESS {float(draws.effective_size.min()):.0f}"
+    return probabilities.reshape(-1), fitted, note
+
+
+def _choix(X: Tensor, duels: Tensor, test: Tensor, points: int) -> tuple[Tensor, float, str]:
+    import choix
+
+    utility = torch.as_tensor(choix.opt_pairwise(len(X), duels.tolist(), alpha=1e-2))
+    fitted = time.process_time()
+    return torch.sigmoid(utility[test[:, 0]] - utility[test[:, 1]]), fitted, ""
+
+
+def _pairwise_gp(X: Tensor, duels: Tensor, test: Tensor, points: int) -> tuple[Tensor, float, str]:
+    from botorch.fit import fit_gpytorch_mll
+    from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
+    from gpytorch.kernels import RBFKernel, ScaleKernel
+
+    kernel = ScaleKernel(RBFKernel()).double()
+    kernel.base_kernel.raw_lengthscale.requires_grad_(False)
+    model = PairwiseGP(X, duels, covar_module=kernel)
+    fit_gpytorch_mll(PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model))
+    fitted = time.process_time()
+    with torch.no_grad():
+        posterior = model.posterior(X)
+        mean, covariance = posterior.mean.squeeze(-1), posterior.distribution.covariance_matrix
+    a, b = test.unbind(-1)
+    variance = covariance[a, a] + covariance[b, b] - 2 * covariance[a, b] + 2
+    return torch.special.ndtr((mean[a] - mean[b]) / variance.sqrt()), fitted, ""
+
+
+Method = Callable[[Tensor, Tensor, Tensor, int], tuple[Tensor, float, str]]
+LABELS: dict[str, Method] = {"skewgp": _skewgp, "skewgp exact": _exact, "svgp": _svgp, "gpboost": _gpboost}
+DUELS: dict[str, Method] = {"skewgp duels": _skewgp_duels, "choix": _choix, "pairwise gp": _pairwise_gp}
+MODULES = {"gpboost": "gpboost", "choix": "choix"}
+MOST = {"skewgp exact": 500, "pairwise gp": 2000}
+
+
+# Tables
+
+
+def _bars(tables: list[Table]) -> Table:
+    bars = bars_table("scale_bars")
+    bars.notes = tables[0].notes
+    found: dict[tuple[str, str, int], dict[str, float]] = {}
+    for table in tables:
+        for row in table.rows:
+            if row["total_s"] is not None:
+                numbers = {name: float(row[name] or 0) for name in ("total_s", "memory_gb", "divergence")}
+                found[table.name, str(row["method"]), int(row["size"] or 0)] = numbers
+    for _, method, size in sorted(found):
+        ours, theirs = (found.get(("scale_labels", name, size)) for name in ("skewgp", "svgp"))
+        if method != "svgp" or size < 10_000 or ours is None or theirs is None:
+            continue
+        for name, bar in (("total_s", "seconds"), ("divergence", "divergence")):
+            add_bar(bars, f"{bar} against svgp", f"{size} labels", ours[name], most=theirs[name])
+    largest = found.get(("scale_labels", "skewgp", 100_000))
+    if largest is not None:
+        add_bar(bars, "seconds", "100000 labels", largest["total_s"], most=900)
+        add_bar(bars, "memory in GB", "100000 labels", largest["memory_gb"], most=8)
+    duels = found.get(("scale_duels", "skewgp duels", 100_000))
+    if duels is not None:
+        add_bar(bars, "seconds", "100000 duels", duels["total_s"], most=10)
+    return bars
+
+
+def _add_exponents(table: Table) -> None:
+    """Growth of seconds with size: slopes of least squares lines through the logarithms."""
+    for method in {row["method"]: None for row in table.rows}:
+        rows = [row for row in table.rows if row["method"] == method and row["total_s"] is not None]
+        if len(rows) < 2:
+            continue
+        x, y = (torch.tensor([float(row[name]) for row in rows]).log() for name in ("size", "total_s"))  # type: ignore[arg-type]
+        x = x - x.mean()
+        slope = float((x * y).sum() / x.square().sum())
+        table.notes.append(f"seconds of {method} grow with the size to the power {slope:.2f}")
+
+
+def _plot(table: Table, path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(9, 4))
+    for axis, name, label in zip(axes, ("total_s", "divergence"), ("seconds", "divergence"), strict=True):
+        for method in {row["method"]: None for row in table.rows}:
+            rows = [row for row in table.rows if row["method"] == method and row[name] is not None]
+            axis.plot([row["size"] for row in rows], [row[name] for row in rows], marker="o", label=method)
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_xlabel("number of labels")
+        axis.set_ylabel(label)
+        axis.grid(alpha=0.3)
+    axes[0].legend(frameon=False)
+    figure.savefig(path, dpi=110, bbox_inches="tight")
+    plt.close(figure)
