@@ -8,6 +8,7 @@ would be used: the best valid trial seen, or the arm that the strategy recommend
 from __future__ import annotations
 
 import argparse
+import functools
 import logging
 import statistics
 import time
@@ -16,11 +17,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
-from ax.adapter.registry import Generators, MBM_X_trans_base
+from ax.adapter.registry import Generators, MBM_X_trans_base, Y_trans
 from ax.adapter.torch import BOPE_ALLOWED_TRANSFORMS
+from ax.adapter.transforms.add_execution_viability import EXECUTION_VIABLE_METRIC_NAME, AddExecutionViability
 from ax.api.client import Client
 from ax.api.configs import RangeParameterConfig
 from ax.core.data import Data
+from ax.core.metric import Metric
 from ax.core.trial_status import TrialStatus
 from ax.generation_strategy.generation_node import GenerationNode
 from ax.generation_strategy.generation_strategy import GenerationStrategy
@@ -89,10 +92,13 @@ def _tables(name: str, num_seeds: int) -> list[Table]:
         ],
     )
     averages: dict[str, dict[str, float]] = {"median": {}, "mean": {}}
-    for strategy in ("ax", "skewgp"):
+    runs = {"ax": functools.partial(scenario, False), "skewgp": functools.partial(scenario, True)}
+    if name == "crash_region":
+        runs["ax with AddExecutionViability"] = functools.partial(scenario, False, learns_failures=True)
+    for strategy, run_seed in runs.items():
         results, start = [], time.perf_counter()
         for seed in range(num_seeds):
-            results.append(scenario(strategy == "skewgp", seed))
+            results.append(run_seed(seed))
             say(f"{name}, {strategy}, seed {seed}: {results[-1][0]:.4g}, {results[-1][1]} failed trials")
         values = [value for value, _ in results]
         averages["median"][strategy] = statistics.median(values)
@@ -129,8 +135,11 @@ def _client(ours: bool, seed: int, objective: str | None, **kwargs: Any) -> Clie
     return client
 
 
-def _configure(client: Client, ours: bool, seed: int) -> None:
-    if ours:
+def _configure(client: Client, ours: bool, seed: int, learns_failures: bool = False) -> None:
+    if learns_failures:
+        client.set_generation_strategy(_stock_with_viability(seed))
+        experiment_of(client).add_metric(Metric(name=EXECUTION_VIABLE_METRIC_NAME, lower_is_better=False))
+    elif ours:
         client.set_generation_strategy(skewgp_generation_strategy(initialization_budget=INITIAL, seed=seed))
     else:
         client.configure_generation_strategy(  # its defaults stop where the first trials give no numbers
@@ -155,18 +164,33 @@ def crashes(p: Point) -> bool:
 
 
 def _failed(client: Client) -> int:
-    return len(experiment_of(client).trials_by_status[TrialStatus.FAILED])
+    by_status = experiment_of(client).trials_by_status
+    return len(by_status[TrialStatus.FAILED]) + len(by_status[TrialStatus.ABANDONED])
 
 
-def crash_region(ours: bool, seed: int, num_trials: int = 25) -> tuple[float, int]:
-    """Trials in a region fail, and are marked as failed."""
+def _stock_with_viability(seed: int) -> GenerationStrategy:
+    """Ax's own strategy with the transform that learns from abandoned trials, three of them at the least."""
+    sobol = GenerationNode(
+        name="Sobol",
+        generator_specs=[GeneratorSpec(generator_enum=Generators.SOBOL, generator_kwargs={"seed": seed})],
+        transition_criteria=[MinTrials(threshold=INITIAL, transition_to="MBM", use_all_trials_in_exp=True)],
+    )
+    transforms = [*MBM_X_trans_base, AddExecutionViability, *Y_trans]
+    spec = GeneratorSpec(generator_enum=Generators.BOTORCH_MODULAR, generator_kwargs={"transforms": transforms})
+    return GenerationStrategy(name="viability", nodes=[sobol, GenerationNode(name="MBM", generator_specs=[spec])])
+
+
+def crash_region(ours: bool, seed: int, num_trials: int = 25, learns_failures: bool = False) -> tuple[float, int]:
+    """Trials in a region fail, and are marked as failed, or for Ax's transform as abandoned."""
     client, best = _client(ours, seed, "-loss"), float("inf")
-    _configure(client, ours, seed)
+    _configure(client, ours, seed, learns_failures)
+    torch.manual_seed(seed)
+    mark = client.mark_trial_abandoned if learns_failures else client.mark_trial_failed
     for _ in range(num_trials):
         for index, parameters in client.get_next_trials(max_trials=1).items():
             p = Point(**parameters)
             if crashes(p):
-                client.mark_trial_failed(index)
+                mark(index)
             else:
                 best = min(best, loss(p))
                 client.complete_trial(index, {"loss": loss(p)})
@@ -343,7 +367,7 @@ def _explored(
     return max(map(utility, seen))
 
 
-SCENARIOS: dict[str, tuple[Callable[[bool, int], tuple[float, int]], str]] = {
+SCENARIOS: dict[str, tuple[Callable[..., tuple[float, int]], str]] = {
     "crash_region": (crash_region, "regret of the best valid trial"),
     "validity_label": (validity_label, "regret of the best valid trial"),
     "numbers_and_preferences": (numbers_and_preferences, "regret of the recommended arm"),

@@ -21,7 +21,12 @@ from botorch_skewgp.truncated.reflective_ess import ReflectiveEllipticalSliceSam
 from botorch_skewgp.truncated.sampler import Sampler
 from botorch_skewgp.truncated.start import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
-from botorch_skewgp.truncated.univariate import interval_moments, log_interval_probability, log_normal_density
+from botorch_skewgp.truncated.univariate import (
+    interval_moments,
+    log_interval_probability,
+    log_normal_density,
+    standardise,
+)
 
 
 class StochasticMarginalLogLikelihood(RowMarginalLogLikelihood):
@@ -149,11 +154,7 @@ def _detach(distribution: TruncatedNormal) -> TruncatedNormal:
 def _by_latent(distribution: TruncatedNormal, latent: Tensor) -> Tensor:
     """The average log likelihood at draws of the latent coordinates, whose prior has no parameters."""
     h, scale = distribution.noiseless(latent), distribution.noise.sqrt()
-    lower, upper = (
-        # no derivative with respect to an infinite bound's distance
-        torch.where(bound.isfinite(), (torch.where(bound.isfinite(), bound, 0.0) - h) / scale, bound)
-        for bound in (distribution.lower, distribution.upper)
-    )
+    lower, upper = (standardise(bound, h, scale) for bound in (distribution.lower, distribution.upper))
     return log_interval_probability(lower, upper).sum(-1).mean(0)
 
 
