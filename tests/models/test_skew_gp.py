@@ -21,9 +21,15 @@ from botorch.optim import optimize_acqf
 from botorch.posteriors import PosteriorList
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
+from botorch_skewgp.likelihoods import (
+    MixedLikelihood,
+    NumericLikelihood,
+    PreferenceLikelihood,
+    ProbitLikelihood,
+    SlopeLikelihood,
+)
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations import Binary, LabelPreference, Numeric, Preference, Slope
+from botorch_skewgp.observations import Binary, Censored, LabelPreference, Numeric, Preference, Slope
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -134,7 +140,6 @@ def test_setting_the_noise_renews_the_draws(generator):
 
 
 # two equal points: their covariance is singular, and linear_operator says so
-@pytest.mark.filterwarnings("ignore:A not p.d.:linear_operator.utils.warnings.NumericalWarning")
 def test_duel_of_two_equal_points_is_no_reason_for_a_warning(generator):
     """Its row has no variance besides its noise: nothing mixes badly, and the run is not made longer."""
     X = points(8, generator)
@@ -636,3 +641,57 @@ def test_slopes_that_contradict_each_other_are_refused_in_words():
     model = SkewGP(X, Slope(dims=[0, 0], signs=[1, -1]))
     with pytest.raises(InputDataError, match=r"without noise .* cannot hold together"):
         model.posterior(X)
+
+
+def unit_kernel():
+    covar_module = gpytorch.kernels.RBFKernel().double()
+    covar_module.lengthscale = torch.tensor(0.5, dtype=torch.float64)
+    return covar_module
+
+
+def model_of_numbers(X, observations, noise=0.1):
+    likelihood = MixedLikelihood(NumericLikelihood(noise=noise), PreferenceLikelihood(noise=0.1), SlopeLikelihood())
+    mean_module = gpytorch.means.ZeroMean()
+    kwargs = {"likelihood": likelihood, "covar_module": unit_kernel(), "mean_module": mean_module}
+    return small_model(X, observations, **kwargs)
+
+
+@pytest.mark.parametrize("bound", [50.0, 1e4, 1e10])
+def test_a_reading_in_a_far_tail_is_pressed_against_its_bound(bound, generator):
+    X = points(2, generator)
+    model = model_of_numbers(X, [Censored([bound], [math.inf], index=[0]), Preference([[0, 1]])])
+    expected = bound / 1.1  # the row is at the bound, to within its variance over it
+    assert float(model.posterior(X[:1]).mean) == pytest.approx(expected, rel=2 / bound**2 + 1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Data .outcome observations. is not standardized")
+def test_large_numbers_beside_a_duel_before_a_fit(generator):
+    X = points(3, generator)
+    for winner in (0, 1):
+        data = [Numeric([1000.0, -1000.0], index=[0, 1]), Preference([[winner, 1 - winner]])]
+        mean = model_of_numbers(X, data).posterior(X).mean
+        assert mean.isfinite().all()
+        assert (mean[0] > mean[1]) == (winner == 0) or float(mean[0] - mean[1]) > -1e3
+
+
+@pytest.mark.parametrize("width", [1e-2, 1e-5, 1e-9])
+def test_a_narrow_interval_beside_a_row_without_noise_is_a_number(width, generator):
+    X = points(3, generator)
+    slope = Slope(0, 1, index=[0, 1])
+    narrow = model_of_numbers(X, [Censored([0.3], [0.3 + width], index=[2]), slope])
+    number = model_of_numbers(X, [Numeric([0.3 + width / 2], index=[2]), slope])
+    a, b = narrow.posterior(X), number.posterior(X)
+    error = 4.5 * math.sqrt(2 / float(number.draws.effective_size.min()))
+    assert ((a.mean - b.mean).abs() < error * b.variance.sqrt()).all()
+    log_density = number.log_marginal_likelihood("ep").value + math.log(width)
+    assert float(narrow.log_marginal_likelihood("ep").value) == pytest.approx(float(log_density), abs=1e-3)
+
+
+def test_nothing_is_known_at_no_number(generator):
+    """As with BoTorch's models: what is asked at NaN is NaN, and soon."""
+    X = points(8, generator)
+    model = small_model(X)
+    posterior = model.posterior(torch.full((1, 2), math.nan, dtype=torch.float64))
+    assert posterior.mean.isnan().all()
+    assert posterior.quantile(torch.tensor([0.1, 0.9], dtype=torch.float64)).isnan().all()
+    assert model.posterior(X).mean.isfinite().all()
