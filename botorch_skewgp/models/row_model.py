@@ -28,6 +28,7 @@ from botorch_skewgp.truncated.factorization import (
     cholesky_of_precision,
     cholesky_with_noise,
     cholesky_with_relative_jitter,
+    missing_noise,
 )
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -168,6 +169,11 @@ class RowModel:
             covariance = RootLinearOperator(root)
         else:
             covariance = rows.covariance(covariance)
+            if self.numbers.num_rows > 0:
+                # The joint covariance of rows and numbers has this jitter, relative to variances before the numbers are
+                # known, which may be much more than those after: draws without it would be too close together.
+                prior_variance = rows.covariance(self.covariance).diagonal() + rows.noise
+                covariance = covariance + torch.diag_embed(missing_noise(prior_variance, rows.noise))
         return TruncatedNormal(
             mean=rows.mean(mean),
             covariance=covariance,

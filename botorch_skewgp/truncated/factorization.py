@@ -64,9 +64,18 @@ def cholesky_with_noise(covariance: Tensor, noise: Tensor) -> Tensor:
         NotPSDError: If the sum is not positive semi-definite by more than its rounding.
     """
     matrix = covariance + torch.diag_embed(noise)
-    variance = matrix.diagonal(dim1=-2, dim2=-1)
-    missing = (variance - noise / RELATIVE_JITTER[matrix.dtype]).clamp(min=0)
-    return cholesky_with_relative_jitter(matrix, scale=missing)
+    missing = missing_noise(matrix.diagonal(dim1=-2, dim2=-1), noise)
+    return cholesky_with_relative_jitter(matrix, scale=missing / RELATIVE_JITTER[matrix.dtype])
+
+
+def missing_noise(variance: Tensor, noise: Tensor) -> Tensor:
+    r"""What `cholesky_with_noise` adds to the noise where it is less than a relative `1e-12`; zero elsewhere.
+
+    Args:
+        variance: Variances, noise included.
+        noise: The part of them that is independent noise.
+    """
+    return (RELATIVE_JITTER[variance.dtype] * variance - noise).clamp(min=0)
 
 
 def cholesky_of_precision(root: Tensor, precision: Tensor) -> Tensor:

@@ -241,3 +241,22 @@ def test_a_prior_that_contradicts_itself_is_named_whatever_is_beside_it():
     for observations in (far, Binary([1, 0, 1, 1])):
         with pytest.warns(ConvergenceWarning), pytest.raises(ContradictionError, match="Rows 0 to 1 are the pseudo-"):
             build(observations, prior).posterior(NEW_X)
+
+
+def test_pseudo_points_that_nearly_coincide_beside_numbers():
+    """Signs that are certain say nothing, however close their points are and whatever numbers stand beside them."""
+    near = POINTS[:1] + t(0.0, 3e-6).unsqueeze(-1)
+    numbers = Numeric([1.0, 1.2, 0.9], noise=[0.001] * 3, index=[0, 0, 1])
+    models = [
+        SkewGP(
+            torch.cat([near[:1], NEW_X[:1]]),
+            numbers,
+            covar_module=kernel(),
+            mean_module=mean(),
+            skew_prior=prior,
+            draw_settings=DrawSettings(num_draws=4096),
+        )
+        for prior in (None, SkewPrior(near, t(1.0, 1.0), 50.0))
+    ]
+    plain, certain = (model.posterior(NEW_X) for model in models)
+    assert torch.allclose(certain.variance, plain.variance, rtol=4.5 * math.sqrt(2 / 4096), atol=1e-9)
