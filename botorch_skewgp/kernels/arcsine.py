@@ -31,8 +31,8 @@ class ArcsineKernel(Kernel):
     the faster the larger the weights. The variance depends on `x` and is below one: put it into a `ScaleKernel`.
 
     Example:
-        >>> covar_module = ScaleKernel(ArcsineKernel(ard_num_dims=2))
-        >>> model = SkewGP(train_X, Preference(pairs), covar_module=covar_module.double())
+        >>> kernel = ArcsineKernel(ard_num_dims=2).double()
+        >>> model = SkewGP(train_X, Preference(pairs), covar_module=kernel)
 
     Args:
         weight_variance_prior: A prior on the variances of the weights.

@@ -3,23 +3,20 @@ r"""Feasible rows to start the chains from."""
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.truncated.factorization import cholesky_of_precision
+from botorch_skewgp.truncated.feasibility import feasible_point
 from botorch_skewgp.truncated.linear_ess import free_angle
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
-from botorch_skewgp.truncated.univariate import interval_moments, log_interval_probability, sample_interval
+from botorch_skewgp.truncated.univariate import sample_interval
 
 # Least squared pivot of the Cholesky factor, relative to its row's variance, at which a covariance counts as of
 # full rank. Rows that others determine more closely are started from a point of the latent space.
 FULL_RANK_PIVOT = 1e-6
-# Softness of the bounds, in standard deviations of the rows, from the first to the last attempt.
-SOFTNESS = tuple(4.0**-k for k in range(17))
-NEWTON_STEPS = 50
 
 
 class LatentApproximation(Protocol):
@@ -50,17 +47,8 @@ def feasible_start(
     row is drawn on its own around the mean of `h`.
 
     *Some rows have none, and few latent coordinates determine them.* With `h = mean + F z`, a `z` is needed for
-    which those rows are inside their bounds. Where the mean of expectation propagation is not one, damped
-    Newton steps maximise the concave
-
-        `-|z|^2 / 2 + sum_i log P(lower_i < h_i + s_i e_i <= upper_i),  e_i ~ N(0, 1),`
-
-    where `s_i` is the deviation of a row's noise, or a softness `delta` that shrinks geometrically where there is
-    none. If some `z` has all rows strictly inside, so has the maximiser for small `delta`: it
-    tends to the closest feasible point, at which a bound pushes with a finite force `lambda`, while the
-    term of a row at distance `t delta` inside its bound pushes with `phi(t) / (Phi(t) delta)`. The two are equal only
-    if `phi(t) / Phi(t) = lambda delta`, hence `t` grows without limit as `delta` shrinks. All chains
-    then leave this point along ellipses in random directions, as far as the bounds allow.
+    which those rows are inside their bounds: the mean of expectation propagation, or what `feasible_point` finds. All
+    chains leave this point along ellipses in random directions, as far as the bounds allow.
 
     *With previous draws* (a warm start), rows keep their values where these are still inside the bounds; rows
     whose values are not, and new ones, are drawn given the others. Without noise and with latent
@@ -290,7 +278,7 @@ def require_feasible(distribution: TruncatedNormal, approximation: LatentApproxi
     if bool((distribution.noise > 0).all()) or (distribution.root is None and _has_full_rank(distribution)):
         return
     root = _latent_root(distribution)
-    _feasible_point(distribution, root, _approximate_latent(distribution, root, approximation))
+    feasible_point(distribution, root, _approximate_latent(distribution, root, approximation))
 
 
 def _approximate_latent(
@@ -316,7 +304,7 @@ def _start_latent(
     generator: torch.Generator | None,
 ) -> Tensor:
     batch, r = distribution.batch_shape, root.shape[-1]
-    point = _feasible_point(distribution, root, _approximate_latent(distribution, root, approximation))
+    point = feasible_point(distribution, root, _approximate_latent(distribution, root, approximation))
     z = point.unsqueeze(-2).expand(*batch, num_chains, r)
     direction = _randn(root, *batch, num_chains, r, generator=generator)
     noisy = distribution.noise > 0
@@ -333,138 +321,6 @@ def _start_latent(
     # Rounding only: an angle so close to a wall that the last digit crosses it; such a chain stays at the point.
     feasible = _is_inside(distribution, mean.unsqueeze(-2) + moved @ root.mT).all(-1, keepdim=True)
     return torch.where(feasible, moved, z)
-
-
-def _feasible_point(distribution: TruncatedNormal, root: Tensor, point: Tensor) -> Tensor:
-    """Search from `point`, in float64; raise an error that names rows if there is no feasible point."""
-    batch, m, r = distribution.batch_shape, distribution.num_rows, root.shape[-1]
-    mean, lower, upper, noise = (
-        value.double().reshape(-1, m)
-        for value in (distribution.mean, distribution.lower, distribution.upper, distribution.noise)
-    )
-    eps = torch.finfo(distribution.mean.dtype).eps
-    rows = _Rows(root.double().reshape(-1, m, r), mean, lower, upper, noise, eps)
-    z, force = _search(rows, point.double().reshape(-1, r))
-    inside = rows.inside(z)
-    if not bool(inside.all()):
-        element = int((~inside.all(-1)).nonzero()[0])
-        noiseless = rows.noise[element] == 0
-        suspects = noiseless & ((force[element] > 0) | ~inside[element])
-        names = _irreducible(rows, element, suspects.nonzero().squeeze(-1)[force[element][suspects].argsort()])
-        where = f" of batch element {element}" if batch.numel() > 1 else ""
-        raise ContradictionError(
-            f"No feasible point was found: the rows{where} without noise with indices {names} cannot hold together. "
-            "Give them noise, or remove the contradiction."
-        )
-    return z.reshape(*batch, r).to(point)
-
-
-class _Rows(NamedTuple):
-    """Rows `mean + F z + v` and their bounds, with one batch dimension; `eps` is the rounding to be safe against."""
-
-    root: Tensor
-    mean: Tensor
-    lower: Tensor
-    upper: Tensor
-    noise: Tensor
-    eps: float
-
-    def inside(self, z: Tensor) -> Tensor:
-        """Where rows without noise are inside their bounds, by a margin for rounding; true for all others."""
-        h = self.mean + (self.root @ z.unsqueeze(-1)).squeeze(-1)
-        size = self.mean.abs() + (self.root.abs() @ z.abs().unsqueeze(-1)).squeeze(-1)
-        margin = 8 * self.eps * size
-        return ((h - margin > self.lower) & (h + margin < self.upper)) | (self.noise > 0)
-
-    def take(self, element: int, index: Tensor) -> _Rows:
-        """Some rows of one element of the batch."""
-        root, mean, lower, upper, noise = (value[element : element + 1, index] for value in self[:5])
-        return _Rows(root, mean, lower, upper, noise, self.eps)
-
-
-def _search(rows: _Rows, z: Tensor) -> tuple[Tensor, Tensor]:
-    """Maximise with bounds that get harder, until a point is inside all of them; also returns the rows' last forces."""
-    scale = rows.root.square().sum(-1).sqrt()
-    # A row that no coordinate moves: it is inside its bounds or never will be.
-    scale = torch.where(scale > 0, scale, torch.ones_like(scale))
-    force = torch.zeros_like(scale)
-    found = rows.inside(z).all(-1)
-    for softness in SOFTNESS:
-        if bool(found.all()):
-            break
-        deviation = torch.where(rows.noise > 0, rows.noise.sqrt(), softness * scale)
-        new, signed = _maximise(rows.root, rows.mean, rows.lower, rows.upper, deviation, z, ~found)
-        z, force = torch.where(found.unsqueeze(-1), z, new), signed.abs() * scale
-        found = rows.inside(z).all(-1)
-    return z, force
-
-
-def _irreducible(rows: _Rows, element: int, suspects: Tensor) -> list[int]:
-    """Leave suspects out, many and then one at a time, as long as the rest still has no feasible point.
-
-    The suspects come in the order of their forces, weakest first. Only an error message has to wait for this.
-    """
-
-    def contradict(index: Tensor) -> bool:
-        part = rows.take(element, index)
-        z, _ = _search(part, torch.zeros(1, part.root.shape[-1], dtype=part.root.dtype, device=part.root.device))
-        return not bool(part.inside(z).all())
-
-    size = max(suspects.numel() // 2, 1)
-    while True:
-        start = 0
-        while start < suspects.numel():
-            rest = torch.cat([suspects[:start], suspects[start + size :]])
-            if rest.numel() > 0 and contradict(rest):
-                suspects = rest
-            else:
-                start += size
-        if size == 1:
-            return sorted(suspects.tolist())
-        size //= 2
-
-
-def _maximise(
-    F: Tensor, mean: Tensor, lower: Tensor, upper: Tensor, deviation: Tensor, z: Tensor, active: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Maximise `-|z|^2 / 2 + sum_i log P(lower_i < h_i + deviation_i e_i <= upper_i)`; also returns rows' forces."""
-
-    def standardised(z: Tensor) -> tuple[Tensor, Tensor]:
-        h = mean + (F @ z.unsqueeze(-1)).squeeze(-1)
-        return (lower - h) / deviation, (upper - h) / deviation
-
-    def objective(z: Tensor) -> Tensor:
-        return log_interval_probability(*standardised(z)).sum(-1) - 0.5 * z.square().sum(-1)
-
-    eye = torch.eye(F.shape[-1], dtype=F.dtype, device=F.device)
-    value = objective(z)
-    for _ in range(NEWTON_STEPS):
-        _, moment, variance = interval_moments(*standardised(z))
-        force = moment / deviation
-        gradient = (F.mT @ force.unsqueeze(-1)).squeeze(-1) - z
-        curvature = (1 - variance).clamp(min=0) / deviation.square()  # log-concave; rounding only
-        cholesky, info = torch.linalg.cholesky_ex(eye + F.mT @ (curvature.unsqueeze(-1) * F))
-        if bool(info.any()):
-            # With hard bounds the identity is lost in rounding; the factor from a root keeps it.
-            cholesky = cholesky_of_precision(F, curvature)
-        direction = torch.cholesky_solve(gradient.unsqueeze(-1), cholesky).squeeze(-1)
-        decrement = (gradient * direction).sum(-1)
-        active = active & (decrement > 1e-9 * (1 + value.abs()))
-        if not bool(active.any()):
-            break
-        step = torch.ones_like(value)
-        for _ in range(30):
-            trial = z + step.unsqueeze(-1) * direction
-            trial_value = objective(trial)
-            worse = active & ~(trial_value >= value + 1e-4 * step * decrement)
-            if not bool(worse.any()):
-                break
-            step = torch.where(worse, 0.5 * step, step)
-        accepted = active & ~worse
-        z = torch.where(accepted.unsqueeze(-1), trial, z)
-        value = torch.where(accepted, trial_value, value)
-        active = accepted  # where no step is better any more, rounding is all that is left
-    return z, force
 
 
 def _continue_latent(
