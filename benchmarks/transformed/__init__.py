@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from pathlib import Path
 
 from benchmarks._reporting import Table, add_common_arguments, bars_table, environment, load_average, prepare, publish
 from benchmarks.transformed.calibration import calibration_table
@@ -42,17 +43,17 @@ def run(options: argparse.Namespace) -> None:
         notes = [environment(), f"load average at the start {load_average()}", f"{options.nodes} nodes in a round"]
         bars = bars_table(f"transformed_bars_{part}")
         bars.notes = notes
-        publish([*_tables(part, bars, notes, options), *([bars] if bars.rows else [])], folder)
+        publish([*_tables(part, bars, notes, options, folder), *([bars] if bars.rows else [])], folder)
 
 
-def _tables(part: str, bars: Table, notes: list[str], options: argparse.Namespace) -> list[Table]:
+def _tables(part: str, bars: Table, notes: list[str], options: argparse.Namespace, folder: Path | None) -> list[Table]:
     nodes = options.nodes
     if part == "cost":
         return [timings(bars, notes), bounds(bars, notes, 1 if options.quick else 10), leave_one_out(bars, notes)]
     if part == "int_sine":
-        return [int_sine_table(bars, notes, 2 if options.quick else options.draws, nodes)]
+        return [int_sine_table(bars, notes, 2 if options.quick else options.draws, nodes, folder)]
     if part == "sets":
-        return sets_tables(bars, notes, 2 if options.quick else options.sets, nodes)
+        return sets_tables(bars, notes, 2 if options.quick else options.sets, nodes, folder)
     if part == "calibration":
-        return [calibration_table(bars, notes, 10 if options.quick else options.replicates, nodes)]
-    return loops_tables(bars, notes, 1 if options.quick else options.seeds, nodes)
+        return [calibration_table(bars, notes, 10 if options.quick else options.replicates, nodes, folder)]
+    return loops_tables(bars, notes, 1 if options.quick else options.seeds, nodes, folder)

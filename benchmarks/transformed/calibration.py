@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import torch
 from scipy import stats
@@ -11,6 +12,7 @@ from torch import Tensor
 from benchmarks._reporting import Table, add_bar, say
 from benchmarks.transformed.data import DOUBLE
 from benchmarks.transformed.methods import WARPINGS
+from benchmarks.transformed.runs import Runs
 from botorch_skewgp.models import BayesianTransformedGP
 
 N = 12  # training points
@@ -58,17 +60,20 @@ def _draw(law: torch.distributions.Distribution, lower: float, generator: torch.
     return value.reshape(1)
 
 
-def calibration_table(bars: Table, notes: list[str], replicates: int, num_nodes: int) -> Table:
+def calibration_table(bars: Table, notes: list[str], replicates: int, num_nodes: int, folder: Path | None) -> Table:
     """Ranks and coverages over data sets, for two warpings."""
     table = Table(
         "transformed_calibration",
         ("warping", "data_sets", "uniform_p", *(f"within_{int(100 * c)}" for c in COVERAGES)),
         notes=[*notes, f"{N} points of one input; p of a Kolmogorov-Smirnov test"],
     )
+    runs = Runs("transformed_calibration_runs", ("warping", "seed"), ("level",), folder, notes)
     for name in ("I", "SA"):
-        generator, levels = torch.Generator().manual_seed(0), []
+        levels = []
         for i in range(replicates):
-            levels.append(level_of_a_draw(name, generator, num_nodes))
+            generator = torch.Generator().manual_seed(i)
+            (level,) = runs.get((name, i), lambda name=name, g=generator: [level_of_a_draw(name, g, num_nodes)])
+            levels.append(level)
             if (i + 1) % 20 == 0:
                 say(f"calibration {name} {i + 1} of {replicates}")
         found = torch.tensor(levels, dtype=DOUBLE)

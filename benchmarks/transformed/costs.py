@@ -78,7 +78,7 @@ def bounds(bars: Table, notes: list[str], trials: int) -> Table:
 
 def leave_one_out(bars: Table, notes: list[str]) -> Table:
     table = Table("transformed_leave_one_out", ("n", "closed_form_s", "refits_s"), notes=notes)
-    sizes = (400, 800, 1600)
+    sizes = (500, 1000, 2000)
     for n in sizes:
         data = levy(n, 0)
         model = BayesianTransformedGP(data.X, data.Y, quadrature="mode")

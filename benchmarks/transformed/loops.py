@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from botorch.acquisition import AcquisitionFunction
@@ -22,16 +23,17 @@ from torch import Tensor
 
 from benchmarks._reporting import Table, say
 from benchmarks.transformed.data import DOUBLE
-from botorch_skewgp.acquisition import QuantileBound, TransformedLogProbabilityOfImprovement
+from benchmarks.transformed.runs import Runs
+from botorch_skewgp.acquisition import QuantileBound
 from botorch_skewgp.models import BayesianTransformedGP
 from botorch_skewgp.test_functions import Colville, GoldsteinPrice
 
 PROBLEMS: dict[str, Callable[[], SyntheticTestFunction]] = {
     "Goldstein-Price": lambda: GoldsteinPrice(dtype=DOUBLE),
-    "Colville": lambda: Colville(dtype=DOUBLE),
     "Rosenbrock": lambda: Rosenbrock(dim=2, dtype=DOUBLE),
+    "Colville": lambda: Colville(dtype=DOUBLE),
 }
-EVALUATIONS, STEP = 30, 10  # of the function; how many between reported ones
+EVALUATIONS = (10, 20)  # after which regrets are reported; the last is the end
 LEVEL = 0.05  # of the lower quantile bound
 SHIFT = 1e-3  # of the logarithm, for functions whose least value is 0
 
@@ -60,9 +62,6 @@ def _methods(num_nodes: int) -> dict[str, Suggest]:
         "transformed, quantile bound": lambda X, y: QuantileBound(
             _transformed(X, y, num_nodes), probability=1 - LEVEL, maximize=False
         ),
-        "transformed, log probability of improvement": lambda X, y: TransformedLogProbabilityOfImprovement(
-            _transformed(X, y, num_nodes), best_f=y.min(), maximize=False
-        ),
         "Standardize, log expected improvement": _gaussian(lambda y: y),
         "Power 0.5, log expected improvement": _gaussian(lambda y: power(y)[0]),
         "Log, log expected improvement": _gaussian(lambda y: log(y + SHIFT)[0]),
@@ -70,23 +69,24 @@ def _methods(num_nodes: int) -> dict[str, Suggest]:
 
 
 def _loop(problem: SyntheticTestFunction, suggest: Suggest, seed: int) -> list[float]:
-    """The least value so far after every evaluation; all methods of a seed start from the same points."""
+    """The least value after `EVALUATIONS`; all methods of a seed start from the same points."""
     torch.manual_seed(seed)
     dim = problem.dim
     low, high = problem.bounds.to(DOUBLE)
     unit = torch.stack([torch.zeros(dim, dtype=DOUBLE), torch.ones(dim, dtype=DOUBLE)])
     X = draw_sobol_samples(unit, n=2 * dim + 2, q=1, seed=seed).squeeze(-2)
     y = problem(low + (high - low) * X).unsqueeze(-1)
-    while len(X) < EVALUATIONS:
+    while len(X) < EVALUATIONS[-1]:
         candidate, _ = optimize_acqf(
-            suggest(X, y), unit, q=1, num_restarts=4, raw_samples=64, options={"maxiter": 30, "batch_limit": 4}
+            suggest(X, y), unit, q=1, num_restarts=2, raw_samples=64, options={"maxiter": 30, "batch_limit": 2}
         )
         X = torch.cat([X, candidate])
         y = torch.cat([y, problem(low + (high - low) * candidate).unsqueeze(-1)])
-    return y.squeeze(-1).cummin(0).values.tolist()
+    least = y.squeeze(-1).cummin(0).values
+    return [float(least[evaluations - 1]) for evaluations in EVALUATIONS]
 
 
-def loops_tables(bars: Table, notes: list[str], seeds: int, num_nodes: int) -> list[Table]:
+def loops_tables(bars: Table, notes: list[str], seeds: int, num_nodes: int, folder: Path | None) -> list[Table]:
     """Log regret after some evaluations, and pairs of runs against the transformed process with quantile bounds."""
     del bars  # nothing was promised
     table = Table(
@@ -99,17 +99,19 @@ def loops_tables(bars: Table, notes: list[str], seeds: int, num_nodes: int) -> l
         ("problem", "baseline", "gain_log10", "standard_error", "won", "wilcoxon_p"),
         notes=[*notes, "log10 of the regret of the baseline less that of quantile bounds, last evaluation, same start"],
     )
+    after = [f"after_{i}" for i in EVALUATIONS]
+    runs = Runs("transformed_loops_runs", ("problem", "seed", "method"), after, folder, notes)
     for label, make in PROBLEMS.items():
         problem, regrets = make(), {}
         for seed in range(seeds):
             for name, suggest in _methods(num_nodes).items():
-                values = _loop(problem, suggest, seed)
+                values = runs.get((label, seed, name), lambda s=suggest, p=problem, i=seed: _loop(p, s, i))
                 best = [math.log10(max(value - problem.optimal_value, 1e-8)) for value in values]
                 regrets.setdefault(name, []).append(best)
             say(f"{label} {seed + 1} of {seeds}")
-        for name, runs in regrets.items():
-            for evaluations in range(STEP, EVALUATIONS + 1, STEP):
-                final = [run[evaluations - 1] for run in runs]
+        for name, of_method in regrets.items():
+            for i, evaluations in enumerate(EVALUATIONS):
+                final = [run[i] for run in of_method]
                 spread = statistics.stdev(final) if len(final) > 1 else math.nan
                 table.add(
                     problem=label,

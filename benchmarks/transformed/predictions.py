@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from pathlib import Path
 
 from benchmarks._reporting import Cell, Table, add_bar, say
 from benchmarks.transformed.data import SETS, int_sine
 from benchmarks.transformed.methods import BASELINES, Score, methods, paper_score
+from benchmarks.transformed.runs import Runs
 
 PRINTED = {  # RMSE and NLPD of IntSine, by Zhu et al. (2023)
     "GP": (0.227, -1.179),
@@ -28,22 +30,22 @@ PAPER = ", uniform priors"
 COLUMNS = ("method", "rmse", "rmse_sd", "nlpd_scaled", "nlpd_sd", "coverage_90", "printed_rmse", "printed_nlpd")
 
 
-def int_sine_table(bars: Table, notes: list[str], draws: int, num_nodes: int) -> Table:
+def int_sine_table(bars: Table, notes: list[str], draws: int, num_nodes: int, folder: Path | None) -> Table:
     """IntSine over draws of the noise; beside defaults, the uniform priors of the paper where it gates."""
     table = Table(
         "transformed_int_sine",
         COLUMNS,
         notes=[*notes, f"means over {draws} noise draws; densities of y / max y at the noise-free truth"],
     )
+    runs = Runs("transformed_int_sine_runs", ("seed", "method"), Score._fields, folder, notes)
     scores: dict[str, list[Score]] = {}
     for seed in range(draws):
         data = int_sine(seed)
-        found = {
-            name: score() for name, score in methods(data, ("I", "A", "SA", "BC", "L-SA", "A-BC"), num_nodes).items()
-        }
+        makers = methods(data, ("I", "BC", "SA", "A", "L-SA", "A-BC"), num_nodes)
         for name in ("I", "BC"):
-            found[f"BTG-{name}{PAPER}"] = paper_score(data, name, 2 * math.pi, num_nodes)
-        for name, score in found.items():
+            makers[f"BTG-{name}{PAPER}"] = lambda data=data, name=name: paper_score(data, name, 2 * math.pi, num_nodes)
+        for name, make in makers.items():
+            score = Score(*runs.get((seed, name), make))
             scaled = score._replace(nlpd=score.nlpd - float(data.Y.max().log()))
             scores.setdefault(name, []).append(scaled)
         say(f"IntSine {seed + 1} of {draws}")
@@ -72,7 +74,7 @@ def _means(scores: Sequence[Score]) -> dict[str, Cell]:
     }
 
 
-def sets_tables(bars: Table, notes: list[str], draws: int, num_nodes: int) -> list[Table]:
+def sets_tables(bars: Table, notes: list[str], draws: int, num_nodes: int, folder: Path | None) -> list[Table]:
     """Other sets: scores, and what integrating is worth beside each baseline of maximum likelihood, paired."""
     table = Table(
         "transformed_sets", ("set", "method", "rmse", "nlpd", "coverage_90"), notes=[*notes, f"means of {draws}"]
@@ -82,13 +84,15 @@ def sets_tables(bars: Table, notes: list[str], draws: int, num_nodes: int) -> li
         ("baseline", "against", "pairs", "gain_nats", "standard_error", "sets_won"),
         notes=[*notes, "negative log density of the baseline less that of the transformed process, same data"],
     )
+    runs = Runs("transformed_sets_runs", ("set", "seed", "method"), Score._fields, folder, notes)
     scores: dict[str, dict[str, list[Score]]] = {}
-    for label, make in SETS.items():
-        found = scores.setdefault(label, {})
-        for seed in range(draws):
-            for name, score in methods(make(seed), ("I", "A", "SA", "BC", "L-SA"), num_nodes).items():
-                found.setdefault(name, []).append(score())
+    for seed in range(draws):
+        for label, make_data in SETS.items():
+            for name, make in methods(make_data(seed), ("I", "A", "SA", "BC", "L-SA"), num_nodes).items():
+                score = Score(*runs.get((label, seed, name), make))
+                scores.setdefault(label, {}).setdefault(name, []).append(score)
             say(f"{label} {seed + 1} of {draws}")
+    for label, found in scores.items():
         for name, draws_of in found.items():
             rmse, nlpd, coverage = (statistics.mean(column) for column in zip(*draws_of, strict=True))
             table.add(set=label, method=name, rmse=rmse, nlpd=nlpd, coverage_90=coverage)
