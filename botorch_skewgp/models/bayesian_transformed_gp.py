@@ -48,12 +48,18 @@ class Quadrature(NamedTuple):
 
     Args:
         nodes: The nodes kept.
+        covar_module: The kernel of every distinct kernel's parameters.
+        noise: Their noise variances, `T x 1`.
+        warping: The warping at the nodes.
         log_evidence: The logarithm of the integral over all nodes, those left out included.
         effective_number: The effective number of nodes.
         share_left_out: The share of the weight that sparsification has left out.
     """
 
     nodes: WeightedNodes
+    covar_module: Kernel
+    noise: Tensor
+    warping: WarpingNodes
     log_evidence: float
     effective_number: float
     share_left_out: float
@@ -310,8 +316,12 @@ class BayesianTransformedGP(Model):
             )
         probabilities = nodes.probabilities
         kept = keep_largest(probabilities, self.tolerance)
+        kept_nodes, space = nodes.keep(kept), self._space
         self._quadrature = Quadrature(
-            nodes.keep(kept),
+            kept_nodes,
+            cast(Kernel, space.at(kept_nodes.of_kernels, "covar_module")),
+            space.at(kept_nodes.of_kernels, "likelihood").noise.reshape(-1, 1),
+            WarpingNodes(self.warping, self._warping_parameters(kept_nodes.u)),
             log_evidence,
             effective_number(probabilities),
             share_left_out=1 - float(probabilities[kept].abs().sum() / probabilities.abs().sum()),
@@ -386,16 +396,16 @@ class BayesianTransformedGP(Model):
             raise UnsupportedError("The noise is that of the warped outcome and learned; give True or False.")
         if output_indices is not None and list(output_indices) != [0]:
             raise UnsupportedError(f"This model has one output; got output_indices={output_indices}.")
-        nodes = self.weighted_nodes
+        quadrature = self._integrate()
+        nodes, covar_module = quadrature.nodes, quadrature.covar_module
         inputs = self.transform_inputs(X)
         batch_shape, q = inputs.shape[:-2], inputs.shape[-2]
-        space, regression = self._space, nodes.regression
-        covar_module = space.at(nodes.of_kernels, "covar_module")
+        regression = nodes.regression
         flat, train = inputs.reshape(-1, inputs.shape[-1]).to(nodes.u), self.train_inputs[0].to(nodes.u)
         basis = self._basis(flat)
         cross = covar_module(train, flat).to_dense().expand(len(nodes.of_kernels), -1, -1)
         gain, rest = regression.gains(cross, basis)
-        noise = space.at(nodes.of_kernels, "likelihood").noise.reshape(-1, 1) if observation_noise else 0.0
+        noise = quadrature.noise if observation_noise else 0.0
         prior = covar_module(flat, diag=True) + noise
         square = prior - gain.square().sum(-2) + rest.square().sum(-2)  # T x N
         square = square.clamp_min(SMALLEST)  # rounding, where the noise is next to nothing
@@ -412,14 +422,13 @@ class BayesianTransformedGP(Model):
             known, unknown = parts
             return dense - known.mT @ known + unknown.mT @ unknown
 
-        raw = self._warping_parameters(nodes.u)
         dtype = inputs.dtype
         posterior = TransformedTPosterior(
             location.view(*batch_shape, q, -1).to(dtype),
             scale.view(*batch_shape, q, -1).to(dtype),
             nodes.probabilities.to(dtype),
             regression.df,
-            WarpingNodes(self.warping, {name: value.to(dtype) for name, value in raw.items()}),
+            quadrature.warping.to(dtype),
             JointScale(lambda: matrix().to(dtype), nodes.kernel, factor.to(dtype)),
             offset=self.units.center,
             weight=self.units.scale,
@@ -447,7 +456,7 @@ class BayesianTransformedGP(Model):
             laws.scale.unsqueeze(-2),
             laws.probabilities,
             laws.df,
-            WarpingNodes(self.warping, self._warping_parameters(nodes.u)),
+            self._integrate().warping,
             offset=self.units.center,
             weight=self.units.scale,
         )

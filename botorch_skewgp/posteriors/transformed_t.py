@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -37,7 +38,8 @@ class JointScale(NamedTuple):
     factor: Tensor
 
 
-class WarpingNodes(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class WarpingNodes:
     r"""A warping at the nodes of its parameters.
 
     Args:
@@ -48,9 +50,20 @@ class WarpingNodes(NamedTuple):
     warping: Warping
     raw: Mapping[str, Tensor]
 
+    @cached_property
     def everywhere(self) -> Warping:
         """The warping with parameters of shape `S`, or 1 for those not named."""
         return with_parameters(self.warping, self.raw).requires_grad_(False)
+
+    def to(self, dtype: torch.dtype) -> WarpingNodes:
+        r"""The same in a precision; itself if it has it.
+
+        Args:
+            dtype: The precision.
+        """
+        if all(value.dtype == dtype for value in self.raw.values()):
+            return self
+        return WarpingNodes(self.warping, {name: value.to(dtype) for name, value in self.raw.items()})
 
     def at(self, node: Tensor) -> Warping:
         r"""The warping with the parameters of chosen nodes.
@@ -147,7 +160,7 @@ class TransformedTPosterior(Posterior):
     def marginals(self) -> TransformedTMarginals:
         """The laws of single values before `offset` and `weight`, a batch of shape `batch_shape x q`."""
         return TransformedTMarginals(
-            self._location, self._scale, self._node_probabilities, self.df, self._warping.everywhere()
+            self._location, self._scale, self._node_probabilities, self.df, self._warping.everywhere
         )
 
     @property
