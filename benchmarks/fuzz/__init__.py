@@ -1,7 +1,8 @@
 """Random inputs of every kind and mixture against an independent reference, thousands of them.
 
 Input number `i` is the same in every run. What has been done is kept in a file of progress, so that a run that was cut
-short goes on where it stopped; `--again` forgets it.
+short goes on where it stopped; `--again` forgets it. Inputs from number 1,000,000 on are of one corner that had been
+wrong: a skew prior against data that are all but impossible under it, at points that nearly coincide.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from collections import Counter
 from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from random import Random
 
 import torch
 
@@ -69,10 +69,10 @@ def _read(path: Path) -> Iterator[dict]:
 
 def examine(number: int) -> dict:
     """The verdict on an input, as a line of the file of progress."""
-    from benchmarks.fuzz.cases import random_case
+    from benchmarks.fuzz.cases import numbered_case
     from benchmarks.fuzz.checks import check
 
-    case = random_case(Random(number))
+    case = numbered_case(number)
     began = time.process_time()
     verdict = check(case, twice=number % 8 == 0)
     return {
@@ -103,7 +103,7 @@ def results(numbers: list[int], processes: int, limit: int) -> Iterator[dict]:
         processes: How many to run.
         limit: Seconds of processor time for an input.
     """
-    from benchmarks.fuzz.cases import random_case
+    from benchmarks.fuzz.cases import numbered_case
 
     context = multiprocessing.get_context("spawn")
     queue = list(reversed(numbers))
@@ -128,7 +128,7 @@ def results(numbers: list[int], processes: int, limit: int) -> Iterator[dict]:
                 process.join()
                 if number is None:
                     raise RuntimeError("A process of the fuzzer ended before it began.") from None
-                kinds = random_case(Random(number)).kinds()
+                kinds = numbered_case(number).kinds()
                 why = f"over {limit} s" if process.exitcode == -24 else f"exit code {process.exitcode}"
                 yield {"number": number, "status": "hang", "why": why, "kinds": kinds, "seconds": float(limit)}
                 if queue:

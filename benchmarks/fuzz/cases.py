@@ -48,6 +48,7 @@ KINDS = (
     "AffineProbit",
 )
 MOST_POINTS = 12
+CORNER = 1_000_000  # the number of the first input of `corner_case`
 
 
 @dataclass(frozen=True)
@@ -330,6 +331,53 @@ def random_case(rng: Random) -> Case:
         standardize=len(numbers) > 1 and rng.random() < 0.25,
     )
     return in_single_precision(case) if rng.random() < 0.08 else case
+
+
+def corner_case(rng: Random) -> Case:
+    """A random input of one corner: a skew prior at points that nearly coincide, and data that it all but excludes."""
+    n, x = rng.randint(1, 3), round(rng.random(), 3)
+    points = [[x]] + [[x + rng.choice((0.0, 1e-6, 1e-4, 0.3))] for _ in range(n - 1)]
+    s = rng.randint(1, 2)
+    phases = [rng.choice((-1.0, 1.0)) for _ in range(s)]
+    anchors = [list(rng.choice(points)) for _ in range(s)]
+    truncation = [round(rng.uniform(-3, 1), 3) for _ in range(s)]
+    sd = math.sqrt(_power(rng, -1, 2))
+    away = -phases[0] * sd * rng.uniform(1, 12)
+    m = rng.randint(1, 3)
+    index = _index(rng, n, m)
+    seen = []
+    if rng.random() < 0.6:
+        edges = [away + rng.uniform(-0.5, 0.5) * sd for _ in range(m)]
+        beyond = (lambda edge: (edge, INF)) if away > 0 else (lambda edge: (-INF, edge))
+        bounds = [(e, e + sd * _power(rng, -3, 1)) if rng.random() < 0.5 else beyond(e) for e in edges]
+        lower, upper = ([pair[i] for pair in bounds] for i in range(2))
+        seen.append(Seen("Censored", {"lower": lower, "upper": upper, "index": index}))
+    if rng.random() < 0.6 or not seen:
+        seen.append(Seen("Numeric", {"values": [_normal(rng, away, sd) for _ in range(m)], "index": index}))
+    if rng.random() < 0.5:
+        seen.append(Seen("Ordinal", {"grades": [2 if away > 0 else 0] * 2, "num_grades": 3, "index": [0, n - 1]}))
+    if n > 1 and rng.random() < 0.4:
+        seen.append(Seen("Choice", {"options": [rng.sample(range(n), n)]}))
+    noise = Noise(
+        numbers=_power(rng, -4, 0) * sd**2,
+        grades=_power(rng, -3, 1),
+        items=_power(rng, -3, 1),
+        cutpoints=(-0.5 * sd, 0.5 * sd),
+    )
+    return Case(
+        points=points,
+        seen=seen,
+        queries=[points[0], [x + 0.1], [x - 0.4]],
+        noise=noise,
+        lengthscale=_power(rng, -1, 0.5),
+        outputscale=sd**2,
+        anchors=Anchors(anchors, phases, truncation),
+    )
+
+
+def numbered_case(number: int) -> Case:
+    """The input of a number; those from `CORNER` on are of `corner_case`."""
+    return corner_case(Random(number)) if number >= CORNER else random_case(Random(number))
 
 
 def in_single_precision(case: Case) -> Case:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks.fuzz import STATUSES, examine, results, tables
 from benchmarks.fuzz import checks as fuzz_checks
-from benchmarks.fuzz.cases import Case, Noise, Seen, model_of, random_case
+from benchmarks.fuzz.cases import CORNER, Case, Noise, Seen, model_of, random_case
 from benchmarks.fuzz.checks import check
 from botorch_skewgp.posteriors import SkewGPPosterior
 
@@ -31,7 +31,7 @@ def test_inputs(rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", [*range(0, 300, 50), 370])  # 215 and 391 had been wrong
+@pytest.mark.parametrize("first", [*range(0, 300, 50), 370])  # 391 had been wrong
 def test_numbered_inputs(first):
     found = list(results(list(range(first, first + 50)), processes=1, limit=20))
     assert len(found) == 50
@@ -39,6 +39,13 @@ def test_numbered_inputs(first):
     assert not bad
     # a reference is found for nearly all, and few are refused
     assert sum(entry["status"] in ("right", "refused") for entry in found) >= 47
+
+
+@pytest.mark.slow
+def test_inputs_of_a_corner():
+    found = list(results(list(range(CORNER, CORNER + 30)), processes=1, limit=20))
+    assert len(found) == 30
+    assert not [entry for entry in found if entry["status"] in ("wrong", "crash", "hang")]
 
 
 def test_a_wrong_noise_is_seen(monkeypatch):
