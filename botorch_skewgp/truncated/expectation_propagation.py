@@ -29,6 +29,10 @@ from botorch_skewgp.truncated.univariate import interval_moments, log_interval_p
 
 # Ratio of a site's precision to the prior's beyond which the product's moments are computed as corrections to the site.
 PRECISE_SITE = 1e4
+# Share of a site in its row's precision from which on the row's variance is computed from it.
+LEAST_SHARE = 1e-5
+# Residual at which sweeps from sites nearby may stop once they have reduced it enough.
+LOOSE = 1e-5
 # Sweeps without progress after which the run ends, and the residual at which this counts as rounding, not as failure.
 PATIENCE = 300
 ROUNDING = 1e-6
@@ -62,6 +66,7 @@ class _Gaussian(NamedTuple):
     deviation: Tensor  # batch x m; mean - reference
     cavity_deviation: Tensor  # batch x m; cavity_mean - reference
     cholesky: Tensor  # of I + S C S with S = sqrt(tau), or of I + F^T tau F
+    inverse: Tensor | None = None  # of I + S C S, where it was computed
 
 
 def _multiply_sites(distribution: TruncatedNormal, sites: Sites) -> _Gaussian | None:
@@ -90,20 +95,29 @@ def _multiply_sites(distribution: TruncatedNormal, sites: Sites) -> _Gaussian | 
     cholesky, info = torch.linalg.cholesky_ex(eye + S.unsqueeze(-1) * C * S.unsqueeze(-2))
     if bool(info.any()):
         return None
+    prior_variance, zero = C.diagonal(dim1=-2, dim2=-1), torch.zeros_like(tau)
+    # With B = I + S C S: 1 - tau variance = diag(B^-1), and mean = nu / tau - S^-1 B^-1 S (nu / tau - prior mean).
+    precise = tau * prior_variance > PRECISE_SITE
+    if not bool(precise.any()):
+        inverse = torch.cholesky_inverse(cholesky)
+        left = inverse.diagonal(dim1=-2, dim2=-1)
+        if bool((1 - left > LEAST_SHARE).all()):
+            pull = C @ offset.unsqueeze(-1)
+            pull = pull - C @ (S.unsqueeze(-1) * (inverse @ (S.unsqueeze(-1) * pull)))
+            mean, variance = distribution.mean + pull.squeeze(-1), (1 - left) / tau
+            cavity_mean = (mean - sites.shift * variance) / left
+            return _Gaussian(mean, variance, cavity_mean, variance / left, zero, mean, cavity_mean, cholesky, inverse)
     V = torch.linalg.solve_triangular(cholesky, S.unsqueeze(-1) * C, upper=False)
-    prior_variance = C.diagonal(dim1=-2, dim2=-1)
     mean = distribution.mean + (C @ offset.unsqueeze(-1) - V.mT @ (V @ offset.unsqueeze(-1))).squeeze(-1)
     variance = prior_variance - V.square().sum(-2)
     left = 1 - tau * variance
-    cavity_mean, reference = (mean - sites.shift * variance) / left, torch.zeros_like(mean)
+    cavity_mean, reference = (mean - sites.shift * variance) / left, zero
     deviation, cavity_deviation = mean, cavity_mean
-    precise = tau * prior_variance > PRECISE_SITE
     if bool(precise.any()):
-        # With B = I + S C S: 1 - tau variance = diag(B^-1), and mean = nu / tau - S^-1 B^-1 S (nu / tau - prior mean).
-        inverse = torch.linalg.solve_triangular(cholesky, eye.expand_as(C), upper=False)
-        left = torch.where(precise, inverse.square().sum(-2), left)
+        half = torch.linalg.solve_triangular(cholesky, eye.expand_as(C), upper=False)
+        left = torch.where(precise, half.square().sum(-2), left)
         residual = torch.where(tau > 0, offset / S, torch.zeros_like(offset)).unsqueeze(-1)
-        correction = -(inverse.mT @ (inverse @ residual)).squeeze(-1)
+        correction = -(half.mT @ (half @ residual)).squeeze(-1)
         safe = torch.where(precise, tau, torch.ones_like(tau))
         reference = torch.where(precise, sites.shift / safe, reference)
         deviation = torch.where(precise, correction / safe.sqrt(), deviation)
@@ -204,7 +218,7 @@ class ExpectationPropagation:
     @cached_property
     def _base_at_reference(self) -> Tensor:
         """`base`, where every site is divided by its value at its reference."""
-        mu, (_, _, _, _, reference, deviation, _, _) = self.distribution.mean, self.gaussian
+        mu, reference, deviation = self.distribution.mean, self.gaussian.reference, self.gaussian.deviation
         log_det = self.cholesky.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         return 0.5 * (self._reference_shift * (mu - reference) + self._offset * deviation).sum(-1) - log_det
 
@@ -261,8 +275,12 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
     if covariance is not None and distribution.dense_covariance.requires_grad:
         C = distribution.dense_covariance
         with torch.no_grad():
-            half = torch.linalg.solve_triangular(ep.cholesky, torch.diag_embed(tau.sqrt()), upper=False)
-            R = half.mT @ half
+            inverse, S = ep.gaussian.inverse, tau.sqrt()
+            if inverse is None:
+                half = torch.linalg.solve_triangular(ep.cholesky, torch.diag_embed(S), upper=False)
+                R = half.mT @ half
+            else:
+                R = S.unsqueeze(-1) * inverse * S.unsqueeze(-2)
             g = ep._mean_slope.unsqueeze(-1)
             slope = 0.5 * (g @ g.mT - R)
         value = value + (slope * (C - C.detach())).sum((-2, -1))
@@ -288,6 +306,7 @@ def expectation_propagation(
     initial_sites: Sites | None = None,
     tolerance: float = 1e-9,
     max_iterations: int = 1000,
+    reduction: float = 0.0,
 ) -> ExpectationPropagation:
     r"""Run parallel expectation propagation to its fixed point.
 
@@ -299,6 +318,7 @@ def expectation_propagation(
         initial_sites: Sites to start from, for instance those of nearby hyperparameters; zero sites otherwise.
         tolerance: The largest change of a site, in units of its row's marginal, at which the sweeps stop.
         max_iterations: The largest number of sweeps.
+        reduction: Sweeps may also stop where the change is below `LOOSE` and this part of that in the first one.
 
     Returns:
         The fixed point. A `ConvergenceWarning` is issued where it was not reached.
@@ -326,7 +346,9 @@ def expectation_propagation(
             residual = _residual(distribution, gaussian, sites, target, all_noise)
             if best is None or bool((residual < best[0]).any()):
                 best = (residual, sites) if best is None else _keep_better(best, residual, sites)
-            converged = bool((residual <= tolerance).all())
+            if iteration == 1:
+                enough = (reduction * residual).clamp(max=LOOSE).clamp(min=tolerance)
+            converged = bool((residual <= enough).all())
             if bool((best[0] < 0.5 * progress).any()):
                 last_progress, progress = iteration, torch.minimum(best[0], progress)
             if converged or iteration >= max_iterations or iteration - last_progress > PATIENCE:
