@@ -326,7 +326,7 @@ def _at(row: dict[str, Any], duels: int) -> float | None:
 
 
 def _tables(rows: list[dict[str, Any]], checkpoints: Iterable[int]) -> list[Table]:
-    """Medians for every function and judge, and paired comparisons with `default`."""
+    """Medians for every function and judge, paired comparisons with `default`, and these over all functions."""
     columns = [f"regret_{n}" for n in checkpoints]
     medians = Table(
         "decisions",
@@ -341,6 +341,15 @@ def _tables(rows: list[dict[str, Any]], checkpoints: Iterable[int]) -> list[Tabl
             "better), floored at 1e-6; mean_rank: of the method among all that ran with the same seeds, 1 is best"
         ],
     )
+    overall = Table(
+        "decisions_overall",
+        ("judge", "duels", "method", "functions", "runs", "mean_rank", "log10_difference", "standard_error", "behind"),
+        notes=[
+            "over all functions: mean ranks and paired differences as in decisions_paired, standard errors over runs; "
+            "behind: functions on which the default is behind the method by more than two standard errors"
+        ],
+    )
+    pooled: dict[tuple[str, int, str], list[tuple[np.ndarray, np.ndarray]]] = {}
     cases = sorted({(row["function"], row["judge"]) for row in rows}, key=lambda case: (case[1], case[0]))
     for function, judge in cases:
         here = [row for row in rows if (row["function"], row["judge"]) == (function, judge)]
@@ -365,12 +374,25 @@ def _tables(rows: list[dict[str, Any]], checkpoints: Iterable[int]) -> list[Tabl
             ranks = 1 + (logs[:, None] > logs[None]).sum(1) + 0.5 * ((logs[:, None] == logs[None]).sum(1) - 1)
             for i, name in enumerate(methods):
                 difference = logs[methods.index("default")] - logs[i]
-                error = float(difference.std(ddof=1)) / math.sqrt(len(seeds)) if len(seeds) > 1 else math.nan
                 paired.add(
                     function=function, judge=judge, duels=n, method=name, seeds=len(seeds),
-                    log10_difference=float(difference.mean()), standard_error=error, mean_rank=float(ranks[i].mean()),
+                    log10_difference=float(difference.mean()), standard_error=_error(difference),
+                    mean_rank=float(ranks[i].mean()),
                 )  # fmt: skip
-    return [medians, paired]
+                pooled.setdefault((judge, n, name), []).append((difference, ranks[i]))
+    for (judge, n, name), cells in pooled.items():
+        differences, ranks = (np.concatenate(parts) for parts in zip(*cells, strict=True))
+        overall.add(
+            judge=judge, duels=n, method=name, functions=len(cells), runs=len(ranks), mean_rank=float(ranks.mean()),
+            log10_difference=float(differences.mean()), standard_error=_error(differences),
+            behind=sum(bool(part.mean() > 2 * _error(part)) for part, _ in cells),
+        )  # fmt: skip
+    return [medians, paired, overall]
+
+
+def _error(differences: np.ndarray) -> float:
+    """The standard error of a mean; NaN for a single number."""
+    return float(differences.std(ddof=1)) / math.sqrt(len(differences)) if len(differences) > 1 else math.nan
 
 
 def _plot(rows: list[dict[str, Any]], path: Path) -> None:
