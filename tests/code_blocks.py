@@ -41,7 +41,7 @@ def markdown_blocks(page: Path) -> list[str]:
 
 def run(code: str, name: str, namespace: dict[str, Any]) -> None:
     """Run code from a text."""
-    exec(compile(code, name, "exec"), namespace)
+    exec(compile(code, name, "exec", dont_inherit=True), namespace)  # the text has no future imports
 
 
 def public_modules() -> Iterator[ModuleType]:

@@ -10,7 +10,7 @@ import pytest
 from code_blocks import ROOT, markdown_blocks, public_modules, run
 
 PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if markdown_blocks(page)]
-LONG = {"ax"}
+LONG = {"ax", "bofire"}
 
 
 def test_pages_are_found():
@@ -21,12 +21,13 @@ def test_pages_are_found():
 @pytest.mark.filterwarnings("ignore:A not p.d.:linear_operator.utils.warnings.NumericalWarning")
 # in some of the samples of a probability no trial seen is valid
 @pytest.mark.filterwarnings("ignore:When all training points are infeasible:botorch.exceptions.warnings.BotorchWarning")
+@pytest.mark.filterwarnings("ignore::ImportWarning:bofire.*")  # of its own extras
 @pytest.mark.parametrize(
     "page",
     [pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if page.stem in LONG else []) for page in PAGES],
 )
 def test_page_runs(page, capsys):
-    if page.stem in ("ax", "optuna"):
+    if page.stem in ("ax", "bofire", "optuna"):
         pytest.importorskip(page.stem)
     namespace: dict[str, object] = {}
     for number, block in enumerate(markdown_blocks(page)):

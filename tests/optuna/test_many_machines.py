@@ -21,7 +21,7 @@ from sqlalchemy import NullPool, text
 from botorch_skewgp.optuna import SkewGPSampler
 
 WORKER = Path(__file__).parents[2] / "tutorials" / "optuna" / "worker.py"
-NUM_TRIALS, FIRST_TO_HANG = 14, 7
+NUM_TRIALS, FIRST_TO_HANG = 10, 7
 
 # A worker whose computer stops in the middle of a trial that the model has chosen.
 HANGING = f"""
