@@ -106,11 +106,12 @@ def draw_values(
         A mixture whose parent is the posterior's, and a `k x S` tensor.
     """
     means, covariance = posterior.component_means, posterior.gaussian_covariance
+    scale = posterior.prior_variance  # what the covariance's rounding is relative to: it may know the values well
     if weight is not None:
         weight = weight.to(means)
-        means, covariance = weight @ means, weight @ covariance @ weight.mT
+        means, covariance, scale = weight @ means, weight @ covariance @ weight.mT, weight.square() @ scale
     means = means.repeat_interleave(samples_per_draw, dim=-1)
-    root = cholesky_with_relative_jitter(covariance)
+    root = cholesky_with_relative_jitter(covariance, scale=scale)
     white = draw_sobol_normal_samples(
         d=root.shape[-1], n=means.shape[-1], device=means.device, dtype=means.dtype, seed=seed
     ).mT

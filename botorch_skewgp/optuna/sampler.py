@@ -229,7 +229,7 @@ def _without_warnings_of_no_use() -> Iterator[None]:
     early, where the best of several starts is taken, and raw points at which it is the same everywhere.
     """
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Optimization failed in `gen_candidates_scipy`", RuntimeWarning)
+        warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
         warnings.filterwarnings("ignore", category=BadInitialCandidatesWarning)
         yield
 

@@ -156,13 +156,14 @@ class SkewGPPosterior(Posterior):
         return covariance
 
     @property
-    def _prior_variance(self) -> Tensor:
+    def prior_variance(self) -> Tensor:
+        """The variance before any data, `batch_shape x e`, on which the rounding of the covariance depends."""
         return to_linear_operator(self._prior).diagonal(dim1=-1, dim2=-2)
 
     @cached_property
     def gaussian_variance(self) -> Tensor:
         """The variance shared by all mixture components, `batch_shape x e`."""
-        variance = self._prior_variance
+        variance = self.prior_variance
         for gain in self.gains:
             variance = variance - gain.square().sum(-1)
         return self._expand(_at_least_min_variance(variance))
@@ -313,7 +314,7 @@ class SkewGPPosterior(Posterior):
         if normal.shape[-1] == 1:
             deviation = self.gaussian_variance.sqrt() * normal
         else:
-            root = cholesky_with_relative_jitter(self.gaussian_covariance, scale=self._prior_variance)
+            root = cholesky_with_relative_jitter(self.gaussian_covariance, scale=self.prior_variance)
             lead = normal.shape[: len(sample_shape)]
             columns = normal.reshape(lead.numel(), *normal.shape[len(lead) :]).movedim(0, -1)  # batch x e x samples
             deviation = (root @ columns).movedim(-1, 0)

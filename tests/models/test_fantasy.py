@@ -532,3 +532,14 @@ def test_kinds_that_the_likelihood_does_not_take():
 def test_fantasy_of_a_duel_needs_two_points():
     with pytest.raises(UnsupportedError, match="needs two or more points in X"):
         model_of("preference", 64).fantasize(TEST_X[:1], normal_sampler(4))
+
+
+def test_values_that_smooth_numbers_tell_almost_exactly_can_be_drawn(generator):
+    """What is left of the covariance is as small as the rounding of the prior's."""
+    X = torch.rand(12, 1, dtype=torch.double, generator=generator)
+    Y = 4 * X - 1.5
+    model = SkewGP(X, Numeric(Y.squeeze(-1)), likelihood=NumericLikelihood(noise=1e-4)).eval()
+    model.covar_module.base_kernel.lengthscale, model.covar_module.outputscale = 3.0, 100.0
+    _, values = model.condition_on_draws(X, samples_per_draw=16)
+    deviation = model.posterior(X).variance.sqrt()
+    assert bool(((values - Y).abs() < 5 * deviation + 1e-4).all())
