@@ -43,8 +43,8 @@ def test_numbered_inputs(first):
 
 @pytest.mark.slow
 def test_inputs_of_a_corner():
-    found = list(results(list(range(CORNER, CORNER + 30)), processes=1, limit=20))
-    assert len(found) == 30
+    found = list(results(list(range(CORNER, CORNER + 25)), processes=1, limit=20))
+    assert len(found) == 25
     assert not [entry for entry in found if entry["status"] in ("wrong", "crash", "hang")]
 
 
