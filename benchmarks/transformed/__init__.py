@@ -16,6 +16,7 @@ from benchmarks._reporting import Table, add_common_arguments, bars_table, envir
 from benchmarks.transformed.calibration import calibration_table
 from benchmarks.transformed.costs import bounds, leave_one_out, timings
 from benchmarks.transformed.loops import loops_tables
+from benchmarks.transformed.methods import WARPINGS
 from benchmarks.transformed.predictions import int_sine_table, sets_tables
 
 PARTS = ("cost", "int_sine", "sets", "calibration", "loops")
@@ -25,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     add_common_arguments(parser)
     parser.add_argument("--draws", type=int, default=20, help="noise draws of IntSine")
+    parser.add_argument("--warpings", nargs="+", choices=list(WARPINGS), default=list(WARPINGS), help="of IntSine")
     parser.add_argument("--sets", type=int, default=5, help="draws of each other set")
     parser.add_argument("--replicates", type=int, default=200, help="data sets from the prior, of the calibration")
     parser.add_argument("--seeds", type=int, default=10, help="paired runs of each optimisation")
@@ -51,7 +53,7 @@ def _tables(part: str, bars: Table, notes: list[str], options: argparse.Namespac
     if part == "cost":
         return [timings(bars, notes), bounds(bars, notes, 1 if options.quick else 10), leave_one_out(bars, notes)]
     if part == "int_sine":
-        return [int_sine_table(bars, notes, 2 if options.quick else options.draws, nodes, folder)]
+        return [int_sine_table(bars, notes, 2 if options.quick else options.draws, options.warpings, nodes, folder)]
     if part == "sets":
         return sets_tables(bars, notes, 2 if options.quick else options.sets, nodes, folder)
     if part == "calibration":

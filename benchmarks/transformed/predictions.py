@@ -30,7 +30,9 @@ PAPER = ", uniform priors"
 COLUMNS = ("method", "rmse", "rmse_sd", "nlpd_scaled", "nlpd_sd", "coverage_90", "printed_rmse", "printed_nlpd")
 
 
-def int_sine_table(bars: Table, notes: list[str], draws: int, num_nodes: int, folder: Path | None) -> Table:
+def int_sine_table(
+    bars: Table, notes: list[str], draws: int, warpings: Sequence[str], num_nodes: int, folder: Path | None
+) -> Table:
     """IntSine over draws of the noise; beside defaults, the uniform priors of the paper where it gates."""
     table = Table(
         "transformed_int_sine",
@@ -41,7 +43,7 @@ def int_sine_table(bars: Table, notes: list[str], draws: int, num_nodes: int, fo
     scores: dict[str, list[Score]] = {}
     for seed in range(draws):
         data = int_sine(seed)
-        makers = methods(data, ("I", "BC", "SA", "A", "L-SA", "A-BC"), num_nodes)
+        makers = methods(data, tuple(warpings), num_nodes)
         for name in ("I", "BC"):
             makers[f"BTG-{name}{PAPER}"] = lambda data=data, name=name: paper_score(data, name, 2 * math.pi, num_nodes)
         for name, make in makers.items():
@@ -52,7 +54,7 @@ def int_sine_table(bars: Table, notes: list[str], draws: int, num_nodes: int, fo
     for name, draws_of in scores.items():
         printed = PRINTED.get(name.removesuffix(PAPER), (None, None))
         table.add(method=name, **_means(draws_of), printed_rmse=printed[0], printed_nlpd=printed[1])
-    for name in ("BTG-I", "BTG-BC"):
+    for name in sorted({"BTG-I", "BTG-BC"} & set(scores)):
         for suffix in (PAPER, ""):
             row = next(row for row in table.rows if row["method"] == name + suffix)
             for measure, which, spread in (("rmse", 0, "rmse_sd"), ("nlpd_scaled", 1, "nlpd_sd")):

@@ -1,9 +1,11 @@
-"""The quadrature of a transformed process against Metropolis runs over all parameters."""
+"""The quadrature of a transformed process against Metropolis runs over all parameters, and its calibration."""
 
 import pytest
 import torch
+from scipy import stats
 from transformed_cases import DOUBLE, data, model
 
+from benchmarks.transformed.calibration import level_of_a_draw
 from botorch_skewgp.models.transformed_nodes import Nodes
 
 TEST_X = torch.tensor([[0.2, 0.3], [0.9, 0.1], [0.5, 0.5]], dtype=DOUBLE)
@@ -49,3 +51,12 @@ def test_quantiles_agree_with_a_metropolis_run(name, generator):
     error = (ours.var(0) / len(ours) + theirs.var(0) / len(theirs)).sqrt()
     assert ((ours.mean(0) - theirs.mean(0)).abs() < 4 * error).all()
     assert (error < 0.1 * theirs.mean(0).diff(dim=0).sum(0)).all()  # so that the comparison says something
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.QuadratureWarning")
+def test_ranks_of_data_from_the_prior_are_uniform():
+    levels = torch.tensor([level_of_a_draw("SA", torch.Generator().manual_seed(i), 32) for i in range(30)])
+    levels = levels[~levels.isnan()]
+    assert len(levels) > 25
+    assert stats.kstest(levels.numpy(), "uniform").pvalue > 1e-3
