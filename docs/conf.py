@@ -111,6 +111,14 @@ def copy_tutorials(app: Sphinx) -> None:
         (folder / notebook.name).write_text(notebook.read_text().replace("](../docs/", "](../"))
 
 
+def source_of(entry: Any) -> str:
+    """The source code of an entry, nothing for compiled ones."""
+    try:
+        return inspect.getsource(entry)
+    except TypeError:
+        return ""
+
+
 def adapt_docstring(app: Sphinx, what: str, name: str, entry: Any, options: Any, lines: list[str]) -> None:
     """Resolve citations on the page of references, and list what a package exports."""
     text = "\n".join(lines)
@@ -119,7 +127,7 @@ def adapt_docstring(app: Sphinx, what: str, name: str, entry: Any, options: Any,
     text = re.sub(r"^References:\s*\Z", "", text, flags=re.MULTILINE)
     text = re.sub(r"\[(\w+)\]_", r":cite:t:`\1`", text)
     lines[:] = text.splitlines()
-    if other := [f":cite:t:`{key}`" for key in defined if f"[{key}]_" not in inspect.getsource(entry)]:
+    if other := [f":cite:t:`{key}`" for key in defined if f"[{key}]_" not in source_of(entry)]:
         lines += ["", "See also " + ", ".join(other) + ".", ""]
     exported = getattr(entry, "__all__", ()) if what == "module" else ()
     if exported:
