@@ -57,7 +57,7 @@ OTHERS = "ax|botorch|collections|gpytorch|linear_operator|matplotlib|numpy|optun
 nitpick_ignore_regex = [
     (r"py:.*", rf"({OTHERS})(\.\w+)*"),
     (r"py:.*", r"botorch_skewgp\.warpings\.parameters\.AnyModule"),  # a type variable
-    (r"py:(class|exc)", r"(Tensor|\w+Error)"),  # as docstrings call torch's and BoTorch's
+    (r"py:(class|exc)", r"(Tensor|Kernel|\w+Error)"),  # as docstrings call torch's, GPyTorch's and BoTorch's
     (r"py:class", r"object|abc\.ABC"),  # bases
     (r"py:class", r"botorch_skewgp\.(\w+\.)*_\w+"),  # private types in signatures
 ]

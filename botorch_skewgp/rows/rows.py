@@ -76,7 +76,7 @@ class Rows:
 
     @property
     def can_merge(self) -> bool:
-        """Whether equal rows may be merged: intervals over few columns each that share no noise."""
+        """Whether equal rows may be merged, which holds for intervals over few columns each that share no noise."""
         narrow = 0 < self.index.shape[-1] <= _DENSE_BEYOND and self.num_rows > 0
         return narrow and self.noise_root is None and not bool(self.is_equality.any())
 
