@@ -257,6 +257,7 @@ def repeated_duels(generator, m: int = 1300) -> list:
     return [duels(sine(TRAIN_X), m, generator), KINDS["ordinal"], KINDS["numeric"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inducing_points", [3, pytest.param(None, marks=pytest.mark.slow)])
 def test_equal_rows_count_once(inducing_points, generator, monkeypatch):
     observations = repeated_duels(generator)

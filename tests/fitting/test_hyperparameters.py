@@ -89,6 +89,7 @@ def test_leaves_the_model_and_repeats():
         assert runs[0].values[name].std() > 0
 
 
+@pytest.mark.slow
 def test_mean_with_a_prior_is_drawn():
     model = model_with(GreaterThan(1e-4), None)
     model.mean_module.register_prior("mean_prior", NormalPrior(1.0, 0.1), "constant")

@@ -147,6 +147,7 @@ def test_numbers_have_the_density_of_a_normal_vector():
     assert float(value_of(objective("numbers", priors=False))) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_duels_have_the_probability_of_an_orthant():
     """The difference's noise is twice an item's."""
     A = torch.zeros(5, 6, dtype=torch.float64)

@@ -117,6 +117,7 @@ def test_narrow_rows_have_their_noise_integrated_out():
     assert choose_sampler(without) == "reflective"
 
 
+@pytest.mark.slow
 def test_effective_size_is_that_of_what_posteriors_average(generator):
     """`E[z | u]`, here from a dense solve, of the draws as they come, not `z`."""
     distribution = low_rank_rows(8, 3, generator, noise=4.0)

@@ -78,6 +78,7 @@ def test_the_gaussian_posterior_has_the_draws_mean(observations):
     assert 0.2 < found.effective_share <= 1
 
 
+@pytest.mark.slow
 def test_what_cannot_be_checked():
     with pytest.raises(InputDataError, match="exact model"):
         check_inducing_points(model_of(1.0, None))
