@@ -241,6 +241,7 @@ def test_inequality_values_and_gradient(validity, generator):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:A not p.d.")  # of BoTorch's posterior, where both points are in the same corner
 @pytest.mark.parametrize("q", [1, 2])
 def test_optimisation_within_the_inequality(objective, validity, q):
     """Every candidate is valid enough, and the best on a grid of valid points is not better."""
