@@ -7,16 +7,16 @@ from copy import deepcopy
 from functools import cached_property
 
 import torch
-from botorch.posteriors import Posterior
 from torch import Tensor
 
+from botorch_skewgp.posteriors.mapped_posterior import MappedPosterior
 from botorch_skewgp.posteriors.skew_gp_posterior import SkewGPPosterior
 from botorch_skewgp.warpings import Warping
 
 REACH, STEP = 12.0, 0.4  # of the trapezoidal rule for moments, in standard deviations of a component
 
 
-class WarpedPosterior(Posterior):
+class WarpedPosterior(MappedPosterior):
     r"""The joint posterior of `y = location + scale g^{-1}(z)`, where `z` has a `SkewGPPosterior` and `g` is a warping.
 
     Marginals are mixtures of warped normal distributions. Where the range of `g` has a lower end, what `z` has below it
@@ -35,36 +35,9 @@ class WarpedPosterior(Posterior):
             location: What is added to the standardised outcome.
             scale: By what the standardised outcome is multiplied before; positive.
         """
-        self.latent, self.location, self.scale = latent, location, scale
+        super().__init__(latent, self._outcome)
+        self.location, self.scale = location, scale
         self.warping = deepcopy(warping).requires_grad_(False).to(latent.dtype)
-
-    @property
-    def device(self) -> torch.device:
-        """The device of the posterior."""
-        return self.latent.device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype of the posterior."""
-        return self.latent.dtype
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """The batch shape."""
-        return self.latent.batch_shape
-
-    @property
-    def base_sample_shape(self) -> torch.Size:
-        """The base samples of the latent posterior."""
-        return self.latent.base_sample_shape
-
-    @property
-    def batch_range(self) -> tuple[int, int]:
-        """The range of batch dimensions over which base samples are shared."""
-        return self.latent.batch_range
-
-    def _extended_shape(self, sample_shape: torch.Size = torch.Size()) -> torch.Size:  # noqa: B008
-        return self.latent._extended_shape(sample_shape)
 
     def _standardised(self, value: Tensor | float) -> Tensor:
         return (torch.as_tensor(value, dtype=self.dtype, device=self.device) - self.location) / self.scale
@@ -111,17 +84,6 @@ class WarpedPosterior(Posterior):
             return x.reshape(()) if x.numel() == 1 else x
         return x.reshape(x.shape + (1,) * (result.ndim - x.ndim))
 
-    def quantile(self, value: Tensor | float) -> Tensor:
-        r"""The marginal quantiles; those of the latent posterior, mapped.
-
-        Args:
-            value: Probabilities in (0, 1); shapes as in `SkewGPPosterior.cdf`.
-
-        Raises:
-            ValueError: If a probability is outside (0, 1).
-        """
-        return self._outcome(self.latent.quantile(value))
-
     @property
     def median(self) -> Tensor:
         """The marginal medians, `batch_shape x q x 1`."""
@@ -149,22 +111,3 @@ class WarpedPosterior(Posterior):
     def variance(self) -> Tensor:
         """The marginal posterior variances, `batch_shape x q x 1`."""
         return self._expectation(self.mean.squeeze(-1)).unsqueeze(-1)
-
-    # Sampling
-
-    def rsample(self, sample_shape: torch.Size | None = None) -> Tensor:
-        r"""Draw from the joint posterior, `sample_shape x batch_shape x q x 1`, differentiable in its inputs.
-
-        Args:
-            sample_shape: The shape of the sample; `torch.Size([1])` if `None`.
-        """
-        return self._outcome(self.latent.rsample(sample_shape))
-
-    def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
-        r"""Samples made from the latent posterior's base samples.
-
-        Args:
-            sample_shape: The sample shape.
-            base_samples: Standard normal numbers, `sample_shape x base_sample_shape`.
-        """
-        return self._outcome(self.latent.rsample_from_base_samples(sample_shape, base_samples))

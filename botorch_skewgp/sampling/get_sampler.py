@@ -7,12 +7,12 @@ from botorch.sampling.get_sampler import GetSampler
 from botorch.sampling.normal import IIDNormalSampler, NormalMCSampler, SobolQMCNormalSampler
 from torch.quasirandom import SobolEngine
 
-from botorch_skewgp.posteriors import ProbabilityPosterior, SkewGPPosterior, TransformedTPosterior, WarpedPosterior
+from botorch_skewgp.posteriors import SkewGPPosterior, TransformedTPosterior
 
 
-@GetSampler.register((ProbabilityPosterior, SkewGPPosterior, TransformedTPosterior, WarpedPosterior))
+@GetSampler.register((SkewGPPosterior, TransformedTPosterior))
 def get_skew_gp_sampler(
-    posterior: ProbabilityPosterior | SkewGPPosterior | TransformedTPosterior | WarpedPosterior,
+    posterior: SkewGPPosterior | TransformedTPosterior,
     sample_shape: torch.Size,
     *,
     seed: int | None = None,

@@ -1,0 +1,43 @@
+"""Posteriors of increasing functions of what has a skewed posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from botorch.posteriors.transformed import TransformedPosterior
+from torch import Tensor
+
+from botorch_skewgp.posteriors.skew_gp_posterior import SkewGPPosterior
+
+
+class MappedPosterior(TransformedPosterior):
+    r"""The joint posterior of an increasing function, applied to every value that has a `SkewGPPosterior`.
+
+    Samples, and with them base samples and their sampler, are BoTorch's `TransformedPosterior`'s; quantiles are mapped
+    too. Moments are for subclasses to say.
+
+    Args:
+        latent: The posterior of the values before the function.
+        increasing: The function, elementwise.
+    """
+
+    def __init__(self, latent: SkewGPPosterior, increasing: Callable[[Tensor], Tensor]) -> None:
+        super().__init__(latent, sample_transform=increasing)
+        self.latent = latent
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """The batch shape."""
+        return self.latent.batch_shape
+
+    def quantile(self, value: Tensor | float) -> Tensor:
+        r"""The marginal quantiles; those of the latent posterior, mapped.
+
+        Args:
+            value: Probabilities in (0, 1); shapes as in `SkewGPPosterior.cdf`.
+
+        Raises:
+            ValueError: If a probability is outside (0, 1).
+        """
+        return self._sample_transform(self.latent.quantile(value))
