@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import botorch_skewgp
+from botorch_skewgp import observations
 
 PACKAGE = Path(botorch_skewgp.__file__).parent
 
@@ -36,6 +37,9 @@ ORDER = [
 # Which folders alone may import an extra, and which may not import what all others may.
 ONLY_IN = {"ax": {"ax"}, "matplotlib": {"plots"}, "optuna": {"optuna"}}
 NOT_IN = {"gpytorch": {"truncated"}, "botorch": {"truncated"}}
+# Where kinds of observations may be named: where they are at home, and where others' data become observations.
+NAMES_KINDS = {"observations", "likelihoods", "ax", "optuna", "models/datasets.py", "__init__.py"}
+KINDS = {name for name in observations.__all__ if name not in ("Mark", "Observation")}
 
 
 def imported(source: str) -> Iterator[str]:
@@ -108,3 +112,15 @@ def test_faults_are_seen(folder, source):
 )
 def test_other_imports_are_allowed(folder, source):
     assert faults(folder, source) == []
+
+
+def kinds_named(source: str) -> set[str]:
+    """The kinds of observations that a file imports."""
+    return {name.rpartition(".")[2] for name in imported(source) if "botorch_skewgp.observations" in name} & KINDS
+
+
+def test_kinds_are_not_asked_for_by_name():
+    elsewhere = [path for path in FILES if not {folder_of(path), str(path.relative_to(PACKAGE))} & NAMES_KINDS]
+    assert elsewhere
+    assert {path: kinds for path in elsewhere if (kinds := kinds_named(path.read_text()))} == {}
+    assert kinds_named("from botorch_skewgp.observations.duels import Preference") == {"Preference"}

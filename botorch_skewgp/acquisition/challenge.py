@@ -22,7 +22,6 @@ from torch import Tensor
 from botorch_skewgp.acquisition.components import log_expected_improvement
 from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.observations import Preference
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.truncated.univariate import owens_t
 
@@ -160,17 +159,16 @@ class MaximallyUncertainChallenge(DuelingAcquisitionFunction):
 
     def __init__(self, model: SkewGP, X_reference: Tensor) -> None:
         super().__init__(model=model, X_reference=X_reference)
-        model.likelihood.for_kind(Preference)  # raises if it does not take duels
+        self._kind = model.likelihood.kind_of_duels
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         """The variance at `batch_shape x 1 x d` candidates; `batch_shape`."""
         difference = _difference(self.model, X, self.X_reference)
-        row = self.model.likelihood.rows(Preference(torch.tensor([[0, 1]])), difference.component_means)
-        outcome = self.model.outcome_scale.scale  # the noise is in units of the latent function
-        noise = row.noise if row.noise_root is None else row.noise + row.noise_root.square().sum(-1)
-        variance = difference.gaussian_variance / outcome**2
-        bound = difference.component_means[..., 0, :] / outcome + row.bias - row.lower
+        outcome = self.model.outcome_scale.scale  # the reading is in units of the latent function
+        reading = self.model.likelihood.reading(self._kind, difference.component_means)
+        noise, variance = reading.variance, difference.gaussian_variance / outcome**2
+        bound = difference.component_means[..., 0, :] / outcome - reading.cutpoints[0, -1]  # the first wins above it
         margin = bound / (variance + noise).sqrt()
         slope = (noise / (noise + 2 * variance)).sqrt()
         wins, probabilities = torch.special.ndtr(margin), difference.mixture.probabilities

@@ -23,7 +23,6 @@ from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.observations import Preference
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.sampling.pathwise import SkewGPSamplePath
 
@@ -173,8 +172,7 @@ class ExpectedImprovementInformationGain(_DuelingMonteCarloAcquisitionFunction):
         if not k >= 0:
             raise ValueError(f"k must not be negative; got {k}.")
         super().__init__(model=model, X_reference=X_reference, sampler=sampler)
-        model.likelihood.for_kind(Preference)  # raises if it does not take duels
-        self.k = k
+        self.k, self._kind = k, model.likelihood.kind_of_duels
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
@@ -182,13 +180,12 @@ class ExpectedImprovementInformationGain(_DuelingMonteCarloAcquisitionFunction):
         scale = (
             self.model.outcome_scale
         )  # draws are in units of the outcome, the reading in those of the latent function
-        reading = self.model.likelihood.reading(Preference, X, scale)
+        reading = self.model.likelihood.reading(self._kind, X, scale)
         weight = reading.weight[0] / scale.scale
         difference = self._draws(X, weight, -scale.location * weight.sum())
         log_p = reading.log_outcome_probabilities(difference)  # num_samples x batch_shape x O
         expected = log_p.logsumexp(0) - math.log(log_p.shape[0])
-        win = int(reading.outcomes[:, 0, 0].argmax())
-        return self.k * expected[..., win] + _entropy(expected) - _entropy(log_p).mean(0)
+        return self.k * expected[..., reading.highest] + _entropy(expected) - _entropy(log_p).mean(0)
 
 
 class DuelingThompsonSampling(DuelingAcquisitionFunction):

@@ -23,7 +23,6 @@ from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.observations import Preference
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading
 from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density, standardise
@@ -37,8 +36,8 @@ class _DuelLookAhead(AcquisitionFunction):
     def __init__(self, model: SkewGP) -> None:
         if not isinstance(model, SkewGP) or model.num_outputs != 1:
             raise UnsupportedError(f"{type(self).__name__} needs a SkewGP with one output; got {type(model).__name__}.")
-        model.likelihood.for_kind(Preference)  # raises if it does not take duels
         super().__init__(model=model)
+        self._kind = model.likelihood.kind_of_duels
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
         """Not supported: the gain of a duel is that of this duel alone."""
@@ -47,7 +46,7 @@ class _DuelLookAhead(AcquisitionFunction):
 
     def _reading(self, like: Tensor) -> Reading:
         """What a duel reads."""
-        return self.model.likelihood.reading(Preference, like, self.model.outcome_scale)
+        return self.model.likelihood.reading(self._kind, like, self.model.outcome_scale)
 
     def _posterior(self, X: Tensor) -> SkewGPPosterior:
         """The posterior of the latent function, in its own units."""

@@ -43,7 +43,6 @@ from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradie
 from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.models.transforms import has_transformed_inputs, untransformed_inputs
-from botorch_skewgp.observations import Preference
 
 PairMethod = Literal["qeubo", "knowledge_gradient", "one_shot_knowledge_gradient", "information"]
 ChallengerMethod = Literal[
@@ -162,7 +161,7 @@ def _acquisition(
             f"{', '.join(_CHALLENGERS)}."
         )
     if method == "information":
-        return SkewBayesianActiveLearningByDisagreement(model, kind=Preference)
+        return SkewBayesianActiveLearningByDisagreement(model, kind=model.likelihood.kind_of_duels)
     if method == "knowledge_gradient":
         spread = draw_sobol_samples(bounds=bounds, n=NUM_CANDIDATES, q=1, seed=0).squeeze(-2)
         return DuelingKnowledgeGradient(model, torch.cat([model.datapoints.to(bounds), spread]))

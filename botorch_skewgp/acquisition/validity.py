@@ -16,15 +16,15 @@ from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.observations import Binary, Observation, Validity
 
 
 class LogProbabilityOfValidity(AnalyticAcquisitionFunction):
     r"""The logarithm of the probability that an experiment works.
 
     `log sum_s p_s Phi((m_s(x) - h) / sqrt(v(x) + noise))` with threshold `h` and noise of the model's likelihood of
-    `Validity` observations ([Benavoli2021unified]_, equation (40)); of `Binary` ones, with `h = 0`, if it takes no
-    `Validity`. Add it to another log acquisition function to weigh that by the probability of validity.
+    `Validity` observations ([Benavoli2021unified]_, equation (40)); of `Binary` ones, with `h = 0`, or of others with
+    two outcomes at one point, if it takes no `Validity`. Add it to another log acquisition function to weigh that by
+    the probability of validity.
 
     Example:
         >>> model = SkewGP(train_X, Validity(worked))
@@ -76,15 +76,13 @@ def validity_bound(model: Model) -> ValidityBound:
         UnsupportedError: If the likelihood takes neither.
     """
     likelihood = getattr(model, "likelihood", None)
-    kinds = getattr(likelihood, "observation_types", ())
-    like = model.train_inputs[0] if isinstance(model, SkewGP) else torch.empty(0)
-    yes = torch.ones(1, dtype=torch.bool)
-    for kind in (Validity, Binary):
-        if isinstance(model, SkewGP) and kind in kinds:
-            worked: Observation = kind(yes)
-            row = model.likelihood.rows(worked.reversed() if model.minimize else worked, like, model.outcome_scale)
-            above = row.lower.isfinite().all()
-            return ValidityBound(1.0 if above else -1.0, row.lower if above else row.upper, row.noise)
+    if isinstance(model, SkewGP) and model.num_outputs == 1:
+        at_points = (kind for kind in model.likelihood.kinds_of_outcomes if kind.points_per_observation == 1)
+        for kind in sorted(at_points, key=lambda kind: not kind.tells_validity):
+            reading = model.likelihood.reading(kind, model.train_inputs[0], model.outcome_scale)
+            if reading.is_single and reading.num_outcomes == 2:
+                is_above = (reading.highest == 1) != (model.minimize and kind.turns_round)
+                return ValidityBound(1.0 if is_above else -1.0, reading.cutpoints[0], reading.variance)
     raise UnsupportedError(
         "The probability of validity needs a SkewGP whose likelihood takes Validity or Binary observations; got "
         f"{type(model).__name__} with {type(likelihood).__name__}."

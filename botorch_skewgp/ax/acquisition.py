@@ -16,7 +16,6 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.reference_point import plausible_reference_point
 from botorch_skewgp.ax.data import ObservationDataset
-from botorch_skewgp.observations import Preference, Tie
 
 PAIRS_BY_UTILITY = "pairs_by_utility"  # an option of the acquisition
 NUM_THRESHOLD_POINTS = 256  # of the search space, beside the observed ones
@@ -106,6 +105,6 @@ def _in_order(X: Tensor | None) -> Tensor | None:
 
 def _has_comparisons_only(surrogate: Surrogate) -> bool:
     return all(
-        isinstance(dataset, ObservationDataset) and set(dataset.kinds) <= {Preference, Tie}
+        isinstance(dataset, ObservationDataset) and all(kind.points_per_observation > 1 for kind in dataset.kinds)
         for dataset in surrogate.training_data
     )

@@ -22,15 +22,14 @@ from torch import Tensor
 
 from botorch_skewgp.ax.data import ObservationDataset
 from botorch_skewgp.likelihoods import ProbitLikelihood, RowLikelihood, ValidityLikelihood
-from botorch_skewgp.likelihoods.defaults import Factory, default_likelihood
+from botorch_skewgp.likelihoods.defaults import VALIDITY_NOISE  # a label of Ax is what works
+from botorch_skewgp.likelihoods.registry import Factory, default_likelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewGP, SkewPrior
 from botorch_skewgp.models.inputs import as_sequence
 from botorch_skewgp.observations import Binary, Observation, Validity
 from botorch_skewgp.posteriors import ProbabilityPosterior, SkewGPPosterior
 from botorch_skewgp.truncated.draws import DrawSettings
-
-LABEL_NOISE = 0.01  # what fails tends to fail again: the default of validity
 
 
 class AxSkewGP(SkewGP):
@@ -185,7 +184,7 @@ def likelihood_of_kinds(dataset: ObservationDataset) -> RowLikelihood:
     numbers = dataset.Y[~dataset.Y.isnan()]
     worst = torch.zeros(()) if not len(numbers) else numbers.max() if dataset.minimize else numbers.min()
     factories: dict[type[Observation], Factory] = {
-        Binary: lambda observation, context: ProbitLikelihood(noise=LABEL_NOISE),
+        Binary: lambda observation, context: ProbitLikelihood(noise=VALIDITY_NOISE),
         Validity: lambda observation, context: ValidityLikelihood(worst, learn_threshold=True, **context.noise),
     }
     return default_likelihood((), dataset.kinds, factories)

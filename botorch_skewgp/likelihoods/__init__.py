@@ -2,7 +2,6 @@
 
 from botorch_skewgp.likelihoods.affine_probit import ProbitAffineLikelihood
 from botorch_skewgp.likelihoods.base import RowLikelihood, outcome_distribution
-from botorch_skewgp.likelihoods.defaults import Context, default_likelihood, register_default_likelihood
 from botorch_skewgp.likelihoods.label_preference import LabelPreferenceLikelihood
 from botorch_skewgp.likelihoods.mixed import MixedLikelihood
 from botorch_skewgp.likelihoods.numeric import NumericLikelihood
@@ -10,6 +9,7 @@ from botorch_skewgp.likelihoods.ordinal import OrdinalLikelihood
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.preference import PreferenceLikelihood
 from botorch_skewgp.likelihoods.probit import ProbitLikelihood
+from botorch_skewgp.likelihoods.registry import Context, default_likelihood, register_default_likelihood
 from botorch_skewgp.likelihoods.slope import SlopeLikelihood
 from botorch_skewgp.likelihoods.validity import ValidityLikelihood
 

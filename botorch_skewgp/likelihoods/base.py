@@ -51,6 +51,19 @@ class RowLikelihood(Likelihood):
         return self.observation_types if self.predicts and not self.takes_numbers else ()
 
     @property
+    def kind_of_duels(self) -> type[Observation]:
+        r"""The kind of observations by which new duels of two points are told.
+
+        Raises:
+            InputDataError: If there is none.
+        """
+        kinds = (kind for kind in self.kinds_of_outcomes if kind.points_per_observation == 2)
+        kind = next((kind for kind in kinds if self.for_kind(kind).num_outputs == 1), None)
+        if kind is None:
+            raise InputDataError(f"{self._name_and_kinds} and no duels; give a PreferenceLikelihood for them.")
+        return kind
+
+    @property
     def _reads_one_value(self) -> bool:
         """Whether an observation is about a single value of the latent function."""
         return self.observation_types[0].points_per_observation == 1 and self.num_outputs == 1
@@ -71,11 +84,15 @@ class RowLikelihood(Likelihood):
             raise InputDataError(self._refusal(type(observation)))
 
     def _refusal(self, kind: type[Observation]) -> str:
-        names = " or ".join(taken.__name__ for taken in self.observation_types)
         return (
-            f"{type(self).__name__} takes {names} observations; got {kind.__name__}. For several kinds at once give a "
-            "MixedLikelihood, or none for the default."
+            f"{self._name_and_kinds}; got {kind.__name__}. For several kinds at once give a MixedLikelihood, or none "
+            "for the default."
         )
+
+    @property
+    def _name_and_kinds(self) -> str:
+        names = " or ".join(taken.__name__ for taken in self.observation_types)
+        return f"{type(self).__name__} takes {names} observations"
 
     def for_kind(self, kind: type[Observation]) -> RowLikelihood:
         r"""The likelihood that takes observations of a kind: this one, or a part of it.
@@ -252,6 +269,19 @@ class RowLikelihood(Likelihood):
         reading = self.reading(kind, noisy, scale, q)
         return reading.fantasy_rows(reading.outcome_of(noisy))
 
+    def noise_of_numbers(self, X: Tensor) -> Tensor:
+        r"""The variance of the noise of numbers at new points, for likelihoods that take numbers; see `latent_noise`.
+
+        Args:
+            X: A `batch_shape x q x d` tensor.
+
+        Raises:
+            InputDataError: If new observations are no numbers.
+        """
+        if not self.takes_numbers:
+            raise InputDataError(f"{self._name_and_kinds} and no numbers; give a NumericLikelihood for them.")
+        return self.latent_noise(X)
+
     def latent_noise(self, X: Tensor) -> Tensor:
         r"""The variance of the noise with which the latent function is read at new points.
 
@@ -280,7 +310,8 @@ def outcome_distribution(read: SkewGPPosterior, reading: Reading, squeeze: bool 
     noisy = read.add_noise(reading.variance)
     above = [noisy.probability_above(cut) for cut in reading.cutpoints[0]]
     if reading.num_outcomes == 2:
-        return Bernoulli(probs=above[0].squeeze(-1).squeeze(-1) if squeeze else above[0])
+        probability = above[0] if reading.highest == 1 else noisy.cdf(reading.cutpoints[0, 0])
+        return Bernoulli(probs=probability.squeeze(-1).squeeze(-1) if squeeze else probability)
     below = [noisy.cdf(cut) for cut in reading.cutpoints[0]]
     cells = [below[0], *(high - low for low, high in pairwise(below)), above[-1]]
     probabilities = torch.stack([cells[i] for i in reading.outcomes[:, 0, 0].tolist()], dim=-1)

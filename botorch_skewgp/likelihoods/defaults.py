@@ -1,138 +1,22 @@
-r"""The likelihood that each kind of observation gets by default, and default noise levels, with a reason for each."""
+r"""Default noise levels, cut-points and their priors, each with its reason.
 
-from __future__ import annotations
+Variances and widths are in (squared) units of the latent function, whose own default prior is in
+`botorch_skewgp.models.defaults`; `LogNormal(location, spread)` priors are given by these two numbers.
+"""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
-
-from botorch.exceptions.errors import InputDataError
-from gpytorch.priors import LogNormalPrior
-
-from botorch_skewgp.likelihoods.affine_probit import ProbitAffineLikelihood
-from botorch_skewgp.likelihoods.base import RowLikelihood
-from botorch_skewgp.likelihoods.label_preference import LabelPreferenceLikelihood
-from botorch_skewgp.likelihoods.mixed import MixedLikelihood
-from botorch_skewgp.likelihoods.numeric import NumericLikelihood
-from botorch_skewgp.likelihoods.ordinal import OrdinalLikelihood
-from botorch_skewgp.likelihoods.preference import PreferenceLikelihood
-from botorch_skewgp.likelihoods.probit import ProbitLikelihood
-from botorch_skewgp.likelihoods.slope import SlopeLikelihood
-from botorch_skewgp.likelihoods.validity import ValidityLikelihood
-from botorch_skewgp.observations import (
-    AffineProbit,
-    Binary,
-    Censored,
-    Choice,
-    LabelPreference,
-    Numeric,
-    Observation,
-    Ordinal,
-    Preference,
-    Ranking,
-    Slope,
-    Tie,
-    Validity,
-)
-
+# Labels, grades and comparisons only tell the latent function relative to their noise: fixing that gives it a unit.
+JUDGEMENT_NOISE = 1.0
+# What fails tends to fail again: the edge of what works is ten times as sharp as that of labels.
+VALIDITY_NOISE = 0.01
+# A slope is stated because it is known, by a law of nature or by what is wanted of the function.
+SLOPE_NOISE = 0.0
 # Beside numbers, which fix the scale of the latent function, the noise variance of labels and comparisons is learned:
 # a median of e^-2 = 0.14 of a standardised number's variance, and a spread wide enough for 0.01 as for 2.
-ANCHORED_NOISE, ANCHORED_NOISE_LOCATION, ANCHORED_NOISE_SPREAD = 0.1, -2.0, 1.5
-
-
-class Context(NamedTuple):
-    r"""What a default depends on besides the observation itself.
-
-    Args:
-        anchored: Whether the scale of the latent function is fixed by numbers.
-        kinds: All kinds of observations that the model has.
-    """
-
-    anchored: bool
-    kinds: tuple[type[Observation], ...]
-
-    @property
-    def noise(self) -> dict[str, Any]:
-        """Arguments of a likelihood's noise, which is learned beside numbers and else the class's own fixed value."""
-        if not self.anchored:
-            return {}
-        prior = LogNormalPrior(loc=ANCHORED_NOISE_LOCATION, scale=ANCHORED_NOISE_SPREAD)
-        return {"noise": ANCHORED_NOISE, "learn_noise": True, "noise_prior": prior}
-
-
-Factory = Callable[[Any, Context], RowLikelihood]
-
-
-def _preference_likelihood(observation: Observation, context: Context) -> RowLikelihood:
-    ties = Tie in context.kinds
-    return PreferenceLikelihood(learn_tie_width=ties, ties_allowed=ties, **context.noise)
-
-
-_FACTORIES: dict[type[Observation], Factory] = {
-    Numeric: lambda observation, context: NumericLikelihood(),
-    Censored: lambda observation, context: NumericLikelihood(),
-    Preference: _preference_likelihood,
-    Tie: _preference_likelihood,
-    Choice: _preference_likelihood,
-    Ranking: _preference_likelihood,
-    Binary: lambda observation, context: ProbitLikelihood(**context.noise),
-    Ordinal: lambda observation, context: OrdinalLikelihood(observation.num_grades, **context.noise),
-    Validity: lambda observation, context: ValidityLikelihood(**context.noise),
-    LabelPreference: lambda observation, context: LabelPreferenceLikelihood(observation.num_labels),
-    AffineProbit: lambda observation, context: ProbitAffineLikelihood(),
-    Slope: lambda observation, context: SlopeLikelihood(),
-}
-
-
-def register_default_likelihood(kind: type[Observation], factory: Factory) -> None:
-    r"""Say which likelihood a model makes for a kind of observation when it is given none.
-
-    Args:
-        kind: A class of observations.
-        factory: Makes the likelihood from the first observation object of the kind (`None` if nothing of the kind has
-            been observed yet) and the `Context`.
-
-    Example:
-        >>> register_default_likelihood(Binary, lambda observation, context: ProbitLikelihood(**context.noise))
-    """
-    _FACTORIES[kind] = factory
-
-
-def default_likelihood(
-    observations: Sequence[Observation],
-    kinds: Sequence[type[Observation]] = (),
-    factories: Mapping[type[Observation], Factory] | None = None,
-) -> RowLikelihood:
-    r"""The likelihood with default parameters for observations of given kinds.
-
-    Without numbers, the noise of labels, grades and comparisons is fixed at 1, which identifies the scale of the latent
-    function. With numbers (which fix that scale themselves) it is learned, with a LogNormal(-2, 1.5) prior on its
-    variance.
-
-    Args:
-        observations: The observations.
-        kinds: Further kinds that the likelihood has to take, of which nothing has been observed yet.
-        factories: What to make instead of the registered default, by kind.
-
-    Raises:
-        InputDataError: If no default likelihood is known for one of the kinds.
-    """
-    known = {**_FACTORIES, **(factories or {})}
-    examples: dict[type[Observation], Observation | None] = {}
-    for entry in observations:
-        examples.setdefault(type(entry), entry)
-    examples.update({kind: None for kind in kinds if kind not in examples})
-    context = Context(any(kind.anchors_scale for kind in examples), tuple(examples))
-    likelihoods: list[RowLikelihood] = []
-    for kind, example in examples.items():
-        if any(issubclass(kind, likelihood.observation_types) for likelihood in likelihoods):
-            continue
-        factory = next((known[base] for base in kind.__mro__ if base in known), None)
-        if factory is None:
-            raise InputDataError(
-                f"No default likelihood is known for {kind.__name__}; pass one, or name it with "
-                "register_default_likelihood."
-            )
-        likelihoods.append(factory(example, context))
-    if not likelihoods:
-        return NumericLikelihood()
-    return likelihoods[0] if len(likelihoods) == 1 else MixedLikelihood(*likelihoods)
+ANCHORED_NOISE, ANCHORED_NOISE_PRIOR = 0.1, (-2.0, 1.5)
+# Of standardised numbers, the prior of BoTorch's SingleTaskGP: a median of 0.02, mostly between 0.003 and 0.13.
+NUMERIC_NOISE, NUMERIC_NOISE_PRIOR = 0.1, (-4.0, 1.0)
+# Two items tie within half the noise of one of them, as then a quarter of the duels between equals do; a learned width
+# has a median of 0.37, and may well be a fifth or five times of that.
+TIE_WIDTH, TIE_WIDTH_PRIOR = 0.5, (-1.0, 1.0)
+# The gap between cut-points is about the noise that blurs them; without a prior a grade that nobody gave has none.
+GAP_PRIOR = (0.0, 1.0)

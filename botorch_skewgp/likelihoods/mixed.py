@@ -124,6 +124,12 @@ class MixedLikelihood(RowLikelihood):
         """The new observation of the first likelihood."""
         return self._predicting[0].fantasy_rows(noisy, scale)
 
+    def noise_of_numbers(self, X: Tensor) -> Tensor:
+        """That of the first likelihood that takes numbers; raises `InputDataError` if none does."""
+        parts = (likelihood for likelihood in self.likelihoods if likelihood.takes_numbers)
+        part = next(parts, None)
+        return super().noise_of_numbers(X) if part is None else part.noise_of_numbers(X)
+
     def latent_noise(self, X: Tensor) -> Tensor:
         """The noise of numbers if there are such, else of the first likelihood."""
         anchors = [part for part in self._predicting if any(kind.anchors_scale for kind in part.observation_types)]

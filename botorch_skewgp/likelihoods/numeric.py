@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.distributions import Normal
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
+from botorch_skewgp.likelihoods.defaults import NUMERIC_NOISE, NUMERIC_NOISE_PRIOR
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import PositiveParameter
 from botorch_skewgp.observations import Censored, Numeric, Observation
@@ -69,10 +70,10 @@ class NumericLikelihood(RowLikelihood):
             for name in warping.redundant_parameters():
                 warping.get_parameter(name).requires_grad_(False)
         if noise_prior is None and learn_noise:
-            noise_prior = LogNormalPrior(loc=-4.0, scale=1.0)
+            noise_prior = LogNormalPrior(*NUMERIC_NOISE_PRIOR)
         if noise_constraint is None and learn_noise:
             noise_constraint = GreaterThan(MIN_INFERRED_NOISE_LEVEL)
-        value = 0.1 if noise is None else noise
+        value = NUMERIC_NOISE if noise is None else noise
         self._register_positive("noise", value, learn_noise, noise_prior, noise_constraint)
 
     @property

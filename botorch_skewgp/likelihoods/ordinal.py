@@ -13,6 +13,7 @@ from gpytorch.constraints import Interval, Positive
 from gpytorch.priors import LogNormalPrior, Prior
 from torch import Tensor
 
+from botorch_skewgp.likelihoods.defaults import GAP_PRIOR, JUDGEMENT_NOISE
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import PositiveParameter, ReadParameter, SetParameter
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
@@ -47,7 +48,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         self,
         num_grades: int,
         cutpoints: Tensor | None = None,
-        noise: float | Tensor = 1.0,
+        noise: float | Tensor = JUDGEMENT_NOISE,
         learn_noise: bool = False,
         noise_prior: Prior | None = None,
         noise_constraint: Interval | None = None,
@@ -72,7 +73,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         )
         self.register_constraint("raw_gaps", Positive())
         if gap_prior is None and learn and num_grades > 2:
-            gap_prior = LogNormalPrior(loc=0.0, scale=1.0)
+            gap_prior = LogNormalPrior(*GAP_PRIOR)
         if gap_prior is not None:
             self.register_prior("gaps_prior", gap_prior, ReadParameter("gaps"), SetParameter("gaps"))
         if num_grades > 2:

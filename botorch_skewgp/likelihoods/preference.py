@@ -16,6 +16,7 @@ from gpytorch.priors import LogNormalPrior, Prior
 from torch import Tensor
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
+from botorch_skewgp.likelihoods.defaults import JUDGEMENT_NOISE, TIE_WIDTH, TIE_WIDTH_PRIOR
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import PositiveParameter
 from botorch_skewgp.observations import Choice, Observation, Preference, Ranking, Tie
@@ -57,11 +58,11 @@ class PreferenceLikelihood(RowLikelihood):
 
     def __init__(
         self,
-        noise: float | Tensor = 1.0,
+        noise: float | Tensor = JUDGEMENT_NOISE,
         learn_noise: bool = False,
         noise_prior: Prior | None = None,
         noise_constraint: Interval | None = None,
-        tie_width: float | Tensor = 0.5,
+        tie_width: float | Tensor = TIE_WIDTH,
         learn_tie_width: bool = False,
         tie_width_prior: Prior | None = None,
         ties_allowed: bool = False,
@@ -70,7 +71,7 @@ class PreferenceLikelihood(RowLikelihood):
         self.ties_allowed = ties_allowed
         self._register_positive("noise", noise, learn_noise, noise_prior, noise_constraint)
         if tie_width_prior is None and learn_tie_width:
-            tie_width_prior = LogNormalPrior(loc=-1.0, scale=1.0)
+            tie_width_prior = LogNormalPrior(*TIE_WIDTH_PRIOR)
         self._register_positive("tie_width", tie_width, learn_tie_width, tie_width_prior, None)
 
     def latent_noise(self, X: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from gpytorch.priors import Prior
 from torch import Tensor
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
+from botorch_skewgp.likelihoods.defaults import JUDGEMENT_NOISE
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import PositiveParameter
 from botorch_skewgp.observations import Binary, Observation
@@ -31,7 +32,7 @@ class NoisyValueLikelihood(RowLikelihood):
 
     def __init__(
         self,
-        noise: float | Tensor = 1.0,
+        noise: float | Tensor = JUDGEMENT_NOISE,
         learn_noise: bool = False,
         noise_prior: Prior | None = None,
         noise_constraint: Interval | None = None,

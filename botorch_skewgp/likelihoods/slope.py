@@ -13,6 +13,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from torch import Tensor
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
+from botorch_skewgp.likelihoods.defaults import SLOPE_NOISE
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.observations import Observation, Slope
 from botorch_skewgp.posteriors import SkewGPPosterior
@@ -35,7 +36,7 @@ class SlopeLikelihood(RowLikelihood):
     observation_types = (Slope,)
     predicts = False
 
-    def __init__(self, noise: float = 0.0) -> None:
+    def __init__(self, noise: float = SLOPE_NOISE) -> None:
         super().__init__()
         if not math.isfinite(noise) or noise < 0:
             raise InputDataError(f"noise must be a finite variance, zero or positive; got {noise}.")

@@ -13,6 +13,7 @@ from gpytorch.priors import Prior
 from torch import Tensor
 from torch.distributions import Bernoulli
 
+from botorch_skewgp.likelihoods.defaults import VALIDITY_NOISE
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import Observation, Validity
@@ -45,7 +46,7 @@ class ValidityLikelihood(NoisyValueLikelihood):
         self,
         threshold: float | Tensor = 0.0,
         learn_threshold: bool = False,
-        noise: float | Tensor = 0.01,
+        noise: float | Tensor = VALIDITY_NOISE,
         learn_noise: bool = False,
         noise_prior: Prior | None = None,
         noise_constraint: Interval | None = None,

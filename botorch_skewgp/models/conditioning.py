@@ -19,7 +19,7 @@ from botorch_skewgp.models.datasets import as_observations
 from botorch_skewgp.models.fantasy import FantasyLevel, condition_mixture, draw_values
 from botorch_skewgp.models.inputs import check_observations, check_query, check_train_X, moved
 from botorch_skewgp.models.latent_model import LatentModel
-from botorch_skewgp.observations import Numeric, Observation, Preference
+from botorch_skewgp.observations import Observation
 from botorch_skewgp.rows import FantasyRows
 
 
@@ -104,14 +104,12 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             # with a warping the model's posteriors, and so the values of fantasies, are of the warped function
             values = self.outcome_scale.standardize(Y).squeeze(-1)
             if noise is None:
-                variance = self.likelihood.for_kind(Numeric).latent_noise(X)
+                variance = self.likelihood.noise_of_numbers(X)
             else:
                 variance = noise.squeeze(-1) / self.outcome_scale.scale**2
             return self._condition_rows(X, FantasyRows.at_points(values, values, variance))
-        part = self.likelihood.for_kind(Preference)
-        _, won = part.answers(Preference(torch.tensor([[0, 1]])))
-        reading = part.reading(Preference, X, self.outcome_scale)
-        return self._condition_rows(X, reading.rows_over(Y, won.to(Y).expand(Y.shape[:-1]), X.shape[-2]))
+        reading = self.likelihood.reading(self.likelihood.kind_of_duels, X, self.outcome_scale)
+        return self._condition_rows(X, reading.rows_over(Y, torch.full_like(Y[..., 0], reading.highest), X.shape[-2]))
 
     def _condition_rows(self, X: Tensor, rows: FantasyRows) -> Self:
         """A model that shares all modules with this one and knows of further rows."""

@@ -29,9 +29,15 @@ class Preference(Observation):
 
     index_field: ClassVar[str] = "pairs"
     points_per_observation: ClassVar[int] = 2
+    turns_round: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pairs", check_pairs(self.pairs, "pairs"))
+
+    @property
+    def duels(self) -> Tensor:
+        """The pairs."""
+        return self.pairs
 
     def reversed(self) -> Preference:
         """The lower point of each pair is the winner."""
@@ -59,6 +65,11 @@ class Tie(Observation):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pairs", check_pairs(self.pairs, "pairs"))
+
+    @property
+    def ties(self) -> Tensor:
+        """The pairs."""
+        return self.pairs
 
     def reversed(self) -> Tie:
         """The same ties; the difference of each pair has the other sign."""

@@ -10,7 +10,7 @@ from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import as_count, as_point_index, as_values
-from botorch_skewgp.observations.observation import Observation
+from botorch_skewgp.observations.observation import Mark, Observation
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,3 +54,9 @@ class Ordinal(Observation):
             )
         object.__setattr__(self, "grades", grades.long())
         object.__setattr__(self, "index", as_point_index(self.index, grades.shape[0], "grades"))
+
+    def marks(self) -> tuple[Mark, ...]:
+        """The number of each grade."""
+        return tuple(
+            Mark(self.index[self.grades == grade], f"grade {grade}", str(grade)) for grade in range(self.num_grades)
+        )

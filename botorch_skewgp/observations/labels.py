@@ -3,11 +3,12 @@ r"""Yes or no: labels, and whether experiments worked."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import as_flags, as_point_index
-from botorch_skewgp.observations.observation import Observation
+from botorch_skewgp.observations.observation import Mark, Observation
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,10 @@ class Binary(Observation):
         object.__setattr__(self, "labels", labels)
         object.__setattr__(self, "index", as_point_index(self.index, labels.shape[0], "labels"))
 
+    def marks(self) -> tuple[Mark, ...]:
+        """A yes for each 1 and a no for each 0."""
+        return Mark(self.index[self.labels], "label 1", "yes"), Mark(self.index[~self.labels], "label 0", "no")
+
 
 @dataclass(frozen=True, eq=False)
 class Validity(Observation):
@@ -56,10 +61,17 @@ class Validity(Observation):
     valid: Tensor
     index: Tensor = None  # type: ignore[assignment]  # set when built
 
+    tells_validity: ClassVar[bool] = True
+    turns_round: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         valid = as_flags(self.valid, "valid")
         object.__setattr__(self, "valid", valid)
         object.__setattr__(self, "index", as_point_index(self.index, valid.shape[0], "valid"))
+
+    def marks(self) -> tuple[Mark, ...]:
+        """A yes for what worked and a no for what did not."""
+        return Mark(self.index[self.valid], "valid", "yes"), Mark(self.index[~self.valid], "not valid", "no")
 
     def reversed(self) -> Validity:
         """Not valid is what lies above the threshold."""

@@ -9,7 +9,7 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import as_point_index, as_tensor, as_values
-from botorch_skewgp.observations.observation import Observation
+from botorch_skewgp.observations.observation import Mark, Observation
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +52,10 @@ class Numeric(Observation):
         """The values."""
         return self.values
 
+    def marks(self) -> tuple[Mark, ...]:
+        """The values."""
+        return (Mark(self.index, "number", "value", self.values),)
+
 
 @dataclass(frozen=True, eq=False)
 class Censored(Observation):
@@ -93,3 +97,11 @@ class Censored(Observation):
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper.to(lower))
         object.__setattr__(self, "index", as_point_index(self.index, lower.shape[0], "lower"))
+
+    def marks(self) -> tuple[Mark, ...]:
+        """The bounds that there are."""
+        below, above = self.upper.isfinite(), self.lower.isfinite()
+        return (
+            Mark(self.index[below], "at most", "at most", self.upper[below]),
+            Mark(self.index[above], "at least", "at least", self.lower[above]),
+        )

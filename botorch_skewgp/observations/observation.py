@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor
+
+
+class Mark(NamedTuple):
+    r"""Equal marks in a picture, for observations at single points.
+
+    Args:
+        points: An `m`-dim integer tensor: the rows of `train_X`.
+        label: What they are, for a legend.
+        symbol: How they look: a `"value"`, a bound on one, a `"yes"` or a `"no"`, or a text to print.
+        values: An `m`-dim tensor in units of the outcome, where they have any.
+    """
+
+    points: Tensor
+    label: str
+    symbol: Literal["value", "at most", "at least", "yes", "no"] | str
+    values: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,11 +37,15 @@ class Observation:
         anchors_scale: Whether the observations are stated in units of the outcome, so that they fix location and scale
             of the latent function; labels and comparisons only tell it relative to their noise.
         points_per_observation: The least number of points that one observation refers to.
+        tells_validity: Whether an outcome says if an experiment worked at all.
+        turns_round: Whether the outcome of a function of which low values are good is the opposite, see `reversed`.
     """
 
     index_field: ClassVar[str] = "index"
     anchors_scale: ClassVar[bool] = False
     points_per_observation: ClassVar[int] = 1
+    tells_validity: ClassVar[bool] = False
+    turns_round: ClassVar[bool] = False
 
     def apply(self, fn: Callable[[Tensor], Tensor]) -> Self:
         """A copy with `fn`, a change of dtype or device, applied to every tensor held; see `torch.nn.Module._apply`."""
@@ -60,6 +80,20 @@ class Observation:
     def numbers(self) -> Tensor:
         """What a standardisation learns from, the numbers among them in units of the outcome; mostly none."""
         return torch.empty(0)
+
+    @property
+    def duels(self) -> Tensor:
+        """The comparisons of two points among them, `m x 2` with the winner first; mostly none."""
+        return torch.empty(0, 2, dtype=torch.long)
+
+    @property
+    def ties(self) -> Tensor:
+        """The pairs of points among them that nobody could tell apart, `m x 2`; mostly none."""
+        return torch.empty(0, 2, dtype=torch.long)
+
+    def marks(self) -> tuple[Mark, ...]:
+        """How a picture shows what was seen at single points; by default not at all."""
+        return ()
 
     @property
     def num_points_needed(self) -> int:

@@ -32,12 +32,18 @@ class Choice(Observation):
 
     index_field: ClassVar[str] = "options"
     points_per_observation: ClassVar[int] = 2
+    turns_round: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         options = as_index(self.options, "options", "m x k", ndim=2, padded=True)
         check_distinct(options, "options")
         check_filled(options, "options")
         object.__setattr__(self, "options", options)
+
+    @property
+    def duels(self) -> Tensor:
+        """The chosen item against every other of its row."""
+        return self.as_ranking().duels
 
     def as_ranking(self) -> Ranking:
         """The same data as a ranking whose losers are not compared with each other."""
@@ -73,6 +79,7 @@ class Ranking(Observation):
 
     index_field: ClassVar[str] = "items"
     points_per_observation: ClassVar[int] = 2
+    turns_round: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         items = as_index(self.items, "items", "m x k", ndim=2, padded=True)
@@ -93,6 +100,11 @@ class Ranking(Observation):
             if ((ranks[:, 1:] < ranks[:, :-1]) & real[:, 1:]).any():
                 raise InputDataError("ranks must not decrease along a row; list items best first.")
         object.__setattr__(self, "ranks", ranks)
+
+    @property
+    def duels(self) -> Tensor:
+        """The comparisons between neighbouring ranks."""
+        return self.comparisons()[0]
 
     def reversed(self) -> Ranking:
         """Every row from its last item to its first."""

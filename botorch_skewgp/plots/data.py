@@ -7,42 +7,31 @@ from botorch.models.model import Model
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from botorch_skewgp.observations import Binary, Censored, Numeric, Ordinal, Tie, Validity
 from botorch_skewgp.plots.marginals import known_duels, known_points
 from botorch_skewgp.plots.style import BLACK, VERMILLION, array
 
+MARKERS = {"value": "o", "at most": "v", "at least": "^", "yes": "D", "no": "x"}
 STEP, MOST_STRIP = 0.045, 0.4  # heights of a duel and of all together, relative to that of what is drawn
 
 
 def draw_data(ax: Axes, model: Model, low: float, high: float) -> None:
     """Mark observations: numbers and bounds where they are, labels in a row and duels in a stack below `low`."""
-    points = known_points(model)
-    if points is None:
+    known = known_points(model)
+    if known is None:
         return
-    x = points[:, 0].cpu()
+    x = known[:, 0].cpu()
     step = STEP * (high - low)
     bottom = low - 2 * step
     observations = getattr(model, "observations", ())
     for entry in observations:
-        if isinstance(entry, Numeric):
-            _mark(ax, x[entry.index.cpu()], entry.values, "o", "number")
-        elif isinstance(entry, Censored):
-            for bound, marker, label in ((entry.upper, "v", "at most"), (entry.lower, "^", "at least")):
-                finite = bound.isfinite()
-                _mark(ax, x[entry.index[finite].cpu()], bound[finite], marker, label)
-        elif isinstance(entry, (Binary, Validity)):
-            yes = entry.labels if isinstance(entry, Binary) else entry.valid
-            names = ("label 1", "label 0") if isinstance(entry, Binary) else ("valid", "not valid")
-            for flags, marker, name in ((yes, "D", names[0]), (~yes, "x", names[1])):
-                where = x[entry.index[flags].cpu()]
-                _mark(ax, where, torch.full_like(where, bottom), marker, name)
+        marks = entry.marks()
+        for points, label, symbol, values in marks:
+            where = x[points.cpu()]
+            height = torch.full_like(where, bottom) if values is None else values
+            _mark(ax, where, height, MARKERS.get(symbol, f"${symbol}$"), label)
+        if any(mark.values is None for mark in marks):
             bottom -= 2 * step
-        elif isinstance(entry, Ordinal):
-            for grade in range(entry.num_grades):
-                where = x[entry.index[entry.grades == grade].cpu()]
-                _mark(ax, where, torch.full_like(where, bottom), f"${grade}$", f"grade {grade}")
-            bottom -= 2 * step
-    ties = [entry.pairs.cpu() for entry in observations if isinstance(entry, Tie)]
+    ties = [entry.ties.cpu() for entry in observations]
     _stack_pairs(ax, x, known_duels(model).cpu(), torch.cat([torch.empty(0, 2, dtype=torch.long), *ties]), bottom, high)
 
 

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.observations import Binary, Validity
 from botorch_skewgp.plots.marginals import (
     Marginals,
     check_bounds,
@@ -275,26 +274,24 @@ def plot_validity(
     if level is not None:
         _check_probability(level, "level")
     log_probability = LogProbabilityOfValidity(model)
-    outcomes = [entry for entry in model.observations if isinstance(entry, (Validity, Binary))]
-    labelled = bool(outcomes) and all(isinstance(entry, Binary) for entry in outcomes)
-    what, yes_name, no_name = ("label 1", "label 1", "label 0") if labelled else ("validity", "valid", "not valid")
+    marks = [mark for entry in model.observations for mark in entry.marks() if mark.symbol in ("yes", "no")]
+    yes_names = {mark.label for mark in marks if mark.symbol == "yes"}
+    what = yes_names.pop() if len(yes_names) == 1 and yes_names != {"valid"} else "validity"
     ax = plot_map(
         lambda X: log_probability(X.unsqueeze(-2)).exp(),
         bounds, label=f"probability of {what}", title=f"Probability of {what}", limits=(0.0, 1.0),
         level=level, resolution=resolution, ax=ax,
     )  # fmt: skip
     flat = bounds.shape[1] == 1
-    for entry in outcomes if data else ():
-        yes = entry.labels if isinstance(entry, Binary) else entry.valid
-        for flags, marker, name in ((yes, "o", yes_name), (~yes, "X", no_name)):
-            where = model.datapoints[entry.index[flags]].cpu()
-            if not len(where):
-                continue
-            y = flags.new_full((len(where),), name == yes_name).double().cpu() if flat else where[:, 1]
-            ax.plot(
-                array(where[:, 0]), array(y), linestyle="", marker=marker, markersize=5.5, label=name,
-                color=BLACK if marker == "o" else VERMILLION, markeredgecolor="white", markeredgewidth=0.6, zorder=4,
-            )  # fmt: skip
+    for mark in marks if data else ():
+        where, is_yes = model.datapoints[mark.points].cpu(), mark.symbol == "yes"
+        if not len(where):
+            continue
+        y = torch.full_like(where[:, 0], is_yes) if flat else where[:, 1]
+        ax.plot(
+            array(where[:, 0]), array(y), linestyle="", marker="o" if is_yes else "X", markersize=5.5, label=mark.label,
+            color=BLACK if is_yes else VERMILLION, markeredgecolor="white", markeredgewidth=0.6, zorder=4,
+        )  # fmt: skip
     return _framed_legend(ax)
 
 

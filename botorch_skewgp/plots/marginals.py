@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.distributions import Normal
 
 from botorch_skewgp.models.inputs import as_bounds
-from botorch_skewgp.observations import Choice, Preference, Ranking
 
 
 class Marginals:
@@ -135,12 +134,5 @@ def known_duels(model: Model) -> Tensor:
     """The comparisons that a model has learned from as pairs of points, winner first, `m x 2`."""
     if isinstance(model, PairwiseGP):
         return model.comparisons
-    pairs = [torch.empty(0, 2, dtype=torch.long)]
-    for entry in getattr(model, "observations", ()):
-        if isinstance(entry, Preference):
-            pairs.append(entry.pairs.cpu())
-        elif isinstance(entry, Choice):
-            pairs.append(entry.as_ranking().comparisons()[0].cpu())
-        elif isinstance(entry, Ranking):
-            pairs.append(entry.comparisons()[0].cpu())
-    return torch.cat(pairs)
+    pairs = [entry.duels.cpu() for entry in getattr(model, "observations", ())]
+    return torch.cat([torch.empty(0, 2, dtype=torch.long), *pairs])

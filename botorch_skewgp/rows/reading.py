@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from botorch.exceptions.errors import UnsupportedError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from torch import Tensor
 from torch.distributions import Bernoulli, Categorical
 
@@ -37,6 +37,11 @@ class Reading:
         outcomes: An `O x R x 2` integer tensor: for each outcome and reading, the number of the cut-point below and of
             the one above, where number 0 is minus infinity and number `C + 1` infinity. By default the cells of the
             only reading, in increasing order.
+
+    The weight of a reading of a single item is taken into its cut-points, so that it is 1.
+
+    Raises:
+        InputDataError: If that weight is zero or not finite.
     """
 
     weight: Tensor
@@ -48,6 +53,18 @@ class Reading:
         if self.outcomes is None:
             cell = torch.arange(self.cutpoints.shape[-1] + 1, device=self.weight.device)
             object.__setattr__(self, "outcomes", torch.stack([cell, cell + 1], dim=-1).unsqueeze(-2))
+        if self.weight.shape == (1, 1) and bool(self.weight != 1):
+            self._measure_in_values()
+
+    def _measure_in_values(self) -> None:
+        """Write the reading of one item, `w (f + v)` with cut-points `c`, as `f + v` with cut-points `c / w`."""
+        if not bool(self.weight.isfinite() & (self.weight != 0)):
+            raise InputDataError(f"A reading of one item needs a finite weight other than 0; got {self.weight.item()}.")
+        cutpoints, outcomes = self.cutpoints / self.weight, self.outcomes
+        if bool(self.weight < 0):
+            cutpoints, outcomes = cutpoints.flip(-1), cutpoints.shape[-1] + 1 - outcomes.flip(-1)
+        for name, value in (("weight", torch.ones_like(self.weight)), ("cutpoints", cutpoints), ("outcomes", outcomes)):
+            object.__setattr__(self, name, value)
 
     @classmethod
     def at_point(cls, cutpoints: Tensor, noise: Tensor) -> Reading:
@@ -85,6 +102,11 @@ class Reading:
     def num_outcomes(self) -> int:
         """The number `O` of outcomes."""
         return self.outcomes.shape[0]
+
+    @property
+    def highest(self) -> int:
+        """The number of the outcome in which the first reading is largest: of a duel, that the first item wins."""
+        return int(self.outcomes[:, 0, 0].argmax())
 
     @property
     def is_single(self) -> bool:
@@ -207,12 +229,11 @@ class Reading:
             log_probabilities: A `... x O` tensor.
 
         Returns:
-            For two outcomes of a single reading a Bernoulli distribution, of whether it is above its cut-point; else a
-            categorical distribution over outcomes.
+            For two outcomes of a single reading a Bernoulli distribution of outcome 1, else a categorical distribution
+            over outcomes.
         """
         if self.is_single and self.num_outcomes == 2:
-            below, above = log_probabilities.unbind(-1)
-            return Bernoulli(logits=above - below)
+            return Bernoulli(logits=log_probabilities[..., 1] - log_probabilities[..., 0])
         return Categorical(logits=log_probabilities)
 
     def outcome_of(self, noisy: Tensor) -> Tensor:

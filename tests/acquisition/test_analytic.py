@@ -24,8 +24,16 @@ from botorch_skewgp.acquisition import (
 )
 from botorch_skewgp.acquisition.components import components_of
 from botorch_skewgp.acquisition.validity import ValidityBound
-from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ValidityLikelihood
-from botorch_skewgp.observations import Binary, Numeric, Preference, Validity
+from botorch_skewgp.likelihoods import (
+    MixedLikelihood,
+    NumericLikelihood,
+    OrdinalLikelihood,
+    PreferenceLikelihood,
+    RowLikelihood,
+    ValidityLikelihood,
+)
+from botorch_skewgp.observations import Binary, Numeric, Observation, Ordinal, Preference, Validity
+from botorch_skewgp.rows import Reading
 from botorch_skewgp.truncated.draws import DrawSettings
 
 DOUBLE = torch.float64
@@ -377,6 +385,38 @@ def test_validity_beside_numbers(outcome_transform, generator):
     f = samples(model.posterior(X), N, generator).squeeze(-1)
     valid = torch.special.ndtr((f + 1.0) / (scale * math.sqrt(0.1)))
     assert ((value - valid.mean(0)).abs() < 4.5 * valid.std(0) / math.sqrt(N)).all()
+
+
+class Cold(Observation):
+    """Whether a point is cold: `-2 (f + v) > 1`; where low values are good, whether it is not."""
+
+    turns_round = True
+
+
+class ColdLikelihood(RowLikelihood):
+    observation_types = (Cold,)
+
+    def reading(self, kind, like, scale=None, num_points=None):
+        return Reading(like.new_tensor([[-2.0]]), like.new_tensor([[1.0]]), like.new_tensor([0.3]))
+
+
+@pytest.mark.parametrize("minimize", [False, True])
+def test_validity_of_a_kind_of_the_users(minimize, generator):
+    of_points = make_model(
+        Numeric((POINTS[:, 0] - 0.4) / 0.3), likelihood=MixedLikelihood(NumericLikelihood(), ColdLikelihood())
+    )
+    of_points.minimize = minimize
+    X = points(generator, 5)
+    cold = of_points.latent_posterior(X).add_noise(torch.tensor([0.3])).cdf(torch.tensor(-0.5)).flatten()
+    torch.testing.assert_close(LogProbabilityOfValidity(of_points)(X).exp(), 1 - cold if minimize else cold)
+    torch.testing.assert_close(of_points.likelihood.for_kind(Cold)(of_points.latent_posterior(X)).probs.flatten(), cold)
+
+
+def test_validity_of_two_grades(generator):
+    model = make_model(Ordinal([0, 1, 1, 0], 2), likelihood=OrdinalLikelihood(2))
+    X = points(generator, 5)
+    probability = model.predictive(X).probs
+    torch.testing.assert_close(LogProbabilityOfValidity(model)(X).exp(), probability.flatten())
 
 
 def test_hopeless_validity_has_gradients(binary, generator, monkeypatch):

@@ -10,7 +10,13 @@ from gpytorch.priors import LogNormalPrior
 from torch.distributions import Bernoulli, Categorical
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods import OutcomeScale, PreferenceLikelihood
+from botorch_skewgp.likelihoods import (
+    MixedLikelihood,
+    NumericLikelihood,
+    OutcomeScale,
+    PreferenceLikelihood,
+    ProbitLikelihood,
+)
 from botorch_skewgp.observations import Binary, Choice, Preference, Ranking, Tie
 
 INF = math.inf
@@ -230,3 +236,30 @@ def test_fantasy_is_that_the_best_point_beats_all_others():
 def test_fantasy_of_one_point_is_refused():
     with pytest.raises(UnsupportedError, match="needs two or more points in X"):
         make().fantasy_rows(tensor(0.1).unsqueeze(0), OutcomeScale())
+
+
+# What others ask for
+
+
+def test_kind_of_duels():
+    assert make().kind_of_duels is Preference
+    assert MixedLikelihood(NumericLikelihood(), make()).kind_of_duels is Preference
+    for likelihood in (NumericLikelihood(), MixedLikelihood(NumericLikelihood(), ProbitLikelihood())):
+        with pytest.raises(InputDataError, match="and no duels; give a PreferenceLikelihood"):
+            _ = likelihood.kind_of_duels
+
+
+def test_noise_of_numbers():
+    numbers = NumericLikelihood(noise=0.3)
+    for likelihood in (numbers, MixedLikelihood(make(), numbers)):
+        assert likelihood.noise_of_numbers(torch.zeros(1, 1)).item() == pytest.approx(0.3)
+    for likelihood in (make(), MixedLikelihood(make(), ProbitLikelihood())):
+        with pytest.raises(InputDataError, match="and no numbers; give a NumericLikelihood"):
+            likelihood.noise_of_numbers(torch.zeros(1, 1))
+
+
+@pytest.mark.parametrize("ties_allowed", [False, True])
+def test_the_highest_outcome_of_a_duel_is_a_win(ties_allowed):
+    likelihood = PreferenceLikelihood(ties_allowed=ties_allowed)
+    _, won = likelihood.answers(Preference([[0, 1]]))
+    assert likelihood.reading(Preference, torch.zeros(1)).highest == int(won)

@@ -523,9 +523,9 @@ def test_fantasy_models_take_no_data_without_batch():
 
 def test_kinds_that_the_likelihood_does_not_take():
     model = model_of("binary", 64)
-    with pytest.raises(InputDataError, match=r"ProbitLikelihood takes Binary.* got Preference"):
+    with pytest.raises(InputDataError, match=r"ProbitLikelihood takes Binary.* and no duels"):
         model.condition_on_observations(TEST_X[:2].unsqueeze(0), torch.tensor([[[0, 1]]]))
-    with pytest.raises(InputDataError, match=r"ProbitLikelihood takes Binary.* got Numeric"):
+    with pytest.raises(InputDataError, match=r"ProbitLikelihood takes Binary.* and no numbers"):
         model.condition_on_observations(TEST_X[:1].unsqueeze(0), torch.zeros(1, 1, 1, dtype=torch.float64))
 
 

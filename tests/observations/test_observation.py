@@ -109,3 +109,27 @@ def test_judgements_turn_round_where_low_values_are_good_and_readings_do_not():
     assert VALID["validity"].reversed().valid.tolist() == [False, True]
     for name in ("numeric", "censored", "binary", "ordinal", "slope", "affine"):
         assert VALID[name].reversed() is VALID[name]
+    assert {name for name in VALID if VALID[name].turns_round} == {"preference", "choice", "ranking", "validity"}
+
+
+def test_pairs_of_comparisons():
+    duels = {name: entry.duels.tolist() for name, entry in VALID.items() if len(entry.duels)}
+    assert duels == {
+        "preference": [[3, 1], [0, 1]],
+        "choice": [[3, 1], [3, 0], [1, 2]],
+        "ranking": [[3, 1], [1, 0], [1, 2]],
+    }
+    assert {name: entry.ties.tolist() for name, entry in VALID.items() if len(entry.ties)} == {"tie": [[3, 1]]}
+
+
+def test_marks_show_every_observation_at_a_single_point():
+    shown = {name: [(mark.symbol, mark.points.tolist()) for mark in VALID[name].marks()] for name in VALID}
+    assert {name: marks for name, marks in shown.items() if marks} == {
+        "numeric": [("value", [3, 1])],
+        "censored": [("at most", [3]), ("at least", [1])],
+        "binary": [("yes", [3]), ("no", [1])],
+        "validity": [("yes", [3]), ("no", [1])],
+        "ordinal": [("0", [1]), ("1", []), ("2", [3])],
+    }
+    at_most, at_least = VALID["censored"].marks()
+    assert (at_most.values.tolist(), at_least.values.tolist()) == ([1.0], [0.0])

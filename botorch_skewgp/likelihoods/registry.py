@@ -1,0 +1,134 @@
+r"""The likelihood that each kind of observation gets by default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from botorch.exceptions.errors import InputDataError
+from gpytorch.priors import LogNormalPrior
+
+from botorch_skewgp.likelihoods.affine_probit import ProbitAffineLikelihood
+from botorch_skewgp.likelihoods.base import RowLikelihood
+from botorch_skewgp.likelihoods.defaults import ANCHORED_NOISE, ANCHORED_NOISE_PRIOR
+from botorch_skewgp.likelihoods.label_preference import LabelPreferenceLikelihood
+from botorch_skewgp.likelihoods.mixed import MixedLikelihood
+from botorch_skewgp.likelihoods.numeric import NumericLikelihood
+from botorch_skewgp.likelihoods.ordinal import OrdinalLikelihood
+from botorch_skewgp.likelihoods.preference import PreferenceLikelihood
+from botorch_skewgp.likelihoods.probit import ProbitLikelihood
+from botorch_skewgp.likelihoods.slope import SlopeLikelihood
+from botorch_skewgp.likelihoods.validity import ValidityLikelihood
+from botorch_skewgp.observations import (
+    AffineProbit,
+    Binary,
+    Censored,
+    Choice,
+    LabelPreference,
+    Numeric,
+    Observation,
+    Ordinal,
+    Preference,
+    Ranking,
+    Slope,
+    Tie,
+    Validity,
+)
+
+
+class Context(NamedTuple):
+    r"""What a default depends on besides the observation itself.
+
+    Args:
+        anchored: Whether the scale of the latent function is fixed by numbers.
+        kinds: All kinds of observations that the model has.
+    """
+
+    anchored: bool
+    kinds: tuple[type[Observation], ...]
+
+    @property
+    def noise(self) -> dict[str, Any]:
+        """Arguments of a likelihood's noise, which is learned beside numbers and else the class's own fixed value."""
+        if not self.anchored:
+            return {}
+        return {"noise": ANCHORED_NOISE, "learn_noise": True, "noise_prior": LogNormalPrior(*ANCHORED_NOISE_PRIOR)}
+
+
+Factory = Callable[[Any, Context], RowLikelihood]
+
+
+def _preference_likelihood(observation: Observation, context: Context) -> RowLikelihood:
+    ties = Tie in context.kinds
+    return PreferenceLikelihood(learn_tie_width=ties, ties_allowed=ties, **context.noise)
+
+
+_FACTORIES: dict[type[Observation], Factory] = {
+    Numeric: lambda observation, context: NumericLikelihood(),
+    Censored: lambda observation, context: NumericLikelihood(),
+    Preference: _preference_likelihood,
+    Tie: _preference_likelihood,
+    Choice: _preference_likelihood,
+    Ranking: _preference_likelihood,
+    Binary: lambda observation, context: ProbitLikelihood(**context.noise),
+    Ordinal: lambda observation, context: OrdinalLikelihood(observation.num_grades, **context.noise),
+    Validity: lambda observation, context: ValidityLikelihood(**context.noise),
+    LabelPreference: lambda observation, context: LabelPreferenceLikelihood(observation.num_labels),
+    AffineProbit: lambda observation, context: ProbitAffineLikelihood(),
+    Slope: lambda observation, context: SlopeLikelihood(),
+}
+
+
+def register_default_likelihood(kind: type[Observation], factory: Factory) -> None:
+    r"""Say which likelihood a model makes for a kind of observation when it is given none.
+
+    Args:
+        kind: A class of observations.
+        factory: Makes the likelihood from the first observation object of the kind (`None` if nothing of the kind has
+            been observed yet) and the `Context`.
+
+    Example:
+        >>> register_default_likelihood(Binary, lambda observation, context: ProbitLikelihood(**context.noise))
+    """
+    _FACTORIES[kind] = factory
+
+
+def default_likelihood(
+    observations: Sequence[Observation],
+    kinds: Sequence[type[Observation]] = (),
+    factories: Mapping[type[Observation], Factory] | None = None,
+) -> RowLikelihood:
+    r"""The likelihood with default parameters for observations of given kinds.
+
+    Without numbers, the noise of labels, grades and comparisons is fixed at 1, which identifies the scale of the latent
+    function. With numbers (which fix that scale themselves) it is learned, with a LogNormal(-2, 1.5) prior on its
+    variance.
+
+    Args:
+        observations: The observations.
+        kinds: Further kinds that the likelihood has to take, of which nothing has been observed yet.
+        factories: What to make instead of the registered default, by kind.
+
+    Raises:
+        InputDataError: If no default likelihood is known for one of the kinds.
+    """
+    known = {**_FACTORIES, **(factories or {})}
+    examples: dict[type[Observation], Observation | None] = {}
+    for entry in observations:
+        examples.setdefault(type(entry), entry)
+    examples.update({kind: None for kind in kinds if kind not in examples})
+    context = Context(any(kind.anchors_scale for kind in examples), tuple(examples))
+    likelihoods: list[RowLikelihood] = []
+    for kind, example in examples.items():
+        if any(issubclass(kind, likelihood.observation_types) for likelihood in likelihoods):
+            continue
+        factory = next((known[base] for base in kind.__mro__ if base in known), None)
+        if factory is None:
+            raise InputDataError(
+                f"No default likelihood is known for {kind.__name__}; pass one, or name it with "
+                "register_default_likelihood."
+            )
+        likelihoods.append(factory(example, context))
+    if not likelihoods:
+        return NumericLikelihood()
+    return likelihoods[0] if len(likelihoods) == 1 else MixedLikelihood(*likelihoods)
