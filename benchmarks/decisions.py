@@ -28,7 +28,8 @@ Methods differ in their model, in the pair they ask about and in what they recom
 - `qEUBO PairwiseGP`: BoTorch's model, free pairs; the point of largest posterior mean among those seen.
 - `former default`: qEUBO's free pairs with the priors before this benchmark (output scale LogNormal(log 10, 1.5), the
   dimension-scaled prior of lengthscales).
-- `knowledge gradient`: exact, one-shot. `MUC`, `dueling UCB`, `Thompson`: challengers of the recommended point.
+- `knowledge gradient`: exact, one-shot. `MUC`, `dueling UCB` (Fauvel and Chalk, arXiv 2110.09361): challengers of the
+  best point of the domain. `Thompson`: of the recommended point.
 - `random`: pairs of uniform points.
 
 All optimise acquisition functions with the same budget (4 restarts, 64 raw samples, 50 iterations). SkewGPs make 512
@@ -263,7 +264,7 @@ METHODS: dict[str, Method] = {
     "HB": Method({"method": "hallucination_believer"}, incumbent="recommended"),
     "knowledge gradient": Method({"method": "one_shot_knowledge_gradient"}),
     "MUC": Method({"method": "maximally_uncertain_challenge"}),
-    "dueling UCB": Method({"method": "upper_credible_bound"}),
+    "dueling UCB": Method({"method": "upper_confidence_bound"}),
     "Thompson": Method({"method": "thompson"}),
     "random": Method(None),
 }

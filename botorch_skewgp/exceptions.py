@@ -38,3 +38,7 @@ class VacuousBoundWarning(SkewGPWarning):
 
 class QuadratureWarning(SkewGPWarning):
     """Nodes of an integral over hyperparameters are too few, of negative weight, or left out."""
+
+
+class UndecidedRecommendationWarning(SkewGPWarning):
+    """No comparisons link the recommended point to another that is about as likely to be better."""

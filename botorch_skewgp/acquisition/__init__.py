@@ -16,6 +16,7 @@ from botorch_skewgp.acquisition.analytic import (
 )
 from botorch_skewgp.acquisition.challenge import (
     DuelingLogExpectedImprovement,
+    DuelingUpperConfidenceBound,
     HallucinatedLogExpectedImprovement,
     HallucinatedUpperConfidenceBound,
     MaximallyUncertainChallenge,
@@ -42,6 +43,7 @@ __all__ = [
     "DuelingKnowledgeGradient",
     "DuelingLogExpectedImprovement",
     "DuelingThompsonSampling",
+    "DuelingUpperConfidenceBound",
     "DuelingUpperCredibleBound",
     "ExpectedImprovementInformationGain",
     "HallucinatedLogExpectedImprovement",

@@ -1,4 +1,4 @@
-r"""Challengers of a reference point: expected improvement, the hallucination believer, and the most uncertain one.
+r"""Challengers of a reference point: expected improvement, upper bounds, hallucinations, the most uncertain one.
 
 .. [Ament2023logei] S. Ament, S. Daulton, D. Eriksson, M. Balandat, E. Bakshy. Unexpected improvements to expected
    improvement for Bayesian optimization. NeurIPS 2023.
@@ -24,6 +24,8 @@ from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.truncated.univariate import owens_t
+
+NORMAL_975 = 1.959963984540054  # the 97.5 % quantile of the standard normal distribution
 
 
 class _HallucinationBeliever(DuelingAcquisitionFunction):
@@ -134,6 +136,41 @@ class DuelingLogExpectedImprovement(DuelingAcquisitionFunction):
         mean = difference.component_means[..., 0, :]
         log_improvement = log_expected_improvement(mean, deviation)
         return (log_improvement + difference.mixture.probabilities.log()).logsumexp(-1)
+
+
+class DuelingUpperConfidenceBound(DuelingAcquisitionFunction):
+    r"""Mean plus `sqrt(beta)` standard deviations of `f(x) - f(x_r)` (dueling UCB, [Fauvel2021efficient]_).
+
+    Mean and variance are those of the skewed posterior, in closed form; `DuelingUpperCredibleBound` knows its shape.
+
+    Example:
+        >>> model = SkewGP(train_X, Preference(pairs))
+        >>> champion, _ = recommend(model, bounds)
+        >>> acq = DuelingUpperConfidenceBound(model, X_reference=champion)
+        >>> challenger, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
+
+    Args:
+        model: A model with one output.
+        X_reference: The reference point, a `d`-dim or `1 x d` tensor.
+        beta: The squared number of standard deviations; by default the paper's, up to the 97.5 % quantile of a normal.
+
+    Raises:
+        ValueError: If `beta` is negative.
+    """
+
+    def __init__(self, model: SkewGP, X_reference: Tensor, beta: float = NORMAL_975**2) -> None:
+        if not beta >= 0:
+            raise ValueError(f"beta must not be negative; got {beta}.")
+        super().__init__(model=model, X_reference=X_reference)
+        self.beta = beta
+
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
+    def forward(self, X: Tensor) -> Tensor:
+        """The bound at `batch_shape x 1 x d` candidates; `batch_shape`."""
+        difference = _difference(self.model, X, self.X_reference)
+        variance = difference.variance[..., 0, 0]
+        deviation = variance.clamp(min=torch.finfo(variance.dtype).tiny ** 0.5).sqrt()
+        return difference.mean[..., 0, 0] + self.beta**0.5 * deviation
 
 
 class MaximallyUncertainChallenge(DuelingAcquisitionFunction):

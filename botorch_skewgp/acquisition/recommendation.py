@@ -5,6 +5,10 @@ the best to the present knowledge.
 
 .. [Astudillo2023qeubo] R. Astudillo, Z. J. Lin, E. Bakshy, P. I. Frazier. qEUBO: a decision-theoretic acquisition
    function for preferential Bayesian optimization. AISTATS 2023.
+.. [Benavoli2021preferential] A. Benavoli, D. Azzimonti, D. Piga. Preferential Bayesian optimisation with skew Gaussian
+   processes. GECCO 2021.
+.. [Fauvel2021efficient] T. Fauvel, M. Chalk. Efficient exploration in binary and preferential Bayesian optimization.
+   arXiv 2110.09361, 2021.
 .. [Takeno2023practical] S. Takeno, M. Nomura, M. Karasuyama. Towards practical preferential Bayesian optimization with
    skew Gaussian processes. ICML 2023.
 """
@@ -29,10 +33,12 @@ from torch import Tensor
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement
 from botorch_skewgp.acquisition.challenge import (
     DuelingLogExpectedImprovement,
+    DuelingUpperConfidenceBound,
     HallucinatedLogExpectedImprovement,
     HallucinatedUpperConfidenceBound,
     MaximallyUncertainChallenge,
 )
+from botorch_skewgp.acquisition.comparison_groups import warn_if_undecided
 from botorch_skewgp.acquisition.dueling import (
     DuelingAcquisitionFunction,
     DuelingThompsonSampling,
@@ -42,7 +48,7 @@ from botorch_skewgp.acquisition.dueling import (
 from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient, OneShotDuelingKnowledgeGradient
 from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.models.transforms import has_transformed_inputs, untransformed_inputs
+from botorch_skewgp.models.transforms import has_transformed_inputs, rounded_inputs, untransformed_inputs
 
 PairMethod = Literal["qeubo", "knowledge_gradient", "one_shot_knowledge_gradient", "information"]
 ChallengerMethod = Literal[
@@ -50,6 +56,7 @@ ChallengerMethod = Literal[
     "hallucination_believer",
     "hallucination_believer_ucb",
     "maximally_uncertain_challenge",
+    "upper_confidence_bound",
     "upper_credible_bound",
     "information_gain",
     "thompson",
@@ -62,10 +69,13 @@ _CHALLENGERS: dict[str, type[DuelingAcquisitionFunction]] = {
     "hallucination_believer": HallucinatedLogExpectedImprovement,
     "hallucination_believer_ucb": HallucinatedUpperConfidenceBound,
     "maximally_uncertain_challenge": MaximallyUncertainChallenge,
+    "upper_confidence_bound": DuelingUpperConfidenceBound,
     "upper_credible_bound": DuelingUpperCredibleBound,
     "information_gain": ExpectedImprovementInformationGain,
     "thompson": DuelingThompsonSampling,
 }
+# challengers, as they were published, of the best point of the domain instead of the best of the model's own
+_CHAMPION_OF_THE_DOMAIN = ("maximally_uncertain_challenge", "upper_confidence_bound")
 
 
 def next_pair(
@@ -84,17 +94,28 @@ def next_pair(
     Unless told otherwise, a challenger of the recommended point: then what is recommended has been asked about, and all
     comparisons hang together. (`"qeubo"` for models other than SkewGPs.)
 
-    Either both points are free or, with an incumbent, only its challenger is. The methods `"expected_improvement"`,
-    `"hallucination_believer"` and `"hallucination_believer_ucb"` ([Takeno2023practical]_),
-    `"maximally_uncertain_challenge"`, `"upper_credible_bound"`, `"information_gain"` and `"thompson"` are for
-    challengers of an incumbent, by default the point of largest posterior mean among the model's own. `"qeubo"`
-    ([Astudillo2023qeubo]_) finds a challenger where an incumbent is given and a pair where none is; the other methods
-    find pairs.
+    Either both points are free or, with an incumbent, only its challenger is. Methods for challengers of an incumbent,
+    which by default is the point of largest posterior mean among the model's own:
+
+    - `"expected_improvement"`, the default: by how much the challenger is expected to exceed the incumbent.
+    - `"hallucination_believer"`, `"hallucination_believer_ucb"`: one draw of the data's rows is believed, then expected
+      improvement or an upper confidence bound ([Takeno2023practical]_).
+    - `"maximally_uncertain_challenge"`, `"upper_confidence_bound"`: MUC and dueling UCB ([Fauvel2021efficient]_); their
+      default incumbent is the point of largest posterior mean in the domain.
+    - `"upper_credible_bound"`, `"information_gain"`, `"thompson"`: those of [Benavoli2021preferential]_.
+
+    Methods for pairs: `"qeubo"` ([Astudillo2023qeubo]_; with an incumbent, for its challenger),
+    `"knowledge_gradient"` among known points and some of the domain, `"one_shot_knowledge_gradient"` over the domain,
+    and `"information"`, which learns the utility everywhere.
+
+    Inputs that only take certain values get such values: where the model's input transform rounds (BoTorch's `Round`),
+    and where `discrete_dims` or `cat_dims` say so.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
         >>> pair, value = next_pair(model, bounds)
         >>> pair, value = next_pair(model, bounds, method="thompson")
+        >>> pair, value = next_pair(model, bounds, discrete_dims={1: [0.0, 0.25, 1.0]})
 
     Args:
         model: A model of the utility with one output; a SkewGP for all methods but `"qeubo"`.
@@ -113,11 +134,13 @@ def next_pair(
         The pair, `2 x d`, with the incumbent, if there is one, last; and its acquisition value.
 
     Raises:
-        InputDataError: If the bounds are not `2 x d`, the incumbent is not one point, or the method is not known.
+        InputDataError: If the bounds are not `2 x d`, the model rounds them to values beyond, the values that inputs
+            may take do not fit them, the incumbent is not one point, or the method is not known.
         UnsupportedError: If the method does not go with the model, with an incumbent, or with discrete inputs.
     """
     _check_one_output(model)
     bounds = as_bounds(bounds, getattr(model, "dim", None))
+    _check_values(bounds, discrete_dims, cat_dims)
     if X_incumbent is not None:
         X_incumbent = X_incumbent.detach().to(bounds)
         if X_incumbent.shape not in ((bounds.shape[1],), (1, bounds.shape[1])):
@@ -128,13 +151,21 @@ def next_pair(
     if method is None:
         method = DEFAULT_METHOD if isinstance(model, SkewGP) else "qeubo"
     if X_incumbent is None and isinstance(method, str) and method in _CHALLENGERS:
-        X_incumbent = recommend(model)[0].unsqueeze(0).to(bounds)
+        if method in _CHAMPION_OF_THE_DOMAIN:
+            search = {"num_restarts": num_restarts, "raw_samples": raw_samples, **options}
+            best, _ = recommend(model, bounds, discrete_dims=discrete_dims, cat_dims=cat_dims, **search)
+        else:
+            own = _own_points(model)
+            best = own[_means(model, own).argmax()]
+        X_incumbent = best.unsqueeze(0).to(bounds)
+    if X_incumbent is not None:
+        X_incumbent = _rounded(model, X_incumbent)
     acquisition = _acquisition(model, bounds, method, X_incumbent)
     q = 2 if X_incumbent is None else 1
     if isinstance(acquisition, OneShotAcquisitionFunction):
         q = acquisition.get_augmented_q_batch_size(q)
     options = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
-    points, value = _optimize(acquisition, bounds, q, discrete_dims, cat_dims, options)
+    points, value = _optimize(model, acquisition, bounds, q, discrete_dims, cat_dims, options)
     return (points if X_incumbent is None else torch.cat([points, X_incumbent])), value
 
 
@@ -182,7 +213,8 @@ def recommend(
     r"""Which point to recommend now: the one of largest posterior mean.
 
     With bounds the mean is maximised over the domain, starting among others from the best of the candidates; without,
-    over the candidates alone.
+    over the candidates alone. Among a model's own points, `UndecidedRecommendationWarning` says where comparisons fall
+    apart into groups and a point of another group is as good a recommendation.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -206,43 +238,85 @@ def recommend(
         The point, `d`, and its posterior mean.
 
     Raises:
-        InputDataError: If there are no candidates, or options are given without bounds.
+        InputDataError: If there are no candidates, options are given without bounds, the model rounds the bounds to
+            values beyond them, or the values that inputs may take do not fit the bounds.
         UnsupportedError: If the model has several outputs and there is no posterior transform, or has no points of
             its own that are known.
     """
     if posterior_transform is None:
         _check_one_output(model)
-    mean = PosteriorMean(model, posterior_transform=posterior_transform)
     if bounds is None and options:
         raise InputDataError(f"{', '.join(options)} only has a meaning with bounds.")
     X = _own_points(model) if X_candidates is None else X_candidates
     if X.ndim != 2 or X.shape[0] == 0:
         raise InputDataError(f"X_candidates must be n x d with n of at least 1; got shape {tuple(X.shape)}.")
     if bounds is None:
-        with torch.no_grad():
-            values = mean(X.unsqueeze(-2))
+        values = _means(model, X, posterior_transform)
+        if X_candidates is None:
+            warn_if_undecided(model, values)
         best = values.argmax()
-        return X[best].clone(), values[best]
+        return _rounded(model, X[best].clone()), values[best]
     bounds = as_bounds(bounds, X.shape[-1])
-    inside = ((X.to(bounds) - bounds[0] >= 0) & (bounds[1] - X.to(bounds) >= 0)).all(-1)
-    X = X.to(bounds)[inside]
-    if discrete_dims or cat_dims:
-        options = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
-        feasible, best = _optimize(mean, bounds, 1, discrete_dims, cat_dims, options)
-        return feasible.squeeze(-2), best
+    _check_values(bounds, discrete_dims, cat_dims)
+    X = X.to(bounds)
+    X = X[_feasible(X, bounds, discrete_dims, cat_dims)]
     constrained = any(name in options for name in _STARTS_ARE_CHECKED)
-    if X.shape[0] and not constrained and num_restarts > 1:
-        with torch.no_grad():
-            start = X[mean(X.unsqueeze(-2)).argmax()]
-        options["batch_initial_conditions"] = start.reshape(1, 1, -1)
-    point, value = optimize_acqf(
-        mean, bounds=bounds, q=1, num_restarts=num_restarts, raw_samples=raw_samples, **options
-    )
-    assert value is not None
-    return point.squeeze(-2), value
+    options = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
+    known = []
+    if X.shape[0] and not constrained:
+        values = _means(model, X, posterior_transform)
+        known = [(_rounded(model, X[values.argmax()]), values.max())]
+        if not (discrete_dims or cat_dims) and num_restarts > 1:
+            options["batch_initial_conditions"] = known[0][0].reshape(1, 1, -1)
+    mean = PosteriorMean(model, posterior_transform=posterior_transform)
+    point, value = _optimize(model, mean, bounds, 1, discrete_dims, cat_dims, options)
+    return max([(point.squeeze(-2), value), *known], key=lambda found: float(found[1]))
+
+
+def _means(model: Model, X: Tensor, posterior_transform: PosteriorTransform | None = None) -> Tensor:
+    """The posterior means of `n x d` points."""
+    with torch.no_grad():
+        return PosteriorMean(model, posterior_transform=posterior_transform)(X.unsqueeze(-2))
+
+
+def _rounded(model: Model, X: Tensor) -> Tensor:
+    """The points that a model takes others for; the same unless its input transform rounds."""
+    return rounded_inputs(getattr(model, "input_transform", None), X)
+
+
+def _feasible(X: Tensor, bounds: Tensor, discrete_dims: Values | None, cat_dims: Values | None) -> Tensor:
+    """Which of `n x d` points are within the bounds and have values that they may take."""
+    feasible = ((bounds[0] <= X) & (bounds[1] >= X)).all(-1)
+    for dim, values in {**(discrete_dims or {}), **(cat_dims or {})}.items():
+        feasible = feasible & torch.isin(X[:, dim], X.new_tensor(values))
+    return feasible
+
+
+def _check_values(bounds: Tensor, discrete_dims: Values | None, cat_dims: Values | None) -> None:
+    """Raise `InputDataError` unless the values that inputs may take are some, within the bounds, and said once."""
+    for name, choices in (("discrete_dims", discrete_dims or {}), ("cat_dims", cat_dims or {})):
+        for dim, values in choices.items():
+            if not 0 <= dim < bounds.shape[1]:
+                raise InputDataError(f"{name} is about inputs 0 to {bounds.shape[1] - 1}; got {dim}.")
+            low, high = bounds[:, dim].tolist()
+            allowed = bounds.new_tensor(values)
+            if allowed.ndim != 1 or allowed.numel() == 0 or not ((low <= allowed) & (allowed <= high)).all():
+                raise InputDataError(
+                    f"The values of input {dim} in {name} must be a list within its bounds, {low} and {high}; got "
+                    f"{values}."
+                )
+            if name == "discrete_dims" and (allowed.min() != low or allowed.max() != high):
+                raise InputDataError(
+                    f"The least and the largest value of input {dim} in discrete_dims must be its bounds, {low} and "
+                    f"{high}; got {values}."
+                )
+    both = set(discrete_dims or {}) & set(cat_dims or {})
+    if both:
+        raise InputDataError(f"Inputs {sorted(both)} are in discrete_dims and in cat_dims; their order matters or not.")
 
 
 def _optimize(
+    model: Model,
     acquisition: AcquisitionFunction,
     bounds: Tensor,
     q: int,
@@ -251,6 +325,15 @@ def _optimize(
     options: dict[str, Any],
 ) -> tuple[Tensor, Tensor]:
     """The best points of a domain some of whose inputs only take certain values."""
+    ends = _rounded(model, bounds)
+    if ends is not bounds and "post_processing_func" not in options:
+        outside = ((ends[0] < bounds[0]) | (ends[1] > bounds[1])).nonzero().flatten().tolist()
+        if outside:
+            raise InputDataError(
+                f"The model rounds inputs {outside} at their bounds, and to values beyond them. Give bounds that these "
+                f"inputs may take; got {bounds.tolist()}."
+            )
+        options = options | {"post_processing_func": lambda X: _rounded(model, X).clamp(bounds[0], bounds[1])}
     if discrete_dims or cat_dims:
         if q > 1 and not isinstance(acquisition, qExpectedUtilityOfBestOption):
             raise UnsupportedError(

@@ -3,12 +3,12 @@ r"""What a model learns from the transforms that it is given."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
-from botorch.models.transforms.input import InputTransform
+from botorch.models.transforms.input import ChainedInputTransform, InputTransform, ReversibleInputTransform, Round
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize
 from torch import Tensor
 
@@ -70,3 +70,49 @@ def untransformed_inputs(model: Any) -> Tensor:
     if has_transformed_inputs(model):  # BoTorch's own bookkeeping, for which it has no public name
         return model._original_train_inputs
     return model.train_inputs[0]
+
+
+def rounded_inputs(input_transform: InputTransform | None, X: Tensor) -> Tensor:
+    r"""The points that a model with an input transform takes others for: rounded where it rounds, before it transforms.
+
+    `Round` may stand alone, before or after other transforms of a chain. Straight-through gradients and approximate
+    rounding are for optimisers; here values are rounded.
+
+    Args:
+        input_transform: The input transform of a model.
+        X: Points, `... x d`.
+
+    Raises:
+        UnsupportedError: If transforms before the rounding cannot be undone.
+    """
+    chain = list(_flat(input_transform))
+    last = max((i for i, part in enumerate(chain) if isinstance(part, Round)), default=-1)
+    if last < 0:
+        return X
+    undone: list[ReversibleInputTransform] = []
+    values = changed = X
+    for part in chain[: last + 1]:
+        if isinstance(part, Round):
+            assert isinstance(part.integer_indices, Tensor)
+            values = Round(part.integer_indices.tolist(), part.categorical_features).transform(values)
+        elif isinstance(part, ReversibleInputTransform):
+            values, changed = part.transform(values), part.transform(changed)
+            undone.append(part)
+        else:
+            raise UnsupportedError(
+                f"The input transform rounds after {type(part).__name__}, which cannot be undone to see which inputs "
+                "that means. Round first, or give a post_processing_func."
+            )
+    for part in reversed(undone):
+        values, changed = part.untransform(values), part.untransform(changed)
+    return torch.where(values == changed, X, values)  # what is not rounded stays as it is, to the last digit
+
+
+def _flat(input_transform: InputTransform | None) -> Iterator[InputTransform]:
+    """The transforms of a chain that apply in evaluation mode, in their order."""
+    if isinstance(input_transform, ChainedInputTransform):
+        for part in input_transform.values():
+            assert isinstance(part, InputTransform)
+            yield from _flat(part)
+    elif input_transform is not None and input_transform.transform_on_eval:
+        yield input_transform

@@ -7,6 +7,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import (
     DuelingLogExpectedImprovement,
+    DuelingUpperConfidenceBound,
     HallucinatedLogExpectedImprovement,
     HallucinatedUpperConfidenceBound,
     MaximallyUncertainChallenge,
@@ -69,9 +70,31 @@ def test_expected_improvement_is_that_of_the_skewed_posterior(model, candidates)
     assert ((improvement.mean(0) - value).abs() < 4 * improvement.std(0) / 50_000**0.5).all()
 
 
-def test_hallucination_at_the_reference_is_finite_with_gradient(model):
+def test_confidence_bound_is_that_of_the_moments_of_the_difference(model, candidates):
+    reference = model.datapoints[:1]
+    pairs = torch.cat([candidates, reference.expand(3, 1, 2)], dim=-2)
+    torch.manual_seed(0)
+    values = model.posterior(pairs).rsample(torch.Size([50_000])).squeeze(-1)
+    difference = values[..., 0] - values[..., 1]
+    for quantile, options in ((0.975, {}), (0.5, {"beta": 0.0})):
+        number = torch.special.ndtri(torch.tensor(quantile, dtype=torch.float64))
+        expected = difference.mean(0) + number * difference.std(0)
+        spread = (difference - difference.mean(0) + number * difference.square() / difference.std(0)).std(0)  # generous
+        bound = DuelingUpperConfidenceBound(model, reference, **options)(candidates)
+        assert ((bound - expected).abs() < 4 * spread / 50_000**0.5).all()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda model, x: HallucinatedLogExpectedImprovement(model, x, draw=0),
+        lambda model, x: DuelingUpperConfidenceBound(model, x),
+    ],
+    ids=["hallucination", "confidence bound"],
+)
+def test_challenger_at_the_reference_is_finite_with_gradient(model, make):
     X = model.datapoints[:1].clone().requires_grad_()
-    value = HallucinatedLogExpectedImprovement(model, model.datapoints[0], draw=0)(X)
+    value = make(model, model.datapoints[0])(X)
     (gradient,) = torch.autograd.grad(value.sum(), X)
     assert value.isfinite().all()
     assert gradient.isfinite().all()
@@ -104,6 +127,8 @@ def test_refusals(model):
         HallucinatedLogExpectedImprovement(model, model.datapoints[0], draw=256)
     with pytest.raises(ValueError, match="beta must not be negative"):
         HallucinatedUpperConfidenceBound(model, model.datapoints[0], beta=-1.0)
+    with pytest.raises(ValueError, match="beta must not be negative"):
+        DuelingUpperConfidenceBound(model, model.datapoints[0], beta=-1.0)
     numbers = SkewGP(model.datapoints, Numeric(torch.linspace(-1, 1, 6, dtype=torch.float64)))
     with pytest.raises(InputDataError, match="Preference"):
         MaximallyUncertainChallenge(numbers, model.datapoints[0])

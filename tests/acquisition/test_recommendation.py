@@ -6,7 +6,7 @@ from botorch.acquisition.objective import ExpectationPosteriorTransform, Scalari
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models import ModelListGP, PairwiseGP, SingleTaskGP
-from botorch.models.transforms.input import InputPerturbation, Normalize
+from botorch.models.transforms.input import ChainedInputTransform, InputPerturbation, Normalize, Round
 from botorch.models.transforms.outcome import Standardize
 from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.kernels import RBFKernel, ScaleKernel
@@ -15,7 +15,7 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition.challenge import DuelingLogExpectedImprovement
 from botorch_skewgp.acquisition.dueling import DuelingUpperCredibleBound
 from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient
-from botorch_skewgp.acquisition.recommendation import next_pair, recommend
+from botorch_skewgp.acquisition.recommendation import _CHALLENGERS, next_pair, recommend
 from botorch_skewgp.observations import Binary, Numeric, Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -193,7 +193,7 @@ def test_pairs_by_other_methods(model, method):
     [
         "expected_improvement",
         "hallucination_believer",
-        "maximally_uncertain_challenge",
+        "hallucination_believer_ucb",
         "upper_credible_bound",
         "information_gain",
         "thompson",
@@ -205,6 +205,20 @@ def test_challengers(model, method):
     assert torch.equal(pair[1], incumbent)
     assert inside(pair)
     assert value.isfinite()
+    pair, _ = next_pair(model, BOUNDS, method, X_incumbent=POINTS[4:5], **SMALL)
+    assert torch.equal(pair[1], POINTS[4])
+
+
+@pytest.mark.parametrize("method", ["maximally_uncertain_challenge", "upper_confidence_bound"])
+def test_challengers_of_the_champion_of_the_domain(model, method):
+    """As published, both maximise over the domain: the posterior mean, then what makes a challenge worth asking."""
+    pair, value = next_pair(model, BOUNDS, method, num_restarts=4, raw_samples=64)
+    assert inside(pair)
+    with torch.no_grad():
+        means = model.posterior(torch.cat([pair[1:], grid()])).mean.squeeze(-1)
+        others = _CHALLENGERS[method](model, pair[1])(grid().unsqueeze(-2))
+    assert means[0] >= means.max() - 1e-3
+    assert value >= others.max() - 1e-3
     pair, _ = next_pair(model, BOUNDS, method, X_incumbent=POINTS[4:5], **SMALL)
     assert torch.equal(pair[1], POINTS[4])
 
@@ -256,6 +270,59 @@ def test_whole_numbers_beside_a_continuous_input(model):
     assert value > model.posterior(rows).mean.max() - 0.05
     with pytest.raises(UnsupportedError, match="chooses both points at once"):
         next_pair(model, BOUNDS, "knowledge_gradient", discrete_dims={0: whole}, **SMALL)
+
+
+def test_recommendation_never_falls_behind_the_points_seen_that_are_feasible(model):
+    whole = [float(i) for i in range(6)]
+    seen = torch.cat([POINTS, torch.tensor([[3.0, 1.0], [3.5, 1.0]], dtype=DOUBLE)])
+    rough = make_model()
+    rough.covar_module.base_kernel.lengthscale = 0.01
+    rough.set_train_data(seen, Preference(torch.tensor([[8, 7], [7, 0], [0, 1], [0, 2], [0, 3], [0, 4]])), strict=False)
+    point, value = recommend(rough, BOUNDS, discrete_dims={0: whole}, **SMALL)
+    assert torch.equal(point, seen[7])  # the best of all, 8, has no whole number
+    torch.testing.assert_close(rough.posterior(point.unsqueeze(0)).mean.squeeze(), value)
+
+
+def rounding() -> ChainedInputTransform:
+    return ChainedInputTransform(round=Round(integer_indices=[0]), normalize=Normalize(2, bounds=BOUNDS))
+
+
+@pytest.mark.filterwarnings("ignore:Optimization failed")  # straight-through gradients are none of the step function's
+@pytest.mark.parametrize("method", [None, "qeubo", "upper_confidence_bound", "knowledge_gradient"])
+def test_models_that_round_are_asked_about_whole_numbers(method):
+    model = make_model(input_transform=rounding())
+    pair, value = next_pair(model, BOUNDS, method, **SMALL)
+    assert inside(pair)
+    assert (pair[:, 0] == pair[:, 0].round()).all()
+    assert (pair[:, 1] != pair[:, 1].round()).any()
+    for bounds in (None, BOUNDS):
+        point, value = recommend(model, bounds)
+        assert point[0] == point[0].round()
+        torch.testing.assert_close(model.posterior(point.unsqueeze(0)).mean.squeeze(), value)
+
+
+def test_bounds_that_are_rounded_away_are_refused():
+    model = make_model(input_transform=rounding())
+    with pytest.raises(InputDataError, match=r"rounds inputs \[0\] at their bounds"):
+        next_pair(model, BOUNDS + torch.tensor([0.6, 0.0], dtype=DOUBLE), **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"discrete_dims": {2: [0.0, 5.0]}}, "about inputs 0 to 1; got 2"),
+        ({"cat_dims": {-1: [0.0, 5.0]}}, "about inputs 0 to 1; got -1"),
+        ({"cat_dims": {0: [0.0, 6.0]}}, "within its bounds, 0.0 and 5.0"),
+        ({"cat_dims": {0: []}}, "must be a list"),
+        ({"discrete_dims": {0: [0.0, 4.0]}}, "least and the largest"),
+        ({"discrete_dims": {0: [0.0, 5.0]}, "cat_dims": {0: [0.0, 5.0]}}, r"Inputs \[0\] are in discrete_dims and"),
+    ],
+)
+def test_values_that_inputs_may_take_are_checked(model, values, message):
+    with pytest.raises(InputDataError, match=message):
+        next_pair(model, BOUNDS, **values, **SMALL)
+    with pytest.raises(InputDataError, match=message):
+        recommend(model, BOUNDS, **values, **SMALL)
 
 
 def test_pairs_of_a_pairwise_gp():

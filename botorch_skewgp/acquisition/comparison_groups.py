@@ -1,0 +1,87 @@
+r"""Comparisons that fall apart into groups, and when that leaves a recommendation undecided.
+
+Where points are linked by no chain of comparisons, only the kernel says which is better. That alone does no harm: it
+often says enough, and first duels between new points always fall apart. It does where a recommendation hangs on it: the
+recommended point and the best one of another group are about as likely to be better, and a duel would tell.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import torch
+from botorch.models.model import Model
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from botorch_skewgp.acquisition.challenge import MaximallyUncertainChallenge
+from botorch_skewgp.exceptions import UndecidedRecommendationWarning
+from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.observations import Observation
+from botorch_skewgp.posteriors import SkewGPPosterior
+
+UNDECIDED = 0.4  # probability of being better, from which another point is as good a recommendation
+TELLING = 1 / 12  # variance of a duel's probability where what is unknown is as large as the noise
+
+
+def comparison_groups(observations: Sequence[Observation], num_points: int) -> Tensor:
+    r"""Which points are linked by comparisons, directly or through others: the number of each point's group.
+
+    A point that nothing was compared with is a group of its own.
+
+    Example:
+        >>> comparison_groups([Preference([[0, 1], [1, 2], [3, 4]])], 6)
+        tensor([0, 0, 0, 1, 1, 2])
+
+    Args:
+        observations: Comparisons; observations of single points link nothing.
+        num_points: The number of points that they refer to.
+    """
+    first, other = torch.empty(0, dtype=torch.long), torch.empty(0, dtype=torch.long)
+    for entry in observations:
+        if entry.points_per_observation > 1:
+            items = getattr(entry, entry.index_field).cpu()
+            links = torch.broadcast_tensors(items[:, :1], items[:, 1:])
+            filled = links[1] >= 0  # the first item is never padding
+            first, other = torch.cat([first, links[0][filled]]), torch.cat([other, links[1][filled]])
+    graph = coo_array((torch.ones(len(first)), (first, other)), shape=(num_points, num_points))
+    return torch.as_tensor(connected_components(graph, directed=False)[1], dtype=torch.long)
+
+
+def warn_if_undecided(model: Model, means: Tensor) -> None:
+    r"""Warn if no comparison links the best point of a model to another that is about as likely to be better.
+
+    Only for models of comparisons alone: numbers and labels say on their own how good a point is.
+
+    Args:
+        model: A model with one output.
+        means: The posterior means of its points.
+    """
+    if not isinstance(model, SkewGP) or not all(entry.points_per_observation > 1 for entry in model.observations):
+        return
+    groups = comparison_groups(model.observations, len(means)).to(means.device)
+    best = means.argmax()
+    members = groups == torch.arange(int(groups.max()) + 1, device=groups.device).unsqueeze(-1)  # groups x points
+    others = (members.sum(-1) > 1) & ~members[:, best]  # a point alone was compared with nothing
+    if not others.any():
+        return
+    rivals = torch.where(members[others], means, -torch.inf).argmax(-1)
+    X, best_X = model.datapoints[rivals].unsqueeze(-2), model.datapoints[best]
+    with torch.no_grad():
+        joint = model.posterior(torch.cat([X, best_X.expand_as(X)], dim=-2))
+        if not isinstance(joint, SkewGPPosterior) or joint.mean.shape[-2] != 2:
+            return  # as where inputs are perturbed
+        difference = joint.affine(X.new_tensor([[1.0, -1.0]]))
+        better = 1 - difference.cdf(torch.zeros_like(difference.mean)).flatten()
+        telling = MaximallyUncertainChallenge(model, best_X)(X) >= TELLING
+    chance, rival = torch.where(telling, better, 0.0).max(0)
+    if chance >= UNDECIDED:
+        warnings.warn(
+            f"No comparison links the recommended point, row {int(best)}, to row {int(rivals[rival])}, directly or "
+            f"through others, and the latter is better with a probability of {float(chance):.2f}. Compare the two, or "
+            "ask next_pair, which goes on from the recommended point.",
+            UndecidedRecommendationWarning,
+            stacklevel=3,
+        )
