@@ -53,7 +53,7 @@ html_static_path = ["_static"]
 html_css_files = ["code.css"]
 
 # Types and bases of other projects: their pages cannot be looked up without a network.
-OTHERS = "ax|botorch|collections|gpytorch|linear_operator|matplotlib|numpy|optuna|pandas|torch|typing"
+OTHERS = "ax|botorch|collections|gpytorch|linear_operator|matplotlib|numpy|optuna|pandas|ray|torch|typing"
 nitpick_ignore_regex = [
     (r"py:.*", rf"({OTHERS})(\.\w+)*"),
     (r"py:.*", r"botorch_skewgp\.warpings\.parameters\.AnyModule"),  # a type variable

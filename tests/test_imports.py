@@ -35,7 +35,7 @@ ORDER = [
 ]
 
 # Which folders alone may import an extra, and which may not import what all others may.
-ONLY_IN = {"ax": {"ax"}, "matplotlib": {"plots"}, "optuna": {"optuna"}}
+ONLY_IN = {"ax": {"ax"}, "matplotlib": {"plots"}, "optuna": {"optuna"}, "ray": {"ax"}}
 NOT_IN = {"gpytorch": {"truncated"}, "botorch": {"truncated"}}
 # Where kinds of observations may be named: where they are at home, and where others' data become observations.
 NAMES_KINDS = {"observations", "likelihoods", "ax", "optuna", "models/datasets.py", "__init__.py"}

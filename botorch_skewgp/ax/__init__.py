@@ -8,9 +8,11 @@ from botorch_skewgp.ax.acquisition import SkewGPAcquisition
 from botorch_skewgp.ax.adapter import SkewGPAdapter
 from botorch_skewgp.ax.best_arm import get_best_arm
 from botorch_skewgp.ax.comparisons import Comparison, attach_comparison, recorded_comparisons, withdraw_comparison
+from botorch_skewgp.ax.metrics import ValidityMetric
 from botorch_skewgp.ax.models import AxSkewGP
 from botorch_skewgp.ax.pairs import complete_pair, get_next_pair
 from botorch_skewgp.ax.preference_exploration import compare_outcomes, configure_preference_exploration
+from botorch_skewgp.ax.ray_runner import RayMetric, RayRunner, configure_ray
 from botorch_skewgp.ax.registry import SkewGPGenerators
 from botorch_skewgp.ax.strategy import skewgp_generation_strategy
 from botorch_skewgp.ax.transformed import transformed_generation_strategy
@@ -18,13 +20,17 @@ from botorch_skewgp.ax.transformed import transformed_generation_strategy
 __all__ = [
     "AxSkewGP",
     "Comparison",
+    "RayMetric",
+    "RayRunner",
     "SkewGPAcquisition",
     "SkewGPAdapter",
     "SkewGPGenerators",
+    "ValidityMetric",
     "attach_comparison",
     "compare_outcomes",
     "complete_pair",
     "configure_preference_exploration",
+    "configure_ray",
     "get_best_arm",
     "get_next_pair",
     "recorded_comparisons",

@@ -15,7 +15,6 @@ from ax.adapter.transforms.base import Transform
 from ax.core.data import Data
 from ax.core.data_utils import ExperimentData
 from ax.core.experiment import Experiment
-from ax.core.metric import Metric
 from ax.core.observation import ObservationData, ObservationFeatures
 from ax.core.optimization_config import OptimizationConfig, PreferenceOptimizationConfig
 from ax.core.search_space import SearchSpace, SearchSpaceDigest
@@ -29,6 +28,7 @@ from botorch.utils.datasets import SupervisedDataset
 
 from botorch_skewgp.ax.comparisons import Comparison, recorded_comparisons
 from botorch_skewgp.ax.data import make_dataset, with_every_trial
+from botorch_skewgp.ax.metrics import ValidityMetric
 from botorch_skewgp.observations import Binary, Numeric, Observation, Preference, Tie, Validity
 
 Failures = Literal["constraint", "objective", "ignore"]
@@ -155,7 +155,7 @@ class SkewGPAdapter(TorchAdapter):
     def _track_validity(self, experiment_data: ExperimentData) -> None:
         name = self.validity_metric
         if name in experiment_data.metric_signatures and name not in self._experiment.metrics:
-            self._experiment.add_metric(Metric(name=name, lower_is_better=False))
+            self._experiment.add_metric(ValidityMetric(name=name, lower_is_better=False))
 
     def _kinds(self, outcome: str) -> list[type[Observation]]:
         """The kinds of observations of an outcome in the whole experiment."""

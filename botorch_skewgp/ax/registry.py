@@ -24,16 +24,21 @@ from ax.storage.botorch_modular_registry import (
     register_mll,
     register_model,
 )
-from ax.storage.json_store.encoders import transition_criterion_to_dict
+from ax.storage.json_store.encoders import metric_to_dict, runner_to_dict, transition_criterion_to_dict
 from ax.storage.json_store.registry import CORE_DECODER_REGISTRY, CORE_ENCODER_REGISTRY
+from ax.storage.metric_registry import CORE_METRIC_REGISTRY
+from ax.storage.runner_registry import CORE_RUNNER_REGISTRY
 from ax.storage.transform_registry import register_transform
+from ax.storage.utils import stable_hash
 from botorch.acquisition import AcquisitionFunction
 
 from botorch_skewgp import acquisition, mlls
 from botorch_skewgp.ax.acquisition import SkewGPAcquisition
 from botorch_skewgp.ax.adapter import SkewGPAdapter
 from botorch_skewgp.ax.internals import generation_strategy_of
+from botorch_skewgp.ax.metrics import ValidityMetric
 from botorch_skewgp.ax.models import AxSkewGP
+from botorch_skewgp.ax.ray_runner import RayMetric, RayRunner
 from botorch_skewgp.ax.transforms import WinsorizeObjective
 from botorch_skewgp.ax.transition import ObjectiveIsKnown
 from botorch_skewgp.models import SkewGP
@@ -91,6 +96,11 @@ def _preference_optimization_config(
     return PreferenceOptimizationConfig(**kwargs)
 
 
+def _type_in_databases(entry: type) -> int:
+    """The number of a metric's or a runner's class in Ax's databases, as Ax makes it of those that have none."""
+    return abs(stable_hash(entry.__name__)) % 10**5
+
+
 def register() -> None:
     """Tell Ax's storage of our classes."""
     CORE_DECODER_REGISTRY["SkewGPGenerators"] = SkewGPGenerators
@@ -102,6 +112,13 @@ def register() -> None:
     register_mll(mlls.SkewGPMarginalLogLikelihood)
     register_acquisition(SkewGPAcquisition)
     register_transform(WinsorizeObjective)
+    for metric in (ValidityMetric, RayMetric):
+        CORE_METRIC_REGISTRY[metric] = _type_in_databases(metric)
+        CORE_ENCODER_REGISTRY[metric] = metric_to_dict
+        CORE_DECODER_REGISTRY[metric.__name__] = metric
+    CORE_RUNNER_REGISTRY[RayRunner] = _type_in_databases(RayRunner)
+    CORE_ENCODER_REGISTRY[RayRunner] = runner_to_dict
+    CORE_DECODER_REGISTRY[RayRunner.__name__] = RayRunner
     for name in acquisition.__all__:
         entry = getattr(acquisition, name)
         if isinstance(entry, type) and issubclass(entry, AcquisitionFunction):

@@ -92,7 +92,7 @@ EXPERIMENTS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 def database(path: Path) -> StorageConfig:
     url = f"sqlite:///{path}"
-    init_engine_and_session_factory(url=url)
+    init_engine_and_session_factory(url=url, force_init=True)
     create_all_tables(get_engine())
     return StorageConfig(url=url)
 

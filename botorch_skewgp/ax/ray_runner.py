@@ -1,0 +1,244 @@
+"""Trials as Ray tasks: what Ax's orchestration needs to run a function on a cluster.
+
+Needs `ray`: `pip install botorch_skewgp[ax,ray]`. It is imported when the first trial is run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+from ax.api.client import Client
+from ax.api.protocols.runner import IRunner
+from ax.api.types import TParameterization
+from ax.core.base_trial import BaseTrial
+from ax.core.data import Data
+from ax.core.metric import Metric, MetricFetchE, MetricFetchResult
+from ax.core.trial_status import TrialStatus
+from ax.exceptions.core import UserInputError
+from ax.utils.common.result import Err, Ok
+from pandas import DataFrame
+
+from botorch_skewgp.ax.internals import experiment_of
+from botorch_skewgp.ax.metrics import ValidityMetric
+
+PARAMETERS = "parameters"  # in a trial's run metadata
+LONGEST_REASON = 100  # of a failure, in Ax's databases
+Outcome = tuple[float, float]  # mean and standard error
+
+
+class _Tasks:
+    """What a runner has in this process alone; Ax looks for keys of its database in all other attributes."""
+
+    def __init__(self, function: Callable[..., Any] | None, metrics: Sequence[str], options: Mapping[str, Any]) -> None:
+        self.function = function
+        self.metrics = list(metrics)
+        self.options = dict(options)
+        self.running: dict[int, Any] = {}  # references to results, by trial
+        self.outcomes: dict[int, dict[str, Outcome]] = {}  # by trial and metric
+        self.reasons: dict[int, str] = {}  # of failures, by trial
+
+    def start(self, trial_index: int, parameters: Mapping[str, Any]) -> None:
+        if self.function is None:
+            raise UserInputError("The experiment was loaded without its function; call configure_ray again.")
+        import ray
+
+        function = _telling_why_it_failed(self.function)
+        remote = ray.remote(**self.options)(function) if self.options else ray.remote(function)
+        self.running[trial_index] = remote.remote(**parameters)
+
+
+def _telling_why_it_failed(function: Callable[..., Any]) -> Callable[..., tuple[Any, str | None]]:
+    """A function that returns instead of raising, so that what Ray itself raises is no failure of a trial."""
+
+    def call(**parameters: Any) -> tuple[Any, str | None]:
+        try:
+            return function(**parameters), None
+        except Exception as error:
+            return None, f"{type(error).__name__}: {error}"
+
+    return call
+
+
+class RayRunner(IRunner):
+    r"""Runs every trial as a Ray task.
+
+    A task that raises, returns a number that is not finite, or whose process dies more often than Ray tries it, is a
+    failed trial. Tasks die with the process that started them: one that resumes the experiment starts the tasks of
+    running trials again. No function is stored: `configure_ray` is called again after an experiment was loaded.
+
+    Args:
+        function: Takes the parameters by name. Returns a number, the only metric's, or a dictionary of numbers by
+            metric, in which some may be missing. A number may be a pair with its standard error.
+        metrics: The names of the metrics that it may return.
+        options: What a task needs, as `ray.remote` takes it, such as `num_cpus` and `max_retries`.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any] | None = None,
+        metrics: Sequence[str] = (),
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self._tasks = _Tasks(function, metrics, options or {})
+
+    @classmethod
+    def serialize_init_args(cls, obj: Any) -> dict[str, Any]:
+        """Nothing: what is stored can be loaded without running anybody's code.
+
+        Args:
+            obj: The runner.
+        """
+        return {}
+
+    def run_trial(self, trial_index: int, parameterization: TParameterization) -> dict[str, Any]:
+        """Start the task of a trial.
+
+        Args:
+            trial_index: The trial's index.
+            parameterization: Its parameters, which a process that resumes the experiment will need.
+
+        Raises:
+            UserInputError: If the runner has no function.
+        """
+        self._tasks.start(trial_index, parameterization)
+        return {PARAMETERS: dict(parameterization)}
+
+    def poll_trial(self, trial_index: int, trial_metadata: Mapping[str, Any]) -> TrialStatus:
+        """Whether a trial is running, completed or failed. The task of a trial that another process ran is started.
+
+        Args:
+            trial_index: The trial's index.
+            trial_metadata: What `run_trial` returned.
+
+        Raises:
+            UserInputError: If the function returned something else than numbers of metrics. The trial is still running
+                then, and will be run again.
+            RayError: If Ray could not run the task, for example because a module is missing on the cluster; likewise.
+        """
+        import ray
+        from ray.exceptions import OutOfMemoryError, WorkerCrashedError
+
+        tasks = self._tasks
+        if trial_index not in tasks.running:
+            tasks.start(trial_index, trial_metadata[PARAMETERS])
+        done, _ = ray.wait([tasks.running[trial_index]], timeout=0)
+        if not done:
+            return TrialStatus.RUNNING
+        task = tasks.running.pop(trial_index)
+        try:
+            result, reason = ray.get(task)
+        except (OutOfMemoryError, WorkerCrashedError) as error:
+            result, reason = None, str(error)
+        if reason is not None:
+            tasks.reasons[trial_index] = reason
+            return TrialStatus.FAILED
+        try:
+            outcomes = _outcomes(result, tasks.metrics)
+        except UserInputError as error:
+            raise UserInputError(f"The function returned {result!r} for trial {trial_index}. {error}") from None
+        for name, (mean, sem) in outcomes.items():
+            if not math.isfinite(mean) or math.isinf(sem):
+                tasks.reasons[trial_index] = f"{mean} with standard error {sem} for {name!r}"
+                return TrialStatus.FAILED
+        tasks.outcomes[trial_index] = outcomes
+        return TrialStatus.COMPLETED
+
+    def poll_exception(self, trial: BaseTrial) -> str:
+        """Why a trial failed, in as many letters as Ax's databases take.
+
+        Args:
+            trial: The trial.
+        """
+        return self._tasks.reasons.get(trial.index, "unknown")[:LONGEST_REASON]
+
+    def stop_trial(self, trial_index: int, trial_metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """Stop the task of a trial.
+
+        Args:
+            trial_index: The trial's index.
+            trial_metadata: What `run_trial` returned.
+        """
+        if trial_index in self._tasks.running:
+            import ray
+
+            ray.cancel(self._tasks.running.pop(trial_index), force=True)
+        return {}
+
+    def outcome(self, trial_index: int, metric: str) -> Outcome | None:
+        """The mean and standard error of a metric of a trial that this process has run; `None` if there is none.
+
+        Args:
+            trial_index: The trial's index.
+            metric: The metric's name.
+        """
+        return self._tasks.outcomes.get(trial_index, {}).get(metric)
+
+
+class RayMetric(Metric):
+    """A number that the function of the experiment's `RayRunner` has returned."""
+
+    def fetch_trial_data(self, trial: BaseTrial, **kwargs: Any) -> MetricFetchResult:
+        """The number of a trial; no data if the function left it out.
+
+        Args:
+            trial: The trial.
+            kwargs: Ignored.
+        """
+        runner = trial.experiment.runner
+        if not isinstance(runner, RayRunner):
+            return Err(value=MetricFetchE(message="The runner is no RayRunner; call configure_ray.", exception=None))
+        if (outcome := runner.outcome(trial.index, self.name)) is None:
+            return Ok(value=Data())
+        row = {"trial_index": trial.index, "arm_name": trial.arms[0].name, "mean": outcome[0], "sem": outcome[1]}
+        return Ok(value=Data(df=DataFrame([{**row, "metric_name": self.name, "metric_signature": self.signature}])))
+
+
+def configure_ray(client: Client, function: Callable[..., Any], **options: Any) -> None:
+    r"""Let `client.run_trials` run its trials as Ray tasks.
+
+    As in `client.run_trials(max_trials=20, parallelism=2, tolerated_trial_failure_rate=0.95)`. Call it after
+    `client.configure_optimization`, and again after an experiment was loaded.
+
+    Example:
+        >>> client.configure_optimization(objective="-loss")
+        >>> configure_ray(client, lambda x: x**2, num_cpus=1)
+
+    Args:
+        client: The client of the experiment.
+        function: Takes the parameters by name. Returns a number, the only metric's, or a dictionary of numbers by
+            metric, in which some may be missing. A number may be a pair with its standard error. Where the function
+            raises, the trial fails.
+        options: What a task needs, as `ray.remote` takes it.
+
+    Raises:
+        UserInputError: If no optimization is configured.
+    """
+    experiment = experiment_of(client)
+    if experiment.optimization_config is None:
+        raise UserInputError("Call client.configure_optimization(objective=...) before configure_ray.")
+    fetched = [metric for metric in experiment.metrics.values() if not isinstance(metric, ValidityMetric)]
+    client.configure_runner(RayRunner(function, [metric.name for metric in fetched], options))
+    metrics = [RayMetric(name=metric.name, lower_is_better=metric.lower_is_better) for metric in fetched]
+    client.configure_metrics(metrics)  # type: ignore[arg-type]  # Ax takes all its metrics
+
+
+def _outcomes(result: Any, metrics: Sequence[str]) -> dict[str, Outcome]:
+    """What a function returned, by metric."""
+    if not isinstance(result, Mapping):
+        if len(metrics) != 1:
+            raise UserInputError(f"There are the metrics {metrics}; return a dictionary of numbers by metric.")
+        result = {metrics[0]: result}
+    if unknown := [name for name in result if name not in metrics]:
+        raise UserInputError(f"There is no metric {unknown[0]!r} in the experiment, whose metrics are {metrics}.")
+    return {name: _outcome(value) for name, value in result.items()}
+
+
+def _outcome(value: Any) -> Outcome:
+    pair = value if isinstance(value, tuple | list) else (value, math.nan)
+    if len(pair) != 2 or not all(isinstance(entry, Real) or getattr(entry, "ndim", 1) == 0 for entry in pair):
+        raise UserInputError("Return a number for each metric, or a number and its standard error.")
+    return float(pair[0]), float(pair[1])
