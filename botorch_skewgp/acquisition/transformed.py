@@ -1,8 +1,8 @@
-r"""Probability of improvement under any posterior that has exact tail probabilities, such as that of a transformed
-process.
-"""
+r"""Improvement under the posterior of a transformed process, in closed form and without moments of the outcome."""
 
 from __future__ import annotations
+
+from abc import abstractmethod
 
 import torch
 from botorch.acquisition.analytic import AnalyticAcquisitionFunction
@@ -16,21 +16,8 @@ from botorch_skewgp.acquisition.components import check_one_value
 from botorch_skewgp.posteriors import TransformedTPosterior
 
 
-class TransformedLogProbabilityOfImprovement(AnalyticAcquisitionFunction):
-    r"""The logarithm of the probability of improvement under a transformed process, in closed form.
-
-    It needs no moments, which expected improvement does, and has gradients where improvement is all but impossible.
-
-    Example:
-        >>> acq = TransformedLogProbabilityOfImprovement(transformed, best_f=values.exp().max())
-        >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=2, raw_samples=16)
-
-    Args:
-        model: A `BayesianTransformedGP`.
-        best_f: The best value so far.
-        posterior_transform: An affine posterior transform.
-        maximize: Whether large values are good.
-    """
+class _TransformedImprovement(AnalyticAcquisitionFunction):
+    """Base class of those that compare with the best value so far."""
 
     _log = True
     best_f: Tensor
@@ -42,25 +29,67 @@ class TransformedLogProbabilityOfImprovement(AnalyticAcquisitionFunction):
         posterior_transform: PosteriorTransform | None = None,
         maximize: bool = True,
     ) -> None:
+        r"""
+        Args:
+            model: A `BayesianTransformedGP`.
+            best_f: The best value so far, a number. If outcomes are noisy, take the posterior's median there.
+            posterior_transform: An affine posterior transform.
+            maximize: Whether large values are good.
+        """
         super().__init__(model=model, posterior_transform=posterior_transform)
         self.register_buffer("best_f", torch.as_tensor(best_f, dtype=torch.float64))
         self.maximize = maximize
 
+    @abstractmethod
+    def _value(self, posterior: TransformedTPosterior, best_f: Tensor) -> Tensor:
+        """What an improvement on a value by a larger one is worth, `batch_shape x 1 x 1`."""
+
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
-        r"""Log probability of improvement at `batch_shape x 1 x d` candidates; `batch_shape`.
+        r"""The logarithm at `batch_shape x 1 x d` candidates; `batch_shape`.
 
         Raises:
             UnsupportedError: If the model's posterior is not that of a transformed process.
         """
         self.to(X)
         posterior = self.model.posterior(X, posterior_transform=self.posterior_transform)
+        name = type(self).__name__
         if not isinstance(posterior, TransformedTPosterior):
             raise UnsupportedError(
-                f"{type(self).__name__} needs a BayesianTransformedGP; got a posterior of type "
-                f"{type(posterior).__name__}. For a SkewGP take SkewLogProbabilityOfImprovement."
+                f"{name} needs a BayesianTransformedGP; got a posterior of type {type(posterior).__name__}. For a "
+                f"SkewGP take {name.replace('Transformed', 'Skew')}."
             )
-        check_one_value(posterior, type(self).__name__)
+        check_one_value(posterior, name)
         if not self.maximize:
-            return posterior.scalarize(X.new_tensor([-1.0])).log_probability_above(-self.best_f).squeeze((-1, -2))
-        return posterior.log_probability_above(self.best_f).squeeze((-1, -2))
+            return self._value(posterior.scalarize(X.new_tensor([-1.0])), -self.best_f).squeeze((-1, -2))
+        return self._value(posterior, self.best_f).squeeze((-1, -2))
+
+
+class TransformedLogExpectedImprovement(_TransformedImprovement):
+    r"""The logarithm of the expected improvement under a transformed process, measured on the warped scale.
+
+    `log sum_s p_s E[max(g_s(f) - g_s(best_f), 0)] / g_s'(best_f)`, over the nodes `s` of the warping `g`. It is in
+    units of the outcome. Small improvements count as in the ordinary expected improvement; large ones as much as the
+    warping says. Without a warping it is the ordinary one. It needs no moment of the outcome.
+
+    Example:
+        >>> acq = TransformedLogExpectedImprovement(transformed, best_f=values.exp().max())
+        >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=2, raw_samples=16)
+    """
+
+    def _value(self, posterior: TransformedTPosterior, best_f: Tensor) -> Tensor:
+        return posterior.log_expected_gain(best_f)
+
+
+class TransformedLogProbabilityOfImprovement(_TransformedImprovement):
+    r"""The logarithm of the probability of improvement under a transformed process.
+
+    It needs no moments, and has gradients where improvement is all but impossible.
+
+    Example:
+        >>> acq = TransformedLogProbabilityOfImprovement(transformed, best_f=values.exp().max())
+        >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=2, raw_samples=16)
+    """
+
+    def _value(self, posterior: TransformedTPosterior, best_f: Tensor) -> Tensor:
+        return posterior.log_probability_above(best_f)

@@ -63,6 +63,18 @@ def quantile(level: Tensor, df: float) -> Tensor:
     return _Quantile.apply(level, df)
 
 
+def log_excess(t: Tensor, df: float) -> Tensor:
+    r"""The logarithm of `E[max(T - t, 0)]`, accurate where it is small, and differentiable.
+
+    For `t > 0` it is `(df + t^2) / (df - 1) f(t) - t P(T > t)`, with the density `f`.
+
+    Args:
+        t: Any tensor.
+        df: The degrees of freedom, more than one.
+    """
+    return _LogExcess.apply(t, df)
+
+
 def chi_square_quantile(normal: Tensor, df: float) -> Tensor:
     r"""The chi-square number at the level at which a standard normal number is; a smooth, increasing map.
 
@@ -187,6 +199,26 @@ class _Cdf(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (t,) = ctx.saved_tensors
         return gradient * log_density(t, ctx.df).exp(), None
+
+
+class _LogExcess(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, t: Tensor, df: float) -> Tensor:
+        size = t.double().abs()
+        unit = size.clamp_min(1.0)  # the square of t may overflow
+        log_f = log_density(size, df)
+        terms = (df / unit + size / unit * size) / (df - 1) - size / unit * (_log_tail(size, df) - log_f).exp()
+        value = torch.where(size == math.inf, -math.inf, log_f + unit.log() + terms.log())
+        value = torch.where(t < 0, torch.log(value.exp() + size), value).to(t)
+        ctx.save_for_backward(t, value)
+        ctx.df = df
+        return value
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        t, value = ctx.saved_tensors
+        return -gradient * (log_cdf(-t, ctx.df) - value).exp(), None
 
 
 class _Quantile(torch.autograd.Function):

@@ -53,7 +53,7 @@ class WarpingNodes:
     @cached_property
     def everywhere(self) -> Warping:
         """The warping with parameters of shape `S`, or 1 for those not named."""
-        return with_parameters(self.warping, self.raw).requires_grad_(False)
+        return with_parameters(self.warping, self.raw)
 
     def to(self, dtype: torch.dtype) -> WarpingNodes:
         r"""The same in a precision; itself if it has it.
@@ -75,7 +75,7 @@ class WarpingNodes:
             A warping with parameters of shape `node.shape x 1`.
         """
         raw = {name: raw[node].unsqueeze(-1) for name, raw in self.raw.items()}
-        return with_parameters(self.warping, raw).requires_grad_(False)
+        return with_parameters(self.warping, raw)
 
 
 class TransformedTPosterior(Posterior):
@@ -214,6 +214,29 @@ class TransformedTPosterior(Posterior):
         law = self.marginals
         log_tail = law.component_log_survival if self._weight > 0 else law.component_log_cdf
         return self._log_average(log_tail(z.unsqueeze(-1))).view(shape)
+
+    def log_expected_gain(self, value: Tensor | float) -> Tensor:
+        r"""The logarithms of the expected improvements on a value, measured on the warped scale.
+
+        At every node that is `E[max(g(f) - g(value), 0)] / g'(value)`: in units of the outcome, at the rate of exchange
+        that holds at `value`. Without a warping it is the expected improvement itself. It exists where that of a heavy
+        tailed outcome does not.
+
+        Args:
+            value: As in `cdf`, inside of the warpings' domain.
+
+        Raises:
+            UnsupportedError: If there is one degree of freedom only.
+        """
+        if not self.df > 1:
+            raise UnsupportedError(
+                f"No expectation exists with {self.df:g} degree of freedom; more points are needed. Use "
+                "log_probability_above, or quantile."
+            )
+        z, shape = self._standardised(value)
+        law = self.marginals
+        log_gain = law.component_log_gain if self._weight > 0 else law.component_log_loss
+        return (self._log_average(log_gain(z.unsqueeze(-1))) + math.log(abs(self._weight))).view(shape)
 
     def density(self, value: Tensor | float) -> Tensor:
         r"""The marginal probability densities.

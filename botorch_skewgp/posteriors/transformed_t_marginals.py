@@ -88,6 +88,29 @@ class TransformedTMarginals(MixtureMarginals):
         """The densities of the components at `... x 1` values."""
         return self.component_log_density(value).exp()
 
+    def component_log_gain(self, value: Tensor) -> Tensor:
+        r"""The logarithms of `E[max(g_s(y) - g_s(value), 0)] / g_s'(value)` of the components at `... x 1` values.
+
+        To first order in the gain this is that of the outcome itself, `E[max(y - value, 0)]`; it exists for any warping
+        if there is more than one degree of freedom.
+        """
+        log_gain = self._in_units_of(value, student_t.log_excess(self._standardised(value), self.df))
+        return log_gain if self._lowest is None else log_gain - self._log_present()
+
+    def component_log_loss(self, value: Tensor) -> Tensor:
+        """The same of `E[max(g_s(value) - g_s(y), 0)] / g_s'(value)`; see `component_log_gain`."""
+        location, scale = self.parameters
+        t = self._standardised(value)
+        log_loss = student_t.log_excess(-t, self.df)
+        if self._lowest is not None:  # less the part of the law that is cut off
+            lowest = (self._lowest - location) / scale
+            beyond = student_t.log_excess(-lowest, self.df).exp() + (t - lowest) * self.missing()
+            log_loss = log_loss + torch.log1p(-beyond * (-log_loss).exp()) - self._log_present()
+        return self._in_units_of(value, log_loss)
+
+    def _in_units_of(self, value: Tensor, log_gain: Tensor) -> Tensor:
+        return log_gain + self.parameters[1].log() - self.warping.log_derivative(value)
+
     def _log_present(self) -> Tensor:
         return torch.log1p(-torch.as_tensor(self.missing()))
 

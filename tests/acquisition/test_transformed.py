@@ -14,10 +14,14 @@ from botorch.models import SingleTaskGP
 from botorch.optim import optimize_acqf
 from botorch.sampling.normal import SobolQMCNormalSampler
 
-from botorch_skewgp.acquisition import QuantileBound, TransformedLogProbabilityOfImprovement
+from botorch_skewgp.acquisition import (
+    QuantileBound,
+    TransformedLogExpectedImprovement,
+    TransformedLogProbabilityOfImprovement,
+)
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-from transformed_cases import DOUBLE, data, model
+from transformed_cases import DOUBLE, data, model, shared
 
 BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
 
@@ -34,6 +38,8 @@ def sampler():
 FUNCTIONS = {
     "log probability of improvement": lambda m: TransformedLogProbabilityOfImprovement(m, best_f=3.0),
     "log probability of a lower value": lambda m: TransformedLogProbabilityOfImprovement(m, 1.0, maximize=False),
+    "log expected improvement": lambda m: TransformedLogExpectedImprovement(m, best_f=3.0),
+    "log expected improvement of a lower value": lambda m: TransformedLogExpectedImprovement(m, 1.0, maximize=False),
     "quantile": lambda m: QuantileBound(m, probability=0.9),
     "qLogEI": lambda m: qLogExpectedImprovement(m, best_f=3.0, sampler=sampler()),
     "qLogNEI": lambda m: qLogNoisyExpectedImprovement(m, data()[0], sampler=sampler(), prune_baseline=False),
@@ -65,11 +71,40 @@ def test_probability_of_improvement(transformed):
     assert (far.isfinite() & (far < -10)).all()
 
 
-def test_other_models_are_refused():
+@pytest.mark.parametrize("maximize", [True, False])
+def test_expected_improvement_without_a_warping(maximize):
+    # that of the outcome, by integrating the mixture's tail
+    identity = shared("identity")
+    X = data()[0][2:5].unsqueeze(-2)
+    with torch.no_grad():
+        found = TransformedLogExpectedImprovement(identity, best_f=2.0, maximize=maximize)(X).exp()
+        posterior = identity.posterior(X)
+        u = torch.linspace(0, 1, 4001, dtype=DOUBLE)[1:-1]  # of a step v = u / (1 - u)
+        v = u / (1 - u)
+        tail = posterior.probability_above(2.0 + v) if maximize else posterior.cdf(2.0 - v)
+        expected = (tail.view(len(u), -1) / (1 - u).square().unsqueeze(-1)).sum(0) * (u[1] - u[0])
+    torch.testing.assert_close(found, expected, rtol=1e-2, atol=2e-4)
+
+
+def test_expected_improvement_is_finite_where_it_is_all_but_impossible():
+    heavy = shared("arcsinh")
+    X = data()[0][:2].unsqueeze(-2).clone().requires_grad_()
+    value = TransformedLogExpectedImprovement(heavy, best_f=1e60)(X)
+    (gradient,) = torch.autograd.grad(value.sum(), X)
+    assert (value.isfinite().all(), gradient.isfinite().all(), (gradient != 0).any()) == (True, True, True)
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (TransformedLogProbabilityOfImprovement, "SkewLogProbabilityOfImprovement"),
+        (TransformedLogExpectedImprovement, "SkewLogExpectedImprovement"),
+    ],
+)
+def test_other_models_are_refused(function, name):
     X, Y = data()
-    acquisition = TransformedLogProbabilityOfImprovement(SingleTaskGP(X, Y), best_f=1.0)
-    with pytest.raises(UnsupportedError, match="SkewLogProbabilityOfImprovement"):
-        acquisition(X[:1].unsqueeze(0))
+    with pytest.raises(UnsupportedError, match=name):
+        function(SingleTaskGP(X, Y), best_f=1.0)(X[:1].unsqueeze(0))
 
 
 def test_expected_improvement_says_that_the_moment_is_missing():

@@ -44,6 +44,27 @@ def test_quantiles_undo_the_cdf(df):
     assert student_t.quantile(torch.tensor([0.0, 1.0], dtype=DOUBLE), df).tolist() == [-math.inf, math.inf]
 
 
+@pytest.mark.parametrize("df", [2, 5, 17, 199])
+def test_log_excess(df):
+    def exact(t):
+        with mpmath.workdps(40):
+            t, n = mpmath.mpf(t), mpmath.mpf(df)
+            size = abs(t)
+            density = (1 + t * t / n) ** (-(n + 1) / 2) / (mpmath.sqrt(n) * mpmath.beta(n / 2, 0.5))
+            tail = mpmath.betainc(n / 2, 0.5, 0, n / (n + t * t), regularized=True) / 2
+            value = (n + t * t) / (n - 1) * density - size * tail
+            return float(mpmath.log(value + (size if t < 0 else 0)))
+
+    t = -VALUES
+    t = torch.cat([t, VALUES])
+    np.testing.assert_allclose(student_t.log_excess(t, df), [exact(x) for x in t.tolist()], rtol=1e-9, atol=1e-9)
+    simple = np.maximum(stats.t.rvs(df, size=200_000, random_state=0) - 0.4, 0)
+    found = student_t.log_excess(torch.tensor(0.4, dtype=DOUBLE), df).exp().item()
+    assert abs(found - simple.mean()) < 4 * simple.std() / math.sqrt(len(simple))
+    t = torch.tensor([-3.0, -0.2, 0.0, 0.7, 9.0], dtype=DOUBLE, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: student_t.log_excess(x, df), (t,))
+
+
 def test_infinite_values():
     ends = torch.tensor([-math.inf, math.inf], dtype=DOUBLE)
     assert student_t.cdf(ends, 5).tolist() == pytest.approx([0.0, 1.0], abs=1e-300)

@@ -117,6 +117,27 @@ def test_signed_probabilities():
         law.rsample()
 
 
+@NAMES
+@pytest.mark.parametrize("weight", [1.0, -2.0])
+def test_expected_gain(name, weight):
+    # of the component's warped values, whose tail is integrated; the sign of the weight tells which of the two
+    law, y = posterior(name, offset=0.3, weight=weight), 1.3
+    warping, sign = WARPINGS[name].everywhere, math.copysign(1.0, weight)
+    low = np.broadcast_to(warping.range[0].detach().numpy(), 3)
+    z = warping(torch.tensor([y], dtype=DOUBLE)).expand(3).numpy()
+    slope = warping.log_derivative(torch.tensor([y], dtype=DOUBLE)).exp().expand(3).numpy()
+    expected = np.zeros(2)
+    for i in range(2):
+        for s in range(3):
+            t = stats.t(DF, law._location[i, s].item(), law._scale[i, s].item())
+            upper, lower = lambda v, t=t, s=s: t.sf(v) / t.sf(low[s]), lambda v, t=t, s=s: 1 - t.sf(v) / t.sf(low[s])
+            ends = (z[s], np.inf) if sign > 0 else (low[s], z[s])
+            gain = integrate.quad(upper if sign > 0 else lower, *ends, epsabs=1e-12)[0]
+            expected[i] += law._probabilities[s].item() * gain / slope[s] * abs(weight)
+    found = law.log_expected_gain(0.3 + weight * y).exp().squeeze(-1)
+    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-7)
+
+
 def test_log_probability_far_out():
     law = posterior("arcsinh")
     far = law.log_probability_above(1e200)
@@ -254,6 +275,11 @@ def test_shapes_of_batches():
     torch.testing.assert_close(batched.cdf(batched.median), torch.full((4, 2, 1), 0.5, dtype=DOUBLE))
     with pytest.raises(UnsupportedError, match="single points"):
         batched.rsample()
+
+
+def test_one_degree_of_freedom_has_no_expected_gain():
+    with pytest.raises(UnsupportedError, match="log_probability_above"):
+        posterior("arcsinh", df=1).log_expected_gain(0.5)
 
 
 def test_wrong_arguments():

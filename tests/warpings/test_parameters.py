@@ -1,0 +1,41 @@
+"""Modules with tensors in the place of parameters."""
+
+import torch
+from gpytorch.kernels import AdditiveKernel, MaternKernel, RBFKernel
+
+from botorch_skewgp.warpings import Affine, Composition, SinhArcsinh
+from botorch_skewgp.warpings.parameters import with_parameters
+
+DOUBLE = torch.float64
+
+
+def test_the_original_stays_as_it_is():
+    warping = Composition([Affine(), SinhArcsinh()])
+    before = {name: value.clone() for name, value in warping.state_dict().items()}
+    name = "warpings.1.raw_skewness"
+    given = torch.tensor([[0.5], [1.0]], dtype=DOUBLE, requires_grad=True)
+    twin = with_parameters(warping, {name: given})
+    assert twin(torch.zeros(3, dtype=DOUBLE)).shape == (2, 3)
+    assert not any(parameter.requires_grad for parameter in twin.parameters())
+    assert all(parameter.requires_grad for parameter in warping.parameters())
+    with torch.no_grad():
+        next(iter(twin.parameters())).fill_(7.0)
+    assert warping.state_dict().keys() == before.keys()
+    assert all(torch.equal(value, before[name]) for name, value in warping.state_dict().items())
+    (slope,) = torch.autograd.grad(twin(torch.zeros(1, dtype=DOUBLE)).sum(), given)
+    assert (slope < 0).all()
+
+
+def test_modules_that_stand_in_two_places_stay_one():
+    part = RBFKernel()
+    twin = with_parameters(AdditiveKernel(part, MaternKernel(), part), {}, torch.Size())
+    assert twin.kernels[0] is twin.kernels[2]
+    assert twin.kernels[0] is not part
+
+
+def test_kernels_get_the_shape_of_their_batch():
+    kernel = AdditiveKernel(RBFKernel(), MaternKernel())
+    raw = {f"kernels.{i}.raw_lengthscale": torch.zeros(4, 1, 1) for i in range(2)}
+    X = torch.rand(5, 2)
+    assert with_parameters(kernel, raw, torch.Size([4]))(X).to_dense().shape == (4, 5, 5)
+    assert kernel(X).to_dense().shape == (5, 5)
