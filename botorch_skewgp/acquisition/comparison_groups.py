@@ -26,34 +26,37 @@ UNDECIDED = 0.4  # probability of being better, from which another point is as g
 TELLING = 1 / 12  # variance of a duel's probability where what is unknown is as large as the noise
 
 
-def comparison_groups(observations: Sequence[Observation], num_points: int) -> Tensor:
+def comparison_groups(observations: Sequence[Observation], X: Tensor) -> Tensor:
     r"""Which points are linked by comparisons, directly or through others: the number of each point's group.
 
-    A point that nothing was compared with is a group of its own.
+    Equal points are one. A point that nothing was compared with is a group of its own.
 
     Example:
-        >>> comparison_groups([Preference([[0, 1], [1, 2], [3, 4]])], 6)
+        >>> comparison_groups([Preference([[0, 1], [1, 2], [3, 4]])], torch.rand(6, 2))
         tensor([0, 0, 0, 1, 1, 2])
 
     Args:
         observations: Comparisons; observations of single points link nothing.
-        num_points: The number of points that they refer to.
+        X: The points that they refer to, `n x d`.
     """
-    first, other = torch.empty(0, dtype=torch.long), torch.empty(0, dtype=torch.long)
+    _, place = X.unique(dim=0, return_inverse=True)
+    links = [torch.stack([torch.arange(len(X), device=X.device), len(X) + place])]
     for entry in observations:
         if entry.points_per_observation > 1:
-            items = getattr(entry, entry.index_field).cpu()
-            links = torch.broadcast_tensors(items[:, :1], items[:, 1:])
-            filled = links[1] >= 0  # the first item is never padding
-            first, other = torch.cat([first, links[0][filled]]), torch.cat([other, links[1][filled]])
-    graph = coo_array((torch.ones(len(first)), (first, other)), shape=(num_points, num_points))
-    return torch.as_tensor(connected_components(graph, directed=False)[1], dtype=torch.long)
+            items: Tensor = getattr(entry, entry.index_field)
+            pairs = torch.stack(torch.broadcast_tensors(items[:, :1], items[:, 1:]))
+            links.append(pairs[:, pairs[1] >= 0])  # -1 is padding, which is never first
+    first, other = torch.cat(links, dim=-1).cpu()
+    graph = coo_array((torch.ones(len(first)), (first, other)), shape=(2 * len(X), 2 * len(X)))
+    _, groups = connected_components(graph, directed=False)
+    return torch.as_tensor(groups[: len(X)], dtype=torch.long, device=X.device)
 
 
 def warn_if_undecided(model: Model, means: Tensor) -> None:
     r"""Warn if no comparison links the best point of a model to another that is about as likely to be better.
 
-    Only for models of comparisons alone: numbers and labels say on their own how good a point is.
+    Only for models of comparisons alone: numbers and labels say on their own how good a point is. Pairs that nothing
+    was added to, such as first duels, are left in peace: one of the two groups must have three points.
 
     Args:
         model: A model with one output.
@@ -61,10 +64,11 @@ def warn_if_undecided(model: Model, means: Tensor) -> None:
     """
     if not isinstance(model, SkewGP) or not all(entry.points_per_observation > 1 for entry in model.observations):
         return
-    groups = comparison_groups(model.observations, len(means)).to(means.device)
+    groups = comparison_groups(model.observations, model.datapoints)
     best = means.argmax()
-    members = groups == torch.arange(int(groups.max()) + 1, device=groups.device).unsqueeze(-1)  # groups x points
-    others = (members.sum(-1) > 1) & ~members[:, best]  # a point alone was compared with nothing
+    members = groups == groups.unique().unsqueeze(-1)  # groups x points
+    sizes = members.sum(-1)
+    others = (sizes > 1) & ~members[:, best] & ((sizes > 2) | (sizes[members[:, best]] > 2))
     if not others.any():
         return
     rivals = torch.where(members[others], means, -torch.inf).argmax(-1)

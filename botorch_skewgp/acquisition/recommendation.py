@@ -106,7 +106,8 @@ def next_pair(
 
     Methods for pairs: `"qeubo"` ([Astudillo2023qeubo]_; with an incumbent, for its challenger),
     `"knowledge_gradient"` among known points and some of the domain, `"one_shot_knowledge_gradient"` over the domain,
-    and `"information"`, which learns the utility everywhere.
+    and `"information"`, which learns the utility everywhere. Such pairs are of new points, which no comparison links to
+    others: let the recommended point duel with a challenger before you rely on it.
 
     Inputs that only take certain values get such values: where the model's input transform rounds (BoTorch's `Round`),
     and where `discrete_dims` or `cat_dims` say so.

@@ -40,14 +40,22 @@ def test_groups_by_following_every_chain():
         Binary([1.0], index=[6]),
     ]
     linked = [{0, 1, 2, 9}, {3, 4, 5}, {6}, {7, 8}, {10, 11}]
-    groups = comparison_groups(observations, 12)
+    X = torch.rand(12, 2, generator=torch.Generator().manual_seed(0), dtype=DOUBLE)
+    groups = comparison_groups(observations, X)
     for i in range(12):
         for j in range(12):
             assert (groups[i] == groups[j]) == any({i, j} <= group for group in linked)
 
 
 def test_nothing_compared_is_every_point_alone():
-    assert comparison_groups([], 3).tolist() == [0, 1, 2]
+    assert comparison_groups([], torch.arange(3.0).unsqueeze(-1)).unique().numel() == 3
+
+
+def test_equal_points_are_one():
+    """As where both points of every duel are appended, the recommended one again and again."""
+    X = torch.tensor([[0.1, 0.2], [0.3, 0.4], [0.3, 0.4], [0.5, 0.6], [0.3, 0.6]])
+    first, second, again, third, alone = comparison_groups([Preference([[1, 0], [2, 3]])], X)
+    assert first == second == again == third != alone
 
 
 def test_a_toss_up_between_groups_is_told():
@@ -63,10 +71,11 @@ def test_a_toss_up_between_groups_is_told():
     [
         lambda: make_model([APART, Preference([[0, 3]])]),  # linked by a comparison
         lambda: make_model([Preference([[0, 1], [1, 2], [2, 0]])]),  # the others were compared with nothing
+        lambda: make_model([Preference([[0, 1], [2, 3], [4, 5]])]),  # first duels
         lambda: make_model([APART, Binary([1.0, 0.0], index=[0, 3])]),  # labels say on their own how good a point is
         lambda: make_model(APART, outputscale=1e-3),  # a judge could hardly tell the two apart
     ],
-    ids=["linked", "alone", "labels", "noise"],
+    ids=["linked", "alone", "first", "labels", "noise"],
 )
 def test_nothing_is_told_where_nothing_hangs_on_it(make):
     silent(lambda: recommend(make()))
@@ -75,7 +84,7 @@ def test_nothing_is_told_where_nothing_hangs_on_it(make):
 def test_nothing_is_told_where_the_kernel_decides():
     """The winner of the other group lies beside a point that lost to the best."""
     model = make_model(Preference([[0, 1], [0, 2], [0, 3], [4, 5]]), lengthscale=0.12)
-    assert comparison_groups(model.observations, 6).unique().numel() == 2
+    assert comparison_groups(model.observations, model.datapoints).unique().numel() == 2
     silent(lambda: recommend(model))
 
 
