@@ -15,7 +15,6 @@ the best to the present knowledge.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import torch
@@ -25,8 +24,6 @@ from botorch.acquisition.objective import PosteriorTransform
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
-from botorch.optim import optimize_acqf
-from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
@@ -46,9 +43,10 @@ from botorch_skewgp.acquisition.dueling import (
     ExpectedImprovementInformationGain,
 )
 from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient, OneShotDuelingKnowledgeGradient
-from botorch_skewgp.models.inputs import as_bounds
+from botorch_skewgp.acquisition.search_domain import SearchDomain, Values
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.models.transforms import has_transformed_inputs, rounded_inputs, untransformed_inputs
+from botorch_skewgp.observations.checks import as_tensor
 
 PairMethod = Literal["qeubo", "knowledge_gradient", "one_shot_knowledge_gradient", "information"]
 ChallengerMethod = Literal[
@@ -61,7 +59,6 @@ ChallengerMethod = Literal[
     "information_gain",
     "thompson",
 ]
-Values = Mapping[int, Sequence[float]]
 DEFAULT_METHOD: ChallengerMethod = "expected_improvement"
 NUM_CANDIDATES = 128  # points spread over the domain that the knowledge gradient recommends from, with the model's own
 _CHALLENGERS: dict[str, type[DuelingAcquisitionFunction]] = {
@@ -95,7 +92,7 @@ def next_pair(
     comparisons hang together. (`"qeubo"` for models other than SkewGPs.)
 
     Either both points are free or, with an incumbent, only its challenger is. Methods for challengers of an incumbent,
-    which by default is the point of largest posterior mean among the model's own:
+    which by default is the point of largest posterior mean among the model's own in the domain:
 
     - `"expected_improvement"`, the default: by how much the challenger is expected to exceed the incumbent.
     - `"hallucination_believer"`, `"hallucination_believer_ucb"`: one draw of the data's rows is believed, then expected
@@ -140,34 +137,35 @@ def next_pair(
         UnsupportedError: If the method does not go with the model, with an incumbent, or with discrete inputs.
     """
     _check_one_output(model)
-    bounds = as_bounds(bounds, getattr(model, "dim", None))
-    _check_values(bounds, discrete_dims, cat_dims)
+    domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, getattr(model, "datapoints", None))
+    bounds = domain.bounds
+    options = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
     if X_incumbent is not None:
-        X_incumbent = X_incumbent.detach().to(bounds)
-        if X_incumbent.shape not in ((bounds.shape[1],), (1, bounds.shape[1])):
+        X_incumbent = as_tensor(X_incumbent, "X_incumbent").to(bounds)
+        if X_incumbent.shape not in ((bounds.shape[1],), (1, bounds.shape[1])) or not X_incumbent.isfinite().all():
             raise InputDataError(
-                f"X_incumbent must be one point of dimension {bounds.shape[1]}; got shape {tuple(X_incumbent.shape)}."
+                f"X_incumbent must be one finite point of dimension {bounds.shape[1]}; got {X_incumbent.tolist()}."
             )
         X_incumbent = X_incumbent.reshape(1, -1)
     if method is None:
         method = DEFAULT_METHOD if isinstance(model, SkewGP) else "qeubo"
     if X_incumbent is None and isinstance(method, str) and method in _CHALLENGERS:
-        if method in _CHAMPION_OF_THE_DOMAIN:
-            search = {"num_restarts": num_restarts, "raw_samples": raw_samples, **options}
-            best, _ = recommend(model, bounds, discrete_dims=discrete_dims, cat_dims=cat_dims, **search)
-        else:
-            own = _own_points(model)
-            best = own[_means(model, own).argmax()]
-        X_incumbent = best.unsqueeze(0).to(bounds)
-    if X_incumbent is not None:
-        X_incumbent = _rounded(model, X_incumbent)
+        X_incumbent = _incumbent(model, domain, method in _CHAMPION_OF_THE_DOMAIN, options).reshape(1, -1)
     acquisition = _acquisition(model, bounds, method, X_incumbent)
     q = 2 if X_incumbent is None else 1
     if isinstance(acquisition, OneShotAcquisitionFunction):
         q = acquisition.get_augmented_q_batch_size(q)
-    options = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
-    points, value = _optimize(model, acquisition, bounds, q, discrete_dims, cat_dims, options)
+    points, value = domain.optimize(acquisition, q, **options)
     return (points if X_incumbent is None else torch.cat([points, X_incumbent])), value
+
+
+def _incumbent(model: Model, domain: SearchDomain, anywhere: bool, options: dict[str, Any]) -> Tensor:
+    """The point of largest posterior mean: anywhere in the domain, or among those of the model's own that are in it."""
+    own = _own_points(model).to(domain.bounds)
+    own = own[domain.contains(own)]
+    if anywhere or not len(own):
+        return _best(model, domain, domain.rounded(own), None, options)[0]
+    return rounded_inputs(getattr(model, "input_transform", None), own[_means(model, own).argmax()])
 
 
 def _acquisition(
@@ -256,99 +254,36 @@ def recommend(
         if X_candidates is None:
             warn_if_undecided(model, values)
         best = values.argmax()
-        return _rounded(model, X[best].clone()), values[best]
-    bounds = as_bounds(bounds, X.shape[-1])
-    _check_values(bounds, discrete_dims, cat_dims)
-    X = X.to(bounds)
-    X = X[_feasible(X, bounds, discrete_dims, cat_dims)]
-    constrained = any(name in options for name in _STARTS_ARE_CHECKED)
-    options = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
-    known = []
-    if X.shape[0] and not constrained:
-        values = _means(model, X, posterior_transform)
-        known = [(_rounded(model, X[values.argmax()]), values.max())]
-        if not (discrete_dims or cat_dims) and num_restarts > 1:
-            options["batch_initial_conditions"] = known[0][0].reshape(1, 1, -1)
-    mean = PosteriorMean(model, posterior_transform=posterior_transform)
-    point, value = _optimize(model, mean, bounds, 1, discrete_dims, cat_dims, options)
-    return max([(point.squeeze(-2), value), *known], key=lambda found: float(found[1]))
+        return rounded_inputs(getattr(model, "input_transform", None), X[best].clone()), values[best]
+    domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, X)
+    known = domain.rounded(X[domain.contains(X)])
+    return _best(
+        model, domain, known, posterior_transform, options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
+    )
+
+
+def _best(
+    model: Model,
+    domain: SearchDomain,
+    known: Tensor,
+    posterior_transform: PosteriorTransform | None,
+    options: dict[str, Any],
+) -> tuple[Tensor, Tensor]:
+    """The point of largest posterior mean in a domain, not below the best of some points of it; and its mean."""
+    found = []
+    if len(known) and not any(name in options for name in _STARTS_ARE_CHECKED):
+        values = _means(model, known, posterior_transform)
+        found = [(known[values.argmax()], values.max())]
+        if not (domain.discrete_dims or domain.cat_dims) and options["num_restarts"] > 1:
+            options = options | {"batch_initial_conditions": found[0][0].reshape(1, 1, -1)}
+    point, value = domain.optimize(PosteriorMean(model, posterior_transform=posterior_transform), 1, **options)
+    return max([(point.squeeze(-2), value), *found], key=lambda one: float(one[1]))
 
 
 def _means(model: Model, X: Tensor, posterior_transform: PosteriorTransform | None = None) -> Tensor:
     """The posterior means of `n x d` points."""
     with torch.no_grad():
         return PosteriorMean(model, posterior_transform=posterior_transform)(X.unsqueeze(-2))
-
-
-def _rounded(model: Model, X: Tensor) -> Tensor:
-    """The points that a model takes others for; the same unless its input transform rounds."""
-    return rounded_inputs(getattr(model, "input_transform", None), X)
-
-
-def _feasible(X: Tensor, bounds: Tensor, discrete_dims: Values | None, cat_dims: Values | None) -> Tensor:
-    """Which of `n x d` points are within the bounds and have values that they may take."""
-    feasible = ((bounds[0] <= X) & (bounds[1] >= X)).all(-1)
-    for dim, values in {**(discrete_dims or {}), **(cat_dims or {})}.items():
-        feasible = feasible & torch.isin(X[:, dim], X.new_tensor(values))
-    return feasible
-
-
-def _check_values(bounds: Tensor, discrete_dims: Values | None, cat_dims: Values | None) -> None:
-    """Raise `InputDataError` unless the values that inputs may take are some, within the bounds, and said once."""
-    for name, choices in (("discrete_dims", discrete_dims or {}), ("cat_dims", cat_dims or {})):
-        for dim, values in choices.items():
-            if not 0 <= dim < bounds.shape[1]:
-                raise InputDataError(f"{name} is about inputs 0 to {bounds.shape[1] - 1}; got {dim}.")
-            low, high = bounds[:, dim].tolist()
-            allowed = bounds.new_tensor(values)
-            if allowed.ndim != 1 or allowed.numel() == 0 or not ((low <= allowed) & (allowed <= high)).all():
-                raise InputDataError(
-                    f"The values of input {dim} in {name} must be a list within its bounds, {low} and {high}; got "
-                    f"{values}."
-                )
-            if name == "discrete_dims" and (allowed.min() != low or allowed.max() != high):
-                raise InputDataError(
-                    f"The least and the largest value of input {dim} in discrete_dims must be its bounds, {low} and "
-                    f"{high}; got {values}."
-                )
-    both = set(discrete_dims or {}) & set(cat_dims or {})
-    if both:
-        raise InputDataError(f"Inputs {sorted(both)} are in discrete_dims and in cat_dims; their order matters or not.")
-
-
-def _optimize(
-    model: Model,
-    acquisition: AcquisitionFunction,
-    bounds: Tensor,
-    q: int,
-    discrete_dims: Values | None,
-    cat_dims: Values | None,
-    options: dict[str, Any],
-) -> tuple[Tensor, Tensor]:
-    """The best points of a domain some of whose inputs only take certain values."""
-    ends = _rounded(model, bounds)
-    if ends is not bounds and "post_processing_func" not in options:
-        outside = ((ends[0] < bounds[0]) | (ends[1] > bounds[1])).nonzero().flatten().tolist()
-        if outside:
-            raise InputDataError(
-                f"The model rounds inputs {outside} at their bounds, and to values beyond them. Give bounds that these "
-                f"inputs may take; got {bounds.tolist()}."
-            )
-        options = options | {"post_processing_func": lambda X: _rounded(model, X).clamp(bounds[0], bounds[1])}
-    if discrete_dims or cat_dims:
-        if q > 1 and not isinstance(acquisition, qExpectedUtilityOfBestOption):
-            raise UnsupportedError(
-                f"{type(acquisition).__name__} chooses both points at once, which discrete_dims and cat_dims do not go "
-                "with. Use qeubo or a method for challengers."
-            )
-        points, _ = optimize_acqf_mixed_alternating(
-            acquisition, bounds=bounds, q=q, discrete_dims=discrete_dims, cat_dims=cat_dims, **options
-        )
-        with torch.no_grad():
-            return points, acquisition(points).squeeze()
-    points, value = optimize_acqf(acquisition, bounds=bounds, q=q, **options)
-    assert value is not None
-    return points, value
 
 
 # with these, or with starts of the user's own, the best candidate need not be a valid start

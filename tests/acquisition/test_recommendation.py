@@ -209,6 +209,24 @@ def test_challengers(model, method):
     assert torch.equal(pair[1], POINTS[4])
 
 
+def test_incumbent_is_the_best_known_point_of_the_domain(model):
+    means = model.posterior(POINTS).mean.squeeze(-1)
+    order = means.argsort(descending=True)
+    narrow = torch.stack([POINTS[order[1:3]].amin(0), POINTS[order[1:3]].amax(0)])
+    assert not ((narrow[0] <= POINTS[order[0]]) & (POINTS[order[0]] <= narrow[1])).all()
+    pair, _ = next_pair(model, narrow, **SMALL)
+    assert torch.equal(pair[1], POINTS[order[1]])
+    empty = POINTS[order[1]] + torch.tensor([[0.1, 0.1], [0.2, 0.2]], dtype=DOUBLE)
+    pair, _ = next_pair(model, empty, **SMALL)
+    assert ((empty[0] <= pair) & (pair <= empty[1])).all()
+
+
+def test_points_are_of_the_models_dtype(model):
+    assert next_pair(model, BOUNDS.float(), **SMALL)[0].dtype == DOUBLE
+    assert recommend(model, BOUNDS.float(), **SMALL)[0].dtype == DOUBLE
+    assert next_pair(model, BOUNDS.tolist(), X_incumbent=[2.5, 0.0], **SMALL)[0].dtype == DOUBLE
+
+
 @pytest.mark.parametrize("method", ["maximally_uncertain_challenge", "upper_confidence_bound"])
 def test_challengers_of_the_champion_of_the_domain(model, method):
     """As published, both maximise over the domain: the posterior mean, then what makes a challenge worth asking."""
@@ -315,7 +333,7 @@ def test_bounds_that_are_rounded_away_are_refused():
         ({"cat_dims": {0: [0.0, 6.0]}}, "within its bounds, 0.0 and 5.0"),
         ({"cat_dims": {0: []}}, "must be a list"),
         ({"discrete_dims": {0: [0.0, 4.0]}}, "least and the largest"),
-        ({"discrete_dims": {0: [0.0, 5.0]}, "cat_dims": {0: [0.0, 5.0]}}, r"Inputs \[0\] are in discrete_dims and"),
+        ({"discrete_dims": {0: [0.0, 5.0]}, "cat_dims": {0: [0.0, 5.0]}}, "Input 0 is in discrete_dims and"),
     ],
 )
 def test_values_that_inputs_may_take_are_checked(model, values, message):
@@ -338,7 +356,7 @@ def test_pair_is_checked(model):
         next_pair(model, BOUNDS, "guess")
     with pytest.raises(InputDataError, match="bounds must be 2 x 2"):
         next_pair(model, BOUNDS[0])
-    with pytest.raises(InputDataError, match="one point of dimension 2"):
+    with pytest.raises(InputDataError, match="one finite point of dimension 2"):
         next_pair(model, BOUNDS, X_incumbent=POINTS[:2])
     two = ModelListGP(*[SingleTaskGP(POINTS, POINTS[:, :1], input_transform=Normalize(2)) for _ in range(2)])
     with pytest.raises(UnsupportedError, match="2 outputs"):
