@@ -9,7 +9,8 @@ from botorch_skewgp.truncated.expectation_propagation import (
 )
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-REDUCTION = 1e-4  # of the distance from the fixed point
+REDUCTION = 1e-2  # of the distance from the fixed point, whose square is the error of the value
+TOLERANCE = 1e-7  # the distance that is always near enough
 
 
 class WarmExpectationPropagation:
@@ -33,6 +34,8 @@ class WarmExpectationPropagation:
         sites = self._sites
         if sites is not None and sites.precision.shape != distribution.mean.shape:
             sites = None
-        result = expectation_propagation(distribution, sites, reduction=0.0 if sites is None else REDUCTION)
+        result = expectation_propagation(
+            distribution, sites, tolerance=TOLERANCE, reduction=0.0 if sites is None else REDUCTION
+        )
         self._sites = result.sites
         return result

@@ -9,6 +9,8 @@ factor put back (the tilted distribution) have the same mean and variance in eve
    2006.
 .. [Cunningham2011] J. P. Cunningham, P. Hennig, S. Lacoste-Julien. Gaussian probabilities and expectation propagation.
    arXiv:1111.6832.
+.. [Walker2011anderson] H. F. Walker, P. Ni. Anderson acceleration for fixed-point iterations. SIAM Journal on Numerical
+   Analysis 49, 2011.
 .. [Seeger2005] M. Seeger. Expectation propagation for exponential families. Technical report, 2005.
 """
 
@@ -32,10 +34,12 @@ PRECISE_SITE = 1e4
 # Share of a site in its row's precision from which on the row's variance is computed from it.
 LEAST_SHARE = 1e-5
 # Residual at which sweeps from sites nearby may stop once they have reduced it enough.
-LOOSE = 1e-5
+LOOSE = 1e-3
 # Sweeps without progress after which the run ends, and the residual at which this counts as rounding, not as failure.
 PATIENCE = 300
 ROUNDING = 1e-6
+SHARES = (-10.0, 0.5)  # of the last sites in an accelerated step
+MOST_FAILURES = 2  # of accelerated steps
 ALL_NOISE = 1e-14  # variance of a row's noiseless part over its noise's, up to which it is rounding
 
 
@@ -338,6 +342,7 @@ def expectation_propagation(
         all_noise = distribution.gamma_diagonal - distribution.noise <= ALL_NOISE * distribution.noise
         step = torch.ones_like(distribution.mean[..., :1])
         previous = torch.full_like(step.squeeze(-1), torch.inf)
+        secant = _Secant(distribution)
         best: tuple[Tensor, Sites] | None = None
         iteration, last_progress, progress = 0, 0, torch.full_like(previous, torch.inf)
         while True:
@@ -353,10 +358,11 @@ def expectation_propagation(
                 last_progress, progress = iteration, torch.minimum(best[0], progress)
             if converged or iteration >= max_iterations or iteration - last_progress > PATIENCE:
                 break
-            grew = residual > previous
-            step = torch.where(grew.unsqueeze(-1), (0.5 * step).clamp(min=0.02), (1.2 * step).clamp(max=1.0))
+            grew = (residual > previous).unsqueeze(-1)
+            shorter, longer = (0.5 * step).clamp(min=0.02), (1.2 * step).clamp(max=1.0)
+            step = torch.where(grew & ~secant.taken, shorter, longer)
             previous = residual
-            moved = _move(distribution, sites, target, step)
+            moved = _move(distribution, sites, secant(gaussian, sites, target, grew, step == 1), step)
             if moved is None:
                 break
             sites, gaussian = moved
@@ -388,6 +394,37 @@ def expectation_propagation(
         converged=converged,
         gaussian=gaussian,
     )
+
+
+class _Secant:
+    """Anderson's acceleration of depth one ([Walker2011anderson]_), for each distribution of the batch by itself.
+
+    Of the last two sites and what follows from each, the affine combination whose residual, in units of the rows'
+    marginals, is least. Where the residual has grown after such a step `MOST_FAILURES` times, no more are taken.
+    """
+
+    def __init__(self, distribution: TruncatedNormal) -> None:
+        self.taken = torch.zeros_like(distribution.mean[..., :1], dtype=torch.bool)
+        self._failures = self.taken.long()
+        self._last: tuple[Tensor, Tensor] | None = None
+
+    def __call__(self, gaussian: _Gaussian, sites: Sites, target: Sites, grew: Tensor, is_full: Tensor) -> Sites:
+        """The sites to go to from given ones and what follows from these, where the residual may just have grown."""
+        x = torch.stack(sites)
+        change = torch.stack(target) - x
+        last, self._last = self._last, (x, change)
+        self._failures = self._failures + (grew & self.taken)
+        self.taken = ~grew & is_full & (self._failures < MOST_FAILURES) & (last is not None)
+        if last is None or not bool(self.taken.any()):
+            return target
+        d_x, d_change = x - last[0], change - last[1]
+        variance = gaussian.variance.clamp(min=0)
+        weighted = torch.stack([variance.square(), variance]) * d_change
+        share = (weighted * change).sum((0, -1)) / (weighted * d_change).sum((0, -1))
+        share = share.nan_to_num(0.0).clamp(*SHARES).unsqueeze(-1)
+        combined = x + change - share * (d_x + d_change)
+        usable = self.taken & (combined[0] >= 0) & combined.isfinite().all(0)
+        return Sites(*torch.where(usable, combined, torch.stack(target)))
 
 
 def _next_sites(distribution: TruncatedNormal, gaussian: _Gaussian, sites: Sites) -> Sites:

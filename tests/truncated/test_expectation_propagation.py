@@ -9,6 +9,7 @@ from linear_operator.operators import DenseLinearOperator, RootLinearOperator
 from scipy import stats
 
 from botorch_skewgp.exceptions import ConvergenceWarning
+from botorch_skewgp.truncated import expectation_propagation as propagation
 from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -153,6 +154,20 @@ def test_warm_start_reaches_the_same_fixed_point_sooner(generator):
     assert torch.allclose(warm.log_normalizer, fresh.log_normalizer, rtol=0, atol=1e-9)
     assert torch.allclose(warm.site_precision, fresh.site_precision, rtol=1e-6)
     assert expectation_propagation(distribution, initial_sites=cold.sites).num_iterations == 1
+
+
+@pytest.mark.parametrize("variance", [1.0, 20.0])
+def test_acceleration_saves_sweeps_and_changes_nothing(variance, generator, monkeypatch):
+    X = torch.rand(100, 2, dtype=torch.float64, generator=generator)
+    signs = torch.where(torch.sin(7 * X).sum(-1) > 0.5, 1.0, -1.0).double()
+    covariance = variance * torch.exp(-5 * torch.cdist(X, X).square())
+    distribution = above_zero(torch.zeros_like(signs), signs.unsqueeze(-1) * covariance * signs, 1.0)
+    fast = expectation_propagation(distribution)
+    monkeypatch.setattr(propagation._Secant, "__call__", lambda self, gaussian, sites, target, *args: target)
+    plain = expectation_propagation(distribution)
+    assert fast.num_iterations < 0.9 * plain.num_iterations
+    torch.testing.assert_close(fast.mean, plain.mean, rtol=0, atol=1e-7)
+    torch.testing.assert_close(fast.log_normalizer, plain.log_normalizer, rtol=0, atol=1e-9)
 
 
 # Moments
