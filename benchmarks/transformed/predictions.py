@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks._reporting import Cell, Table, add_bar, say
@@ -84,7 +84,11 @@ def sets_tables(bars: Table, notes: list[str], draws: int, num_nodes: int, folde
     paired = Table(
         "transformed_sets_paired",
         ("baseline", "against", "pairs", "gain_nats", "standard_error", "sets_won"),
-        notes=[*notes, "negative log density of the baseline less that of the transformed process, same data"],
+        notes=[
+            *notes,
+            "negative log density of the baseline less that of the transformed process, same data",
+            "standard errors from the means of data sets, whose pairs belong together",
+        ],
     )
     runs = Runs("transformed_sets_runs", ("set", "seed", "method"), Score._fields, folder, notes)
     scores: dict[str, dict[str, list[Score]]] = {}
@@ -98,19 +102,20 @@ def sets_tables(bars: Table, notes: list[str], draws: int, num_nodes: int, folde
         for name, draws_of in found.items():
             rmse, nlpd, coverage = (statistics.mean(column) for column in zip(*draws_of, strict=True))
             table.add(set=label, method=name, rmse=rmse, nlpd=nlpd, coverage_90=coverage)
-    every: list[float] = []
+    every: dict[tuple[str, int], list[float]] = {}
     for baseline in sorted({name for found in scores.values() for name in found if name.startswith(BASELINES)}):
         against = "BTG-SA" if baseline.startswith("GPy") else "BTG-" + baseline.partition("-")[2]
         gains = {
-            label: [b.nlpd - a.nlpd for a, b in zip(found[against], found[baseline], strict=True)]
+            (label, i): [b.nlpd - a.nlpd]
             for label, found in scores.items()
             if baseline in found
+            for i, (a, b) in enumerate(zip(found[against], found[baseline], strict=True))
         }
-        flat = [gain for of_set in gains.values() for gain in of_set]
-        every += flat if against != "BTG-SA" or baseline == "WGP-SA" else []
-        won = f"{sum(statistics.mean(of_set) > 0 for of_set in gains.values())} of {len(gains)}"
-        _add_pairs(paired, baseline, against, flat, won)
-    _add_pairs(paired, "all of these but GPy", "the same warping", every, "")
+        _add_pairs(paired, baseline, against, gains)
+        if not baseline.startswith("GPy"):
+            for key, gain in gains.items():
+                every.setdefault(key, []).extend(gain)
+    _add_pairs(paired, "all of these but GPy", "the same warping", every)
     for row in paired.rows:
         add_bar(
             bars,
@@ -122,13 +127,16 @@ def sets_tables(bars: Table, notes: list[str], draws: int, num_nodes: int, folde
     return [table, paired]
 
 
-def _add_pairs(table: Table, baseline: str, against: str, gains: Sequence[float], won: str) -> None:
-    error = statistics.stdev(gains) / math.sqrt(len(gains))
+def _add_pairs(table: Table, baseline: str, against: str, gains: Mapping[tuple[str, int], Sequence[float]]) -> None:
+    """A row of gains by set and draw."""
+    means = [statistics.mean(of_data) for of_data in gains.values()]
+    labels = dict.fromkeys(label for label, _ in gains)
+    of_sets = [statistics.mean(mean for (of, _), mean in zip(gains, means, strict=True) if of == key) for key in labels]
     table.add(
         baseline=baseline,
         against=against,
-        pairs=len(gains),
-        gain_nats=statistics.mean(gains),
-        standard_error=error,
-        sets_won=won,
+        pairs=sum(map(len, gains.values())),
+        gain_nats=statistics.mean(means),
+        standard_error=statistics.stdev(means) / math.sqrt(len(means)),
+        sets_won=f"{sum(mean > 0 for mean in of_sets)} of {len(of_sets)}",
     )
