@@ -35,9 +35,15 @@ class _TransformedImprovement(AnalyticAcquisitionFunction):
             best_f: The best value so far, a number. If outcomes are noisy, take the posterior's median there.
             posterior_transform: An affine posterior transform.
             maximize: Whether large values are good.
+
+        Raises:
+            ValueError: If `best_f` is not a finite number.
         """
+        best_f = torch.as_tensor(best_f, dtype=torch.float64)
+        if best_f.numel() != 1 or not bool(best_f.isfinite()):
+            raise ValueError(f"best_f must be one finite number; got {best_f.tolist()}.")
         super().__init__(model=model, posterior_transform=posterior_transform)
-        self.register_buffer("best_f", torch.as_tensor(best_f, dtype=torch.float64))
+        self.register_buffer("best_f", best_f.reshape(()))
         self.maximize = maximize
 
     @abstractmethod

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, Self, cast
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform, ScalarizedPosteriorTransform
-from botorch.exceptions.errors import UnsupportedError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from botorch.models.transforms.input import InputTransform
 from botorch.utils.datasets import SupervisedDataset
@@ -24,13 +24,19 @@ from gpytorch.kernels import Kernel, ScaleKernel
 from torch import Tensor
 
 from botorch_skewgp.exceptions import QuadratureWarning
-from botorch_skewgp.models.inputs import check_train_X
+from botorch_skewgp.models.inputs import check_parts, check_query, check_train_X
 from botorch_skewgp.models.parameter_space import ParameterSpace
 from botorch_skewgp.models.quadrature import effective_number, keep_largest
 from botorch_skewgp.models.transformed_defaults import default_transformed_covar_module, default_transformed_likelihood
+from botorch_skewgp.models.transformed_inputs import TransformedInputsMixin
 from botorch_skewgp.models.transformed_leave_one_out import LeaveOneOut, leave_one_out_laws
 from botorch_skewgp.models.transformed_nodes import Nodes, find_modes, smolyak_nodes, sobol_nodes
-from botorch_skewgp.models.transformed_outcomes import OutcomeUnits, check_outcomes, outcome_units
+from botorch_skewgp.models.transformed_outcomes import (
+    OutcomeUnits,
+    check_outcomes,
+    checked_outcomes,
+    outcome_units,
+)
 from botorch_skewgp.models.transformed_weights import TransformedData, WeightedNodes
 from botorch_skewgp.models.transforms import transformed_dim
 from botorch_skewgp.posteriors.transformed_t import JointScale, TransformedTPosterior, WarpingNodes
@@ -65,7 +71,7 @@ class Quadrature(NamedTuple):
     share_left_out: float
 
 
-class BayesianTransformedGP(Model):
+class BayesianTransformedGP(TransformedInputsMixin, Model):
     r"""A Gaussian process of a warped outcome, over whose warping and kernel parameters is integrated.
 
     `g(f(x))` is a Gaussian process for an increasing map `g` with unknown shape. Mean and scale of the process are
@@ -125,22 +131,28 @@ class BayesianTransformedGP(Model):
             seed: Seeds the nodes and the starts.
 
         Raises:
-            InputDataError: If data are not finite, outcomes all equal, too few, or outside of the warping's domain.
-            UnsupportedError: If the kernel has a scale of its own.
+            InputDataError: If data are not finite, outcomes all equal, too few, or outside of the warping's domain; or
+                a part of the model is of the wrong class.
+            UnsupportedError: If the kernel has a scale of its own, or a batch shape.
+            ValueError: If a setting is out of its range.
         """
         check_train_X(train_X)
+        check_parts(
+            warping=(warping, Warping),
+            covar_module=(covar_module, Kernel),
+            input_transform=(input_transform, InputTransform),
+        )
+        _check_settings(
+            mean, quadrature, num_nodes, level, num_restarts, num_moments, least_effective, tolerance, covar_module
+        )
         super().__init__()
-        if isinstance(covar_module, ScaleKernel):
-            raise UnsupportedError(
-                "covar_module must not be a ScaleKernel: the scale is integrated out in closed form. Give its base "
-                "kernel."
-            )
         self.warping = SinhArcsinh() if warping is None else warping
         dim = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
         self.mean: Literal["constant", "linear"] = mean
-        check_outcomes(train_X, train_Y, self.warping, num_coefficients=1 if mean == "constant" else 1 + dim)
-        self.train_inputs: tuple[Tensor] = (train_X,)
-        self.train_targets = train_Y.squeeze(-1)
+        num_coefficients = 1 if mean == "constant" else 1 + dim
+        self.train_targets = checked_outcomes(train_X, train_Y, self.warping, num_coefficients).squeeze(-1)
+        self._points = train_X
+        self.restore_inputs()
         if covar_module is None:
             covar_module = default_transformed_covar_module(dim)
         self.covar_module = covar_module
@@ -194,15 +206,31 @@ class BayesianTransformedGP(Model):
         r"""Replace points, outcomes or both; the nodes are made anew, the standardisation stays.
 
         Args:
-            inputs: An `n x d` tensor.
+            inputs: An `n x d` tensor, before any input transform.
             targets: An `n`-dim tensor of outcomes.
             strict: Not used: other numbers of points are fine.
+
+        Raises:
+            InputDataError: If the new data do not go together, or the constructor would refuse them.
         """
-        X = self.train_inputs[0] if inputs is None else (inputs if isinstance(inputs, Tensor) else inputs[0])
+        X = self._points if inputs is None else (inputs if isinstance(inputs, Tensor) else inputs[0])
         y = self.train_targets if targets is None else targets
-        check_outcomes(X, y.unsqueeze(-1), self.warping, self._basis(X).shape[-1])
-        self.train_inputs, self.train_targets = (X,), y
+        check_train_X(X, warn=False)
+        if X.shape[-1] != self._points.shape[-1] or y.shape != X.shape[:1]:
+            raise InputDataError(
+                f"inputs must be n x {self._points.shape[-1]} and targets n-dim, with one number for each point; got "
+                f"{tuple(X.shape)} and {tuple(y.shape)}."
+            )
+        y = checked_outcomes(X, y.unsqueeze(-1), self.warping, self._num_coefficients).squeeze(-1)
+        self._points, self.train_targets = X, y
         self._clear_cache()
+        self.restore_inputs()
+        if not self.training:
+            self._set_transformed_inputs()
+
+    @property
+    def _num_coefficients(self) -> int:
+        return self._basis(self.train_inputs[0]).shape[-1]
 
     def _clear_cache(self) -> None:
         self._nodes = self._quadrature = None
@@ -213,9 +241,16 @@ class BayesianTransformedGP(Model):
         return super().load_state_dict(*args, **kwargs)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], *args: Any, **kwargs: Any) -> Self:
-        self.train_inputs = tuple(fn(X) for X in self.train_inputs)  # type: ignore[assignment]
-        if self._original_train_inputs is not None:
-            self._original_train_inputs = fn(self._original_train_inputs)
+        points = fn(self._points)
+        if points.dtype not in (torch.float32, torch.float64):
+            raise InputDataError(
+                f"A BayesianTransformedGP is of single or double precision; it cannot become {points.dtype}."
+            )
+        if points is not self._points:
+            self._points = points
+            self.train_inputs = (fn(self.train_inputs[0]),)
+            if self._original_train_inputs is not None:
+                self._original_train_inputs = points
         before, self.train_targets = self.train_targets, fn(self.train_targets)
         if self.train_targets is not before:
             self._quadrature = None
@@ -333,7 +368,7 @@ class BayesianTransformedGP(Model):
     def _check_monotone(self) -> None:
         y = self.train_targets.double().sort().values
         grid = torch.cat([y, 0.5 * (y[1:] + y[:-1])]).sort().values
-        cdf = self.posterior(self._untransformed_inputs()).cdf(grid).squeeze(-1)
+        cdf = self.posterior(self._points).cdf(grid).squeeze(-1)
         if bool((cdf.diff(dim=0) < -1e-9).any()):
             warnings.warn(
                 "Some of the sparse grid's weights are negative, and cdfs at the training points decrease in places by "
@@ -341,12 +376,6 @@ class BayesianTransformedGP(Model):
                 QuadratureWarning,
                 stacklevel=4,
             )
-
-    def _untransformed_inputs(self) -> Tensor:
-        if self._has_transformed_inputs:
-            assert self._original_train_inputs is not None
-            return self._original_train_inputs
-        return self.train_inputs[0]
 
     @property
     def log_evidence(self) -> float:
@@ -391,6 +420,8 @@ class BayesianTransformedGP(Model):
 
         Raises:
             UnsupportedError: If the variances of noise are given, or there are other outputs than the first.
+            InputDataError: If `X` is no tensor of single or double precision, or not finite.
+            BotorchTensorDimensionError: If `X` has another number of dimensions or columns than the model's points.
         """
         if isinstance(observation_noise, Tensor):
             raise UnsupportedError("The noise is that of the warped outcome and learned; give True or False.")
@@ -398,10 +429,10 @@ class BayesianTransformedGP(Model):
             raise UnsupportedError(f"This model has one output; got output_indices={output_indices}.")
         quadrature = self._integrate()
         nodes, covar_module = quadrature.nodes, quadrature.covar_module
-        inputs = self.transform_inputs(X)
+        inputs = self.transform_inputs(self._checked_query(X))
         batch_shape, q = inputs.shape[:-2], inputs.shape[-2]
         regression = nodes.regression
-        flat, train = inputs.reshape(-1, inputs.shape[-1]).to(nodes.u), self.train_inputs[0].to(nodes.u)
+        flat, train = inputs.flatten(0, -2).to(nodes.u), self.train_inputs[0].to(nodes.u)
         basis = self._basis(flat)
         cross = covar_module(train, flat).to_dense().expand(len(nodes.of_kernels), -1, -1)
         gain, rest = regression.gains(cross, basis)
@@ -422,10 +453,10 @@ class BayesianTransformedGP(Model):
             known, unknown = parts
             return dense - known.mT @ known + unknown.mT @ unknown
 
-        dtype = inputs.dtype
+        dtype, shape = inputs.dtype, (*batch_shape, q, len(nodes.kernel))
         posterior = TransformedTPosterior(
-            location.view(*batch_shape, q, -1).to(dtype),
-            scale.view(*batch_shape, q, -1).to(dtype),
+            location.view(shape).to(dtype),
+            scale.view(shape).to(dtype),
             nodes.probabilities.to(dtype),
             regression.df,
             quadrature.warping.to(dtype),
@@ -489,16 +520,61 @@ class BayesianTransformedGP(Model):
 
         Raises:
             UnsupportedError: If points have batch dimensions, such as those of fantasies.
+            InputDataError: If points or outcomes are not finite, or do not go together.
+            BotorchTensorDimensionError: If points have another number of columns than the model's.
         """
-        if X.ndim != 2:
+        if isinstance(X, Tensor) and X.ndim > 2:
             raise UnsupportedError(NO_FANTASIES)
+        X = self._checked_query(X)
+        check_outcomes(X, Y, "Y")
         self._integrate()
+        points, targets = torch.cat([self._points, X]), torch.cat([self.train_targets, Y.squeeze(-1)])
+        targets = checked_outcomes(points, targets.unsqueeze(-1), self.warping, self._num_coefficients).squeeze(-1)
         new = copy(self)
-        inputs = torch.cat([self.train_inputs[0], self.transform_inputs(X)])
-        targets = torch.cat([self.train_targets, Y.squeeze(-1)])
-        check_outcomes(inputs, targets.unsqueeze(-1), self.warping, self._basis(inputs).shape[-1])
-        new.train_inputs, new.train_targets = (inputs,), targets
-        if self._has_transformed_inputs:
-            new._original_train_inputs = torch.cat([self._untransformed_inputs(), X])
+        new._points, new.train_targets = points, targets
+        new.train_inputs = (torch.cat([self.train_inputs[0], self.transform_inputs(X)]),)
+        if self._original_train_inputs is not None:
+            new._original_train_inputs = points
         new._quadrature = None
         return new
+
+    def _checked_query(self, X: Tensor) -> Tensor:
+        X = check_query(X, self._points)
+        if not bool(X.isfinite().all()):
+            raise InputDataError("X contains NaN or infinite values; remove or repair these.")
+        return X
+
+
+def _check_settings(
+    mean: str,
+    quadrature: str,
+    num_nodes: int,
+    level: int,
+    num_restarts: int,
+    num_moments: int,
+    least_effective: float,
+    tolerance: float,
+    covar_module: Kernel | None,
+) -> None:
+    """Raise unless settings are in their range; see `BayesianTransformedGP`."""
+    if mean not in ("constant", "linear"):
+        raise ValueError(f'mean must be "constant" or "linear"; got {mean!r}.')
+    if quadrature not in ("sobol", "smolyak", "mode"):
+        raise ValueError(f'quadrature must be "sobol", "smolyak" or "mode"; got {quadrature!r}.')
+    for name, value in (("num_nodes", num_nodes), ("level", level), ("num_restarts", num_restarts)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1; got {value}.")
+    if num_moments < 0 or least_effective < 0 or not 0 <= tolerance < 1:
+        raise ValueError(
+            "num_moments and least_effective must not be negative, and tolerance must be in [0, 1); got "
+            f"{num_moments}, {least_effective} and {tolerance}."
+        )
+    if isinstance(covar_module, ScaleKernel):
+        raise UnsupportedError(
+            "covar_module must not be a ScaleKernel: the scale is integrated out in closed form. Give its base kernel."
+        )
+    if covar_module is not None and covar_module.batch_shape:
+        raise UnsupportedError(
+            f"covar_module must have no batch shape; got {tuple(covar_module.batch_shape)}. Batches of models are not "
+            "supported."
+        )

@@ -28,6 +28,7 @@ from botorch_skewgp.models.means import IntegratedConstantMean
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.snapshot import Snapshot
+from botorch_skewgp.models.transformed_inputs import TransformedInputsMixin
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
@@ -36,7 +37,7 @@ from botorch_skewgp.truncated.draws import Draws, DrawSettings
 MOST_SINGLE_ROWS = 1024  # beyond which equal rows are merged
 
 
-class LatentModel(Model, GP):
+class LatentModel(TransformedInputsMixin, Model, GP):
     r"""Base class of `SkewGP`: data, prior, rows, draws, and the posterior of the latent function.
 
     Two modes, as in BoTorch: in training mode a call gives the prior, whose rows make the objective of a fit; in
@@ -136,22 +137,6 @@ class LatentModel(Model, GP):
         self.restore_inputs()
         if not self.training:
             self._set_transformed_inputs()
-
-    def restore_inputs(self) -> None:
-        """Let `train_inputs` be the points as they were given, whatever the mode; `train` and `eval` set them."""
-        self.train_inputs, self._original_train_inputs, self._has_transformed_inputs = (self._points,), None, False
-
-    def _set_transformed_inputs(self) -> None:
-        """Transform the inputs when evaluation mode begins: BoTorch's hook, without its detour over new data."""
-        if hasattr(self, "input_transform") and not self._has_transformed_inputs:
-            self._original_train_inputs = self._points
-            with torch.no_grad():
-                self.train_inputs = (self.input_transform.preprocess_transform(self._points),)  # type: ignore[union-attr,operator]
-            self._has_transformed_inputs = True
-
-    def _revert_to_original_inputs(self) -> None:
-        """Go back to the points as they were given when training mode begins."""
-        self.restore_inputs()
 
     def _slopes_of(self, observations: Sequence[Observation]) -> tuple[Tensor, Tensor]:
         """The points at which rows of observations read slopes, and the inputs in which they do."""

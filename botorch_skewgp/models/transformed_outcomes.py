@@ -55,8 +55,27 @@ def lowest_outcome(warping: Warping) -> float:
     return float(chain[0].domain[0].detach().max())
 
 
-def check_outcomes(X: Tensor, Y: Tensor, warping: Warping, num_coefficients: int) -> None:
-    r"""Check that outcomes can be modelled.
+def check_outcomes(X: Tensor, Y: Tensor, name: str = "train_Y") -> None:
+    r"""Check that there is a finite outcome for every point.
+
+    Args:
+        X: A `n x d` tensor of points.
+        Y: A `n x 1` tensor of outcomes.
+        name: The name of the argument that they are.
+
+    Raises:
+        InputDataError: If not.
+    """
+    if not isinstance(Y, Tensor) or Y.is_complex() or Y.shape != (X.shape[-2], 1):
+        kind = f"{tuple(Y.shape)} of {Y.dtype}" if isinstance(Y, Tensor) else type(Y).__name__
+        raise InputDataError(f"{name} must be a tensor of n x 1 real numbers with n = {X.shape[-2]}; got {kind}.")
+    if not bool(Y.isfinite().all()):
+        where = (~Y.isfinite()).any(-1).nonzero().squeeze(-1)[:5].tolist()
+        raise InputDataError(f"{name} contains NaN or infinite values in rows {where}; remove or repair these.")
+
+
+def checked_outcomes(X: Tensor, Y: Tensor, warping: Warping, num_coefficients: int) -> Tensor:
+    r"""Outcomes in the precision of the points, if they can be modelled.
 
     Args:
         X: A `n x d` tensor of points.
@@ -67,12 +86,10 @@ def check_outcomes(X: Tensor, Y: Tensor, warping: Warping, num_coefficients: int
     Raises:
         InputDataError: If they cannot.
     """
-    if not isinstance(Y, Tensor) or Y.shape != (X.shape[-2], 1):
-        shape = tuple(Y.shape) if isinstance(Y, Tensor) else type(Y).__name__
-        raise InputDataError(f"train_Y must be n x 1 with n = {X.shape[-2]}; got {shape}.")
+    check_outcomes(X, Y)
+    Y = Y.to(X)
     if not bool(Y.isfinite().all()):
-        where = (~Y.isfinite()).any(-1).nonzero().squeeze(-1)[:5].tolist()
-        raise InputDataError(f"train_Y contains NaN or infinite values in rows {where}; remove or repair these.")
+        raise InputDataError(f"Some outcomes are too large for {X.dtype}, that of train_X. Use double precision.")
     if len(Y) < num_coefficients + 2:
         raise InputDataError(
             f"There are {len(Y)} points for the {num_coefficients} coefficients of the mean and the scale of the "
@@ -88,3 +105,4 @@ def check_outcomes(X: Tensor, Y: Tensor, warping: Warping, num_coefficients: int
             f"The warping is for outcomes above {lowest:g}; rows {where} of train_Y are not. Shift them, or put an "
             "Affine or Arcsinh warping inside."
         )
+    return Y

@@ -165,7 +165,7 @@ def _log_tail_of_score(s: Tensor, df: float) -> Tensor:
     position = s / STEP
     index = position.floor().clamp_max(table.shape[-1] - 1)
     position = (position - index).clamp_max(1.0)
-    index = index.long().flatten()
+    index = index.nan_to_num(0.0).long().flatten()  # NaN stays in the position
     value = table[5].index_select(0, index).view(s.shape)
     for power in range(4, -1, -1):
         value = value * position + table[power].index_select(0, index).view(s.shape)

@@ -227,6 +227,7 @@ class TransformedTPosterior(Posterior):
 
         Raises:
             UnsupportedError: If there is one degree of freedom only.
+            ValueError: If the value is outside of the warping's domain.
         """
         if not self.df > 1:
             raise UnsupportedError(
@@ -235,6 +236,8 @@ class TransformedTPosterior(Posterior):
             )
         z, shape = self._standardised(value)
         law = self.marginals
+        if not bool(law.warping.log_derivative(z.unsqueeze(-1)).isfinite().all()):
+            raise ValueError(f"The value must be a finite number inside of the warping's domain; got {value}.")
         log_gain = law.component_log_gain if self._weight > 0 else law.component_log_loss
         return (self._log_average(log_gain(z.unsqueeze(-1))) + math.log(abs(self._weight))).view(shape)
 

@@ -86,6 +86,18 @@ def test_expected_improvement_without_a_warping(maximize):
     torch.testing.assert_close(found, expected, rtol=1e-2, atol=2e-4)
 
 
+@pytest.mark.parametrize("best_f", [float("nan"), [1.0, 2.0]])
+def test_best_values_must_be_one_finite_number(best_f):
+    with pytest.raises(ValueError, match="one finite number"):
+        TransformedLogExpectedImprovement(shared("identity"), best_f=torch.tensor(best_f))
+
+
+def test_best_values_outside_of_the_domain():
+    acquisition = TransformedLogExpectedImprovement(shared("Box-Cox"), best_f=-1.0)
+    with pytest.raises(ValueError, match="domain"):
+        acquisition(data()[0][:1].unsqueeze(0))
+
+
 def test_expected_improvement_is_finite_where_it_is_all_but_impossible():
     heavy = shared("arcsinh")
     X = data()[0][:2].unsqueeze(-2).clone().requires_grad_()

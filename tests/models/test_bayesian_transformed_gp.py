@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from botorch.acquisition.objective import ScalarizedPosteriorTransform
-from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.exceptions.warnings import InputDataWarning
 from botorch.models.transforms.input import Normalize
 from botorch.utils.datasets import SupervisedDataset
@@ -112,12 +112,89 @@ def test_singular_nodes_are_left_out():
         (lambda Y: 0 * Y + 3.0, {}, "all values|All values"),
         (lambda Y: torch.where(Y > 2, math.nan, Y), {}, "NaN or infinite values in rows"),
         (lambda Y: Y.squeeze(-1), {}, "n x 1"),
+        (lambda Y: Y.to(torch.complex128), {}, "real numbers"),
+        (lambda Y: Y.tolist(), {}, "got list"),
+        (lambda Y: Y, {"warping": BoxCox}, "the class BoxCox itself"),
+        (lambda Y: Y, {"covar_module": "RBF"}, "covar_module must be"),
     ],
 )
 def test_bad_outcomes_are_refused(Y, kwargs, message):
     X, good = data()
     with pytest.raises(InputDataError, match=message):
         BayesianTransformedGP(X, Y(good), **kwargs)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"mean": "quadratic"}, '"constant" or "linear"'),
+        ({"quadrature": "grid"}, '"sobol", "smolyak" or "mode"'),
+        ({"num_nodes": 0}, "num_nodes must be at least 1"),
+        ({"num_restarts": 0}, "num_restarts must be at least 1"),
+        ({"level": 0}, "level must be at least 1"),
+        ({"num_moments": -1}, "must not be negative"),
+        ({"tolerance": 1.0}, r"in \[0, 1\)"),
+    ],
+)
+def test_bad_settings_are_refused(kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        BayesianTransformedGP(*data(), **kwargs)
+
+
+def test_outcomes_too_large_for_single_precision():
+    X, Y = data()
+    with pytest.warns(InputDataWarning, match="double"), pytest.raises(InputDataError, match="too large"):
+        BayesianTransformedGP(X.float(), 1e60 * Y)
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (torch.rand(2, 3, dtype=DOUBLE), BotorchTensorDimensionError, "2 columns"),
+        (torch.rand(2, dtype=DOUBLE), BotorchTensorDimensionError, "batch_shape x q x d"),
+        (torch.zeros(1, 2, dtype=torch.long), InputDataError, "floating point"),
+        (torch.full((1, 2), math.nan, dtype=DOUBLE), InputDataError, "NaN"),
+        ([[0.1, 0.2]], InputDataError, "floating point"),
+    ],
+)
+def test_bad_queries_are_refused(X, error, message):
+    transformed = shared("identity")
+    with pytest.raises(error, match=message):
+        transformed.posterior(X)
+    with pytest.raises(error, match=message):
+        transformed.condition_on_observations(X, torch.ones(1, 1, dtype=DOUBLE))
+
+
+@pytest.mark.parametrize("Y", [torch.ones(2, dtype=DOUBLE), torch.full((2, 1), math.nan, dtype=DOUBLE)])
+def test_bad_outcomes_to_condition_on_are_refused(Y):
+    with pytest.raises(InputDataError, match=r"^Y "):
+        shared("identity").condition_on_observations(TEST_X[:2], Y)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (lambda X: X * math.nan, lambda y: y, "NaN"),
+        (lambda X: X[:, :1], lambda y: y, "n x 2"),
+        (lambda X: X, lambda y: y.unsqueeze(-1), "n-dim"),
+        (lambda X: X[:5], lambda y: None, "one number for each point"),
+        (lambda X: X, lambda y: 0 * y, "equal"),
+    ],
+)
+def test_bad_new_data_change_nothing(X, y, message):
+    transformed = model("identity")
+    before = transformed.posterior(TEST_X).median
+    points, outcomes = data()
+    with pytest.raises(InputDataError, match=message):
+        transformed.set_train_data(X(points), y(outcomes.squeeze(-1)))
+    torch.testing.assert_close(transformed.posterior(TEST_X).median, before, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-300, 1e9, 1e300])
+def test_outcomes_of_any_size(scale):
+    X, Y = data()
+    median = model("identity", X, scale * Y).posterior(TEST_X).median
+    torch.testing.assert_close(median / scale, shared("identity").posterior(TEST_X).median, rtol=1e-4, atol=0)
 
 
 def test_too_few_points_are_refused():
@@ -134,6 +211,8 @@ def test_kernels_with_a_scale_are_refused():
     X, Y = data()
     with pytest.raises(UnsupportedError, match="base kernel"):
         BayesianTransformedGP(X, Y, covar_module=ScaleKernel(RBFKernel()))
+    with pytest.raises(UnsupportedError, match="batch shape"):
+        BayesianTransformedGP(X, Y, covar_module=RBFKernel(batch_shape=torch.Size([2])))
 
 
 def test_an_outermost_affine_map_changes_nothing():
@@ -188,6 +267,22 @@ def test_input_transforms():
     reference = plain.condition_on_observations(TEST_X[:1], Y[:1])
     torch.testing.assert_close(
         more.posterior(10 * TEST_X).median, reference.posterior(TEST_X).median, rtol=1e-6, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("mode", ["train", "eval"])
+def test_new_data_before_a_learned_input_transform(mode):
+    X, Y = data()
+    transformed = model("identity", 10 * X[:-3], Y[:-3], input_transform=Normalize(d=2))
+    transformed.posterior(TEST_X)
+    getattr(transformed, mode)()
+    transformed.set_train_data(10 * X, Y.squeeze(-1))
+    inputs = 10 * X if mode == "train" else transformed.transform_inputs(10 * X)
+    torch.testing.assert_close(transformed.train_inputs[0], inputs)
+    fresh = model("identity", 10 * X, Y, input_transform=Normalize(d=2))
+    fresh.units = transformed.units
+    torch.testing.assert_close(
+        transformed.posterior(10 * TEST_X).median, fresh.posterior(10 * TEST_X).median, rtol=0.05, atol=0
     )
 
 

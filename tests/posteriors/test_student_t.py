@@ -65,6 +65,12 @@ def test_log_excess(df):
     assert torch.autograd.gradcheck(lambda x: student_t.log_excess(x, df), (t,))
 
 
+def test_nan_stays_nan():
+    t = torch.tensor([math.nan, 0.0], dtype=DOUBLE)
+    for function in (student_t.cdf, student_t.log_cdf, student_t.log_excess):
+        assert function(t, 5).isnan().tolist() == [True, False]
+
+
 def test_infinite_values():
     ends = torch.tensor([-math.inf, math.inf], dtype=DOUBLE)
     assert student_t.cdf(ends, 5).tolist() == pytest.approx([0.0, 1.0], abs=1e-300)
