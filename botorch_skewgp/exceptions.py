@@ -32,6 +32,10 @@ class LargeCorrectionWarning(SkewGPWarning):
     """A perturbative correction is not small, so that what it leaves out need not be small either."""
 
 
+class ContradictionWarning(SkewGPWarning):
+    """What is said with little noise is all but excluded by the kernel, so that the jitter decides what comes out."""
+
+
 class VacuousBoundWarning(SkewGPWarning):
     """A lower bound of a probability is not positive, hence no bound at all."""
 

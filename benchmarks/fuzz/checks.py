@@ -16,7 +16,13 @@ from torch import Tensor
 from benchmarks.fuzz.cases import Case, model_of
 from benchmarks.fuzz.reference import Contradiction, Reference, outcome_scale, reference_of
 from botorch_skewgp import SkewGP
-from botorch_skewgp.exceptions import ConvergenceWarning, LargeCorrectionWarning, PoorDrawsWarning, SkewGPWarning
+from botorch_skewgp.exceptions import (
+    ContradictionWarning,
+    ConvergenceWarning,
+    LargeCorrectionWarning,
+    PoorDrawsWarning,
+    SkewGPWarning,
+)
 
 LEVELS = (0.02, 0.3, 0.5, 0.9, 0.999)
 LIMIT = 6.0  # standard errors, before a case is looked at again with many more draws
@@ -63,7 +69,7 @@ def check(case: Case, twice: bool = True) -> Verdict:
     told = sorted({entry.category.__name__ for entry in caught if issubclass(entry.category, SkewGPWarning)})
     if found == "no reference":
         return Verdict("no reference")
-    telling = [PoorDrawsWarning]
+    telling = [PoorDrawsWarning, ContradictionWarning]
     if found.startswith("corrected evidence"):  # and nothing else
         telling += [LargeCorrectionWarning, ConvergenceWarning]
     if found and any(issubclass(entry.category, tuple(telling)) for entry in caught):

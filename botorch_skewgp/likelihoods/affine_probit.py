@@ -31,9 +31,10 @@ class ProbitAffineLikelihood(RowLikelihood):
         assert isinstance(observation, AffineProbit)
         weight = observation.weight.to(like)
         eigenvalues, vectors = torch.linalg.eigh(observation.covariance.to(like))
-        own = eigenvalues[:1].clamp(min=0)  # checked to be positive semi-definite; rounding only
-        shared = (eigenvalues - own).clamp(min=0)
-        keep = shared > 1e3 * torch.finfo(like.dtype).eps * eigenvalues.abs().amax() if len(shared) else shared > 0
+        rounding = 1e3 * torch.finfo(like.dtype).eps * eigenvalues[-1:].abs()
+        own = torch.where(eigenvalues[:1] > rounding, eigenvalues[:1], torch.zeros_like(rounding))
+        shared = eigenvalues - own
+        keep = shared > rounding
         root = vectors[:, keep] * shared[keep].sqrt()
         m = weight.shape[0]
         return Rows(

@@ -107,6 +107,11 @@ class RowModel:
         half = torch.linalg.solve_triangular(cholesky, weighted.mT @ self._number_residual.unsqueeze(-1), upper=False)
         return _NumberInformation(root, cholesky, half)
 
+    @property
+    def has_many_numbers(self) -> bool:
+        """Whether there are more numbers than points, so that work goes by the latter."""
+        return self._number_information is not None
+
     @cached_property
     def number_log_density(self) -> Tensor:
         """The log density of the numbers; zero if there are none."""
@@ -122,6 +127,21 @@ class RowModel:
         white = torch.linalg.solve_triangular(L, self._number_residual.unsqueeze(-1), upper=False).squeeze(-1)
         constant = 0.5 * self.numbers.num_rows * math.log(2 * math.pi)
         return -0.5 * white.square().sum() - L.diagonal().log().sum() - constant
+
+    @cached_property
+    def _weights_of_numbers(self) -> Tensor:
+        """The representer weights of the mean given the numbers, a column.
+
+        Not found from that mean: at points that nearly coincide it differs by less than the jitter can tell.
+        """
+        if self.numbers.num_rows == 0:
+            return self.mean.new_zeros(self.mean.shape[-1], 1)
+        if self._number_information is not None:
+            root, L, half = self._number_information
+            white = torch.linalg.solve_triangular(L.mT, half, upper=True)
+            return white if root is None else torch.linalg.solve_triangular(root.mT, white, upper=True)
+        alpha = torch.cholesky_solve(self._number_residual.unsqueeze(-1), self._number_cholesky)
+        return self.numbers.weight(self.mean.shape[-1]).mT @ alpha
 
     @cached_property
     def _points_given_numbers(self) -> tuple[Tensor, Tensor]:
@@ -169,11 +189,14 @@ class RowModel:
             covariance = RootLinearOperator(root)
         else:
             covariance = rows.covariance(covariance)
-            if self.numbers.num_rows > 0:
-                # The joint covariance of rows and numbers has this jitter, relative to variances before the numbers are
-                # known, which may be much more than those after: draws without it would be too close together.
-                prior_variance = rows.covariance(self.covariance).diagonal() + rows.noise
-                covariance = covariance + torch.diag_embed(missing_noise(prior_variance, rows.noise))
+            # The joint covariance of rows and numbers has this jitter, relative to variances before the numbers are
+            # known, which may be much more than those after: draws without it would be too close together. Without
+            # numbers too, since normalisers of the same rows with and without them are compared.
+            prior_variance = rows.covariance(self.covariance).diagonal() + rows.noise
+            covariance = covariance + torch.diag_embed(missing_noise(prior_variance, rows.noise))
+            # Far in a tail what multiplies it is as large as 1e12: a difference of rounding above and below the
+            # diagonal would be worth nats.
+            covariance = 0.5 * (covariance + covariance.mT)
         return TruncatedNormal(
             mean=rows.mean(mean),
             covariance=covariance,
@@ -278,12 +301,12 @@ class RowModel:
     def _mixture_by_points(self, draws: Draws) -> RepresenterMixture:
         """Condition through the values at the points, whose distribution given a draw is Gaussian.
 
-        Noise-free rows fix some directions of the latent coordinates; the others are averaged over given the noisy rows
-        (Rao and Blackwell). With mean `e_s` and covariance `V` of the values given a draw, `a_s = K^-1 (e_s - mean)`
-        and `R R^T = K^-1 - K^-1 V K^-1`.
+        Rows of no noise, or less than the jitter, fix some directions of the latent coordinates; the others are
+        averaged over given the noisy rows (Rao and Blackwell). With mean `e_s` and covariance `V` of the values given a
+        draw, `a_s = K^-1 (e_s - mean)` and `R R^T = K^-1 - K^-1 V K^-1`.
         """
         distribution, n = self.truncated_normal, self.mean.shape[-1]
-        F, noisy = distribution.root, distribution.noise > 0
+        F, noisy = distribution.root, missing_noise(distribution.gamma_diagonal, distribution.noise) == 0
         assert F is not None
         assert draws.latent is not None
         _, singular, directions = torch.linalg.svd(torch.linalg.qr(F[~noisy], mode="r").R, full_matrices=True)
@@ -324,11 +347,10 @@ class RowModel:
             latent: Their means given each draw, `n x S`.
             latent_root: A root of their covariance given a draw, `n x r`.
         """
-        n, (mean, _) = self.mean.shape[-1], self._points_given_numbers
-        values = mean.unsqueeze(-1) + self._point_cholesky @ latent
+        n = self.mean.shape[-1]
         L = cholesky_with_relative_jitter(self.covariance)
-        white = torch.linalg.solve_triangular(L, values - self.mean.unsqueeze(-1), upper=False)
-        weights = torch.linalg.solve_triangular(L.mT, white, upper=True)
+        white = torch.linalg.solve_triangular(L, self._point_cholesky @ latent, upper=False)
+        weights = self._weights_of_numbers + torch.linalg.solve_triangular(L.mT, white, upper=True)
         half = torch.linalg.solve_triangular(L, self._point_cholesky @ latent_root, upper=False)
         eye = torch.eye(n, dtype=L.dtype, device=L.device)
         eigenvalues, vectors = torch.linalg.eigh(eye - half @ half.mT)  # information, between 0 and 1 up to rounding

@@ -276,6 +276,7 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             UnsupportedError: If the method is unknown.
         """
         now = self._now()
+        now.check_contradictions()
         prior = now.model.forward(now.model.train_inputs[0])
         evidence = now.model.evidence(prior, merge_equal=method != "mvnxpb")
         of_rows = log_normalizer(evidence.rows, method, now.draws if method == "exact" else None)

@@ -12,7 +12,9 @@ from torch import Tensor
 from torch.nn import Module
 
 from botorch_skewgp.exceptions import ContradictionError
+from botorch_skewgp.models.contradictions import check_contradictions
 from botorch_skewgp.models.inputs import check_hyperparameters
+from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.truncated.draws import Draws, draw
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -40,6 +42,7 @@ class Snapshot:
         frozen.requires_grad_(False)
         frozen.restore_inputs()
         self.model = frozen.eval()
+        self._is_checked = False
         self._tensors = _tensors_of([self.model, *_modules_of(self.model)])
 
     def is_current(self, model: LatentModel) -> bool:
@@ -71,10 +74,26 @@ class Snapshot:
             row_model = model.row_model(model.forward(X), merge_equal=True)
             draws = self._draw(row_model.truncated_normal)
             mixture = row_model.representer_mixture(draws).in_space_filling_order(row_model.column_covariance)
+            self._check(row_model, mixture)
             mixture = RepresenterMixture(mixture.weights.to(X), mixture.root.to(X))
             if not mixture.weights.isfinite().all():
                 raise InputDataError(f"Observations are too large for {X.dtype}; scale them, or use double precision.")
             return draws, mixture
+
+    def check_contradictions(self) -> None:
+        r"""Warn of what is contradictory or all but excluded by the kernel, unless that has been done.
+
+        Raises:
+            ContradictionError: If the same noise-free value is said to be two numbers.
+        """
+        if not self._is_checked:
+            self._check(self.model.row_model(self.model.forward(self.model.train_inputs[0]), merge_equal=True))
+
+    def _check(self, row_model: RowModel, mixture: RepresenterMixture | None = None) -> None:
+        if not self._is_checked:
+            layout = None if self.model.inducing is not None else self.model.latent_prior().layout
+            check_contradictions(row_model, layout, mixture)
+            self._is_checked = True
 
     def _draw(self, distribution: TruncatedNormal) -> Draws:
         model = self.model

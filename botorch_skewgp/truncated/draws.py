@@ -154,9 +154,8 @@ def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationProp
     counted = distribution.count is not None
     many = counted or (distribution.root is not None and distribution.num_rows > MOST_DENSE_ROWS)
     noisy = bool((distribution.noise > 0).all())
-    if noisy and bool((width < NARROW).any()) and not counted:
-        return "collapsed"
-    if not (noisy and many):
+    narrow = bool((width < NARROW).any())
+    if not (noisy and (many or narrow)):
         return "reflective"
     if approximation is None:
         approximation = expectation_propagation(distribution)

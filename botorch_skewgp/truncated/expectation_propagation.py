@@ -233,7 +233,7 @@ class ExpectationPropagation:
         return torch.where(reference == 0, self._total.shift, torch.zeros_like(reference))
 
     @property
-    def _mean_slope(self) -> Tensor:
+    def mean_slope(self) -> Tensor:
         """The derivative of `base` in the prior mean, `C^-1 (E h - mean)`; `batch_shape x m`."""
         return self._reference_shift - self._total.precision * self.gaussian.deviation
 
@@ -272,7 +272,7 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
     if root is not None and root.requires_grad:
         with torch.no_grad():
             shrunk = torch.cholesky_solve(root.mT, ep.cholesky)  # (I + F^T tau F)^-1 F^T
-            g = ep._mean_slope.unsqueeze(-1)
+            g = ep.mean_slope.unsqueeze(-1)
             slope = g @ (g.mT @ root) - total.unsqueeze(-1) * shrunk.mT
         value = value + (slope * (root - root.detach())).sum((-2, -1))
     covariance = distribution.covariance if root is None else None
@@ -285,11 +285,11 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
                 R = half.mT @ half
             else:
                 R = S.unsqueeze(-1) * inverse * S.unsqueeze(-2)
-            g = ep._mean_slope.unsqueeze(-1)
+            g = ep.mean_slope.unsqueeze(-1)
             slope = 0.5 * (g @ g.mT - R)
         value = value + (slope * (C - C.detach())).sum((-2, -1))
     if distribution.mean.requires_grad:
-        g = ep._mean_slope.detach()
+        g = ep.mean_slope.detach()
         value = value + (g * (distribution.mean - distribution.mean.detach())).sum(-1)
     return value
 

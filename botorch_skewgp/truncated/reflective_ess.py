@@ -40,6 +40,7 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 # A billiard between walls that are close makes many honest reflections; beyond this number it takes too long.
 MOST_REFLECTIONS = 10**8
 MOST_DENSE_ROWS = 1024  # rows of a low-rank root for which `Gamma` is built
+TIGHT = 1.0  # standard deviations beyond a bound, or one over those between bounds, from which on a row is named
 # Velocities are drawn for many steps in one matrix product, but for no more than this many bytes at a time.
 CHUNK_BYTES = 2**28
 
@@ -252,7 +253,12 @@ class ReflectiveEllipticalSliceSampler(Sampler):
         width = ((distribution.upper - distribution.lower) / scale).reshape(-1, distribution.num_rows).amin(0)
         beyond = torch.maximum(distribution.lower - distribution.mean, distribution.mean - distribution.upper) / scale
         beyond = beyond.reshape(-1, distribution.num_rows).amax(0)
-        order = torch.maximum(1 / width, beyond).argsort(descending=True)[:3].tolist()
+        tightness = torch.maximum(1 / width, beyond)
+        order = [i for i in tightness.argsort(descending=True)[:3].tolist() if tightness[i] > TIGHT]
+        if not order:
+            return (
+                "All rows together leave almost no room, though each by itself does: they nearly contradict each other."
+            )
         rows = ", ".join(
             f"{i} ({beyond[i]:.1e} standard deviations from its bounds)"
             if beyond[i] > 1 / width[i]

@@ -8,7 +8,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.factorization import cholesky_of_precision
+from botorch_skewgp.truncated.factorization import RELATIVE_JITTER, cholesky_of_precision
 from botorch_skewgp.truncated.feasibility import feasible_point
 from botorch_skewgp.truncated.linear_ess import free_angle
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -254,11 +254,15 @@ def _continue_dense(distribution: TruncatedNormal, old_rows: Tensor, generator: 
 
 
 def _latent_root(distribution: TruncatedNormal) -> Tensor:
-    """A root of the covariance of `h`: the low-rank one, or one from the eigenvectors of a dense covariance."""
+    """A root of the covariance of `h`: the low-rank one, or one from the eigenvectors of a dense covariance.
+
+    What a jitter may have added is not room that rows have.
+    """
     if distribution.root is not None:
         return distribution.root
     values, vectors = torch.linalg.eigh(distribution.dense_covariance)
-    least = distribution.num_rows * torch.finfo(values.dtype).eps * values[..., -1:]
+    rounding = max(distribution.num_rows * torch.finfo(values.dtype).eps, 4 * RELATIVE_JITTER[values.dtype])
+    least = rounding * values[..., -1:]
     positive = values > least
     size = int(positive.sum(-1).max())
     root = vectors * torch.where(positive, values, torch.zeros_like(values)).sqrt().unsqueeze(-2)

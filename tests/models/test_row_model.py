@@ -1,6 +1,7 @@
 """Rows under a Gaussian prior: conditioning written out with dense matrices, by rows and by points."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -182,6 +183,24 @@ def test_equal_points_by_points_and_by_rows(noise, generator):
     assert torch.allclose(found, expected, atol=1e-6 * float(expected.amax()) + 1e-11)
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-20])  # the second is no more than rounding of the rows
+def test_noise_less_than_rounding_is_none(noise, generator):
+    """Two rows that share noise and have next to none of their own, beside more rows with noise than points."""
+    model = make(generator, 8, 0)
+    own = model.rows.noise.clone()
+    own[:2] = noise
+    shared = torch.zeros(8, 1, dtype=torch.float64)
+    shared[:2, 0] = torch.tensor([0.1, 0.9])
+    model = RowModel(model.mean, model.covariance, replace(model.rows, noise=own, noise_root=shared))
+    assert model.works_by_points
+    draws = draw(model.truncated_normal, DrawSettings(num_draws=64, min_effective_size=1))
+    means, found = values_of(model, model.representer_mixture(draws))
+    A, mean, Gamma = dense(model)
+    gain = torch.linalg.solve(Gamma, A @ model.covariance).T
+    assert torch.allclose(means, model.mean.unsqueeze(-1) + gain @ (draws.rows - mean).T, atol=1e-6)
+    assert torch.allclose(found, model.covariance - gain @ A @ model.covariance, atol=1e-6)
+
+
 def test_no_rows():
     mean, covariance = torch.zeros(N, dtype=torch.float64), torch.eye(N, dtype=torch.float64)
     model = RowModel(mean, covariance, Rows.empty(mean))
@@ -203,3 +222,30 @@ def test_gradients_reach_the_prior(generator):
         return model.number_log_density, distribution.mean, distribution.gamma
 
     assert torch.autograd.gradcheck(value, (mean, root))
+
+
+def test_weights_of_numbers_that_pull_apart_points_that_nearly_coincide():
+    """The mean elsewhere follows the slope that they ask for, though it is told by less than the jitter."""
+    x = torch.tensor([0.1, 0.1 + 3e-9, 0.9, 0.4], dtype=torch.float64)
+    covariance = 100 * torch.exp(-0.5 * ((x.unsqueeze(-1) - x) / 0.25) ** 2)
+    one = torch.ones(7, dtype=torch.float64)
+    numbers = torch.tensor([0.0, 30.0], dtype=torch.float64)
+    index = torch.tensor([0, 1, 2, 2, 2, 2, 2]).unsqueeze(-1)
+    lower, upper = torch.cat([numbers, 0 * one[:5]]), torch.cat([numbers, INF * one[:5]])
+    rows = Rows(index, one.unsqueeze(-1), 0 * one, lower, upper, torch.cat([4e-6 * one[:2], one[:5]]))
+    model = RowModel(torch.zeros(4, dtype=torch.float64), covariance, rows)
+    assert model.works_by_points
+    mixture = model.representer_mixture(draw(model.truncated_normal, DrawSettings(num_draws=64)))
+    # given the numbers, of mean 15: what is left of their difference, over noise, times the slope's covariance
+    pull = 15 / 4e-6 * 3e-9 * 100 * math.exp(-0.5 * (0.3 / 0.25) ** 2) * 0.3 / 0.25**2
+    level = 15 * math.exp(-0.5 * (0.3 / 0.25) ** 2)
+    far = (covariance[3, :2] @ mixture.weights[:2]).mean()
+    assert float(far) == pytest.approx(level + pull, rel=0.01)
+
+
+def test_covariance_of_rows_is_symmetric_to_the_last_digit(generator):
+    model = make(generator, N + 2, 2)
+    found = model.truncated_normal.dense_covariance
+    given = model.intervals.covariance(model._points_given_numbers[1])
+    assert not torch.equal(given, given.mT)
+    assert torch.equal(found, found.mT)

@@ -1,0 +1,136 @@
+r"""Rows that the kernel all but excludes, such as two values at nearly equal points that differ by much.
+
+Covariances have a relative jitter of `1e-12`, those of rows where these have less noise than that, those of columns
+where work goes by them. With `alpha = J^-1 (E[rows] - mean)` and `J` the rows' covariance, the derivative of twice the
+log density in the logarithm of the jitter is `sum_i jitter_i (alpha_i^2 - (J^-1)_ii)`. If rows are as likely as others,
+it is about zero: the second term counts the directions in which the jitter is all that rows have of a variance, and the
+first is distributed about as a chi square with that many degrees of freedom. If it is large, the numbers that come out
+are those of the jitter and not of the model. Of columns, `alpha` are the representer weights.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from torch import Tensor
+
+from botorch_skewgp.exceptions import ContradictionError, ContradictionWarning
+from botorch_skewgp.models.row_model import RowModel
+from botorch_skewgp.posteriors import RepresenterMixture
+from botorch_skewgp.rows import ColumnLayout, Rows
+from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.factorization import (
+    RELATIVE_JITTER,
+    cholesky_with_noise,
+    cholesky_with_relative_jitter,
+    missing_noise,
+)
+
+JITTER = RELATIVE_JITTER[torch.float64]
+TOLERANCE = 0.02  # of twice the log density: a hundredth of a nat
+SURPRISE = 6.0  # standard deviations of a chi square
+SHARE, MOST_NAMED = 0.1, 6  # the columns that are named: share of the hardest pull, and how many at most
+
+
+@torch.no_grad()
+def check_contradictions(
+    row_model: RowModel, layout: ColumnLayout | None, mixture: RepresenterMixture | None = None
+) -> None:
+    r"""Warn of rows that the kernel all but excludes, where the jitter decides what comes out; say where they are.
+
+    Args:
+        row_model: The rows under the prior.
+        layout: What its columns are; `None` if they cannot be named.
+        mixture: The latent function given the rows, if the caller has it; else expectation propagation's is made.
+
+    Raises:
+        ContradictionError: If the same noise-free value is said to be two numbers.
+    """
+    _check_equal_numbers(row_model, layout)
+    if row_model.works_by_points or row_model.has_many_numbers:
+        explained, expected, pull = _jitter_of_columns(row_model, mixture)
+    else:
+        rows = row_model.rows
+        size = rows.coefficient.abs().sum(-1).square() * row_model.covariance.diagonal().max()
+        if not bool((rows.noise < JITTER * size).any()):  # cheap to tell, and true of more than those of no noise
+            return
+        explained, expected, pull = _jitter_of_rows(row_model)
+    if bool(explained <= expected + SURPRISE * (2 * expected).sqrt() + TOLERANCE):
+        return
+    hardest = pull >= torch.maximum(SHARE * pull.max(), pull.topk(min(MOST_NAMED, len(pull))).values[-1])
+    where = "" if layout is None else _name(layout, hardest)
+    warnings.warn(
+        f"What is said with little or no noise{where} is contradictory, or all but excluded by the kernel: a relative "
+        f"jitter of {JITTER:.0e} changes its log density by {0.5 * float(explained - expected):.2g}, so that posterior "
+        "and evidence may be off. Remove the contradiction, give it noise, or use a shorter lengthscale.",
+        ContradictionWarning,
+        stacklevel=2,
+    )
+
+
+def _check_equal_numbers(row_model: RowModel, layout: ColumnLayout | None) -> None:
+    """Noise-free numbers of one and the same functional must be equal."""
+    numbers = row_model.numbers.select(row_model.numbers.noise == 0)
+    if numbers.num_rows < 2 or numbers.noise_root is not None:
+        return
+    weight = numbers.weight(row_model.mean.shape[-1])
+    value = numbers.lower - numbers.bias
+    _, group = weight.unique(dim=0, return_inverse=True)
+    same = group.unsqueeze(-1) == group
+    difference = (value.unsqueeze(-1) - value).abs() * same
+    rounding = 64 * torch.finfo(value.dtype).eps * value.abs().max()
+    if bool((difference > rounding).any()):
+        first, second = divmod(int(difference.argmax()), len(value))
+        touched = (weight[first] != 0) | (weight[second] != 0)
+        where = "" if layout is None else _name(layout, touched)
+        raise ContradictionError(
+            f"Numbers without noise{where} contradict each other: the same is said to be {float(value[first]):.6g} and "
+            f"{float(value[second]):.6g} in units of the latent function. Give them noise, or remove one."
+        )
+
+
+def _jitter_of_rows(row_model: RowModel) -> tuple[Tensor, Tensor, Tensor]:
+    """The two sums, and how hard rows without noise pull at each column."""
+    numbers, intervals = row_model.numbers, row_model.intervals
+    alpha = row_model.mean.new_zeros(0)
+    if intervals.num_rows:
+        alpha = expectation_propagation(row_model.truncated_normal, tolerance=1e-3).mean_slope
+    rows = Rows.cat([numbers, intervals])
+    covariance = rows.covariance(row_model.covariance) + torch.diag_embed(rows.noise)
+    k, residual = numbers.num_rows, numbers.lower - numbers.mean(row_model.mean)
+    of_numbers = cholesky_with_noise(numbers.covariance(row_model.covariance), numbers.noise)
+    residual = residual - covariance[:k, k:] @ alpha
+    alpha = torch.cat([torch.cholesky_solve(residual.unsqueeze(-1), of_numbers).squeeze(-1), alpha])
+    jitter = missing_noise(covariance.diagonal(), rows.noise)
+    factor = cholesky_with_relative_jitter(covariance, scale=jitter / JITTER)
+    precision = torch.cholesky_inverse(factor).diagonal()
+    quiet = rows.weight(row_model.mean.shape[-1]).abs() * (jitter > 0).unsqueeze(-1)
+    return (jitter * alpha.square()).sum(), (jitter * precision).sum(), quiet.mT @ alpha.abs()
+
+
+def _jitter_of_columns(row_model: RowModel, mixture: RepresenterMixture | None) -> tuple[Tensor, Tensor, Tensor]:
+    """The same where work goes by the columns: the jitter is that of their covariance, whatever noise rows have."""
+    jitter = JITTER * row_model.column_covariance.diagonal().mean()
+    if mixture is None:
+        approximation = expectation_propagation(row_model.truncated_normal, tolerance=1e-3)
+        mixture = row_model.gaussian_mixture(approximation)
+    squared = mixture.weights.square().mean(-1)
+    explained = jitter * squared.sum()
+    if bool(explained <= TOLERANCE):
+        return explained, torch.zeros_like(explained), squared.sqrt()
+    root = row_model.column_root
+    factor = cholesky_with_relative_jitter(row_model.covariance) if root is None else root
+    return explained, jitter * torch.cholesky_inverse(factor).diagonal().sum(), squared.sqrt()
+
+
+def _name(layout: ColumnLayout, which: Tensor) -> str:
+    """The places of columns, for a message; slopes alone contradict nothing."""
+    columns = which.nonzero().squeeze(-1).tolist()
+    first, end = layout.first_pseudo_point, layout.first_pseudo_point + layout.num_pseudo_points
+    parts = {
+        "rows {} of train_X": sorted({column // layout.num_outputs for column in columns if column < first}),
+        "pseudo-points {} of the skew prior": [column - first for column in columns if first <= column < end],
+    }
+    named = [words.format(numbers) for words, numbers in parts.items() if numbers]
+    return " (" + "; ".join(named) + ")" if named else ""
