@@ -391,6 +391,15 @@ def _log_average(log_weight: np.ndarray) -> tuple[float, float]:
     return float(top + np.log(w.mean())), float(w.std() / w.mean() / math.sqrt(len(w)))
 
 
+def _effective_size(log_weight: np.ndarray) -> float:
+    """The effective number of draws; none if all weights are zero."""
+    top = log_weight.max()
+    if not np.isfinite(top):
+        return 0.0
+    w = np.exp(log_weight - top)
+    return float(w.sum() ** 2 / (w**2).sum())
+
+
 @dataclass
 class Reference:
     """The posterior at the queries as a weighted mixture of Gaussians, in units of the outcome; and the evidence.
@@ -402,6 +411,7 @@ class Reference:
         log_evidence: The log evidence, in units of the latent function.
         log_evidence_error: Its standard error.
         effective_size: The effective number of components.
+        evidence_size: The effective number of draws behind the evidence, those of a skew prior's normaliser included.
     """
 
     weights: np.ndarray
@@ -410,6 +420,7 @@ class Reference:
     log_evidence: float
     log_evidence_error: float
     effective_size: float
+    evidence_size: float
 
     def _error(self, influence: np.ndarray) -> np.ndarray:
         return np.sqrt((self.weights**2 * influence**2).sum(-1))
@@ -455,8 +466,11 @@ def reference_of(case: Case, size: int = 8192, seed: int = 0) -> Reference:
         location, scale = float(location), float(scale)
     z, log_weight = _sample(factored, size, rng)
     log_evidence, error = _log_average(log_weight)
+    evidence_size = _effective_size(log_weight)
     if prior is not None:
-        log_prior, prior_error = _log_average(_sample(prior, size, rng)[1])
+        prior_log_weight = _sample(prior, size, rng)[1]
+        log_prior, prior_error = _log_average(prior_log_weight)
+        evidence_size = min(evidence_size, _effective_size(prior_log_weight))
         log_evidence, error = log_evidence - log_prior, math.hypot(error, prior_error)
     weights = np.exp(log_weight - log_weight.max()) if np.isfinite(log_weight.max()) else np.zeros(size)
     weights = weights / max(weights.sum(), 1e-300)
@@ -466,5 +480,6 @@ def reference_of(case: Case, size: int = 8192, seed: int = 0) -> Reference:
         variance=scale**2 * factored.variance,
         log_evidence=factored.log_density + log_evidence,
         log_evidence_error=error,
-        effective_size=float(1 / (weights**2).sum()) if weights.any() else 0.0,
+        effective_size=_effective_size(log_weight),
+        evidence_size=evidence_size,
     )

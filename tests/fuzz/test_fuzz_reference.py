@@ -1,13 +1,14 @@
 """The fuzzer's reference against closed forms, where there are some."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from benchmarks.fuzz.cases import INF, Anchors, Case, Noise, Seen
+from benchmarks.fuzz.cases import INF, Anchors, Case, Noise, Seen, numbered_case
 from benchmarks.fuzz.reference import Contradiction, log_difference, reference_of
 
 X = [[0.1], [0.4], [0.8]]
@@ -115,3 +116,12 @@ def test_log_difference(a, b):
         truth = log((erfc(mpf(a) / sqrt(2)) - erfc(mpf(b) / sqrt(2))) / 2)
     # the tolerance is in probability: the width of an interval is only known to rounding of its ends
     assert float(log_difference(np.array(a), np.array(b))) == pytest.approx(float(truth), abs=1e-6)
+
+
+def test_an_evidence_of_few_draws_says_so():
+    # the tilting of this prior's normaliser is not found: points that nearly coincide are asked to be far apart
+    case = numbered_case(2762)
+    reference = reference_of(case, size=1000)
+    assert reference.evidence_size < 10 < reference.effective_size
+    plain = reference_of(replace(case, anchors=None), size=1000)
+    assert plain.evidence_size == plain.effective_size
