@@ -1,0 +1,155 @@
+"""Safe optimisation of random functions (unified framework paper, figures 13 to 15).
+
+A function `g` is drawn from a Gaussian process of variance 2 and lengthscale from U[1, 2] on [-5, 5] (the paper does
+not say on which interval), until `g(0) >= 0`. A point is valid where `g >= 0`; it then yields `g`, and nothing but that
+it was not valid elsewhere. Thirty points are evaluated after the first, 0. Both methods know variance 2 and lengthscale
+1.5, and look for the largest upper 97.5 % quantile among 500 points.
+
+- `SkewGP`: numbers and validity in one model; less 1,000 times what `P[g < 0]` exceeds 0.3 by (a level of 0.7).
+- `safe UCB`: what the paper's SafeOpt stands on, a Gaussian process of the numbers alone: among points whose lower
+  2.5 % quantile is not negative. It never learns from points that are not valid. (SafeOpt also asks at points that
+  widen this set; where none is left it asks for the widest interval in it.)
+- `SkewGP, lower bound`: the model of the first with the rule of the second.
+
+Regret is that of the best valid point found, relative to the best of the whole interval, not of what can be reached
+safely.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.means import ZeroMean
+from torch import Tensor
+
+from benchmarks._reporting import Table
+from benchmarks.experiments._experiment import Experiment, Row, paired
+from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ValidityLikelihood
+from botorch_skewgp.observations import Numeric, Validity
+
+HALF_WIDTH, NUM_POINTS, STEPS = 5.0, 500, 30
+VARIANCE, LENGTHSCALE, NOISE = 2.0, 1.5, 1e-4
+MOST_RISK, PENALTY, TAIL = 0.3, 1000.0, 0.025
+METHODS = ("SkewGP", "safe UCB", "SkewGP, lower bound")
+
+
+def _function(number: int, X: Tensor) -> Tensor:
+    """Values at all points of a function that is valid at 0."""
+    generator = torch.Generator().manual_seed(number)
+    start = X.squeeze(-1).abs().argmin()
+    while True:
+        lengthscale = 1 + torch.rand(1, generator=generator, dtype=X.dtype)
+        covariance = VARIANCE * torch.exp(-0.5 * ((X - X.mT) / lengthscale).square())
+        root = torch.linalg.cholesky(covariance + 1e-9 * torch.eye(len(X), dtype=X.dtype))
+        g = root @ torch.randn(len(X), generator=generator, dtype=X.dtype)
+        if g[start] >= 0:
+            return g
+
+
+def _model(X: Tensor, g: Tensor, asked: Sequence[int], of_validity: bool) -> SkewGP:
+    which = torch.tensor(asked)
+    values = g[which]
+    valid = (values >= 0).nonzero().squeeze(-1)
+    failed = (values < 0).nonzero().squeeze(-1)
+    kernel = ScaleKernel(RBFKernel()).double()
+    kernel.outputscale, kernel.base_kernel.lengthscale = VARIANCE, LENGTHSCALE
+    numbers = NumericLikelihood(noise=NOISE, learn_noise=False)
+    observations: list[Numeric | Validity] = [Numeric(values[valid], index=valid)]
+    if of_validity and len(failed):
+        observations.append(Validity(torch.zeros(len(failed), dtype=torch.bool), index=failed))
+    likelihood = MixedLikelihood(numbers, ValidityLikelihood(threshold=0.0, noise=NOISE))
+    return SkewGP(X[which], observations, likelihood=likelihood, covar_module=kernel, mean_module=ZeroMean())
+
+
+@torch.no_grad()
+def _next(method: str, X: Tensor, g: Tensor, asked: Sequence[int]) -> int:
+    """The number of the point to evaluate next."""
+    posterior = _model(X, g, asked, method != "safe UCB").posterior(X.unsqueeze(-2))
+    levels = torch.tensor([TAIL, 1 - TAIL], dtype=X.dtype)
+    lower, upper = (bound.flatten() for bound in posterior.quantile(levels))
+    if method == "SkewGP":
+        risk = posterior.cdf(torch.zeros(1, dtype=X.dtype)).flatten()
+        return int((upper - PENALTY * (risk - MOST_RISK).clamp(min=0)).argmax())
+    safe = lower >= 0
+    safe[asked[0]] = True  # known to be valid from the beginning
+    return int(torch.where(safe, upper, -torch.inf).argmax())
+
+
+def _trial(number: int, smoke: bool) -> list[Row]:
+    X = torch.linspace(-HALF_WIDTH, HALF_WIDTH, NUM_POINTS, dtype=torch.float64).unsqueeze(-1)
+    g = _function(number, X)
+    rows = []
+    for method in METHODS:
+        asked, began = [int(X.squeeze(-1).abs().argmin())], time.process_time()
+        steps = 2 if smoke else STEPS
+        for _ in range(steps):
+            asked.append(_next(method, X, g, asked))
+        seconds = (time.process_time() - began) / steps
+        values = g[torch.tensor(asked)]
+        best = [float(g.max() - values[: n + 1][values[: n + 1] >= 0].max()) for n in range(len(values))]
+        row = {
+            "method": method,
+            "violations": str(int((values[1:] < 0).sum())),
+            "regret": " ".join(f"{regret:.4g}" for regret in best),
+            "seconds_per_step": f"{seconds:.4f}",
+        }
+        rows.append(row)
+    return rows
+
+
+def _tables(rows: Sequence[Row]) -> list[Table]:
+    table = Table(
+        "safe_optimisation",
+        ("method", "violations", "evaluations", "regret", "error", "less_than_skewgp", "its_error", "seconds_per_step"),
+        notes=["in the paper: 51 violations of 3,000 (SafeOpt), 53 (SkewGP)", "last two: of paired final regrets"],
+    )
+    last = {method: [float(r["regret"].split()[-1]) for r in rows if r["method"] == method] for method in METHODS}
+    for method in METHODS:
+        own = [row for row in rows if row["method"] == method]
+        mean, error = paired(last[method])
+        gain, gain_error = paired([ours - theirs for ours, theirs in zip(last["SkewGP"], last[method], strict=True)])
+        table.add(
+            method=method, violations=sum(int(row["violations"]) for row in own),
+            evaluations=sum(len(row["regret"].split()) - 1 for row in own), regret=mean, error=error,
+            less_than_skewgp=gain, its_error=gain_error,
+            seconds_per_step=sum(float(row["seconds_per_step"]) for row in own) / len(own),
+        )  # fmt: skip
+    return [table]
+
+
+def _plot(rows: Sequence[Row], path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots(figsize=(5.5, 3.6))
+    for method in METHODS:
+        traces = [[float(v) for v in row["regret"].split()] for row in rows if row["method"] == method]
+        trace = torch.tensor(traces, dtype=torch.float64)
+        mean, error = trace.mean(0), trace.std(0) / len(trace) ** 0.5
+        steps = torch.arange(trace.shape[1])
+        ax.plot(steps.numpy(), mean.numpy(), label=method)
+        ax.fill_between(steps.numpy(), (mean - error).numpy(), (mean + error).numpy(), alpha=0.2)
+    ax.set_xlabel("evaluations")
+    ax.set_ylabel("regret of the best valid point")
+    ax.legend(frameon=False)
+    figure.savefig(path, dpi=110, bbox_inches="tight")
+    plt.close(figure)
+
+
+EXPERIMENT = Experiment(
+    name="safe_optimisation",
+    figure="Unified framework, figures 13 to 15",
+    claim="One model of numbers and validity violates the constraint as seldom as SafeOpt.",
+    trials=100,
+    columns=("method", "violations", "regret", "seconds_per_step"),
+    trial=_trial,
+    tables=_tables,
+    plot=_plot,
+)
