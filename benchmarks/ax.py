@@ -8,12 +8,14 @@ would be used: the best valid trial seen, or the arm that the strategy recommend
 from __future__ import annotations
 
 import argparse
+import csv
 import functools
 import logging
 import statistics
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -39,7 +41,7 @@ from pandas import DataFrame
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
+from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
 from botorch_skewgp.ax import (
     attach_comparison,
     compare_outcomes,
@@ -56,6 +58,18 @@ INITIAL = 5
 PAIRWISE = Keys.PAIRWISE_PREFERENCE_QUERY.value
 
 
+STEPS = "steps"
+Key = tuple[str, str, int]  # scenario, strategy, seed
+
+
+class Run(NamedTuple):
+    """What came of one experiment."""
+
+    score: float
+    failed: int
+    seconds: float
+
+
 class Point(NamedTuple):
     """A point of the unit square."""
 
@@ -67,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     add_common_arguments(parser)
     parser.add_argument("--seeds", type=int, default=12, help="number of repetitions")
-    parser.add_argument("--scenarios", nargs="*", choices=list(SCENARIOS), default=list(SCENARIOS))
+    parser.add_argument("--scenarios", nargs="*", choices=[*SCENARIOS, STEPS], default=[*SCENARIOS, STEPS])
 
 
 def run(options: argparse.Namespace) -> None:
@@ -75,43 +89,77 @@ def run(options: argparse.Namespace) -> None:
     folder = prepare(options)
     set_ax_logger_levels(logging.ERROR)
     warnings.simplefilter("ignore")
+    num_seeds = 1 if options.quick else options.seeds
+    runs = _stored(folder)
     for name in options.scenarios:  # a table for each: they take long, and are run one by one
-        publish(_tables(name, 1 if options.quick else options.seeds), folder)
+        if name == STEPS:
+            publish([_steps(num_seeds)], folder)
+            continue
+        for seed in range(num_seeds):
+            for strategy, scenario in _strategies(name).items():
+                if (name, strategy, seed) not in runs:
+                    start = time.process_time()
+                    score, failed = scenario(seed)
+                    runs[name, strategy, seed] = Run(score, failed, time.process_time() - start)
+                    say(f"{name}, {strategy}, seed {seed}: {score:.4g}, {failed} failed trials")
+                    _store(runs, folder)
+        publish(_tables(name, runs), folder)
 
 
-def _tables(name: str, num_seeds: int) -> list[Table]:
+def _strategies(name: str) -> dict[str, Callable[[int], tuple[float, int]]]:
+    scenario, _ = SCENARIOS[name]
+    strategies = {"ax": functools.partial(scenario, False), "skewgp": functools.partial(scenario, True)}
+    if name == "crash_region":
+        strategies["ax with AddExecutionViability"] = functools.partial(scenario, False, learns_failures=True)
+    return strategies
+
+
+def _stored(folder: Path | None) -> dict[Key, Run]:
+    """The runs that are there already."""
+    if folder is None or not (path := folder / "ax_runs.csv").exists():
+        return {}
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    return {
+        (entry["scenario"], entry["strategy"], int(entry["seed"])): Run(
+            float(entry["score"]), int(entry["failed"]), float(entry["seconds"])
+        )
+        for entry in csv.DictReader(lines)
+    }
+
+
+def _store(runs: dict[Key, Run], folder: Path | None) -> None:
+    if folder is None:
+        return
+    notes = [environment(), "scores: lower is better; seconds of processor time"]
+    table = Table("ax_runs", ("scenario", "strategy", "seed", "score", "failed", "seconds"), notes=notes)
+    for (scenario, strategy, seed), one in sorted(runs.items()):
+        table.add(scenario=scenario, strategy=strategy, seed=seed, **one._asdict())
+    table.store(folder)
+
+
+def _tables(name: str, runs: dict[Key, Run]) -> list[Table]:
     """One scenario: the results of both strategies, and whether ours is no worse at the median and on average."""
-    scenario, score = SCENARIOS[name]
     table = Table(
         f"ax_{name}",
-        ("scenario", "strategy", "score", "median", "mean", "worst", "failed_trials", "seconds"),
-        notes=[
-            environment(),
-            f"load average at the start {load_average()}",
-            f"{num_seeds} seeds; scores: lower is better",
-        ],
+        ("scenario", "strategy", "seeds", "score", "median", "mean", "worst", "failed_trials", "seconds"),
+        notes=[environment(), "scores: lower is better; seconds of processor time for a whole experiment"],
     )
     averages: dict[str, dict[str, float]] = {"median": {}, "mean": {}}
-    runs = {"ax": functools.partial(scenario, False), "skewgp": functools.partial(scenario, True)}
-    if name == "crash_region":
-        runs["ax with AddExecutionViability"] = functools.partial(scenario, False, learns_failures=True)
-    for strategy, run_seed in runs.items():
-        results, start = [], time.perf_counter()
-        for seed in range(num_seeds):
-            results.append(run_seed(seed))
-            say(f"{name}, {strategy}, seed {seed}: {results[-1][0]:.4g}, {results[-1][1]} failed trials")
-        values = [value for value, _ in results]
+    for strategy in _strategies(name):
+        found = [one for key, one in sorted(runs.items()) if key[:2] == (name, strategy)]
+        values = [one.score for one in found]
         averages["median"][strategy] = statistics.median(values)
         averages["mean"][strategy] = statistics.mean(values)
         table.add(
             scenario=name,
             strategy=strategy,
-            score=score,
+            seeds=len(found),
+            score=SCENARIOS[name][1],
             median=averages["median"][strategy],
             mean=averages["mean"][strategy],
             worst=max(values),
-            failed_trials=statistics.mean(failed for _, failed in results),
-            seconds=(time.perf_counter() - start) / len(results),
+            failed_trials=statistics.mean(one.failed for one in found),
+            seconds=statistics.mean(one.seconds for one in found),
         )
     bars = Table(f"ax_{name}_bars", ("scenario", "bar", "skewgp", "ax", "reached"))
     for average, of in averages.items():
@@ -123,6 +171,28 @@ def _tables(name: str, num_seeds: int) -> list[Table]:
             reached=of["skewgp"] <= of["ax"],
         )
     return [table, bars]
+
+
+def _steps(num_seeds: int, num_trials: int = 25) -> Table:
+    """The processor time of the trials that a model has chosen, in the crash region; both strategies in turns."""
+    columns = ("strategy", "seeds", "trials_of_a_model", "seconds_each", "times_ax", "seconds_of_25_trials")
+    table = Table("ax_steps", columns, notes=[environment(), "processor time of client.get_next_trials alone"])
+    crash_region(True, 0, INITIAL + 3)  # what is done once: imports, compilation
+    seconds: dict[bool, list[tuple[bool, float]]] = {False: [], True: []}
+    for seed in range(num_seeds):
+        for ours, spent in seconds.items():
+            crash_region(ours, seed, num_trials, on_trial=lambda *entry, spent=spent: spent.append(entry))
+    each = {ours: statistics.mean(time for by_model, time in spent if by_model) for ours, spent in seconds.items()}
+    for ours, spent in seconds.items():
+        table.add(
+            strategy="skewgp" if ours else "ax",
+            seeds=num_seeds,
+            trials_of_a_model=sum(by_model for by_model, _ in spent),
+            seconds_each=each[ours],
+            times_ax=each[ours] / each[False],
+            seconds_of_25_trials=sum(time for _, time in spent) / num_seeds,
+        )
+    return table
 
 
 def _client(ours: bool, seed: int, objective: str | None, **kwargs: Any) -> Client:
@@ -180,20 +250,33 @@ def _stock_with_viability(seed: int) -> GenerationStrategy:
     return GenerationStrategy(name="viability", nodes=[sobol, GenerationNode(name="MBM", generator_specs=[spec])])
 
 
-def crash_region(ours: bool, seed: int, num_trials: int = 25, learns_failures: bool = False) -> tuple[float, int]:
-    """Trials in a region fail, and are marked as failed, or for Ax's transform as abandoned."""
+def crash_region(
+    ours: bool,
+    seed: int,
+    num_trials: int = 25,
+    learns_failures: bool = False,
+    on_trial: Callable[[bool, float], None] | None = None,
+) -> tuple[float, int]:
+    """Trials in a region fail, and are marked as failed, or for Ax's transform as abandoned.
+
+    `on_trial` is told of every trial whether a model chose it, and the processor time of that.
+    """
     client, best = _client(ours, seed, "-loss"), float("inf")
     _configure(client, ours, seed, learns_failures)
     torch.manual_seed(seed)
     mark = client.mark_trial_abandoned if learns_failures else client.mark_trial_failed
     for _ in range(num_trials):
-        for index, parameters in client.get_next_trials(max_trials=1).items():
-            p = Point(**parameters)
-            if crashes(p):
-                mark(index)
-            else:
-                best = min(best, loss(p))
-                client.complete_trial(index, {"loss": loss(p)})
+        start = time.process_time()
+        ((index, parameters),) = client.get_next_trials(max_trials=1).items()
+        if on_trial is not None:
+            by_model = generation_strategy_of(client).current_node_name in ("MBM", "SkewGP")
+            on_trial(by_model, time.process_time() - start)
+        p = Point(**parameters)
+        if crashes(p):
+            mark(index)
+        else:
+            best = min(best, loss(p))
+            client.complete_trial(index, {"loss": loss(p)})
     return best - LEAST, _failed(client)
 
 

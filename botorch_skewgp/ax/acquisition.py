@@ -19,6 +19,10 @@ from botorch_skewgp.ax.data import ObservationDataset
 
 PAIRS_BY_UTILITY = "pairs_by_utility"  # an option of the acquisition
 NUM_THRESHOLD_POINTS = 256  # of the search space, beside the observed ones
+# For a search in one and two dimensions; each further one adds half as much, up to what Ax takes always. In the races
+# with failures, four starts out of 256 points ended where Ax's twenty out of 1024 did, in half the time.
+LEAST_RESTARTS, MOST_RESTARTS = 4, 20
+LEAST_RAW_SAMPLES, MOST_RAW_SAMPLES = 256, 1024
 
 
 class SkewGPAcquisition(Acquisition):
@@ -83,12 +87,14 @@ class SkewGPAcquisition(Acquisition):
         self, n: int, search_space_digest: SearchSpaceDigest, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Optimise the two points of a pair jointly, or among discrete points one after the other, the first of which
-        may have been tried; else as Ax does.
+        may have been tried; else as Ax does, with fewer starts in few dimensions.
         """
+        dim = len(search_space_digest.feature_names) * (n if self._asks_for_pair else 1)
+        kwargs["optimizer_options"] = _effort(dim) | (kwargs.get("optimizer_options") or {})
         if not self._asks_for_pair:
             return super().optimize(n, search_space_digest, *args, **kwargs)
         if not (search_space_digest.ordinal_features or search_space_digest.categorical_features):
-            kwargs["optimizer_options"] = {"sequential": False, **(kwargs.get("optimizer_options") or {})}
+            kwargs["optimizer_options"] = {"sequential": False, **kwargs["optimizer_options"]}
             return super().optimize(n, search_space_digest, *args, **kwargs)
         tried = self.X_observed, self.X_pending  # of which Ax's discrete optimisers return none
         self.X_observed = self.X_pending = None
@@ -96,6 +102,14 @@ class SkewGPAcquisition(Acquisition):
             return super().optimize(n, search_space_digest, *args, **kwargs)
         finally:
             self.X_observed, self.X_pending = tried
+
+
+def _effort(dim: int) -> dict[str, int]:
+    """How hard to search for the best point in so many dimensions."""
+    return {
+        "num_restarts": min(max(2 * dim, LEAST_RESTARTS), MOST_RESTARTS),
+        "raw_samples": min(max(128 * dim, LEAST_RAW_SAMPLES), MOST_RAW_SAMPLES),
+    }
 
 
 def _in_order(X: Tensor | None) -> Tensor | None:

@@ -67,3 +67,20 @@ def test_a_missing_threshold_is_filled_in(made):
     filled, given = made[-1].objective_thresholds.tolist()
     assert given == pytest.approx(-0.7)
     assert math.isfinite(filled)
+
+
+def test_the_search_is_wider_in_more_dimensions(monkeypatch):
+    searches = []
+
+    def remember(acq_function, q, num_restarts, raw_samples, **kwargs):
+        searches.append((num_restarts, raw_samples))
+        point = kwargs["bounds"].mean(0, keepdim=True)
+        return point.expand(q, -1), torch.zeros(1, dtype=point.dtype)
+
+    monkeypatch.setattr("ax.generators.torch.botorch_modular.acquisition.optimize_acqf", remember)
+    for names, small in (("x", False), ("xyzuvw", False), ("x", True)):
+        client = new_client(names=names, small=small)
+        for value in (0.1, 0.4, 0.7):
+            client.complete_trial(client.attach_trial(dict.fromkeys(names, value)), {"loss": value})
+        next_trial(client)
+    assert searches == [(4, 256), (12, 768), (2, 32)]  # the last is what the user has chosen
