@@ -43,6 +43,7 @@ from botorch_skewgp.posteriors.transformed_t import JointScale, TransformedTPost
 from botorch_skewgp.warpings import SinhArcsinh, Warping
 
 SMALLEST = 1e-12  # posterior variance, in units of the prior's
+LEAST_AFTER_CONDITIONING = 4.0  # effective number of nodes below which a warning comes
 NO_FANTASIES = (
     "A BayesianTransformedGP cannot be conditioned on batches of data, so that look-ahead acquisition functions, which "
     "make fantasies, cannot use it; take qLogNoisyExpectedImprovement, say."
@@ -513,6 +514,8 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
     def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> Self:
         r"""The model of further outcomes, whose nodes stay where they are and are weighted anew.
 
+        A `QuadratureWarning` comes if few of them count then; other nodes are made by `set_train_data`.
+
         Args:
             X: A `m x d` tensor of points, before any input transform.
             Y: A `m x 1` tensor of noisy outcomes.
@@ -536,6 +539,14 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         if self._original_train_inputs is not None:
             new._original_train_inputs = points
         new._quadrature = None
+        if new.effective_number_of_nodes < min(LEAST_AFTER_CONDITIONING, 0.5 * self.effective_number_of_nodes):
+            warnings.warn(
+                f"Given the new outcomes {new.effective_number_of_nodes:.1f} nodes count, of "
+                f"{self.effective_number_of_nodes:.1f} before: they say more of the parameters than nodes that stay "
+                "where they are can. Build the model anew, or call set_train_data, which makes other nodes.",
+                QuadratureWarning,
+                stacklevel=2,
+            )
         return new
 
     def _checked_query(self, X: Tensor) -> Tensor:

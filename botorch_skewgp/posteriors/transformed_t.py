@@ -358,8 +358,13 @@ class TransformedTPosterior(Posterior):
             )
         q = self._location.shape[-2]
         base_samples = base_samples.expand(sample_shape + self.base_sample_shape)
-        node = self._pick(base_samples[..., 0])  # sample_shape x batch_shape
-        stretch = (self.df / student_t.chi_square_quantile(base_samples[..., 1], self.df)).sqrt().unsqueeze(-1)
+        choices = base_samples[..., :2]
+        if self._probabilities.ndim == 1:
+            choices = _without_repetition(choices)  # acquisition functions repeat base samples over batches of points
+        node = self._pick(choices[..., 0])
+        stretch = (self.df / student_t.chi_square_quantile(choices[..., 1], self.df)).sqrt()
+        node, stretch = (x.expand(base_samples.shape[:-1]) for x in (node, stretch))  # sample_shape x batch_shape
+        stretch = stretch.unsqueeze(-1)
         index = node.unsqueeze(-1).unsqueeze(-1).expand(*node.shape, q, 1)
         location = self._location.expand(*node.shape, *self._location.shape[-2:]).gather(-1, index).squeeze(-1)
         scale = self._scale.expand(*node.shape, *self._scale.shape[-2:]).gather(-1, index).squeeze(-1)
@@ -396,7 +401,8 @@ class TransformedTPosterior(Posterior):
             )
         cumulative = probabilities.cumsum(-1)
         uniform = torch.special.ndtr(normal).unsqueeze(-1) * cumulative[..., -1:]
-        cumulative = cumulative.expand(uniform.shape[:-1] + cumulative.shape[-1:]).contiguous()
+        if cumulative.ndim > 1:
+            cumulative = cumulative.expand(uniform.shape[:-1] + cumulative.shape[-1:]).contiguous()
         return torch.searchsorted(cumulative, uniform.contiguous()).squeeze(-1).clamp(max=self.num_components - 1)
 
     # Maps
@@ -424,3 +430,11 @@ class TransformedTPosterior(Posterior):
             offset=float(offset) + weight * self._offset,
             weight=weight * self._weight,
         )
+
+
+def _without_repetition(x: Tensor) -> Tensor:
+    """The part of an expanded tensor that is stored: one along dimensions in which all entries are the same memory."""
+    for dim, stride in enumerate(x.stride()):
+        if stride == 0:
+            x = x.narrow(dim, 0, 1)
+    return x

@@ -255,6 +255,13 @@ def test_conditioning_keeps_the_nodes():
         transformed.condition_on_observations(X[-2:].expand(3, 2, 2), Y[-2:].expand(3, 2, 1))
 
 
+def test_outcomes_that_leave_few_nodes_are_warned_of():
+    X, Y = data(n=30)
+    few = model("sinh-arcsinh", X[:4], Y[:4])
+    with pytest.warns(QuadratureWarning, match="set_train_data"):
+        few.condition_on_observations(X[4:], Y[4:])
+
+
 def test_input_transforms():
     X, Y = data()
     bounds = torch.tensor([[0.0, 0.0], [10.0, 10.0]], dtype=DOUBLE)

@@ -9,6 +9,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedEr
 from botorch.sampling.get_sampler import get_sampler
 from scipy import integrate, stats
 
+from botorch_skewgp.posteriors import student_t
 from botorch_skewgp.posteriors.transformed_t import JointScale, TransformedTPosterior, WarpingNodes
 from botorch_skewgp.posteriors.transformed_t_marginals import TransformedTMarginals
 from botorch_skewgp.warpings import Affine, Arcsinh, BoxCox, SinhArcsinh
@@ -252,6 +253,24 @@ def test_quantiles_and_cdfs_are_differentiable(name):
 
     inputs = (law._location.clone().requires_grad_(), law._scale.clone().requires_grad_())
     torch.autograd.gradcheck(functions, inputs, atol=1e-5)
+
+
+def test_repeated_base_samples_are_mapped_once(monkeypatch, generator):
+    law = posterior("sinh-arcsinh")
+    batch = TransformedTPosterior(
+        law._location.expand(7, 2, 3),
+        law._scale.expand(7, 2, 3),
+        law._probabilities,
+        DF,
+        law._warping,
+        JointScale(lambda: law._joint.matrix().expand(7, 2, 2, 2), law._joint.group, law._joint.factor),
+    )
+    base_samples = torch.randn(5, 1, 4, generator=generator, dtype=DOUBLE).expand(5, 7, 4)
+    every = batch.rsample_from_base_samples(torch.Size([5]), base_samples.contiguous())
+    sizes, quantile = [], student_t.chi_square_quantile
+    monkeypatch.setattr(student_t, "chi_square_quantile", lambda x, df: (sizes.append(x.numel()), quantile(x, df))[1])
+    torch.testing.assert_close(batch.rsample_from_base_samples(torch.Size([5]), base_samples), every, rtol=0, atol=0)
+    assert sizes == [5]
 
 
 def test_registered_sampler():
