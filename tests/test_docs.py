@@ -65,6 +65,21 @@ def test_figures_of_samplers_are_the_stored_ones():
             assert float(cell.split()[-1]) == pytest.approx(float(entry["upper_bound"]), rel=0.02), (label, sampler)
 
 
+def test_figures_of_decisions_are_the_stored_ones():
+    page = (ROOT / "README.md").read_text()
+    rows = {"camel": r"six-hump camel, median of ten seeds", "hartmann6": r"the same, Hartmann in 6 dimensions"}
+    for function, label in rows.items():
+        (row,) = re.findall(rf"^\|[^|]*{label} \|(.*)\| `python -m benchmarks decisions` \|$", page, flags=re.MULTILINE)
+        found = [[float(value) for value in re.findall(r"\d+\.\d+", part)] for part in re.split(r"[|;]", row)]
+        for method, values in zip(("default", "HB-EI", "qEUBO PairwiseGP"), found, strict=True):
+            (entry,) = [
+                e
+                for e in stored("decisions")
+                if (e["function"], e["judge"], e["method"]) == (function, "consistent", method)
+            ]
+            assert values == pytest.approx([float(entry[f"regret_{n}"]) for n in (20, 40, 60)], rel=0.06)
+
+
 def test_figures_of_steps_are_the_stored_ones():
     page = (ROOT / "docs" / "migration.md").read_text()
     for duels in (20, 50, 100):

@@ -246,7 +246,10 @@ def recommend(
         _check_one_output(model)
     if bounds is None and options:
         raise InputDataError(f"{', '.join(options)} only has a meaning with bounds.")
-    X = _own_points(model) if X_candidates is None else X_candidates
+    X = _own_points(model) if X_candidates is None else as_tensor(X_candidates, "X_candidates")
+    X = X.to(
+        getattr(model, "datapoints", X)
+    )  # BoTorch's analytic functions would turn the model into the points' dtype
     if X.ndim != 2 or X.shape[0] == 0:
         raise InputDataError(f"X_candidates must be n x d with n of at least 1; got shape {tuple(X.shape)}.")
     if bounds is None:

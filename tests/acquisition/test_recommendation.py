@@ -225,6 +225,10 @@ def test_points_are_of_the_models_dtype(model):
     assert next_pair(model, BOUNDS.float(), **SMALL)[0].dtype == DOUBLE
     assert recommend(model, BOUNDS.float(), **SMALL)[0].dtype == DOUBLE
     assert next_pair(model, BOUNDS.tolist(), X_incumbent=[2.5, 0.0], **SMALL)[0].dtype == DOUBLE
+    for candidates in (POINTS.float(), POINTS.tolist()):
+        assert recommend(model, X_candidates=candidates)[0].dtype == DOUBLE
+        assert recommend(model, BOUNDS, X_candidates=candidates, **SMALL)[0].dtype == DOUBLE
+    assert model.datapoints.dtype == DOUBLE
 
 
 @pytest.mark.parametrize("method", ["maximally_uncertain_challenge", "upper_confidence_bound"])
