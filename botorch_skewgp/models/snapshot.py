@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from botorch_skewgp.models.latent_model import LatentModel
 
 
+SINGLE_PRECISION = 1e-7  # variance, relative to the prior's, of what representer weights in it need not tell apart
+
+
 class Snapshot:
     r"""A copy of a model in evaluation mode, with modules of its own, and the draws of its rows.
 
@@ -75,6 +78,8 @@ class Snapshot:
             draws = self._draw(row_model.truncated_normal)
             mixture = row_model.representer_mixture(draws).in_space_filling_order(row_model.column_covariance)
             self._check(row_model, mixture)
+            if X.dtype != mixture.weights.dtype:
+                mixture = mixture.smoothed(row_model.column_covariance, SINGLE_PRECISION)
             mixture = RepresenterMixture(mixture.weights.to(X), mixture.root.to(X))
             if not mixture.weights.isfinite().all():
                 raise InputDataError(f"Observations are too large for {X.dtype}; scale them, or use double precision.")

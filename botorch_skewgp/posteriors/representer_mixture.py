@@ -58,6 +58,23 @@ class RepresenterMixture:
         order = space_filling_order(components.mT @ deviation)
         return RepresenterMixture(self.weights[:, order], self.root)
 
+    def smoothed(self, covariance: Tensor, relative: float) -> RepresenterMixture:
+        r"""Much the same mixture with weights of moderate size, which can be rounded.
+
+        At points that nearly coincide weights are large and cancel. What they say there of values of next to no
+        variance is left out: `(K + s I)^-1 K` times the weights and the root changes values by less than `sqrt(s)`.
+
+        Args:
+            covariance: The prior covariance `K` at `Z`, `n x n`.
+            relative: `s` over the mean variance.
+        """
+        eigenvalues, vectors = torch.linalg.eigh(covariance)
+        eigenvalues = eigenvalues.clamp(min=0)  # rounding only
+        kept = eigenvalues / (eigenvalues + relative * covariance.diagonal().mean())
+        return RepresenterMixture(
+            *(vectors @ (kept.unsqueeze(-1) * (vectors.mT @ x)) for x in (self.weights, self.root))
+        )
+
     @cached_property
     def weights_by_draw(self) -> Tensor:
         """The weights, `batch_shape x S x n`, those of a draw side by side, where picking some draws reads little."""
