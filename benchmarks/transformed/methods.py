@@ -155,6 +155,7 @@ def gaussian_score(data: Data, map: Map) -> Score:
 
 
 STEEPEST = 5.0  # tanh of GPy's warping, over a standard deviation of the outcomes
+FARTHEST = 10.0  # median, in standard deviations
 NORMAL_90 = 1.6449
 
 
@@ -182,8 +183,9 @@ def gpy_score(data: Data) -> Score:
         model.optimize_restarts(3, verbose=False, robust=True)
     test_X, test_Y = data.test_X.numpy(), ((data.test_y - center) / unit).unsqueeze(-1).numpy()
     nlpd = -float(model.log_predictive_density(test_X, test_Y).mean()) + math.log(unit)
-    median = torch.as_tensor(model.predict(test_X, median=True)[0]).squeeze(-1) * unit + center
-    mean, variance = model._raw_predict(test_X)  # noqa: SLF001  of the warped outcome; inverses in numbers may fail
+    mean, variance = model._raw_predict(test_X)  # noqa: SLF001  of the warped outcome
+    grid = np.linspace(-FARTHEST, FARTHEST, 20001)[:, None]  # GPy's own inverse, by Newton's method, diverges at times
+    median = torch.as_tensor(np.interp(mean[:, 0], warping.f(grid)[:, 0], grid[:, 0])) * unit + center
     error = (warping.f(test_Y) - mean) / np.sqrt(variance + float(model.likelihood.variance[0]))
     coverage = float((np.abs(error) < NORMAL_90).mean())
     return Score(float((median - data.test_y).square().mean().sqrt()), nlpd, coverage)

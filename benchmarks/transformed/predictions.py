@@ -37,7 +37,12 @@ def int_sine_table(
     table = Table(
         "transformed_int_sine",
         COLUMNS,
-        notes=[*notes, f"means over {draws} noise draws; densities of y / max y at the noise-free truth"],
+        notes=[
+            *notes,
+            f"means over {draws} noise draws, with their standard deviations; densities of y / max y at the noise-free "
+            "truth",
+            "BTG, WGP and CWGP have this package's default priors, but for those with the uniform ones of the paper",
+        ],
     )
     runs = Runs("transformed_int_sine_runs", ("seed", "method"), Score._fields, folder, notes)
     scores: dict[str, list[Score]] = {}
