@@ -8,6 +8,7 @@ take studies of Optuna and preferential ones of its dashboard.
 from __future__ import annotations
 
 import math
+import operator
 import uuid
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -187,7 +188,12 @@ def _recorded(user_attrs: Mapping[str, Any], prefix: str) -> dict[str, tuple[int
 
 
 def _as_number(trial: AnyTrial) -> int:
-    return trial if isinstance(trial, int) else trial.number
+    if isinstance(trial, Trial | FrozenTrial):
+        return trial.number
+    try:
+        return operator.index(trial)
+    except TypeError:
+        raise InputDataError(f"{trial!r} is neither a trial nor the number of one.") from None
 
 
 def _numbers(study: Study, *entries: AnyTrial) -> list[int]:

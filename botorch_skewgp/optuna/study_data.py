@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,6 +20,7 @@ from botorch_skewgp.optuna.judgements import better_in, numbers_in, ties_in, unu
 from botorch_skewgp.optuna.search_space import SearchSpace
 
 Failures = Literal["constraint", "ignore"]
+LARGEST = sys.float_info.max**0.5  # beyond it a number has no square: it stands for infinity, as where trials fail
 STATES = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING)
 
 
@@ -110,7 +112,7 @@ def read_study(
             continue
         values = _numbers(study, trial, preferential, reported)
         failed = state in (TrialState.FAIL, TrialState.PRUNED) or trial.number in unusable
-        failed = failed or any(math.isinf(value) for value in values)
+        failed = failed or any(abs(value) > LARGEST for value in values)
         if failed and failures == "ignore":
             continue
         kept.append(trial)

@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("optuna")
 
+import numpy as np
 import optuna
 from botorch.exceptions.errors import InputDataError
 from optuna.distributions import FloatDistribution
@@ -82,6 +83,9 @@ def test_a_running_trial_of_a_plain_study_goes_on_running():
     [
         (lambda study: report_comparison(study, 0, 3), "no trial 3 in the study, whose trials are 0 to 2"),
         (lambda study: report_comparison(study, -1, 0), "no trial -1"),
+        (lambda study: report_comparison(study, "0", 1), "'0' is neither a trial nor the number of one"),
+        (lambda study: report_tie(study, 0, 1.5), "1.5 is neither a trial"),
+        (lambda study: withdraw_comparison(study, None, 0), "None is neither a trial"),
         (lambda study: report_comparison(study, 1, 1), "Trial 1 cannot be compared with itself"),
         (lambda study: report_tie(study, 1, 9), "no trial 9"),
         (lambda study: report_unusable(study, 9), "no trial 9"),
@@ -96,6 +100,11 @@ def test_mistakes_are_refused_and_change_nothing(study, report, message):
     with pytest.raises(InputDataError, match=message):
         report(study)
     assert everything(study) == before
+
+
+def test_numbers_of_trials_may_be_those_of_arrays(study):
+    report_comparison(study, *np.array([2, 0]))
+    assert read(study).preferences == ((2, 0),)
 
 
 @pytest.mark.parametrize("state", [TrialState.FAIL, TrialState.PRUNED])

@@ -69,8 +69,8 @@ def test_states():
     assert ignoring.X.squeeze(-1).tolist() == [0.1]
 
 
-@pytest.mark.parametrize("value", [math.inf, -math.inf])
-def test_an_infinite_value_is_a_failure(value):
+@pytest.mark.parametrize("value", [math.inf, -math.inf, -1e300])
+def test_a_value_without_a_square_is_a_failure(value):
     study = with_values([1.0])
     study.tell(ask(study, 2.0), value)
     data = read_study(study, SPACE)
