@@ -28,7 +28,7 @@ LEVELS = (0.02, 0.3, 0.5, 0.9, 0.999)
 LIMIT = 6.0  # standard errors, before a case is looked at again with many more draws
 QUANTILE_TOLERANCE = 1e-10
 LEAST_REFERENCE = 400  # effective draws, below which nothing is compared
-LEAST_DEVIATION = 1e-5  # of a latent value, GPyTorch's `min_variance`
+LEAST_DEVIATION = {torch.float32: 1e-3, torch.float64: 1e-5}  # of a latent value, GPyTorch's `min_variance`
 EP_TOLERANCE = (0.3, 0.03)  # nats, and share of the log evidence
 
 
@@ -155,7 +155,11 @@ def _deviations(case: Case, model: SkewGP, reference: Reference) -> dict[str, st
     center, center_error = reference.mean()
     unit = float(outcome_scale(case)[1])
     prior_sd = math.sqrt(case.outputscale) * unit
-    floor = (2e-3 if case.single_precision else 2e-5) * prior_sd + rough * np.abs(center) + LEAST_DEVIATION * unit
+    floor = (
+        (2e-3 if case.single_precision else 2e-5) * prior_sd
+        + rough * np.abs(center)
+        + LEAST_DEVIATION[case.dtype] * unit
+    )
     found: dict[str, str] = {}
 
     def note(name: str, ours: np.ndarray, theirs: np.ndarray, error: np.ndarray, allowance: np.ndarray) -> None:
