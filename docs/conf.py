@@ -121,6 +121,8 @@ def source_of(entry: Any) -> str:
 
 def adapt_docstring(app: Sphinx, what: str, name: str, entry: Any, options: Any, lines: list[str]) -> None:
     """Resolve citations on the page of references, and list what a package exports."""
+    if what == "class" and getattr(entry.__init__, "__module__", "").startswith("ax."):
+        lines[:] = (inspect.getdoc(entry) or "").splitlines()  # what Ax's constructors say is not written for Sphinx
     text = "\n".join(lines)
     defined = re.findall(r"^\.\. \[(\w+)\]", text, flags=re.MULTILINE)
     text = re.sub(r"^\.\. \[\w+\].*\n?(?:^[ \t]+\S.*\n?)*", "", text, flags=re.MULTILINE)  # definitions, as for BoTorch

@@ -105,7 +105,7 @@ class Reading:
 
     @property
     def highest(self) -> int:
-        """The number of the outcome in which the first reading is largest: of a duel, that the first item wins."""
+        """The number of the outcome in which the first reading is largest, for a duel that the first item wins."""
         return int(self.outcomes[:, 0, 0].argmax())
 
     @property
