@@ -75,6 +75,7 @@ def sample_hyperparameters(
         raise ValueError("num_draws and thinning must be positive, and warmup must not be negative.")
     generator = torch.Generator().manual_seed(0) if generator is None else generator
     mll = deepcopy(mll).train()
+    mll.is_exact = True  # a density for all of the chain
     mll.reset()
     density = UnboundedDensity(mll)
     start = density.coordinates()

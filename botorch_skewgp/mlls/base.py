@@ -57,6 +57,7 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
 
     model: SkewGP
     merges_equal_rows = False  # whether log normalisers are computed for rows that stand for several
+    is_exact = False  # whether values must not depend on earlier ones: sampling needs it, optimising does not
 
     def reset(self) -> None:
         """Forget earlier evaluations, so that those to come repeat to the last bit."""

@@ -36,7 +36,7 @@ class SkewGPMarginalLogLikelihood(RowMarginalLogLikelihood):
 
     def reset(self) -> None:
         """Forget the sites at which the next evaluation would start."""
-        self._expectation_propagation = WarmExpectationPropagation()
+        self._expectation_propagation = WarmExpectationPropagation(self.is_exact)
 
     def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:
         return self._expectation_propagation(rows).log_normalizer

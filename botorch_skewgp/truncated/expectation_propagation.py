@@ -34,7 +34,7 @@ PRECISE_SITE = 1e4
 # Share of a site in its row's precision from which on the row's variance is computed from it.
 LEAST_SHARE = 1e-5
 # Residual at which sweeps from sites nearby may stop once they have reduced it enough.
-LOOSE = 1e-3
+LOOSE = 1e-4
 # Sweeps without progress after which the run ends, and the residual at which this counts as rounding, not as failure.
 PATIENCE = 300
 ROUNDING = 1e-6

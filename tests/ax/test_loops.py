@@ -85,8 +85,6 @@ def test_pairs():
     assert loss(**parameters) < 0.1  # within 0.16 of the optimum, by 14 answers
 
 
-# the search may end at a kink of the hypervolume, where BoTorch says so and starts anew
-@pytest.mark.filterwarnings("ignore:Optimization failed in `gen_candidates_scipy`:RuntimeWarning")
 def test_two_objectives_and_failures():
     """Distances from two points; the Pareto set is the segment between them. The dominated area is most of the best."""
     client = new_client(objective="-a, -b", names="xy", initialization_budget=5)

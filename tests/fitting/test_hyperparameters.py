@@ -68,7 +68,7 @@ def test_moments_against_quadrature(constraint, grid, observations, num_draws):
     draws = sample_hyperparameters(mll, num_draws, warmup=50, thinning=2)
     mean, sd = moments_by_quadrature(mll, grid)
     logs = draws.values["covar_module.raw_outputscale"].log()
-    assert draws.effective_size > 20
+    assert draws.effective_size > 30
     error = sd / math.sqrt(draws.effective_size)
     assert logs.mean().item() == pytest.approx(mean, abs=4 * error)
     assert logs.std().item() == pytest.approx(sd, rel=4 / math.sqrt(draws.effective_size))

@@ -47,6 +47,21 @@ def test_value_is_that_of_a_cold_start(name):
     assert evaluate(mll).item() == cold
 
 
+def test_exact_values_do_not_depend_on_earlier_ones():
+    values = {}
+    for is_exact in (False, True):
+        model = model_of("labels")
+        mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+        mll.is_exact = is_exact
+        mll.reset()
+        found = []
+        for scale in (0.5, 8.0, 0.5):
+            model.covar_module.outputscale = scale
+            found.append(torch.autograd.grad(evaluate(mll), model.covar_module.raw_outputscale)[0].item())
+        values[is_exact] = abs(found[2] - found[0])
+    assert values[True] < 1e-9 < values[False]
+
+
 def test_reset_starts_the_chains_anew():
     model = model_of("labels")
     mll = StochasticMarginalLogLikelihood(model.likelihood, model).train()
