@@ -21,7 +21,14 @@ def counting(done: list[int]) -> Experiment:
         return [table]
 
     return Experiment(
-        "counting", "figure 0", "", 5, ("method", "value"), trial, tables, lambda rows, path: path.touch()
+        "counting",
+        "figure 0",
+        "",
+        5,
+        ("method", "value"),
+        trial,
+        tables,
+        lambda ax, rows: ax.plot([0, 1], label="a line"),
     )
 
 

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import joblib
 import torch
@@ -25,10 +26,10 @@ class Experiment:
         figure: Where it stands.
         claim: What the paper says.
         trials: The number of trials in the paper.
-        columns: What a trial finds, beside its number; those before `num_keys` say what the others are of.
+        columns: What a row of a trial holds, beside the trial's number.
         trial: The rows of a trial from its number and whether it is to be as small as runs at all.
         tables: Tables of all rows.
-        plot: Draws a picture of all rows.
+        plot: Draws all rows on axes of matplotlib.
     """
 
     name: str
@@ -38,7 +39,7 @@ class Experiment:
     columns: tuple[str, ...]
     trial: Callable[[int, bool], list[Row]]
     tables: Callable[[Sequence[Row]], list[Table]]
-    plot: Callable[[Sequence[Row], Path], None]
+    plot: Callable[[Any, Sequence[Row]], None]
 
 
 def run_experiment(
@@ -71,7 +72,20 @@ def run_experiment(
         table.notes += [f"{experiment.figure}; {wanted} trials, {experiment.trials} in the paper", environment()]
     publish(tables, folder)
     if folder is not None:
-        experiment.plot(rows, folder / f"{experiment.name}.png")
+        _picture(experiment, rows, folder / f"{experiment.name}.png")
+
+
+def _picture(experiment: Experiment, rows: Sequence[Row], path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, ax = plt.subplots(figsize=(6, 3.8))
+    experiment.plot(ax, rows)
+    ax.legend(frameon=False)
+    figure.savefig(path, dpi=110, bbox_inches="tight")
+    plt.close(figure)
 
 
 def _trial(experiment: Experiment, number: int, smoke: bool) -> list[Row]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
 import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
@@ -122,13 +122,7 @@ def _tables(rows: Sequence[Row]) -> list[Table]:
     return [table]
 
 
-def _plot(rows: Sequence[Row], path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, ax = plt.subplots(figsize=(5.5, 3.6))
+def _plot(ax: Any, rows: Sequence[Row]) -> None:
     for method in METHODS:
         traces = [[float(v) for v in row["regret"].split()] for row in rows if row["method"] == method]
         trace = torch.tensor(traces, dtype=torch.float64)
@@ -138,9 +132,6 @@ def _plot(rows: Sequence[Row], path: Path) -> None:
         ax.fill_between(steps.numpy(), (mean - error).numpy(), (mean + error).numpy(), alpha=0.2)
     ax.set_xlabel("evaluations")
     ax.set_ylabel("regret of the best valid point")
-    ax.legend(frameon=False)
-    figure.savefig(path, dpi=110, bbox_inches="tight")
-    plt.close(figure)
 
 
 EXPERIMENT = Experiment(

@@ -8,16 +8,14 @@ r"""The Bayesian transformed Gaussian process: numbers on a scale that nobody kn
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from copy import copy
-from typing import Any, Literal, NamedTuple, Self, cast
+from typing import Any, Literal, Self, cast
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform, ScalarizedPosteriorTransform
 from botorch.exceptions.errors import InputDataError, UnsupportedError
-from botorch.models.model import Model
 from botorch.models.transforms.input import InputTransform
 from botorch.utils.datasets import SupervisedDataset
 from gpytorch.kernels import Kernel, ScaleKernel
@@ -25,21 +23,18 @@ from torch import Tensor
 
 from botorch_skewgp.exceptions import QuadratureWarning
 from botorch_skewgp.models.inputs import check_parts, check_query, check_train_X
+from botorch_skewgp.models.integrated_process import IntegratedProcess
 from botorch_skewgp.models.parameter_space import ParameterSpace
-from botorch_skewgp.models.quadrature import effective_number, keep_largest
 from botorch_skewgp.models.transformed_defaults import default_transformed_covar_module, default_transformed_likelihood
-from botorch_skewgp.models.transformed_inputs import TransformedInputsMixin
 from botorch_skewgp.models.transformed_leave_one_out import LeaveOneOut, leave_one_out_laws
-from botorch_skewgp.models.transformed_nodes import Nodes, find_modes, smolyak_nodes, sobol_nodes
 from botorch_skewgp.models.transformed_outcomes import (
     OutcomeUnits,
     check_outcomes,
     checked_outcomes,
     outcome_units,
 )
-from botorch_skewgp.models.transformed_weights import TransformedData, WeightedNodes
 from botorch_skewgp.models.transforms import transformed_dim
-from botorch_skewgp.posteriors.transformed_t import JointScale, TransformedTPosterior, WarpingNodes
+from botorch_skewgp.posteriors.transformed_t import JointScale, TransformedTPosterior
 from botorch_skewgp.warpings import SinhArcsinh, Warping
 
 SMALLEST = 1e-12  # posterior variance, in units of the prior's
@@ -50,29 +45,7 @@ NO_FANTASIES = (
 )
 
 
-class Quadrature(NamedTuple):
-    r"""The nodes that posteriors are made of, and what is known of them all.
-
-    Args:
-        nodes: The nodes kept.
-        covar_module: The kernel of every distinct kernel's parameters.
-        noise: Their noise variances, `T x 1`.
-        warping: The warping at the nodes.
-        log_evidence: The logarithm of the integral over all nodes, those left out included.
-        effective_number: The effective number of nodes.
-        share_left_out: The share of the weight that sparsification has left out.
-    """
-
-    nodes: WeightedNodes
-    covar_module: Kernel
-    noise: Tensor
-    warping: WarpingNodes
-    log_evidence: float
-    effective_number: float
-    share_left_out: float
-
-
-class BayesianTransformedGP(TransformedInputsMixin, Model):
+class BayesianTransformedGP(IntegratedProcess):
     r"""A Gaussian process of a warped outcome, over whose warping and kernel parameters is integrated.
 
     `g(f(x))` is a Gaussian process for an increasing map `g` with unknown shape. Mean and scale of the process are
@@ -149,7 +122,7 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         super().__init__()
         self.warping = SinhArcsinh() if warping is None else warping
         dim = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
-        self.mean: Literal["constant", "linear"] = mean
+        self.mean = mean
         num_coefficients = 1 if mean == "constant" else 1 + dim
         self.train_targets = checked_outcomes(train_X, train_Y, self.warping, num_coefficients).squeeze(-1)
         self._points = train_X
@@ -167,8 +140,7 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         self._space = ParameterSpace(
             {"covar_module": self.covar_module, "likelihood": self.likelihood, "warping": self.warping}
         )
-        self._nodes: Nodes | None = None
-        self._quadrature: Quadrature | None = None
+        self._clear_cache()
         self.to(train_X)
 
     @classmethod
@@ -233,9 +205,6 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
     def _num_coefficients(self) -> int:
         return self._basis(self.train_inputs[0]).shape[-1]
 
-    def _clear_cache(self) -> None:
-        self._nodes = self._quadrature = None
-
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """Load parameters; the nodes are made anew."""
         self._clear_cache()
@@ -256,150 +225,6 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         if self.train_targets is not before:
             self._quadrature = None
         return super()._apply(fn, *args, **kwargs)
-
-    def _basis(self, X: Tensor) -> Tensor:
-        one = torch.ones_like(X[..., :1])
-        return one if self.mean == "constant" else torch.cat([one, X], dim=-1)
-
-    # Nodes
-
-    @property
-    def _data(self) -> TransformedData:
-        X = self.train_inputs[0]
-        y = self.units.standardise(self.train_targets)
-        return TransformedData(self._space, X, y, self._basis(X), math.log(self.units.scale), self.num_moments)
-
-    def parameter_names(self) -> list[str]:
-        """The name of every coordinate that is integrated over; logarithms of positive parameters."""
-        return self._space.names()
-
-    def coordinates(self) -> Tensor:
-        """The coordinates of the modules' present parameters, in the order of `parameter_names`."""
-        return self._space.coordinates()
-
-    def log_prior(self, u: Tensor) -> Tensor:
-        r"""The log prior density of coordinates of all parameters.
-
-        Args:
-            u: Coordinates, `S x D`, in the order of `parameter_names`.
-        """
-        return self._space.log_prior(u)
-
-    def log_posterior(self, u: Tensor) -> Tensor:
-        r"""The log density of the data and of coordinates of all parameters; mean and scale are integrated out.
-
-        Args:
-            u: Coordinates, `S x D`, in the order of `parameter_names`.
-
-        Returns:
-            A `S`-dim tensor, minus infinity where the covariance is singular or outcomes leave the warping's domain.
-        """
-        self.eval()
-        return self._data.weigh(u).log_weight
-
-    def use_nodes(self, nodes: Nodes) -> None:
-        r"""Integrate with given nodes instead of those of `quadrature`, until data or parameters are replaced.
-
-        Args:
-            nodes: The nodes. A draw of the parameters' posterior weighs one over its density, see `log_posterior`.
-        """
-        self._nodes, self._quadrature = nodes, None
-
-    @torch.no_grad()
-    def _make_nodes(self) -> Nodes:
-        space = self._space
-        if space.dim() == 0:
-            return Nodes.single(self.train_targets.new_zeros(0, dtype=torch.float64))
-        start = space.coordinates().to(self.train_targets.device)
-        along = torch.tensor([float("lengthscale" in name) for name in space.names()]).to(start)
-        modes = find_modes(self.log_posterior, start, self.num_restarts, self.seed, along if along.any() else None)
-        space.assign(modes[0].center)
-        if self.quadrature == "mode":
-            return Nodes.single(modes[0].center)
-        if self.quadrature == "smolyak":
-            return smolyak_nodes(modes[0], self.level)
-        shared = space.dim("covar_module", "likelihood")
-        return sobol_nodes(self.log_posterior, modes, shared, self.num_nodes, self.least_effective, self.seed)
-
-    @torch.no_grad()
-    def _integrate(self) -> Quadrature:
-        self.eval()
-        if self._quadrature is not None:
-            return self._quadrature
-        if self._nodes is None:
-            self._nodes = self._make_nodes()
-        given = self._nodes
-        nodes = self._data.weigh(given.u)
-        nodes = nodes._replace(log_weight=nodes.log_weight + given.log_weight, sign=given.sign)
-        if bool(nodes.is_singular.any()):
-            share = torch.softmax(given.log_weight, dim=0)[nodes.is_singular].sum()
-            warnings.warn(
-                f"The covariance of {int(nodes.is_singular.sum())} of {len(nodes.u)} nodes is singular; they are left "
-                f"out, with {float(share):.1%} of the quadrature weight. Are points repeated, or the noise's prior too "
-                "low?",
-                QuadratureWarning,
-                stacklevel=4,
-            )
-        log_evidence = float(nodes.log_weight.logsumexp(0))
-        is_signed = bool((nodes.sign < 0).any())
-        if is_signed:
-            signed = (nodes.sign * (nodes.log_weight - log_evidence).exp()).sum()
-            log_evidence = log_evidence + float(signed.log())
-        if not math.isfinite(log_evidence):
-            raise UnsupportedError(
-                'The weights of all nodes sum to nothing: the quadrature is too coarse. Use quadrature="sobol", or a '
-                "higher level."
-            )
-        probabilities = nodes.probabilities
-        kept = keep_largest(probabilities, self.tolerance)
-        kept_nodes, space = nodes.keep(kept), self._space
-        self._quadrature = Quadrature(
-            kept_nodes,
-            cast(Kernel, space.at(kept_nodes.of_kernels, "covar_module")),
-            space.at(kept_nodes.of_kernels, "likelihood").noise.reshape(-1, 1),
-            WarpingNodes(self.warping, self._warping_parameters(kept_nodes.u)),
-            log_evidence,
-            effective_number(probabilities),
-            share_left_out=1 - float(probabilities[kept].abs().sum() / probabilities.abs().sum()),
-        )
-        if is_signed:
-            self._check_monotone()
-        return self._quadrature
-
-    def _check_monotone(self) -> None:
-        y = self.train_targets.double().sort().values
-        grid = torch.cat([y, 0.5 * (y[1:] + y[:-1])]).sort().values
-        cdf = self.posterior(self._points).cdf(grid).squeeze(-1)
-        if bool((cdf.diff(dim=0) < -1e-9).any()):
-            warnings.warn(
-                "Some of the sparse grid's weights are negative, and cdfs at the training points decrease in places by "
-                f'up to {float(-cdf.diff(dim=0).min()):.2g}. Use quadrature="sobol", or another level.',
-                QuadratureWarning,
-                stacklevel=4,
-            )
-
-    @property
-    def log_evidence(self) -> float:
-        """The log density of the outcomes, all parameters integrated out; comparable between warpings of the same data.
-
-        The priors of mean and scale are improper, hence so is the constant: compare models with the same `mean` only.
-        """
-        return self._integrate().log_evidence
-
-    @property
-    def effective_number_of_nodes(self) -> float:
-        """`(sum w)^2 / sum w^2` over the nodes' weights."""
-        return self._integrate().effective_number
-
-    @property
-    def share_left_out(self) -> float:
-        """The share of the weight that belongs to nodes left out, which bounds the error that this makes in a cdf."""
-        return self._integrate().share_left_out
-
-    @property
-    def weighted_nodes(self) -> WeightedNodes:
-        """The nodes that posteriors are made of, with their probabilities and coordinates."""
-        return self._integrate().nodes
 
     # Predictions
 
@@ -494,9 +319,6 @@ class BayesianTransformedGP(TransformedInputsMixin, Model):
         )
         y = y.view(n, 1, 1)
         return LeaveOneOut(posterior, posterior.log_density(y).view(n), posterior.cdf(y).view(n))
-
-    def _warping_parameters(self, u: Tensor) -> dict[str, Tensor]:
-        return {name: value.squeeze(-1) for name, value in self._space.raw_parameters(u, "warping").items()}
 
     def fantasize(self, X: Tensor, *args: Any, **kwargs: Any) -> Self:
         r"""Not supported, since batches of data are not.
