@@ -28,7 +28,7 @@ class Problem:
     distribution: TruncatedNormal
 
 
-def _positive_rows(covariance: Tensor, noise: float) -> TruncatedNormal:
+def positive_rows(covariance: Tensor, noise: float) -> TruncatedNormal:
     zeros = covariance.new_zeros(covariance.shape[-1])
     return TruncatedNormal(
         mean=zeros,
@@ -39,7 +39,7 @@ def _positive_rows(covariance: Tensor, noise: float) -> TruncatedNormal:
     )
 
 
-def _squared_exponential(X: Tensor, lengthscale: Tensor | float) -> Tensor:
+def squared_exponential(X: Tensor, lengthscale: Tensor | float) -> Tensor:
     scaled = X / lengthscale
     return torch.exp(-0.5 * torch.cdist(scaled, scaled, compute_mode="donot_use_mm_for_euclid_dist").square())
 
@@ -54,11 +54,11 @@ def classification(n: int, seed: int = 0, d: int = 3) -> Problem:
     X = torch.randn(n, d, generator=generator, dtype=double)
     variance = 1 + 9 * torch.rand(1, generator=generator, dtype=double)
     lengthscale = 0.1 + torch.rand(d, generator=generator, dtype=double)
-    K = variance * (_squared_exponential(X, lengthscale) + 1e-6 * torch.eye(n, dtype=double))
+    K = variance * (squared_exponential(X, lengthscale) + 1e-6 * torch.eye(n, dtype=double))
     latent = torch.linalg.cholesky(K) @ torch.randn(n, generator=generator, dtype=double)
     positive = latent + torch.randn(n, generator=generator, dtype=double) > 0
     sign = torch.where(positive, 1.0, -1.0).to(K)
-    return Problem(f"classification {n}", "classification", n, _positive_rows(sign.unsqueeze(-1) * K * sign, 1.0))
+    return Problem(f"classification {n}", "classification", n, positive_rows(sign.unsqueeze(-1) * K * sign, 1.0))
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def duel_data(m: int, noise: float, d: int, items: int | None = None, lengthscal
     double = torch.float64
     n = 2 * m if items is None else items
     X = torch.rand(n, d, generator=generator, dtype=double)
-    K = _squared_exponential(X, lengthscale)
+    K = squared_exponential(X, lengthscale)
     latent = torch.linalg.cholesky(K + 1e-8 * torch.eye(n, dtype=double)) @ torch.randn(
         n, generator=generator, dtype=double
     )
@@ -113,7 +113,7 @@ def duels(m: int, noise: float, d: int = 4, seed: int = 3) -> Problem:
     data = duel_data(m, noise, d, seed=seed)
     covariance = data.difference @ data.covariance @ data.difference.mT / (2 * noise**2)
     covariance = covariance + 1e-8 * covariance.diagonal().mean() * torch.eye(m, dtype=covariance.dtype)
-    return Problem(f"{m} duels, noise {noise:g}, {d}-d", "duels", m, _positive_rows(covariance, 1.0))
+    return Problem(f"{m} duels, noise {noise:g}, {d}-d", "duels", m, positive_rows(covariance, 1.0))
 
 
 def to_device(distribution: TruncatedNormal, device: torch.device) -> TruncatedNormal:

@@ -4,16 +4,21 @@ import csv
 
 import pytest
 import torch
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.means import ZeroMean
 
 from benchmarks._reporting import Table
-from benchmarks.experiments import EXPERIMENTS, safe_optimisation
+from benchmarks.experiments import EXPERIMENTS, preferential_optimisation, safe_optimisation
 from benchmarks.experiments._experiment import Experiment, paired, run_experiment
+from benchmarks.experiments._models import build
+from benchmarks.experiments._optimisation import utility
+from botorch_skewgp.observations import Binary
 
 
 def counting(done: list[int]) -> Experiment:
-    def trial(number: int, smoke: bool) -> list[dict[str, str]]:
+    def trial(number: int, case: dict[str, str], smoke: bool) -> list[dict[str, str]]:
         done.append(number)
-        return [{"method": method, "value": str(number)} for method in ("a", "b")]
+        return [{"value": str(number)}]
 
     def tables(rows):
         table = Table("counting", ("total",))
@@ -25,23 +30,27 @@ def counting(done: list[int]) -> Experiment:
         "figure 0",
         "",
         5,
-        ("method", "value"),
+        ({"set": "x", "method": "a"}, {"set": "x", "method": "b"}, {"set": "y", "method": "a"}),
+        ("value",),
         trial,
         tables,
-        lambda ax, rows: ax.plot([0, 1], label="a line"),
+        lambda figure, rows: figure.subplots().plot([0, 1]),
     )
 
 
-def test_trials_that_are_there_are_not_repeated(tmp_path, capsys):
+def test_cases_that_are_there_are_not_repeated(tmp_path, capsys):
     done: list[int] = []
-    run_experiment(counting(done), 2, False, 1, tmp_path)
+    run_experiment(counting(done), 2, False, 1, tmp_path, only=["x"])
+    assert done == [0, 0, 1, 1]
     run_experiment(counting(done), None, False, 1, tmp_path)
-    assert done == [0, 1, 2, 3, 4]
+    assert done[4:] == [0, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]
     with (tmp_path / "counting_runs.csv").open() as file:
-        assert [(row["trial"], row["method"]) for row in csv.DictReader(file)] == [
-            (str(number), method) for number in range(5) for method in ("a", "b")
-        ]
-    assert (tmp_path / "counting.csv").read_text().splitlines()[-1] == "20"
+        found = [(row["trial"], row["set"], row["method"]) for row in csv.DictReader(file)]
+    assert len(found) == 15
+    assert set(found) == {(str(number), *case) for number in range(5) for case in (("x", "a"), ("x", "b"), ("y", "a"))}
+    lines = (tmp_path / "counting.csv").read_text().splitlines()
+    assert lines[-1] == "30"
+    assert "5 trials" in lines[0]
     run_experiment(counting(done), 1, False, 1, tmp_path)  # of fewer trials
     assert (tmp_path / "counting.csv").read_text().splitlines()[-1] == "0"
 
@@ -49,7 +58,7 @@ def test_trials_that_are_there_are_not_repeated(tmp_path, capsys):
 def test_a_smoke_test_stores_nothing(tmp_path, capsys):
     done: list[int] = []
     run_experiment(counting(done), None, True, 1, None)
-    assert done == [0]
+    assert done == [0, 0]  # every method on the first set
     assert list(tmp_path.iterdir()) == []
 
 
@@ -65,6 +74,48 @@ def test_safe_functions_are_valid_at_the_start():
         g = safe_optimisation._function(number, X)
         assert g[25] >= 0
         assert torch.equal(g, safe_optimisation._function(number, X))
+
+
+def test_expanders_and_maximisers():
+    covariance = torch.exp(-0.5 * (torch.arange(4.0) - torch.arange(4.0).unsqueeze(-1)).square()).double()
+    lower, upper = torch.tensor([[0.5, 0.0, -2.0, -3.0], [0.6, 3.0, 0.0, 3.0]], dtype=torch.float64)
+    safe = lower >= 0
+    assert safe_optimisation._maximisers(lower, upper, safe).tolist() == [True, True, False, False]
+    # a value of 3 at the second point takes the third, whose mean is -1, to -1 + 1.5 e^(-1/2) = -.09
+    assert safe_optimisation._expanders(covariance, lower, upper, safe).tolist() == [False, False, False, False]
+    upper[1] = 6.0  # mean 3: a value of 6 takes the third point to -1 + 3 e^(-1/2) = .82, less 1.96 sd: -.74
+    assert not safe_optimisation._expanders(covariance, lower, upper, safe).any()
+    upper[1] = 12.0  # -1 + 6 e^(-1/2) = 2.64, less 1.96 sd: 1.08
+    assert safe_optimisation._expanders(covariance, lower, upper, safe).tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize("method", ["EP", "Laplace"])
+def test_gaussian_approximations(method):
+    """Against another way to them: for one label, by quadrature and by a search."""
+    kernel = ScaleKernel(RBFKernel()).double()
+    kernel.outputscale = 3.0
+    X = torch.zeros(1, 1, dtype=torch.float64)
+    model = build(method, X, [Binary(torch.tensor([1]))], covar_module=kernel, mean_module=ZeroMean())
+    posterior = model.posterior(X)
+    f = torch.linspace(-12, 12, 200_001, dtype=torch.float64)
+    log_density = torch.special.log_ndtr(f) - f.square() / 6
+    density = log_density.exp()
+    mean = (f * density).sum() / density.sum()
+    variance = ((f - mean).square() * density).sum() / density.sum()
+    if method == "Laplace":
+        at, step = int(log_density.argmax()), f[1] - f[0]
+        mean = f[at]
+        variance = -((100 * step) ** 2) / (log_density[at + 100] - 2 * log_density[at] + log_density[at - 100])
+    assert float(posterior.mean) == pytest.approx(float(mean), abs=2e-4)
+    assert float(posterior.variance) == pytest.approx(float(variance), rel=1e-3)
+    assert model.posterior(X[:, :] + 1).mean.shape == (1, 1)
+
+
+def test_functions_of_the_papers_have_their_optimum_in_the_unit_cube():
+    for name in preferential_optimisation.FIRST_DUELS:
+        function = utility(name)
+        X = torch.rand(2000, function.dim, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        assert function.evaluate(X).max() <= function.best + 1e-6
 
 
 @pytest.mark.slow

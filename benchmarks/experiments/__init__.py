@@ -1,7 +1,7 @@
 """The papers' experiments, one command each: `experiments list`, `experiments NAME`, `experiments all`.
 
-Every experiment is a file of its own. A trial is a function of its number, which seeds all that is random in it; its
-results are rows of a file, and trials that are there are not repeated. Tables and pictures are made of all of them.
+Every experiment is a file of its own. A trial, seeded by its number, has cases, such as every method on every function.
+The results of each are rows of a file, and what is there is not repeated. Tables and pictures are made of all of them.
 """
 
 from __future__ import annotations
@@ -10,11 +10,26 @@ import argparse
 from pathlib import Path
 
 from benchmarks._reporting import RESULTS
-from benchmarks.experiments import information_scores, safe_optimisation
+from benchmarks.experiments import (
+    draws_against_size,
+    information_scores,
+    mixed_optimisation,
+    preferential_optimisation,
+    safe_optimisation,
+    sampling_time,
+)
 from benchmarks.experiments._experiment import Experiment, run_experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
-    module.EXPERIMENT.name: module.EXPERIMENT for module in (information_scores, safe_optimisation)
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (
+        draws_against_size,
+        information_scores,
+        mixed_optimisation,
+        preferential_optimisation,
+        safe_optimisation,
+        sampling_time,
+    )
 }
 
 
@@ -22,8 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     parser.add_argument("name", choices=["list", "all", *EXPERIMENTS])
     parser.add_argument("--trials", type=int, help="the papers' number if not given")
+    parser.add_argument("--only", nargs="+", default=[], help="cases with one of these names, such as of functions")
     parser.add_argument("--smoke", action="store_true", help="the smallest that runs; nothing is stored")
-    parser.add_argument("--processes", type=int, default=1, help="trials at a time, of one thread each")
+    parser.add_argument("--processes", type=int, default=1, help="cases at a time, of one thread each")
     parser.add_argument("--output", type=Path, default=RESULTS / "experiments", help="folder of tables and pictures")
 
 
@@ -35,4 +51,4 @@ def run(options: argparse.Namespace) -> None:
         return
     for name in EXPERIMENTS if options.name == "all" else [options.name]:
         folder = None if options.smoke else options.output
-        run_experiment(EXPERIMENTS[name], options.trials, options.smoke, options.processes, folder)
+        run_experiment(EXPERIMENTS[name], options.trials, options.smoke, options.processes, folder, options.only)

@@ -26,26 +26,45 @@ class Experiment:
         figure: Where it stands.
         claim: What the paper says.
         trials: The number of trials in the paper.
-        columns: What a row of a trial holds, beside the trial's number.
-        trial: The rows of a trial from its number and whether it is to be as small as runs at all.
+        cases: What a trial consists of, such as every method on every function; each is run, and kept, on its own.
+        columns: What a row of a case holds, beside the trial's number and what names the case.
+        trial: The rows of a case from the trial's number, the case and whether it is to be as small as runs at all.
         tables: Tables of all rows.
-        plot: Draws all rows on axes of matplotlib.
+        plot: Draws all rows on a figure of matplotlib.
     """
 
     name: str
     figure: str
     claim: str
     trials: int
+    cases: tuple[Row, ...]
     columns: tuple[str, ...]
-    trial: Callable[[int, bool], list[Row]]
+    trial: Callable[[int, Row, bool], list[Row]]
     tables: Callable[[Sequence[Row]], list[Table]]
     plot: Callable[[Any, Sequence[Row]], None]
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that name a trial and a case."""
+        return ("trial", *self.cases[0])
+
+    @property
+    def smallest(self) -> list[Row]:
+        """The cases of a smoke test: every method, of what there is besides the first."""
+        first = self.cases[0]
+        others = [key for key in first if key != "method"]
+        return [case for case in self.cases if all(case[key] == first[key] for key in others)]
+
 
 def run_experiment(
-    experiment: Experiment, trials: int | None, smoke: bool, processes: int, folder: Path | None
+    experiment: Experiment,
+    trials: int | None,
+    smoke: bool,
+    processes: int,
+    folder: Path | None,
+    only: Sequence[str] = (),
 ) -> None:
-    """Run the trials of an experiment that are not there yet, and make its tables and its picture of all of them.
+    """Run the cases of an experiment that are not there yet, and make its tables and its picture of all of them.
 
     Args:
         experiment: The experiment.
@@ -53,26 +72,47 @@ def run_experiment(
         smoke: Whether trials are to be as small as run at all.
         processes: The number of trials at a time.
         folder: Where rows, tables and the picture are kept; nowhere if `None`.
+        only: Run no other cases than those that have one of these values; all if there are none.
     """
     wanted = trials if trials is not None else 1 if smoke else experiment.trials
     path = None if folder is None else folder / f"{experiment.name}_runs.csv"
     rows = _read(path) if path is not None and path.exists() else []
-    known = {int(row["trial"]) for row in rows}
-    missing = [number for number in range(wanted) if number not in known]
-    say(f"{experiment.name}: {len(missing)} trials, {len(known)} known")
-    jobs = (joblib.delayed(_trial)(experiment, number, smoke) for number in missing)
+    known = {tuple(row[key] for key in experiment.keys) for row in rows}
+    cases = (
+        experiment.smallest if smoke else [case for case in experiment.cases if not only or {*only} & {*case.values()}]
+    )
+    missing = [
+        (number, case) for number in range(wanted) for case in cases if (str(number), *case.values()) not in known
+    ]
+    say(f"{experiment.name}: {len(missing)} cases, {len(known)} known")
+    jobs = (joblib.delayed(_trial)(experiment, number, case, smoke) for number, case in missing)
     for found in joblib.Parallel(n_jobs=processes, return_as="generator_unordered")(jobs):
         rows += found
         if path is not None:
-            _append(path, ("trial", *experiment.columns), found)
-        say(f"{experiment.name}, trial {found[0]['trial']}: {found[-1]}")
+            _append(path, (*experiment.keys, *experiment.columns), found)
+        say(f"{experiment.name}, {found[-1]}")
+    order = {tuple(case.values()): i for i, case in enumerate(experiment.cases)}
     rows = [row for row in rows if int(row["trial"]) < wanted]
+    rows.sort(
+        key=lambda row: (int(row["trial"]), order.get(tuple(row[key] for key in experiment.keys[1:]), len(order)))
+    )
+    if not rows:
+        return
     tables = experiment.tables(rows)
     for table in tables:
-        table.notes += [f"{experiment.figure}; {wanted} trials, {experiment.trials} in the paper", environment()]
+        table.notes += [f"{experiment.figure}; {_counted(rows, experiment)}", environment()]
     publish(tables, folder)
     if folder is not None:
         _picture(experiment, rows, folder / f"{experiment.name}.png")
+
+
+def _counted(rows: Sequence[Row], experiment: Experiment) -> str:
+    """How many trials there are, and how many the paper has."""
+    trials: dict[tuple[str, ...], set[str]] = {}
+    for row in rows:
+        trials.setdefault(tuple(row[key] for key in experiment.keys[1:]), set()).add(row["trial"])
+    least, most = min(map(len, trials.values())), max(map(len, trials.values()))
+    return f"{least if least == most else f'{least} to {most}'} trials, {experiment.trials} in the paper"
 
 
 def _picture(experiment: Experiment, rows: Sequence[Row], path: Path) -> None:
@@ -81,19 +121,18 @@ def _picture(experiment: Experiment, rows: Sequence[Row], path: Path) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, ax = plt.subplots(figsize=(6, 3.8))
-    experiment.plot(ax, rows)
-    ax.legend(frameon=False)
-    figure.savefig(path, dpi=110, bbox_inches="tight")
+    figure = plt.figure(layout="constrained")
+    experiment.plot(figure, rows)
+    figure.savefig(path, dpi=100)
     plt.close(figure)
 
 
-def _trial(experiment: Experiment, number: int, smoke: bool) -> list[Row]:
+def _trial(experiment: Experiment, number: int, case: Row, smoke: bool) -> list[Row]:
     torch.set_num_threads(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = experiment.trial(number, smoke)
-    return [{"trial": str(number), **row} for row in found]
+        found = experiment.trial(number, case, smoke)
+    return [{"trial": str(number), **case, **row} for row in found]
 
 
 def _read(path: Path) -> list[Row]:
@@ -102,7 +141,7 @@ def _read(path: Path) -> list[Row]:
 
 
 def _append(path: Path, columns: Sequence[str], rows: Sequence[Row]) -> None:
-    """All rows of a trial at once, so that one that was cut off leaves none."""
+    """All rows of a case at once, so that one that was cut off leaves none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     is_new = not path.exists()
     with path.open("a", encoding="utf-8", newline="") as file:

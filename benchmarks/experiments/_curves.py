@@ -1,0 +1,101 @@
+"""Tables and pictures of regret against questions, for methods on functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks._reporting import Table
+from benchmarks.experiments._experiment import Row, paired
+
+FLOOR = 1e-6  # of regrets whose logarithm is taken
+
+
+def trace_of(row: Row) -> list[float]:
+    """The regrets of a row."""
+    return [float(value) for value in row["regret"].split()]
+
+
+def regret_table(name: str, rows: Sequence[Row], reference: str, notes: Sequence[str] = ()) -> Table:
+    """Mean regret half way and at the end, and the logarithm of the latter beside that of a reference, paired.
+
+    Args:
+        name: The name of the table.
+        rows: Rows with `trial`, `function`, `method`, `regret` and `seconds_per_step`.
+        reference: The method that others are compared with.
+        notes: Lines for the head of the table.
+    """
+    table = Table(
+        name,
+        ("function", "method", "trials", "half_way", "regret", "error", "log10_less", "its_error", "seconds_per_step"),
+        notes=[
+            *notes,
+            f"log10_less: log10 of the regret of {reference} less that of the method, paired (negative: {reference} is "
+            f"better), floored at {FLOOR:g}; of all functions, errors are over runs",
+        ],
+    )
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    pooled: dict[str, list[float]] = {method: [] for method in methods}
+    for function in dict.fromkeys(row["function"] for row in rows):
+        last = {
+            (row["method"], row["trial"]): math.log10(max(trace_of(row)[-1], FLOOR))
+            for row in rows
+            if row["function"] == function
+        }
+        for method in methods:
+            own = [row for row in rows if (row["function"], row["method"]) == (function, method)]
+            if not own:
+                continue
+            traces = [trace_of(row) for row in own]
+            mean, error = paired([trace[-1] for trace in traces])
+            trials = [row["trial"] for row in own if (reference, row["trial"]) in last]
+            differences = [last[reference, trial] - last[method, trial] for trial in trials]
+            pooled[method] += differences
+            less, its_error = paired(differences) if differences else (None, None)
+            table.add(
+                function=function, method=method, trials=len(own), regret=mean, error=error,
+                half_way=paired([trace[len(trace) // 2] for trace in traces])[0],
+                log10_less=less, its_error=its_error,
+                seconds_per_step=paired([float(row["seconds_per_step"]) for row in own])[0],
+            )  # fmt: skip
+    if len({row["function"] for row in rows}) > 1:
+        for method in methods:
+            if pooled[method]:
+                less, its_error = paired(pooled[method])
+                table.add(
+                    function="all", method=method, trials=len(pooled[method]), log10_less=less, its_error=its_error
+                )
+    return table
+
+
+def plot_regret(figure: Any, rows: Sequence[Row], xlabel: str) -> None:
+    """Mean regret and its standard error against questions, a panel for every function."""
+    functions = list(dict.fromkeys(row["function"] for row in rows))
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    across = min(len(functions), 3)
+    down = math.ceil(len(functions) / across)
+    figure.set_size_inches(4 * across if across > 1 else 6, 3 * down + 0.6)
+    panels = figure.subplots(down, across, squeeze=False).flat
+    handles = {}
+    for panel, function in zip(panels, functions, strict=False):
+        for i, method in enumerate(methods):
+            traces = [trace_of(row) for row in rows if (row["function"], row["method"]) == (function, method)]
+            if traces:
+                mean, error = _mean_and_error(torch.tensor(traces, dtype=torch.float64))
+                steps = torch.arange(len(mean)).numpy()
+                (handles[method],) = panel.semilogy(steps, mean, color=f"C{i % 10}", ls="-" if i < 10 else "--")
+                panel.fill_between(steps, mean - error, mean + error, color=f"C{i % 10}", alpha=0.15)
+        panel.set(title=function, xlabel=xlabel, ylabel="regret")
+    for panel in panels:
+        panel.set_axis_off()
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+
+
+def _mean_and_error(traces: Tensor) -> tuple[Any, Any]:
+    mean = traces.mean(0).clamp(min=FLOOR)
+    error = traces.std(0) / len(traces) ** 0.5 if len(traces) > 1 else torch.zeros_like(mean)
+    return mean.numpy(), error.numpy()

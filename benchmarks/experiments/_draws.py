@@ -1,0 +1,170 @@
+"""How long draws of a truncated normal take, and how many of them are worth one: by ours and the papers' ways."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import Kernel
+from torch import Tensor
+
+from benchmarks._reporting import Table
+from benchmarks.experiments._experiment import Row, paired
+from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.diagnostics import diagnose
+from botorch_skewgp.truncated.draws import DrawSettings, draw
+from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
+from botorch_skewgp.truncated.linear_ess import LinearEllipticalSliceSampler
+from botorch_skewgp.truncated.sampler import Sampler
+from botorch_skewgp.truncated.start import feasible_start
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+METHODS = ("SkewGP", "LIN-ESS", "EP", "Laplace")
+NUM_CHAINS, DROPPED = 4, 100
+COLUMNS = ("method", "seconds", "r_hat", "effective_size")
+
+
+def timed(method: str, distribution: TruncatedNormal, num_draws: int) -> Row:
+    """Seconds, the largest R-hat and the least effective size of draws by a method; of approximations the seconds.
+
+    The draws of `SkewGP` are `num_draws` of all chains; those of others `num_draws` of each chain.
+    """
+    began = time.process_time()
+    rows = _METHODS[method](distribution, num_draws)
+    row = {"method": method, "seconds": f"{time.process_time() - began:.4g}", "r_hat": "", "effective_size": ""}
+    if rows is not None:
+        found = diagnose(_functionals(distribution, rows))
+        row |= {
+            "r_hat": f"{float(found.r_hat.max()):.4f}",
+            "effective_size": f"{float(found.bulk_effective_size.min()):.4g}",
+        }
+    return row
+
+
+def _functionals(distribution: TruncatedNormal, rows: Tensor) -> Tensor:
+    """What is watched of rows `... x m`: twelve of `E[h | u]`, its mean square and its log likelihood."""
+    m = distribution.num_rows
+    h = rows @ torch.cholesky_solve(distribution.dense_covariance, distribution.gamma_cholesky)
+    summaries = [h.square().mean(-1, keepdim=True), torch.special.log_ndtr(h).sum(-1, keepdim=True)]
+    return torch.cat([h[..., :: max(1, m // 12)][..., :12], *summaries], dim=-1)
+
+
+def _ours(distribution: TruncatedNormal, num_draws: int) -> Tensor:
+    draws = draw(distribution, DrawSettings(num_draws=num_draws, num_chains=NUM_CHAINS))
+    return draws.rows.unflatten(0, (NUM_CHAINS, -1)).transpose(0, 1)
+
+
+def _run(sampler: Sampler, distribution: TruncatedNormal, num_draws: int) -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    state = sampler.init(*feasible_start(distribution, NUM_CHAINS, generator))
+    state, _, _ = sampler.run(state, DROPPED, generator)
+    _, positions, _ = sampler.run(state, num_draws, generator)
+    return sampler.rows(positions, generator)
+
+
+def _linear(distribution: TruncatedNormal, num_draws: int) -> Tensor:
+    return _run(LinearEllipticalSliceSampler(distribution), distribution, num_draws)
+
+
+@dataclass(frozen=True)
+class _Prior:
+    """The prior of the rows in the place of an approximation of their posterior: sites that tell nothing."""
+
+    site_precision: Tensor
+    site_shift: Tensor
+    latent_mean: Tensor
+    latent_root: Tensor
+
+
+def _elliptical_slice(distribution: TruncatedNormal, num_draws: int) -> Tensor:
+    zero = torch.zeros_like(distribution.mean)
+    prior = _Prior(zero, zero, zero, cholesky_with_relative_jitter(distribution.dense_covariance))
+    return _run(CollapsedEllipticalSliceSampler(distribution, prior, num_inner_steps=1), distribution, num_draws)
+
+
+def _expectation_propagation(distribution: TruncatedNormal, num_draws: int) -> None:
+    expectation_propagation(distribution)
+
+
+class _Known(Kernel):
+    """A kernel of numbers of rows whose matrix is known; all of scikit-learn's interface that prediction asks for."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        first = X[:, 0].astype(int)
+        return self.matrix[first][:, first if Y is None else Y[:, 0].astype(int)]
+
+    def diag(self, X: Any) -> Any:
+        return self.matrix.diagonal()[X[:, 0].astype(int)]
+
+    def is_stationary(self) -> bool:
+        return False
+
+
+def _laplace(distribution: TruncatedNormal, num_draws: int) -> None:
+    """Rows are those of labels turned to be positive; a classifier needs another class, which one of them gets."""
+    m = distribution.num_rows
+    labels = torch.ones(m).numpy()
+    labels[0] = 0
+    matrix = distribution.dense_covariance.clone()
+    matrix[0] *= -1
+    matrix[:, 0] *= -1
+    classifier = GaussianProcessClassifier(_Known(matrix.numpy()), optimizer=None)
+    classifier.fit(torch.arange(m).unsqueeze(-1).numpy(), labels)
+
+
+_METHODS: dict[str, Callable[[TruncatedNormal, int], Tensor | None]] = {
+    "SkewGP": _ours,
+    "LIN-ESS": _linear,
+    "elliptical slice": _elliptical_slice,
+    "EP": _expectation_propagation,
+    "Laplace": _laplace,
+}
+
+
+def size_table(name: str, rows: Sequence[Row]) -> Table:
+    """Means over data sets for every size and method."""
+    table = Table(
+        name,
+        ("n", "method", "data_sets", "seconds", "error", "r_hat", "effective_size", "effective_per_second"),
+        notes=["r_hat: the largest, effective_size: the least of all data sets; seconds: their mean and its error"],
+    )
+    for n in sorted({int(row["n"]) for row in rows}):
+        for method in dict.fromkeys(row["method"] for row in rows):
+            own = [row for row in rows if (int(row["n"]), row["method"]) == (n, method)]
+            if not own:
+                continue
+            seconds, error = paired([float(row["seconds"]) for row in own])
+            sizes = [float(row["effective_size"]) for row in own if row["effective_size"]]
+            rates = [float(row["effective_size"]) / float(row["seconds"]) for row in own if row["effective_size"]]
+            table.add(
+                n=n, method=method, data_sets=len(own), seconds=seconds, error=error,
+                r_hat=max((float(row["r_hat"]) for row in own if row["r_hat"]), default=None),
+                effective_size=min(sizes, default=None),
+                effective_per_second=sum(rates) / len(rates) if rates else None,
+            )  # fmt: skip
+    return table
+
+
+def plot_against_size(figure: Any, rows: Sequence[Row]) -> None:
+    """Seconds, and effective draws a second, against the number of labels."""
+    figure.set_size_inches(9, 3.6)
+    left, right = figure.subplots(1, 2)
+    table = size_table("", rows)
+    for method in dict.fromkeys(row["method"] for row in rows):
+        own = [row for row in table.rows if row["method"] == method]
+        sizes = [row["n"] for row in own]
+        left.loglog(sizes, [row["seconds"] for row in own], ".-", label=method)
+        if own[0]["effective_per_second"] is not None:
+            right.loglog(sizes, [row["effective_per_second"] for row in own], ".-", label=method)
+    left.set(xlabel="labels", ylabel="seconds")
+    right.set(xlabel="labels", ylabel="effective draws a second")
+    left.legend(frameon=False)
+    right.legend(frameon=False)

@@ -1,0 +1,190 @@
+"""The models that experiments compare, behind one interface: that of a SkewGP.
+
+`build` makes a model of given data by the name of a method. All but PairwiseGP have the same rows and, with the same
+modules, the same hyperparameters: what differs is how the posterior is computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import gpytorch
+import torch
+from botorch.models.model import Model
+from botorch.models.pairwise_gp import PairwiseGP
+from gpytorch.kernels import Kernel
+from gpytorch.means import Mean
+from torch import Tensor
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import OutcomeScale, PreferenceLikelihood
+from botorch_skewgp.observations import Observation, Preference
+from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
+from botorch_skewgp.truncated.draws import DrawSettings, draw
+from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation, Sites, expectation_propagation
+
+# As the papers run it: one chain, nothing thinned, and no look at how good the draws are.
+LINEAR_DRAWS = DrawSettings(num_draws=3000, num_chains=1, sampler="linear", warmup=100, max_thinning=1)
+FEW_DRAWS = 100  # asked for in a smoke test, which LIN-ESS then makes too
+MOST_NEWTON_STEPS, MOST_HALVINGS, NEWTON_TOLERANCE = 100, 30, 1e-9
+MODELS = ("SkewGP", "LIN-ESS", "EP", "Laplace", "PairwiseGP")
+
+
+def build(
+    method: str, train_X: Tensor, observations: Sequence[Observation], num_draws: int = 2048, **modules: Any
+) -> Model:
+    """A model by the name of a method.
+
+    Args:
+        method: One of `MODELS`.
+        train_X: An `n x d` tensor of points.
+        observations: What was seen of them; for PairwiseGP one set of duels.
+        num_draws: The number of draws of `SkewGP`; at most `FEW_DRAWS` are those of LIN-ESS too.
+        modules: Kernel, mean and so on, as a SkewGP takes them; not for PairwiseGP.
+    """
+    if method == "PairwiseGP":
+        (duels,) = observations
+        assert isinstance(duels, Preference)
+        return PairwiseGP(train_X, duels.pairs)
+    if method == "SkewGP":
+        return SkewGP(train_X, observations, draw_settings=DrawSettings(num_draws=num_draws), **modules)
+    if method == "LIN-ESS":
+        settings = LINEAR_DRAWS if num_draws > FEW_DRAWS else replace(LINEAR_DRAWS, num_draws=num_draws, warmup=1)
+        return SkewGP(train_X, observations, draw_settings=settings, **modules)
+    return GaussianApproximation(train_X, observations, approximation=method, **modules)
+
+
+class GaussianApproximation(SkewGP):
+    """A SkewGP whose posterior is replaced by a normal distribution.
+
+    Args:
+        approximation: `"EP"` for expectation propagation, `"Laplace"` for Laplace's approximation.
+    """
+
+    def __init__(self, *args: Any, approximation: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.approximation = approximation
+        self._known: tuple[Any, RepresenterMixture] | None = None
+
+    def _posterior_at(self, X: Tensor, now: Any) -> SkewGPPosterior:
+        if self._known is None or self._known[0] is not now:
+            self._known = now, self._mixture_of(now.model)
+        prior = now.model.latent_prior()
+        return SkewGPPosterior(prior.mean_at(X), [prior.cross_covariance(X)], prior.covariance_at(X), self._known[1])
+
+    @torch.no_grad()
+    def _mixture_of(self, model: SkewGP) -> RepresenterMixture:
+        rows = model.row_model(model.forward(model.train_inputs[0]))
+        if rows.intervals.num_rows == 0:
+            return rows.representer_mixture(draw(rows.truncated_normal))
+        approximation = expectation_propagation(rows.truncated_normal)
+        return rows.gaussian_mixture(approximation if self.approximation == "EP" else at_mode(approximation))
+
+
+def at_mode(approximation: ExpectationPropagation) -> ExpectationPropagation:
+    r"""Laplace's approximation of rows that have one bound each: sites from the log likelihood's curvature at the mode.
+
+    Newton's method for `h`, the rows without their noise, as in Rasmussen and Williams, Gaussian Processes for Machine
+    Learning, section 3.4, from the mean of expectation propagation and with steps halved where they overshoot.
+    """
+    distribution = approximation.distribution
+    C, noise = distribution.dense_covariance, distribution.noise
+    above = distribution.lower.isfinite()
+    assert bool((above != distribution.upper.isfinite()).all()), "Laplace's approximation is for rows with one bound."
+    sign, bound = torch.where(above, 1.0, -1.0).to(C), torch.where(above, distribution.lower, distribution.upper)
+
+    def slope_and_curvature(h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        z = sign * (h - bound) / noise.sqrt()
+        log_p = torch.special.log_ndtr(z)
+        ratio = torch.exp(-0.5 * z.square() - 0.5 * math.log(2 * math.pi) - log_p)
+        return log_p.sum(), sign * ratio / noise.sqrt(), ratio * (z + ratio) / noise
+
+    eye = torch.eye(len(C), dtype=C.dtype)
+    alpha = torch.zeros_like(approximation.mean)  # h = mean + C alpha
+    value = -torch.inf
+    for _ in range(MOST_NEWTON_STEPS):
+        h = distribution.mean + C @ alpha
+        _, slope, curvature = slope_and_curvature(h)
+        root = curvature.clamp(min=0).sqrt()
+        target = curvature * (h - distribution.mean) + slope
+        B = torch.linalg.cholesky(eye + root.unsqueeze(-1) * C * root)
+        inner = torch.cholesky_solve((root * (C @ target)).unsqueeze(-1), B).squeeze(-1)
+        step = target - root * inner - alpha
+        for _ in range(MOST_HALVINGS):
+            moved = alpha + step
+            log_likelihood, _, _ = slope_and_curvature(distribution.mean + C @ moved)
+            new_value = float(log_likelihood - 0.5 * moved @ C @ moved)
+            if new_value >= value:
+                break
+            step = 0.5 * step
+        gained, alpha, value = new_value - value, moved, new_value
+        if gained < NEWTON_TOLERANCE:
+            break
+    h = distribution.mean + C @ alpha
+    _, slope, curvature = slope_and_curvature(h)
+    return replace(approximation, sites=Sites(curvature, slope + curvature * h))
+
+
+class Surrogate(Model):
+    """A Gaussian model of duels as acquisition functions for duels take it; PairwiseGP in disguise."""
+
+    def __init__(self, model: PairwiseGP) -> None:
+        super().__init__()
+        self.model, self.likelihood, self.outcome_scale = model, PreferenceLikelihood(), OutcomeScale()
+
+    @property
+    def num_outputs(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def datapoints(self) -> Tensor:
+        """The points."""
+        return self.model.datapoints
+
+    @property
+    def dim(self) -> int:
+        """The dimension of the points."""
+        return self.datapoints.shape[-1]
+
+    def posterior(self, X: Tensor, *args: Any, **kwargs: Any) -> SkewGPPosterior:
+        """A mixture of a single component."""
+        return SkewGPPosterior.from_gaussian(self.model.posterior(X).distribution)
+
+
+class _Variational(gpytorch.models.ApproximateGP):
+    """A full-rank Gaussian at the training points, in natural parameters."""
+
+    def __init__(self, train_X: Tensor, mean_module: Mean, covar_module: Kernel) -> None:
+        distribution = gpytorch.variational.NaturalVariationalDistribution(len(train_X))
+        strategy = gpytorch.variational.VariationalStrategy(self, train_X, distribution, learn_inducing_locations=False)
+        super().__init__(strategy)
+        self.mean_module, self.covar_module = mean_module, covar_module
+
+    def forward(self, X: Tensor) -> gpytorch.distributions.MultivariateNormal:
+        return gpytorch.distributions.MultivariateNormal(self.mean_module(X), self.covar_module(X))
+
+
+def variational_probabilities(
+    train_X: Tensor, labels: Tensor, test_X: Tensor, mean_module: Mean, covar_module: Kernel, num_steps: int = 40
+) -> Tensor:
+    """Probabilities of label 1 by GPyTorch's variational inference, with hyperparameters as they are."""
+    model = _Variational(train_X, deepcopy(mean_module), deepcopy(covar_module)).to(train_X)
+    likelihood = gpytorch.likelihoods.BernoulliLikelihood()
+    model.covar_module.requires_grad_(False)
+    model.mean_module.requires_grad_(False)
+    mll = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=len(train_X))
+    optimizer = gpytorch.optim.NGD(model.variational_parameters(), num_data=len(train_X), lr=0.3)
+    model.train()
+    with torch.enable_grad():
+        for _ in range(num_steps):
+            optimizer.zero_grad()
+            (-mll(model(train_X), labels.to(train_X))).backward()
+            optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        return likelihood(model(test_X)).mean

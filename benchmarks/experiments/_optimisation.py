@@ -1,0 +1,237 @@
+"""A loop of optimisation with duels, and what it is made of: functions, histories, fits, candidates.
+
+Inputs are scaled to the unit cube and functions are maximised. Judges do not err. As in the papers every new point is
+compared with the current best one, of largest posterior mean among those seen, and acquisition functions are not
+climbed: the best of 5,000 uniform points is asked about.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.fit import fit_gpytorch_mll
+from botorch.models.model import Model
+from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
+from botorch.models.transforms.outcome import Standardize
+from botorch.sampling.normal import SobolQMCNormalSampler
+from botorch.test_functions.synthetic import Hartmann, Levy, Rosenbrock, SixHumpCamel
+from torch import Tensor
+
+from benchmarks.experiments._experiment import Row
+from benchmarks.experiments._models import Surrogate, build
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import (
+    DuelingLogExpectedImprovement,
+    DuelingThompsonSampling,
+    DuelingUpperCredibleBound,
+    ExpectedImprovementInformationGain,
+)
+from botorch_skewgp.fitting import fit_skew_gp, warm_start
+from botorch_skewgp.observations import Numeric, Observation, Preference
+from botorch_skewgp.test_functions import Colville, CosineExponential, Forrester, GoldsteinPrice, Langermann
+
+NUM_CANDIDATES, CHUNK = 5000, 1000
+NUM_DRAWS, NUM_SAMPLES = 512, 512  # of the posterior; of what the papers estimate acquisition functions from
+REFIT_EVERY = 10  # iterations between fits of hyperparameters, after the first ten; every fifth until then
+MOST_STEPS = 50  # of a fit
+FIT_OPTIONS: dict[str, Any] = {"warning_handler": lambda _: True}
+
+
+@dataclass(frozen=True)
+class Utility:
+    """A function to maximise over the unit cube, whose largest value is known."""
+
+    name: str
+    dim: int
+    best: float
+    evaluate: Callable[[Tensor], Tensor]
+
+
+def utility(name: str) -> Utility:
+    """One of the papers' functions, on the papers' domain, by its name."""
+    build_it: dict[str, Callable[[], tuple[Any, list[list[float]] | None]]] = {
+        "cosine": lambda: (CosineExponential(), None),
+        "camel": lambda: (SixHumpCamel(negate=True), [[-2.0, -1.0], [2.0, 1.0]]),
+        "langermann": lambda: (Langermann(negate=True), None),
+        "colville": lambda: (Colville(negate=True), None),
+        "rosenbrock5": lambda: (Rosenbrock(5, negate=True), [[-3.0] * 5, [3.0] * 5]),
+        "hartmann6": lambda: (Hartmann(6, negate=True), None),
+        "forrester": lambda: (Forrester(negate=True), None),
+        "goldstein": lambda: (GoldsteinPrice(negate=True), None),
+        "levy2": lambda: (Levy(2, negate=True), [[-1.0] * 2, [1.0] * 2]),
+    }
+    function, bounds = build_it[name]()
+    low, high = (function.bounds if bounds is None else torch.tensor(bounds)).double()
+    return Utility(name, len(low), float(function.optimal_value), lambda U: function(low + (high - low) * U))
+
+
+@dataclass
+class History:
+    """Points, duels between rows of them (winner first), and rows whose value is known."""
+
+    points: Tensor
+    pairs: list[list[int]] = field(default_factory=list)
+    measured: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+
+    def add(self, point: Tensor) -> int:
+        """Add a point; its row."""
+        self.points = torch.cat([self.points, point.reshape(1, -1)])
+        return len(self.points) - 1
+
+    def duel(self, first: int, second: int, value: Callable[[Tensor], Tensor]) -> None:
+        """Let two rows duel."""
+        a, b = value(self.points[[first, second]]).tolist()
+        self.pairs.append([first, second] if a > b else [second, first])
+
+    def measure(self, row: int, value: Callable[[Tensor], Tensor]) -> None:
+        """Tell the value of a row."""
+        self.measured.append(row)
+        self.values.append(float(value(self.points[row])))
+
+    def observations(self) -> list[Observation]:
+        """What was seen."""
+        found: list[Observation] = [Preference(torch.tensor(self.pairs))]
+        if self.measured:
+            values = torch.tensor(self.values, dtype=self.points.dtype)
+            found.append(Numeric(values, index=torch.tensor(self.measured)))
+        return found
+
+
+class Fitter:
+    """Makes models of a growing history, and fits hyperparameters every now and then.
+
+    Args:
+        model: A name of `MODELS`. All but PairwiseGP are fitted by the evidence of expectation propagation and have the
+            library's default priors; PairwiseGP by its own, with BoTorch's.
+        smoke: Whether to be as small as runs at all.
+    """
+
+    def __init__(self, model: str, smoke: bool = False) -> None:
+        self.model = model
+        self.num_draws = 16 if smoke else NUM_DRAWS
+        self.options = {**FIT_OPTIONS, "optimizer_kwargs": {"options": {"maxiter": 1 if smoke else MOST_STEPS}}}
+        self.fitted: Model | None = None
+        self.number = 0
+
+    def __call__(self, points: Tensor, observations: list[Observation]) -> Model:
+        """The model of what is known now."""
+        due = self.number % (5 if self.number < 10 else REFIT_EVERY) == 0
+        self.number += 1
+        if self.model == "PairwiseGP":
+            return self._pairwise(points, observations, due)
+        if due:
+            fitted = build("SkewGP", points, observations, self.num_draws, **self._outcomes(observations))
+            if self.fitted is not None:
+                warm_start(fitted, self.fitted)
+            fit_skew_gp(fitted, **self.options)
+            self.fitted = fitted
+        assert isinstance(self.fitted, SkewGP)
+        modules = {name: getattr(self.fitted, name) for name in ("covar_module", "mean_module", "likelihood")}
+        return build(self.model, points, observations, self.num_draws, **modules, **self._outcomes(observations)).eval()
+
+    def _pairwise(self, points: Tensor, observations: list[Observation], due: bool) -> Model:
+        (duels,) = observations
+        assert isinstance(duels, Preference)
+        if due:
+            self.fitted = PairwiseGP(points, duels.pairs)
+            mll = PairwiseLaplaceMarginalLogLikelihood(self.fitted.likelihood, self.fitted)
+            fit_gpytorch_mll(mll, **self.options)
+        assert isinstance(self.fitted, PairwiseGP)
+        return Surrogate(PairwiseGP(points, duels.pairs, covar_module=self.fitted.covar_module).eval())
+
+    @staticmethod
+    def _outcomes(observations: list[Observation]) -> dict[str, Any]:
+        return {"outcome_transform": Standardize(m=1)} if len(observations) > 1 else {}
+
+
+ACQUISITIONS: dict[str, Callable[[Any, Tensor, int], AcquisitionFunction]] = {
+    "UCB": lambda model, best, seed: DuelingUpperCredibleBound(model, best, sampler=_sampler(seed)),
+    "EIIG 0.1": lambda model, best, seed: ExpectedImprovementInformationGain(model, best, 0.1, _sampler(seed)),
+    "EIIG 0.5": lambda model, best, seed: ExpectedImprovementInformationGain(model, best, 0.5, _sampler(seed)),
+    "Thompson": lambda model, best, seed: DuelingThompsonSampling(
+        model, best, generator=torch.Generator().manual_seed(seed)
+    ),
+    "improvement": lambda model, best, seed: DuelingLogExpectedImprovement(model, best),
+}
+
+
+def _sampler(seed: int) -> SobolQMCNormalSampler:
+    return SobolQMCNormalSampler(torch.Size([NUM_SAMPLES]), seed=seed)
+
+
+def candidates(dim: int, generator: torch.Generator, smoke: bool = False) -> Tensor:
+    """Uniform points that an acquisition function is evaluated at."""
+    return torch.rand(100 if smoke else NUM_CANDIDATES, dim, generator=generator, dtype=torch.float64)
+
+
+@torch.no_grad()
+def values_at(acquisition: AcquisitionFunction, X: Tensor) -> Tensor:
+    """Acquisition values at `n x d` points, `n`."""
+    return torch.cat([acquisition(part.unsqueeze(-2)) for part in X.split(CHUNK)])
+
+
+@torch.no_grad()
+def best_row(model: Model, points: Tensor) -> int:
+    """The row of largest posterior mean."""
+    return int(model.posterior(points.unsqueeze(-2)).mean.flatten().argmax())
+
+
+def optimise(
+    utility: Utility,
+    method: str,
+    seed: int,
+    first_duels: int,
+    iterations: int,
+    first_numbers: int = 0,
+    number_every: int = 0,
+    smoke: bool = False,
+) -> Row:
+    """A run of duels, with a number every now and then.
+
+    Args:
+        utility: The function.
+        method: Model and acquisition function: `"SkewGP, UCB"`; `"random"` for random points and SkewGP's judgement.
+        seed: Of first points, candidates and draws; the first points are the same for all methods.
+        first_duels: How many duels between fresh points come first.
+        iterations: How many questions follow.
+        first_numbers: How many first points have a known value besides.
+        number_every: Every how many questions a value is told instead of a duel; never if 0.
+        smoke: Whether to be as small as runs at all.
+
+    Returns:
+        `regret`, of the best point before each question and after the last, and `seconds_per_step`.
+    """
+    model_name, _, acquisition_name = ("SkewGP, random" if method == "random" else method).partition(", ")
+    generator = torch.Generator().manual_seed(seed)
+    history = History(torch.rand(2 * first_duels, utility.dim, generator=generator, dtype=torch.float64))
+    for k in range(first_duels):
+        history.duel(2 * k, 2 * k + 1, utility.evaluate)
+    for row in range(first_numbers):
+        history.measure(row, utility.evaluate)
+    fitter, trace, began = Fitter(model_name, smoke), [], time.process_time()
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        for step in range(iterations + 1):
+            model = fitter(history.points, history.observations())
+            best = best_row(model, history.points)
+            trace.append(utility.best - float(utility.evaluate(history.points[best])))
+            if step == iterations:
+                break
+            X = candidates(utility.dim, generator, smoke)
+            chosen = 0
+            if acquisition_name != "random":
+                acquisition = ACQUISITIONS[acquisition_name](model, history.points[best], 1000 * seed + step)
+                chosen = int(values_at(acquisition, X).argmax())
+            new = history.add(X[chosen])
+            if number_every and step % number_every == number_every - 1:
+                history.measure(new, utility.evaluate)
+            else:
+                history.duel(new, best, utility.evaluate)
+    seconds = (time.process_time() - began) / len(trace)
+    return {"regret": " ".join(f"{regret:.4g}" for regret in trace), "seconds_per_step": f"{seconds:.4f}"}

@@ -1,0 +1,60 @@
+"""Time of 1,000 draws against the number of labels (skew Gaussian processes for classification, figure 4).
+
+Labels of a probit model at standard normal inputs in one dimension, with lengthscale 0.5 and variance 2. Elliptical
+slice sampling, which rejects, is ours around the prior: with sites of nothing, the sampler that otherwise moves around
+the Gaussian of expectation propagation. The paper says that LIN-ESS is the faster; times alone do not tell how much a
+draw is worth, so that effective draws a second stand beside them. A trial is a data set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from benchmarks._problems import positive_rows, squared_exponential
+from benchmarks._reporting import Table
+from benchmarks.experiments._draws import COLUMNS, plot_against_size, size_table, timed
+from benchmarks.experiments._experiment import Experiment, Row
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+SIZES = (50, 100, 200, 400, 800, 1600)
+LENGTHSCALE, VARIANCE, NUM_DRAWS = 0.5, 2.0, 1000
+METHODS = ("SkewGP", "LIN-ESS", "elliptical slice")
+
+
+def _labels(n: int, seed: int) -> TruncatedNormal:
+    """The rows of labels at points in one dimension."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, 1, generator=generator, dtype=torch.float64)
+    K = VARIANCE * (squared_exponential(x, LENGTHSCALE) + 1e-8 * torch.eye(n, dtype=x.dtype))
+    latent = torch.linalg.cholesky(K) @ torch.randn(n, generator=generator, dtype=x.dtype)
+    sign = torch.where(latent + torch.randn(n, generator=generator, dtype=x.dtype) > 0, 1.0, -1.0).to(K)
+    return positive_rows(sign.unsqueeze(-1) * K * sign, 1.0)
+
+
+def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
+    distribution = _labels(20 if smoke else int(case["n"]), seed=number)
+    return [timed(method, distribution, 40 if smoke else NUM_DRAWS) for method in METHODS]
+
+
+def _tables(rows: Sequence[Row]) -> list[Table]:
+    return [size_table("draws_against_size", rows)]
+
+
+def _plot(figure: Any, rows: Sequence[Row]) -> None:
+    plot_against_size(figure, rows)
+
+
+EXPERIMENT = Experiment(
+    name="draws_against_size",
+    figure="Classification, figure 4",
+    claim="A thousand draws of LIN-ESS take less time than of elliptical slice sampling.",
+    trials=3,
+    cases=tuple({"n": str(n)} for n in SIZES),
+    columns=COLUMNS,
+    trial=_trial,
+    tables=_tables,
+    plot=_plot,
+)

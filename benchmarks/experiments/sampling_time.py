@@ -1,0 +1,53 @@
+"""Time and convergence of draws for up to 4,500 labels (unified framework paper, figure 8).
+
+Labels of a probit model in three dimensions, with the paper's generator: normal inputs, variance from U[1, 10],
+lengthscales from U[0.1, 1.1], all of which the methods know. A trial is a data set; a case is a number of labels.
+
+- `SkewGP`: 3,000 draws of four chains as the library makes them, which it runs on until R-hat is below 1.01.
+- `LIN-ESS`: the paper's sampler and number of draws: 3,100 steps of which 100 are dropped, here of four chains side by
+  side, which one chain would take about as long for.
+- `EP`: expectation propagation to its fixed point.
+- `Laplace`: scikit-learn's classifier with hyperparameters as they are (a logistic link).
+
+R-hat (the largest, split and rank-normalised) and the effective size (the least) are over twelve values of the latent
+function given the rows, their mean square and their log likelihood. Times are of one thread of a processor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks._problems import classification
+from benchmarks._reporting import Table
+from benchmarks.experiments._draws import COLUMNS, METHODS, plot_against_size, size_table, timed
+from benchmarks.experiments._experiment import Experiment, Row
+
+SIZES = range(1000, 4501, 500)
+NUM_DRAWS = 3000
+
+
+def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
+    problem = classification(30 if smoke else int(case["n"]), seed=number)
+    return [timed(method, problem.distribution, 40 if smoke else NUM_DRAWS) for method in METHODS]
+
+
+def _tables(rows: Sequence[Row]) -> list[Table]:
+    return [size_table("sampling_time", rows)]
+
+
+def _plot(figure: Any, rows: Sequence[Row]) -> None:
+    plot_against_size(figure, rows)
+
+
+EXPERIMENT = Experiment(
+    name="sampling_time",
+    figure="Unified framework, figure 8",
+    claim="Draws of LIN-ESS converge (Gelman-Rubin below 1.2), and take a time between those of Laplace and of EP.",
+    trials=3,
+    cases=tuple({"n": str(n)} for n in SIZES),
+    columns=COLUMNS,
+    trial=_trial,
+    tables=_tables,
+    plot=_plot,
+)
