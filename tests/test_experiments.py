@@ -8,7 +8,13 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
 
 from benchmarks._reporting import Table
-from benchmarks.experiments import EXPERIMENTS, preferential_optimisation, safe_optimisation
+from benchmarks.experiments import (
+    EXPERIMENTS,
+    posteriors,
+    preferential_optimisation,
+    safe_optimisation,
+    unknown_constraint,
+)
 from benchmarks.experiments._experiment import Experiment, paired, run_experiment
 from benchmarks.experiments._models import build
 from benchmarks.experiments._optimisation import utility
@@ -42,6 +48,7 @@ def test_cases_that_are_there_are_not_repeated(tmp_path, capsys):
     done: list[int] = []
     run_experiment(counting(done), 2, False, 1, tmp_path, only=["x"])
     assert done == [0, 0, 1, 1]
+    assert counting([]).selected(["x", "b", "no such"]) == [{"set": "x", "method": "b"}]
     run_experiment(counting(done), None, False, 1, tmp_path)
     assert done[4:] == [0, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]
     with (tmp_path / "counting_runs.csv").open() as file:
@@ -108,7 +115,31 @@ def test_gaussian_approximations(method):
         variance = -((100 * step) ** 2) / (log_density[at + 100] - 2 * log_density[at] + log_density[at - 100])
     assert float(posterior.mean) == pytest.approx(float(mean), abs=2e-4)
     assert float(posterior.variance) == pytest.approx(float(variance), rel=1e-3)
-    assert model.posterior(X[:, :] + 1).mean.shape == (1, 1)
+
+
+@pytest.mark.parametrize("name", ["duels", "labels"])  # more rows than points, and as many
+def test_mode_of_laplace_is_stationary(name):
+    X, observations, likelihood, variance, lengthscale, _ = posteriors._data(name, 0)
+    kernel = ScaleKernel(RBFKernel()).double()
+    kernel.outputscale, kernel.base_kernel.lengthscale = variance, lengthscale
+    model = build("Laplace", X, observations, likelihood=likelihood, covar_module=kernel, mean_module=ZeroMean())
+    with torch.no_grad():
+        f, covariance = model.posterior(X).mean.flatten(), kernel(X).to_dense()
+
+    def log_likelihood(f):
+        if name == "duels":
+            winner, loser = observations[0].pairs.mT
+            return torch.special.log_ndtr((f[winner] - f[loser]) / 2**0.5).sum()
+        return torch.special.log_ndtr(torch.where(observations[0].labels > 0, f, -f)).sum()
+
+    (slope,) = torch.autograd.grad(log_likelihood(f.requires_grad_()), f)
+    torch.testing.assert_close(f.detach(), covariance @ slope, rtol=1e-4, atol=1e-4)
+
+
+def test_sasenas_optimum_is_that_of_the_paper():
+    best = torch.tensor([2.7450, 2.3523], dtype=torch.float64) / 5
+    assert float(unknown_constraint.value(best)) == pytest.approx(1.1743, abs=2e-4)
+    assert float(unknown_constraint.excess(best)) == pytest.approx(0, abs=1e-4)
 
 
 def test_functions_of_the_papers_have_their_optimum_in_the_unit_cube():

@@ -11,24 +11,32 @@ from pathlib import Path
 
 from benchmarks._reporting import RESULTS
 from benchmarks.experiments import (
+    active_learning,
     draws_against_size,
     information_scores,
+    kernels,
     mixed_optimisation,
+    posteriors,
     preferential_optimisation,
     safe_optimisation,
     sampling_time,
+    unknown_constraint,
 )
 from benchmarks.experiments._experiment import Experiment, run_experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
     for module in (
+        active_learning,
         draws_against_size,
         information_scores,
+        kernels,
         mixed_optimisation,
+        posteriors,
         preferential_optimisation,
         safe_optimisation,
         sampling_time,
+        unknown_constraint,
     )
 }
 
@@ -37,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     parser.add_argument("name", choices=["list", "all", *EXPERIMENTS])
     parser.add_argument("--trials", type=int, help="the papers' number if not given")
-    parser.add_argument("--only", nargs="+", default=[], help="cases with one of these names, such as of functions")
+    parser.add_argument("--only", nargs="+", default=[], help="no other functions, sets or methods than these")
     parser.add_argument("--smoke", action="store_true", help="the smallest that runs; nothing is stored")
     parser.add_argument("--processes", type=int, default=1, help="cases at a time, of one thread each")
     parser.add_argument("--output", type=Path, default=RESULTS / "experiments", help="folder of tables and pictures")

@@ -85,17 +85,20 @@ def plot_regret(figure: Any, rows: Sequence[Row], xlabel: str) -> None:
         for i, method in enumerate(methods):
             traces = [trace_of(row) for row in rows if (row["function"], row["method"]) == (function, method)]
             if traces:
-                mean, error = _mean_and_error(torch.tensor(traces, dtype=torch.float64))
+                mean, error = mean_and_error(torch.tensor(traces, dtype=torch.float64))
                 steps = torch.arange(len(mean)).numpy()
-                (handles[method],) = panel.semilogy(steps, mean, color=f"C{i % 10}", ls="-" if i < 10 else "--")
-                panel.fill_between(steps, mean - error, mean + error, color=f"C{i % 10}", alpha=0.15)
+                (handles[method],) = panel.semilogy(
+                    steps, mean.clip(FLOOR), color=f"C{i % 10}", ls="-" if i < 10 else "--"
+                )
+                panel.fill_between(steps, (mean - error).clip(FLOOR), mean + error, color=f"C{i % 10}", alpha=0.15)
         panel.set(title=function, xlabel=xlabel, ylabel="regret")
     for panel in panels:
         panel.set_axis_off()
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
 
 
-def _mean_and_error(traces: Tensor) -> tuple[Any, Any]:
-    mean = traces.mean(0).clamp(min=FLOOR)
+def mean_and_error(traces: Tensor) -> tuple[Any, Any]:
+    """Means over traces, and their standard errors (none of a single one)."""
+    mean = traces.mean(0)
     error = traces.std(0) / len(traces) ** 0.5 if len(traces) > 1 else torch.zeros_like(mean)
     return mean.numpy(), error.numpy()

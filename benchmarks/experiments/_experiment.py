@@ -55,6 +55,11 @@ class Experiment:
         others = [key for key in first if key != "method"]
         return [case for case in self.cases if all(case[key] == first[key] for key in others)]
 
+    def selected(self, only: Sequence[str]) -> list[Row]:
+        """The cases that have one of the given names in every column to which one of them belongs."""
+        wanted = {key: {case[key] for case in self.cases} & {*only} for key in self.cases[0]}
+        return [case for case in self.cases if all(not names or case[key] in names for key, names in wanted.items())]
+
 
 def run_experiment(
     experiment: Experiment,
@@ -72,15 +77,13 @@ def run_experiment(
         smoke: Whether trials are to be as small as run at all.
         processes: The number of trials at a time.
         folder: Where rows, tables and the picture are kept; nowhere if `None`.
-        only: Run no other cases than those that have one of these values; all if there are none.
+        only: Names of functions, sets or methods: no others are run; see `Experiment.selected`.
     """
     wanted = trials if trials is not None else 1 if smoke else experiment.trials
     path = None if folder is None else folder / f"{experiment.name}_runs.csv"
     rows = _read(path) if path is not None and path.exists() else []
     known = {tuple(row[key] for key in experiment.keys) for row in rows}
-    cases = (
-        experiment.smallest if smoke else [case for case in experiment.cases if not only or {*only} & {*case.values()}]
-    )
+    cases = experiment.smallest if smoke else experiment.selected(only)
     missing = [
         (number, case) for number in range(wanted) for case in cases if (str(number), *case.values()) not in known
     ]

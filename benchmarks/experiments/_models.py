@@ -126,7 +126,12 @@ def at_mode(approximation: ExpectationPropagation) -> ExpectationPropagation:
             break
     h = distribution.mean + C @ alpha
     _, slope, curvature = slope_and_curvature(h)
-    return replace(approximation, sites=Sites(curvature, slope + curvature * h))
+    sites = Sites(curvature, slope + curvature * h)
+    if distribution.root is None:
+        return replace(approximation, sites=sites)
+    F = distribution.root  # more rows than latent coordinates
+    precision = torch.eye(F.shape[-1], dtype=F.dtype) + F.mT @ (curvature.unsqueeze(-1) * F)
+    return replace(approximation, sites=sites, cholesky=torch.linalg.cholesky(precision))
 
 
 class Surrogate(Model):

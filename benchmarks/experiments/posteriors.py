@@ -1,0 +1,186 @@
+"""Posteriors of duels, of numbers with duels and of labels, beside their approximations (unified framework, figures 1,
+4, 5 and 6).
+
+- `duels` (figures 4 and 5): 25 points in [-2.6, 2.6], 45 duels by cos(5 x) + exp(-x^2 / 2), lengthscale 0.33, variance
+  50; the posterior of f(x) - f(0.05).
+- `numbers and duels` (figures 1 and 6): a function drawn from the prior, lengthscale 0.19 and variance 1; 15 numbers
+  with noise 0.001 on [0, 2.5] and 30 duels of noise 0.1 between 15 points on [2.5, 5] (the paper does not tell its
+  function, nor the noise of its judgements); the posterior of f(x).
+- `labels`: 40 of a function drawn from the prior with variance 10 and lengthscale 0.5 on [-2.6, 2.6].
+
+The reference is 32,768 draws of another sampler (elliptical slices around expectation propagation); `again` is the same
+with another seed, and tells how exact it is. Reported are the largest differences over 101 points, in standard
+deviations of the reference: of means, and of upper ends of intervals of 95 % with equal tails; and the largest
+skewness. A trial is another data set. (Figure 7's data are not told.)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.means import ZeroMean
+from torch import Tensor
+
+from benchmarks._reporting import Table
+from benchmarks.experiments._experiment import Experiment, Row, paired
+from benchmarks.experiments._models import build
+from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import (
+    MixedLikelihood,
+    NumericLikelihood,
+    PreferenceLikelihood,
+    ProbitLikelihood,
+    RowLikelihood,
+)
+from botorch_skewgp.observations import Binary, Numeric, Observation, Preference
+from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.test_functions import CosineExponential
+from botorch_skewgp.truncated.draws import DrawSettings
+
+DATA = ("duels", "numbers and duels", "labels")
+METHODS = ("SkewGP", "LIN-ESS", "EP", "Laplace", "numbers only", "again")
+REFERENCE = DrawSettings(num_draws=32768, num_chains=8, sampler="collapsed", seed=1)
+NUM_POINTS, TAIL = 101, 0.025
+MEASURES = ("mean", "upper", "skewness", "seconds")
+
+
+def _drawn(X: Tensor, variance: float, lengthscale: float, generator: torch.Generator) -> Tensor:
+    covariance = variance * torch.exp(-0.5 * ((X - X.mT) / lengthscale).square())
+    root = torch.linalg.cholesky(covariance + 1e-8 * torch.eye(len(X), dtype=X.dtype))
+    return root @ torch.randn(len(X), generator=generator, dtype=X.dtype)
+
+
+def _duels(f: Tensor, num: int, generator: torch.Generator) -> Tensor:
+    """Random duels between different items, winner first."""
+    first = torch.randint(len(f), (num,), generator=generator)
+    second = (first + torch.randint(1, len(f), (num,), generator=generator)) % len(f)
+    wins = (f[first] > f[second]).unsqueeze(-1)
+    return torch.where(wins, torch.stack([first, second], -1), torch.stack([second, first], -1))
+
+
+def _data(name: str, number: int) -> tuple[Tensor, list[Observation], RowLikelihood, float, float, Tensor]:
+    """Points, observations, likelihood, variance, lengthscale, and where the posterior is looked at."""
+    generator = torch.Generator().manual_seed(number)
+    wide = torch.linspace(-2.6, 2.6, NUM_POINTS, dtype=torch.float64).unsqueeze(-1)
+    if name == "duels":
+        X = 5.2 * torch.rand(25, 1, generator=generator, dtype=torch.float64) - 2.6
+        pairs = _duels(CosineExponential()(X), 45, generator)
+        return X, [Preference(pairs)], PreferenceLikelihood(), 50.0, 0.33, wide
+    if name == "labels":
+        X = 5.2 * torch.rand(40, 1, generator=generator, dtype=torch.float64) - 2.6
+        f = _drawn(X, 10.0, 0.5, generator)
+        labels = f + torch.randn(40, generator=generator, dtype=X.dtype) > 0
+        return X, [Binary(labels)], ProbitLikelihood(), 10.0, 0.5, wide
+    X = 2.5 * torch.rand(30, 1, generator=generator, dtype=torch.float64)
+    X[15:] += 2.5
+    f = _drawn(X, 1.0, 0.19, generator)
+    values = f[:15] + 0.001**0.5 * torch.randn(15, generator=generator, dtype=X.dtype)
+    pairs = _duels(f[15:], 30, generator) + 15
+    likelihood = MixedLikelihood(
+        NumericLikelihood(noise=0.001, learn_noise=False), PreferenceLikelihood(noise=0.1, learn_noise=False)
+    )
+    observations: list[Observation] = [Numeric(values, index=torch.arange(15)), Preference(pairs)]
+    grid = torch.linspace(0, 5, NUM_POINTS, dtype=torch.float64).unsqueeze(-1)
+    return X, observations, likelihood, 1.0, 0.19, grid
+
+
+@torch.no_grad()
+def _posterior(model: SkewGP, grid: Tensor, difference: bool) -> SkewGPPosterior:
+    if not difference:
+        return model.posterior(grid.unsqueeze(-2))
+    reference = torch.full_like(grid, 0.05)
+    posterior = model.posterior(torch.stack([grid, reference], dim=-2))
+    return posterior.affine(grid.new_tensor([[1.0, -1.0]]))
+
+
+def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
+    X, observations, likelihood, variance, lengthscale, grid = _data(case["data"], number)
+    kernel = ScaleKernel(RBFKernel()).double()
+    kernel.outputscale, kernel.base_kernel.lengthscale = variance, lengthscale
+    modules = {"likelihood": likelihood, "covar_module": kernel, "mean_module": ZeroMean()}
+    settings = replace(REFERENCE, num_draws=64) if smoke else REFERENCE
+    reference = _summary(SkewGP(X, observations, draw_settings=settings, **modules), grid, case)
+    rows = []
+    for method in METHODS:
+        began = time.process_time()
+        if method == "numbers only":
+            if len(observations) == 1:
+                continue
+            model = SkewGP(X, observations[:1], **modules)
+        elif method == "again":
+            model = SkewGP(X, observations, draw_settings=replace(settings, seed=2), **modules)
+        else:
+            model = build(method, X, observations, 64 if smoke else 2048, **modules)
+        mean, _, upper, skewness = _summary(model, grid, case)
+        seconds = time.process_time() - began
+        measures = (
+            ((mean - reference[0]) / reference[1]).abs().max(),
+            ((upper - reference[2]) / reference[1]).abs().max(),
+            skewness.abs().max(),
+            seconds,
+        )
+        rows.append({"method": method, **{k: f"{float(v):.4g}" for k, v in zip(MEASURES, measures, strict=True)}})
+    return rows
+
+
+@torch.no_grad()
+def _summary(model: SkewGP, grid: Tensor, case: Row) -> tuple[Tensor, ...]:
+    """Mean, standard deviation, upper end and skewness at the points."""
+    posterior = _posterior(model, grid, case["data"] == "duels")
+    upper = posterior.quantile(torch.tensor([1 - TAIL], dtype=grid.dtype))
+    return (
+        posterior.mean.flatten(), posterior.variance.flatten().sqrt(), upper.flatten(), posterior.skewness.flatten(),
+    )  # fmt: skip
+
+
+def _tables(rows: Sequence[Row]) -> list[Table]:
+    table = Table(
+        "posteriors",
+        ("data", "method", "data_sets", "mean", "its_error", "upper", "error", "skewness", "seconds"),
+        notes=["largest differences from the reference, in its standard deviations; averages over data sets"],
+    )
+    for name in dict.fromkeys(row["data"] for row in rows):
+        for method in METHODS:
+            own = [row for row in rows if (row["data"], row["method"]) == (name, method)]
+            if own:
+                found = {measure: paired([float(row[measure]) for row in own]) for measure in MEASURES}
+                table.add(
+                    data=name, method=method, data_sets=len(own), its_error=found["mean"][1], error=found["upper"][1],
+                    **{measure: value for measure, (value, _) in found.items()},
+                )  # fmt: skip
+    return [table]
+
+
+def _plot(figure: Any, rows: Sequence[Row]) -> None:
+    """The posteriors of the first data sets."""
+    figure.set_size_inches(12, 3.6)
+    for ax, name in zip(figure.subplots(1, 3), DATA, strict=True):
+        X, observations, likelihood, variance, lengthscale, grid = _data(name, 0)
+        kernel = ScaleKernel(RBFKernel()).double()
+        kernel.outputscale, kernel.base_kernel.lengthscale = variance, lengthscale
+        modules = {"likelihood": likelihood, "covar_module": kernel, "mean_module": ZeroMean()}
+        for i, method in enumerate(("SkewGP", "EP", "Laplace")):
+            mean, _, upper, _ = _summary(build(method, X, observations, **modules), grid, {"data": name})
+            x = grid.flatten().numpy()
+            ax.plot(x, mean.numpy(), color=f"C{i}", label=method)
+            ax.plot(x, upper.numpy(), color=f"C{i}", ls=":")
+        ax.set(title=name, xlabel="x")
+    figure.axes[0].legend(frameon=False)
+
+
+EXPERIMENT = Experiment(
+    name="posteriors",
+    figure="Unified framework, figures 1, 4, 5 and 6",
+    claim="Posteriors are skewed, and Laplace's approximation and EP miss their tails; Laplace's misses the mean too.",
+    trials=10,
+    cases=tuple({"data": name} for name in DATA),
+    columns=("method", *MEASURES),
+    trial=_trial,
+    tables=_tables,
+    plot=_plot,
+)

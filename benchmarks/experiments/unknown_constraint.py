@@ -1,0 +1,138 @@
+"""Duels, some points of which turn out not to be valid (preferential optimisation, figures 7 and 8).
+
+Sasena's function on [0, 5]^2, `2 + (x2 - x1^2)^2 / 100 + (1 - x1)^2 + 2 (2 - x2)^2 + 7 sin(x1 / 2) sin(7 x1 x2 / 10)`,
+to be minimised where `h = -sin(x1 - x2 - pi / 8) <= 0`. Ten first points, then sixty questions.
+
+- `valid or not`: a point that is not valid tells just that, a valid one also duels with the current best one. One
+  model of the duels, one of validity (each exact, 512 draws); the point with the largest acquisition value is asked
+  about, among those that are valid with a probability of at least one half.
+- `penalty`: all points duel, by the utility less `1e8 max(0, h)^2`, and one model knows of nothing but duels.
+
+Each with UCB, EIIG (k = 0.1) and Thompson sampling. The current best point is that of largest posterior mean among
+those that were valid, of which regret is reported.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks._reporting import Table
+from benchmarks.experiments._curves import plot_regret, regret_table
+from benchmarks.experiments._experiment import Experiment, Row, paired
+from benchmarks.experiments._optimisation import ACQUISITIONS, Fitter, History, best_row, candidates, values_at
+from botorch_skewgp.acquisition import LogProbabilityOfValidity
+from botorch_skewgp.observations import Validity
+
+METHODS = tuple(f"{way}, {name}" for name in ("UCB", "EIIG 0.1", "Thompson") for way in ("valid or not", "penalty"))
+FIRST, QUESTIONS, BEST, PENALTY, LEAST = 10, 60, 1.1743, 1e8, 0.5
+
+
+def value(U: Tensor) -> Tensor:
+    """Sasena's function of points in the unit cube, turned to be maximised."""
+    x1, x2 = (5 * U).unbind(-1)
+    bowls = (x2 - x1.square()).square() / 100 + (1 - x1).square() + 2 * (2 - x2).square()
+    return -(2 + bowls + 7 * torch.sin(0.5 * x1) * torch.sin(0.7 * x1 * x2))
+
+
+def excess(U: Tensor) -> Tensor:
+    """What must not be positive."""
+    x1, x2 = (5 * U).unbind(-1)
+    return -torch.sin(x1 - x2 - math.pi / 8)
+
+
+def _penalised(U: Tensor) -> Tensor:
+    return value(U) - PENALTY * excess(U).clamp(min=0).square()
+
+
+def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
+    way, acquisition_name = case["method"].split(", ")
+    penalised = way == "penalty"
+    generator = torch.Generator().manual_seed(number)
+    utility = _penalised if penalised else value
+    history = History(torch.empty(0, 2, dtype=torch.float64))
+    best = -1
+    valid: list[bool] = []
+    for point in _first_points(generator):
+        new = history.add(point)
+        valid.append(bool(excess(point) <= 0))
+        if penalised or valid[new]:
+            if best >= 0:
+                history.duel(new, best, utility)
+                best = history.pairs[-1][0]
+            else:
+                best = new
+    fitter, fitter_of_validity = Fitter("SkewGP", smoke), Fitter("SkewGP", smoke)
+    trace, began, questions = [], time.process_time(), 1 if smoke else QUESTIONS
+    with torch.random.fork_rng():
+        torch.manual_seed(number)
+        for step in range(questions + 1):
+            model = fitter(history.points, history.observations())
+            known = torch.tensor(valid).nonzero().squeeze(-1)
+            best = int(known[best_row(model, history.points[known])])
+            trace.append(BEST - float(value(history.points[best])))
+            if step == questions:
+                break
+            X = candidates(2, generator, smoke)
+            acquisition = ACQUISITIONS[acquisition_name](model, history.points[best], 1000 * number + step)
+            values = values_at(acquisition, X)
+            if not penalised:
+                validity = fitter_of_validity(history.points, [Validity(torch.tensor(valid))])
+                chance = values_at(LogProbabilityOfValidity(validity), X).exp()
+                likely = chance >= min(LEAST, float(chance.max()))
+                values = torch.where(likely, values, -torch.inf)
+            new = history.add(X[values.argmax()])
+            valid.append(bool(excess(history.points[new]) <= 0))
+            if penalised or valid[new]:
+                history.duel(new, best, utility)
+    return [
+        {
+            "regret": " ".join(f"{regret:.4g}" for regret in trace),
+            "not_valid": str(valid[FIRST:].count(False)),
+            "seconds_per_step": f"{(time.process_time() - began) / len(trace):.4f}",
+        }
+    ]
+
+
+def _first_points(generator: torch.Generator) -> Tensor:
+    """Random points, two of them valid."""
+    while True:
+        points = torch.rand(FIRST, 2, generator=generator, dtype=torch.float64)
+        if (excess(points) <= 0).sum() >= 2:
+            return points
+
+
+def _tables(rows: Sequence[Row]) -> list[Table]:
+    named = [{"function": "Sasena", **row} for row in rows]
+    table = regret_table("unknown_constraint", named, METHODS[0])
+    of_validity = Table(
+        "unknown_constraint_not_valid", ("method", "not_valid", "error"), notes=[f"of {QUESTIONS} questions"]
+    )
+    for method in METHODS:
+        counts = [float(row["not_valid"]) for row in rows if row["method"] == method]
+        if counts:
+            mean, error = paired(counts)
+            of_validity.add(method=method, not_valid=mean, error=error)
+    return [table, of_validity]
+
+
+def _plot(figure: Any, rows: Sequence[Row]) -> None:
+    plot_regret(figure, [{"function": "Sasena", **row} for row in rows], "questions")
+
+
+EXPERIMENT = Experiment(
+    name="unknown_constraint",
+    figure="Preferential optimisation, figures 7 and 8",
+    claim="A model of duels and of validity finds better points than duels with a penalty.",
+    trials=20,
+    cases=tuple({"method": method} for method in METHODS),
+    columns=("regret", "not_valid", "seconds_per_step"),
+    trial=_trial,
+    tables=_tables,
+    plot=_plot,
+)
