@@ -14,6 +14,7 @@ from torch.nn import Module
 from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.models.contradictions import check_contradictions
 from botorch_skewgp.models.inputs import check_hyperparameters
+from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.truncated.draws import Draws, draw
@@ -67,6 +68,11 @@ class Snapshot:
             and len(now) == len(then)
             and all(new.dtype == old.dtype and torch.equal(new, old) for new, old in zip(now, then, strict=True))
         )
+
+    @cached_property
+    def prior(self) -> LatentPrior:
+        """The prior of the copy."""
+        return self.model.latent_prior()
 
     @cached_property
     def _fitted(self) -> tuple[Draws, RepresenterMixture]:
