@@ -34,6 +34,7 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 MAX_ENTRIES = 2**24  # of the rows of draws that are copied at a time
 LEAST_PRECISION = 1e-12  # of a site, for which it tells nothing
+FEW_ROWS = 32  # up to which work goes by rows, whose noise makes a jitter of the points' covariance needless
 LEAST_NOISE = 1e-8  # of a number, relative to its variance, for which sums of precisions keep the prior's digits
 
 
@@ -158,11 +159,12 @@ class RowModel:
 
     @property
     def works_by_points(self) -> bool:
-        """Whether there are more interval rows than latent coordinates, so that work goes by the latter."""
+        """Whether there are many interval rows, more than latent coordinates, so that work goes by the latter."""
         root = self.intervals.noise_root
         if self.intervals.count is not None:
             return True
-        return self.intervals.num_rows > self.mean.shape[-1] + (0 if root is None else root.shape[-1])
+        num_coordinates = self.mean.shape[-1] + (0 if root is None else root.shape[-1])
+        return self.intervals.num_rows > max(FEW_ROWS, num_coordinates)
 
     @cached_property
     def _point_cholesky(self) -> Tensor:

@@ -28,6 +28,8 @@ from botorch_skewgp.truncated.univariate import interval_cumulants, interval_mom
 
 LEAST_ROOM = 0.02  # standard deviation of a row between its bounds over that without them, below which it is replaced
 MOST_SKEWNESS = 0.01  # and excess kurtosis
+SOME_ROOM = 0.1  # below which a row is replaced that has nothing of its shape left
+NO_SKEWNESS = 1e-4
 SWEEPS = 3
 
 
@@ -50,15 +52,16 @@ def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
     location = torch.where(proper, approximation.cavity_mean, torch.zeros_like(scale))
     bounds = tuple(standardise(bound, location, scale) for bound in (distribution.lower, distribution.upper))
     _, _, left = interval_moments(*bounds)
-    replaced = proper & (left < LEAST_ROOM**2)
+    replaced = proper & (left < SOME_ROOM**2)
     if bool(replaced.any()):
         own = _own_variance(distribution)
         shared = (variance - own).clamp(min=0)  # zero, up to rounding, for a row that says nothing of the others
         share = shared / scale  # of the standardised row
         tilted = shared - share.square() * (1 - left)
         third, fourth = interval_cumulants(*bounds)
-        small = (third * share.pow(3)).abs() <= MOST_SKEWNESS * tilted.pow(1.5)
-        small = small & ((fourth * share.pow(4)).abs() <= MOST_SKEWNESS * tilted.square())
+        most = torch.where(left < LEAST_ROOM**2, MOST_SKEWNESS, NO_SKEWNESS)
+        small = (third * share.pow(3)).abs() <= most * tilted.pow(1.5)
+        small = small & ((fourth * share.pow(4)).abs() <= most * tilted.square())
         replaced = replaced & small & (own > 0)
     return replaced.flatten(0, -2).all(0) if replaced.dim() > 1 else replaced
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:No grade of:botorch.exceptions.w
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "Numeric"])
 def test_a_kind_and_a_noise_wrong_by_a_third(name):
-    right, wrong = calibrate((name,), REPLICATES, (1.0, WRONG[name]))
+    right, wrong = calibrate((name,), REPLICATES[name], (1.0, WRONG[name]))
     assert right.calibrated, right
     assert not wrong.calibrated, wrong
 
@@ -37,7 +37,7 @@ def test_a_pair_of_kinds(names):
 
 @pytest.mark.slow
 def test_numbers_and_a_noise_wrong_by_a_third():
-    right, wrong = calibrate(("Numeric",), REPLICATES, (1.0, WRONG["Numeric"]))
+    right, wrong = calibrate(("Numeric",), REPLICATES["Numeric"], (1.0, WRONG["Numeric"]))
     assert right.calibrated, right
     assert not wrong.calibrated
     assert wrong.spread < 0

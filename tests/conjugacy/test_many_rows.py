@@ -18,6 +18,12 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 LIMIT = 4.5
 
 
+@pytest.fixture(autouse=True)
+def few_rows_are_many(monkeypatch):
+    """Work goes by points as soon as there are more rows than these."""
+    monkeypatch.setattr("botorch_skewgp.models.row_model.FEW_ROWS", 0)
+
+
 @pytest.fixture
 def no_square_matrices(monkeypatch):
     """Fail on anything of size m x m."""

@@ -45,7 +45,7 @@ STEEP = numbers([0.0, 1.0, 0.2])  # a slope of 10,000, where 2 is ordinary
         ([STEEP, Binary([1, 0, 1, 1, 1], index=[2, 2, 2, 0, 1])], r"rows \[0, 1\] of train_X"),
         # some noise, but work goes by the columns, whose jitter is more than what tells these points apart
         ([Numeric(NEAR, noise=[1e-6] * 8, index=[0, 1] * 4)], r"rows \[0, 1\] of train_X"),
-        ([Numeric(NEAR[:2], noise=[1e-6] * 2, index=[0, 1]), Binary([1] * 8, index=[2] * 8)], r"rows \[0, 1\] of"),
+        ([Numeric(NEAR[:2], noise=[1e-6] * 2, index=[0, 1]), Binary([1] * 40, index=[2] * 40)], r"rows \[0, 1\] of"),
     ],
 )
 def test_what_the_kernel_excludes_is_named(observations, where):

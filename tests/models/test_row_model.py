@@ -16,6 +16,12 @@ N = 4
 INF = math.inf
 
 
+@pytest.fixture(autouse=True)
+def few_rows_are_many(monkeypatch):
+    """Work goes by points as soon as there are more rows than these."""
+    monkeypatch.setattr("botorch_skewgp.models.row_model.FEW_ROWS", 0)
+
+
 def normal(generator, *shape):
     return torch.randn(*shape, dtype=torch.float64, generator=generator)
 
@@ -249,3 +255,22 @@ def test_covariance_of_rows_is_symmetric_to_the_last_digit(generator):
     given = model.intervals.covariance(model._points_given_numbers[1])
     assert not torch.equal(given, given.mT)
     assert torch.equal(found, found.mT)
+
+
+def test_a_few_rows_and_numbers_that_pull_apart_points_that_nearly_coincide(monkeypatch):
+    """Beside a pseudo-point at one of them: nothing of the slope that they ask for is lost in a jitter."""
+    x = torch.tensor([0.1, 0.1 + 1e-6, 0.1], dtype=torch.float64)
+    covariance = torch.exp(-0.5 * ((x.unsqueeze(-1) - x) / 0.25) ** 2)
+    one = torch.ones(6, dtype=torch.float64)
+    lower = torch.tensor([-30.0, -20.0, -31.0, -21.0, -20.5, 2.0], dtype=torch.float64)
+    upper = torch.tensor([-30.0, -20.0, -30.0, -20.0, -19.5, INF], dtype=torch.float64)
+    noise = torch.tensor([0.01, 0.01, 0.01, 0.01, 0.01, 0.0], dtype=torch.float64)
+    rows = Rows(torch.tensor([0, 1, 0, 1, 1, 2]).unsqueeze(-1), one.unsqueeze(-1), 0 * one, lower, upper, noise)
+    monkeypatch.setattr("botorch_skewgp.models.row_model.FEW_ROWS", 4)
+    model = RowModel(torch.zeros(3, dtype=torch.float64), covariance, rows)
+    draws = draw(model.truncated_normal, DrawSettings(num_draws=64))
+    weights = model.representer_mixture(draws).weights
+    # the function is the pseudo-point's value all but exactly: what a row asks for is its distance, over the noise
+    seen = torch.cat([rows.lower[1:2].expand(64, 1), draws.rows[:, 1:3]], dim=-1)
+    expected = ((seen - draws.rows[:, 3:]) / 0.01).sum(-1)
+    assert float(weights[1].mean()) == pytest.approx(float(expected.mean()), rel=1e-3)
