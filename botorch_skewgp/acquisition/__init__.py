@@ -27,6 +27,7 @@ from botorch_skewgp.acquisition.constraints import (
     ValidityInequality,
     ValidityInitialConditions,
     ValidityWeightedAcquisitionFunction,
+    gen_valid_candidates,
 )
 from botorch_skewgp.acquisition.dueling import (
     DuelingThompsonSampling,
@@ -68,6 +69,7 @@ __all__ = [
     "ValidityInequality",
     "ValidityInitialConditions",
     "ValidityWeightedAcquisitionFunction",
+    "gen_valid_candidates",
     "next_pair",
     "recommend",
     "select_from_pool",

@@ -2,7 +2,8 @@ r"""Unknown constraints and safety: the probability that an experiment is valid,
 
 Four ways, from soft to hard: `ValidityConstraint` for the `constraints` argument of Monte Carlo acquisition functions;
 `ValidityWeightedAcquisitionFunction` for analytic ones; `PenalizedUpperConfidenceBound`; and `ValidityInequality` with
-`ValidityInitialConditions`, which keep all candidates where the probability is at least a given level.
+`ValidityInitialConditions` and `gen_valid_candidates`, which keep all candidates where the probability is at least a
+given level.
 
 .. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
    regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
@@ -12,6 +13,7 @@ Four ways, from soft to hard: `ValidityConstraint` for the `constraints` argumen
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,6 +22,7 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.analytic import AnalyticAcquisitionFunction
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import CandidateGenerationError, UnsupportedError
+from botorch.exceptions.warnings import OptimizationWarning
 from botorch.generation.gen import gen_candidates_scipy
 from botorch.models.model import Model
 from botorch.optim.initializers import gen_batch_initial_conditions
@@ -189,8 +192,8 @@ class ValidityInequality(Module):
     function where probabilities are all but 0 or 1, so that SLSQP's linear model of it holds further.
 
     An intra-point constraint: it holds for every point of a batch by itself. `optimize_acqf` needs initial conditions
-    that satisfy it, which `ValidityInitialConditions` finds. SLSQP may end outside all the same from some starts;
-    `optimize_acqf` drops these candidates, so give it several restarts.
+    that satisfy it, which `ValidityInitialConditions` finds; SLSQP may leave it from there, after which
+    `gen_valid_candidates` takes what it began with.
 
     Example:
         >>> safe = ValidityInequality(SkewGP(train_X, Validity(worked)), level=0.9)
@@ -202,6 +205,7 @@ class ValidityInequality(Module):
         ...     raw_samples=64,
         ...     nonlinear_inequality_constraints=[(safe, True)],
         ...     ic_generator=ValidityInitialConditions(safe),
+        ...     gen_candidates=gen_valid_candidates,
         ... )
 
     Args:
@@ -224,6 +228,33 @@ class ValidityInequality(Module):
         """The log odds at `... x d` points less those of the level, `...`; differentiable."""
         odds = log_probability_of_validity(self.model, X.unsqueeze(-2), log_odds=True).squeeze(-1)
         return odds - math.log(self.level / (1 - self.level))
+
+
+def gen_valid_candidates(
+    initial_conditions: Tensor, acquisition_function: AcquisitionFunction, **kwargs: Any
+) -> tuple[Tensor, Tensor]:
+    r"""`gen_candidates_scipy` for starts that satisfy all constraints, and candidates that do.
+
+    A search that ends outside a constraint, or lower than it began, is replaced by its start. SLSQP's warning that it
+    found no way on is not passed on, as nothing is lost by it.
+
+    Args:
+        initial_conditions: Where to start, `b x q x d`.
+        acquisition_function: The acquisition function.
+        kwargs: Those of `gen_candidates_scipy`.
+
+    Returns:
+        Candidates, `b x q x d`, and their values, `b`.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Optimization failed within", OptimizationWarning)
+        candidates, values = gen_candidates_scipy(initial_conditions, acquisition_function, **kwargs)
+    names = ("inequality_constraints", "equality_constraints", "nonlinear_inequality_constraints")
+    with torch.no_grad():
+        before = acquisition_function(initial_conditions)
+        inside = evaluate_feasibility(candidates, **{name: kwargs.get(name) for name in names})
+    better = inside & (values >= before)  # false for NaN
+    return candidates.where(better.view(-1, 1, 1), initial_conditions), values.where(better, before)
 
 
 class ValidityInitialConditions:

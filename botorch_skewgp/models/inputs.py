@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
@@ -97,19 +97,21 @@ def as_sequence(observations: Observation | Sequence[Observation] | None) -> tup
     if isinstance(observations, Observation):
         return (observations,)
     if isinstance(observations, (type, str, Mapping, Tensor)) or not isinstance(observations, Iterable):
-        kind = observations.__name__ if isinstance(observations, type) else type(observations).__name__
-        raise InputDataError(
-            f"observations must be observation objects such as Preference(pairs), alone or in a list; got {kind}. "
-            "Wrap the data in the class of its kind."
-        )
+        _refuse_observation(observations)
     observations = tuple(observations)
     for entry in observations:
         if not isinstance(entry, Observation):
-            raise InputDataError(
-                "observations must be observation objects such as Preference(pairs); got "
-                f"{type(entry).__name__}. Wrap the data in the class of its kind."
-            )
+            _refuse_observation(entry)
     return observations
+
+
+def _refuse_observation(entry: Any) -> NoReturn:
+    is_class = isinstance(entry, type)
+    got = f"the class {entry.__name__} itself, which is to be called" if is_class else type(entry).__name__
+    raise InputDataError(
+        f"observations must be observation objects such as Preference(pairs), alone or in a list; got {got}. Wrap the "
+        "data in the class of its kind."
+    )
 
 
 def check_parts(**parts: tuple[Any, type]) -> None:
@@ -148,7 +150,7 @@ def check_query(X: Tensor, train_X: Tensor) -> Tensor:
         The points, in double precision if the model's are.
 
     Raises:
-        InputDataError: If `X` is no tensor of single or double precision.
+        InputDataError: If `X` is no tensor of single or double precision, or double where the model's are single.
         BotorchTensorDimensionError: If it has fewer than two dimensions, or another number of columns than `train_X`.
     """
     _check_precision(X, "X")
@@ -157,6 +159,10 @@ def check_query(X: Tensor, train_X: Tensor) -> Tensor:
     if X.shape[-1] != train_X.shape[-1]:
         raise BotorchTensorDimensionError(
             f"X must have {train_X.shape[-1]} columns like train_X; got shape {tuple(X.shape)}."
+        )
+    if X.dtype == torch.float64 and train_X.dtype == torch.float32:
+        raise InputDataError(
+            "X is of double and the model of single precision. Make the model from train_X.double(), or give X.float()."
         )
     return X.double() if train_X.dtype == torch.float64 else X
 

@@ -6,12 +6,15 @@ r"""The skew prior: a Gaussian process conditioned on the sign of its noisy-free
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.module import Module
 from gpytorch.priors import Prior
 from torch import Tensor
 
+from botorch_skewgp.observations.checks import as_tensor
 from botorch_skewgp.rows import Rows
 
 
@@ -23,7 +26,7 @@ class SkewPrior(Module):
     U) L` and `Gamma = L Omega_bar(U, U) L`. With `s = 0`, or as `gamma` grows, it is the Gaussian process itself.
 
     Args:
-        pseudo_points: An `s x d` tensor, in the space in which the kernel works (after any input transform).
+        pseudo_points: An `s x d` tensor or list, in the space in which the kernel works (after any input transform).
         phases: An `s`-dim tensor of -1 and 1.
         truncation: An `s`-dim tensor or a number.
         learn_pseudo_points: Whether the pseudo-points are parameters to fit.
@@ -40,20 +43,21 @@ class SkewPrior(Module):
 
     def __init__(
         self,
-        pseudo_points: Tensor,
-        phases: Tensor,
-        truncation: Tensor | float = 0.0,
+        pseudo_points: Tensor | Sequence[Sequence[float]],
+        phases: Tensor | Sequence[float],
+        truncation: Tensor | Sequence[float] | float = 0.0,
         learn_pseudo_points: bool = False,
         learn_truncation: bool = False,
         truncation_prior: Prior | None = None,
     ) -> None:
         super().__init__()
+        pseudo_points = as_tensor(pseudo_points, "pseudo_points")
         if pseudo_points.ndim != 2 or not pseudo_points.is_floating_point() or not pseudo_points.isfinite().all():
             raise InputDataError(
                 f"pseudo_points must be a finite floating point s x d tensor; got shape {tuple(pseudo_points.shape)}."
             )
         s = pseudo_points.shape[0]
-        phases = torch.as_tensor(phases).to(pseudo_points)
+        phases = as_tensor(phases, "phases").to(pseudo_points)
         if phases.shape != (s,) or (phases.abs() != 1).any():
             raise InputDataError(f"phases must hold -1 or 1 for each of the {s} pseudo-points; got {phases.tolist()}.")
         truncation = torch.as_tensor(truncation, dtype=pseudo_points.dtype, device=pseudo_points.device)

@@ -70,10 +70,10 @@ def as_index(
     """Check non-negative integers (-1 is padding, where allowed), return them as int64; raises `InputDataError`."""
     index = as_tensor(pad_rows(value) if padded else value, name)
     if index.numel() == 0 and not isinstance(value, Tensor):
-        index = index.long()  # of an empty list
+        index = index.long().reshape(0, *[2] * (ndim - 1))  # of an empty list: nothing seen yet
     if index.dtype.is_floating_point or index.dtype.is_complex or index.dtype == torch.bool:
-        hint = "; of a mask give mask.nonzero().squeeze(-1)" if index.dtype == torch.bool else ""
-        raise InputDataError(f"{name} must hold integer {what}; got dtype {index.dtype}{hint}.")
+        hint = "Of a mask give mask.nonzero().squeeze(-1)." if index.dtype == torch.bool else "Round them to integers."
+        raise InputDataError(f"{name} must hold integer {what}; got dtype {index.dtype}. {hint}")
     if index.ndim != ndim:
         hint = f" Write {name}={[index.tolist()]} for a single one." if index.ndim == ndim - 1 else ""
         raise InputDataError(f"{name} must be a {shape} tensor; got shape {tuple(index.shape)}.{hint}")

@@ -1,6 +1,7 @@
 """Validity as a constraint: soft on samples, as a weight, as a penalty, and hard with feasible starts."""
 
 import math
+import warnings
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpected
 from botorch.acquisition.monte_carlo import qExpectedImprovement
 from botorch.acquisition.objective import GenericMCObjective
 from botorch.exceptions.errors import CandidateGenerationError, UnsupportedError
+from botorch.exceptions.warnings import OptimizationWarning
 from botorch.models import GenericDeterministicModel, ModelList, SingleTaskGP
 from botorch.models.transforms.outcome import Standardize
 from botorch.optim import optimize_acqf
@@ -32,6 +34,7 @@ from botorch_skewgp.acquisition.constraints import (
     ValidityInequality,
     ValidityInitialConditions,
     ValidityWeightedAcquisitionFunction,
+    gen_valid_candidates,
 )
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ValidityLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference, Validity
@@ -256,6 +259,7 @@ def test_optimisation_within_the_inequality(objective, validity, q):
         raw_samples=64,
         nonlinear_inequality_constraints=[(safe, True)],
         ic_generator=ValidityInitialConditions(safe),
+        gen_candidates=gen_valid_candidates,
         retry_on_optimization_warning=False,
     )
     assert candidates.shape == (q, 2)
@@ -266,6 +270,27 @@ def test_optimisation_within_the_inequality(objective, validity, q):
             best = acquisition(grid[safe(grid) >= 0].unsqueeze(-2)).max()
         assert value > best - 1e-3
         assert safe(candidates).abs() < 1e-3  # at the edge: the objective pulls outwards
+
+
+def test_a_search_that_leaves_the_inequality_counts_for_nothing(validity, monkeypatch):
+    safe = ValidityInequality(validity, level=0.8)
+    acquisition = growing()
+    starts = ValidityInitialConditions(safe)(acquisition, BOUNDS, q=1, num_restarts=3, raw_samples=64)
+    ends = starts.clone()
+    ends[0] = 1.0  # not valid
+    ends[1] = starts[1] + 1e-4 * (starts[1].mean() - starts[1])
+    ends[2] = starts[2] - 1e-4  # lower
+
+    def search(initial_conditions, acquisition_function, **kwargs):
+        warnings.warn("Optimization failed within `scipy.optimize.minimize`", OptimizationWarning, stacklevel=2)
+        return ends, acquisition_function(ends)
+
+    monkeypatch.setattr("botorch_skewgp.acquisition.constraints.gen_candidates_scipy", search)
+    found, values = gen_valid_candidates(starts, acquisition, nonlinear_inequality_constraints=[(safe, True)])
+    assert (safe(found) >= -1e-8).all()
+    assert torch.equal(found[[0, 2]], starts[[0, 2]])
+    assert (values >= acquisition(starts)).all()
+    assert torch.equal(values, acquisition(found))
 
 
 def test_initial_conditions_satisfy_everything(validity):

@@ -102,7 +102,7 @@ BAD_PARTS = {
     "no columns": (lambda: SkewGP(X[:, :0], DUELS), "Give it a column for each input"),
     "a vector": (lambda: SkewGP(X[:, 0], DUELS), "train_X must be n x d"),
     "pairs for observations": (lambda: SkewGP(X, torch.tensor([[0, 1]])), r"got Tensor\. Wrap the data"),
-    "a class for observations": (lambda: SkewGP(X, Preference), r"got Preference\. Wrap the data"),
+    "a class for observations": (lambda: SkewGP(X, Preference), "the class Preference itself, which is to be called"),
     "a number for observations": (lambda: SkewGP(X, 5), r"got int\. Wrap the data"),
     "a dictionary of observations": (lambda: SkewGP(X, {"duels": DUELS}), r"got dict\. Wrap the data"),
     "another likelihood": (
@@ -187,6 +187,15 @@ def test_single_precision_queries_are_answered_in_double_precision():
     before = model.posterior(WIDE).mean
     assert torch.equal(model.posterior(WIDE.float()).mean, model.posterior(WIDE.float().double()).mean)
     assert torch.equal(model.posterior(WIDE).mean, before)
+
+
+def test_double_precision_queries_of_single_precision_models_are_refused():
+    with pytest.warns(InputDataWarning, match="float32"):
+        model = SkewGP(X.float(), DUELS, draw_settings=DrawSettings(num_draws=64))
+    for ask in ASKED.values():
+        with pytest.raises(InputDataError, match=r"X is of double and the model of single precision\. Make"):
+            ask(model, X)
+    assert model.posterior(X.float()).mean.dtype == torch.float32
 
 
 def test_models_do_not_become_half_precise():

@@ -229,6 +229,13 @@ def test_bad_input(arguments, message):
         SkewPrior(*arguments)
 
 
+def test_lists_will_do():
+    prior = SkewPrior(POINTS.tolist(), [1, -1], [0.1, 0.2])
+    same = SkewPrior(POINTS, t(1.0, -1.0), t(0.1, 0.2))
+    for name, value in same.state_dict().items():
+        assert torch.equal(prior.state_dict()[name], value)
+
+
 def test_pseudo_points_of_another_dimension():
     with pytest.raises(InputDataError, match="pseudo_points"):
         build(prior=SkewPrior(torch.rand(2, 3, dtype=torch.float64), t(1.0, 1.0))).posterior(NEW_X)

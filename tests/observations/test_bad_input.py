@@ -120,7 +120,7 @@ BAD = {
     "a missing value": (lambda: Numeric([1.0, None]), r"values must be .* none missing"),
     "dates": (lambda: Numeric(np.array(["2020-01-01"], dtype="datetime64[ns]")), "are no numbers"),
     "pairs and triples": (lambda: Preference([[0, 1], [0, 1, 2]]), r"pairs must be .* all rows of one length"),
-    "ranks of floats": (lambda: Ranking([[0, 1]], ranks=[[0.0, 1.0]]), "ranks must hold integer ranks"),
+    "ranks of floats": (lambda: Ranking([[0, 1]], ranks=[[0.0, 1.0]]), "ranks must hold integer ranks; .* Round them"),
     "ranks missing": (lambda: Ranking([[0, 1, 2]], ranks=[[0, 1, -1]]), "-1 is for the padding of items only"),
     "number of labels of classes": (lambda: LabelPreference.from_classes([0, 1], 2.5), "num_labels must be an integer"),
     "weight with NaN": (lambda: AffineProbit(NAN * EYE, 0.0, EYE), "weight must be .* of finite numbers"),
@@ -227,3 +227,8 @@ def test_integers_and_single_bounds_are_taken():
     assert AffineProbit([[1, 0]], 0, [[1]]).weight.dtype == torch.float64
     assert Censored(0, [1, 2]).lower.tolist() == [0.0, 0.0]
     assert Censored([1, 2], INF).upper.tolist() == [INF, INF]
+
+
+def test_nothing_seen_yet_has_the_shape_of_no_rows():
+    assert Preference([]).pairs.shape == Tie([]).pairs.shape == (0, 2)
+    assert Binary([]).labels.shape == (0,)
