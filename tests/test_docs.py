@@ -17,10 +17,6 @@ def test_pages_are_found():
     assert {"getting_started", "migration", "sharp_bits"} <= {page.stem for page in PAGES}
 
 
-# two points of a pair may meet while they are optimised, as with any of BoTorch's models
-@pytest.mark.filterwarnings("ignore:A not p.d.:linear_operator.utils.warnings.NumericalWarning")
-# in some of the samples of a probability no trial seen is valid
-@pytest.mark.filterwarnings("ignore:When all training points are infeasible:botorch.exceptions.warnings.BotorchWarning")
 @pytest.mark.filterwarnings("ignore::ImportWarning:bofire.*")  # of its own extras
 @pytest.mark.parametrize(
     "page",

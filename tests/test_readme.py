@@ -9,10 +9,6 @@ from code_blocks import ROOT, markdown_blocks, run
 BLOCKS = markdown_blocks(ROOT / "README.md")
 
 
-@pytest.mark.filterwarnings("ignore::botorch.exceptions.InputDataWarning")
-# points of random data may be so close that a covariance is rounded, and no sample of validity may find one valid
-@pytest.mark.filterwarnings("ignore:A not p.d.:linear_operator.utils.warnings.NumericalWarning")
-@pytest.mark.filterwarnings("ignore:When all training points are infeasible:botorch.exceptions.warnings.BotorchWarning")
 def test_blocks_run(capsys):
     for extra in ("ax", "optuna"):
         pytest.importorskip(extra)

@@ -28,7 +28,6 @@ def assert_same_law(one: SkewGP, other: SkewGP, X: torch.Tensor = POINTS) -> Non
         assert ((first[name].value - second[name].value).abs() <= LIMIT * error + 1e-8).all(), name
 
 
-@pytest.mark.filterwarnings("ignore:A not p.d., added jitter")  # partial ranking
 @pytest.mark.parametrize("name", KINDS)
 def test_two_steps_equal_one_in_either_order(name):
     observation = KINDS[name]
@@ -110,7 +109,6 @@ def test_a_new_duel_with_a_point_that_is_known_already():
     assert_same_law(second, at_once)
 
 
-@pytest.mark.filterwarnings("ignore:A not p.d., added jitter")  # the repeated point
 def test_many_duels_with_a_point_that_is_known_already():
     """As above with more rows than points."""
     pairs = KINDS["preference"].pairs.repeat(4, 1)

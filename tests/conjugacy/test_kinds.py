@@ -44,7 +44,6 @@ def check(model, posterior, reference, own_log_evidence, least_effective_size=10
 
 
 # two of the items against two others: the four differences of noise are linearly dependent
-@pytest.mark.filterwarnings("ignore:A not p.d., added jitter")
 @pytest.mark.parametrize("name", KINDS)
 def test_posterior_and_evidence_of_a_kind(name, generator):
     observation = KINDS[name]

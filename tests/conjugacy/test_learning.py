@@ -34,7 +34,7 @@ from botorch_skewgp.observations import (
 )
 
 # Near points make a nearly singular kernel matrix.
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:A not p.d., added jitter")]
+pytestmark = pytest.mark.slow
 
 SEEDS = 8
 

@@ -164,7 +164,6 @@ def by_rejection(weight: torch.Tensor, generator: torch.Generator) -> torch.Tens
 
 
 # differences of fewer values than there are rows are linearly dependent
-@pytest.mark.filterwarnings("ignore:A not p.d., added jitter")
 @pytest.mark.parametrize("name", NOISE_FREE)
 def test_noise_free_rows(name, generator):
     weight = NOISE_FREE[name]
@@ -186,7 +185,6 @@ def test_noise_free_rows(name, generator):
     assert posterior.quantile(tensor(0.025, 0.5, 0.975)).isfinite().all()
 
 
-@pytest.mark.filterwarnings("ignore:A not p.d., added jitter")
 @pytest.mark.parametrize("name", ["numeric", "preference"])
 def test_noise_free_rows_beside_noisy_ones(name, generator):
     observations = [noise_free(NOISE_FREE["fewer rows than points"]), KINDS[name], KINDS["binary"]]
@@ -214,7 +212,6 @@ def test_long_ranking_beside_many_duels(generator):
     assert max(found.values()) < LIMIT, found
 
 
-@pytest.mark.filterwarnings("ignore:A not p.d., added jitter")
 def test_duels_under_a_skew_prior_with_more_rows_than_points(generator):
     """Noise-free rows of the prior beside many noisy ones."""
     points, phases, truncation = tensor(0.4, 1.8).unsqueeze(-1), tensor(1.0, -1.0), tensor(0.1, -0.4)
