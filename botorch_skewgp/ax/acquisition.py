@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from ax.generators.torch.botorch_modular.surrogate import Surrogate
 from ax.generators.torch_base import TorchOptConfig
 from botorch.acquisition import AcquisitionFunction
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
+from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
@@ -23,6 +25,8 @@ NUM_THRESHOLD_POINTS = 256  # of the search space, beside the observed ones
 # with failures, four starts out of 256 points ended where Ax's twenty out of 1024 did, in half the time.
 LEAST_RESTARTS, MOST_RESTARTS = 4, 20
 LEAST_RAW_SAMPLES, MOST_RAW_SAMPLES = 256, 1024
+# By turns, from random points, until a round gains less than a thousandth of a nat.
+MIXED_SEARCH = {"initialization_strategy": "random", "maxiter_continuous": 20, "tol": 1e-3}
 
 
 class SkewGPAcquisition(Acquisition):
@@ -87,10 +91,16 @@ class SkewGPAcquisition(Acquisition):
         self, n: int, search_space_digest: SearchSpaceDigest, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Optimise the two points of a pair jointly, or among discrete points one after the other, the first of which
-        may have been tried; else as Ax does, with fewer starts in few dimensions.
+        may have been tried; else as Ax does, with fewer starts in few dimensions, and in mixed spaces always by turns
+        in the discrete and the continuous parameters.
         """
         dim = len(search_space_digest.feature_names) * (n if self._asks_for_pair else 1)
-        kwargs["optimizer_options"] = _effort(dim) | (kwargs.get("optimizer_options") or {})
+        from_points = any(kwargs.get(name) is not None for name in ("candidate_set", "sampling_strategy"))
+        is_mixed = not from_points and _is_mixed(search_space_digest, kwargs.get("fixed_features"))
+        effort = _effort(dim, starts_in_each=1 if is_mixed else 2)
+        kwargs["optimizer_options"] = effort | (kwargs.get("optimizer_options") or {})
+        if is_mixed:
+            return self._optimize_mixed(n, search_space_digest, *args, **kwargs)
         if not self._asks_for_pair:
             return super().optimize(n, search_space_digest, *args, **kwargs)
         if not (search_space_digest.ordinal_features or search_space_digest.categorical_features):
@@ -103,11 +113,54 @@ class SkewGPAcquisition(Acquisition):
         finally:
             self.X_observed, self.X_pending = tried
 
+    def _optimize_mixed(
+        self,
+        n: int,
+        search_space_digest: SearchSpaceDigest,
+        inequality_constraints: list[tuple[Tensor, Tensor, float]] | None = None,
+        equality_constraints: list[tuple[Tensor, Tensor, float]] | None = None,
+        fixed_features: dict[int, float] | None = None,
+        rounding_func: Callable[[Tensor], Tensor] | None = None,
+        optimizer_options: dict[str, Any] | None = None,
+        **unused: None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Optimise by turns in the discrete and the continuous parameters, from feasible random points.
 
-def _effort(dim: int) -> dict[str, int]:
+        With up to ten combinations of discrete values, Ax searches the continuous parameters anew for each of them;
+        with linear constraints, it starts from points of a random walk and takes each start by itself. Of these
+        searches points as good came in a fifth of the time.
+        """
+        bounds = torch.tensor(search_space_digest.bounds, dtype=self.dtype, device=self.device).mT
+        choices = {i: list(values) for i, values in search_space_digest.discrete_choices.items()}
+        kwargs = dict(optimizer_options or {})
+        candidates, values = optimize_acqf_mixed_alternating(
+            acq_function=self.acqf,
+            bounds=bounds,
+            discrete_dims={i: choices[i] for i in search_space_digest.ordinal_features},
+            cat_dims={i: choices[i] for i in search_space_digest.categorical_features},
+            options=MIXED_SEARCH | kwargs.pop("options", {}),
+            q=n,
+            post_processing_func=rounding_func,
+            fixed_features=fixed_features,
+            inequality_constraints=inequality_constraints,
+            equality_constraints=equality_constraints,
+            **kwargs,
+        )
+        assert values is not None  # which is asked for by default
+        return candidates, values, torch.ones(len(candidates), dtype=self.dtype)
+
+
+def _is_mixed(search_space_digest: SearchSpaceDigest, fixed_features: Mapping[int, float] | None) -> bool:
+    """Whether some but not all parameters that are to be chosen have a list of values."""
+    chosen = set(range(len(search_space_digest.feature_names))) - set(fixed_features or ())
+    listed = {*search_space_digest.ordinal_features, *search_space_digest.categorical_features}
+    return bool(chosen & listed) and not chosen <= listed
+
+
+def _effort(dim: int, starts_in_each: int) -> dict[str, int]:
     """How hard to search for the best point in so many dimensions."""
     return {
-        "num_restarts": min(max(2 * dim, LEAST_RESTARTS), MOST_RESTARTS),
+        "num_restarts": min(max(starts_in_each * dim, LEAST_RESTARTS), MOST_RESTARTS),
         "raw_samples": min(max(128 * dim, LEAST_RAW_SAMPLES), MOST_RAW_SAMPLES),
     }
 

@@ -25,6 +25,7 @@ from ax.generators.types import TConfig
 from ax.utils.common.random import with_rng_seed
 from botorch.exceptions.warnings import BotorchWarning
 from botorch.utils.datasets import SupervisedDataset
+from scipy.optimize import OptimizeWarning
 
 from botorch_skewgp.ax.comparisons import Comparison, recorded_comparisons
 from botorch_skewgp.ax.data import make_dataset, with_every_trial
@@ -271,9 +272,11 @@ def _without_warnings_of_no_use() -> Iterator[None]:
 
     BoTorch advises another acquisition function where, in some of its samples, no observed point meets the constraints:
     with a learned constraint and few valid trials this is to be expected, and the function falls back on a bound of the
-    objective there. And Ax copies tensors of thresholds in a way that torch finds slow.
+    objective there. Ax copies tensors of thresholds in a way that torch finds slow. And BoTorch's search in mixed
+    spaces gives its tolerance to scipy's solver for linear constraints too, which has another one.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "When all training points are infeasible", BotorchWarning)
+        warnings.filterwarnings("ignore", "Unknown solver options: tol", OptimizeWarning)
         warnings.filterwarnings("ignore", "To copy construct from a tensor", UserWarning, r"ax\.")
         yield

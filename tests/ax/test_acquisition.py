@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("ax")
 
 import torch
+from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 from ax_cases import GENERATES, new_client, next_trial, with_trials
 from botorch.acquisition import qUpperConfidenceBound
 
@@ -84,3 +85,22 @@ def test_the_search_is_wider_in_more_dimensions(monkeypatch):
             client.complete_trial(client.attach_trial(dict.fromkeys(names, value)), {"loss": value})
         next_trial(client)
     assert searches == [(4, 256), (12, 768), (2, 32)]  # the last is what the user has chosen
+
+
+def test_a_mixed_space_with_a_linear_constraint_is_searched_once(made, monkeypatch):
+    """Not once for each choice, and among feasible points; the best choice is found."""
+
+    def never(*args, **kwargs):
+        raise AssertionError("Ax enumerates the choices")
+
+    monkeypatch.setattr("ax.generators.torch.botorch_modular.acquisition.optimize_acqf_mixed", never)
+    floats = [RangeParameterConfig(name=name, parameter_type="float", bounds=(0, 1)) for name in "xy"]
+    choice = ChoiceParameterConfig(name="c", parameter_type="int", values=[0, 1, 2], is_ordered=True)
+    client = new_client(parameters=[*floats, choice], parameter_constraints=["x + y <= 0.8"])
+    for x, y, c in [(0.1, 0.2, 0), (0.4, 0.4, 1), (0.7, 0.0, 2), (0.3, 0.5, 0), (0.0, 0.0, 1), (0.5, 0.1, 0)]:
+        index = client.attach_trial({"x": x, "y": y, "c": c})
+        client.complete_trial(index, {"loss": 5 * c + (x - 0.6) ** 2 + (y - 0.1) ** 2})
+    _, parameters = next_trial(client)
+    assert parameters["x"] + parameters["y"] <= 0.8 + 1e-6
+    assert parameters["c"] == 0
+    assert made[-1].search_space_digest.discrete_choices == {2: [0, 1, 2]}
