@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 NUM_ORDERING_COMPONENTS = 16  # of the draws' principal components, more than an order in one dimension can follow
+NUM_ORDERING_DRAWS = 256  # that tell these components
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +54,14 @@ class RepresenterMixture:
         """
         if self.num_draws == 1:
             return self
-        deviation = covariance @ (self.weights - self.weights.mean(-1, keepdim=True))
-        components = torch.linalg.eigh(deviation @ deviation.mT).eigenvectors[..., -NUM_ORDERING_COMPONENTS:]
-        order = space_filling_order(components.mT @ deviation)
+        deviation = self.weights - self.weights.mean(-1, keepdim=True)
+        some = covariance @ deviation[:, :: max(1, self.num_draws // NUM_ORDERING_DRAWS)]
+        if some.shape[0] <= some.shape[1]:
+            components = torch.linalg.eigh(some @ some.mT).eigenvectors[:, -NUM_ORDERING_COMPONENTS:]
+        else:
+            components = some @ torch.linalg.eigh(some.mT @ some).eigenvectors[:, -NUM_ORDERING_COMPONENTS:]
+            components = components / torch.linalg.vector_norm(components, dim=0)
+        order = space_filling_order((covariance @ components).mT @ deviation)
         return RepresenterMixture(self.weights[:, order], self.root)
 
     def smoothed(self, covariance: Tensor, relative: float) -> RepresenterMixture:
@@ -79,6 +85,27 @@ class RepresenterMixture:
     def weights_by_draw(self) -> Tensor:
         """The weights, `batch_shape x S x n`, those of a draw side by side, where picking some draws reads little."""
         return self.weights.mT.contiguous()
+
+    @cached_property
+    def _last_picked(self) -> list[tuple[Tensor, Tensor]]:
+        return []
+
+    def weights_of(self, which: Tensor) -> Tensor:
+        r"""The weights of some draws, `batch_shape x n x k`.
+
+        The last ones are kept: with fixed base samples an acquisition function asks for the same at every evaluation.
+
+        Args:
+            which: The numbers of `k` draws, a vector.
+        """
+        last = self._last_picked
+        for known, weights in tuple(last):
+            if known.shape == which.shape and torch.equal(known, which):
+                return weights
+        weights = self.weights_by_draw[..., which, :].mT
+        if not weights.requires_grad:  # a graph can be gone through once
+            last[:] = [(which, weights)]
+        return weights
 
     @cached_property
     def probabilities(self) -> Tensor:
@@ -119,13 +146,18 @@ def space_filling_order(points: Tensor) -> Tensor:
         A permutation of `0 .. S - 1`.
     """
     num_points = points.shape[-1]
-    position = torch.arange(num_points, device=points.device)
-    order = position
+    place = torch.arange(num_points, device=points.device)
+    order = place
     for num_groups in (2**level for level in range((num_points - 1).bit_length())):
-        group = position * num_groups // num_points
-        ordered, zeros = points[:, order], points.new_zeros(points.shape[0], num_groups)
-        means = zeros.index_add(1, group, ordered) / torch.bincount(group)
-        widest = zeros.index_add(1, group, (ordered - means[:, group]).square()).argmax(0)
-        along = ordered.gather(0, widest[group].unsqueeze(0)).squeeze(0).argsort()
-        order = order[along[group[along].argsort(stable=True)]]
+        group = place * num_groups // num_points
+        ends = (torch.arange(1, num_groups + 1, device=points.device) * num_points - 1) // num_groups
+        size = ends.diff(prepend=ends.new_tensor([-1]))
+        ordered = points[:, order]
+        sums, squares = (
+            x.cumsum(-1)[:, ends].diff(dim=-1, prepend=x.new_zeros(len(x), 1)) for x in (ordered, ordered.square())
+        )
+        widest = (squares - sums.square() / size).argmax(0)
+        along = ordered.gather(0, widest[group].unsqueeze(0)).squeeze(0)
+        low, high = along.aminmax()
+        order = order[(group + (along - low) / (2 * (high - low)).clamp(min=torch.finfo(along.dtype).tiny)).argsort()]
     return order

@@ -60,8 +60,9 @@ class SkewGPPosterior(Posterior):
             num_outputs: The number `o` of outputs.
         """
         crosses = (cross_covariance,) if isinstance(cross_covariance, Tensor) else tuple(cross_covariance)
-        shapes = [cross.shape[:-2] for cross in crosses] + [level.weights.shape[:-2] for level in mixture.levels]
-        batch_shape = torch.broadcast_shapes(location.shape[:-1], *shapes)
+        shapes = {cross.shape[:-2] for cross in crosses} | {level.weights.shape[:-2] for level in mixture.levels}
+        shapes = (shapes | {location.shape[:-1]}) - {torch.Size([])}  # mostly one is left, and broadcasting takes long
+        batch_shape = shapes.pop() if len(shapes) == 1 else torch.broadcast_shapes(*shapes)
         self._location = location
         self._crosses = crosses
         self._prior = prior_covariance
@@ -336,8 +337,8 @@ class SkewGPPosterior(Posterior):
         ):
             # the representer weights of the draws picked are fewer than the means of all draws
             which = self._pick(distinct.reshape(lead.numel(), *(() if is_shared else distinct.shape[num_sample_dims:])))
-            by_draw = self._mixture.weights_by_draw
-            chosen = by_draw[..., which, :].mT if is_shared else by_draw[which].movedim(0, -1)
+            mixture = self._mixture
+            chosen = mixture.weights_of(which) if is_shared else mixture.weights_by_draw[which].movedim(0, -1)
             means = self._location.unsqueeze(-1) + self._crosses[0] @ chosen
             return means.movedim(-1, 0).unflatten(0, lead) if lead else means.squeeze(-1)
         which = self._pick(normal.expand(lead + self._batch_shape))

@@ -20,6 +20,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_skewgp.truncated.trajectories import choose_backend
+
 TAIL_PROBABILITIES = (0.05, 0.95)
 
 
@@ -80,21 +82,19 @@ def effective_sample_size(draws: Tensor, kind: Literal["bulk", "tail", "mean"] =
 
 
 class Diagnostics(NamedTuple):
-    r"""R-hat and effective sample sizes of every functional, each `batch_shape x k`.
+    r"""R-hat and effective sample size of every functional, each `batch_shape x k`.
 
     Args:
         r_hat: As `split_r_hat`.
         bulk_effective_size: As `effective_sample_size` of kind "bulk".
-        tail_effective_size: As `effective_sample_size` of kind "tail".
     """
 
     r_hat: Tensor
     bulk_effective_size: Tensor
-    tail_effective_size: Tensor
 
 
 def diagnose(draws: Tensor) -> Diagnostics:
-    r"""All diagnostics at once, at less cost than one by one: what costs most is sorting, and here it is shared.
+    r"""R-hat and bulk effective size at less cost than one by one: what costs most is sorting, and here it is shared.
 
     Args:
         draws: A `batch_shape x num_steps x num_chains x k` tensor of `k` functionals of the draws.
@@ -102,16 +102,12 @@ def diagnose(draws: Tensor) -> Diagnostics:
     Raises:
         ValueError: If there are fewer than four steps.
     """
-    whole = _steps_last(draws)
-    values = _split(whole)
+    values = _split(_steps_last(draws))
     ranked = _rank(values)
     scores = _normal_scores(ranked, values)
-    left_out = whole.shape[-1] % 2 == 1  # a step in the middle
-    ordered = whole.flatten(-2).sort(-1).values if left_out else ranked.ordered
     return Diagnostics(
         r_hat=_split_r_hat(values, scores, ranked.ordered).to(draws.dtype),
         bulk_effective_size=_nan_where_undefined(_effective_size(scores), values).to(draws.dtype),
-        tail_effective_size=_nan_where_undefined(_tail_effective_size(whole, ordered), whole).to(draws.dtype),
     )
 
 
@@ -161,8 +157,14 @@ class _Ranked(NamedTuple):
 
 
 def _rank(values: Tensor) -> _Ranked:
-    """Sort all draws of every functional, `... x num_chains x num_steps`."""
-    return _Ranked(*values.flatten(-2).contiguous().sort(-1))
+    """Sort all draws of every functional, `... x num_chains x num_steps`, in double precision."""
+    flat = values.flatten(-2).contiguous()
+    if choose_backend("auto", values.device) != "numba":
+        return _Ranked(*flat.sort(-1))
+    from botorch_skewgp.truncated.radix_sort import argsort
+
+    order = argsort(flat)
+    return _Ranked(flat.gather(-1, order), order)
 
 
 def _normal_scores(ranked: _Ranked, like: Tensor) -> Tensor:
@@ -177,7 +179,8 @@ def _normal_scores(ranked: _Ranked, like: Tensor) -> Tensor:
         ends = torch.nn.functional.pad(begins[..., 1:], (0, 1), value=True)
         first = torch.where(begins, place, torch.zeros_like(place)).cummax(-1).values
         last = torch.where(ends, place, torch.full_like(place, n + 1)).flip(-1).cummin(-1).values.flip(-1)
-        scores = torch.special.ndtri((0.5 * (first + last) - 0.375) / (n + 0.25))
+        halves = torch.arange(2, 2 * n + 1, dtype=ordered.dtype, device=ordered.device)  # twice an average rank
+        scores = torch.special.ndtri((0.5 * halves - 0.375) / (n + 0.25))[(first + last).long() - 2]
     return torch.empty_like(ordered).scatter(-1, order, scores).view_as(like)
 
 
@@ -198,8 +201,9 @@ def _quantile(ordered: Tensor, probability: float) -> Tensor:
 def _r_hat(values: Tensor) -> Tensor:
     """R-hat of chains that are split already, equations (1) to (4)."""
     n = values.shape[-1]
-    between = n * values.mean(-1).var(-1)
-    within = values.var(-1).mean(-1)
+    means = values.mean(-1, keepdim=True)
+    between = n * means.squeeze(-1).var(-1)
+    within = (values - means).square().sum(-1).mean(-1) / (n - 1)
     r_hat = torch.sqrt((between / within + n - 1) / n)
     return r_hat.masked_fill(_constant(values), math.nan)
 

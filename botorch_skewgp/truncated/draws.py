@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -14,7 +15,7 @@ from tqdm.auto import tqdm
 
 from botorch_skewgp.exceptions import ContradictionError, PoorDrawsWarning
 from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
-from botorch_skewgp.truncated.diagnostics import diagnose
+from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size
 from botorch_skewgp.truncated.expectation_propagation import (
     ROUNDING,
     ExpectationPropagation,
@@ -96,7 +97,7 @@ class Draws:
             low-rank root; else `None`.
         r_hat: Rank-normalised split R-hat of every functional watched, `batch_shape x k`.
         effective_size: Bulk effective sample size of every functional watched, `batch_shape x k`.
-        tail_effective_size: Tail effective sample size, likewise.
+        functionals: The functionals watched, `batch_shape x num_steps x num_chains x k`; none for independent draws.
         num_evaluations: The mean number per step and chain of what the sampler counts (reflections, likelihoods).
         thinning: One in how many steps was kept.
         num_chains: The number of chains; draws of one chain follow each other.
@@ -107,7 +108,7 @@ class Draws:
     latent: Tensor | None
     r_hat: Tensor
     effective_size: Tensor
-    tail_effective_size: Tensor
+    functionals: Tensor
     num_evaluations: float
     thinning: int
     num_chains: int
@@ -128,6 +129,13 @@ class Draws:
         """The covariance of the rows, `batch_shape x m x m`."""
         centred = self.rows - self.rows.mean(-2, keepdim=True)
         return centred.mT @ centred / (self.num_draws - 1)
+
+    @cached_property
+    def tail_effective_size(self) -> Tensor:
+        """Tail effective sample size of every functional watched, `batch_shape x k`."""
+        if self.functionals.numel() == 0:
+            return self.effective_size
+        return effective_sample_size(self.functionals, kind="tail")
 
     @property
     def autocorrelation_time(self) -> Tensor:
@@ -210,7 +218,7 @@ def draw(
     if distribution.num_rows == 0:
         empty = distribution.mean.new_zeros(*batch_shape, settings.num_draws, 0)
         none = distribution.mean.new_zeros(*batch_shape, 0)
-        return Draws(empty, None, none, none, none, 0.0, 1, settings.num_chains, "none")
+        return Draws(empty, None, none, none, empty.unsqueeze(-2), 0.0, 1, settings.num_chains, "none")
     certain = (distribution.gamma_diagonal <= 0).reshape(-1, distribution.num_rows).any(0)
     if bool(certain.any()):
         raise ContradictionError(
@@ -258,7 +266,7 @@ def draw(
             positions = torch.cat(kept, dim=-3)
             rows = sampler.rows(positions, generator)
             values = functional(rows)
-            r_hat, bulk, tail = diagnose(values)
+            r_hat, bulk = diagnose(values)
             allowed = _allowed_r_hat(num_steps, settings.num_chains, values.shape[-1])
             flat_values = values.flatten(-3, -2)
             constant = flat_values.amax(-2) == flat_values.amin(-2)  # nothing to compare: R-hat is NaN by definition
@@ -285,7 +293,7 @@ def draw(
         latent=None if latent is None else flat(latent),
         r_hat=r_hat,
         effective_size=bulk,
-        tail_effective_size=tail,
+        functionals=values,
         num_evaluations=evaluations / (thinning * num_steps),
         thinning=thinning,
         num_chains=settings.num_chains,
@@ -319,7 +327,7 @@ def _draw_around_sites(
     if rest.r_hat.shape[-1] == 0:  # independent draws
         one = rest.r_hat.new_ones(*rest.r_hat.shape[:-1], 1)
         many = rest.num_draws * one
-        rest = replace(rest, r_hat=one, effective_size=many, tail_effective_size=many, sampler="independent")
+        rest = replace(rest, r_hat=one, effective_size=many, sampler="independent")
     return replace(rest, rows=rows.to(distribution.mean), latent=latent)
 
 

@@ -68,3 +68,20 @@ def test_order_makes_quasi_monte_carlo_averages_vary_less(generator):
         samplers = [SobolQMCNormalSampler(torch.Size([64]), seed=seed) for seed in range(50)]
         variances.append(torch.stack([sampler(posterior).amax(-2).mean() for sampler in samplers]).var())
     assert variances[1] < 0.5 * variances[0], variances
+
+
+def test_weights_picked_again(generator):
+    weights = torch.randn(2, 5, 30, dtype=torch.float64, generator=generator)
+    mixture = RepresenterMixture(weights, torch.zeros(2, 5, 0, dtype=torch.float64))
+    first, second = (torch.randint(30, (8,), generator=generator) for _ in range(2))
+    for which in (first, second, second.clone(), first[:3], first):
+        assert torch.equal(mixture.weights_of(which), weights[..., which])
+
+
+def test_picked_weights_that_require_gradients(generator):
+    weights = torch.randn(5, 30, dtype=torch.float64, generator=generator, requires_grad=True)
+    mixture = RepresenterMixture(weights.square(), torch.zeros(5, 0, dtype=torch.float64))
+    which = torch.tensor([3, 7])
+    for _ in range(2):
+        (gradient,) = torch.autograd.grad(mixture.weights_of(which).sum(), weights, retain_graph=True)
+        torch.testing.assert_close(gradient.nonzero()[:, 1].unique(), which)

@@ -110,13 +110,12 @@ def test_nan_is_reported_where_it_is():
 
 
 @pytest.mark.parametrize("num_steps", [300, 301])
-def test_diagnose_is_all_of_them(num_steps):
+def test_diagnose_is_both_of_them(num_steps):
     draws = autoregressive(num_steps, 3, [0.5, 0.9, 0.0])
     draws[..., 2] = draws[..., 2].round()  # ties
     result = diagnose(draws)
     torch.testing.assert_close(result.r_hat, split_r_hat(draws), rtol=1e-12, atol=0)
-    for kind, sizes in (("bulk", result.bulk_effective_size), ("tail", result.tail_effective_size)):
-        torch.testing.assert_close(sizes, effective_sample_size(draws, kind=kind), rtol=1e-12, atol=0)
+    torch.testing.assert_close(result.bulk_effective_size, effective_sample_size(draws), rtol=1e-12, atol=0)
 
 
 def test_float32_is_computed_in_float64():

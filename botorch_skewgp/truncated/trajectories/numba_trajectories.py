@@ -58,54 +58,68 @@ def _half_angle_tangent(x, v, bound):
 def _advance(cosine, sine, half_tangent):
     """Cosine and sine of `t + h` from those of `t` and `tan(h/2)`."""
     square = half_tangent * half_tangent
-    c, s = (1.0 - square) / (1.0 + square), 2.0 * half_tangent / (1.0 + square)
+    inverse = 1.0 / (1.0 + square)  # a division costs as much as ten products
+    c, s = (1.0 - square) * inverse, 2.0 * half_tangent * inverse
     return cosine * c - sine * s, sine * c + cosine * s
 
 
+# Adding `to_a g` and `to_b g`, `g = gamma[row]`, to the coefficients, and flagging blocks of rows that may leave, once for
+# each kind of test: a function that has a branch for each takes three times as long for few rows. Unsigned indices of
+# whole arrays: a view for each block, or an index that may be negative, costs more than the arithmetic. Rows are counted
+# in their own dtype so that the lanes line up.
+
+
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _update_and_flag(a, b, gamma, row, lower, upper, walls, flags, to_a, to_b, c, s, p, q):
-    """Add `to_a g` and `to_b g`, `g = gamma[row]`, to the coefficients; flag blocks of rows that may leave."""
-    # Unsigned indices of whole arrays: a view for each block, or an index that may be negative, costs more than the
-    # arithmetic. Rows are counted in their own dtype so that the lanes line up.
+def _update_and_flag_without_dips(a, b, gamma, row, lower, upper, flags, to_a, to_b, c, s, p, q):
+    """Lower bounds that no row can dip below between the two times."""
     zero, one = a.dtype.type(0), a.dtype.type(1)
-    if walls == LOWER_WITHOUT_DIPS:
-        for k in range(np.uint64(a.shape[0])):
-            count = zero
-            for j in range(BLOCK):
-                aj = a[k, j] + to_a * gamma[row, k, j]
-                bj = b[k, j] + to_b * gamma[row, k, j]
-                a[k, j] = aj
-                b[k, j] = bj
-                count += one if aj * c + bj * s < lower[k, j] else zero
-            flags[k] = count
-    elif walls == BOTH:
-        for k in range(np.uint64(a.shape[0])):
-            count = zero
-            for j in range(BLOCK):
-                aj = a[k, j] + to_a * gamma[row, k, j]
-                bj = b[k, j] + to_b * gamma[row, k, j]
-                a[k, j] = aj
-                b[k, j] = bj
-                end = aj * c + bj * s
-                tangent = aj * p + bj * q
-                low = end if end < tangent else tangent
-                high = tangent if end < tangent else end
-                count += one if low < lower[k, j] else zero
-                count += one if high > upper[k, j] else zero
-            flags[k] = count
-    else:
-        for k in range(np.uint64(a.shape[0])):
-            count = zero
-            for j in range(BLOCK):
-                aj = a[k, j] + to_a * gamma[row, k, j]
-                bj = b[k, j] + to_b * gamma[row, k, j]
-                a[k, j] = aj
-                b[k, j] = bj
-                end = aj * c + bj * s
-                tangent = aj * p + bj * q
-                low = end if end < tangent else tangent
-                count += one if low < lower[k, j] else zero
-            flags[k] = count
+    for k in range(np.uint64(a.shape[0])):
+        count = zero
+        for j in range(BLOCK):
+            aj = a[k, j] + to_a * gamma[row, k, j]
+            bj = b[k, j] + to_b * gamma[row, k, j]
+            a[k, j] = aj
+            b[k, j] = bj
+            count += one if aj * c + bj * s < lower[k, j] else zero
+        flags[k] = count
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _update_and_flag_lower(a, b, gamma, row, lower, upper, flags, to_a, to_b, c, s, p, q):
+    """Lower bounds."""
+    zero, one = a.dtype.type(0), a.dtype.type(1)
+    for k in range(np.uint64(a.shape[0])):
+        count = zero
+        for j in range(BLOCK):
+            aj = a[k, j] + to_a * gamma[row, k, j]
+            bj = b[k, j] + to_b * gamma[row, k, j]
+            a[k, j] = aj
+            b[k, j] = bj
+            end = aj * c + bj * s
+            tangent = aj * p + bj * q
+            low = end if end < tangent else tangent
+            count += one if low < lower[k, j] else zero
+        flags[k] = count
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _update_and_flag_both(a, b, gamma, row, lower, upper, flags, to_a, to_b, c, s, p, q):
+    """Lower and upper bounds."""
+    zero, one = a.dtype.type(0), a.dtype.type(1)
+    for k in range(np.uint64(a.shape[0])):
+        count = zero
+        for j in range(BLOCK):
+            aj = a[k, j] + to_a * gamma[row, k, j]
+            bj = b[k, j] + to_b * gamma[row, k, j]
+            a[k, j] = aj
+            b[k, j] = bj
+            end = aj * c + bj * s
+            tangent = aj * p + bj * q
+            low = end if end < tangent else tangent
+            high = tangent if end < tangent else end
+            count += one if low < lower[k, j] else zero
+            count += one if high > upper[k, j] else zero
+        flags[k] = count
 
 
 @njit(cache=True, nogil=True)
@@ -131,6 +145,7 @@ def _run_chain(position, moves, changes, signs, gamma, diagonal, lower, upper, w
     # Time is kept as T = tan(t/2): `left` to the horizon, `gap` between reflections, `best` to the next one.
     cos_horizon, sin_horizon, tan_horizon = math.cos(horizon), math.sin(horizon), math.tan(0.5 * horizon)
     gap = tan_horizon / m
+    two_sided = walls == BOTH
     for step in range(num_steps):
         for i in range(m):
             flat_a[i] = position[i]
@@ -150,42 +165,35 @@ def _run_chain(position, moves, changes, signs, gamma, diagonal, lower, upper, w
                 cos_stop, sin_stop = _advance(cos_start, sin_start, best)
             # 2 tan(h/2) >= h: following the tangent a little further back is on the safe side.
             c, s, p, q = cos_stop, sin_stop, cos_stop + 2.0 * best * sin_stop, sin_stop - 2.0 * best * cos_stop
-            _update_and_flag(
-                a,
-                b,
-                gamma,
-                np.uint64(row),
-                lower,
-                upper,
-                walls,
-                flags,
-                cast(to_a),
-                cast(to_b),
-                cast(c),
-                cast(s),
-                cast(p),
-                cast(q),
-            )
+            to_a, to_b, c_, s_, p_, q_ = cast(to_a), cast(to_b), cast(c), cast(s), cast(p), cast(q)
+            if walls == LOWER_WITHOUT_DIPS:
+                _update_and_flag_without_dips(a, b, gamma, np.uint64(row), lower, upper, flags, to_a, to_b, c_, s_, p_, q_)
+            elif walls == LOWER:
+                _update_and_flag_lower(a, b, gamma, np.uint64(row), lower, upper, flags, to_a, to_b, c_, s_, p_, q_)
+            else:
+                _update_and_flag_both(a, b, gamma, np.uint64(row), lower, upper, flags, to_a, to_b, c_, s_, p_, q_)
             hit, wall = -1, 0.0
             for block in range(num_blocks):
                 if flags[block] > 0:
                     for i in range(block * BLOCK, min(m, (block + 1) * BLOCK)):
                         ai, bi = np.float64(flat_a[i]), np.float64(flat_b[i])
                         end, tangent = ai * c + bi * s, ai * p + bi * q
-                        bound = np.float64(flat_lower[i])
-                        found = np.inf
-                        if min(end, tangent) < bound:
+                        low, high = min(end, tangent), max(end, tangent)
+                        if low < flat_lower[i]:
+                            bound = np.float64(flat_lower[i])
                             found = _half_angle_tangent(
                                 ai * cos_start + bi * sin_start, bi * cos_start - ai * sin_start, bound
                             )
-                        if walls == BOTH and max(end, tangent) > flat_upper[i]:
-                            other = _half_angle_tangent(
-                                -ai * cos_start - bi * sin_start, ai * sin_start - bi * cos_start, -flat_upper[i]
+                            if found < best:
+                                best, hit, wall = found, i, bound
+                        if two_sided and high > flat_upper[i]:
+                            bound = np.float64(flat_upper[i])
+                            found = _half_angle_tangent(
+                                -ai * cos_start - bi * sin_start, ai * sin_start - bi * cos_start, -bound
                             )
-                            if other < found:
-                                found, bound = other, np.float64(flat_upper[i])
-                        if found < best:
-                            best, hit, wall = found, i, bound
+                            if found < best:
+                                best, hit, wall = found, i, bound
+                        if hit == i:
                             c, s = _advance(cos_start, sin_start, best)
                             p, q = c + 2.0 * best * s, s - 2.0 * best * c
             since += best
