@@ -190,12 +190,13 @@ class RowModel:
                 root = torch.cat([root, rows.noise_root], dim=-1)
             covariance = RootLinearOperator(root)
         else:
-            covariance = rows.covariance(covariance)
+            given_numbers = rows.covariance(covariance)
             # The joint covariance of rows and numbers has this jitter, relative to variances before the numbers are
             # known, which may be much more than those after: draws without it would be too close together. Without
             # numbers too, since normalisers of the same rows with and without them are compared.
-            prior_variance = rows.covariance(self.covariance).diagonal() + rows.noise
-            covariance = covariance + torch.diag_embed(missing_noise(prior_variance, rows.noise))
+            prior = given_numbers if self.numbers.num_rows == 0 else rows.covariance(self.covariance)
+            missing = missing_noise(prior.diagonal() + rows.noise, rows.noise)
+            covariance = given_numbers + torch.diag_embed(missing)
             # Far in a tail what multiplies it is as large as 1e12: a difference of rounding above and below the
             # diagonal would be worth nats.
             covariance = 0.5 * (covariance + covariance.mT)

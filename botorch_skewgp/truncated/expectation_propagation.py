@@ -95,8 +95,10 @@ def _multiply_sites(distribution: TruncatedNormal, sites: Sites) -> _Gaussian | 
         zero = torch.zeros_like(mean)
         return _Gaussian(mean, variance, cavity_mean, variance / left, zero, mean, cavity_mean, cholesky)
     C, S = distribution.dense_covariance, tau.sqrt()
-    eye = torch.eye(C.shape[-1], dtype=C.dtype, device=C.device)
-    cholesky, info = torch.linalg.cholesky_ex(eye + S.unsqueeze(-1) * C * S.unsqueeze(-2))
+    B = S.unsqueeze(-1) * C
+    B *= S.unsqueeze(-2)  # in place: passes over the matrix are a third of a sweep
+    B.diagonal(dim1=-2, dim2=-1).add_(1)
+    cholesky, info = torch.linalg.cholesky_ex(B)
     if bool(info.any()):
         return None
     prior_variance, zero = C.diagonal(dim1=-2, dim2=-1), torch.zeros_like(tau)
@@ -118,6 +120,7 @@ def _multiply_sites(distribution: TruncatedNormal, sites: Sites) -> _Gaussian | 
     cavity_mean, reference = (mean - sites.shift * variance) / left, zero
     deviation, cavity_deviation = mean, cavity_mean
     if bool(precise.any()):
+        eye = torch.eye(C.shape[-1], dtype=C.dtype, device=C.device)
         half = torch.linalg.solve_triangular(cholesky, eye.expand_as(C), upper=False)
         left = torch.where(precise, half.square().sum(-2), left)
         residual = torch.where(tau > 0, offset / S, torch.zeros_like(offset)).unsqueeze(-1)
