@@ -2,11 +2,8 @@ r"""Expectation propagation that goes on from where it was."""
 
 from __future__ import annotations
 
-from botorch_skewgp.truncated.expectation_propagation import (
-    ExpectationPropagation,
-    Sites,
-    expectation_propagation,
-)
+from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation, expectation_propagation
+from botorch_skewgp.truncated.sites import Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 REDUCTION = 1e-3  # of the distance from the fixed point, whose square is the error of the value

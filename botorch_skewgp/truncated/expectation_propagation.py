@@ -5,12 +5,8 @@ h_i^2 / 2 + nu_i h_i)`. The sites are chosen so that the Gaussian approximation 
 factor put back (the tilted distribution) have the same mean and variance in every row.
 
 .. [Minka2001] T. Minka. Expectation propagation for approximate Bayesian inference. UAI 2001.
-.. [Rasmussen2006] C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning, section 3.6. MIT Press
-   2006.
 .. [Cunningham2011] J. P. Cunningham, P. Hennig, S. Lacoste-Julien. Gaussian probabilities and expectation propagation.
    arXiv:1111.6832.
-.. [Walker2011anderson] H. F. Walker, P. Ni. Anderson acceleration for fixed-point iterations. SIAM Journal on Numerical
-   Analysis 49, 2011.
 .. [Seeger2005] M. Seeger. Expectation propagation for exponential families. Technical report, 2005.
 """
 
@@ -19,133 +15,23 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import torch
 from linear_operator.utils.errors import NanError
 from torch import Tensor
 
 from botorch_skewgp.exceptions import ConvergenceWarning
+from botorch_skewgp.truncated.acceleration import Acceleration
+from botorch_skewgp.truncated.sites import Gaussian, Sites, multiply_sites, next_sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
-from botorch_skewgp.truncated.univariate import interval_moments, log_interval_probability, standardise
+from botorch_skewgp.truncated.univariate import log_interval_probability, standardise
 
-# Ratio of a site's precision to the prior's beyond which the product's moments are computed as corrections to the site.
-PRECISE_SITE = 1e4
-# Share of a site in its row's precision from which on the row's variance is computed from it.
-LEAST_SHARE = 1e-5
 # Residual at which sweeps from sites nearby may stop once they have reduced it enough.
 LOOSE = 1e-4
 # Sweeps without progress after which the run ends, and the residual at which this counts as rounding, not as failure.
 PATIENCE = 300
 ROUNDING = 1e-6
-SHARES = (-10.0, 0.5)  # of the last sites in an accelerated step
-MOST_FAILURES = 2  # of accelerated steps
 ALL_NOISE = 1e-14  # variance of a row's noiseless part over its noise's, up to which it is rounding
-
-
-class Sites(NamedTuple):
-    r"""The Gaussian sites; what a warm start needs.
-
-    Args:
-        precision: The `batch_shape x m` precisions `tau`, non-negative since every factor is log-concave.
-        shift: The `batch_shape x m` linear terms `nu`.
-    """
-
-    precision: Tensor
-    shift: Tensor
-
-
-class _Gaussian(NamedTuple):
-    """The product of the prior of `h` and the sites: moments of the rows, with and without their own site.
-
-    Where a site is far more precise than the prior, means agree with the site's own, `nu / tau`, to many digits, and
-    differences of them matter. They are kept as deviations from a reference: that value there, zero elsewhere.
-    """
-
-    mean: Tensor  # batch x m
-    variance: Tensor  # batch x m
-    cavity_mean: Tensor  # batch x m; given all other rows
-    cavity_variance: Tensor  # batch x m
-    reference: Tensor  # batch x m
-    deviation: Tensor  # batch x m; mean - reference
-    cavity_deviation: Tensor  # batch x m; cavity_mean - reference
-    cholesky: Tensor  # of I + S C S with S = sqrt(tau), or of I + F^T tau F
-    inverse: Tensor | None = None  # of I + S C S, where it was computed
-
-
-def _multiply_sites(distribution: TruncatedNormal, sites: Sites) -> _Gaussian | None:
-    """Rasmussen and Williams, section 3.6.3 (dense), or its dual in the coordinates of a low-rank root.
-
-    `None` if the sites are so precise that rounding of the covariance leaves no positive definite matrix.
-    """
-    tau, offset = sites.precision, sites.shift - sites.precision * distribution.mean
-    if distribution.root is not None:
-        F = distribution.root
-        eye = torch.eye(F.shape[-1], dtype=F.dtype, device=F.device)
-        offset = distribution.times_count(offset)
-        weighted = distribution.times_count(tau).unsqueeze(-1) * F
-        cholesky, info = torch.linalg.cholesky_ex(eye + F.mT @ weighted)
-        if bool(info.any()):
-            return None
-        W = torch.linalg.solve_triangular(cholesky, F.mT, upper=False)
-        mean = distribution.mean + (W.mT @ (W @ offset.unsqueeze(-1))).squeeze(-1)
-        variance = W.square().sum(-2)
-        left = 1 - tau * variance
-        cavity_mean = (mean - sites.shift * variance) / left
-        zero = torch.zeros_like(mean)
-        return _Gaussian(mean, variance, cavity_mean, variance / left, zero, mean, cavity_mean, cholesky)
-    C, S = distribution.dense_covariance, tau.sqrt()
-    B = S.unsqueeze(-1) * C
-    B *= S.unsqueeze(-2)  # in place: passes over the matrix are a third of a sweep
-    B.diagonal(dim1=-2, dim2=-1).add_(1)
-    cholesky, info = torch.linalg.cholesky_ex(B)
-    if bool(info.any()):
-        return None
-    prior_variance, zero = C.diagonal(dim1=-2, dim2=-1), torch.zeros_like(tau)
-    # With B = I + S C S: 1 - tau variance = diag(B^-1), and mean = nu / tau - S^-1 B^-1 S (nu / tau - prior mean).
-    precise = tau * prior_variance > PRECISE_SITE
-    if not bool(precise.any()):
-        inverse = torch.cholesky_inverse(cholesky)
-        left = inverse.diagonal(dim1=-2, dim2=-1)
-        if bool((1 - left > LEAST_SHARE).all()):
-            pull = C @ offset.unsqueeze(-1)
-            pull = pull - C @ (S.unsqueeze(-1) * (inverse @ (S.unsqueeze(-1) * pull)))
-            mean, variance = distribution.mean + pull.squeeze(-1), (1 - left) / tau
-            cavity_mean = (mean - sites.shift * variance) / left
-            return _Gaussian(mean, variance, cavity_mean, variance / left, zero, mean, cavity_mean, cholesky, inverse)
-    V = torch.linalg.solve_triangular(cholesky, S.unsqueeze(-1) * C, upper=False)
-    mean = distribution.mean + (C @ offset.unsqueeze(-1) - V.mT @ (V @ offset.unsqueeze(-1))).squeeze(-1)
-    variance = prior_variance - V.square().sum(-2)
-    left = 1 - tau * variance
-    cavity_mean, reference = (mean - sites.shift * variance) / left, zero
-    deviation, cavity_deviation = mean, cavity_mean
-    if bool(precise.any()):
-        eye = torch.eye(C.shape[-1], dtype=C.dtype, device=C.device)
-        half = torch.linalg.solve_triangular(cholesky, eye.expand_as(C), upper=False)
-        left = torch.where(precise, half.square().sum(-2), left)
-        residual = torch.where(tau > 0, offset / S, torch.zeros_like(offset)).unsqueeze(-1)
-        correction = -(half.mT @ (half @ residual)).squeeze(-1)
-        safe = torch.where(precise, tau, torch.ones_like(tau))
-        reference = torch.where(precise, sites.shift / safe, reference)
-        deviation = torch.where(precise, correction / safe.sqrt(), deviation)
-        cavity_deviation = torch.where(precise, deviation / left, cavity_deviation)
-        mean, cavity_mean = reference + deviation, reference + cavity_deviation
-        variance = torch.where(precise, (1 - left) / safe, variance)
-    return _Gaussian(mean, variance, cavity_mean, variance / left, reference, deviation, cavity_deviation, cholesky)
-
-
-def _match_moments(distribution: TruncatedNormal, mean: Tensor, variance: Tensor) -> Sites:
-    """The sites that give the tilted distributions' moments, written without differences of precisions."""
-    scale = (variance + distribution.noise).sqrt()
-    scale = torch.where(scale > 0, scale, torch.ones_like(scale))  # a row without any variance needs no site
-    _, t_mean, t_variance = interval_moments((distribution.lower - mean) / scale, (distribution.upper - mean) / scale)
-    lost = (1 - t_variance).clamp(min=0)  # truncation to an interval never widens a normal; rounding only
-    left = distribution.noise + variance * t_variance
-    left = torch.where(left > 0, left, torch.ones_like(left))
-    certain = (variance <= 0) & (distribution.noise <= 0)
-    precision = torch.where(certain, torch.zeros_like(lost), lost / left)
-    shift = torch.where(certain, torch.zeros_like(lost), (t_mean * scale + mean * lost) / left)
-    return Sites(precision, shift)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +62,7 @@ class ExpectationPropagation:
     residual: Tensor
     num_iterations: int
     converged: bool
-    gaussian: _Gaussian
+    gaussian: Gaussian
 
     @property
     def site_precision(self) -> Tensor:
@@ -297,7 +183,7 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
     return value
 
 
-def _residual(distribution: TruncatedNormal, gaussian: _Gaussian, old: Sites, new: Sites, all_noise: Tensor) -> Tensor:
+def _residual(distribution: TruncatedNormal, gaussian: Gaussian, old: Sites, new: Sites, all_noise: Tensor) -> Tensor:
     """The largest change of a site, or of all a row stands for, in units of its row's marginal; `batch_shape`."""
     # a row that is all noise tells nothing, and rounding may leave the rest of it a variance below zero
     variance = torch.where(all_noise, torch.zeros_like(gaussian.variance), gaussian.variance)
@@ -337,20 +223,20 @@ def expectation_propagation(
     with torch.no_grad():
         none = Sites(torch.zeros_like(distribution.mean), torch.zeros_like(distribution.mean))
         sites = none if initial_sites is None else Sites(*(entry.to(distribution.mean) for entry in initial_sites))
-        gaussian = _multiply_sites(distribution, sites)
+        gaussian = multiply_sites(distribution, sites)
         if gaussian is None:  # a start that this covariance does not admit
-            sites, gaussian = none, _multiply_sites(distribution, none)
+            sites, gaussian = none, multiply_sites(distribution, none)
         if gaussian is None:  # with zero sites the matrix to factor is the identity plus zero times the covariance
             raise NanError("The covariance of the rows contains NaN or infinite values.")
         all_noise = distribution.gamma_diagonal - distribution.noise <= ALL_NOISE * distribution.noise
         step = torch.ones_like(distribution.mean[..., :1])
         previous = torch.full_like(step.squeeze(-1), torch.inf)
-        secant = _Secant(distribution)
+        acceleration = Acceleration(distribution)
         best: tuple[Tensor, Sites] | None = None
         iteration, last_progress, progress = 0, 0, torch.full_like(previous, torch.inf)
         while True:
             iteration += 1
-            target = _next_sites(distribution, gaussian, sites)
+            target = next_sites(distribution, gaussian, sites)
             residual = _residual(distribution, gaussian, sites, target, all_noise)
             if best is None or bool((residual < best[0]).any()):
                 best = (residual, sites) if best is None else _keep_better(best, residual, sites)
@@ -363,16 +249,16 @@ def expectation_propagation(
                 break
             grew = (residual > previous).unsqueeze(-1)
             shorter, longer = (0.5 * step).clamp(min=0.02), (1.2 * step).clamp(max=1.0)
-            step = torch.where(grew & ~secant.taken, shorter, longer)
+            step = torch.where(grew & ~acceleration.taken, shorter, longer)
             previous = residual
-            moved = _move(distribution, sites, secant(gaussian, sites, target, grew, step == 1), step)
+            moved = _move(distribution, sites, acceleration(gaussian, sites, target, grew, step == 1), step)
             if moved is None:
                 break
             sites, gaussian = moved
         if not converged:
             assert best is not None
             residual, sites = best
-            gaussian = _multiply_sites(distribution, sites)
+            gaussian = multiply_sites(distribution, sites)
             assert gaussian is not None
             converged = bool((residual <= max(tolerance, ROUNDING)).all()) and iteration < max_iterations
         if not converged:
@@ -399,55 +285,11 @@ def expectation_propagation(
     )
 
 
-class _Secant:
-    """Anderson's acceleration of depth one ([Walker2011anderson]_), for each distribution of the batch by itself.
-
-    Of the last two sites and what follows from each, the affine combination whose residual, in units of the rows'
-    marginals, is least. Where the residual has grown after such a step `MOST_FAILURES` times, no more are taken.
-    """
-
-    def __init__(self, distribution: TruncatedNormal) -> None:
-        self.taken = torch.zeros_like(distribution.mean[..., :1], dtype=torch.bool)
-        self._failures = self.taken.long()
-        self._last: tuple[Tensor, Tensor] | None = None
-
-    def __call__(self, gaussian: _Gaussian, sites: Sites, target: Sites, grew: Tensor, is_full: Tensor) -> Sites:
-        """The sites to go to from given ones and what follows from these, where the residual may just have grown."""
-        x = torch.stack(sites)
-        change = torch.stack(target) - x
-        last, self._last = self._last, (x, change)
-        self._failures = self._failures + (grew & self.taken)
-        self.taken = ~grew & is_full & (self._failures < MOST_FAILURES) & (last is not None)
-        if last is None or not bool(self.taken.any()):
-            return target
-        d_x, d_change = x - last[0], change - last[1]
-        variance = gaussian.variance.clamp(min=0)
-        weighted = torch.stack([variance.square(), variance]) * d_change
-        share = (weighted * change).sum((0, -1)) / (weighted * d_change).sum((0, -1))
-        share = share.nan_to_num(0.0).clamp(*SHARES).unsqueeze(-1)
-        combined = x + change - share * (d_x + d_change)
-        usable = self.taken & (combined[0] >= 0) & combined.isfinite().all(0)
-        return Sites(*torch.where(usable, combined, torch.stack(target)))
-
-
-def _next_sites(distribution: TruncatedNormal, gaussian: _Gaussian, sites: Sites) -> Sites:
-    """The sites that match moments; a row whose cavity is no distribution, up to rounding, keeps its own."""
-    cavity_mean, cavity_variance = gaussian.cavity_mean, gaussian.cavity_variance
-    proper = (cavity_variance >= 0) & cavity_mean.isfinite() & cavity_variance.isfinite()
-    target = _match_moments(
-        distribution,
-        torch.where(proper, cavity_mean, distribution.mean),
-        torch.where(proper, cavity_variance, torch.ones_like(cavity_variance)),
-    )
-    proper = proper & target.precision.isfinite() & target.shift.isfinite()
-    return Sites(*(torch.where(proper, new, old) for new, old in zip(target, sites, strict=True)))
-
-
-def _move(distribution: TruncatedNormal, old: Sites, new: Sites, step: Tensor) -> tuple[Sites, _Gaussian] | None:
+def _move(distribution: TruncatedNormal, old: Sites, new: Sites, step: Tensor) -> tuple[Sites, Gaussian] | None:
     """Sites part of the way to new ones, the farthest of ever shorter ways that leaves a distribution."""
     for _ in range(30):
         sites = Sites(*(a + step * (b - a) for a, b in zip(old, new, strict=True)))
-        gaussian = _multiply_sites(distribution, sites)
+        gaussian = multiply_sites(distribution, sites)
         if gaussian is not None:
             return sites, gaussian
         step = 0.5 * step

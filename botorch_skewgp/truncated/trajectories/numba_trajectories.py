@@ -167,7 +167,9 @@ def _run_chain(position, moves, changes, signs, gamma, diagonal, lower, upper, w
             c, s, p, q = cos_stop, sin_stop, cos_stop + 2.0 * best * sin_stop, sin_stop - 2.0 * best * cos_stop
             to_a, to_b, c_, s_, p_, q_ = cast(to_a), cast(to_b), cast(c), cast(s), cast(p), cast(q)
             if walls == LOWER_WITHOUT_DIPS:
-                _update_and_flag_without_dips(a, b, gamma, np.uint64(row), lower, upper, flags, to_a, to_b, c_, s_, p_, q_)
+                _update_and_flag_without_dips(
+                    a, b, gamma, np.uint64(row), lower, upper, flags, to_a, to_b, c_, s_, p_, q_
+                )
             elif walls == LOWER:
                 _update_and_flag_lower(a, b, gamma, np.uint64(row), lower, upper, flags, to_a, to_b, c_, s_, p_, q_)
             else:
