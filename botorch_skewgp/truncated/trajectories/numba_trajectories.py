@@ -21,6 +21,7 @@ Chains are spread over threads; the kernel holds no lock of the interpreter.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -63,63 +64,36 @@ def _advance(cosine, sine, half_tangent):
     return cosine * c - sine * s, sine * c + cosine * s
 
 
-# Adding `to_a g` and `to_b g`, `g = gamma[row]`, to the coefficients, and flagging blocks of rows that may leave, once for
-# each kind of test: a function that has a branch for each takes three times as long for few rows. Unsigned indices of
-# whole arrays: a view for each block, or an index that may be negative, costs more than the arithmetic. Rows are counted
-# in their own dtype so that the lanes line up.
+def _update_and_flag(walls: int) -> Callable[..., None]:
+    """Make the pass over all rows, for one kind of tests: with branches in it, it takes three times as long."""
+
+    # Unsigned indices of whole arrays: a view for each block, or an index that may be negative, costs more than the
+    # arithmetic. Rows are counted in their own dtype so that the lanes line up.
+    @njit(cache=True, nogil=True, fastmath=FAST)
+    def update_and_flag(a, b, gamma, row, lower, upper, flags, to_a, to_b, c, s, p, q):
+        """Add `to_a g` and `to_b g`, `g = gamma[row]`, to the coefficients; flag blocks of rows that may leave."""
+        zero, one = a.dtype.type(0), a.dtype.type(1)
+        for k in range(np.uint64(a.shape[0])):
+            count = zero
+            for j in range(BLOCK):
+                aj = a[k, j] + to_a * gamma[row, k, j]
+                bj = b[k, j] + to_b * gamma[row, k, j]
+                a[k, j] = aj
+                b[k, j] = bj
+                end = aj * c + bj * s
+                if walls == LOWER_WITHOUT_DIPS:
+                    count += one if end < lower[k, j] else zero
+                else:
+                    tangent = aj * p + bj * q
+                    count += one if (end if end < tangent else tangent) < lower[k, j] else zero
+                    if walls == BOTH:
+                        count += one if (tangent if end < tangent else end) > upper[k, j] else zero
+            flags[k] = count
+
+    return update_and_flag
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
-def _update_and_flag_without_dips(a, b, gamma, row, lower, upper, flags, to_a, to_b, c, s, p, q):
-    """Lower bounds that no row can dip below between the two times."""
-    zero, one = a.dtype.type(0), a.dtype.type(1)
-    for k in range(np.uint64(a.shape[0])):
-        count = zero
-        for j in range(BLOCK):
-            aj = a[k, j] + to_a * gamma[row, k, j]
-            bj = b[k, j] + to_b * gamma[row, k, j]
-            a[k, j] = aj
-            b[k, j] = bj
-            count += one if aj * c + bj * s < lower[k, j] else zero
-        flags[k] = count
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def _update_and_flag_lower(a, b, gamma, row, lower, upper, flags, to_a, to_b, c, s, p, q):
-    """Lower bounds."""
-    zero, one = a.dtype.type(0), a.dtype.type(1)
-    for k in range(np.uint64(a.shape[0])):
-        count = zero
-        for j in range(BLOCK):
-            aj = a[k, j] + to_a * gamma[row, k, j]
-            bj = b[k, j] + to_b * gamma[row, k, j]
-            a[k, j] = aj
-            b[k, j] = bj
-            end = aj * c + bj * s
-            tangent = aj * p + bj * q
-            low = end if end < tangent else tangent
-            count += one if low < lower[k, j] else zero
-        flags[k] = count
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def _update_and_flag_both(a, b, gamma, row, lower, upper, flags, to_a, to_b, c, s, p, q):
-    """Lower and upper bounds."""
-    zero, one = a.dtype.type(0), a.dtype.type(1)
-    for k in range(np.uint64(a.shape[0])):
-        count = zero
-        for j in range(BLOCK):
-            aj = a[k, j] + to_a * gamma[row, k, j]
-            bj = b[k, j] + to_b * gamma[row, k, j]
-            a[k, j] = aj
-            b[k, j] = bj
-            end = aj * c + bj * s
-            tangent = aj * p + bj * q
-            low = end if end < tangent else tangent
-            high = tangent if end < tangent else end
-            count += one if low < lower[k, j] else zero
-            count += one if high > upper[k, j] else zero
-        flags[k] = count
+_update_without_dips, _update_lower, _update_both = map(_update_and_flag, (LOWER_WITHOUT_DIPS, LOWER, BOTH))
 
 
 @njit(cache=True, nogil=True)
@@ -165,15 +139,16 @@ def _run_chain(position, moves, changes, signs, gamma, diagonal, lower, upper, w
                 cos_stop, sin_stop = _advance(cos_start, sin_start, best)
             # 2 tan(h/2) >= h: following the tangent a little further back is on the safe side.
             c, s, p, q = cos_stop, sin_stop, cos_stop + 2.0 * best * sin_stop, sin_stop - 2.0 * best * cos_stop
-            to_a, to_b, c_, s_, p_, q_ = cast(to_a), cast(to_b), cast(c), cast(s), cast(p), cast(q)
+            change_a, change_b = cast(to_a), cast(to_b)
+            c_, s_, p_, q_ = cast(c), cast(s), cast(p), cast(q)
             if walls == LOWER_WITHOUT_DIPS:
-                _update_and_flag_without_dips(
-                    a, b, gamma, np.uint64(row), lower, upper, flags, to_a, to_b, c_, s_, p_, q_
+                _update_without_dips(
+                    a, b, gamma, np.uint64(row), lower, upper, flags, change_a, change_b, c_, s_, p_, q_
                 )
             elif walls == LOWER:
-                _update_and_flag_lower(a, b, gamma, np.uint64(row), lower, upper, flags, to_a, to_b, c_, s_, p_, q_)
+                _update_lower(a, b, gamma, np.uint64(row), lower, upper, flags, change_a, change_b, c_, s_, p_, q_)
             else:
-                _update_and_flag_both(a, b, gamma, np.uint64(row), lower, upper, flags, to_a, to_b, c_, s_, p_, q_)
+                _update_both(a, b, gamma, np.uint64(row), lower, upper, flags, change_a, change_b, c_, s_, p_, q_)
             hit, wall = -1, 0.0
             for block in range(num_blocks):
                 if flags[block] > 0:
