@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ax.api.client import Client
 from ax.core.batch_trial import BatchTrial
@@ -63,7 +64,8 @@ def attach_comparison(client: Client, winner: int | str, loser: int | str, tie: 
 
     Raises:
         UserInputError: If a trial or arm is not in the experiment, has several arms, or is compared with itself; or if
-            there are several objectives, of which a comparison does not tell. The experiment is then as before.
+            there are several objectives, of which a comparison does not tell. The experiment is then as before, as it
+            is where its database cannot be reached, which SQLAlchemy's errors say.
     """
     experiment = experiment_of(client)
     check_one_objective(experiment)
@@ -73,8 +75,7 @@ def attach_comparison(client: Client, winner: int | str, loser: int | str, tie: 
             f"{winner!r} and {loser!r} are the same arm, {names[0]}; a comparison needs two different ones."
         )
     entry = {"winner": names[0], "loser": names[1], "tie": bool(tie)}
-    properties_of(experiment)[COMPARISONS] = [*properties_of(experiment).get(COMPARISONS, []), entry]
-    save_experiment(client, experiment)
+    _record(client, experiment, [*properties_of(experiment).get(COMPARISONS, []), entry])
 
 
 def withdraw_comparison(client: Client, winner: int | str, loser: int | str, tie: bool = False) -> None:
@@ -103,8 +104,19 @@ def withdraw_comparison(client: Client, winner: int | str, loser: int | str, tie
         raise UserInputError(
             f"Nobody said that {winner!r} was {said} {loser!r}; see recorded_comparisons(experiment) for what was said."
         )
-    properties_of(experiment)[COMPARISONS] = [entry for i, entry in enumerate(known) if i != found[-1]]
-    save_experiment(client, experiment)
+    _record(client, experiment, [entry for i, entry in enumerate(known) if i != found[-1]])
+
+
+def _record(client: Client, experiment: Experiment, comparisons: list[dict[str, Any]]) -> None:
+    """Keep comparisons with an experiment; as before if its database cannot be reached, so that one can try again."""
+    properties = properties_of(experiment)
+    before = properties.get(COMPARISONS, [])
+    properties[COMPARISONS] = comparisons
+    try:
+        save_experiment(client, experiment)
+    except BaseException:
+        properties[COMPARISONS] = before
+        raise
 
 
 def check_one_objective(experiment: Experiment) -> None:

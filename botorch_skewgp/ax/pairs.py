@@ -62,8 +62,12 @@ def get_next_pair(client: Client) -> tuple[int, dict[str, TParameterization]]:
     trial = experiment.new_batch_trial(generator_runs=runs)
     trial.update_run_metadata({PAIR: True})
     trial.mark_running(no_runner_required=True)
-    save_generation_strategy(client, strategy)
-    save_trial(client, experiment, trial)
+    try:
+        save_generation_strategy(client, strategy)
+        save_trial(client, experiment, trial)
+    except BaseException:
+        trial.mark_abandoned(reason="The pair could not be stored, and nobody was asked.")
+        raise
     return trial.index, {arm.name: cast(TParameterization, arm.parameters) for arm in trial.arms}
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Self
+from typing import NoReturn, Self
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
@@ -89,6 +89,18 @@ class SkewGPPosterior(Posterior):
             mean = mean.flatten(-2)
         none = RepresenterMixture(mean.new_zeros(0, 1), mean.new_zeros(0, 0))
         return cls(mean, mean.new_zeros(*mean.shape, 0), distribution.lazy_covariance_matrix, none, num_outputs)
+
+    @property
+    def distribution(self) -> NoReturn:
+        """Not there, since it would be taken for a Gaussian.
+
+        Raises:
+            AttributeError: Always.
+        """
+        raise AttributeError(
+            f"A {type(self).__name__} has no distribution that BoTorch could take for a Gaussian. Join models in a "
+            "ModelList, not in a ModelListGP; where a Gaussian is wanted, ask for moment_matched()."
+        )
 
     @property
     def device(self) -> torch.device:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
@@ -122,6 +122,18 @@ class TransformedTPosterior(Posterior):
         self._probabilities, self.df = probabilities, df
         self._warping, self._joint = warping, joint
         self._offset, self._weight = offset, weight
+
+    @property
+    def distribution(self) -> NoReturn:
+        """Not there, since it would be taken for a Gaussian.
+
+        Raises:
+            AttributeError: Always.
+        """
+        raise AttributeError(
+            f"A {type(self).__name__} has no distribution that BoTorch could take for a Gaussian. Join models in a "
+            "ModelList, not in a ModelListGP."
+        )
 
     @property
     def device(self) -> torch.device:

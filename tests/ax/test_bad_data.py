@@ -185,3 +185,48 @@ def test_a_comparison_can_be_taken_back():
             withdraw_comparison(client, winner, loser, tie=tie)
     withdraw_comparison(client, 0, 1)
     assert not recorded_comparisons(client._experiment)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:TypeDecorator JSONEncodedText")  # Ax's, when it loads
+def test_a_database_that_goes_away_and_comes_back(tmp_path, monkeypatch):
+    """What was told meanwhile is stored with the rest; a comparison that could not be stored can be made again."""
+    pytest.importorskip("sqlalchemy")
+    from ax.api.client import Client
+    from ax.storage.sqa_store.db import get_engine
+    from sqlalchemy.exc import OperationalError
+    from stored_experiments import database
+
+    monkeypatch.setattr("ax.utils.common.executils.time.sleep", lambda seconds: None)  # Ax waits and tries again
+    path, away = tmp_path / "experiment.db", tmp_path / "away.db"
+    storage = database(path)
+    client = new_client(name="experiment", storage_config=storage)
+    first, second, third = with_trials(client, [0.1, 0.5, 0.7])
+    client.complete_trial(first, {"loss": 0.3})
+    attach_comparison(client, second, first)
+    get_engine().dispose()
+    path.rename(away)
+    path.mkdir()  # a file would be made anew
+    unable = "unable to open database file"
+    with pytest.raises(OperationalError, match=unable):
+        client.complete_trial(second, {"loss": 0.1})
+    with pytest.raises(OperationalError, match=unable):
+        client.mark_trial_failed(third)
+    before = snapshot(client)
+    for record in (attach_comparison, withdraw_comparison):
+        with pytest.raises(OperationalError, match=unable):
+            record(client, second, first)
+        assert snapshot(client) == before
+    with pytest.raises(OperationalError, match=unable):
+        get_next_pair(client)
+    path.rmdir()
+    away.rename(path)
+    index, arms = get_next_pair(client)
+    complete_pair(client, index, next(iter(arms)))
+    get_engine().dispose()
+    stored = Client.load_from_database("experiment", storage_config=storage)._experiment
+    assert stored.trials[third].status.is_failed
+    assert stored.trials[index].status.is_completed
+    assert stored.trials[index - 1].status.is_abandoned  # the pair of which nobody heard
+    assert sorted(stored.lookup_data().df["mean"]) == pytest.approx([0.1, 0.3])
+    assert len(recorded_comparisons(stored)) == 2

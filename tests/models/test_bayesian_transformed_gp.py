@@ -10,6 +10,7 @@ import torch
 from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.exceptions.warnings import InputDataWarning
+from botorch.models import ModelList, ModelListGP
 from botorch.models.transforms.input import Normalize
 from botorch.utils.datasets import SupervisedDataset
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
@@ -372,3 +373,11 @@ def test_construct_inputs():
     two = SupervisedDataset(X, Y.repeat(1, 2), feature_names=["a", "b"], outcome_names=["y", "z"])
     with pytest.raises(UnsupportedError, match="one outcome"):
         BayesianTransformedGP.construct_inputs(two)
+
+
+def test_a_list_for_gaussian_models_refuses_it_in_words():
+    models = shared("identity"), shared("arcsinh")
+    X = data()[0][:2]
+    with pytest.raises(AttributeError, match="Join models in a ModelList, not in a ModelListGP"):
+        ModelListGP(*models).posterior(X)
+    assert ModelList(*models).posterior(X).rsample(torch.Size([3])).shape == (3, 2, 2)

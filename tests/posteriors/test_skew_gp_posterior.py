@@ -642,6 +642,8 @@ def test_moment_matched(options):
 
 def test_no_distribution_to_be_mistaken_for_a_gaussian():
     assert not hasattr(make().posterior, "distribution")
+    with pytest.raises(AttributeError, match="Join models in a ModelList, not in a ModelListGP"):
+        make().posterior.distribution  # noqa: B018
 
 
 # Within BoTorch's containers
