@@ -84,3 +84,25 @@ def test_figures_of_steps_are_the_stored_ones():
             for model in ("PairwiseGP", "SkewGP")
         )
         assert f"| {duels} | {old:.2f} s | {new:.2f} s |" in page
+
+
+def test_figures_of_experiments_are_the_stored_ones():
+    """Every number with decimals in a table of the page is, to these, one that its section's command stores."""
+    page = (ROOT / "docs" / "experiments.md").read_text()
+    for section in page.split("\n## ")[1:]:
+        commands = re.findall(r"`python -m benchmarks experiments (\w+)`", section)
+        if not commands:
+            continue
+        known = [
+            abs(float(cell))
+            for path in (ROOT / "benchmarks" / "results" / "experiments").glob(f"{commands[0]}*.csv")
+            if not path.stem.endswith("_runs")
+            for entry in stored(f"experiments/{path.stem}")
+            for cell in entry.values()
+            if re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", cell or "")
+        ]
+        for line in re.findall(r"^\|.*\|$", section, flags=re.MULTILINE):
+            for number in re.findall(r"(?<![\w.])\d+\.\d+(?![\w.])", line.partition("|")[2].partition("|")[2]):
+                decimals = len(number.partition(".")[2])
+                close = any(abs(value - float(number)) <= 0.51 * 10**-decimals for value in known)
+                assert close, f"{commands[0]} has no {number}, which the page says: {line}"

@@ -7,7 +7,7 @@ import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
 
-from benchmarks._reporting import Table
+from benchmarks._reporting import RESULTS, Table
 from benchmarks.experiments import (
     EXPERIMENTS,
     posteriors,
@@ -147,6 +147,19 @@ def test_functions_of_the_papers_have_their_optimum_in_the_unit_cube():
         function = utility(name)
         X = torch.rand(2000, function.dim, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         assert function.evaluate(X).max() <= function.best + 1e-6
+
+
+@pytest.mark.parametrize("name", [path.stem for path in sorted((RESULTS / "experiments").glob("*_runs.csv"))])
+def test_tables_of_part_of_the_cases(name):
+    name = name.removesuffix("_runs")
+    with (RESULTS / "experiments" / f"{name}_runs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    experiment = EXPERIMENTS[name]
+    of_first = [all(row[key] == rows[0][key] for key in experiment.keys) for row in rows]
+    first = [row for row, is_first in zip(rows, of_first, strict=True) if is_first]
+    others = [row for row, is_first in zip(rows, of_first, strict=True) if not is_first]
+    for some in (rows, first, others):
+        assert not some or experiment.tables(some)[0].rows
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import Kernel
 from torch import Tensor
 
+from benchmarks._problems import classification
 from benchmarks._reporting import Table
 from benchmarks.experiments._experiment import Row, paired
 from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
@@ -34,6 +36,7 @@ def timed(method: str, distribution: TruncatedNormal, num_draws: int) -> Row:
 
     The draws of `SkewGP` are `num_draws` of all chains; those of others `num_draws` of each chain.
     """
+    _compile()
     began = time.process_time()
     rows = _METHODS[method](distribution, num_draws)
     row = {"method": method, "seconds": f"{time.process_time() - began:.4g}", "r_hat": "", "effective_size": ""}
@@ -44,6 +47,12 @@ def timed(method: str, distribution: TruncatedNormal, num_draws: int) -> Row:
             "effective_size": f"{float(found.bulk_effective_size.min()):.4g}",
         }
     return row
+
+
+@cache
+def _compile() -> None:
+    """Have compiled code compiled before anything is timed."""
+    draw(classification(8).distribution, DrawSettings(num_draws=16))
 
 
 def _functionals(distribution: TruncatedNormal, rows: Tensor) -> Tensor:

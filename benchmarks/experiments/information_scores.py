@@ -29,7 +29,7 @@ from benchmarks.experiments._experiment import Experiment, Row, paired
 from benchmarks.experiments._models import build, variational_probabilities
 from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import information_score
-from botorch_skewgp.fitting import fit_skew_gp
+from botorch_skewgp.fitting import fit_skew_gp, warm_start
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.observations import Binary
 
@@ -57,6 +57,7 @@ def _probabilities(train_X: Tensor, labels: Tensor, test_X: Tensor, smoke: bool)
     fit_skew_gp(plain, **options)
     means = torch.stack([train_X[labels].mean(0), train_X[~labels].mean(0)])
     skewed = SkewGP(train_X, Binary(labels), skew_prior=SkewPrior(means, torch.tensor([1.0, -1.0])))
+    warm_start(skewed, plain)
     fit_skew_gp(skewed, search_phases=True, **options)
     kernel = ConstantKernel(1.0) * RBF([1.0] * train_X.shape[1])
     laplace = GaussianProcessClassifier(kernel, random_state=0).fit(train_X.numpy(), labels.numpy())

@@ -6,8 +6,8 @@ duels against the current best point (see `_optimisation`). All is maximised, an
 - `SkewGP`: exact, 512 draws. `LIN-ESS`: 3,100 draws of one chain, 100 dropped. `EP`: the Gaussian of expectation
   propagation. All three have the library's default kernel with the same hyperparameters, by evidence.
 - `PairwiseGP`: BoTorch's Laplace approximation, with BoTorch's own kernel, priors and fit.
-- `UCB`: the upper end of the narrowest interval of 95 %; `EIIG`, with k = 0.1 and 0.5; `Thompson`; `improvement` is the
-  library's default. The first two from 512 samples, as in the papers (2,000 there).
+- `UCB`: the upper end of the narrowest interval of 95 %, and `EIIG`, with k = 0.1 and 0.5, both from 512 samples (2,000
+  in the papers); `Thompson`; `improvement` is the library's default.
 
 Reported is the regret of the current best point.
 """

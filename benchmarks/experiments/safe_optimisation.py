@@ -120,6 +120,10 @@ def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
     return [row]
 
 
+def _last(row: Row) -> float:
+    return float(row["regret"].split()[-1])
+
+
 def _tables(rows: Sequence[Row]) -> list[Table]:
     table = Table(
         "safe_optimisation",
@@ -139,11 +143,14 @@ def _tables(rows: Sequence[Row]) -> list[Table]:
             "functions: those with a violation; less_than_skewgp: of paired final regrets",
         ],
     )
-    last = {method: [float(r["regret"].split()[-1]) for r in rows if r["method"] == method] for method in METHODS}
+    ours = {row["trial"]: _last(row) for row in rows if row["method"] == METHODS[0]}
     for method in METHODS:
         own = [row for row in rows if row["method"] == method]
-        mean, error = paired(last[method])
-        gain, gain_error = paired([ours - theirs for ours, theirs in zip(last["SkewGP"], last[method], strict=True)])
+        if not own:
+            continue
+        mean, error = paired([_last(row) for row in own])
+        gains = [ours[row["trial"]] - _last(row) for row in own if row["trial"] in ours]
+        gain, gain_error = paired(gains) if gains else (None, None)
         table.add(
             method=method, violations=sum(int(row["violations"]) for row in own),
             functions=sum(row["violations"] != "0" for row in own),
@@ -158,6 +165,8 @@ def _plot(figure: Any, rows: Sequence[Row]) -> None:
     ax = figure.subplots()
     for method in METHODS:
         traces = [[float(v) for v in row["regret"].split()] for row in rows if row["method"] == method]
+        if not traces:
+            continue
         trace = torch.tensor(traces, dtype=torch.float64)
         mean, error = trace.mean(0), trace.std(0) / len(trace) ** 0.5
         steps = torch.arange(trace.shape[1])
