@@ -140,6 +140,8 @@ class MixtureMarginals(ABC):
         """A function of mixtures and one value for each, `... x batch_shape`, in parts that bound the memory."""
         num_points = self.batch_shape.numel()
         x = x.expand(torch.broadcast_shapes(x.shape, self.batch_shape))
+        if not x.numel():
+            return x
         flat, values = self._flat(), x.reshape(-1)
         points = torch.arange(num_points, device=x.device).repeat(len(values) // max(num_points, 1))
         size = max(CHUNK // self.probabilities.shape[-1], 1)

@@ -381,3 +381,12 @@ def test_a_list_for_gaussian_models_refuses_it_in_words():
     with pytest.raises(AttributeError, match="Join models in a ModelList, not in a ModelListGP"):
         ModelListGP(*models).posterior(X)
     assert ModelList(*models).posterior(X).rsample(torch.Size([3])).shape == (3, 2, 2)
+
+
+@pytest.mark.parametrize("shape", [(0, 2), (0, 1, 2), (3, 0, 2)])
+def test_no_points_have_no_predictions(shape):
+    posterior = shared("arcsinh").posterior(torch.zeros(shape, dtype=DOUBLE))
+    event = (*shape[:-1], 1)
+    assert posterior.median.shape == posterior.cdf(1.0).shape == event
+    assert posterior.quantile(torch.tensor([0.1, 0.9], dtype=DOUBLE)).shape == (2, *event)
+    assert posterior.rsample(torch.Size([3])).shape == (3, *event)
