@@ -48,16 +48,22 @@ def check_contradictions(
         ContradictionError: If the same noise-free value is said to be two numbers.
     """
     _check_equal_numbers(row_model, layout)
+    rows = row_model.rows
+    size = rows.coefficient.abs().sum(-1).square() * row_model.covariance.diagonal().max()
+    checks = []
     if row_model.works_by_points or row_model.has_many_numbers:
-        explained, expected, pull = _jitter_of_columns(row_model, mixture)
-    else:
-        rows = row_model.rows
-        size = rows.coefficient.abs().sum(-1).square() * row_model.covariance.diagonal().max()
-        if not bool((rows.noise < JITTER * size).any()):  # cheap to tell, and true of more than those of no noise
-            return
-        explained, expected, pull = _jitter_of_rows(row_model)
-    if bool(explained <= expected + SURPRISE * (2 * expected).sqrt() + TOLERANCE):
+        checks.append(_jitter_of_columns(row_model, mixture))
+    # cheap to tell, and true of more than those of no noise
+    if not row_model.works_by_points and bool((rows.noise < JITTER * size).any()):
+        checks.append(_jitter_of_rows(row_model))
+    surprising = [
+        (explained, expected, pull)
+        for explained, expected, pull in checks
+        if not bool(explained <= expected + SURPRISE * (2 * expected).sqrt() + TOLERANCE)
+    ]
+    if not surprising:
         return
+    explained, expected, pull = surprising[0]
     hardest = pull >= torch.maximum(SHARE * pull.max(), pull.topk(min(MOST_NAMED, len(pull))).values[-1])
     where = "" if layout is None else _name(layout, hardest)
     warnings.warn(

@@ -114,6 +114,14 @@ def test_rows_are_differentiable_in_noise_and_width():
 # Parameters
 
 
+def test_a_win_is_beyond_the_margin_where_ties_are_allowed():
+    likelihood = PreferenceLikelihood(noise=0.2, tie_width=0.7, ties_allowed=True)
+    like = torch.zeros(1, dtype=torch.float64)
+    won, tied = (likelihood.rows(kind([[0, 1]]), like) for kind in (Preference, Tie))
+    assert (float(won.lower), float(won.upper)) == (pytest.approx(0.7), math.inf)
+    assert (float(tied.lower), float(tied.upper)) == (pytest.approx(-0.7), pytest.approx(0.7))
+
+
 def test_defaults():
     likelihood = PreferenceLikelihood()
     assert float(likelihood.noise) == pytest.approx(1.0)
