@@ -23,6 +23,7 @@ from ax.generators.torch.botorch_modular.utils import ModelConfig, fit_botorch_m
 from ax.storage.botorch_modular_registry import register_model
 from gpytorch.mlls import MarginalLogLikelihood
 
+from botorch_skewgp.ax.acquisition import SkewGPAcquisition
 from botorch_skewgp.models import BayesianTransformedGP
 
 LEAST_BUDGET = 4
@@ -77,6 +78,7 @@ def transformed_generation_strategy(
                 generator_kwargs={
                     "surrogate_spec": SurrogateSpec(model_configs=[config], allow_batched_models=False),
                     "transforms": TRANSFORMS,
+                    "acquisition_class": SkewGPAcquisition,
                 },
             )
         ],

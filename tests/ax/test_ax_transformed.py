@@ -14,7 +14,7 @@ from ax.storage.json_store.decoder import object_from_json
 from ax.storage.json_store.encoder import object_to_json
 from ax.storage.json_store.registry import CORE_ENCODER_REGISTRY
 
-from botorch_skewgp.ax import transformed_generation_strategy
+from botorch_skewgp.ax import SkewGPAcquisition, transformed_generation_strategy
 
 
 @pytest.mark.slow
@@ -44,5 +44,7 @@ def test_too_few_trials_are_refused():
 
 def test_it_is_stored_and_loaded():
     strategy = transformed_generation_strategy(4, model_options={"num_nodes": 16})
+    (spec,) = strategy.nodes_by_name["Transformed"].generator_specs
+    assert spec.generator_kwargs["acquisition_class"] is SkewGPAcquisition
     stored = object_to_json(strategy, encoder_registry=CORE_ENCODER_REGISTRY)
     assert object_from_json(json.loads(json.dumps(stored))) == strategy
