@@ -2,8 +2,9 @@
 
 Six inputs, all duels between new points. Both models are fitted with `fit_gpytorch_mll` from their default start, and
 both acquisition functions are optimised with the same budget; ours draws its latent draws in between. With `--profile`
-also how often the parts of a step ran, and how long they took: sweeps are part of the objective of a fit and of the
-draws, diagnostics of the draws, the rest of a stage is what is left of it. Seconds are those of the processor.
+also how often the parts of a step ran, and how long they took, with duels and with labels of points (whose acquisition
+function is the information gained from a label): sweeps are part of the objective of a fit and of the draws,
+diagnostics of the draws, the rest of a stage is what is left of it. Seconds are those of the processor.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import argparse
 import functools
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from statistics import median
 from typing import Any
 from unittest.mock import patch
 
 import torch
+from botorch.acquisition import AcquisitionFunction
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.model import Model
@@ -30,11 +32,14 @@ from torch import Tensor
 from benchmarks._problems import duel_data
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations import Preference
+from botorch_skewgp.observations import Binary, Preference
 from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.truncated import draws, expectation_propagation
 
+SIZES = (20, 50, 100, 300)  # duels
+LABELS = (50, 200, 500, 1000)
 DIMENSION = 6
 NOISE = 0.3  # standard deviation of one value of a duel
 REPEATS = 5  # of a step, in turns with the other model's; medians are told
@@ -55,14 +60,14 @@ def run(options: argparse.Namespace) -> None:
         notes=[environment(), f"load average at the start {load_average()}"],
     )
     _step(_skew_gp, 10)  # warm-up
-    for m in (20, 50) if options.quick else (20, 50, 100):
+    for m in SIZES[:2] if options.quick else SIZES:
         runs = [(_step(_pairwise_gp, m), _step(_skew_gp, m)) for _ in range(1 if options.quick else REPEATS)]
         pairwise, ours = ({name: median(run[i][name] for run in runs) for name in runs[0][i]} for i in range(2))
         for name, row in (("PairwiseGP", pairwise), ("SkewGP", ours)):
             table.add(duels=m, model=name, ratio_to_pairwise=row["total_s"] / pairwise["total_s"], **row)
             say(f"{m} duels, {name}: {row['total_s']:.2f} s")
     if options.profile:
-        publish([table, _profiles((20, 50, 100))], folder)
+        publish([table, _profiles(options.quick)], folder)
     else:
         publish([table], folder)
 
@@ -75,22 +80,27 @@ PARTS: tuple[tuple[str, Any, str], ...] = (
     ("trajectories", draws.ReflectiveEllipticalSliceSampler, "run"),
     ("diagnostics", draws, "diagnose"),
     ("order of the draws", RepresenterMixture, "in_space_filling_order"),
-    ("acquisition function", qExpectedUtilityOfBestOption, "forward"),
+    ("acquisition function of duels", qExpectedUtilityOfBestOption, "forward"),
+    ("acquisition function of labels", SkewBayesianActiveLearningByDisagreement, "forward"),
 )
 
 
-def _profiles(sizes: Sequence[int]) -> Table:
+def _profiles(quick: bool) -> Table:
     """Calls and seconds of the parts of a step; nothing that a part calls is left out of its seconds."""
-    table = Table("steps_profile", ("duels", "part", "calls", "seconds"), notes=[environment()])
-    for m in sizes:
+    table = Table("steps_profile", ("data", "size", "part", "calls", "seconds"), notes=[environment()])
+    cases = [("duels", m, functools.partial(_step, _skew_gp, m)) for m in SIZES]
+    cases += [("labels", n, functools.partial(_label_step, n)) for n in LABELS]
+    _label_step(10)  # warm-up
+    for data, size, step in cases[::4] if quick else cases:
         spent: dict[str, list[float]] = {name: [] for name, _, _ in PARTS}
         with ExitStack() as stack:
             for name, owner, function in PARTS:
                 stack.enter_context(patch.object(owner, function, _timed(getattr(owner, function), spent[name])))
-            for stage, seconds in _step(_skew_gp, m).items():
-                table.add(duels=m, part=stage.removesuffix("_s"), calls=1, seconds=seconds)
+            for stage, seconds in step().items():
+                table.add(data=data, size=size, part=stage.removesuffix("_s"), calls=1, seconds=seconds)
         for name, times in spent.items():
-            table.add(duels=m, part=name, calls=len(times), seconds=sum(times))
+            if times:
+                table.add(data=data, size=size, part=name, calls=len(times), seconds=sum(times))
     return table
 
 
@@ -109,7 +119,10 @@ def _timed(function: Callable[..., Any], times: list[float]) -> Callable[..., An
 
 
 def _skew_gp(X: Tensor, pairs: Tensor) -> Model:
-    model = SkewGP(X, Preference(pairs))
+    return _fitted(SkewGP(X, Preference(pairs)))
+
+
+def _fitted(model: SkewGP) -> Model:
     fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
     return model
 
@@ -120,20 +133,34 @@ def _pairwise_gp(X: Tensor, pairs: Tensor) -> Model:
     return model
 
 
+def _best_pair(model: Model) -> AcquisitionFunction:
+    return qExpectedUtilityOfBestOption(pref_model=model, sampler=SobolQMCNormalSampler(torch.Size([256]), seed=0))
+
+
 def _step(build: Callable[[Tensor, Tensor], Model], m: int) -> dict[str, float]:
     data = duel_data(m, NOISE, DIMENSION)
+    return _stages(data.X, functools.partial(build, data.X, data.pairs), _best_pair, q=2)
+
+
+def _label_step(n: int) -> dict[str, float]:
+    X = torch.rand(n, DIMENSION, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    labels = torch.sin(4 * X).sum(-1) > 2
+    return _stages(X, lambda: _fitted(SkewGP(X, Binary(labels))), SkewBayesianActiveLearningByDisagreement, q=1)
+
+
+def _stages(
+    X: Tensor, build: Callable[[], Model], acquire: Callable[[Model], AcquisitionFunction], q: int
+) -> dict[str, float]:
+    """Seconds of the fit, the draws and the search of the next points, and of all."""
     torch.manual_seed(0)  # optimize_acqf draws from the global generator
     clock = [time.process_time()]
-    model = build(data.X, data.pairs)
+    model = build()
     clock.append(time.process_time())
     with torch.no_grad():
-        model.posterior(data.X[:1])  # makes the draws
+        model.posterior(X[:1])  # makes the draws
     clock.append(time.process_time())
-    acquisition = qExpectedUtilityOfBestOption(
-        pref_model=model, sampler=SobolQMCNormalSampler(torch.Size([256]), seed=0)
-    )
-    bounds = torch.stack([torch.zeros(DIMENSION), torch.ones(DIMENSION)]).to(data.X)
-    optimize_acqf(acquisition, bounds=bounds, q=2, num_restarts=10, raw_samples=256)
+    bounds = torch.stack([torch.zeros(DIMENSION), torch.ones(DIMENSION)]).to(X)
+    optimize_acqf(acquire(model), bounds=bounds, q=q, num_restarts=10, raw_samples=256)
     clock.append(time.process_time())
     fit, draws, step = (after - before for before, after in itertools.pairwise(clock))
     return {"fit_s": fit, "draws_s": draws, "acquisition_s": step, "total_s": clock[-1] - clock[0]}
