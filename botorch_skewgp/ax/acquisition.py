@@ -12,7 +12,7 @@ from ax.generators.torch.botorch_modular.surrogate import Surrogate
 from ax.generators.torch_base import TorchOptConfig
 from botorch.acquisition import AcquisitionFunction
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
-from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
+from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES, optimize_acqf_mixed_alternating
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
@@ -151,10 +151,14 @@ class SkewGPAcquisition(Acquisition):
 
 
 def _is_mixed(search_space_digest: SearchSpaceDigest, fixed_features: Mapping[int, float] | None) -> bool:
-    """Whether some but not all parameters that are to be chosen have a list of values."""
+    """Whether some but not all parameters that are to be chosen have a list of values, at least one of them so few that
+    BoTorch does not take them for continuous.
+    """
     chosen = set(range(len(search_space_digest.feature_names))) - set(fixed_features or ())
-    listed = {*search_space_digest.ordinal_features, *search_space_digest.categorical_features}
-    return bool(chosen & listed) and not chosen <= listed
+    ordinal, categorical = set(search_space_digest.ordinal_features), set(search_space_digest.categorical_features)
+    choices = search_space_digest.discrete_choices
+    has_few = any(len(choices[i]) <= MAX_DISCRETE_VALUES for i in chosen & ordinal) or bool(chosen & categorical)
+    return has_few and not chosen <= ordinal | categorical
 
 
 def _effort(dim: int, starts_in_each: int) -> dict[str, int]:
