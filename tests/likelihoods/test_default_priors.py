@@ -8,6 +8,7 @@ from botorch.models.utils.gpytorch_modules import get_gaussian_likelihood_with_l
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import default_likelihood
+from botorch_skewgp.models.defaults import default_covar_module
 from botorch_skewgp.observations import Binary, Censored, Numeric, Ordinal, Preference, Tie, Validity
 
 X = torch.linspace(0, 1, 4, dtype=torch.float64).unsqueeze(-1)
@@ -76,3 +77,13 @@ def test_gaps_between_cutpoints_are_about_a_standard_deviation_of_the_noise():
     prior = default_likelihood([GRADES]).gaps_prior
     assert below(prior, 1.0) == pytest.approx(0.5, abs=1e-3)
     assert below(prior, 5.0) - below(prior, 0.2) == pytest.approx(0.89, abs=0.01)
+
+
+@pytest.mark.parametrize("dim", [1, 4])
+def test_lengthscales_of_comparisons_have_a_median_of_a_fifth_of_the_diagonal(dim):
+    prior = default_covar_module(dim, [Preference([[0, 1]])]).base_kernel.lengthscale_prior
+    median = 0.2 * math.sqrt(dim)
+    assert float(prior.cdf(torch.tensor(median))) == pytest.approx(0.5, abs=1e-4)
+    # two thirds are within a factor of 1.6
+    within = prior.cdf(torch.tensor(1.6 * median)) - prior.cdf(torch.tensor(median / 1.6))
+    assert float(within) == pytest.approx(2 / 3, abs=0.02)
