@@ -18,7 +18,7 @@ from botorch_skewgp.truncated.sites import Gaussian, Sites, match_moments
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 SHARES = (-10.0, 0.5)  # of the last sites in an extrapolated step
-MOST_FAILURES = 2  # of accelerated steps
+MOST_FAILURES = 2  # of extrapolated steps
 MANY_ROWS = 150  # from which on a factorisation costs more than sweeps with approximate marginals
 APPROXIMATE_SWEEPS = 4
 LEAST_PART = 0.1  # of a precision that a change of sites may leave, for its effect to be foreseen
@@ -27,7 +27,8 @@ LEAST_PART = 0.1  # of a precision that a change of sites may leave, for its eff
 class Acceleration:
     """Steps ahead of the next sites, for each distribution of the batch by itself.
 
-    Where the residual has grown after such a step `MOST_FAILURES` times, no more are taken.
+    Where the residual has grown after sweeps with approximate marginals, steps are extrapolated; and where it has grown
+    after `MOST_FAILURES` of these, no more are taken.
 
     Args:
         distribution: The truncated normal.
@@ -37,6 +38,8 @@ class Acceleration:
         self._distribution = distribution
         self.taken = torch.zeros_like(distribution.mean[..., :1], dtype=torch.bool)
         self._failures = self.taken.long()
+        self._looks_ahead = distribution.num_rows >= MANY_ROWS
+        self._was_foreseen = False
         self._last: tuple[Tensor, Tensor] | None = None
 
     def __call__(self, gaussian: Gaussian, sites: Sites, target: Sites, grew: Tensor, is_full: Tensor) -> Sites:
@@ -49,11 +52,16 @@ class Acceleration:
             grew: Whether the residual has just grown, `batch_shape x 1`.
             is_full: Whether steps are not shortened, `batch_shape x 1`.
         """
-        self._failures = self._failures + (grew & self.taken)
+        failed = grew & self.taken
+        if self._was_foreseen:
+            self._looks_ahead = self._looks_ahead and not bool(failed.any())
+        else:
+            self._failures = self._failures + failed
         self.taken = ~grew & is_full & (self._failures < MOST_FAILURES)
-        if gaussian.inverse is not None and self._distribution.num_rows >= MANY_ROWS:
+        self._was_foreseen = self._looks_ahead and gaussian.inverse is not None and bool(self.taken.any())
+        if self._was_foreseen:
             self._last = None
-            ahead = self._foreseen(gaussian, sites, target) if bool(self.taken.any()) else target
+            ahead = self._foreseen(gaussian, sites, target)
         else:
             ahead = self._extrapolated(gaussian, sites, target)
         usable = self.taken & (ahead.precision >= 0) & ahead.precision.isfinite() & ahead.shift.isfinite()
