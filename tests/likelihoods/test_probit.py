@@ -57,6 +57,8 @@ def build(name: str) -> SkewGP:
 
 def objective(model: SkewGP) -> Tensor:
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+    mll.is_exact = True  # so that differences are not those of where sweeps end
+    mll.reset()
     mll.train()
     return mll(model(*model.train_inputs), model.train_targets)
 
@@ -66,7 +68,7 @@ def test_gradients_in_every_parameter(name):
     model = build(name)
     learned = [p for p in model.likelihood.parameters() if p.requires_grad]
     gradients = torch.autograd.grad(objective(model), learned)
-    step = 1e-4
+    step = 1e-3
     for parameter, gradient in zip(learned, gradients, strict=True):
         raw = parameter.detach().clone()
         for k in range(raw.numel()):
@@ -79,7 +81,7 @@ def test_gradients_in_every_parameter(name):
                     values.append(objective(model).item())
                 parameter.copy_(raw)
             expected = (values[0] - values[1]) / (2 * step)
-            assert gradient[k].item() == pytest.approx(expected, rel=1e-4, abs=1e-7)
+            assert gradient[k].item() == pytest.approx(expected, rel=1e-4, abs=1e-6)
             assert expected != 0
 
 

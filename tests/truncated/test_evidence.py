@@ -118,13 +118,27 @@ def test_independent_rows():
     assert_agrees(bridge_log_normalizer(distribution), float(expected))
 
 
-def test_far_tail():
-    """A probability of 1e-150."""
+def far_tail(distance):
+    """Four rows that know nothing of each other, so many standard deviations below bounds; its log probability."""
     m = 4
-    mean = torch.full((m,), -13.0, dtype=torch.float64)
+    mean = torch.full((m,), -distance, dtype=torch.float64)
     zeros = torch.zeros_like(mean)
     distribution = TruncatedNormal(mean, 0.75 * torch.eye(m, dtype=torch.float64), zeros, zeros + INF, zeros + 0.25)
-    assert_agrees(bridge_log_normalizer(distribution), m * stats.norm.logcdf(-13))
+    return distribution, m * stats.norm.logcdf(-distance)
+
+
+def test_far_tail():
+    """A probability of 1e-75."""
+    distribution, expected = far_tail(9.0)
+    assert_agrees(bridge_log_normalizer(distribution), expected)
+
+
+def test_rows_replaced_by_their_sites():
+    """Farther out they are drawn around their sites, which are exact where rows tell nothing of each other."""
+    distribution, expected = far_tail(13.0)
+    estimate = bridge_log_normalizer(distribution)
+    assert float(estimate.value) == pytest.approx(expected, abs=1e-9)
+    assert float(estimate.standard_error) == 0
 
 
 def test_batch(generator):
