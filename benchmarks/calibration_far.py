@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_common_arguments(parser)
     parser.add_argument("--data-sets", type=int, default=40, help="of each kind and size")
     parser.add_argument("--kinds", nargs="+", choices=list(NOISE), default=list(NOISE))
+    parser.add_argument("--sizes", nargs="+", type=int, default=list(NUMBERS), help="numbers of data")
     parser.add_argument("--progress", type=Path, default=PROGRESS, help="file that a later run goes on from")
     parser.add_argument("--again", action="store_true", help="forget what was done before")
 
@@ -55,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
     if options.again:
         options.progress.unlink(missing_ok=True)
     done = {(e["kind"], e["data"], e["seed"]): e for e in _read(options.progress)}
-    numbers = NUMBERS[:1] if options.quick else NUMBERS
+    numbers = NUMBERS[:1] if options.quick else options.sizes
     # one data set of every kind and size after the other, so that a run cut short knows something of all
     for seed in range(data_sets):
         for kind in options.kinds:
