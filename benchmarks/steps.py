@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> None:
 
 PARTS: tuple[tuple[str, Any, str], ...] = (
     ("objective of the fit", SkewGPMarginalLogLikelihood, "forward"),
-    ("sweep of expectation propagation", expectation_propagation, "next_sites"),
+    ("moments of rows in expectation propagation", expectation_propagation, "next_sites"),
     ("expectation propagation of the draws", draws, "expectation_propagation"),
     ("starts of the chains", draws, "feasible_start"),
     ("trajectories", draws.ReflectiveEllipticalSliceSampler, "run"),

@@ -78,7 +78,7 @@ def test_figures_of_decisions_are_the_stored_ones():
 
 def test_figures_of_steps_are_the_stored_ones():
     page = (ROOT / "docs" / "migration.md").read_text()
-    for duels in (20, 50, 100):
+    for duels in (20, 50, 100, 300):
         old, new = (
             next(float(e["total_s"]) for e in stored("steps") if (e["duels"], e["model"]) == (str(duels), model))
             for model in ("PairwiseGP", "SkewGP")
