@@ -330,20 +330,17 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     def _posterior_at(self, X: Tensor, now: Snapshot) -> SkewGPPosterior:
         """The posterior at transformed inputs."""
         prior = now.prior
-        cross, covariance = prior.covariances_at(X)
         return SkewGPPosterior(
             location=prior.mean_at(X),
-            cross_covariance=self._cross_covariances(prior, X, cross, now.mixture),
-            prior_covariance=covariance,
+            cross_covariance=self._cross_covariances(prior, X, now.mixture),
+            prior_covariance=prior.covariance_at(X),
             mixture=self._fantasies[-1].mixture if self._fantasies else now.mixture,
             num_outputs=self._num_outputs,
         )
 
-    def _cross_covariances(
-        self, prior: LatentPrior, X: Tensor, cross: Tensor, mixture: RepresenterMixture
-    ) -> list[Tensor]:
+    def _cross_covariances(self, prior: LatentPrior, X: Tensor, mixture: RepresenterMixture) -> list[Tensor]:
         """The covariance with the columns, and with the points of each fantasy given what was known then."""
-        crosses, roots = [cross], [mixture.levels[0].root]
+        crosses, roots = [prior.cross_covariance(X)], [mixture.levels[0].root]
         for level in self._fantasies:
             cross = prior.covariance_at(X, level.inputs).to_dense()
             for earlier, root, gain in zip(crosses, roots, level.gains, strict=True):

@@ -21,8 +21,6 @@ from botorch_skewgp.kernels.slopes import VALUE, slope_covariance
 from botorch_skewgp.kernels.sums import covariance_of_points
 from botorch_skewgp.rows import ColumnLayout
 
-MOST_COPIED = 2**14  # coordinates of points that are written again to save a call of the kernel
-
 
 @dataclass(frozen=True, eq=False)
 class LatentPrior:
@@ -93,22 +91,6 @@ class LatentPrior:
                 K = self.covar_module(X, Z.unsqueeze(-3)).to_dense()
             K = K.movedim(-3, -1).unsqueeze(-1) * eye
         return to_linear_operator(K.transpose(-3, -2).flatten(-4, -3).flatten(-2, -1))
-
-    def covariances_at(self, X: Tensor) -> tuple[Tensor, LinearOperator]:
-        r"""The covariance of values at points with all columns, and of the values, `cross_covariance` and
-        `covariance_at`; by one call of the kernel where there is little to compute, which takes half as long as two.
-
-        Args:
-            X: A `batch_shape x q x d` tensor.
-        """
-        Z = self.value_points
-        num_columns, num_points = Z.shape[-2], X.shape[-2]
-        numbers = X.shape[:-2].numel() * (num_columns + num_points) * X.shape[-1]
-        is_simple = self.num_outputs == 1 and not self.has_slopes and Z.ndim == 2 and num_points <= num_columns
-        if not is_simple or numbers > MOST_COPIED:
-            return self.cross_covariance(X), self.covariance_at(X)
-        covariance = self.covariance_at(X, torch.cat([Z.expand(*X.shape[:-2], *Z.shape), X], dim=-2)).to_dense()
-        return covariance[..., :num_columns], to_linear_operator(covariance[..., num_columns:])
 
     # Columns
 
