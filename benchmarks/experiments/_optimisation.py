@@ -22,6 +22,7 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 from botorch.test_functions.synthetic import Hartmann, Levy, Rosenbrock, SixHumpCamel
 from torch import Tensor
 
+from benchmarks.decisions import Utility
 from benchmarks.experiments._experiment import Row
 from benchmarks.experiments._models import Surrogate, build
 from botorch_skewgp import SkewGP
@@ -40,16 +41,6 @@ NUM_DRAWS, NUM_SAMPLES = 512, 512  # of the posterior; of what bounds and inform
 REFIT_EVERY = 20  # iterations between fits of hyperparameters; every fifth of the first ten
 MOST_STEPS = 50  # of a fit
 FIT_OPTIONS: dict[str, Any] = {"warning_handler": lambda _: True}
-
-
-@dataclass(frozen=True)
-class Utility:
-    """A function to maximise over the unit cube, whose largest value is known."""
-
-    name: str
-    dim: int
-    best: float
-    evaluate: Callable[[Tensor], Tensor]
 
 
 def utility(name: str) -> Utility:

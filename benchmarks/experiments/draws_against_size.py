@@ -9,7 +9,6 @@ draw is worth, so that effective draws a second stand beside them. A trial is a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
@@ -43,10 +42,6 @@ def _tables(rows: Sequence[Row]) -> list[Table]:
     return [size_table("draws_against_size", rows)]
 
 
-def _plot(figure: Any, rows: Sequence[Row]) -> None:
-    plot_against_size(figure, rows)
-
-
 EXPERIMENT = Experiment(
     name="draws_against_size",
     figure="Classification, figure 4",
@@ -56,5 +51,5 @@ EXPERIMENT = Experiment(
     columns=COLUMNS,
     trial=_trial,
     tables=_tables,
-    plot=_plot,
+    plot=plot_against_size,
 )

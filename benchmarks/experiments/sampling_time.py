@@ -16,7 +16,6 @@ function given the rows, their mean square and their log likelihood. Times are o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from benchmarks._problems import classification
 from benchmarks._reporting import Table
@@ -36,10 +35,6 @@ def _tables(rows: Sequence[Row]) -> list[Table]:
     return [size_table("sampling_time", rows)]
 
 
-def _plot(figure: Any, rows: Sequence[Row]) -> None:
-    plot_against_size(figure, rows)
-
-
 EXPERIMENT = Experiment(
     name="sampling_time",
     figure="Unified framework, figure 8",
@@ -49,5 +44,5 @@ EXPERIMENT = Experiment(
     columns=COLUMNS,
     trial=_trial,
     tables=_tables,
-    plot=_plot,
+    plot=plot_against_size,
 )

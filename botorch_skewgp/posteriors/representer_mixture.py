@@ -86,10 +86,6 @@ class RepresenterMixture:
         """The weights, `batch_shape x S x n`, those of a draw side by side, where picking some draws reads little."""
         return self.weights.mT.contiguous()
 
-    @cached_property
-    def _last_picked(self) -> list[tuple[Tensor, Tensor]]:
-        return []
-
     def weights_of(self, which: Tensor) -> Tensor:
         r"""The weights of some draws, `batch_shape x n x k`.
 
@@ -98,13 +94,12 @@ class RepresenterMixture:
         Args:
             which: The numbers of `k` draws, a vector.
         """
-        last = self._last_picked
-        for known, weights in tuple(last):
-            if known.shape == which.shape and torch.equal(known, which):
-                return weights
+        last = self.__dict__.get("_last_picked")  # beside the fields, where cached properties are
+        if last is not None and torch.equal(last[0], which):
+            return last[1]
         weights = self.weights_by_draw[..., which, :].mT
         if not weights.requires_grad:  # a graph can be gone through once
-            last[:] = [(which, weights)]
+            self.__dict__["_last_picked"] = which, weights
         return weights
 
     @cached_property
@@ -146,6 +141,7 @@ def space_filling_order(points: Tensor) -> Tensor:
         A permutation of `0 .. S - 1`.
     """
     num_points = points.shape[-1]
+    points = points - points.mean(-1, keepdim=True)  # sums of squares keep their digits
     place = torch.arange(num_points, device=points.device)
     order = place
     for num_groups in (2**level for level in range((num_points - 1).bit_length())):

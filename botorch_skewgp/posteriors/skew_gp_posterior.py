@@ -13,22 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import NoReturn, Self
+from typing import Self
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
-from botorch.posteriors import GPyTorchPosterior, Posterior
+from botorch.posteriors import GPyTorchPosterior
 from gpytorch import settings as gpytorch_settings
 from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
 from linear_operator.operators import LinearOperator, to_linear_operator
 from torch import Tensor
 
 from botorch_skewgp.posteriors.mixture_marginals import NormalMixtureMarginals
+from botorch_skewgp.posteriors.non_gaussian import NonGaussianPosterior
 from botorch_skewgp.posteriors.representer_mixture import RepresenterMixture
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 
 
-class SkewGPPosterior(Posterior):
+class SkewGPPosterior(NonGaussianPosterior):
     r"""The joint posterior of a SkewGP over `q` points and `o` outputs, with all of its skewness.
 
     Values at points and outputs are stacked, output fastest, to vectors of length `e = q o`. Everything is computed
@@ -89,18 +90,6 @@ class SkewGPPosterior(Posterior):
             mean = mean.flatten(-2)
         none = RepresenterMixture(mean.new_zeros(0, 1), mean.new_zeros(0, 0))
         return cls(mean, mean.new_zeros(*mean.shape, 0), distribution.lazy_covariance_matrix, none, num_outputs)
-
-    @property
-    def distribution(self) -> NoReturn:
-        """Not there, since it would be taken for a Gaussian.
-
-        Raises:
-            AttributeError: Always.
-        """
-        raise AttributeError(
-            f"A {type(self).__name__} has no distribution that BoTorch could take for a Gaussian. Join models in a "
-            "ModelList, not in a ModelListGP; where a Gaussian is wanted, ask for moment_matched()."
-        )
 
     @property
     def device(self) -> torch.device:

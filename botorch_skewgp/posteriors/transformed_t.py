@@ -10,14 +10,14 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
-from botorch.posteriors import Posterior
 from torch import Tensor
 
 from botorch_skewgp.posteriors import student_t
+from botorch_skewgp.posteriors.non_gaussian import NonGaussianPosterior
 from botorch_skewgp.posteriors.transformed_t_marginals import TransformedTMarginals
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.warpings import Warping
@@ -78,7 +78,7 @@ class WarpingNodes:
         return with_parameters(self.warping, raw)
 
 
-class TransformedTPosterior(Posterior):
+class TransformedTPosterior(NonGaussianPosterior):
     r"""The joint posterior of a `BayesianTransformedGP` over `q` points, with one output.
 
     The law of a value is a mixture over nodes `s` of those of `g_s^{-1}(z)`, with `z` Student t; over several points
@@ -122,18 +122,6 @@ class TransformedTPosterior(Posterior):
         self._probabilities, self.df = probabilities, df
         self._warping, self._joint = warping, joint
         self._offset, self._weight = offset, weight
-
-    @property
-    def distribution(self) -> NoReturn:
-        """Not there, since it would be taken for a Gaussian.
-
-        Raises:
-            AttributeError: Always.
-        """
-        raise AttributeError(
-            f"A {type(self).__name__} has no distribution that BoTorch could take for a Gaussian. Join models in a "
-            "ModelList, not in a ModelListGP."
-        )
 
     @property
     def device(self) -> torch.device:

@@ -85,9 +85,10 @@ def multiply_sites(distribution: TruncatedNormal, sites: Sites) -> Gaussian | No
         inverse = torch.cholesky_inverse(cholesky)
         left = inverse.diagonal(dim1=-2, dim2=-1)
         if bool((1 - left > LEAST_SHARE).all()):
-            pull = C @ offset.unsqueeze(-1)
-            pull = pull - C @ (S.unsqueeze(-1) * (inverse @ (S.unsqueeze(-1) * pull)))
-            mean, variance = distribution.mean + pull.squeeze(-1), (1 - left) / tau
+            # The covariance is S^-1 (I - B^-1) S^-1. Products with C, large where the prior is wide, would cancel.
+            scaled = (offset / S).unsqueeze(-1)
+            mean = distribution.mean + (scaled - inverse @ scaled).squeeze(-1) / S
+            variance = (1 - left) / tau
             cavity_mean = (mean - sites.shift * variance) / left
             return Gaussian(mean, variance, cavity_mean, variance / left, zero, mean, cavity_mean, cholesky, inverse)
     V = torch.linalg.solve_triangular(cholesky, S.unsqueeze(-1) * C, upper=False)

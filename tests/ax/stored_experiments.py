@@ -31,8 +31,8 @@ POINTS = [0.1, 0.3, 0.55, 0.9]
 
 
 def square(x: float) -> float:
-    """A multiple of 1 / 64: storage changes the last digits of other numbers, and fits with them."""
-    return round(64 * x**2) / 64
+    """A whole number: storage changes the last digit of fractions, and over many steps a fit with it."""
+    return float(round(64 * x**2))
 
 
 def failures(client: Client) -> None:

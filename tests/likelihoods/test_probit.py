@@ -81,7 +81,7 @@ def test_gradients_in_every_parameter(name):
                     values.append(objective(model).item())
                 parameter.copy_(raw)
             expected = (values[0] - values[1]) / (2 * step)
-            assert gradient[k].item() == pytest.approx(expected, rel=1e-4, abs=1e-6)
+            assert gradient[k].item() == pytest.approx(expected, rel=1e-4, abs=1e-7)
             assert expected != 0
 
 

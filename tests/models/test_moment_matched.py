@@ -327,6 +327,7 @@ GAUSSIAN_ONLY = {
     "qPredictiveEntropySearch": lambda model: qPredictiveEntropySearch(model, points(2, 3)),
     "qAnalyticProbabilityOfImprovement": lambda model: qAnalyticProbabilityOfImprovement(model, 0.1),
 }
+NEED_MVN = ("qJointEntropySearch", "qPredictiveEntropySearch")  # the others ask for the distribution
 
 
 @torch.no_grad()
@@ -335,9 +336,8 @@ def test_functions_that_need_a_gaussian_refuse_the_skewed_model(name):
     value = GAUSSIAN_ONLY[name](MomentMatchedModel(preference()))(TEST_X.unsqueeze(-2))
     assert value.shape == (3,)
     assert (value > 0).all()
-    with pytest.raises(
-        AttributeError, match=r"'SkewGPPosterior' object has no attribute|A SkewGPPosterior has no distribution"
-    ):
+    missing = "'SkewGPPosterior' object has no attribute" if name in NEED_MVN else "SkewGPPosterior has no distribution"
+    with pytest.raises(AttributeError, match=missing):
         GAUSSIAN_ONLY[name](preference())(TEST_X.unsqueeze(-2))
 
 
