@@ -37,8 +37,8 @@ def test_numbered_inputs(first):
     assert len(found) == 50
     bad = [entry for entry in found if entry["status"] in ("wrong", "crash", "hang")]
     assert not bad
-    # a reference is found for nearly all, and few are refused
-    assert sum(entry["status"] in ("right", "refused") for entry in found) >= 47
+    # a reference is found for nearly all, and few are refused: a refusal that becomes an answer may have no reference
+    assert sum(entry["status"] == "right" for entry in found) >= 44
 
 
 # some inputs, and some of a corner, that had been wrong, failed without words, or taken too long
