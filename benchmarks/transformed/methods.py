@@ -52,9 +52,14 @@ class Score(NamedTuple):
 
 
 def transformed_score(
-    data: Data, warping: Warping, quadrature: str, num_nodes: int, covar_module: RBFKernel | None = None
+    data: Data,
+    warping: Warping,
+    quadrature: str,
+    num_nodes: int,
+    covar_module: RBFKernel | None = None,
+    noise_prior: Prior | None = None,
 ) -> Score:
-    """A transformed process; with a kernel, the priors of Zhu et al. on the noise too."""
+    """A transformed process, with other priors of kernel and noise than the default ones if they are given."""
     model = BayesianTransformedGP(
         data.X,
         data.Y,
@@ -64,9 +69,8 @@ def transformed_score(
         num_nodes=num_nodes,
         least_effective=num_nodes / 4,
     )
-    if covar_module is not None:
-        noise = model.likelihood.noise_covar
-        noise.noise_prior = UniformPrior(0.0, 50.0, validate_args=False)
+    if noise_prior is not None:
+        model.likelihood.noise_covar.noise_prior = noise_prior
     with torch.no_grad():
         posterior = model.posterior(data.test_X.unsqueeze(-2), observation_noise=True)
         y = data.test_y.view(-1, 1, 1)
@@ -103,7 +107,8 @@ def paper_score(data: Data, name: str, unit: float, num_nodes: int) -> Score:
         num_nodes: The number of nodes in a round.
     """
     warping = BoxCox(UniformPrior(0.0, 20.0, validate_args=False)) if name == "BC" else WARPINGS[name]()
-    return transformed_score(data, warping, "sobol", num_nodes, kernel_of_the_paper(unit))
+    noise_prior = UniformPrior(0.0, 50.0, validate_args=False)
+    return transformed_score(data, warping, "sobol", num_nodes, kernel_of_the_paper(unit), noise_prior)
 
 
 def kernel_of_the_paper(unit: float) -> RBFKernel:

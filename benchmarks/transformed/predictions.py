@@ -9,7 +9,15 @@ from pathlib import Path
 
 from benchmarks._reporting import Cell, Table, add_bar, say
 from benchmarks.transformed.data import SETS, int_sine
-from benchmarks.transformed.methods import BASELINES, Score, methods, paper_score
+from benchmarks.transformed.methods import (
+    BASELINES,
+    WARPINGS,
+    Score,
+    kernel_of_the_paper,
+    methods,
+    paper_score,
+    transformed_score,
+)
 from benchmarks.transformed.runs import Runs
 
 PRINTED = {  # RMSE and NLPD of IntSine, by Zhu et al. (2023)
@@ -27,13 +35,15 @@ PRINTED = {  # RMSE and NLPD of IntSine, by Zhu et al. (2023)
     "BTG-A-BC": (0.159, -1.516),
 }
 PAPER = ", uniform priors"
+LENGTHSCALES = ", lengthscales of the paper"
+WIDTH = 2 * math.pi  # of the interval of inputs
 COLUMNS = ("method", "rmse", "rmse_sd", "nlpd_scaled", "nlpd_sd", "coverage_90", "printed_rmse", "printed_nlpd")
 
 
 def int_sine_table(
     bars: Table, notes: list[str], draws: int, warpings: Sequence[str], num_nodes: int, folder: Path | None
 ) -> Table:
-    """IntSine over draws of the noise; beside defaults, the uniform priors of the paper where it gates."""
+    """IntSine over draws of the noise; beside defaults, the paper's prior of lengthscales, and where it gates all."""
     table = Table(
         "transformed_int_sine",
         COLUMNS,
@@ -41,7 +51,8 @@ def int_sine_table(
             *notes,
             f"means over {draws} noise draws, with their standard deviations; densities of y / max y at the noise-free "
             "truth",
-            "BTG, WGP and CWGP have this package's default priors, but for those with the uniform ones of the paper",
+            "BTG, WGP and CWGP have this package's default priors, but for those with the uniform ones of the paper, "
+            "or with its prior of lengthscales alone: uniform in their inverse squares, on (0, 50)",
         ],
     )
     runs = Runs("transformed_int_sine_runs", ("seed", "method"), Score._fields, folder, notes)
@@ -50,14 +61,18 @@ def int_sine_table(
         data = int_sine(seed)
         makers = methods(data, tuple(warpings), num_nodes)
         for name in ("I", "BC"):
-            makers[f"BTG-{name}{PAPER}"] = lambda data=data, name=name: paper_score(data, name, 2 * math.pi, num_nodes)
+            makers[f"BTG-{name}{PAPER}"] = lambda data=data, name=name: paper_score(data, name, WIDTH, num_nodes)
+        for name in warpings:
+            makers[f"BTG-{name}{LENGTHSCALES}"] = lambda data=data, name=name: transformed_score(
+                data, WARPINGS[name](), "sobol", num_nodes, kernel_of_the_paper(WIDTH)
+            )
         for name, make in makers.items():
             score = Score(*runs.get((seed, name), make))
             scaled = score._replace(nlpd=score.nlpd - float(data.Y.max().log()))
             scores.setdefault(name, []).append(scaled)
         say(f"IntSine {seed + 1} of {draws}")
     for name, draws_of in scores.items():
-        printed = PRINTED.get(name.removesuffix(PAPER), (None, None))
+        printed = PRINTED.get(name.removesuffix(PAPER).removesuffix(LENGTHSCALES), (None, None))
         table.add(method=name, **_means(draws_of), printed_rmse=printed[0], printed_nlpd=printed[1])
     for name in sorted({"BTG-I", "BTG-BC"} & set(scores)):
         for suffix in (PAPER, ""):

@@ -43,6 +43,7 @@ NO_FANTASIES = (
     "A BayesianTransformedGP cannot be conditioned on batches of data, so that look-ahead acquisition functions, which "
     "make fantasies, cannot use it; take qLogNoisyExpectedImprovement, say."
 )
+NOISE_IS_LEARNED = "The noise is that of the warped outcome, and learned;"
 
 
 class BayesianTransformedGP(IntegratedProcess):
@@ -226,6 +227,19 @@ class BayesianTransformedGP(IntegratedProcess):
             self._quadrature = None
         return super()._apply(fn, *args, **kwargs)
 
+    def subset_output(self, idcs: list[int]) -> Self:
+        r"""The model itself, for its only output.
+
+        Args:
+            idcs: `[0]`.
+
+        Raises:
+            UnsupportedError: If other outputs are wanted.
+        """
+        if list(idcs) not in ([0], [-1]):
+            raise UnsupportedError(f"This model has one output; got idcs={idcs}.")
+        return self
+
     # Predictions
 
     def posterior(
@@ -250,7 +264,7 @@ class BayesianTransformedGP(IntegratedProcess):
             BotorchTensorDimensionError: If `X` has another number of dimensions or columns than the model's points.
         """
         if isinstance(observation_noise, Tensor):
-            raise UnsupportedError("The noise is that of the warped outcome and learned; give True or False.")
+            raise UnsupportedError(f"{NOISE_IS_LEARNED} give True or False.")
         if output_indices is not None and list(output_indices) != [0]:
             raise UnsupportedError(f"This model has one output; got output_indices={output_indices}.")
         quadrature = self._integrate()
@@ -263,7 +277,7 @@ class BayesianTransformedGP(IntegratedProcess):
         cross = covar_module(train, flat).to_dense().expand(len(nodes.of_kernels), -1, -1)
         gain, rest = regression.gains(cross, basis)
         noise = quadrature.noise if observation_noise else 0.0
-        prior = covar_module(flat, diag=True) + noise
+        prior = (covar_module(flat, diag=True) + noise).expand(len(nodes.of_kernels), -1)
         square = prior - gain.square().sum(-2) + rest.square().sum(-2)  # T x N
         square = square.clamp_min(SMALLEST)  # rounding, where the noise is next to nothing
         factor = nodes.select(regression.square) / regression.df  # S
@@ -286,7 +300,7 @@ class BayesianTransformedGP(IntegratedProcess):
             nodes.probabilities.to(dtype),
             regression.df,
             quadrature.warping.to(dtype),
-            JointScale(lambda: matrix().to(dtype), nodes.kernel, factor.to(dtype)),
+            JointScale(matrix, nodes.kernel, factor.to(dtype), prior.unflatten(-1, (*batch_shape, q)).movedim(0, -2)),
             offset=self.units.center,
             weight=self.units.scale,
         )
@@ -301,11 +315,17 @@ class BayesianTransformedGP(IntegratedProcess):
         They equal those of `n` models of `n - 1` points each, with the same nodes, for the cost of one.
 
         Raises:
-            UnsupportedError: If there is no degree of freedom left.
+            UnsupportedError: If there is no degree of freedom left, or without one outcome all others are equal.
         """
         nodes = self.weighted_nodes
         y = self.train_targets.to(nodes.u)
         n = len(y)
+        for end in (y.argmin(), y.argmax()):
+            rest = torch.cat([y[:end], y[end + 1 :]])
+            if bool(rest.amin() == rest.amax()):
+                raise UnsupportedError(
+                    f"Without row {int(end)} all outcomes are equal, and say nothing about the scale of that one."
+                )
         z = self._space.at(nodes.u, "warping")(self.units.standardise(y)).expand(len(nodes.u), -1)
         laws = leave_one_out_laws(nodes, z)
         posterior = TransformedTPosterior(
@@ -341,15 +361,18 @@ class BayesianTransformedGP(IntegratedProcess):
         Args:
             X: A `m x d` tensor of points, before any input transform.
             Y: A `m x 1` tensor of noisy outcomes.
-            kwargs: Not used.
+            kwargs: BoTorch's `noise` must be `None`; others are not used.
 
         Raises:
-            UnsupportedError: If points have batch dimensions, such as those of fantasies.
+            UnsupportedError: If points have batch dimensions, such as those of fantasies, or variances of noise are
+                given.
             InputDataError: If points or outcomes are not finite, or do not go together.
             BotorchTensorDimensionError: If points have another number of columns than the model's.
         """
         if isinstance(X, Tensor) and X.ndim > 2:
             raise UnsupportedError(NO_FANTASIES)
+        if kwargs.get("noise") is not None:
+            raise UnsupportedError(f"{NOISE_IS_LEARNED} leave noise out.")
         X = self._checked_query(X)
         check_outcomes(X, Y, "Y")
         self._integrate()

@@ -133,6 +133,7 @@ class IntegratedProcess(TransformedInputsMixin, Model):
         shared = space.dim("covar_module", "likelihood")
         return sobol_nodes(self.log_posterior, modes, shared, self.num_nodes, self.least_effective, self.seed)
 
+    @torch.inference_mode(False)  # in which the search for modes would have no gradients
     @torch.no_grad()
     def _integrate(self) -> Quadrature:
         self.eval()

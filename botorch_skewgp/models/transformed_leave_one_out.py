@@ -10,6 +10,8 @@ from torch import Tensor
 from botorch_skewgp.models.transformed_weights import WeightedNodes, normalised
 from botorch_skewgp.posteriors.transformed_t import TransformedTPosterior
 
+CANCELLING = 1e-3  # share of `q` without an outcome, below which a difference of squares loses digits
+
 
 class LeaveOneOut(NamedTuple):
     r"""Predictions of every outcome from all others.
@@ -59,10 +61,15 @@ def leave_one_out_laws(nodes: WeightedNodes, z: Tensor) -> LeaveOneOutLaws:
     p = n - 1 - df
     if df < 1:
         raise UnsupportedError(f"Leaving one of {n} points out leaves none for the scale; add points.")
-    diagonal, precision = regression.precisions()
-    diagonal = diagonal.mT[:, nodes.kernel]  # n x S
-    shrink = nodes.select(precision) / diagonal
-    square = nodes.select(regression.square) - shrink.square() * diagonal
+    projections = regression.projections()
+    diagonal = projections.square().sum(-2).mT[:, nodes.kernel]  # n x S
+    shrink = nodes.select(projections.mT @ regression.residual) / diagonal
+    total = nodes.select(regression.square)
+    square = total - shrink.square() * diagonal
+    i, s = (square < CANCELLING * total).nonzero(as_tuple=True)
+    residual = regression.residual.movedim(-1, -2)[nodes.kernel[s], nodes.slot[s]]
+    without = residual - shrink[i, s, None] * projections[nodes.kernel[s], :, i]  # of z with its prediction for z_i
+    square[i, s] = without.square().sum(-1)
     determinants = regression.log_determinants()[nodes.kernel] + diagonal.log()
     jacobian = nodes.log_slope.sum(-1) - nodes.log_slope.mT
     log_likelihood = -0.5 * determinants - 0.5 * df * square.log() + (1 - p / (n - 1)) * jacobian

@@ -41,8 +41,11 @@ def outcome_units(y: Tensor, warping: Warping) -> OutcomeUnits:
     y = y.double()
     if lowest_outcome(warping) == 0:
         return OutcomeUnits(0.0, float(y.log().mean().exp()))
-    low, center, high = torch.quantile(y, torch.tensor([0.25, 0.5, 0.75], dtype=y.dtype, device=y.device)).tolist()
-    return OutcomeUnits(center, (high - low) / 1.349 if high > low else float(y.std()))
+    size = y.abs().amax()  # squares of outcomes may overflow or vanish
+    levels = torch.tensor([0.25, 0.5, 0.75], dtype=y.dtype, device=y.device)
+    low, center, high = torch.quantile(y / size, levels)
+    spread = (high - low) / 1.349 if bool(high > low) else (y / size).std()
+    return OutcomeUnits(float(center * size), float(spread * size))
 
 
 def lowest_outcome(warping: Warping) -> float:
@@ -95,6 +98,8 @@ def checked_outcomes(X: Tensor, Y: Tensor, warping: Warping, num_coefficients: i
             f"There are {len(Y)} points for the {num_coefficients} coefficients of the mean and the scale of the "
             f"process; at least {num_coefficients + 2} are needed."
         )
+    if not bool((Y.amax() - Y.amin()).isfinite()):
+        raise InputDataError(f"The values of train_Y differ by more than the largest number of {Y.dtype}; scale them.")
     if bool(Y.amax() == Y.amin()):
         raise InputDataError("All values of train_Y are equal; they say nothing about the scale of the outcome.")
     lowest = lowest_outcome(warping)

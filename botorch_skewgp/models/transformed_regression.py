@@ -112,14 +112,13 @@ class TransformedRegression(NamedTuple):
         """
         return gain.mT @ self.residual + basis @ self.coefficients
 
-    def precisions(self) -> tuple[Tensor, Tensor]:
-        """The diagonal of `Q = K^-1 - K^-1 M A^-1 M^T K^-1`, `T x n`, and `Q z`, `T x n x J`."""
+    def projections(self) -> Tensor:
+        """`P`, `T x n x n`, with `P^T P = Q = K^-1 - K^-1 M A^-1 M^T K^-1` and `P z = r`."""
         n = self.root.shape[-1]
         eye = torch.eye(n, dtype=self.root.dtype, device=self.root.device)
         inverse = torch.linalg.solve_triangular(self.root, eye.expand_as(self.root), upper=False)
         unit = torch.linalg.solve_triangular(self.basis_root, self.basis.mT, upper=False)  # its rows are orthonormal
-        projected = inverse - unit.mT @ (unit @ inverse)
-        return projected.square().sum(-2), inverse.mT @ self.residual
+        return inverse - unit.mT @ (unit @ inverse)
 
     def at(self, kernels: Tensor) -> TransformedRegression:
         r"""Those of some kernels.

@@ -31,11 +31,14 @@ class JointScale(NamedTuple):
         matrix: Computes the matrices of the `T` distinct kernels, `batch_shape x T x q x q`.
         group: The kernel of every component, `S`.
         factor: By what the squared scale of every component is multiplied, `S`.
+        prior: The variances to which the matrices' rounding is relative, those of the prior if they are its less what
+            the data say, `batch_shape x T x q`; the matrices' own if `None`.
     """
 
     matrix: Callable[[], Tensor]
     group: Tensor
     factor: Tensor
+    prior: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,7 +386,7 @@ class TransformedTPosterior(NonGaussianPosterior):
         """Normal numbers with the scale matrices of chosen nodes; `sample_shape x batch_shape x q`."""
         if self._joint is None:
             raise UnsupportedError("This posterior has the laws of single points only; take samples of one at a time.")
-        root = cholesky_with_relative_jitter(self._joint.matrix())
+        root = cholesky_with_relative_jitter(self._joint.matrix(), self._joint.prior).to(normal)
         root = root.expand(self.batch_shape + root.shape[-3:])
         kernel = self._joint.group[node]
         index = kernel[..., None, None, None].expand(*kernel.shape, 1, *root.shape[-2:])

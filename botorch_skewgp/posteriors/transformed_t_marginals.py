@@ -80,8 +80,9 @@ class TransformedTMarginals(MixtureMarginals):
 
     def component_log_density(self, value: Tensor) -> Tensor:
         """The logarithms of the densities of the components at `... x 1` values."""
-        log_density = student_t.log_density(self._standardised(value), self.df) - self.parameters[1].log()
-        log_density = log_density + self.warping.log_derivative(value)
+        finite = torch.where(value.isinf(), 0.0, value)
+        log_density = student_t.log_density(self._standardised(finite), self.df) - self.parameters[1].log()
+        log_density = torch.where(value.isinf(), -math.inf, log_density + self.warping.log_derivative(finite))
         return log_density if self._lowest is None else log_density - self._log_present()
 
     def component_density(self, value: Tensor) -> Tensor:

@@ -198,6 +198,32 @@ def test_outcomes_of_any_size(scale):
     torch.testing.assert_close(median / scale, shared("identity").posterior(TEST_X).median, rtol=1e-4, atol=0)
 
 
+@pytest.mark.parametrize("odd", [1e-310, 1e-200, 1e200])
+def test_one_outcome_that_differs_gives_a_unit(odd):
+    X, Y = data()
+    Y = odd * (Y.amax() == Y).to(Y)
+    quantiles = model("identity", X, Y).posterior(X[Y.argmax()].unsqueeze(0)).quantile(torch.tensor([0.1, 0.9]))
+    assert quantiles[0] < odd <= quantiles[1] < 3 * odd
+
+
+def test_outcomes_whose_range_overflows_are_refused():
+    X, Y = data()
+    with pytest.raises(InputDataError, match="differ by more than the largest number"):
+        model("identity", X, 1.7e308 * torch.where(Y.amax() == Y, 1, -1).to(Y))
+
+
+def test_samples_at_points_that_coincide_where_much_is_known():
+    X = torch.linspace(0, 1, 60, dtype=DOUBLE).unsqueeze(-1)
+    transformed = model("identity", X, torch.sin(3 * X))
+    points = 0.5 + 1e-9 * torch.arange(6, dtype=DOUBLE).unsqueeze(-1)
+    posterior = transformed.posterior(points)
+    base = torch.randn(500, 8, generator=torch.Generator().manual_seed(0), dtype=DOUBLE)
+    samples = posterior.rsample_from_base_samples(torch.Size([500]), base).squeeze(-1)
+    apart = (samples - samples[:, :1]).abs().amax()
+    assert apart < 0.1 * samples[:, 0].std()
+    assert samples[:, 0].var().item() == pytest.approx(posterior.variance[0].item(), rel=0.3)
+
+
 def test_too_few_points_are_refused():
     X, Y = data(n=3)
     with pytest.raises(InputDataError, match="at least 5 are needed"):
@@ -254,6 +280,8 @@ def test_conditioning_keeps_the_nodes():
         transformed.fantasize(X[-2:])
     with pytest.raises(UnsupportedError, match="batches"):
         transformed.condition_on_observations(X[-2:].expand(3, 2, 2), Y[-2:].expand(3, 2, 1))
+    with pytest.raises(UnsupportedError, match="noise is that of the warped outcome"):
+        transformed.condition_on_observations(X[-2:], Y[-2:], noise=Y[-2:])
 
 
 def test_outcomes_that_leave_few_nodes_are_warned_of():
@@ -381,6 +409,21 @@ def test_a_list_for_gaussian_models_refuses_it_in_words():
     with pytest.raises(AttributeError, match="Join models in a ModelList, not in a ModelListGP"):
         ModelListGP(*models).posterior(X)
     assert ModelList(*models).posterior(X).rsample(torch.Size([3])).shape == (3, 2, 2)
+
+
+def test_the_only_output_is_a_subset():
+    transformed = shared("identity")
+    assert transformed.subset_output([0]) is transformed
+    with pytest.raises(UnsupportedError, match="one output"):
+        transformed.subset_output([1])
+
+
+def test_nodes_are_made_in_inference_mode():
+    plain, scaled = model("identity"), model("identity", input_transform=Normalize(2))
+    with torch.inference_mode():
+        median = plain.posterior(TEST_X).median
+        assert scaled.posterior(TEST_X).median.isfinite().all()
+    torch.testing.assert_close(median, shared("identity").posterior(TEST_X).median, rtol=1e-9, atol=0)
 
 
 @pytest.mark.parametrize("shape", [(0, 2), (0, 1, 2), (3, 0, 2)])

@@ -31,6 +31,32 @@ def test_leave_one_out_equals_refits(name):
         assert left_out.log_density[i].item() == pytest.approx(law.log_density(Y[i].item()).item(), rel=1e-9)
 
 
+def test_the_only_outcome_that_differs_cannot_be_left_out():
+    X, Y = data()
+    transformed = model("sinh-arcsinh", X, torch.where(Y.amax() == Y, 1.0, 0.0).to(Y))
+    with pytest.raises(UnsupportedError, match=f"Without row {int(Y.argmax())} all outcomes are equal"):
+        transformed.leave_one_out()
+
+
+def test_an_outcome_far_larger_than_all_others_is_left_out_without_cancellation():
+    X, Y = data()
+    largest, least = int(Y.argmax()), int(Y.argmin())
+    Y[largest] = 1e11
+    transformed = model("identity", X, Y, tolerance=0.0, quadrature="mode")
+    left_out, nodes = transformed.leave_one_out(), transformed.weighted_nodes
+    rest = torch.arange(len(X)) != largest
+    refit = copy.deepcopy(transformed)
+    refit.set_train_data(X[rest], Y[rest].squeeze(-1))
+    refit.use_nodes(Nodes.single(nodes.u[0]))
+    law = refit.posterior(X[largest : largest + 1], observation_noise=True)
+    wanted = law.quantile(0.9).item() - law.median.item()
+    found = left_out.posterior.quantile(0.9)[largest] - left_out.posterior.median[largest]
+    # the location is a difference of numbers of the left out outcome's size
+    assert found.item() == pytest.approx(wanted, rel=1e-4)
+    assert left_out.log_density[largest].item() == pytest.approx(law.log_density(1e11).item(), rel=1e-6)
+    assert left_out.log_density[least].isfinite()
+
+
 def test_too_few_points_to_leave_one_out():
     X, Y = data(n=3)
     transformed = model("identity", X, Y, num_nodes=4)

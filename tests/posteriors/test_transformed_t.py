@@ -67,6 +67,15 @@ def test_cdf(name):
         np.testing.assert_allclose(law.cdf(y).squeeze(-1), reference_cdf(name, y), rtol=1e-9)
 
 
+@NAMES
+def test_infinite_values_have_no_density(name):
+    law = posterior(name)
+    assert (law.density(math.inf) == 0).all()
+    assert (law.log_density(-math.inf) == -math.inf).all()
+    assert (law.cdf(math.inf) == 1).all()
+    assert (law.cdf(-math.inf) == 0).all()
+
+
 def test_box_cox_laws_are_truncated():
     law = posterior("Box-Cox", shift=-1.0)
     assert (law.marginals.missing() > 0.05).any()
