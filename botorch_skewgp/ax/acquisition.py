@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,7 +12,9 @@ from ax.generators.torch.botorch_modular.acquisition import Acquisition
 from ax.generators.torch.botorch_modular.surrogate import Surrogate
 from ax.generators.torch_base import TorchOptConfig
 from botorch.acquisition import AcquisitionFunction
+from botorch.acquisition.logei import qLogProbabilityOfFeasibility
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
+from botorch.models.model import Model
 from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES, optimize_acqf_mixed_alternating
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
@@ -25,14 +28,20 @@ NUM_THRESHOLD_POINTS = 256  # of the search space, beside the observed ones
 # with failures, four starts out of 256 points ended where Ax's twenty out of 1024 did, in half the time.
 LEAST_RESTARTS, MOST_RESTARTS = 4, 20
 LEAST_RAW_SAMPLES, MOST_RAW_SAMPLES = 256, 1024
+# Over how much a constraint goes from met to violated, in units of its outcome: BoTorch's default, and what is used for
+# probabilities. As few labels tell where trials work, samples of a probability are all but 0 or 1, and with a sharper
+# bound every sample makes a step in the acquisition function: searches took twice as many evaluations to end in points
+# 0.02 from these (in the unit square), or stopped at a step before.
+SHARP, SMOOTH = 1e-3, 0.1
 # By turns, from random points, until a round gains less than a thousandth of a nat.
 MIXED_SEARCH = {"initialization_strategy": "random", "maxiter_continuous": 20, "tol": 1e-3}
 
 
 class SkewGPAcquisition(Acquisition):
-    """Ax's acquisition, but for three things: the expected utility of the best option chooses pairs in experiments that
-    have no numbers (with the option `pairs_by_utility`), thresholds of objectives come from the whole search space, and
-    observed and pending points are in an order that does not depend on how they came.
+    """Ax's acquisition, but for four things: the expected utility of the best option chooses pairs in experiments that
+    have no numbers (with the option `pairs_by_utility`), thresholds of objectives come from the whole search space,
+    observed and pending points are in an order that does not depend on how they came, and constraints on probabilities
+    are smoother than those on numbers.
     """
 
     def __init__(
@@ -70,6 +79,22 @@ class SkewGPAcquisition(Acquisition):
             known = (self.X_pending.unsqueeze(1) == self.X_observed).all(-1).any(-1)
             self.X_pending = None if bool(known.all()) else self.X_pending[~known]
         super()._instantiate_acquisition()
+
+    def _construct_botorch_acquisition(
+        self, botorch_acqf_class: type[AcquisitionFunction], botorch_acqf_options: dict[str, Any], model: Model
+    ) -> AcquisitionFunction:
+        """Say how smooth constraints are, unless the user does."""
+        takes_eta = "eta" in inspect.signature(botorch_acqf_class.__init__).parameters
+        if issubclass(botorch_acqf_class, qLogProbabilityOfFeasibility) and self._objective_thresholds is not None:
+            takes_eta = False  # for thresholds are further constraints there
+        if self._outcome_constraints is not None and takes_eta:
+            weights, _ = self._outcome_constraints
+            models = getattr(model, "models", [model])
+            is_probability = torch.tensor([getattr(entry, "probability", False) for entry in models])
+            of_probability = (weights[:, is_probability.to(weights.device)] != 0).any(-1)
+            eta = torch.where(of_probability, SMOOTH, SHARP).to(weights)
+            botorch_acqf_options = {"eta": eta, **botorch_acqf_options}
+        return super()._construct_botorch_acquisition(botorch_acqf_class, botorch_acqf_options, model)
 
     def _update_objective_thresholds(self, torch_opt_config: TorchOptConfig) -> None:
         """Fill in the thresholds that the user did not set."""

@@ -9,7 +9,7 @@ pytest.importorskip("ax")
 import torch
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 from ax_cases import GENERATES, new_client, next_trial, with_trials
-from botorch.acquisition import qUpperConfidenceBound
+from botorch.acquisition import qLogNoisyExpectedImprovement, qUpperConfidenceBound
 
 from botorch_skewgp.ax import attach_comparison, get_next_pair
 
@@ -68,6 +68,29 @@ def test_a_missing_threshold_is_filled_in(made):
     filled, given = made[-1].objective_thresholds.tolist()
     assert given == pytest.approx(-0.7)
     assert math.isfinite(filled)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "options", "etas"),
+    [
+        (["mass <= 2"], None, [0.001, 0.1]),
+        (["validity >= 0.8", "mass <= 2"], None, [0.1, 0.001]),
+        (["mass <= 2"], {"eta": 0.03}, 0.03),
+    ],
+)
+def test_constraints_on_probabilities_are_smoother_than_those_on_numbers(constraints, options, etas, made):
+    """In the order in which Ax has them; what the user says counts."""
+    acquisition = None if options is None else qLogNoisyExpectedImprovement
+    client = new_client(constraints=constraints, acquisition=acquisition, acquisition_options=options)
+    for x in (0.1, 0.4, 0.9):
+        index = client.attach_trial({"x": x})
+        if x > 0.5:
+            client.mark_trial_failed(index)
+        else:
+            client.complete_trial(index, {"loss": x**2, "mass": 1 + x})
+    next_trial(client)
+    eta = made[-1].acqf._eta
+    assert (eta if isinstance(etas, float) else eta.tolist()) == pytest.approx(etas)
 
 
 def test_the_search_is_wider_in_more_dimensions(monkeypatch):
