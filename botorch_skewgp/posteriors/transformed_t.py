@@ -368,9 +368,7 @@ class TransformedTPosterior(NonGaussianPosterior):
         stretch = (self.df / student_t.chi_square_quantile(choices[..., 1], self.df)).sqrt()
         node, stretch = (x.expand(base_samples.shape[:-1]) for x in (node, stretch))  # sample_shape x batch_shape
         stretch = stretch.unsqueeze(-1)
-        index = node.unsqueeze(-1).unsqueeze(-1).expand(*node.shape, q, 1)
-        location = self._location.expand(*node.shape, *self._location.shape[-2:]).gather(-1, index).squeeze(-1)
-        scale = self._scale.expand(*node.shape, *self._scale.shape[-2:]).gather(-1, index).squeeze(-1)
+        location, scale = self._chosen(self._location.mT, node), self._chosen(self._scale.mT, node)
         normal = base_samples[..., 2:]
         deviation = scale * normal if q == 1 else self._correlated(node, normal)
         z = location + stretch * deviation
@@ -387,12 +385,16 @@ class TransformedTPosterior(NonGaussianPosterior):
         if self._joint is None:
             raise UnsupportedError("This posterior has the laws of single points only; take samples of one at a time.")
         root = cholesky_with_relative_jitter(self._joint.matrix(), self._joint.prior).to(normal)
-        root = root.expand(self.batch_shape + root.shape[-3:])
-        kernel = self._joint.group[node]
-        index = kernel[..., None, None, None].expand(*kernel.shape, 1, *root.shape[-2:])
-        chosen = root.expand(*kernel.shape, *root.shape[-3:]).gather(-3, index).squeeze(-3)
+        chosen = self._chosen(root.expand(self.batch_shape + root.shape[-3:]), self._joint.group[node])
         factor = self._joint.factor[node].sqrt().unsqueeze(-1)
         return factor * (chosen @ normal.unsqueeze(-1)).squeeze(-1)
+
+    def _chosen(self, entries: Tensor, number: Tensor) -> Tensor:
+        """Of each batch's entries, `batch_shape x K x ...`, those of numbers of shape `sample_shape x batch_shape`."""
+        batch = torch.arange(self.batch_shape.numel(), device=self.device).view(self.batch_shape)
+        num, event = entries.shape[len(self.batch_shape)], entries.shape[len(self.batch_shape) + 1 :]
+        flat = entries.reshape(batch.numel() * num, *event)
+        return flat.index_select(0, (batch * num + number).flatten()).view(*number.shape, *event)
 
     def _pick(self, normal: Tensor) -> Tensor:
         """Map standard normal numbers to nodes: the inverse cdf of the nodes' probabilities."""
