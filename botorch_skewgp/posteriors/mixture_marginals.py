@@ -1,10 +1,7 @@
 r"""Distribution functions of one-dimensional mixtures: cdf, density and quantile, many mixtures at a time.
 
 A mixture is given by the probabilities of its components and by their distribution functions, elementwise. Quantiles
-are roots of the cdf, found by Newton's method in the logarithm of the smaller tail, inside a bracket. Newton's method
-need not shrink the bracket, and creeps along where components are nearly point masses: two steps that halve neither the
-bracket nor the error are followed by a bisection. Every root is checked: it is returned when its probability is right,
-or when the bracket holds no further number, as at a point mass, where the cdf steps over the level.
+are roots of the cdf, each of them checked (`quantile_search`).
 """
 
 from __future__ import annotations
@@ -18,16 +15,16 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from botorch_skewgp.posteriors.mixture_cells import CELL_WIDTH, MOST_CELLS, TRUNCATION, MixtureCells
+from botorch_skewgp.posteriors.quantile_search import search_quantiles, search_tolerance
 from botorch_skewgp.truncated.univariate import normal_cdf
 
 CHUNK = 2**19  # numbers held at a time in a temporary tensor, few enough for a processor's cache
-FEW_NUMBERS = 2**15  # up to which a first guess is not worth much
-FEW_COMPONENTS = 128  # of a thinned mixture, whose quantile is a first guess
-ROUGH = 0.03  # error of its probability, as a share of it: that of the thinned mixture is of this size
+CELLS_CHUNK = 2**21  # numbers that are brought together in cells at a time
+FEW_NUMBERS = 2**15  # up to which cells are not worth much
+FEW_COMPONENTS = 128  # likewise
 REACH = 8.5  # standard deviations beyond which a normal distribution has nothing to say
 NARROW = 0.1  # share of the range of the means in which components are looked at one by one
-# The largest absolute third derivative of the standard normal density: of (z^3 - 3 z) phi(z), at z^2 = 3 - sqrt(6).
-LARGEST_THIRD_DERIVATIVE = 0.5506
 
 
 class MixtureMarginals(ABC):
@@ -99,7 +96,7 @@ class MixtureMarginals(ABC):
     def quantile(self, level: Tensor) -> Tensor:
         r"""The smallest values whose cdf reaches given levels.
 
-        The cdf there is right to a share of `1e-11` of the smaller tail (`1e-5` in single precision), or else it steps
+        The cdf there is right to a share of `3e-11` of the smaller tail (`1e-5` in single precision), or else it steps
         over the level between this number and the one before. Differentiable by the implicit function theorem.
 
         Args:
@@ -120,11 +117,11 @@ class MixtureMarginals(ABC):
         density = torch.where(density > 0, density, torch.ones_like(density))  # it underflows between point masses
         return root - (error - error.detach()) / density
 
-    def at(self, points: Tensor | slice) -> Self:
+    def at(self, points: Tensor) -> Self:
         r"""The mixtures of some points, of a batch with one dimension.
 
         Args:
-            points: Their numbers, a mask, or a slice, which copies nothing.
+            points: Their numbers, or a mask.
         """
         return self._map(lambda t: t[points] if t.ndim > 1 else t)
 
@@ -171,80 +168,7 @@ class MixtureMarginals(ABC):
 
     def _roots(self, level: Tensor) -> Tensor:
         """Quantiles without derivatives, `... x batch_shape`."""
-        return self._in_chunks(level, lambda mixture, part: mixture._search(part))
-
-    def _search(self, level: Tensor, tolerance: float | None = None, x: Tensor | None = None) -> Tensor:
-        """The quantile of one level at each point, from a first guess; what counts is the smaller tail."""
-        tolerance = _tolerance(level) if tolerance is None else tolerance
-        x = self.first_guess(level) if x is None else x
-        low, high = self.bracket(level)
-        x = torch.where((x >= low) & (x <= high), x, 0.5 * low + 0.5 * high)
-        search = _Search(level, low, high, tolerance)
-        mixture, result, todo = self, torch.empty_like(x), torch.arange(len(x), device=x.device)
-        while len(todo):
-            x, found = search.step(x, *mixture.tail_and_density(x, search.upper))
-            if bool(found.any()):
-                result[todo[found]] = x[found]
-                rest = ~found
-                todo, x, mixture = todo[rest], x[rest], mixture.at(rest)
-                search.keep(rest)
-        return result
-
-
-class _Search:
-    """Bracketed searches for the points where decreasing or increasing tails reach given probabilities."""
-
-    def __init__(self, level: Tensor, low: Tensor, high: Tensor, tolerance: float) -> None:
-        self.upper = level > 0.5  # whether the upper tail is the smaller one
-        self.sign = torch.where(self.upper, -1.0, 1.0).to(level)  # of the slope of the smaller tail
-        self.wanted = torch.where(self.upper, 1 - level, level)
-        self.log_wanted = self.wanted.log()
-        self.low, self.high, self.tolerance = low, high, tolerance
-        eps, tiny = torch.finfo(low.dtype).eps, torch.finfo(low.dtype).tiny
-        self.checked_low = self.checked_high = torch.zeros_like(self.upper)
-        self.growth = torch.maximum(high - low, 4 * eps * torch.maximum(low.abs(), high.abs()) + tiny)
-        infinite = torch.full_like(low, torch.inf)
-        self.last_width = self.last_but_one_width = self.last_error = self.last_but_one_error = infinite
-
-    def keep(self, which: Tensor) -> None:
-        """Go on with some of the points."""
-        for name, value in vars(self).items():
-            if isinstance(value, Tensor):
-                setattr(self, name, value[..., which])
-
-    def step(self, x: Tensor, tail: Tensor, density: Tensor) -> tuple[Tensor, Tensor]:
-        """Take in what was found at `x`; returns where to look next, and where that is the root already."""
-        error = self.sign * (tail.log() - self.log_wanted)
-        left = error < 0
-        # an end of the bracket on the wrong side of the root is moved
-        beyond_high, beyond_low = left & (x >= self.high), ~left & (x <= self.low)
-        moved = beyond_high | beyond_low
-        self.checked_low = (self.checked_low | left) & ~beyond_low
-        self.checked_high = (self.checked_high | ~left) & ~beyond_high
-        low = torch.where(beyond_low, x - self.growth, torch.where(left, x, self.low))
-        high = torch.where(beyond_high, x + self.growth, torch.where(left, self.high, x))
-        self.low, self.high, self.growth = low, high, torch.where(moved, 16 * self.growth, self.growth)
-        width, size = high - low, error.abs()
-        is_slow = (width > 0.5 * self.last_but_one_width) & (size > 0.5 * self.last_but_one_error)
-        self.last_but_one_width, self.last_width = self.last_width, width
-        self.last_but_one_error, self.last_error = self.last_error, size
-        middle = 0.5 * low + 0.5 * high
-        is_last = (middle <= low) | (middle >= high)
-
-        newton = x - error * tail / density
-        newton = newton + 2 * torch.finfo(x.dtype).eps * (newton - x).sign() * x.abs()  # past the root, if it is close
-        new = torch.where((newton > low) & (newton < high) & ~is_slow, newton, middle)
-        new = torch.where(is_last & ~self.checked_low, low, new)
-        new = torch.where(is_last & self.checked_low, high, new)
-        found = is_last & self.checked_low & self.checked_high
-
-        is_right = ((tail - self.wanted).abs() <= self.tolerance * self.wanted) | error.isnan()
-        return torch.where(is_right, x, new), found | is_right
-
-
-def _tolerance(level: Tensor) -> float:
-    """The error of a probability that is allowed, as a share of it."""
-    return min(torch.finfo(level.dtype).eps ** 0.7, 1e-5)
+        return self._in_chunks(level, lambda mixture, part: search_quantiles(mixture, part, mixture.first_guess(part)))
 
 
 class NormalMixtureMarginals(MixtureMarginals):
@@ -327,87 +251,39 @@ class NormalMixtureMarginals(MixtureMarginals):
         return mean + variance.sqrt() * torch.special.ndtri(level)
 
     def _roots(self, level: Tensor) -> Tensor:
-        """As in the base class; many mixtures of many components need every component's cdf three times.
+        """As in the base class; many components that share a deviation are first brought together in cells.
 
-        The quantile of a thinned mixture is followed by two steps in single precision and one in double. What the last
-        step leaves is bounded (`_taylor_step`), so that most roots are proven right; only the others are searched for.
+        What cells leave out is less than a share of the tail that is allowed, unless the level is extreme; those are
+        searched for among all components, from there.
         """
         flat = self._flat()
-        stride = self.probabilities.shape[-1] // FEW_COMPONENTS
         means, deviation = flat.parameters
         shape = torch.broadcast_shapes(level.shape, self.batch_shape)
-        is_large = shape.numel() * means.shape[-1] > FEW_NUMBERS and stride >= 2
-        is_shared = deviation.ndim == 1 or deviation.shape[-1] == 1
-        if not (is_large and is_shared and means.ndim == 2 and means.dtype == torch.float64):
+        is_large = shape.numel() * means.shape[-1] > FEW_NUMBERS and means.shape[-1] > FEW_COMPONENTS
+        if not (is_large and deviation.shape[-1] == 1 and means.ndim == 2 and means.dtype == torch.float64):
             return super()._roots(level)
+        deviation = deviation.expand(len(means), 1).squeeze(-1)
         levels = level.expand(shape).reshape(-1, len(means))
-        center, variance = flat._thinned(stride).moments()
-        scale = variance.sqrt()
-        thin = flat._thinned(stride)._in_single_precision(center, scale)
-        near = levels.clamp(1e-6, 1 - 1e-6).float()  # single precision knows no levels close to one
-        guess = thin._in_chunks(near, lambda mixture, part: mixture._search(part, tolerance=ROUGH))
-        roots, proven = torch.empty_like(levels), torch.empty_like(levels, dtype=torch.bool)
-        size = max(CHUNK // (means.shape[-1] * len(levels)), 1)
-        for which in (slice(first, first + size) for first in range(0, len(means), size)):
-            part, around = flat.at(which), (center[which], scale[which])
-            single, near_enough = part._in_single_precision(*around), guess[:, which]
-            for _ in range(2):
-                near_enough, _ = single._taylor_step(near[:, which], near_enough)
-            x = around[0] + around[1] * near_enough.to(levels)
-            roots[:, which], proven[:, which] = part._taylor_step(levels[:, which], x)
-        left = (~proven).nonzero()
-        for row, point in (pair.unbind(-1) for pair in left.split(max(CHUNK // means.shape[-1], 1))):
-            roots[row, point] = flat.at(point)._search(levels[row, point], x=roots[row, point])
+        roots = torch.empty_like(levels)
+        least, largest = means.aminmax(dim=-1)
+        num_cells = (largest - least) / (CELL_WIDTH * deviation)
+        is_wide = ~(num_cells < MOST_CELLS)  # or no number, at a point mass
+        order = num_cells.argsort()[: int((~is_wide).sum())]  # so that cells of a part are about as many
+        for which in _parts(order, CELLS_CHUNK // means.shape[-1]):
+            spread = least[which], largest[which], deviation[which]
+            cells = MixtureCells(means, flat.probabilities, which, *spread)
+            for found, wanted in zip(roots, levels[:, which], strict=True):
+                found[which] = search_quantiles(cells, wanted, cells.first_guess(wanted))
+        smaller_tail = torch.minimum(levels, 1 - levels)
+        unproven = is_wide | (search_tolerance(level.dtype) * smaller_tail < TRUNCATION)
+        for pairs in _parts(unproven.nonzero(), CHUNK // means.shape[-1]):
+            row, point = pairs.unbind(-1)
+            part, wanted = flat.at(point), levels[row, point]
+            start = torch.where(is_wide[point], part.first_guess(wanted), roots[row, point])
+            roots[row, point] = search_quantiles(part, wanted, start)
         return roots.reshape(shape)
 
-    def _taylor_step(self, level: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-        r"""A step towards quantiles, and where it is proven to be right.
 
-        In units of the standard deviation that components share, and in the direction in which the smaller tail `G`
-        grows, the step `d` solves `G + G' d + G'' d^2 / 2 + G''' d^3 / 6 = p` up to terms of fourth order. The next
-        term is at most the largest third derivative of the normal density times `d^4 / 24`.
-
-        Args:
-            level: Probabilities, `... x batch_shape`.
-            x: Where to start, likewise.
-
-        Returns:
-            Where the step ends, and whether the tail there is right to its tolerance; the start where there is no step.
-        """
-        means, deviation = self.parameters
-        deviation = deviation if deviation.ndim == 1 else deviation.squeeze(-1)
-        side = torch.where(level > 0.5, 1.0, -1.0).to(level)
-        wanted = torch.where(level > 0.5, 1 - level, level)
-        scaled = (x.unsqueeze(-1) - means).mul_((side * math.sqrt(0.5) / deviation).unsqueeze(-1))
-        tail = 0.5 * self.average(torch.special.erfc(scaled))
-        kernel = scaled.square().neg_().exp_()
-        sums = [self.average(kernel)]
-        for _ in range(2):
-            sums.append(self.average(kernel.mul_(scaled)))
-        first, second, third = (
-            value / math.sqrt(2 * math.pi) for value in (sums[0], math.sqrt(2) * sums[1], 2 * sums[2] - sums[0])
-        )
-        newton = (wanted - tail) / first
-        step = newton - 0.5 * (second / first) * newton.square()
-        step = step + (0.5 * (second / first).square() - third / (6 * first)) * newton.pow(3)
-        is_step = step.abs() < 1  # false for NaN
-        step = torch.where(is_step, step, torch.zeros_like(step))
-        reached = tail + step * (first + step * (second / 2 + step * third / 6))
-        error = (reached - wanted).abs() + LARGEST_THIRD_DERIVATIVE / 24 * step.pow(4)
-        new = x - side * deviation * step
-        rounding = first * torch.finfo(x.dtype).eps * new.abs() / deviation
-        return new, is_step & (error + rounding <= _tolerance(level) * wanted)
-
-    def _in_single_precision(self, center: Tensor, scale: Tensor) -> NormalMixtureMarginals:
-        """The mixtures of `(x - center) / scale`."""
-        means, deviation = self.parameters
-        means = (means - center.unsqueeze(-1)).div_(scale.unsqueeze(-1))
-        return NormalMixtureMarginals(
-            means.float(), (deviation / scale.unsqueeze(-1)).float(), self.probabilities.float()
-        )
-
-    def _thinned(self, stride: int) -> NormalMixtureMarginals:
-        probabilities = self.probabilities[..., ::stride]
-        means, sd = self.parameters
-        sd = sd if sd.shape[-1] == 1 else sd[..., ::stride]
-        return NormalMixtureMarginals(means[..., ::stride], sd, probabilities / probabilities.sum(-1, keepdim=True))
+def _parts(x: Tensor, size: int) -> Sequence[Tensor]:
+    """Parts of at most `size` entries; none of no entries."""
+    return x.split(max(size, 1)) if len(x) else ()
