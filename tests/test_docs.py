@@ -86,6 +86,29 @@ def test_figures_of_steps_are_the_stored_ones():
         assert f"| {duels} | {old:.2f} s | {new:.2f} s |" in page
 
 
+def test_figures_of_transformed_processes_are_the_stored_ones():
+    page = (ROOT / "docs" / "transformed.md").read_text()
+    methods = ("transformed, sinh-arcsinh", "transformed, arcsinh", "Standardize", "Power 0.5", "Log")
+    rows = re.findall(r"^\| (\S+) \((\d+)\)[^|]*\|(.*)\|$", page, flags=re.MULTILINE)
+    assert len(rows) == 3
+    for problem, evaluations, cells in rows:
+        for method, cell in zip(methods, cells.split("|"), strict=True):
+            (entry,) = [
+                e
+                for e in stored("transformed_loops")
+                if (e["problem"], e["evaluations"], e["method"]) == (problem, evaluations, method)
+            ]
+            assert float(cell) == pytest.approx(float(entry["median_regret"]), rel=0.05)
+    words = " ".join(page.split())
+    for warping, method in (("sinh-arcsinh", "the default warping won"), ("arcsinh", "`Arcsinh`")):
+        (entry,) = [
+            e
+            for e in stored("transformed_loops_paired")
+            if (e["problem"], e["warping"], e["baseline"]) == ("all", f"transformed, {warping}", "Standardize")
+        ]
+        assert f"{method} {entry['won'].split()[0]}" in words
+
+
 def test_figures_of_experiments_are_the_stored_ones():
     """Every number with decimals in a table of the page is, to these, one that its section's command stores."""
     page = (ROOT / "docs" / "experiments.md").read_text()
