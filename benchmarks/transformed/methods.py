@@ -15,15 +15,19 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.outcome import Bilog, Log, Power
 from botorch.models.utils.gpytorch_modules import MIN_INFERRED_NOISE_LEVEL
+from gpytorch import Module
 from gpytorch.kernels import RBFKernel
+from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from gpytorch.priors import NormalPrior, Prior, UniformPrior
 from torch import Tensor
 
 from benchmarks.transformed.data import Data
 from botorch_skewgp.models import BayesianTransformedGP
+from botorch_skewgp.models.transformed_defaults import default_transformed_covar_module, default_transformed_likelihood
 from botorch_skewgp.warpings import Affine, Arcsinh, BoxCox, Composition, SinhArcsinh, Warping
 
+MAXIMUM_LIKELIHOOD = ", maximum likelihood"  # the end of the names of those without priors
 A_BC_OFFSET = 4.0  # for Box-Cox of arcsinh, whose inner map must be positive at all outcomes
 
 
@@ -57,20 +61,19 @@ def transformed_score(
     quadrature: str,
     num_nodes: int,
     covar_module: RBFKernel | None = None,
-    noise_prior: Prior | None = None,
+    likelihood: GaussianLikelihood | None = None,
 ) -> Score:
-    """A transformed process, with other priors of kernel and noise than the default ones if they are given."""
+    """A transformed process, with another kernel and noise than the default ones if they are given."""
     model = BayesianTransformedGP(
         data.X,
         data.Y,
         warping=warping,
         covar_module=covar_module,
+        likelihood=likelihood,
         quadrature=quadrature,  # type: ignore[arg-type]
         num_nodes=num_nodes,
         least_effective=num_nodes / 4,
     )
-    if noise_prior is not None:
-        model.likelihood.noise_covar.noise_prior = noise_prior
     with torch.no_grad():
         posterior = model.posterior(data.test_X.unsqueeze(-2), observation_noise=True)
         y = data.test_y.view(-1, 1, 1)
@@ -107,8 +110,9 @@ def paper_score(data: Data, name: str, unit: float, num_nodes: int) -> Score:
         num_nodes: The number of nodes in a round.
     """
     warping = BoxCox(UniformPrior(0.0, 20.0, validate_args=False)) if name == "BC" else WARPINGS[name]()
-    noise_prior = UniformPrior(0.0, 50.0, validate_args=False)
-    return transformed_score(data, warping, "sobol", num_nodes, kernel_of_the_paper(unit), noise_prior)
+    noise = default_transformed_likelihood()
+    noise.noise_covar.noise_prior = UniformPrior(0.0, 50.0, validate_args=False)
+    return transformed_score(data, warping, "sobol", num_nodes, kernel_of_the_paper(unit), noise)
 
 
 def kernel_of_the_paper(unit: float) -> RBFKernel:
@@ -116,6 +120,14 @@ def kernel_of_the_paper(unit: float) -> RBFKernel:
     kernel = RBFKernel(ard_num_dims=1, lengthscale_prior=UniformInverseSquare(50.0 * unit**2))
     kernel.lengthscale = 0.1
     return kernel
+
+
+def maximum_likelihood_score(data: Data, warping: Warping) -> Score:
+    """A transformed process without priors, at the mode of what is then the likelihood."""
+    parts = warping, default_transformed_covar_module(data.X.shape[-1]), default_transformed_likelihood()
+    for module in (module for part in parts for module in part.modules() if isinstance(module, Module)):
+        module._priors.clear()  # noqa: SLF001  GPyTorch has no other way
+    return transformed_score(data, warping, "mode", 1, *parts[1:])
 
 
 class Map(NamedTuple):
@@ -204,6 +216,9 @@ def methods(data: Data, names: tuple[str, ...], num_nodes: int) -> dict[str, Cal
         if name == "BC" and not positive:
             continue
         single = "CWGP" if "-" in name else "WGP"
+        found[f"{single}-{name}{MAXIMUM_LIKELIHOOD}"] = lambda name=name: maximum_likelihood_score(
+            data, WARPINGS[name]()
+        )
         for prefix, quadrature in (("BTG", "sobol"), (single, "mode")):
             found[f"{prefix}-{name}"] = lambda name=name, quadrature=quadrature: transformed_score(
                 data, WARPINGS[name](), quadrature, num_nodes
@@ -219,4 +234,4 @@ def methods(data: Data, names: tuple[str, ...], num_nodes: int) -> dict[str, Cal
     return found
 
 
-BASELINES = ("WGP-", "CWGP-", "GPy")  # of maximum likelihood, or of its product with our priors
+BASELINES = ("WGP-", "CWGP-", "GPy")  # one node, that of the largest likelihood or of its product with our priors

@@ -11,6 +11,7 @@ from benchmarks._reporting import Cell, Table, add_bar, say
 from benchmarks.transformed.data import SETS, int_sine
 from benchmarks.transformed.methods import (
     BASELINES,
+    MAXIMUM_LIKELIHOOD,
     WARPINGS,
     Score,
     kernel_of_the_paper,
@@ -52,7 +53,7 @@ def int_sine_table(
             f"means over {draws} noise draws, with their standard deviations; densities of y / max y at the noise-free "
             "truth",
             "BTG, WGP and CWGP have this package's default priors, but for those with the uniform ones of the paper, "
-            "or with its prior of lengthscales alone: uniform in their inverse squares, on (0, 50)",
+            "or with its prior of lengthscales alone: uniform in their inverse squares, on (0, 50); or none",
         ],
     )
     runs = Runs("transformed_int_sine_runs", ("seed", "method"), Score._fields, folder, notes)
@@ -72,7 +73,8 @@ def int_sine_table(
             scores.setdefault(name, []).append(scaled)
         say(f"IntSine {seed + 1} of {draws}")
     for name, draws_of in scores.items():
-        printed = PRINTED.get(name.removesuffix(PAPER).removesuffix(LENGTHSCALES), (None, None))
+        short = name.removesuffix(PAPER).removesuffix(LENGTHSCALES).removesuffix(MAXIMUM_LIKELIHOOD)
+        printed = PRINTED.get(short, (None, None))
         table.add(method=name, **_means(draws_of), printed_rmse=printed[0], printed_nlpd=printed[1])
     for name in sorted({"BTG-I", "BTG-BC"} & set(scores)):
         for suffix in (PAPER, ""):
@@ -122,9 +124,11 @@ def sets_tables(bars: Table, notes: list[str], draws: int, num_nodes: int, folde
         for name, draws_of in found.items():
             rmse, nlpd, coverage = (statistics.mean(column) for column in zip(*draws_of, strict=True))
             table.add(set=label, method=name, rmse=rmse, nlpd=nlpd, coverage_90=coverage)
-    every: dict[tuple[str, int], list[float]] = {}
+    kinds = {"all of the largest likelihood": MAXIMUM_LIKELIHOOD, "all modes, with priors": ""}  # ends of names
+    every: dict[str, dict[tuple[str, int], list[float]]] = {kind: {} for kind in kinds}
     for baseline in sorted({name for found in scores.values() for name in found if name.startswith(BASELINES)}):
-        against = "BTG-SA" if baseline.startswith("GPy") else "BTG-" + baseline.partition("-")[2]
+        warping = baseline.removesuffix(MAXIMUM_LIKELIHOOD).partition("-")[2]
+        against = f"BTG-{warping or 'SA'}"
         gains = {
             (label, i): [b.nlpd - a.nlpd]
             for label, found in scores.items()
@@ -132,10 +136,12 @@ def sets_tables(bars: Table, notes: list[str], draws: int, num_nodes: int, folde
             for i, (a, b) in enumerate(zip(found[against], found[baseline], strict=True))
         }
         _add_pairs(paired, baseline, against, gains)
-        if not baseline.startswith("GPy"):
+        if warping:
+            kind = next(kind for kind, suffix in kinds.items() if baseline.endswith(suffix))
             for key, gain in gains.items():
-                every.setdefault(key, []).extend(gain)
-    _add_pairs(paired, "all of these but GPy", "the same warping", every)
+                every[kind].setdefault(key, []).extend(gain)
+    for kind, of_kind in every.items():
+        _add_pairs(paired, kind, "the same warping", of_kind)
     for row in paired.rows:
         add_bar(
             bars,

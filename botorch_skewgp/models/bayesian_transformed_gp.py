@@ -19,6 +19,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.transforms.input import InputTransform
 from botorch.utils.datasets import SupervisedDataset
 from gpytorch.kernels import Kernel, ScaleKernel
+from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
 from botorch_skewgp.exceptions import QuadratureWarning
@@ -82,6 +83,7 @@ class BayesianTransformedGP(IntegratedProcess):
         standardize: bool = True,
         num_restarts: int = 4,
         seed: int = 0,
+        likelihood: GaussianLikelihood | None = None,
     ) -> None:
         r"""
         Args:
@@ -104,11 +106,13 @@ class BayesianTransformedGP(IntegratedProcess):
             standardize: Whether to standardise outcomes.
             num_restarts: The number of starts of the search for modes.
             seed: Seeds the nodes and the starts.
+            likelihood: The noise of the warped outcome, in units of the process's variance; by default with a wide
+                prior.
 
         Raises:
             InputDataError: If data are not finite, outcomes all equal, too few, or outside of the warping's domain; or
                 a part of the model is of the wrong class.
-            UnsupportedError: If the kernel has a scale of its own, or a batch shape.
+            UnsupportedError: If the kernel has a scale of its own, or it or the likelihood a batch shape.
             ValueError: If a setting is out of its range.
         """
         check_train_X(train_X)
@@ -116,10 +120,10 @@ class BayesianTransformedGP(IntegratedProcess):
             warping=(warping, Warping),
             covar_module=(covar_module, Kernel),
             input_transform=(input_transform, InputTransform),
+            likelihood=(likelihood, GaussianLikelihood),
         )
-        _check_settings(
-            mean, quadrature, num_nodes, level, num_restarts, num_moments, least_effective, tolerance, covar_module
-        )
+        _check_settings(mean, quadrature, num_nodes, level, num_restarts, num_moments, least_effective, tolerance)
+        _check_no_batches(covar_module, likelihood)
         super().__init__()
         self.warping = SinhArcsinh() if warping is None else warping
         dim = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
@@ -131,7 +135,7 @@ class BayesianTransformedGP(IntegratedProcess):
         if covar_module is None:
             covar_module = default_transformed_covar_module(dim)
         self.covar_module = covar_module
-        self.likelihood = default_transformed_likelihood()
+        self.likelihood = default_transformed_likelihood() if likelihood is None else likelihood
         if input_transform is not None:
             self.input_transform = input_transform
         self.num_nodes, self.quadrature, self.level = num_nodes, quadrature, level
@@ -410,7 +414,6 @@ def _check_settings(
     num_moments: int,
     least_effective: float,
     tolerance: float,
-    covar_module: Kernel | None,
 ) -> None:
     """Raise unless settings are in their range; see `BayesianTransformedGP`."""
     if mean not in ("constant", "linear"):
@@ -425,6 +428,10 @@ def _check_settings(
             "num_moments and least_effective must not be negative, and tolerance must be in [0, 1); got "
             f"{num_moments}, {least_effective} and {tolerance}."
         )
+
+
+def _check_no_batches(covar_module: Kernel | None, likelihood: GaussianLikelihood | None) -> None:
+    """Raise unless there is one kernel, of a scale that is not learned, and one noise variance."""
     if isinstance(covar_module, ScaleKernel):
         raise UnsupportedError(
             "covar_module must not be a ScaleKernel: the scale is integrated out in closed form. Give its base kernel."
@@ -432,5 +439,10 @@ def _check_settings(
     if covar_module is not None and covar_module.batch_shape:
         raise UnsupportedError(
             f"covar_module must have no batch shape; got {tuple(covar_module.batch_shape)}. Batches of models are not "
+            "supported."
+        )
+    if likelihood is not None and likelihood.noise.shape != (1,):
+        raise UnsupportedError(
+            f"likelihood must have one noise variance; got {tuple(likelihood.noise.shape)}. Batches of models are not "
             "supported."
         )

@@ -13,7 +13,9 @@ from botorch.exceptions.warnings import InputDataWarning
 from botorch.models import ModelList, ModelListGP
 from botorch.models.transforms.input import Normalize
 from botorch.utils.datasets import SupervisedDataset
+from gpytorch.constraints import GreaterThan
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from gpytorch.likelihoods import GaussianLikelihood
 from scipy import stats
 from transformed_cases import DOUBLE, WARPINGS, data, model, shared
 
@@ -240,6 +242,20 @@ def test_kernels_with_a_scale_are_refused():
         BayesianTransformedGP(X, Y, covar_module=ScaleKernel(RBFKernel()))
     with pytest.raises(UnsupportedError, match="batch shape"):
         BayesianTransformedGP(X, Y, covar_module=RBFKernel(batch_shape=torch.Size([2])))
+
+
+def test_a_likelihood_of_the_users():
+    X, Y = data()
+    likelihood = GaussianLikelihood(noise_constraint=GreaterThan(0.5))
+    transformed = model("identity", X, Y, likelihood=likelihood)
+    assert (transformed._integrate().noise > 0.5).all()
+    assert transformed.likelihood is likelihood
+    prior = transformed.log_prior(torch.tensor([[0.1, 0.2, 0.3], [0.1, 0.2, 5.0]], dtype=DOUBLE))
+    assert prior[0] == prior[1]  # a parameter without a prior has a flat one in its coordinate
+    with pytest.raises(UnsupportedError, match="one noise variance"):
+        BayesianTransformedGP(X, Y, likelihood=GaussianLikelihood(batch_shape=torch.Size([2])))
+    with pytest.raises(InputDataError, match="likelihood must be a"):
+        BayesianTransformedGP(X, Y, likelihood=RBFKernel())
 
 
 def test_an_outermost_affine_map_changes_nothing():
