@@ -31,6 +31,7 @@ from torch import Tensor
 
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.rows import ColumnLayout, DenseRows, Rows
+from botorch_skewgp.truncated.derivatives import squared_lengths
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 
 MOST_CANDIDATES = 4096  # training points among which inducing points are chosen; their covariance is built
@@ -161,7 +162,8 @@ def over_white_columns(
         of_values = values.times(white)
     single, blocks = _judgements(rows)
     residual = _prior_covariance(values, single.unsqueeze(-1), prior).squeeze(-1).squeeze(-1)
-    residual = (residual - of_values[single].square().sum(-1)).clamp(min=0)  # of a projection; rounding only
+    explained = squared_lengths(of_values)
+    residual = (residual - explained[single]).clamp(min=0)  # of a projection; rounding only
     noise = rows.noise.index_add(0, single, residual)
     root = rows.noise_root
     if blocks:

@@ -141,7 +141,7 @@ class Rows:
         if self.index.shape[-1] > _DENSE_BEYOND:
             return self.weight(matrix.shape[-2]) @ matrix
         columns = zip(self.index.unbind(-1), self.coefficient.unbind(-1), strict=True)
-        terms = [c.unsqueeze(-1) * matrix.index_select(-2, i) for i, c in columns]
+        terms = [c.unsqueeze(-1) * _rows_of(matrix, i) for i, c in columns]
         return torch.stack(terms).sum(0) if len(terms) > 2 else sum(terms[1:], terms[0])
 
     def mean(self, latent_mean: Tensor) -> Tensor:
@@ -198,3 +198,11 @@ class DenseRows(Rows):
     def times(self, matrix: Tensor) -> Tensor:
         """`A matrix`, as of `Rows`."""
         return self.coefficient @ matrix
+
+
+def _rows_of(matrix: Tensor, which: Tensor) -> Tensor:
+    """Rows of a matrix; without a copy if these are all, in order."""
+    n = matrix.shape[-2]
+    if len(which) == n and bool((which == torch.arange(n, device=which.device)).all()):
+        return matrix
+    return matrix.index_select(-2, which)

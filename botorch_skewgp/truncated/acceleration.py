@@ -1,15 +1,17 @@
 r"""Ways to the fixed point of expectation propagation that take fewer sweeps than going from sites to sites.
 
-A sweep factors a matrix of all rows. What a change of sites does to the marginals is known nearly from the covariance
-that the last factorisation leaves: with many rows several sweeps with such marginals cost less than one that is exact.
-Where that covariance is not at hand, the last two sweeps are extrapolated ([Walker2011anderson]_). Neither changes the
-fixed point.
+A sweep factors a matrix of all rows, or of all latent coordinates. What a change of sites does to the marginals is
+known nearly from the covariance that the last factorisation leaves: with many rows several sweeps with such marginals
+cost less than one that is exact. And near the fixed point, where sweeps act linearly, the last two are extrapolated
+([Walker2011anderson]_). Neither changes the fixed point.
 
 .. [Walker2011anderson] H. F. Walker, P. Ni. Anderson acceleration for fixed-point iterations. SIAM Journal on Numerical
    Analysis 49, 2011.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -18,17 +20,21 @@ from botorch_skewgp.truncated.sites import Gaussian, Sites, match_moments
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 SHARES = (-10.0, 0.5)  # of the last sites in an extrapolated step
-MOST_FAILURES = 2  # of extrapolated steps
+NEAR = 0.1  # residual up to which steps are extrapolated
+MOST_FAILURES = 2  # of either kind of step
 MANY_ROWS = 150  # from which on a factorisation costs more than sweeps with approximate marginals
 APPROXIMATE_SWEEPS = 4
 LEAST_PART = 0.1  # of a precision that a change of sites may leave, for its effect to be foreseen
 
 
+_Map = Callable[[Tensor], Tensor]
+
+
 class Acceleration:
     """Steps ahead of the next sites, for each distribution of the batch by itself.
 
-    Where the residual has grown after sweeps with approximate marginals, steps are extrapolated; and where it has grown
-    after `MOST_FAILURES` of these, no more are taken.
+    Where the residual has grown after `MOST_FAILURES` extrapolated steps, or as many sweeps with approximate marginals,
+    no more of these are taken.
 
     Args:
         distribution: The truncated normal.
@@ -37,80 +43,100 @@ class Acceleration:
     def __init__(self, distribution: TruncatedNormal) -> None:
         self._distribution = distribution
         self.taken = torch.zeros_like(distribution.mean[..., :1], dtype=torch.bool)
-        self._failures = self.taken.long()
-        self._looks_ahead = distribution.num_rows >= MANY_ROWS
+        self._was_extrapolated, self._failures = self.taken, self.taken.long()
+        self._left_to_look_ahead = MOST_FAILURES if distribution.num_rows >= MANY_ROWS else 0
         self._was_foreseen = False
         self._last: tuple[Tensor, Tensor] | None = None
 
-    def __call__(self, gaussian: Gaussian, sites: Sites, target: Sites, grew: Tensor, is_full: Tensor) -> Sites:
+    def __call__(
+        self, gaussian: Gaussian, sites: Sites, target: Sites, residual: Tensor, grew: Tensor, is_full: Tensor
+    ) -> Sites:
         r"""The sites to go to.
 
         Args:
             gaussian: The marginals at the present sites.
             sites: The present sites.
             target: The next sites, which match moments.
-            grew: Whether the residual has just grown, `batch_shape x 1`.
+            residual: How far these are, `batch_shape x 1`.
+            grew: Whether that has just grown, `batch_shape x 1`.
             is_full: Whether steps are not shortened, `batch_shape x 1`.
         """
         failed = grew & self.taken
-        if self._was_foreseen:
-            self._looks_ahead = self._looks_ahead and not bool(failed.any())
-        else:
-            self._failures = self._failures + failed
-        self.taken = ~grew & is_full & (self._failures < MOST_FAILURES)
-        self._was_foreseen = self._looks_ahead and gaussian.inverse is not None and bool(self.taken.any())
-        if self._was_foreseen:
-            self._last = None
-            ahead = self._foreseen(gaussian, sites, target)
-        else:
-            ahead = self._extrapolated(gaussian, sites, target)
+        self._failures = self._failures + (failed & self._was_extrapolated)
+        self._left_to_look_ahead -= bool((failed & ~self._was_extrapolated).any())
+        self.taken = ~grew & is_full
+        looks_ahead = self._left_to_look_ahead > 0 and bool(self.taken.any())
+        covariance = self._covariance(gaussian, sites) if looks_ahead else None
+        if (covariance is not None) != self._was_foreseen:
+            self._was_foreseen, self._last = covariance is not None, None
+        ahead = target if covariance is None else self._foreseen(gaussian, sites, target, *covariance)
+        extrapolates = self.taken & (residual <= NEAR) & (self._failures < MOST_FAILURES)
+        ahead, self._was_extrapolated = self._extrapolated(gaussian, sites, ahead, extrapolates)
+        if covariance is None:
+            self.taken = self._was_extrapolated
         usable = self.taken & (ahead.precision >= 0) & ahead.precision.isfinite() & ahead.shift.isfinite()
         return Sites(*(torch.where(usable, new, plain) for new, plain in zip(ahead, target, strict=True)))
 
-    def _foreseen(self, gaussian: Gaussian, sites: Sites, target: Sites) -> Sites:
+    def _foreseen(
+        self, gaussian: Gaussian, sites: Sites, target: Sites, times_covariance: _Map, times_squares: _Map
+    ) -> Sites:
         r"""The sites after further sweeps, with marginals from the present covariance `V`.
 
-        A change `d` of precisions makes the covariance `V - V (diag(1 / d) + V)^-1 V`. Here the off-diagonal part of
-        what is inverted is left out, which is exact where one site changes; so that no more than products with `V`
-        and with its squares are needed.
+        A change `d` of precisions makes the covariance `V - V (diag(1 / d) + V)^-1 V`, of which the diagonal is taken
+        without the off-diagonal part of what is inverted: exact where one site changes. A change `s` of shifts makes
+        the mean `E h + V p` with `p = s - d * (E h + V p)`, for which every sweep takes one step.
         """
-        assert gaussian.inverse is not None
-        S = sites.precision.sqrt()
-        V = gaussian.inverse / (-S.unsqueeze(-1))
-        V /= S.unsqueeze(-2)
-        V.diagonal(dim1=-2, dim2=-1).copy_(gaussian.variance)
-        squares = V.square()
-        ahead = target
+        ahead, mean, pull = target, gaussian.mean, torch.zeros_like(gaussian.mean)
         for _ in range(APPROXIMATE_SWEEPS):
-            change = ahead.precision - sites.precision
-            part = change / (1 + change * gaussian.variance).clamp(min=LEAST_PART)
-            pull = _times(V, ahead.shift - sites.shift - change * gaussian.mean)
-            mean = gaussian.mean + pull - _times(V, part * pull)
-            variance = gaussian.variance - _times(squares, part)
+            change, shift = (self._distribution.times_count(new - old) for new, old in zip(ahead, sites, strict=True))
+            spread = (1 + change * gaussian.variance).clamp(min=LEAST_PART)
+            pull = pull + (shift - change * mean - pull) / spread
+            mean = gaussian.mean + times_covariance(pull)
+            variance = gaussian.variance - times_squares(change / spread)
             left = 1 - ahead.precision * variance
             if not bool(((variance > 0) & (left > 0)).all()):
                 break
             ahead = match_moments(self._distribution, (mean - ahead.shift * variance) / left, variance / left)
         return ahead
 
-    def _extrapolated(self, gaussian: Gaussian, sites: Sites, target: Sites) -> Sites:
+    def _covariance(self, gaussian: Gaussian, sites: Sites) -> tuple[_Map, _Map] | None:
+        """Products of the rows' covariance, and of its squared entries, with vectors; `None` if it is not at hand.
+
+        Of a low-rank covariance the off-diagonal squares are left out: with them a product would cost a factorisation.
+        """
+        F = self._distribution.root
+        if F is not None:
+
+            def times_low_rank(vector: Tensor) -> Tensor:
+                latent = torch.cholesky_solve(_times(F.mT, vector).unsqueeze(-1), gaussian.cholesky)
+                return (F @ latent).squeeze(-1)
+
+            return times_low_rank, lambda vector: gaussian.variance.square() * vector
+        if gaussian.inverse is None:
+            return None
+        S = sites.precision.sqrt()
+        V = gaussian.inverse / (-S.unsqueeze(-1))
+        V /= S.unsqueeze(-2)
+        V.diagonal(dim1=-2, dim2=-1).copy_(gaussian.variance)
+        squares = V.square()
+        return (lambda vector: _times(V, vector)), (lambda vector: _times(squares, vector))
+
+    def _extrapolated(self, gaussian: Gaussian, sites: Sites, target: Sites, wanted: Tensor) -> tuple[Sites, Tensor]:
         """Of the last two sites and what follows from each, the affine combination whose residual is least.
 
-        The residual is in units of the rows' marginals.
+        The residual is in units of the rows' marginals. Also returned is where that was done, `batch_shape x 1`.
         """
         x = torch.stack(sites)
         change = torch.stack(target) - x
         last, self._last = self._last, (x, change)
-        if last is None:
-            self.taken = torch.zeros_like(self.taken)
-        if last is None or not bool(self.taken.any()):
-            return target
+        if last is None or not bool(wanted.any()):
+            return target, torch.zeros_like(wanted)
         d_x, d_change = x - last[0], change - last[1]
         variance = gaussian.variance.clamp(min=0)
         weighted = torch.stack([variance.square(), variance]) * d_change
         share = (weighted * change).sum((0, -1)) / (weighted * d_change).sum((0, -1))
         share = share.nan_to_num(0.0).clamp(*SHARES).unsqueeze(-1)
-        return Sites(*(x + change - share * (d_x + d_change)))
+        return Sites(*torch.where(wanted, x + change - share * (d_x + d_change), torch.stack(target))), wanted
 
 
 def _times(matrix: Tensor, vector: Tensor) -> Tensor:

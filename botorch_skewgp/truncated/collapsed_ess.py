@@ -27,6 +27,7 @@ from botorch_skewgp.truncated.sampler import Sampler, SamplerInfo, SamplerState
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import (
     interval_moments,
+    inverse_normal_cdf,
     log_interval_probability,
     log_normal_cdf,
     log_normal_density,
@@ -35,7 +36,7 @@ from botorch_skewgp.truncated.univariate import (
 )
 
 TWO_PI = 2 * math.pi
-FAR = 30.0  # standard deviations, beyond which a tail is taken to be exponential
+FAR = {torch.float64: 30.0, torch.float32: 10.0}  # standard deviations, beyond which probabilities lose their digits
 MAX_ENTRIES = 2**18  # of rows that are worked on at a time, which a cache can hold
 LEAST_DRAWS = 32  # at a time
 
@@ -178,7 +179,7 @@ class CollapsedEllipticalSliceSampler(Sampler):
         else:
             mean, variance, skewness = self._moments(h)
             count = distribution.count.unsqueeze(-2).to(h)
-            normal = torch.special.ndtri(uniform(h.shape).clamp(min=0.25 * torch.finfo(h.dtype).eps))
+            normal = inverse_normal_cdf(uniform(h.shape).clamp(min=0.25 * torch.finfo(h.dtype).eps))
             # The expansion of [Cornish1938moments]_; what it leaves out is of order 1 / count, and averages over rows.
             normal = normal + (normal.square() - 1) * (skewness / (6 * count.sqrt()))
             standard = mean + (variance / count).sqrt() * normal
@@ -193,8 +194,8 @@ class CollapsedEllipticalSliceSampler(Sampler):
         distribution, h, scale = self.distribution, h[..., which], self._scale[..., which].unsqueeze(-2)
         if self._one_bound:
             margin = (h - self._bound[..., which].unsqueeze(-2)) * self._margin[..., which].unsqueeze(-2)
-            if not bool((margin < -FAR).any()):
-                below = torch.special.ndtri(uniform * normal_cdf(margin))
+            if float(margin.amin()) >= -FAR[margin.dtype]:
+                below = inverse_normal_cdf(uniform * normal_cdf(margin))
                 return -self._margin[..., which].sign().unsqueeze(-2) * below
         lower, upper = ((x[..., which].unsqueeze(-2) - h) / scale for x in (distribution.lower, distribution.upper))
         return sample_interval(lower, upper, uniform)
@@ -206,7 +207,7 @@ class CollapsedEllipticalSliceSampler(Sampler):
             margin = (h - self._bound.unsqueeze(-2)) * self._margin.unsqueeze(-2)
             hazard = torch.exp(log_normal_density(margin) - log_normal_cdf(margin))
             excess = margin + hazard
-            far = margin < -FAR  # exponential there, where differences cancel
+            far = margin < -FAR[margin.dtype]  # exponential there, where differences cancel
             variance = torch.where(far, margin.square().reciprocal(), 1 - hazard * excess)
             third = hazard * (excess * (margin + 2 * hazard) - 1)
             skewness = torch.where(far, 2.0, third / (variance * variance.sqrt()))
@@ -231,26 +232,35 @@ class CollapsedEllipticalSliceSampler(Sampler):
 
         `chain` holds the places of these rows among all chains of the whole batch; all of them if `None`.
         """
-        count = self.distribution.count
-        parameters = (
-            self.distribution.lower, self.distribution.upper, self._scale, self._precision, self._shift
-        )  # fmt: skip
+        precision, shift, count = self._precision, self._shift, self.distribution.count
         if self.distribution.batch_shape.numel() == 1:
-            lower, upper, scale, precision, shift = (p.reshape(1, -1) for p in parameters)
-            if self._one_bound:
-                bound, margin = self._bound.reshape(1, -1), self._margin.reshape(1, -1)
-                exact = log_normal_cdf((h - bound) * margin)
-                ratio = exact + (0.5 * precision * h - shift) * h
-                return ratio.sum(-1) if count is None else ratio @ count.reshape(-1)
+            weights = [self.distribution.times_count(x).reshape(-1) for x in (0.5 * precision, shift)]
+            return self._log_probability(h, None) + h.square() @ weights[0] - h @ weights[1]
+        if chain is None:
+            chain = torch.arange(h.shape[0], device=h.device)
+        element = chain // num_chains
+        precision, shift = (p.flatten(0, -2)[element] for p in (precision, shift))
+        of_sites = (0.5 * precision * h - shift) * h
+        of_sites = of_sites if count is None else of_sites * count.flatten(0, -2)[element]
+        return self._log_probability(h, element) + of_sites.sum(-1)
+
+    def _log_probability(self, h: Tensor, element: Tensor | None) -> Tensor:
+        """Log probability that all rows are inside their bounds given rows of `h`, `k x m`; `k`.
+
+        `element` holds the places of these rows in the batch; `None` if there is no batch.
+        """
+        distribution = self.distribution
+
+        def of(parameter: Tensor) -> Tensor:
+            return parameter.reshape(1, -1) if element is None else parameter.flatten(0, -2)[element]
+
+        if self._one_bound:
+            value = _log_terms(h.sub(of(self._bound)).mul_(of(self._margin)))
         else:
-            if chain is None:
-                chain = torch.arange(h.shape[0], device=h.device)
-            element = chain // num_chains
-            count = None if count is None else count.flatten(0, -2)[element]
-            lower, upper, scale, precision, shift = (p.flatten(0, -2)[element] for p in parameters)
-        exact = log_interval_probability((lower - h) / scale, (upper - h) / scale)
-        ratio = exact + (0.5 * precision * h - shift) * h
-        return ratio.sum(-1) if count is None else (ratio * count).sum(-1)
+            scale = of(self._scale)
+            bounds = ((of(bound) - h) / scale for bound in (distribution.lower, distribution.upper))
+            value = log_interval_probability(*bounds)
+        return value.sum(-1) if distribution.count is None else (value * of(distribution.count)).sum(-1)
 
     def _update(
         self, position: Tensor, value: Tensor, generator: torch.Generator | None
@@ -298,3 +308,10 @@ class CollapsedEllipticalSliceSampler(Sampler):
         theta = theta.reshape(*value.shape, 1)
         position = self._latent_mean + centred * theta.cos() + direction * theta.sin()
         return position, found.reshape(value.shape), evaluations.reshape(value.shape)
+
+
+def _log_terms(x: Tensor) -> Tensor:
+    """`log Phi(x)` as a term of a sum, with the digits of one and not of itself, in the place of `x`."""
+    if float(x.amin()) < -FAR[x.dtype]:
+        return log_normal_cdf(x)
+    return x.mul_(-math.sqrt(0.5)).erfc_().mul_(0.5).log_()

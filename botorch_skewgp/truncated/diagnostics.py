@@ -15,6 +15,7 @@ References:
 from __future__ import annotations
 
 import math
+import sys
 from typing import Literal, NamedTuple
 
 import torch
@@ -159,7 +160,8 @@ class _Ranked(NamedTuple):
 def _rank(values: Tensor) -> _Ranked:
     """Sort all draws of every functional, `... x num_chains x num_steps`, in double precision."""
     flat = values.flatten(-2).contiguous()
-    if choose_backend("auto", values.device) != "numba":
+    # Orders are the same but among equals, which share their rank. Loading numba for a few sorts does not pay.
+    if "numba" not in sys.modules or choose_backend("auto", values.device) != "numba":
         return _Ranked(*flat.sort(-1))
     from botorch_skewgp.truncated.radix_sort import argsort
 

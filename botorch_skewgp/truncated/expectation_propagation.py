@@ -22,6 +22,7 @@ from torch import Tensor
 
 from botorch_skewgp.exceptions import ConvergenceWarning
 from botorch_skewgp.truncated.acceleration import Acceleration
+from botorch_skewgp.truncated.derivatives import with_slope
 from botorch_skewgp.truncated.sites import Gaussian, Sites, multiply_sites, next_sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 from botorch_skewgp.truncated.univariate import log_interval_probability, standardise
@@ -156,14 +157,14 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
     if not torch.is_grad_enabled():
         return value
     # d/dC of `base` is (g g^T - R) / 2 and d/dmean is g, with R = (C + tau^-1)^-1 and g = C^-1 (E h - mean).
-    # The linear terms below are zero and carry these derivatives.
     root = distribution.root
     if root is not None and root.requires_grad:
         with torch.no_grad():
-            shrunk = torch.cholesky_solve(root.mT, ep.cholesky)  # (I + F^T tau F)^-1 F^T
             g = ep.mean_slope.unsqueeze(-1)
-            slope = g @ (g.mT @ root) - total.unsqueeze(-1) * shrunk.mT
-        value = value + (slope * (root - root.detach())).sum((-2, -1))
+            slope = root @ -torch.cholesky_inverse(ep.cholesky)  # F (I + F^T tau F)^-1
+            slope *= total.unsqueeze(-1)
+            slope += g @ (g.mT @ root)
+        value = with_slope(value, root, slope)
     covariance = distribution.covariance if root is None else None
     if covariance is not None and distribution.dense_covariance.requires_grad:
         C = distribution.dense_covariance
@@ -176,10 +177,9 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
                 R = S.unsqueeze(-1) * inverse * S.unsqueeze(-2)
             g = ep.mean_slope.unsqueeze(-1)
             slope = 0.5 * (g @ g.mT - R)
-        value = value + (slope * (C - C.detach())).sum((-2, -1))
+        value = with_slope(value, C, slope)
     if distribution.mean.requires_grad:
-        g = ep.mean_slope.detach()
-        value = value + (g * (distribution.mean - distribution.mean.detach())).sum(-1)
+        value = with_slope(value, distribution.mean, ep.mean_slope.detach())
     return value
 
 
@@ -251,7 +251,8 @@ def expectation_propagation(
             shorter, longer = (0.5 * step).clamp(min=0.02), (1.2 * step).clamp(max=1.0)
             step = torch.where(grew & ~acceleration.taken, shorter, longer)
             previous = residual
-            moved = _move(distribution, sites, acceleration(gaussian, sites, target, grew, step == 1), step)
+            ahead = acceleration(gaussian, sites, target, residual.unsqueeze(-1), grew, step == 1)
+            moved = _move(distribution, sites, ahead, step)
             if moved is None:
                 break
             sites, gaussian = moved

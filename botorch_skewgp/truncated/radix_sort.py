@@ -24,7 +24,9 @@ def _argsort(bits, order):
     counts = np.empty((DIGITS, BASE), np.int64)
     last, sign = np.uint64(BASE - 1), np.uint64(1 << 63)
     for row in range(k):
-        counts[:] = 0
+        for digit in range(DIGITS):
+            for value in range(BASE):
+                counts[digit, value] = 0
         source, target, from_order, to_order = keys, other_keys, order[row], other_order
         for i in range(n):
             key = bits[row, i]
@@ -49,7 +51,8 @@ def _argsort(bits, order):
                 target[place] = source[i]
                 to_order[place] = from_order[i]
             source, target, from_order, to_order = target, source, to_order, from_order
-        order[row, :] = from_order
+        for i in range(n):  # by elements: a slice takes longer to compile than all the rest
+            order[row, i] = from_order[i]
 
 
 def argsort(values: Tensor) -> Tensor:

@@ -64,9 +64,9 @@ def multiply_sites(distribution: TruncatedNormal, sites: Sites) -> Gaussian | No
         cholesky, info = torch.linalg.cholesky_ex(eye + F.mT @ weighted)
         if bool(info.any()):
             return None
-        W = torch.linalg.solve_triangular(cholesky, F.mT, upper=False)
-        mean = distribution.mean + (W.mT @ (W @ offset.unsqueeze(-1))).squeeze(-1)
-        variance = W.square().sum(-2)
+        mean = distribution.mean + (F @ torch.cholesky_solve(F.mT @ offset.unsqueeze(-1), cholesky)).squeeze(-1)
+        half = torch.linalg.solve_triangular(cholesky, F.mT, upper=False)
+        variance = torch.linalg.vector_norm(half, dim=-2).square()  # without a copy of what may be large
         left = 1 - tau * variance
         cavity_mean = (mean - sites.shift * variance) / left
         zero = torch.zeros_like(mean)

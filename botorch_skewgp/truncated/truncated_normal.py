@@ -9,6 +9,7 @@ import torch
 from linear_operator.operators import LinearOperator, RootLinearOperator, to_linear_operator
 from torch import Tensor
 
+from botorch_skewgp.truncated.derivatives import squared_lengths
 from botorch_skewgp.truncated.factorization import cholesky_with_noise
 
 
@@ -139,7 +140,7 @@ class TruncatedNormal:
     def gamma_diagonal(self) -> Tensor:
         """The diagonal of `Gamma`, `batch_shape x m`."""
         if self.root is not None:
-            return self.root.square().sum(-1) + self.noise
+            return squared_lengths(self.root) + self.noise
         return self.dense_covariance.diagonal(dim1=-2, dim2=-1) + self.noise
 
     def noiseless(self, latent: Tensor) -> Tensor:

@@ -27,6 +27,17 @@ def normal_cdf(x: Tensor) -> Tensor:
     return 0.5 * torch.special.erfc(-x * math.sqrt(0.5))
 
 
+def inverse_normal_cdf(probability: Tensor) -> Tensor:
+    """The standard normal quantile, faster than `torch.special.ndtri` on CPU, to three quarters of the digits.
+
+    `erfinv` runs on vectors there and `ndtri` does not, which is left the tail in which the argument of `erfinv` has
+    lost its digits.
+    """
+    value = torch.erfinv(2 * probability - 1).mul_(math.sqrt(2))
+    tail = probability < torch.finfo(probability.dtype).eps ** 0.25
+    return value.masked_scatter_(tail, torch.special.ndtri(probability[tail])) if bool(tail.any()) else value
+
+
 def log_normal_cdf(x: Tensor) -> Tensor:
     """`log Phi(x)` with all digits in both tails, several times faster than `torch.special.log_ndtr` on CPU.
 

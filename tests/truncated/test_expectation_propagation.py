@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import pytest
 import torch
@@ -156,12 +157,29 @@ def test_warm_start_reaches_the_same_fixed_point_sooner(generator):
     assert expectation_propagation(distribution, initial_sites=cold.sites).num_iterations == 1
 
 
-@pytest.mark.parametrize(("num_rows", "variance", "part"), [(100, 1.0, 0.9), (100, 20.0, 0.9), (200, 5.0, 0.6)])
-def test_acceleration_saves_sweeps_and_changes_nothing(num_rows, variance, part, generator, monkeypatch):
+@pytest.mark.parametrize(
+    ("num_rows", "variance", "part", "low_rank", "counted"),
+    [
+        (100, 1.0, 0.9, False, False),
+        (100, 20.0, 0.9, False, False),
+        (200, 5.0, 0.6, False, False),
+        (400, 5.0, 0.6, True, False),
+        (200, 5.0, 0.6, True, True),
+    ],
+)
+def test_acceleration_saves_sweeps_and_changes_nothing(
+    num_rows, variance, part, low_rank, counted, generator, monkeypatch
+):
     X = torch.rand(num_rows, 2, dtype=torch.float64, generator=generator)
     signs = torch.where(torch.sin(7 * X).sum(-1) > 0.5, 1.0, -1.0).double()
-    covariance = variance * torch.exp(-5 * torch.cdist(X, X).square())
-    distribution = above_zero(torch.zeros_like(signs), signs.unsqueeze(-1) * covariance * signs, 1.0)
+    if low_rank:
+        angle = X @ (6 * torch.randn(2, 20, dtype=torch.float64, generator=generator))
+        root = signs.unsqueeze(-1) * torch.cat([angle.cos(), angle.sin()], dim=-1) * (variance / 20) ** 0.5
+        covariance = RootLinearOperator(root)
+    else:
+        covariance = signs.unsqueeze(-1) * variance * torch.exp(-5 * torch.cdist(X, X).square()) * signs
+    count = torch.randint(1, 9, (num_rows,), generator=generator).double() if counted else None
+    distribution = replace(above_zero(torch.zeros_like(signs), covariance, 1.0), count=count)
     fast = expectation_propagation(distribution)
     monkeypatch.setattr(propagation.Acceleration, "__call__", lambda self, gaussian, sites, target, *args: target)
     plain = expectation_propagation(distribution)

@@ -1,0 +1,51 @@
+"""Derivatives in closed form of functions of large matrices, without the copies that autograd makes on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class _WithSlope(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, tensor: Tensor, slope: Tensor) -> Tensor:
+        ctx.save_for_backward(slope)
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        (slope,) = ctx.saved_tensors
+        return grad, grad.reshape(*grad.shape, *(1,) * (slope.ndim - grad.ndim)) * slope, None
+
+
+def with_slope(value: Tensor, tensor: Tensor, slope: Tensor) -> Tensor:
+    r"""A value that depends on a tensor besides, with a derivative that is known; differentiable once.
+
+    Args:
+        value: A `batch_shape` tensor, whose own graph is kept.
+        tensor: A tensor of leading dimensions `batch_shape`.
+        slope: The derivative of each value in its part of the tensor, of the tensor's shape.
+
+    Returns:
+        The value.
+    """
+    return _WithSlope.apply(value, tensor, slope)
+
+
+class _SquaredLengths(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor) -> Tensor:
+        ctx.save_for_backward(vectors)
+        return torch.linalg.vector_norm(vectors, dim=-1).square()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (vectors,) = ctx.saved_tensors
+        return (2 * grad).unsqueeze(-1) * vectors
+
+
+def squared_lengths(vectors: Tensor) -> Tensor:
+    r"""The squared lengths of vectors, `... x k` for `... x k x r`; differentiable."""
+    return _SquaredLengths.apply(vectors)
