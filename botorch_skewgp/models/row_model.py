@@ -32,7 +32,7 @@ from botorch_skewgp.truncated.factorization import (
 )
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-MAX_ENTRIES = 2**24  # of the rows of draws that are copied at a time
+MAX_ENTRIES = 2**20  # of the rows of draws that are copied at a time, which a cache can hold
 LEAST_PRECISION = 1e-12  # of a site, for which it tells nothing
 FEW_ROWS = 32  # up to which work goes by rows, whose noise makes a jitter of the points' covariance needless
 LEAST_NOISE = 1e-8  # of a number, relative to its variance, for which sums of precisions keep the prior's digits

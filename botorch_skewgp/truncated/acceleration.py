@@ -24,6 +24,7 @@ NEAR = 0.1  # residual up to which steps are extrapolated
 MOST_FAILURES = 2  # of either kind of step
 MANY_ROWS = 150  # from which on a factorisation costs more than sweeps with approximate marginals
 APPROXIMATE_SWEEPS = 4
+LOW_RANK_SWEEPS = 2  # of a low-rank covariance, whose marginals are known less well
 LEAST_PART = 0.1  # of a precision that a change of sites may leave, for its effect to be foreseen
 
 
@@ -87,7 +88,7 @@ class Acceleration:
         the mean `E h + V p` with `p = s - d * (E h + V p)`, for which every sweep takes one step.
         """
         ahead, mean, pull = target, gaussian.mean, torch.zeros_like(gaussian.mean)
-        for _ in range(APPROXIMATE_SWEEPS):
+        for _ in range(APPROXIMATE_SWEEPS if self._distribution.root is None else LOW_RANK_SWEEPS):
             change, shift = (self._distribution.times_count(new - old) for new, old in zip(ahead, sites, strict=True))
             spread = (1 + change * gaussian.variance).clamp(min=LEAST_PART)
             pull = pull + (shift - change * mean - pull) / spread

@@ -37,7 +37,7 @@ MAX_WATCHED = 256  # functionals
 NARROW = 0.01  # rows closer than this many standard deviations between their bounds
 NUM_PROPOSALS = 256  # that say how good the Gaussian of expectation propagation is as a proposal
 LEAST_SHARE = 0.25  # effective share of these
-MAX_ENTRIES = 2**24  # of rows that diagnostics copy at a time
+MAX_ENTRIES = 2**20  # of rows that diagnostics copy at a time, which a cache can hold
 MOST_UNKNOWN = 10.0  # variance of noiseless parts over that of the noise
 
 
