@@ -26,7 +26,7 @@ from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_row
 from botorch_skewgp.truncated.gibbs import GibbsSampler
 from botorch_skewgp.truncated.independence import IndependenceSampler
 from botorch_skewgp.truncated.linear_ess import LinearEllipticalSliceSampler
-from botorch_skewgp.truncated.reflective_ess import MOST_DENSE_ROWS, ReflectiveEllipticalSliceSampler
+from botorch_skewgp.truncated.reflective_ess import ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.sampler import Sampler
 from botorch_skewgp.truncated.start import feasible_start, require_feasible
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
@@ -38,6 +38,7 @@ NARROW = 0.01  # rows closer than this many standard deviations between their bo
 NUM_PROPOSALS = 256  # that say how good the Gaussian of expectation propagation is as a proposal
 LEAST_SHARE = 0.25  # effective share of these
 MAX_ENTRIES = 2**20  # of rows that diagnostics copy at a time, which a cache can hold
+MANY_ROWS = 1024  # over few coordinates
 MOST_UNKNOWN = 10.0  # variance of noiseless parts over that of the noise
 
 
@@ -147,12 +148,12 @@ def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationProp
     r"""The default sampler: a rule on the problem alone, so that results repeat.
 
     Reflections mix at once wherever they were tried, at a cost of `O(m)` each. Two cases make them expensive: more than
-    `MOST_DENSE_ROWS` rows of a low-rank covariance, whose reflections cost `O(m r)`, and rows between near bounds,
-    which reflect once per crossing. There the noise is integrated out instead, provided that it is not small: what is
-    left is nearly Gaussian if a row's noiseless part is known to within a few standard deviations of the noise. With
-    many rows over few coordinates it mostly is so nearly Gaussian that draws of the approximation serve as proposals
-    whatever the chain's place, as some of them show by their importance weights. Rows that stand for several can only
-    be drawn with the noise integrated out.
+    `MANY_ROWS` rows of a low-rank covariance, each of which reflects, and rows between near bounds, which reflect once
+    per crossing. There the noise is integrated out instead, provided that it is not small: what is left is nearly
+    Gaussian if a row's noiseless part is known to within a few standard deviations of the noise. With many rows over
+    few coordinates it mostly is so nearly Gaussian that draws of the approximation serve as proposals whatever the
+    chain's place, as some of them show by their importance weights. Rows that stand for several can only be drawn with
+    the noise integrated out.
 
     Args:
         distribution: The truncated normal.
@@ -160,7 +161,7 @@ def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationProp
     """
     width = (distribution.upper - distribution.lower) / distribution.gamma_diagonal.sqrt()
     counted = distribution.count is not None
-    many = counted or (distribution.root is not None and distribution.num_rows > MOST_DENSE_ROWS)
+    many = counted or (distribution.root is not None and distribution.num_rows > MANY_ROWS)
     noisy = bool((distribution.noise > 0).all())
     narrow = bool((width < NARROW).any())
     if not (noisy and (many or narrow)):

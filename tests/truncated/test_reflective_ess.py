@@ -375,7 +375,7 @@ class TestLowRank:
         torch.testing.assert_close(ends[0][1], ends[1][1], rtol=1e-8, atol=1e-8)
         assert torch.equal(ends[0][2].num_evaluations, ends[1][2].num_evaluations)
 
-    def test_gamma_is_not_built_for_many_rows(self):
+    def test_gamma_is_not_built_for_very_many_rows(self):
         root = torch.ones(MOST_DENSE_ROWS + 1, 2, dtype=torch.float64)
         zeros = torch.zeros(MOST_DENSE_ROWS + 1, dtype=torch.float64)
         many = TruncatedNormal(zeros, RootLinearOperator(root), zeros - 1, zeros + INF, zeros + 1)
