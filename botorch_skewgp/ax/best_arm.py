@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Mapping
+from typing import Any, cast
 
 from ax.api.client import Client
 from ax.api.types import TOutcome, TParameterization
@@ -12,6 +13,8 @@ from botorch_skewgp.ax.adapter import SkewGPAdapter
 from botorch_skewgp.ax.internals import experiment_of
 from botorch_skewgp.ax.registry import skewgp_spec_of
 from botorch_skewgp.ax.transition import objective_is_known
+
+SMALLEST = 1e-300  # what two zeros are divided by
 
 
 def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
@@ -49,5 +52,18 @@ def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
     mean, covariance = prediction
     assert covariance is not None
     outcomes = {name: (float(mean[name]), float(covariance[name][name]) ** 0.5) for name in mean}
-    names = {entry.signature: name for name, entry in experiment_of(client).arms_by_name.items()}
-    return cast(TParameterization, arm.parameters), outcomes, names[arm.signature]
+    arms = experiment_of(client).arms_by_name
+    name = min(arms, key=lambda name: _difference(arms[name].parameters, arm.parameters))
+    return cast(TParameterization, arms[name].parameters), outcomes, name
+
+
+def _difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
+    """How far parameters are apart: those that come back from a logarithm are rounded."""
+    total = 0.0
+    for name in first.keys() | second.keys():
+        a, b = first.get(name), second.get(name)
+        if isinstance(a, int | float) and isinstance(b, int | float):
+            total += abs(a - b) / max(abs(a), abs(b), SMALLEST)
+        elif a != b:
+            total += 1.0
+    return total

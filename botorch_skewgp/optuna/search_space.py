@@ -44,6 +44,7 @@ class SearchSpace:
             if distribution.step is not None and _num_values(distribution) <= MOST_VALUES:
                 values = (_nth_value(distribution, k) for k in range(_num_values(distribution)))
                 self.discrete_dims[i] = [_coordinate(distribution, value) for value in values]
+                lower[i], upper[i] = self.discrete_dims[i][0], self.discrete_dims[i][-1]  # the bounds as rounded there
         self.bounds = torch.tensor([lower, upper], dtype=torch.double)
 
     @property

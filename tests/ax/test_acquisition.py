@@ -73,9 +73,9 @@ def test_a_missing_threshold_is_filled_in(made):
 @pytest.mark.parametrize(
     ("constraints", "options", "etas"),
     [
-        (["mass <= 2"], None, [0.001, 0.1]),
-        (["validity >= 0.8", "mass <= 2"], None, [0.1, 0.001]),
-        (["mass <= 2"], {"eta": 0.03}, 0.03),
+        (["mass <= 2"], None, [0.001, 0.03]),
+        (["validity >= 0.8", "mass <= 2"], None, [0.03, 0.001]),
+        (["mass <= 2"], {"eta": 0.2}, 0.2),
     ],
 )
 def test_constraints_on_probabilities_are_smoother_than_those_on_numbers(constraints, options, etas, made):

@@ -1,5 +1,7 @@
 """Loops through Ax's `Client`, and what it reports."""
 
+import math
+
 import pytest
 
 pytest.importorskip("ax")
@@ -285,6 +287,18 @@ def test_best_arm_of_comparisons():
     parameters, outcome, name = get_best_arm(client)
     assert (parameters, name) == ({"x": 0.3}, "1_0")
     assert set(outcome) == {"utility"}
+
+
+def test_the_best_arm_of_parameters_on_a_log_scale_is_one_that_was_tried():
+    """Ax takes logarithms, and what comes back is rounded."""
+    rates = [RangeParameterConfig(name="rate", parameter_type="float", bounds=(1e-5, 1e-1), scaling="log")]
+    client = new_client(parameters=rates)
+    for rate in (3e-4, 1.7e-3, 2.3e-2):
+        index = client.attach_trial({"rate": rate})
+        client.complete_trial(index, {"loss": math.log10(rate / 2e-3) ** 2})
+    parameters, _, name = get_best_arm(client)
+    assert parameters == {"rate": 1.7e-3}
+    assert name == "1_0"
 
 
 def test_best_arm_of_several_objectives():

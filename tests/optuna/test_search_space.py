@@ -96,3 +96,13 @@ def test_points_spread_over_the_space_are_among_its_values(space):
     for i, values in (space.discrete_dims | space.cat_dims).items():
         assert set(X[:, i].tolist()) <= set(values)
     assert bool(((space.bounds[0] <= X) & (space.bounds[1] >= X)).all())
+
+
+@pytest.mark.parametrize(("low", "high", "step"), [(-1.0, 0.8, 0.3), (0.05, 1.0, 0.05), (1e-3, 7e-3, 2e-3), (-7, 8, 3)])
+def test_bounds_are_the_first_and_the_last_value_of_odd_steps(low, high, step):
+    """To the last digit, which BoTorch's search wants."""
+    kind = IntDistribution if isinstance(low, int) else FloatDistribution
+    space = SearchSpace({"x": kind(low, high, step=step), "y": FloatDistribution(0.0, 1.0)})
+    values = space.discrete_dims[0]
+    assert [values[0], values[-1]] == space.bounds[:, 0].tolist()
+    assert space.params(space.bounds[1])["x"] == pytest.approx(high)
