@@ -107,6 +107,12 @@ def test_figures_of_transformed_processes_are_the_stored_ones():
             if (e["problem"], e["warping"], e["baseline"]) == ("all", f"transformed, {warping}", "Standardize")
         ]
         assert f"{method} {entry['won'].split()[0]}" in words
+    known = {e["method"]: (float(e["rmse"]), float(e["nlpd_scaled"])) for e in stored("transformed_int_sine")}
+    rows = re.findall(r"^\| [^|]*\(([A-Z-]+)\) \|[^|]*\| (.*), (.*) \| (.*), (.*) \|$", page, flags=re.MULTILINE)
+    assert len(rows) == 6
+    for warping, *cells in rows:
+        expected = [*known[f"BTG-{warping}, lengthscales of the paper"], *known[f"BTG-{warping}"]]
+        assert [float(cell) for cell in cells] == pytest.approx(expected, abs=6e-4)
 
 
 def test_figures_of_experiments_are_the_stored_ones():

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from copy import copy
+from numbers import Integral
 from typing import Any, Literal, Self, cast
 
 import torch
@@ -122,7 +123,7 @@ class BayesianTransformedGP(IntegratedProcess):
             input_transform=(input_transform, InputTransform),
             likelihood=(likelihood, GaussianLikelihood),
         )
-        _check_settings(mean, quadrature, num_nodes, level, num_restarts, num_moments, least_effective, tolerance)
+        _check_settings(mean, quadrature, num_nodes, level, num_restarts, num_moments, least_effective, tolerance, seed)
         _check_no_batches(covar_module, likelihood)
         super().__init__()
         self.warping = SinhArcsinh() if warping is None else warping
@@ -414,6 +415,7 @@ def _check_settings(
     num_moments: int,
     least_effective: float,
     tolerance: float,
+    seed: int,
 ) -> None:
     """Raise unless settings are in their range; see `BayesianTransformedGP`."""
     if mean not in ("constant", "linear"):
@@ -421,12 +423,14 @@ def _check_settings(
     if quadrature not in ("sobol", "smolyak", "mode"):
         raise ValueError(f'quadrature must be "sobol", "smolyak" or "mode"; got {quadrature!r}.')
     for name, value in (("num_nodes", num_nodes), ("level", level), ("num_restarts", num_restarts)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1; got {value}.")
-    if num_moments < 0 or least_effective < 0 or not 0 <= tolerance < 1:
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(f"{name} must be an integer of at least 1; got {value!r}.")
+    if not isinstance(seed, Integral):
+        raise ValueError(f"seed must be an integer; got {seed!r}.")
+    if not (isinstance(num_moments, Integral) and num_moments >= 0 and least_effective >= 0 and 0 <= tolerance < 1):
         raise ValueError(
-            "num_moments and least_effective must not be negative, and tolerance must be in [0, 1); got "
-            f"{num_moments}, {least_effective} and {tolerance}."
+            "num_moments must be an integer, it and least_effective not negative, and tolerance in [0, 1); got "
+            f"{num_moments!r}, {least_effective!r} and {tolerance!r}."
         )
 
 

@@ -112,7 +112,9 @@ class TransformedData:
         """
         space, num_shared = self.space, self.space.dim("covar_module", "likelihood")
         X, y, basis = self.X.to(u), self.y.to(u), self.basis.to(u)
-        if u.requires_grad or len(u) == 1:
+        if num_shared == 0:
+            kernel = torch.zeros(len(u), dtype=torch.long, device=u.device)
+        elif u.requires_grad or len(u) == 1:
             kernel = torch.arange(len(u), device=u.device)
         else:
             _, kernel = torch.unique(u[:, :num_shared], dim=0, return_inverse=True)

@@ -132,10 +132,14 @@ def test_bad_outcomes_are_refused(Y, kwargs, message):
     [
         ({"mean": "quadratic"}, '"constant" or "linear"'),
         ({"quadrature": "grid"}, '"sobol", "smolyak" or "mode"'),
-        ({"num_nodes": 0}, "num_nodes must be at least 1"),
-        ({"num_restarts": 0}, "num_restarts must be at least 1"),
-        ({"level": 0}, "level must be at least 1"),
-        ({"num_moments": -1}, "must not be negative"),
+        ({"num_nodes": 0}, "num_nodes must be an integer of at least 1"),
+        ({"num_nodes": None}, "num_nodes must be an integer of at least 1"),
+        ({"num_restarts": 1.5}, "num_restarts must be an integer of at least 1"),
+        ({"level": 0}, "level must be an integer of at least 1"),
+        ({"seed": None}, "seed must be an integer"),
+        ({"num_moments": -1}, "not negative"),
+        ({"num_moments": 0.5}, "num_moments must be an integer"),
+        ({"least_effective": math.nan}, "not negative"),
         ({"tolerance": 1.0}, r"in \[0, 1\)"),
     ],
 )
@@ -242,6 +246,17 @@ def test_kernels_with_a_scale_are_refused():
         BayesianTransformedGP(X, Y, covar_module=ScaleKernel(RBFKernel()))
     with pytest.raises(UnsupportedError, match="batch shape"):
         BayesianTransformedGP(X, Y, covar_module=RBFKernel(batch_shape=torch.Size([2])))
+
+
+def test_a_warping_alone_is_integrated_over():
+    X, Y = data()
+    kernel, likelihood = RBFKernel(), GaussianLikelihood()
+    for parameter in (*kernel.parameters(), *likelihood.parameters()):
+        parameter.requires_grad_(False)
+    transformed = model("sinh-arcsinh", X, Y, covar_module=kernel, likelihood=likelihood)
+    assert transformed.parameter_names() == ["warping.raw_skewness", "warping.raw_tail_weight"]
+    assert transformed.weighted_nodes.regression.root.shape == (1, 14, 14)
+    assert transformed.posterior(TEST_X).median.isfinite().all()
 
 
 def test_a_likelihood_of_the_users():
