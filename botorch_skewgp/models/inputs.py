@@ -17,9 +17,12 @@ from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import as_tensor
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 TOLERANCE = 1e-2  # by which points may leave the unit cube; BoTorch's
 WIDE = 3.0  # of means and standard deviations of numbers
+SHORTEST_LENGTHSCALE = 1e-2  # with which squared distances must not overflow
+MOST_DISTANT = 1e13  # standard deviations beyond which rounding is as large as what is left of a row's spread
 
 
 def move(t: Tensor, like: Tensor) -> Tensor:
@@ -88,6 +91,27 @@ def check_hyperparameters(model: Module) -> None:
                 f"{name} stands for {value.tolist()}; it must be {'positive and ' if positive else ''}finite. Set "
                 "another value, or fit again."
             )
+
+
+def check_digits_of_points(X: Tensor) -> None:
+    """Raise `InputDataError` where squared distances of points overflow, in units of the shortest lengthscales."""
+    if not (X / SHORTEST_LENGTHSCALE).square().sum(-1).isfinite().all():
+        raise InputDataError(
+            f"Some points are too large for {X.dtype}: the largest input is {X.abs().max():.3g}. Scale them, such as "
+            "with input_transform=Normalize(d), or use double precision."
+        )
+
+
+def check_digits_of_rows(rows: TruncatedNormal) -> None:
+    """Raise `InputDataError` where intervals are so far from what is expected that posteriors would be rounding."""
+    distance = torch.maximum(rows.lower - rows.mean, rows.mean - rows.upper) / rows.gamma_diagonal.sqrt()
+    distance = distance[distance.isfinite()]
+    if bool((distance > MOST_DISTANT).any()):
+        raise InputDataError(
+            f"Some intervals are {distance.max():.1g} standard deviations away from what prior and numbers expect, of "
+            f"which {MOST_DISTANT:.0e} leave no digits. Correct the bounds, or scale them, such as with "
+            "outcome_transform=Standardize(m=1)."
+        )
 
 
 def as_sequence(observations: Observation | Sequence[Observation] | None) -> tuple[Observation, ...]:

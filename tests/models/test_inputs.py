@@ -19,7 +19,7 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewLogExpectedImprovement, recommend
 from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, ProbitLikelihood
 from botorch_skewgp.models.inputs import as_bounds
-from botorch_skewgp.observations import Binary, Numeric, Preference, Slope
+from botorch_skewgp.observations import Binary, Censored, Numeric, Preference, Slope
 from botorch_skewgp.truncated.draws import DrawSettings
 
 X = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)
@@ -221,6 +221,24 @@ def test_hyperparameters_that_cannot_be_are_named(name, value):
         model.posterior(X)
     setattr(kernel, name, good)
     assert torch.equal(model.posterior(X).mean, before)
+
+
+@pytest.mark.parametrize("bounds", [([1e20], [math.inf]), ([-1e300, 1e200], [1e300, 1e201]), ([-1e30], [-1e20])])
+def test_intervals_beyond_all_digits_are_refused(bounds):
+    """Rounding of the means was 1e5 there where the spread is 0.3; two of them took minutes."""
+    with pytest.raises(InputDataError, match="standard deviations away from what prior and numbers expect"):
+        SkewGP(X, Censored(*bounds)).posterior(X)
+    assert SkewGP(X, Censored([1e12], [math.inf])).posterior(X[:1]).variance.item() < 0.1
+
+
+@pytest.mark.parametrize("observations", [DUELS, Numeric([1.0, 2.0, 0.0, 1.0, 0.0, 1.0])])
+def test_points_whose_distances_overflow_are_refused(observations):
+    """They gave NaN."""
+    points = X.float() * 1e25
+    with pytest.warns(InputDataWarning):
+        model = SkewGP(points, observations)
+    with pytest.raises(InputDataError, match=r"points are too large for torch\.float32: .*Normalize"):
+        model.posterior(points)
 
 
 def test_numbers_that_overflow_single_precision_are_refused():
