@@ -133,7 +133,7 @@ def _in_a_process(kind: str, method: str, size: int, items: int, points: int, li
 
 
 def _measure(kind: str, method: str, size: int, items: int, points: int) -> dict[str, Any]:
-    data = _labels(size) if kind == "labels" else _duels(size, items)
+    data = make_labels(size) if kind == "labels" else _duels(size, items)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         began = time.process_time()
@@ -154,7 +154,7 @@ def _measure(kind: str, method: str, size: int, items: int, points: int) -> dict
 # Data
 
 
-def _labels(n: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def make_labels(n: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Points, labels, test points, and the true probabilities there."""
     kind: dict[str, Any] = {"generator": torch.Generator().manual_seed(seed), "dtype": torch.float64}
     frequency = torch.randn(3, FEATURES, **kind) / torch.tensor(LENGTHSCALES, dtype=torch.float64).unsqueeze(-1)
