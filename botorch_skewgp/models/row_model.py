@@ -190,16 +190,16 @@ class RowModel:
                 root = torch.cat([root, rows.noise_root], dim=-1)
             covariance = RootLinearOperator(root)
         else:
-            given_numbers = rows.covariance(covariance)
+            covariance = rows.covariance(covariance)
             # The joint covariance of rows and numbers has this jitter, relative to variances before the numbers are
             # known, which may be much more than those after: draws without it would be too close together. Without
             # numbers too, since normalisers of the same rows with and without them are compared.
-            prior = given_numbers if self.numbers.num_rows == 0 else rows.covariance(self.covariance)
+            prior = covariance if self.numbers.num_rows == 0 else rows.covariance(self.covariance)
             missing = missing_noise(prior.diagonal() + rows.noise, rows.noise)
-            covariance = given_numbers + torch.diag_embed(missing)
             # Far in a tail what multiplies it is as large as 1e12: a difference of rounding above and below the
             # diagonal would be worth nats.
-            covariance = 0.5 * (covariance + covariance.mT)
+            covariance = (covariance + covariance.mT).mul_(0.5)  # in place, for these are large
+            covariance.diagonal().add_(missing)
         return TruncatedNormal(
             mean=rows.mean(mean),
             covariance=covariance,

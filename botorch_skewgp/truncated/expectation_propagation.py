@@ -271,6 +271,8 @@ def expectation_propagation(
                 ConvergenceWarning,
                 stacklevel=2,
             )
+    if not torch.is_grad_enabled():  # it is large, and for derivatives only
+        gaussian = gaussian._replace(inverse=None)
     return ExpectationPropagation(
         distribution=distribution,
         sites=sites,
