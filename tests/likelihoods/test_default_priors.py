@@ -9,7 +9,7 @@ from botorch.models.utils.gpytorch_modules import get_gaussian_likelihood_with_l
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import default_likelihood
 from botorch_skewgp.models.defaults import default_covar_module
-from botorch_skewgp.observations import Binary, Censored, Numeric, Ordinal, Preference, Tie, Validity
+from botorch_skewgp.observations import Binary, Censored, Numeric, Ordinal, Preference, Slope, Tie, Validity
 
 X = torch.linspace(0, 1, 4, dtype=torch.float64).unsqueeze(-1)
 NUMBERS = Numeric(torch.tensor([0.1, 0.5, -0.3, 1.0], dtype=torch.float64))
@@ -56,6 +56,10 @@ def test_noise_without_numbers_is_one(observation):
 
 def test_noise_of_validity_is_a_hundredth():
     assert float(default_likelihood([Validity([1])]).noise) == pytest.approx(0.01, abs=1e-6)
+
+
+def test_slopes_are_certain():
+    assert float(default_likelihood([Slope(0, 1)]).noise) == 0
 
 
 def test_noise_of_numbers_has_the_prior_of_botorch():
