@@ -28,7 +28,7 @@ from torch import Tensor
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models.defaults import MEAN_SPREAD, default_covar_module
+from botorch_skewgp.models.defaults import LEAST_LENGTHSCALE, MEAN_SPREAD, default_covar_module
 from botorch_skewgp.observations import Binary, Observation, Ordinal, Validity
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> None:
             truth = torch.tensor([entry["truth"] for entry in entries], dtype=torch.float64)
             for constant in CONSTANTS:
                 said = torch.tensor([entry[constant] for entry in entries], dtype=torch.float64)
-                table.add(kind=kind, data=n, constant=constant, **_compare(said.clamp(1e-6, 1 - 1e-6), truth))
+                table.add(kind=kind, data=n, constant=constant, **_compare(said, truth))
                 say(f"{kind}, {n} data, {constant}: {table.rows[-1]}")
     publish([table], folder)
 
@@ -99,7 +99,7 @@ def _compare(said: Tensor, truth: Tensor) -> dict[str, Any]:
         "true": float(right.mean()),
         "difference": float(difference.mean()),
         "standard_error": float(difference.std()) / math.sqrt(len(said)),
-        "log_score": float((truth * said.log() + (1 - truth) * (1 - said).log()).mean()),
+        "log_score": float((torch.xlogy(truth, said) + torch.xlogy(1 - truth, 1 - said)).mean()),
         "sure": int(sure.sum()),
         "sure_said": float(confidence[sure].mean()) if bool(sure.any()) else None,
         "sure_true": float(right[sure].mean()) if bool(sure.any()) else None,
@@ -111,14 +111,15 @@ def _draw(kind: str, n: int, seed: int) -> tuple[Tensor, Observation, Tensor]:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         covar_module = default_covar_module(DIMENSION).double()
-        covar_module.outputscale = covar_module.outputscale_prior.sample().clamp(1e-3, 1e4)
+        covar_module.outputscale = covar_module.outputscale_prior.sample()
         lengthscale = covar_module.base_kernel.lengthscale_prior.sample((1, DIMENSION))
-        covar_module.base_kernel.lengthscale = lengthscale.clamp(min=0.025)
+        covar_module.base_kernel.lengthscale = lengthscale.clamp(min=LEAST_LENGTHSCALE)  # one in a thousand
         X = torch.cat([CORNER * torch.rand(n, DIMENSION), torch.ones(1, DIMENSION)]).double()
         with torch.no_grad():
             K = covar_module(X).to_dense()
         eigenvalues, vectors = torch.linalg.eigh(K)
-        latent = vectors @ (eigenvalues.clamp(min=0).sqrt() * torch.randn(n + 1, dtype=torch.float64))
+        root = eigenvalues.clamp(min=0).sqrt()  # rounding only
+        latent = vectors @ (root * torch.randn(n + 1, dtype=torch.float64))
         latent = latent + MEAN_SPREAD * torch.randn(1, dtype=torch.float64)
         deviation = NOISE[kind] ** 0.5
         noisy = latent[:n] + deviation * torch.randn(n, dtype=torch.float64)

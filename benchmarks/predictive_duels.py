@@ -83,7 +83,7 @@ def _densities(function: str, noise: float, size: int, seed: int, methods: list[
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             p = METHODS[name](known.reshape(2 * size, -1), pairs, test).detach()
-        densities[name] = float(torch.where(test_winners == 0, p, 1 - p).clamp(min=1e-300).log().mean())
+        densities[name] = float(torch.where(test_winners == 0, p, 1 - p).log().mean())
     return densities
 
 

@@ -47,6 +47,18 @@ def test_noise_beside_numbers_is_likely_between_a_hundredth_and_two(anchor, othe
     assert 0.9 < below(prior, 2) - below(prior, 0.01) < 0.94
 
 
+@pytest.mark.parametrize("other", [LABELS, GRADES, DUELS], ids=lambda entry: type(entry).__name__)
+def test_noise_beside_numbers_starts_near_the_median_of_its_prior(other):
+    likelihood = default_likelihood([NUMBERS, other]).for_kind(type(other))
+    assert 0.35 < below(likelihood.noise_prior, likelihood.noise.item()) < 0.65
+
+
+def test_noise_of_numbers_starts_high():
+    """A fit that starts with too little noise stays with a function that explains it."""
+    likelihood = default_likelihood([NUMBERS])
+    assert 0.9 < below(likelihood.noise_prior, likelihood.noise.item()) < 0.98
+
+
 @pytest.mark.parametrize("observation", [LABELS, GRADES, DUELS], ids=lambda entry: type(entry).__name__)
 def test_noise_without_numbers_is_one(observation):
     likelihood = default_likelihood([observation])
