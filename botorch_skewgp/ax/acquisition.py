@@ -31,7 +31,8 @@ LEAST_RESTARTS, MOST_RESTARTS = 4, 20
 LEAST_RAW_SAMPLES, MOST_RAW_SAMPLES = 256, 1024
 # Over how much, on the scale of probabilities, a constraint on one goes from met to violated. Few labels tell where
 # trials work, so that samples of a probability are all but 0 or 1, and with BoTorch's 0.001 each makes a step in the
-# acquisition function. Searches took 45 evaluations then and 27 now, to points of the same value to 0.02 nats.
+# acquisition function. Searches took 45 evaluations then, and 25 to 29 with scales of 0.02 to 0.05, to points of the
+# same value to 0.02 nats.
 PROBABILITY_SCALE = 0.03
 SHARP = 1e-3  # BoTorch's temperature of constraints
 # By turns, from random points, until a round gains less than a thousandth of a nat.
