@@ -89,6 +89,11 @@ def test_equal_items_tie_in_a_fifth_of_duels():
         assert math.erf(width / 2) == pytest.approx(share, abs=0.02)
 
 
+def test_a_quarter_of_duels_between_equals_are_ties_at_first():
+    width = default_likelihood([DUELS, TIES]).tie_width.item()
+    assert math.erf(width / 2) == pytest.approx(0.25, abs=0.05)
+
+
 def test_gaps_between_cutpoints_are_about_a_standard_deviation_of_the_noise():
     prior = default_likelihood([GRADES]).gaps_prior
     assert below(prior, 1.0) == pytest.approx(0.5, abs=1e-3)
