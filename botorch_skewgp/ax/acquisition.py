@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -12,11 +11,8 @@ from ax.generators.torch.botorch_modular.acquisition import Acquisition
 from ax.generators.torch.botorch_modular.surrogate import Surrogate
 from ax.generators.torch_base import TorchOptConfig
 from botorch.acquisition import AcquisitionFunction
-from botorch.acquisition.logei import qLogProbabilityOfFeasibility
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
-from botorch.models.model import Model
 from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES, optimize_acqf_mixed_alternating
-from botorch.utils.constraints import get_outcome_constraint_transforms
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
@@ -29,21 +25,14 @@ NUM_THRESHOLD_POINTS = 256  # of the search space, beside the observed ones
 # with failures, four starts out of 256 points ended where Ax's twenty out of 1024 did, in half the time.
 LEAST_RESTARTS, MOST_RESTARTS = 4, 20
 LEAST_RAW_SAMPLES, MOST_RAW_SAMPLES = 256, 1024
-# Over how much, on the scale of probabilities, a constraint on one goes from met to violated. Few labels tell where
-# trials work, so that samples of a probability are all but 0 or 1, and with BoTorch's 0.001 each makes a step in the
-# acquisition function. Searches took 45 evaluations then, and 25 to 29 with scales of 0.02 to 0.05, to points of the
-# same value to 0.02 nats.
-PROBABILITY_SCALE = 0.03
-SHARP = 1e-3  # BoTorch's temperature of constraints
 # By turns, from random points, until a round gains less than a thousandth of a nat.
 MIXED_SEARCH = {"initialization_strategy": "random", "maxiter_continuous": 20, "tol": 1e-3}
 
 
 class SkewGPAcquisition(Acquisition):
-    """Ax's acquisition, but for four things: the expected utility of the best option chooses pairs in experiments that
-    have no numbers (with the option `pairs_by_utility`), thresholds of objectives come from the whole search space,
-    observed and pending points are in an order that does not depend on how they came, and constraints on probabilities
-    are smoother than those on numbers.
+    """Ax's acquisition, but for three things: the expected utility of the best option chooses pairs in experiments that
+    have no numbers (with the option `pairs_by_utility`), thresholds of objectives come from the whole search space, and
+    observed and pending points are in an order that does not depend on how they came.
     """
 
     def __init__(
@@ -81,22 +70,6 @@ class SkewGPAcquisition(Acquisition):
             known = (self.X_pending.unsqueeze(1) == self.X_observed).all(-1).any(-1)
             self.X_pending = None if bool(known.all()) else self.X_pending[~known]
         super()._instantiate_acquisition()
-
-    def _construct_botorch_acquisition(
-        self, botorch_acqf_class: type[AcquisitionFunction], botorch_acqf_options: dict[str, Any], model: Model
-    ) -> AcquisitionFunction:
-        """Smooth the constraints on probabilities, unless the user says how smooth they are."""
-        parameters = inspect.signature(botorch_acqf_class.__init__).parameters
-        models = getattr(model, "models", [model])
-        has_thresholds = self._objective_thresholds is not None  # further constraints of a probability of feasibility
-        has_more = has_thresholds and issubclass(botorch_acqf_class, qLogProbabilityOfFeasibility)
-        is_said = has_more or not {"constraints", "eta"} <= parameters.keys() or "eta" in botorch_acqf_options
-        if self._outcome_constraints is not None and not is_said:
-            constraints, eta = smooth_constraints(
-                self._outcome_constraints, [getattr(entry, "probability", False) for entry in models]
-            )
-            botorch_acqf_options = {"constraints": constraints, "eta": eta, **botorch_acqf_options}
-        return super()._construct_botorch_acquisition(botorch_acqf_class, botorch_acqf_options, model)
 
     def _update_objective_thresholds(self, torch_opt_config: TorchOptConfig) -> None:
         """Fill in the thresholds that the user did not set."""
@@ -175,35 +148,6 @@ class SkewGPAcquisition(Acquisition):
         )
         assert values is not None  # which is asked for by default
         return candidates, values, torch.ones(len(candidates), dtype=self.dtype)
-
-
-def smooth_constraints(
-    outcome_constraints: tuple[Tensor, Tensor], is_probability: Sequence[bool]
-) -> tuple[list[Callable[[Tensor], Tensor]], Tensor]:
-    r"""Constraints `A y <= b` for BoTorch's acquisition functions, and the temperatures at which these smooth them.
-
-    What they do with numbers has tails that fall like a square, which a smoother constraint would make heavy: points
-    that are known to fail would be worth a trial. A constraint on a probability by itself is told as
-    `sinh(violation / (2 s))` of temperature 1, which gives it the tails of a logistic function of scale `s`.
-
-    Args:
-        outcome_constraints: A `k x m` tensor `A` and a `k x 1` tensor `b`.
-        is_probability: Which of the `m` outcomes are probabilities.
-
-    Returns:
-        A function of samples for each constraint, negative where it is met, and a `k`-dim tensor of temperatures.
-    """
-    weights, _ = outcome_constraints
-    numbers = weights[:, [not entry for entry in is_probability]]
-    smooth = (numbers == 0).all(-1)
-    constraints = get_outcome_constraint_transforms(outcome_constraints) or []
-    told = [
-        (lambda samples, violation=violation: torch.sinh(violation(samples) / (2 * PROBABILITY_SCALE)))
-        if is_smooth
-        else violation
-        for violation, is_smooth in zip(constraints, smooth.tolist(), strict=True)
-    ]
-    return told, torch.where(smooth, 1.0, SHARP).to(weights)
 
 
 def _is_mixed(search_space_digest: SearchSpaceDigest, fixed_features: Mapping[int, float] | None) -> bool:

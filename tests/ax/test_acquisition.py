@@ -9,11 +9,9 @@ pytest.importorskip("ax")
 import torch
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 from ax_cases import GENERATES, new_client, next_trial, with_trials
-from botorch.acquisition import qLogNoisyExpectedImprovement, qUpperConfidenceBound
-from botorch.utils.objective import compute_smoothed_feasibility_indicator
+from botorch.acquisition import qUpperConfidenceBound
 
 from botorch_skewgp.ax import attach_comparison, get_next_pair
-from botorch_skewgp.ax.acquisition import smooth_constraints
 
 pytestmark = GENERATES
 
@@ -70,44 +68,6 @@ def test_a_missing_threshold_is_filled_in(made):
     filled, given = made[-1].objective_thresholds.tolist()
     assert given == pytest.approx(-0.7)
     assert math.isfinite(filled)
-
-
-@pytest.mark.parametrize(
-    ("constraints", "options", "etas"),
-    [
-        (["mass <= 2"], None, [0.001, 1.0]),
-        (["validity >= 0.8", "mass <= 2"], None, [1.0, 0.001]),
-        (["mass <= 2"], {"eta": 0.2}, 0.2),
-    ],
-)
-def test_constraints_on_probabilities_are_smoother_than_those_on_numbers(constraints, options, etas, made):
-    """In the order in which Ax has them; what the user says counts."""
-    acquisition = None if options is None else qLogNoisyExpectedImprovement
-    client = new_client(constraints=constraints, acquisition=acquisition, acquisition_options=options)
-    for x in (0.1, 0.4, 0.9):
-        index = client.attach_trial({"x": x})
-        if x > 0.5:
-            client.mark_trial_failed(index)
-        else:
-            client.complete_trial(index, {"loss": x**2, "mass": 1 + x})
-    next_trial(client)
-    eta = made[-1].acqf._eta
-    assert (eta if isinstance(etas, float) else eta.tolist()) == pytest.approx(etas)
-
-
-def test_smoother_constraints_have_thin_tails():
-    """At a half, and nothing left of what fails for sure: 0.002 would be worth trials that fail."""
-    weights = torch.tensor([[0.0, -1.0], [1.0, 0.0]]).double()
-    bounds = torch.tensor([[-0.5], [2.0]]).double()
-    constraints, eta = smooth_constraints((weights, bounds), [False, True])
-    probability = torch.tensor([0.0, 0.4, 0.5, 0.6, 1.0]).double()
-    samples = torch.stack([torch.full_like(probability, 1.0), probability], dim=-1)  # 1 is well below 2
-    met = compute_smoothed_feasibility_indicator(constraints, samples, eta, fat=True)
-    assert met[2] == pytest.approx(0.5, abs=1e-3)
-    assert torch.allclose(met + met.flip(0), torch.ones(()).double(), atol=1e-3)
-    assert met[0] < 1e-6
-    assert 0.001 < met[1] < 0.2
-    assert bool((met.diff() > 0).all())
 
 
 def test_the_search_is_wider_in_more_dimensions(monkeypatch):
