@@ -137,8 +137,10 @@ def add_bar(
 
     A measurement that is NaN meets nothing.
     """
-    if (least is None) == (most is None):
+    if least is not None and most is None:
+        wanted, met = f">= {least:g}", measured >= least
+    elif most is not None and least is None:
+        wanted, met = f"<= {most:g}", measured <= most
+    else:
         raise ValueError("Give either least or most.")
-    met = measured >= least if least is not None else measured <= most  # type: ignore[operator]
-    wanted = f">= {least:g}" if least is not None else f"<= {most:g}"
     table.add(bar=bar, case=case, wanted=wanted, measured=float(measured), met=bool(met))

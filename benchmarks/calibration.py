@@ -251,7 +251,7 @@ def prior_draw(X: Tensor, columns: int, generator: torch.Generator) -> tuple[Ten
     slopes = K * (1 / LENGTHSCALE**2 - step.square() / LENGTHSCALE**4)
     joint = torch.cat([torch.cat([K, cross], dim=1), torch.cat([cross.mT, slopes], dim=1)])
     eigenvalues, vectors = torch.linalg.eigh(joint)
-    root = vectors * eigenvalues.clamp(min=0).sqrt()
+    root = vectors * eigenvalues.clamp(min=0).sqrt()  # rounding only
     draw = root @ torch.randn(len(joint), columns, dtype=X.dtype, generator=generator)
     return draw[: len(X)], draw[len(X) :]
 
@@ -351,15 +351,14 @@ class Calibration:
 
     @property
     def calibrated(self) -> bool:
-        """Whether both p-values are large enough."""
-        return min(self.ranks, self.moments) > LEAST_P_VALUE
+        """Whether both p-values are large enough; NaN is not."""
+        return self.ranks > LEAST_P_VALUE and self.moments > LEAST_P_VALUE
 
 
 def statistics(cdf: Tensor, distance: Tensor) -> Calibration:
     """The statistics of `replicates x functionals` cdf values and distances."""
-    counts = torch.stack([((cdf * BINS).long().clamp(0, BINS - 1) == b).sum(0) for b in range(BINS)])
-    p_values = [float(chisquare(column.numpy()).pvalue) for column in counts.mT]
-    z = torch.special.ndtri(cdf.clamp(1e-7, 1 - 1e-7))
+    p_values = [float(chisquare(torch.histc(column, BINS, 0, 1).numpy()).pvalue) for column in cdf.mT]
+    z = torch.special.ndtri(cdf)  # infinite where it is 0 or 1, for which the moments are NaN
 
     moments = torch.stack([z.square() - 1, z * distance], dim=-1).mean(1)
     mean, n = moments.mean(0), len(moments)

@@ -3,8 +3,8 @@
 Rows are the labels of `benchmarks scale` over inducing points, under the kernel that they were drawn from, or that with
 a hundred times the variance, which leaves the function far from Gaussian. All make draws by `draw` until half of them
 are effective, with set-up and diagnostics, but for data augmentation (Albert and Chib 1993), which the library does not
-have: rows given the function, the function given the rows, each in one piece, in four chains from the same start, until
-it has as many effective draws or its time is over.
+have: rows given the function, the function given the rows, each in one piece, in four chains from draws of the prior,
+until it has as many effective draws or its time is over.
 """
 
 from __future__ import annotations

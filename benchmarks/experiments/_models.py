@@ -109,7 +109,7 @@ def at_mode(approximation: ExpectationPropagation) -> ExpectationPropagation:
     for _ in range(MOST_NEWTON_STEPS):
         h = distribution.mean + C @ alpha
         _, slope, curvature = slope_and_curvature(h)
-        root = curvature.clamp(min=0).sqrt()
+        root = curvature.clamp(min=0).sqrt()  # rounding only: labels and duels are log-concave
         target = curvature * (h - distribution.mean) + slope
         B = torch.linalg.cholesky(eye + root.unsqueeze(-1) * C * root)
         inner = torch.cholesky_solve((root * (C @ target)).unsqueeze(-1), B).squeeze(-1)

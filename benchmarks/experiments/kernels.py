@@ -39,7 +39,6 @@ from botorch_skewgp.posteriors import ProbabilityPosterior
 CLASS, NUM_TRAIN, BINS = 8, 300, 12
 KERNELS, METHODS = ("RBF", "arcsine"), ("s = 0", "s = 2", "EP")
 COLUMNS = ("accuracy", "score", "deviation_right", "deviation_wrong", "ranked")
-LEAST = 1e-12
 
 
 def _kernel(name: str) -> Kernel:
@@ -82,7 +81,7 @@ def _measures(model: Any, X: Tensor, labels: Tensor) -> Row:
     deviation = torch.cat([part.variance.flatten().sqrt() for part in parts])
     right = (probability > 0.5) == labels
     ranked = (deviation[~right].unsqueeze(-1) > deviation[right]).double().mean()
-    score = information_score(probability.clamp(LEAST, 1 - LEAST), labels)
+    score = information_score(probability, labels)
     values = (right.double().mean(), score, deviation[right].mean(), deviation[~right].mean(), ranked)
     histograms = [torch.histc(deviation[which], BINS, 0, 0.5).int().tolist() for which in (right, ~right)]
     return {

@@ -25,9 +25,9 @@ NUM_THRESHOLD_POINTS = 256  # of the search space, beside the observed ones
 # with failures, four starts out of 256 points ended where Ax's twenty out of 1024 did, in half the time.
 LEAST_RESTARTS, MOST_RESTARTS = 4, 20
 LEAST_RAW_SAMPLES, MOST_RAW_SAMPLES = 256, 1024
-# A search whose line search finds no descent is not made again. Constraints on probabilities are so sharp,
-# with second derivatives of 1e5, that rounding is 1e-11 of a value, and at a maximum that is all that is left.
-AGAIN = {"retry_on_optimization_warning": False}
+# A search that ended because its line search found no descent is not made again. Constraints on probabilities are so
+# sharp, with second derivatives of 1e5, that at a maximum rounding of 1e-11 of a value is all that is left to descend.
+ONCE = {"retry_on_optimization_warning": False}
 # By turns, from random points, until a round gains less than a thousandth of a nat.
 MIXED_SEARCH = {"initialization_strategy": "random", "maxiter_continuous": 20, "tol": 1e-3}
 
@@ -103,7 +103,7 @@ class SkewGPAcquisition(Acquisition):
         effort = _effort(dim, starts_in_each=1 if is_mixed else 2)
         has_values = search_space_digest.ordinal_features or search_space_digest.categorical_features
         if not (from_points or has_values):
-            effort |= AGAIN
+            effort |= ONCE
         kwargs["optimizer_options"] = effort | (kwargs.get("optimizer_options") or {})
         if is_mixed:
             return self._optimize_mixed(n, search_space_digest, *args, **kwargs)

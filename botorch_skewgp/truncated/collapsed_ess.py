@@ -103,8 +103,9 @@ class CollapsedEllipticalSliceSampler(Sampler):
             raise ValueError(f"num_inner_steps must be positive; got {num_inner_steps}.")
         self.num_inner_steps = num_inner_steps
         like = distribution.mean
-        self._precision = expectation_propagation.site_precision.to(like)
-        self._shift = expectation_propagation.site_shift.to(like)
+        # of all rows that a row stands for together
+        self._precision = distribution.times_count(expectation_propagation.site_precision.to(like))
+        self._shift = distribution.times_count(expectation_propagation.site_shift.to(like))
         self._latent_mean = expectation_propagation.latent_mean.to(like).unsqueeze(-2)
         self._latent_root = expectation_propagation.latent_root.to(like)
         self._scale = distribution.noise.sqrt()
@@ -232,17 +233,15 @@ class CollapsedEllipticalSliceSampler(Sampler):
 
         `chain` holds the places of these rows among all chains of the whole batch; all of them if `None`.
         """
-        precision, shift, count = self._precision, self._shift, self.distribution.count
+        precision, shift = self._precision, self._shift
         if self.distribution.batch_shape.numel() == 1:
-            weights = [self.distribution.times_count(x).reshape(-1) for x in (0.5 * precision, shift)]
-            return self._log_probability(h, None) + h.square() @ weights[0] - h @ weights[1]
+            of_sites = 0.5 * (h.square() @ precision.reshape(-1)) - h @ shift.reshape(-1)
+            return self._log_probability(h, None) + of_sites
         if chain is None:
             chain = torch.arange(h.shape[0], device=h.device)
         element = chain // num_chains
         precision, shift = (p.flatten(0, -2)[element] for p in (precision, shift))
-        of_sites = (0.5 * precision * h - shift) * h
-        of_sites = of_sites if count is None else of_sites * count.flatten(0, -2)[element]
-        return self._log_probability(h, element) + of_sites.sum(-1)
+        return self._log_probability(h, element) + ((0.5 * precision * h - shift) * h).sum(-1)
 
     def _log_probability(self, h: Tensor, element: Tensor | None) -> Tensor:
         """Log probability that all rows are inside their bounds given rows of `h`, `k x m`; `k`.
