@@ -10,12 +10,13 @@ JUDGEMENT_NOISE = 1.0
 VALIDITY_NOISE = 0.01
 # A slope is stated because it is known, by a law of nature or by what is wanted of the function.
 SLOPE_NOISE = 0.0
-# Beside numbers, which fix the scale of the latent function, the noise variance of labels and comparisons is learned:
+# Beside numbers, which fix the scale of the latent function, the noise variance of labels and comparisons is learned,
+# from the same start as that of numbers:
 # a median of e^-2 = 0.14 of a standardised number's variance, and a spread wide enough for 0.01 as for 2.
 ANCHORED_NOISE, ANCHORED_NOISE_PRIOR = 0.1, (-2.0, 1.5)
 # Of standardised numbers, the prior of BoTorch's SingleTaskGP: a median of 0.02, mostly between 0.003 and 0.13.
 NUMERIC_NOISE, NUMERIC_NOISE_PRIOR = 0.1, (-4.0, 1.0)
-# Two items tie within half the noise of one of them, as then a quarter of the duels between equals do; a learned width
+# Two items tie within half the noise of one of them, as then 28 % of the duels between equals do; a learned width
 # has a median of 0.37, and may well be a fifth or five times of that.
 TIE_WIDTH, TIE_WIDTH_PRIOR = 0.5, (-1.0, 1.0)
 # The gap between cut-points is about the noise that blurs them; without a prior a grade that nobody gave has none.

@@ -48,4 +48,9 @@ class PositiveParameter:
         if not (value > 0).all() or not value.isfinite().all():
             raise InputDataError(f"{self.name} must be positive and finite; got {value.tolist()}.")
         constraint = getattr(module, f"{raw}_constraint")
+        if not constraint.check(value):
+            raise InputDataError(
+                f"{self.name} must be within its constraint {constraint}; got {value.tolist()}. Other bounds of noise "
+                "can be given as noise_constraint; numbers without noise are Numeric(values, noise=0)."
+            )
         module.initialize(**{raw: constraint.inverse_transform(value.expand_as(getattr(module, raw)))})

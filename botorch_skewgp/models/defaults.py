@@ -27,16 +27,18 @@ from botorch_skewgp.observations import Observation
 # The latent function's variance, in units of that of the noise of labels and grades: a median of 10, and one in twenty
 # beyond 120. A narrower prior makes the model doubt consistent labels; a much wider one overfits a few of them.
 OUTPUTSCALE_LOCATION, OUTPUTSCALE_SPREAD = math.log(10.0), 1.5
-# The same for comparisons alone, as the mode and the spread of its logarithm, which is what a fit finds. Ten answers
-# hardly tell how consistent a judge is: from one whose noise is a third of the function's spread (a ratio of
-# 10) to one whose noise nobody sees (10,000 and more), all are likely.
+# The same for comparisons alone, as the mode and the spread of its logarithm, which is what a fit finds. Of duels
+# between random points a judge with ratio r gets a share of atan(r^-1/2) / pi wrong: one in 100 at the mode. Ten
+# answers hardly tell how consistent a judge is: twice as many wrong ones, or half as many, are two thirds as likely.
 COMPARISON_OUTPUTSCALE, COMPARISON_OUTPUTSCALE_SPREAD = 1000.0, 1.5
-JUDGES = {"consistent": (5000.0, 1.0), "noisy": (10.0, 1.0)}  # what a user can say of a judge: likewise
+# What a user can say of a judge, likewise: that one answer in 220 is wrong, or one in ten.
+JUDGES = {"consistent": (5000.0, 1.0), "noisy": (10.0, 1.0)}
 # Lengthscales for comparisons alone: a median of 0.2 sqrt(dim), about the mode of the dimension-scaled prior, whose
 # spread of sqrt(3) lets ten answers be explained by lengthscales of 0.03 or of 10; two thirds are within a factor of
 # 1.6. Spreads of 0.4 to 0.6 have the best held-out density of duels, and it is the same for 0.15 to 0.25 sqrt(dim).
 COMPARISON_LENGTHSCALE, COMPARISON_LENGTHSCALE_SPREAD = 0.2, 0.5
-# Bounds for the optimiser, as for BoTorch's lengthscales: long steps neither underflow nor diverge.
+# Bounds for the optimiser, as for BoTorch's lengthscales: long steps neither underflow nor diverge. The function's
+# standard deviation stays between a hundredth of the noise's and a hundred times it, as nearly all of the prior does.
 OUTPUTSCALE_BOUNDS = (1e-4, 1e4)
 LEAST_LENGTHSCALE = 0.025  # BoTorch's, where they are not fitted as logarithms
 MEAN_SPREAD = 10.0**0.5  # that of the latent function at the median of its variance's prior
@@ -62,7 +64,8 @@ def default_covar_module(
         dim: The number of inputs, each with a lengthscale of its own.
         observations: What the model is to be of.
         judge: What is known of the one who compares: `"consistent"` if answers would hardly change when asked again, as
-            those of a computation, `"noisy"` if many would.
+            those of a computation (of duels between random points, about one in 220 is wrong), `"noisy"` if many would
+            (one in ten).
 
     Raises:
         InputDataError: If `judge` is something else.
@@ -94,7 +97,7 @@ def _comparison_covar_module(dim: int, mode: float, spread: float) -> ScaleKerne
         lengthscale_constraint=_as_logarithm(),
     )
     base_kernel.lengthscale = median
-    # the density of this prior, times the scale itself, is that of a normal logarithm around the mode
+    # as a function of the scale's logarithm, the density of this prior is a normal one's around that of the mode
     prior = LogNormalPrior(math.log(mode) + spread**2, spread)
     covar_module = ScaleKernel(base_kernel, outputscale_prior=prior, outputscale_constraint=_as_logarithm())
     covar_module.outputscale = mode

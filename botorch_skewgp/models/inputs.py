@@ -95,7 +95,8 @@ def check_hyperparameters(model: Module) -> None:
 
 def check_digits_of_points(X: Tensor) -> None:
     """Raise `InputDataError` where squared distances of points overflow, in units of the shortest lengthscales."""
-    if not (X / SHORTEST_LENGTHSCALE).square().sum(-1).isfinite().all():
+    square = (X / SHORTEST_LENGTHSCALE).square().sum(-1)
+    if bool((square.isinf() & X.isfinite().all(-1)).any()):
         raise InputDataError(
             f"Some points are too large for {X.dtype}: the largest input is {X.abs().max():.3g}. Scale them, such as "
             "with input_transform=Normalize(d), or use double precision."

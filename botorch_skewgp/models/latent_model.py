@@ -21,7 +21,14 @@ from torch import Tensor
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood
 from botorch_skewgp.models.fantasy import FantasyLevel
 from botorch_skewgp.models.inducing import InducingPoints, over_white_columns
-from botorch_skewgp.models.inputs import as_sequence, check_observations, check_query, check_train_X, moved
+from botorch_skewgp.models.inputs import (
+    as_sequence,
+    check_digits_of_points,
+    check_observations,
+    check_query,
+    check_train_X,
+    moved,
+)
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.marginal_likelihood import Evidence
 from botorch_skewgp.models.means import IntegratedConstantMean
@@ -328,7 +335,8 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         )
 
     def _posterior_at(self, X: Tensor, now: Snapshot) -> SkewGPPosterior:
-        """The posterior at transformed inputs."""
+        """The posterior at transformed inputs; raises `InputDataError` if their squared distances overflow."""
+        check_digits_of_points(X)
         prior = now.prior
         return SkewGPPosterior(
             location=prior.mean_at(X),

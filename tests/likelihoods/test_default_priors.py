@@ -4,11 +4,18 @@ import math
 
 import pytest
 import torch
-from botorch.models.utils.gpytorch_modules import get_gaussian_likelihood_with_lognormal_prior
+from botorch.models.utils.gpytorch_modules import (
+    get_covar_module_with_dim_scaled_prior,
+    get_gaussian_likelihood_with_lognormal_prior,
+)
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import default_likelihood
 from botorch_skewgp.models.defaults import default_covar_module
+from botorch_skewgp.models.transformed_defaults import (
+    default_transformed_covar_module,
+    default_transformed_likelihood,
+)
 from botorch_skewgp.observations import Binary, Censored, Numeric, Ordinal, Preference, Slope, Tie, Validity
 
 X = torch.linspace(0, 1, 4, dtype=torch.float64).unsqueeze(-1)
@@ -49,7 +56,9 @@ def test_noise_beside_numbers_is_likely_between_a_hundredth_and_two(anchor, othe
 
 @pytest.mark.parametrize("other", [LABELS, GRADES, DUELS], ids=lambda entry: type(entry).__name__)
 def test_noise_beside_numbers_starts_near_the_median_of_its_prior(other):
-    likelihood = default_likelihood([NUMBERS, other]).for_kind(type(other))
+    parts = default_likelihood([NUMBERS, other])
+    likelihood = parts.for_kind(type(other))
+    assert likelihood.noise.item() == pytest.approx(parts.for_kind(Numeric).noise.item(), rel=1e-5)
     assert 0.35 < below(likelihood.noise_prior, likelihood.noise.item()) < 0.65
 
 
@@ -91,7 +100,7 @@ def test_equal_items_tie_in_a_fifth_of_duels():
 
 def test_a_quarter_of_duels_between_equals_are_ties_at_first():
     width = default_likelihood([DUELS, TIES]).tie_width.item()
-    assert math.erf(width / 2) == pytest.approx(0.25, abs=0.05)
+    assert math.erf(width / 2) == pytest.approx(0.28, abs=0.03)
 
 
 def test_gaps_between_cutpoints_are_about_a_standard_deviation_of_the_noise():
@@ -108,3 +117,57 @@ def test_lengthscales_of_comparisons_have_a_median_of_a_fifth_of_the_diagonal(di
     # two thirds are within a factor of 1.6
     within = prior.cdf(torch.tensor(1.6 * median)) - prior.cdf(torch.tensor(median / 1.6))
     assert float(within) == pytest.approx(2 / 3, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("judge", "wrong_answers", "twice", "half"),
+    [(None, 1 / 100, 0.66, 0.65), ("consistent", 1 / 222, 0.38, 0.38), ("noisy", 1 / 10.25, 0.27, 0.36)],
+)
+def test_a_judge_by_how_many_answers_about_random_points_are_wrong(judge, wrong_answers, twice, half):
+    # f(a) - f(b) and its noise have variances 2 r and 2; the sum has the other sign with probability atan(r^-1/2) / pi
+    prior = default_covar_module(1, [DUELS], judge).outputscale_prior
+    noise = default_likelihood([DUELS]).noise.item()
+
+    def log_density(share):
+        return float(prior.log_prob(torch.tensor(noise / math.tan(math.pi * share) ** 2, dtype=torch.float64)))
+
+    shares = [wrong_answers * factor for factor in (0.9, 0.95, 1.0, 1.05, 1.1)]
+    assert max(shares, key=log_density) == wrong_answers
+    assert math.exp(log_density(2 * wrong_answers) - log_density(wrong_answers)) == pytest.approx(twice, abs=0.02)
+    assert math.exp(log_density(wrong_answers / 2) - log_density(wrong_answers)) == pytest.approx(half, abs=0.02)
+
+
+@pytest.mark.parametrize("judge", [None, "consistent", "noisy"])
+def test_a_judge_is_what_is_most_likely_of_one_at_first(judge):
+    covar_module = default_covar_module(2, [DUELS], judge)
+    start = covar_module.outputscale.detach()
+    around = start * torch.tensor([0.95, 1.0, 1.05])
+    assert covar_module.outputscale_prior.log_prob(around).argmax() == 1
+
+
+def test_bounds_of_an_output_scale_are_a_hundred_standard_deviations_of_the_noise():
+    covar_module = default_covar_module(2, [LABELS])
+    bounds = covar_module.raw_outputscale_constraint
+    noise = default_likelihood([LABELS]).noise.item()
+    assert float(bounds.lower_bound / noise) ** 0.5 == pytest.approx(1 / 100, rel=1e-5)
+    assert float(bounds.upper_bound / noise) ** 0.5 == pytest.approx(100, rel=1e-5)
+    prior = covar_module.outputscale_prior
+    assert 1 - below(prior, bounds.upper_bound) + below(prior, bounds.lower_bound) < 1e-5
+
+
+def test_least_lengthscale_of_transformed_processes_is_that_of_botorch():
+    ours = default_transformed_covar_module(2).raw_lengthscale_constraint.lower_bound
+    theirs = get_covar_module_with_dim_scaled_prior(ard_num_dims=2).raw_lengthscale_constraint.lower_bound
+    assert float(ours) == float(theirs)
+
+
+def test_lengthscales_of_transformed_processes_are_within_seven_times_the_median_in_two_of_three_cases():
+    prior = default_transformed_covar_module(1).lengthscale_prior
+    assert below(prior, 7 * 0.3) - below(prior, 0.3 / 7) == pytest.approx(2 / 3, abs=0.02)
+
+
+def test_noise_of_transformed_processes_is_between_a_fiftieth_of_their_size_and_all_of_it():
+    # one in forty beyond each, in standard deviations
+    prior = default_transformed_likelihood().noise_covar.noise_prior
+    assert below(prior, (1 / 50) ** 2) == pytest.approx(0.025, abs=0.006)
+    assert 1 - below(prior, 1.0) == pytest.approx(0.025, abs=0.006)

@@ -9,10 +9,17 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.fit import fit_gpytorch_mll
+from gpytorch.constraints import GreaterThan
 from torch import Tensor
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods import OrdinalLikelihood, PreferenceLikelihood, ProbitLikelihood, ValidityLikelihood
+from botorch_skewgp.likelihoods import (
+    NumericLikelihood,
+    OrdinalLikelihood,
+    PreferenceLikelihood,
+    ProbitLikelihood,
+    ValidityLikelihood,
+)
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Choice, Numeric, Ordinal, Preference, Ranking, Tie, Validity
 
@@ -296,6 +303,17 @@ def test_bad_threshold():
 def test_bad_noise(make, bad):
     with pytest.raises(InputDataError, match="noise must be positive and finite"):
         make(noise=bad)
+
+
+@pytest.mark.parametrize("make", [NumericLikelihood, ProbitLikelihood, PreferenceLikelihood, ValidityLikelihood])
+def test_noise_outside_of_its_constraint_is_refused_in_our_words(make):
+    with pytest.raises(InputDataError, match=r"noise must be within its constraint GreaterThan.*noise_constraint"):
+        make(noise=1e-9)
+    likelihood = make(noise=0.3)
+    with pytest.raises(InputDataError, match="noise must be within its constraint"):
+        likelihood.noise = 1e-9
+    assert likelihood.noise.item() == pytest.approx(0.3)
+    assert make(noise=1e-9, noise_constraint=GreaterThan(1e-12)).noise.item() == pytest.approx(1e-9, abs=1e-15)
 
 
 def test_bad_tie_width():

@@ -241,6 +241,19 @@ def test_points_whose_distances_overflow_are_refused(observations):
         model.posterior(points)
 
 
+@pytest.mark.parametrize("size", [1e19, 1e25])
+def test_queries_whose_distances_overflow_are_refused(size):
+    """They gave NaN, or a value near that of a training point."""
+    with pytest.warns(InputDataWarning):
+        model = SkewGP(X.float(), DUELS)
+    query = size * X.float()
+    with pytest.raises(InputDataError, match=r"points are too large for torch\.float32"):
+        model.posterior(query)
+    assert model.posterior(X.float()).mean.isfinite().all()
+    double = SkewGP(X, DUELS)
+    assert double.posterior(query).mean.isfinite().all()
+
+
 def test_numbers_that_overflow_single_precision_are_refused():
     points = X.float()
     with pytest.warns(InputDataWarning), pytest.raises(InputDataError, match=r"too large for torch\.float32"):
