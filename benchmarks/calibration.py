@@ -308,8 +308,8 @@ def functionals(num_outputs: int, near: bool) -> Tensor:
 
 
 @torch.no_grad()
-def cdf_values(names: tuple[str, ...], replicate: int, noises: list[Noise]) -> Tensor:
-    """Posterior cdf values at the truth, and posterior means in posterior standard deviations.
+def normal_scores(names: tuple[str, ...], replicate: int, noises: list[Noise]) -> Tensor:
+    """Normal quantiles of the posterior cdf at the truth, and posterior means in posterior standard deviations.
 
     Args:
         names: Of the kinds that the data are of.
@@ -331,12 +331,16 @@ def cdf_values(names: tuple[str, ...], replicate: int, noises: list[Noise]) -> T
         observations += simulate(read, Noise(), size // len(names), generator)
     weight = functionals(columns, near="Slope" in names)
     truth = weight @ f.flatten()
+    eye = torch.eye(len(truth), dtype=truth.dtype)
     found = []
     for noise in noises:
         model = model_of(observations, noise, with_ties=any("Tie" in name for name in names), seed=replicate)
         posterior = model.posterior(X).affine(weight)
         distance = posterior.mean / posterior.variance.sqrt()  # the prior's mean is zero
-        found.append(torch.stack([posterior.cdf(truth.unsqueeze(-1)).flatten(), distance.flatten()]))
+        below = posterior.cdf(truth.unsqueeze(-1)).flatten()
+        above = posterior.affine(-eye).cdf(-truth.unsqueeze(-1)).flatten()  # with its digits where below is nearly one
+        z = torch.special.ndtri(below).where(below < above, -torch.special.ndtri(above))
+        found.append(torch.stack([z, distance.flatten()]))
     return torch.stack(found, dim=1)
 
 
@@ -355,11 +359,10 @@ class Calibration:
         return self.ranks > LEAST_P_VALUE and self.moments > LEAST_P_VALUE
 
 
-def statistics(cdf: Tensor, distance: Tensor) -> Calibration:
-    """The statistics of `replicates x functionals` cdf values and distances."""
+def statistics(z: Tensor, distance: Tensor) -> Calibration:
+    """The statistics of `replicates x functionals` normal scores and distances; NaN where a score is infinite."""
+    cdf = torch.special.ndtr(z)
     p_values = [float(chisquare(torch.histc(column, BINS, 0, 1).numpy()).pvalue) for column in cdf.mT]
-    z = torch.special.ndtri(cdf)  # infinite where it is 0 or 1, for which the moments are NaN
-
     moments = torch.stack([z.square() - 1, z * distance], dim=-1).mean(1)
     mean, n = moments.mean(0), len(moments)
     errors = mean / (moments.std(0) / math.sqrt(n))
@@ -379,7 +382,7 @@ def calibrate(names: tuple[str, ...], replicates: int, factors: tuple[float, ...
     noises = [Noise().times(factor) for factor in factors]
     with warnings.catch_warnings():
         warnings.simplefilter("error", category=PoorDrawsWarning)
-        found = torch.stack([cdf_values(names, replicate, noises) for replicate in range(replicates)])
+        found = torch.stack([normal_scores(names, replicate, noises) for replicate in range(replicates)])
     return [statistics(found[:, 0, k], found[:, 1, k]) for k in range(len(factors))]
 
 

@@ -11,6 +11,7 @@ from benchmarks.calibration import (
     WRONG,
     Noise,
     calibrate,
+    normal_scores,
     statistics,
 )
 
@@ -44,9 +45,10 @@ def test_numbers_and_a_noise_wrong_by_a_third():
 
 
 def test_statistics_of_uniform_values(generator):
-    cdf = torch.rand(500, 5, dtype=torch.float64, generator=generator)
-    distance = torch.randn(500, 5, dtype=torch.float64, generator=generator)
-    assert statistics(cdf, distance).calibrated
+    z, distance = torch.randn(2, 500, 5, dtype=torch.float64, generator=generator)
+    assert statistics(z, distance).calibrated
+    z[3, 2] = torch.inf
+    assert not statistics(z, distance).calibrated
 
 
 @pytest.mark.parametrize("shape", ["narrow", "wide", "shifted", "shrunk"])
@@ -54,9 +56,16 @@ def test_statistics_of_values_that_are_not_uniform(shape, generator):
     z = torch.randn(500, 5, dtype=torch.float64, generator=generator)
     distance = torch.randn(500, 5, dtype=torch.float64, generator=generator)
     wrong = {"narrow": 1.2 * z, "wide": z / 1.2, "shifted": z + 0.4, "shrunk": z + 0.2 * distance}[shape]
-    found = statistics(torch.special.ndtr(wrong), distance)
+    found = statistics(wrong, distance)
     assert not found.calibrated
     assert {"narrow": found.spread > 0, "wide": found.spread < 0, "shrunk": found.shrinkage > 0}.get(shape, True)
+
+
+def test_a_truth_far_out_has_a_score():
+    # 8.6 for a difference whose standard deviation is 2; its cdf rounds to one
+    z, _ = normal_scores(("LabelPreference",), 63, [Noise().times(2 / 3)])
+    assert z.isfinite().all()
+    assert z.max() > 5
 
 
 def test_all_noise_variances_are_multiplied():
