@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import torch
-from linear_operator.operators import RootLinearOperator
+from linear_operator.operators import LinearOperator, RootLinearOperator
 from torch import Tensor
 
 from botorch_skewgp.posteriors import RepresenterMixture
@@ -25,15 +25,16 @@ from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.draws import Draws, draw
 from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.factorization import (
-    cholesky_of_precision,
     cholesky_with_noise,
     cholesky_with_relative_jitter,
     missing_noise,
 )
+from botorch_skewgp.truncated.row_root import RowRoot, keeps_digits, weighted_covariance
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 MAX_ENTRIES = 2**20  # of the rows of draws that are copied at a time, which a cache can hold
 LEAST_PRECISION = 1e-12  # of a site, for which it tells nothing
+MANY_POINTS = 256  # from which on sums over rows of few points each go by pairs of points
 FEW_ROWS = 32  # up to which work goes by rows, whose noise makes a jitter of the points' covariance needless
 LEAST_NOISE = 1e-8  # of a number, relative to its variance, for which sums of precisions keep the prior's digits
 
@@ -184,11 +185,7 @@ class RowModel:
         rows = self.intervals
         mean, covariance = self._points_given_numbers
         if self.works_by_points:
-            white = self.column_root is not None and self.numbers.num_rows == 0
-            root = rows.weight(self.mean.shape[-1]) if white else rows.times(self._point_cholesky)
-            if rows.noise_root is not None:
-                root = torch.cat([root, rows.noise_root], dim=-1)
-            covariance = RootLinearOperator(root)
+            covariance = self._covariance_by_points
         else:
             covariance = rows.covariance(covariance)
             # The joint covariance of rows and numbers has this jitter, relative to variances before the numbers are
@@ -208,6 +205,23 @@ class RowModel:
             noise=rows.noise,
             count=rows.count,
         )
+
+    @property
+    def _covariance_by_points(self) -> LinearOperator:
+        """The covariance of the interval rows given the numbers as a root times its transpose."""
+        rows, n = self.intervals, self.mean.shape[-1]
+        if self.column_root is not None and self.numbers.num_rows == 0:
+            root = rows.weight(n)
+        else:
+            if rows.can_merge and n >= MANY_POINTS and rows.num_rows >= 2 * n:
+                count = 1.0 if rows.count is None else rows.count
+                terms = rows.index, rows.coefficient
+                if keeps_digits(*terms, self._points_given_numbers[1], count / rows.noise):
+                    return weighted_covariance(*terms, self._point_cholesky)
+            root = rows.times(self._point_cholesky)
+        if rows.noise_root is not None:
+            root = torch.cat([root, rows.noise_root], dim=-1)
+        return RootLinearOperator(root)
 
     def joint_given_numbers(self, location: Tensor, cross: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         r"""The joint normal of the latent function at new points and of the interval rows, given the numbers.
@@ -309,25 +323,29 @@ class RowModel:
         draw, `a_s = K^-1 (e_s - mean)` and `R R^T = K^-1 - K^-1 V K^-1`.
         """
         distribution, n = self.truncated_normal, self.mean.shape[-1]
-        F, noisy = distribution.root, missing_noise(distribution.gamma_diagonal, distribution.noise) == 0
-        assert F is not None
+        root, noisy = distribution.row_root, missing_noise(distribution.gamma_diagonal, distribution.noise) == 0
+        assert root is not None
         assert draws.latent is not None
-        _, singular, directions = torch.linalg.svd(torch.linalg.qr(F[~noisy], mode="r").R, full_matrices=True)
-        tolerance = F.shape[-1] * torch.finfo(F.dtype).eps
-        rank = int((singular > tolerance * singular.amax()).sum()) if len(singular) else 0
-        fixed, free = directions[:rank].mT, directions[rank:].mT
-        latent = draws.latent.to(F) @ fixed @ fixed.mT
-        G, noise, mean = F[noisy] @ free, distribution.noise_of_mean[noisy], distribution.mean[noisy]
-        scaled = G / noise.unsqueeze(-1)
-        factor = cholesky_of_precision(G, 1 / noise)
+        noise, mean = distribution.noise_of_mean, distribution.mean
+        free = torch.eye(root.rank, dtype=mean.dtype, device=mean.device)
+        latent, known = torch.zeros_like(free[0]), torch.zeros_like(free[0])
+        if not bool(noisy.all()):
+            F = root.dense
+            _, singular, directions = torch.linalg.svd(torch.linalg.qr(F[~noisy], mode="r").R, full_matrices=True)
+            tolerance = F.shape[-1] * torch.finfo(F.dtype).eps
+            rank = int((singular > tolerance * singular.amax()).sum()) if len(singular) else 0
+            fixed, free = directions[:rank].mT, directions[rank:].mT
+            noise, mean, root = noise[noisy], mean[noisy], RowRoot(F[noisy] @ free)
+            latent = draws.latent.to(F) @ fixed @ fixed.mT
+            known = latent @ (F[noisy].mT @ (root.matrix / noise.unsqueeze(-1)))
+        factor = root.cholesky_of_precision(1 / noise)
         pulls = [  # in parts, for the rows of all draws are many numbers
-            ((rows.to(F)[:, noisy] - mean) @ scaled)
+            root.transposed_times(((rows if bool(noisy.all()) else rows[:, noisy]).to(mean) - mean) / noise)
             for rows in draws.rows.split(max(1, MAX_ENTRIES // distribution.num_rows))
         ]
-        pull = torch.cat(pulls) - latent @ (F[noisy].mT @ scaled)
-        latent = (latent.mT + free @ torch.cholesky_solve(pull.mT, factor))[:n]
+        latent = latent + torch.cholesky_solve((torch.cat(pulls) - known).mT, factor).mT @ free.mT
         latent_root = torch.linalg.solve_triangular(factor, free.mT, upper=False).mT[:n]
-        return self._mixture_of_values(latent, latent_root)
+        return self._mixture_of_values(latent[:, :n].mT, latent_root)
 
     def _mixture_given_many_numbers(self, draws: Draws) -> RepresenterMixture:
         """Condition on the few interval rows what is left of the points by many numbers."""

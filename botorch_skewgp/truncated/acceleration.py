@@ -88,7 +88,7 @@ class Acceleration:
         the mean `E h + V p` with `p = s - d * (E h + V p)`, for which every sweep takes one step.
         """
         ahead, mean, pull = target, gaussian.mean, torch.zeros_like(gaussian.mean)
-        for _ in range(APPROXIMATE_SWEEPS if self._distribution.root is None else LOW_RANK_SWEEPS):
+        for _ in range(APPROXIMATE_SWEEPS if self._distribution.row_root is None else LOW_RANK_SWEEPS):
             change, shift = (self._distribution.times_count(new - old) for new, old in zip(ahead, sites, strict=True))
             spread = (1 + change * gaussian.variance).clamp(min=LEAST_PART)
             pull = pull + (shift - change * mean - pull) / spread
@@ -105,12 +105,12 @@ class Acceleration:
 
         Of a low-rank covariance the off-diagonal squares are left out: with them a product would cost a factorisation.
         """
-        F = self._distribution.root
-        if F is not None:
+        root = self._distribution.row_root
+        if root is not None:
 
             def times_low_rank(vector: Tensor) -> Tensor:
-                latent = torch.cholesky_solve(_times(F.mT, vector).unsqueeze(-1), gaussian.cholesky)
-                return (F @ latent).squeeze(-1)
+                projected = root.transposed_times(vector.unsqueeze(-2)).mT
+                return root.times(torch.cholesky_solve(projected, gaussian.cholesky).mT).squeeze(-2)
 
             return times_low_rank, lambda vector: gaussian.variance.square() * vector
         if gaussian.inverse is None:

@@ -32,6 +32,7 @@ from botorch_skewgp.truncated.univariate import (
     log_normal_cdf,
     log_normal_density,
     normal_cdf,
+    normal_hazard,
     sample_interval,
 )
 
@@ -127,7 +128,7 @@ class CollapsedEllipticalSliceSampler(Sampler):
             ValueError: If `latent` is needed and missing, or if the density at the start is not finite.
         """
         if latent is None:
-            if self.distribution.root is not None:
+            if self.distribution.row_root is not None:
                 raise ValueError("A low-rank covariance needs the latent coordinates of the rows.")
             residual = (rows - self.distribution.mean.unsqueeze(-2)).mT
             latent = (
@@ -172,50 +173,69 @@ class CollapsedEllipticalSliceSampler(Sampler):
         lower, upper = distribution.lower.unsqueeze(-2), distribution.upper.unsqueeze(-2)
 
         def uniform(shape: torch.Size) -> Tensor:
-            return torch.rand(shape, dtype=h.dtype, device=h.device, generator=generator)
+            level = torch.rand(shape, dtype=h.dtype, device=h.device, generator=generator)
+            return level.clamp_(min=0.25 * torch.finfo(h.dtype).eps)  # in the open interval (0, 1)
 
         if distribution.count is None:
-            level = uniform(h.shape) + 0.25 * torch.finfo(h.dtype).eps  # in the open interval (0, 1)
-            standard = self._standard_draws(h, level)
+            standard = self._standard_draws(h, uniform(h.shape))
         else:
-            mean, variance, skewness = self._moments(h)
-            count = distribution.count.unsqueeze(-2).to(h)
-            normal = inverse_normal_cdf(uniform(h.shape).clamp(min=0.25 * torch.finfo(h.dtype).eps))
-            # The expansion of [Cornish1938moments]_; what it leaves out is of order 1 / count, and averages over rows.
-            normal = normal + (normal.square() - 1) * (skewness / (6 * count.sqrt()))
-            standard = mean + (variance / count).sqrt() * normal
             one = (distribution.count == 1).reshape(-1)
-            if bool(one.any()):
-                standard[..., one] = self._standard_draws(h, uniform(h[..., one].shape), one)
+            if not bool(one.any()):
+                standard = self._standard_means(h, uniform(h.shape))
+            else:
+                standard = torch.empty_like(h)
+                for draw, which in ((self._standard_draws, one), (self._standard_means, ~one)):
+                    which = which.nonzero().squeeze(-1)
+                    part = h.index_select(-1, which)
+                    standard.index_copy_(-1, which, draw(part, uniform(part.shape), which))
         # Rounding only: the draw is inside the standardised interval.
         return torch.maximum(torch.minimum(h + scale * standard, upper), lower)
 
     def _standard_draws(self, h: Tensor, uniform: Tensor, which: Tensor | slice = slice(None)) -> Tensor:
-        """The noise of some rows, in units of its deviation, that puts them inside their bounds."""
-        distribution, h, scale = self.distribution, h[..., which], self._scale[..., which].unsqueeze(-2)
+        """The noise of some rows at `h`, in units of its deviation, that puts them inside their bounds."""
         if self._one_bound:
-            margin = (h - self._bound[..., which].unsqueeze(-2)) * self._margin[..., which].unsqueeze(-2)
+            margin = self._margins(h, which)
             if float(margin.amin()) >= -FAR[margin.dtype]:
                 below = inverse_normal_cdf(uniform * normal_cdf(margin))
                 return -self._margin[..., which].sign().unsqueeze(-2) * below
-        lower, upper = ((x[..., which].unsqueeze(-2) - h) / scale for x in (distribution.lower, distribution.upper))
-        return sample_interval(lower, upper, uniform)
+        return sample_interval(*self._standard_bounds(h, which), uniform)
 
-    def _moments(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean, variance and skewness of the standardised rows given the noiseless parts, `batch_shape x k x m`."""
-        distribution = self.distribution
+    def _standard_means(self, h: Tensor, uniform: Tensor, which: Tensor | slice = slice(None)) -> Tensor:
+        """The mean noise of the rows that each of some rows stands for, in the same units."""
+        assert self.distribution.count is not None
+        mean, variance, skewness = self._moments(h, which)
+        count = self.distribution.count[..., which].unsqueeze(-2).to(h)
+        normal = inverse_normal_cdf(uniform)
+        # The expansion of [Cornish1938moments]_; what it leaves out is of order 1 / count, and averages over rows.
+        normal = normal + (normal.square() - 1) * (skewness / (6 * count.sqrt()))
+        return mean + (variance / count).sqrt() * normal
+
+    def _margins(self, h: Tensor, which: Tensor | slice) -> Tensor:
+        """How far some rows are inside their only bound, in units of the noise."""
+        return (h - self._bound[..., which].unsqueeze(-2)).mul_(self._margin[..., which].unsqueeze(-2))
+
+    def _standard_bounds(self, h: Tensor, which: Tensor | slice) -> tuple[Tensor, Tensor]:
+        """The bounds of some rows' noise in units of its deviation."""
+        lower, upper = (x[..., which].unsqueeze(-2) for x in (self.distribution.lower, self.distribution.upper))
+        scale = self._scale[..., which].unsqueeze(-2)
+        return (lower - h) / scale, (upper - h) / scale
+
+    def _moments(self, h: Tensor, which: Tensor | slice) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean, variance and skewness of the standardised noise of some rows at `h`, `batch_shape x k x m`."""
         if self._one_bound:
-            margin = (h - self._bound.unsqueeze(-2)) * self._margin.unsqueeze(-2)
-            hazard = torch.exp(log_normal_density(margin) - log_normal_cdf(margin))
+            margin = self._margins(h, which)
+            hazard = normal_hazard(margin)
             excess = margin + hazard
+            variance = 1 - hazard * excess
+            third = hazard * (excess * (excess + hazard) - 1)
+            skewness = third / (variance * variance.sqrt())
             far = margin < -FAR[margin.dtype]  # exponential there, where differences cancel
-            variance = torch.where(far, margin.square().reciprocal(), 1 - hazard * excess)
-            third = hazard * (excess * (margin + 2 * hazard) - 1)
-            skewness = torch.where(far, 2.0, third / (variance * variance.sqrt()))
-            sign = self._margin.sign().unsqueeze(-2)
+            if bool(far.any()):
+                variance = torch.where(far, margin.square().reciprocal(), variance)
+                skewness = torch.where(far, 2.0, skewness)
+            sign = self._margin[..., which].sign().unsqueeze(-2)
             return sign * hazard, variance, sign * skewness
-        scale = self._scale.unsqueeze(-2)
-        bounds = [(bound.unsqueeze(-2) - h) / scale for bound in (distribution.lower, distribution.upper)]
+        bounds = self._standard_bounds(h, which)
         log_probability, mean, variance = interval_moments(*bounds)
         pulls = [
             torch.where(bound.isfinite(), bound.square() * torch.exp(log_normal_density(bound) - log_probability), 0.0)
@@ -226,7 +246,7 @@ class CollapsedEllipticalSliceSampler(Sampler):
 
     def latent(self, positions: Tensor) -> Tensor | None:
         """The positions, `... x r`, for a low-rank covariance; `None` for a dense one."""
-        return None if self.distribution.root is None else positions
+        return None if self.distribution.row_root is None else positions
 
     def _log_ratio(self, h: Tensor, chain: Tensor | None, num_chains: int) -> Tensor:
         """Log density relative to the approximating Gaussian, up to a constant, at rows of `h`, `k x m`.
@@ -274,9 +294,9 @@ class CollapsedEllipticalSliceSampler(Sampler):
         direction = normal @ self._latent_root.mT
         # On the ellipse h is linear in cosine and sine, so that an evaluation costs O(m) and needs no product.
         middle = self.distribution.noiseless(self._latent_mean)
-        root = self.distribution.root
+        root = self.distribution.row_root
         h_cosine, h_sine = (
-            (part if root is None else part @ root.mT).reshape(-1, self.distribution.num_rows)
+            (part if root is None else root.times(part)).reshape(-1, self.distribution.num_rows)
             for part in (centred, direction)
         )
         h_middle = middle.expand(*position.shape[:-1], -1).reshape(h_cosine.shape)

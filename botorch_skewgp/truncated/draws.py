@@ -21,7 +21,7 @@ from botorch_skewgp.truncated.expectation_propagation import (
     ExpectationPropagation,
     expectation_propagation,
 )
-from botorch_skewgp.truncated.factorization import RELATIVE_JITTER, cholesky_of_precision
+from botorch_skewgp.truncated.factorization import RELATIVE_JITTER
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
 from botorch_skewgp.truncated.gibbs import GibbsSampler
 from botorch_skewgp.truncated.independence import IndependenceSampler
@@ -161,7 +161,7 @@ def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationProp
     """
     width = (distribution.upper - distribution.lower) / distribution.gamma_diagonal.sqrt()
     counted = distribution.count is not None
-    many = counted or (distribution.root is not None and distribution.num_rows > MANY_ROWS)
+    many = counted or (distribution.row_root is not None and distribution.num_rows > MANY_ROWS)
     noisy = bool((distribution.noise > 0).all())
     narrow = bool((width < NARROW).any())
     if not (noisy and (many or narrow)):
@@ -320,7 +320,7 @@ def _draw_around_sites(
         previous = replace(previous, rows=previous.rows[..., kept], latent=None)
     rest = draw(conditioned.rest, settings, generator, previous=previous)
     latent = rest.latent
-    if distribution.root is not None and latent is None:  # no more rows are left than coordinates
+    if distribution.row_root is not None and latent is None:  # no more rows are left than coordinates
         latent = conditioned.latent_given_rest(rest.rows, generator)
     rows = conditioned.complete(rest.rows, latent, generator)
     if latent is not None:
@@ -355,18 +355,21 @@ def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:
     of what moves those is fresh noise in every draw, which would hide slow chains.
     """
     mean = distribution.mean[..., None, None, :]
-    if distribution.root is not None:
-        F = distribution.root.double()
-        noise = distribution.noise_of_mean.double()
-        noise = torch.maximum(noise, RELATIVE_JITTER[torch.float64] * distribution.gamma_diagonal.double())
-        weighted = F / noise.unsqueeze(-1)
-        latent_gain = torch.cholesky_solve(weighted.mT, cholesky_of_precision(F, 1 / noise)).mT
-        some = _evenly(F.shape[-1], F.device)
+    if distribution.row_root is not None:
+        double = as_double(distribution)
+        root, noise = double.row_root, double.noise_of_mean
+        assert root is not None
+        noise = torch.maximum(noise, RELATIVE_JITTER[torch.float64] * double.gamma_diagonal)
+        factor = root.cholesky_of_precision(1 / noise)
+        some = _evenly(root.rank, mean.device)
 
         def of_latent(rows: Tensor) -> Tensor:
             steps = max(1, MAX_ENTRIES * rows.shape[-3] // rows.numel())
-            parts = [((part - mean).to(F).flatten(-3, -2) @ latent_gain) for part in rows.split(steps, dim=-3)]
-            latent = torch.cat(parts, dim=-2).unflatten(-2, rows.shape[-3:-1])
+            parts = [
+                root.transposed_times(((part - mean).to(noise) / noise[..., None, None, :]).flatten(-3, -2))
+                for part in rows.split(steps, dim=-3)
+            ]
+            latent = torch.cholesky_solve(torch.cat(parts, dim=-2).mT, factor).mT.unflatten(-2, rows.shape[-3:-1])
             return torch.cat([latent[..., some], latent.square().sum(-1, keepdim=True)], dim=-1)
 
         return of_latent

@@ -87,15 +87,15 @@ class ExpectationPropagation:
     @cached_property
     def latent_mean(self) -> Tensor:
         """The approximate posterior mean of the latent coordinates, `batch_shape x r`."""
-        if self.distribution.root is None:
+        if self.distribution.row_root is None:
             return self.mean - self.distribution.mean
-        projected = self.distribution.root.mT @ self._offset.unsqueeze(-1)
+        projected = self.distribution.row_root.transposed_times(self._offset.unsqueeze(-2)).mT
         return torch.cholesky_solve(projected, self.cholesky).squeeze(-1)
 
     @cached_property
     def latent_root(self) -> Tensor:
         """A `batch_shape x r x r` root of the approximate posterior covariance of the latent coordinates."""
-        if self.distribution.root is not None:
+        if self.distribution.row_root is not None:
             eye = torch.eye(self.cholesky.shape[-1], dtype=self.cholesky.dtype, device=self.cholesky.device)
             return torch.linalg.solve_triangular(self.cholesky.mT, eye, upper=True)
         C, S = self.distribution.dense_covariance, self.sites.precision.sqrt()
@@ -157,14 +157,9 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
     if not torch.is_grad_enabled():
         return value
     # d/dC of `base` is (g g^T - R) / 2 and d/dmean is g, with R = (C + tau^-1)^-1 and g = C^-1 (E h - mean).
-    root = distribution.root
+    root = distribution.row_root
     if root is not None and root.requires_grad:
-        with torch.no_grad():
-            g = ep.mean_slope.unsqueeze(-1)
-            slope = root @ -torch.cholesky_inverse(ep.cholesky)  # F (I + F^T tau F)^-1
-            slope *= total.unsqueeze(-1)
-            slope += g @ (g.mT @ root)
-        value = with_slope(value, root, slope)
+        value = root.with_slope(value, ep.mean_slope.detach(), total, ep.cholesky)
     covariance = distribution.covariance if root is None else None
     if covariance is not None and distribution.dense_covariance.requires_grad:
         C = distribution.dense_covariance

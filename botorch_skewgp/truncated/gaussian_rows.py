@@ -68,7 +68,7 @@ def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
 
 def _own_variance(distribution: TruncatedNormal) -> Tensor:
     """The variance of every row given all others, before truncation; of a low-rank root only the noise in it."""
-    if distribution.root is not None:
+    if distribution.row_root is not None:
         return distribution.noise
     eye = torch.eye(distribution.num_rows, dtype=distribution.mean.dtype, device=distribution.mean.device)
     inverse = torch.linalg.solve_triangular(distribution.gamma_cholesky, eye, upper=False)

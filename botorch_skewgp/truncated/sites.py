@@ -56,17 +56,16 @@ def multiply_sites(distribution: TruncatedNormal, sites: Sites) -> Gaussian | No
     `None` if the sites are so precise that rounding of the covariance leaves no positive definite matrix.
     """
     tau, offset = sites.precision, sites.shift - sites.precision * distribution.mean
-    if distribution.root is not None:
-        F = distribution.root
-        eye = torch.eye(F.shape[-1], dtype=F.dtype, device=F.device)
-        offset = distribution.times_count(offset)
-        weighted = distribution.times_count(tau).unsqueeze(-1) * F
-        cholesky, info = torch.linalg.cholesky_ex(eye + F.mT @ weighted)
+    root = distribution.row_root
+    if root is not None:
+        eye = torch.eye(root.rank, dtype=tau.dtype, device=tau.device)
+        offset = distribution.times_count(offset).unsqueeze(-2)
+        cholesky, info = torch.linalg.cholesky_ex(eye + root.information(distribution.times_count(tau)))
         if bool(info.any()):
             return None
-        mean = distribution.mean + (F @ torch.cholesky_solve(F.mT @ offset.unsqueeze(-1), cholesky)).squeeze(-1)
-        half = torch.linalg.solve_triangular(cholesky, F.mT, upper=False)
-        variance = torch.linalg.vector_norm(half, dim=-2).square()  # without a copy of what may be large
+        latent = torch.cholesky_solve(root.transposed_times(offset).mT, cholesky).mT
+        mean = distribution.mean + root.times(latent).squeeze(-2)
+        variance = root.variances(cholesky)
         left = 1 - tau * variance
         cavity_mean = (mean - sites.shift * variance) / left
         zero = torch.zeros_like(mean)

@@ -84,9 +84,9 @@ def feasible_start(
             return _continue_noisy(distribution, old_rows, generator)
         latent = _draw_latent(distribution, num_chains, expectation_propagation, generator)
         rows = _draw_rows(distribution, distribution.noiseless(latent), distribution.noise.sqrt(), generator)
-        return rows, None if distribution.root is None else latent
+        return rows, None if distribution.row_root is None else latent
 
-    if distribution.root is None and _has_full_rank(distribution):
+    if distribution.row_root is None and _has_full_rank(distribution):
         if previous is not None:
             return _continue_dense(distribution, old_rows, generator), None
         return _start_dense(distribution, num_chains, expectation_propagation, generator), None
@@ -110,8 +110,8 @@ def _check_previous(distribution: TruncatedNormal, previous: tuple[Tensor, Tenso
             f"Previous rows must be batch_shape x k x m_old with batch_shape {tuple(distribution.batch_shape)} and "
             f"m_old at most {distribution.num_rows}; got {tuple(rows.shape)}."
         )
-    if latent is not None and distribution.root is not None:
-        size = distribution.root.shape[-1]
+    if latent is not None and distribution.row_root is not None:
+        size = distribution.row_root.rank
         if latent.shape[:-1] != rows.shape[:-1] or latent.shape[-1] > size:
             raise ValueError(
                 f"Previous latent coordinates must be batch_shape x k x r_old with r_old at most {size}; got "
@@ -170,8 +170,8 @@ def _draw_latent(
         mean, root = approximation.latent_mean.to(like), approximation.latent_root.to(like)
         normal = _randn(like, *batch, num_chains, root.shape[-1], generator=generator)
         return mean.unsqueeze(-2) + normal @ root.mT
-    if distribution.root is not None:
-        return _randn(like, *batch, num_chains, distribution.root.shape[-1], generator=generator)
+    if distribution.row_root is not None:
+        return _randn(like, *batch, num_chains, distribution.row_root.rank, generator=generator)
     # E[h | u] at a draw of u from its prior: less spread than a draw of h, and no factor of its covariance is needed.
     normal = _randn(like, *batch, num_chains, distribution.num_rows, generator=generator)
     solved = torch.linalg.solve_triangular(distribution.gamma_cholesky.mT, normal.mT, upper=True)
@@ -279,7 +279,7 @@ def require_feasible(distribution: TruncatedNormal, approximation: LatentApproxi
     Raises:
         ContradictionError: If no feasible point is found, naming the rows that cannot hold together.
     """
-    if bool((distribution.noise > 0).all()) or (distribution.root is None and _has_full_rank(distribution)):
+    if bool((distribution.noise > 0).all()) or (distribution.row_root is None and _has_full_rank(distribution)):
         return
     root = _latent_root(distribution)
     feasible_point(distribution, root, _approximate_latent(distribution, root, approximation))
@@ -292,7 +292,7 @@ def _approximate_latent(
     zero = torch.zeros(*distribution.batch_shape, root.shape[-1], dtype=root.dtype, device=root.device)
     if approximation is None or not bool(approximation.latent_mean.isfinite().all()):
         return zero
-    if distribution.root is not None:
+    if distribution.row_root is not None:
         return approximation.latent_mean.to(root)
     # The columns of the root are orthogonal.
     offset = approximation.latent_mean.to(root).unsqueeze(-1)
@@ -336,7 +336,7 @@ def _continue_latent(
 ) -> Tensor:
     """Old coordinates with the new ones drawn from the prior; or those closest to the old rows."""
     batch, r = distribution.batch_shape, root.shape[-1]
-    if old_latent is not None and distribution.root is not None:
+    if old_latent is not None and distribution.row_root is not None:
         new = _randn(root, *batch, old_latent.shape[-2], r - old_latent.shape[-1], generator=generator)
         return torch.cat([old_latent, new], dim=-1)
     m_old = old_rows.shape[-1]
@@ -352,4 +352,4 @@ def _finish_latent(
     noisy = (distribution.noise > 0).unsqueeze(-2)
     scale = torch.where(distribution.noise > 0, distribution.noise.sqrt(), torch.ones_like(distribution.noise))
     rows = torch.where(noisy, _draw_rows(distribution, h, scale, generator), h)
-    return rows, None if distribution.root is None else z
+    return rows, None if distribution.row_root is None else z

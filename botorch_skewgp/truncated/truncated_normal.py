@@ -9,8 +9,8 @@ import torch
 from linear_operator.operators import LinearOperator, RootLinearOperator, to_linear_operator
 from torch import Tensor
 
-from botorch_skewgp.truncated.derivatives import squared_lengths
 from botorch_skewgp.truncated.factorization import cholesky_with_noise
+from botorch_skewgp.truncated.row_root import RowRoot, row_root
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,8 +21,9 @@ class TruncatedNormal:
     Without the truncation `u ~ N(mean, Gamma)` with `Gamma = covariance + diag(noise)`.
 
     Samplers work in *latent coordinates* of `h`. If the covariance is a `RootLinearOperator` of an
-    `m x r` root `F` with `r < m` (many rows over few points), these are `z ~ N(0, I_r)` with
-    `h = mean + F z`, and nothing of size `m x m` is ever built. Otherwise they are `h - mean` itself.
+    `m x r` root `F` with `r < m` (many rows over few points), or what `weighted_covariance` makes of one, these are
+    `z ~ N(0, I_r)` with `h = mean + F z`, and nothing of size `m x m` is ever built. Otherwise they are `h - mean`
+    itself.
 
     Args:
         mean: A `batch_shape x m` tensor.
@@ -69,7 +70,7 @@ class TruncatedNormal:
         if self.count is not None:
             if self.count.shape != self.mean.shape or not bool((self.count >= 1).all()):
                 raise ValueError(f"count must hold numbers from 1 on in mean's shape {tuple(self.mean.shape)}.")
-            if self.root is None or not bool((self.noise > 0).all()):
+            if self.row_root is None or not bool((self.noise > 0).all()):
                 raise ValueError("Rows that stand for several need a RootLinearOperator and noise in every row.")
 
     @property
@@ -83,18 +84,23 @@ class TruncatedNormal:
         return self.mean.shape[:-1]
 
     @cached_property
+    def row_root(self) -> RowRoot | None:
+        """The root `F` if the covariance is a low-rank `F F^T`, else `None`."""
+        root = row_root(self.covariance)
+        return root if root is not None and (root.rank < self.num_rows or self.count is not None) else None
+
+    @cached_property
     def root(self) -> Tensor | None:
-        """The `batch_shape x m x r` root `F` if the covariance is a low-rank `F F^T`, else `None`."""
-        if isinstance(self.covariance, RootLinearOperator):
-            root = self.covariance.root.to_dense()
-            if root.shape[-1] < self.num_rows or self.count is not None:
-                return root
-        return None
+        """The `batch_shape x m x r` root `F` as a matrix, which may be large; `None` if there is no low-rank one."""
+        return None if self.row_root is None else self.row_root.dense
 
     @cached_property
     def dense_covariance(self) -> Tensor:
         """The covariance of `h` as a dense `batch_shape x m x m` tensor."""
-        return to_linear_operator(self.covariance).to_dense()
+        if isinstance(self.covariance, Tensor):
+            return self.covariance
+        root = row_root(self.covariance)
+        return to_linear_operator(self.covariance).to_dense() if root is None else root.dense @ root.dense.mT
 
     @cached_property
     def gamma(self) -> Tensor:
@@ -139,14 +145,14 @@ class TruncatedNormal:
     @cached_property
     def gamma_diagonal(self) -> Tensor:
         """The diagonal of `Gamma`, `batch_shape x m`."""
-        if self.root is not None:
-            return squared_lengths(self.root) + self.noise
+        if self.row_root is not None:
+            return self.row_root.squared_lengths + self.noise
         return self.dense_covariance.diagonal(dim1=-2, dim2=-1) + self.noise
 
     def noiseless(self, latent: Tensor) -> Tensor:
         """Map latent coordinates, `batch_shape x k x r`, to values of `h`, `batch_shape x k x m`."""
         mean = self.mean.unsqueeze(-2)
-        return mean + latent if self.root is None else mean + latent @ self.root.mT
+        return mean + latent if self.row_root is None else mean + self.row_root.times(latent)
 
 
 def as_double(distribution: TruncatedNormal) -> TruncatedNormal:
@@ -154,8 +160,9 @@ def as_double(distribution: TruncatedNormal) -> TruncatedNormal:
     if distribution.mean.dtype == torch.float64:
         return distribution
     covariance = distribution.covariance
-    if isinstance(covariance, RootLinearOperator):
-        covariance = RootLinearOperator(covariance.root.to_dense().double())
+    root = row_root(covariance)
+    if root is not None:
+        covariance = RootLinearOperator(root.dense.double())
     elif isinstance(covariance, LinearOperator):
         covariance = covariance.to_dense().double()
     else:

@@ -49,6 +49,14 @@ def log_normal_cdf(x: Tensor) -> Tensor:
     return value.masked_scatter(far, torch.special.log_ndtr(x[far])) if bool(far.any()) else value
 
 
+def normal_hazard(x: Tensor) -> Tensor:
+    """The density over the cdf of a standard normal variable, with all digits in both tails."""
+    if bool((x < (-37.0 if x.dtype == torch.float64 else -12.5)).any()):  # where `erfc` underflows
+        return math.sqrt(2 / math.pi) / torch.special.erfcx(x * -math.sqrt(0.5))
+    hazard = x.square().mul_(-0.5).exp_().mul_(math.sqrt(2 / math.pi))
+    return hazard.div_((x * -math.sqrt(0.5)).erfc_())
+
+
 def probit_logits(x: Tensor) -> Tensor:
     """The log odds of an event of probability `Phi(x)`, accurate in both tails."""
     return torch.special.log_ndtr(x) - torch.special.log_ndtr(-x)

@@ -17,6 +17,7 @@ from botorch_skewgp.truncated.univariate import (
     log_interval_probability,
     log_normal_cdf,
     log_normal_density,
+    normal_hazard,
     owens_t,
     sample_interval,
     standardise,
@@ -94,6 +95,16 @@ def test_log_cdf_is_scipys(dtype):
     x = torch.cat([torch.linspace(-60, 9, 2000), torch.tensor([-1e8, -INF, INF])]).to(dtype)
     expected = torch.from_numpy(special.log_ndtr(x.double().numpy()))
     assert torch.allclose(log_normal_cdf(x).double(), expected, rtol=40 * torch.finfo(dtype).eps, atol=1e-30)
+
+
+@pytest.mark.parametrize("least", [-30.0, -1e6])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_hazard(dtype, least):
+    x = torch.cat([torch.linspace(-12, 12, 49), torch.tensor([least])]).to(dtype)
+    with mpmath.workdps(40):
+        exact = [float(mpmath.npdf(float(v)) / (mpmath.erfc(-mpmath.mpf(float(v)) / mpmath.sqrt(2)) / 2)) for v in x]
+    expected = torch.tensor(exact, dtype=torch.float64)
+    assert torch.allclose(normal_hazard(x).double(), expected, rtol=400 * torch.finfo(dtype).eps, atol=1e-30)
 
 
 @pytest.mark.parametrize(("dtype", "least"), [(torch.float64, -300.0), (torch.float32, -37.0)])
