@@ -348,7 +348,7 @@ def _bars(tables: list[Table]) -> Table:
     found: dict[tuple[str, str, int], dict[str, float]] = {}
     for table in tables:
         for row in table.rows:
-            if row["total_s"] is not None:
+            if row["total_s"] is not None and row["items"] in (None, 100):
                 numbers = {name: float(row[name] or 0) for name in ("total_s", "memory_gb", "divergence")}
                 found[table.name, str(row["method"]), int(row["size"] or 0)] = numbers
     for _, method, size in sorted(found):
