@@ -11,6 +11,7 @@ from ax.generators.torch.botorch_modular.acquisition import Acquisition
 from ax.generators.torch.botorch_modular.surrogate import Surrogate
 from ax.generators.torch_base import TorchOptConfig
 from botorch.acquisition import AcquisitionFunction
+from botorch.acquisition.logei import qLogNoisyExpectedImprovement
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES, optimize_acqf_mixed_alternating
 from botorch.utils.sampling import draw_sobol_samples
@@ -18,6 +19,7 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.reference_point import plausible_reference_point
 from botorch_skewgp.ax.data import ObservationDataset
+from botorch_skewgp.ax.noisy_improvement import BaselineLogNoisyExpectedImprovement
 
 PAIRS_BY_UTILITY = "pairs_by_utility"  # an option of the acquisition
 NUM_THRESHOLD_POINTS = 256  # of the search space, beside the observed ones
@@ -54,6 +56,8 @@ class SkewGPAcquisition(Acquisition):
         )
         if self._asks_for_pair:
             botorch_acqf_class = qExpectedUtilityOfBestOption
+        if botorch_acqf_class is qLogNoisyExpectedImprovement:
+            botorch_acqf_class = BaselineLogNoisyExpectedImprovement
         super().__init__(
             surrogate=surrogate,
             search_space_digest=search_space_digest,

@@ -16,7 +16,13 @@ from botorch.sampling.base import MCSampler
 from torch import Tensor
 
 from botorch_skewgp.models.datasets import as_observations
-from botorch_skewgp.models.fantasy import FantasyLevel, condition_mixture, draw_values
+from botorch_skewgp.models.fantasy import (
+    FantasyLevel,
+    SampledValues,
+    condition_mixture,
+    draw_values,
+    mixture_of_samples,
+)
 from botorch_skewgp.models.inputs import check_observations, check_query, check_train_X, moved
 from botorch_skewgp.models.latent_model import LatentModel
 from botorch_skewgp.observations import Observation
@@ -53,7 +59,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             return self._condition_batch(X, Y, noise)
         observations = as_observations(Y, noise)
         check_train_X(X, warn=False, name="X")
-        if self._fantasies:
+        if self._fantasies or self._sampled is not None:
             raise UnsupportedError("A fantasy model can only be conditioned on batches of numbers or duels.")
         old = self.datapoints
         if X.shape[-1] != old.shape[-1]:
@@ -148,7 +154,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         """
         if self.num_outputs != 1:
             raise UnsupportedError(f"Values can be drawn for models with one output; this one has {self.num_outputs}.")
-        if self.batch_shape:
+        if self.batch_shape or self._sampled is not None:
             raise UnsupportedError("Values can be drawn for models of data, not of fantasies; build one from its data.")
         X = check_query(X, self.datapoints)
         posterior = self.latent_posterior(X)
@@ -156,3 +162,27 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         new = copy(self)
         new._fantasies = (FantasyLevel(self._now().model.transform_inputs(X), tuple(posterior.gains), mixture),)
         return new, self.outcome_scale.unstandardize(values) if weight is None else values
+
+    def condition_on_samples(self, X: Tensor, base_samples: Tensor) -> Self:
+        r"""A model whose draws are joint samples of its posterior at given points, each with the values it has there.
+
+        What acquisition functions ask for that sample new points together with a fixed baseline. A sample of this
+        model's posterior at new points whose first base sample picks draw `i` is what the joint posterior at `X` and
+        the new points gives for the `i`-th row of base samples, but nothing of `X` is computed again.
+
+        Args:
+            X: An `n x d` tensor of points.
+            base_samples: `k x (1 + n)` standard normal numbers, as `posterior(X).rsample_from_base_samples` takes them.
+
+        Raises:
+            UnsupportedError: If the model has several outputs or slopes, or is one of fantasies or samples.
+        """
+        if self.num_outputs != 1 or self.latent_prior().has_slopes:
+            raise UnsupportedError("Samples can be conditioned on for models with one output and without slopes.")
+        if self._fantasies or self._sampled is not None:
+            raise UnsupportedError("Samples can be conditioned on for models of data, not of fantasies or samples.")
+        X = check_query(X, self.datapoints)
+        mixture = mixture_of_samples(self.latent_posterior(X), base_samples)
+        new = copy(self)
+        new._sampled = SampledValues(self._now().model.transform_inputs(X), mixture)
+        return new

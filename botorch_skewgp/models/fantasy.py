@@ -12,12 +12,13 @@ sequential importance sampling, in the order of the Cholesky factor ([Geweke1991
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
 
+from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
@@ -46,6 +47,29 @@ class FantasyLevel:
     def apply(self, fn: Callable[[Tensor], Tensor]) -> FantasyLevel:
         """A copy with `fn` applied to every tensor held, as `torch.nn.Module._apply` does."""
         return FantasyLevel(fn(self.inputs), tuple(fn(gain) for gain in self.gains), self.mixture.apply(fn))
+
+
+@dataclass(frozen=True, eq=False)
+class SampledValues:
+    r"""Joint samples of the values at some points, each a draw that knows its values there.
+
+    Args:
+        inputs: The points, `n' x d`, after input transforms.
+        mixture: The samples, over the columns of the model's points followed by those of these points.
+    """
+
+    inputs: Tensor
+    mixture: RepresenterMixture
+
+    def extend(self, prior: LatentPrior) -> LatentPrior:
+        """A prior whose columns are those of the mixture; the points are further ones at which columns are values."""
+        before = prior.pseudo_points
+        points = self.inputs if before is None else torch.cat([before.to(self.inputs), self.inputs])
+        return replace(prior, pseudo_points=points)
+
+    def apply(self, fn: Callable[[Tensor], Tensor]) -> SampledValues:
+        """A copy with `fn` applied to every tensor held."""
+        return SampledValues(fn(self.inputs), self.mixture.apply(fn))
 
 
 def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: Tensor) -> RepresenterMixture:
@@ -124,6 +148,38 @@ def draw_values(
     before = posterior.mixture
     repeated = RepresenterMixture(before.weights.repeat_interleave(samples_per_draw, dim=-1), before.root)
     return RepresenterMixture(representer, inverse_root, parent=repeated), values
+
+
+def mixture_of_samples(posterior: SkewGPPosterior, base_samples: Tensor) -> RepresenterMixture:
+    r"""The mixture of joint samples of the values at some points: every sample is a draw that knows its values there.
+
+    With `c(x, x') = k(x, x') - k(x, Z) R R^T k(Z, x')` what the data leave uncertain and `L L^T = c(B, B)`, given a
+    draw with weights `a` and the values `f(B) = m + k(B, Z) a + L e`, the mean of `f(x)` is
+    `m + k(x, Z) a + c(x, B) L^-T e`. Collected by columns this is again one vector of weights, and the same holds of
+    the root of what is known.
+
+    Args:
+        posterior: The posterior at `B`, `n'` points.
+        base_samples: `k x (1 + n')` standard normal numbers, as `rsample_from_base_samples` takes them.
+
+    Returns:
+        A mixture of `k` draws over the columns of `Z` and `B`.
+    """
+    before, (gain,) = posterior.mixture, posterior.gains
+    L = cholesky_with_relative_jitter(posterior.gaussian_covariance, scale=posterior.prior_variance)
+    whitener = torch.linalg.inv(L).mT  # L^-T
+    known = before.root @ gain.mT
+    weights = before.weights_by_draw[posterior.pick(base_samples[:, 0])].mT
+    representer = whitener @ base_samples[:, 1:].mT
+    return RepresenterMixture(
+        weights=torch.cat([weights - known @ representer, representer]),
+        root=torch.cat(
+            [
+                torch.cat([before.root, -known @ whitener], dim=-1),
+                torch.cat([whitener.new_zeros(len(L), before.root.shape[-1]), whitener], dim=-1),
+            ]
+        ),
+    )
 
 
 def _draw(lower: Tensor, upper: Tensor, uniform: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from gpytorch.models.gp import GP
 from torch import Tensor
 
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood
-from botorch_skewgp.models.fantasy import FantasyLevel
+from botorch_skewgp.models.fantasy import FantasyLevel, SampledValues
 from botorch_skewgp.models.inducing import InducingPoints, over_white_columns
 from botorch_skewgp.models.inputs import (
     as_sequence,
@@ -68,6 +68,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     _snapshot: Snapshot | None
     _previous_draws: Draws | None
     _fantasies: tuple[FantasyLevel, ...]
+    _sampled: SampledValues | None
 
     # Data
 
@@ -162,6 +163,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
                 self._original_train_inputs = points
             self._observations = tuple(entry.apply(fn) for entry in self._observations)
             self._fantasies = tuple(level.apply(fn) for level in self._fantasies)
+            self._sampled = None if self._sampled is None else self._sampled.apply(fn)
             self._clear_cache()
         return super()._apply(fn, *args, **kwargs)
 
@@ -169,9 +171,10 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         self._snapshot = None
 
     def _now(self) -> Snapshot:
-        """The model as it is now. Fantasies were made from what the model was, and stay with that."""
+        """The model as it is now. What fantasies and samples were made from stays."""
         snapshot = self._snapshot
-        if snapshot is None or not (self._fantasies or snapshot.is_current(self)):
+        is_kept = bool(self._fantasies) or self._sampled is not None
+        if snapshot is None or not (is_kept or snapshot.is_current(self)):
             self._snapshot = snapshot = Snapshot(self)
         return snapshot
 
@@ -337,12 +340,14 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     def _posterior_at(self, X: Tensor, now: Snapshot) -> SkewGPPosterior:
         """The posterior at transformed inputs; raises `InputDataError` if their squared distances overflow."""
         check_digits_of_points(X)
-        prior = now.prior
+        prior, mixture = now.prior, now.mixture
+        if self._sampled is not None:
+            prior, mixture = self._sampled.extend(prior), self._sampled.mixture
         return SkewGPPosterior(
             location=prior.mean_at(X),
-            cross_covariance=self._cross_covariances(prior, X, now.mixture),
+            cross_covariance=self._cross_covariances(prior, X, mixture),
             prior_covariance=prior.covariance_at(X),
-            mixture=self._fantasies[-1].mixture if self._fantasies else now.mixture,
+            mixture=self._fantasies[-1].mixture if self._fantasies else mixture,
             num_outputs=self._num_outputs,
         )
 

@@ -14,7 +14,7 @@ from gpytorch import settings
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
-from linear_operator.operators import LinearOperator, to_linear_operator
+from linear_operator.operators import DenseLinearOperator, LinearOperator, to_linear_operator
 from torch import Tensor
 
 from botorch_skewgp.kernels.slopes import VALUE, slope_covariance
@@ -77,6 +77,8 @@ class LatentPrior:
             if Z is None and X.shape[-2] > self.points.shape[-2]:
                 # lazy: it is large, and often no more than its diagonal is asked for
                 return covariance_of_points(self.covar_module, X)
+            if Z is None and X.shape[-2] == 1:  # a variance, for which no distances are needed
+                return DenseLinearOperator(self.covar_module(X, diag=True).unsqueeze(-1))
             with settings.lazily_evaluate_kernels(False):  # a lazy one takes longer than a small matrix
                 return covariance_of_points(self.covar_module, X) if Z is None else self.covar_module(X, Z)
         eye = torch.eye(self.num_outputs, dtype=X.dtype, device=X.device)

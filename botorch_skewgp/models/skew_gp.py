@@ -152,6 +152,7 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         self._snapshot = None
         self._previous_draws = None
         self._fantasies = ()
+        self._sampled = None
         self.inducing = None
         if isinstance(inducing_points, Tensor):
             self.inducing = InducingPoints(inducing_points, learn_inducing_points)

@@ -42,7 +42,7 @@ class Snapshot:
         self._sources = _modules_of(model)
         frozen = copy(model)
         frozen.__dict__["_modules"] = deepcopy(model._modules)
-        frozen._snapshot, frozen._fantasies = None, ()
+        frozen._snapshot, frozen._fantasies, frozen._sampled = None, (), None
         frozen.requires_grad_(False)
         frozen.restore_inputs()
         self.model = frozen.eval()

@@ -337,19 +337,26 @@ class SkewGPPosterior(NonGaussianPosterior):
             or (weights.ndim == 2 and weights.shape[0] * distinct.numel() <= num_values * self._mixture.num_draws)
         ):
             # the representer weights of the draws picked are fewer than the means of all draws
-            which = self._pick(distinct.reshape(lead.numel(), *(() if is_shared else distinct.shape[num_sample_dims:])))
+            which = self.pick(distinct.reshape(lead.numel(), *(() if is_shared else distinct.shape[num_sample_dims:])))
             mixture = self._mixture
             chosen = mixture.weights_of(which) if is_shared else mixture.weights_by_draw[which].movedim(0, -1)
             means = self._location.unsqueeze(-1) + self._crosses[0] @ chosen
             return means.movedim(-1, 0).unflatten(0, lead) if lead else means.squeeze(-1)
-        which = self._pick(normal.expand(lead + self._batch_shape))
+        which = self.pick(normal.expand(lead + self._batch_shape))
         means = self.component_means.expand(self._batch_shape + self.component_means.shape[-2:])
         means = means.expand(lead + means.shape)
         index = which.unsqueeze(-1).unsqueeze(-1).expand(*which.shape, means.shape[-2], 1)
         return means.gather(-1, index).squeeze(-1)
 
-    def _pick(self, normal: Tensor) -> Tensor:
-        """Map standard normal numbers to draws: the inverse cdf of the draws' probabilities."""
+    def pick(self, normal: Tensor) -> Tensor:
+        r"""The draws that standard normal numbers pick, by the inverse cdf of the draws' probabilities.
+
+        Args:
+            normal: A tensor of numbers, the first column of base samples.
+
+        Returns:
+            Numbers of draws, of the same shape.
+        """
         uniform = torch.special.ndtr(normal)
         last = self._mixture.num_draws - 1
         if self._mixture.log_weights is None:
