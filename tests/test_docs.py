@@ -40,6 +40,13 @@ def test_references_of_docstrings_are_in_the_bibliography():
         assert defined <= known, f"references.bib lacks {defined - known} of {module.__name__}"
 
 
+def test_tests_that_the_page_on_checks_names_are_there():
+    names = re.findall(r"`([\w/]+\.py)::(\w+)`", (ROOT / "docs" / "checks.md").read_text())
+    assert len(names) > 40
+    for path, name in names:
+        assert f"def {name}(" in (ROOT / "tests" / path).read_text(), f"tests/{path} has no {name}"
+
+
 def stored(name: str) -> list[dict[str, str]]:
     """A stored table of the benchmarks."""
     lines = (ROOT / "benchmarks" / "results" / f"{name}.csv").read_text().splitlines()

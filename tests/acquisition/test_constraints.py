@@ -10,7 +10,7 @@ from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpected
 from botorch.acquisition.monte_carlo import qExpectedImprovement
 from botorch.acquisition.objective import GenericMCObjective
 from botorch.exceptions.errors import CandidateGenerationError, UnsupportedError
-from botorch.exceptions.warnings import OptimizationWarning
+from botorch.exceptions.warnings import BotorchWarning, OptimizationWarning
 from botorch.models import GenericDeterministicModel, ModelList, SingleTaskGP
 from botorch.models.transforms.outcome import Standardize
 from botorch.optim import optimize_acqf
@@ -168,6 +168,31 @@ def test_constrained_acquisition_functions(objective, validity, make, generator)
         weighted = ValidityWeightedAcquisitionFunction(LogExpectedImprovement(objective, 0.5), validity)
         acquisition = make(model, 0.5, **(options | {"sampler": sampler_of(8192)}))
         torch.testing.assert_close(acquisition(X), weighted(X).exp(), rtol=0.05, atol=2e-3)
+
+
+def test_noisy_improvement_where_no_trial_was_valid(objective):
+    """BoTorch warns, and a bound of the objective takes the place of the best value: finite, with gradients."""
+    hopeless = make_model(Validity(torch.zeros(20)), likelihood=ValidityLikelihood(noise=0.1))
+    X = torch.rand(3, 1, 2, dtype=DOUBLE, generator=torch.Generator().manual_seed(0)).requires_grad_()
+
+    def noisy_improvement():
+        acquisition = qLogNoisyExpectedImprovement(
+            ModelList(objective, hopeless),
+            POINTS,
+            sampler=ListSampler(*(SobolQMCNormalSampler(torch.Size([16]), seed=seed) for seed in (0, 1))),
+            objective=GenericMCObjective(lambda Y, X=None: Y[..., 0]),
+            constraints=[ValidityConstraint(hopeless, output=1)],
+            prune_baseline=False,
+            cache_root=False,
+        )
+        return acquisition(X)
+
+    with pytest.warns(BotorchWarning, match="When all training points are infeasible"):
+        values = noisy_improvement()
+    values.sum().backward()
+    assert values.isfinite().all()
+    assert X.grad.isfinite().all()
+    assert X.grad.any()
 
 
 def test_constraint_is_checked(validity):

@@ -107,7 +107,7 @@ def no_machine():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::FutureWarning:ray.*")
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::FutureWarning:ray.*")  # Ray's own
 class TestOnACluster:
     def test_numbers(self, ray):
         runner, status = tried(ray, lambda x: 2 * x)

@@ -1,13 +1,16 @@
 """More rows than points: the low-rank path, noise-free rows, and that nothing of size m x m is built."""
 
+import math
+
 import pytest
 import torch
 from generative_reference import deviations, log_evidence, own_effective_size, own_statistics
+from gpytorch.means import ConstantMean
 from kind_cases import KINDS, TEST_X, TRAIN_X, kernel, mean, model_of, reference_of, tensor
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import leave_one_out
-from botorch_skewgp.likelihoods import PreferenceLikelihood
+from botorch_skewgp.likelihoods import PreferenceLikelihood, ProbitLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewPrior, latent_model
 from botorch_skewgp.models.row_model import RowModel
@@ -198,6 +201,22 @@ def reference_of_noise_free(weight, others, generator):
     """Noise-free rows as rows of tiny noise: simulation draws that noise in its interval."""
     tiny = AffineProbit(weight, 0.0, 1e-8 * torch.eye(len(weight), dtype=torch.float64))
     return reference_of([tiny, *others], generator, num_draws=400_000)
+
+
+def test_equal_labels_of_little_noise_are_one_each(monkeypatch):
+    """Three signs of independent values: 1/8. An absolute jitter had taken .4 nats from it."""
+    X = torch.tensor([[0.0], [50.0], [100.0]], dtype=torch.float64)
+    labels = Binary(torch.tensor([1, 0, 1] * 7), index=torch.tensor([0, 1, 2] * 7))
+    model = SkewGP(X, labels, likelihood=ProbitLikelihood(noise=1e-8), covar_module=kernel())
+    model.mean_module = ConstantMean().double()
+    assert model.row_model(model.forward(X)).works_by_points
+    value, error = model.log_marginal_likelihood("exact")
+    assert error < 0.05
+    assert abs(value - math.log(1 / 8)) < 5 * error
+    approximate = model.log_marginal_likelihood("ep").value
+    monkeypatch.setattr("botorch_skewgp.models.row_model.FEW_ROWS", 100)
+    assert not model.row_model(model.forward(X)).works_by_points
+    torch.testing.assert_close(approximate, model.log_marginal_likelihood("ep").value, rtol=0, atol=1e-8)
 
 
 def test_long_ranking_beside_many_duels(generator):

@@ -113,7 +113,6 @@ def test_features_have_the_kernel_as_their_mean(active_dims, generator):
     torch.testing.assert_close(features @ features.mT, entry(X).to_dense(), rtol=0, atol=5 / num_features**0.5)
 
 
-@pytest.mark.filterwarnings("ignore:Data .*is not:botorch.exceptions.warnings.InputDataWarning")
 def test_sample_paths_have_the_posterior(generator):
     X = torch.rand(6, 2, dtype=DOUBLE, generator=generator)
     model = SkewGP(X, Preference(torch.tensor([[0, 1], [2, 3], [4, 5], [0, 3]])), covar_module=kernel((2.0, 1.0)))

@@ -62,7 +62,7 @@ def test_says_when_it_is_vacuous():
         assert evaluate(mll).isfinite()
 
 
-@pytest.mark.filterwarnings(f"ignore:.*{WARNING}:botorch_skewgp.exceptions.VacuousBoundWarning")
+@pytest.mark.filterwarnings(f"ignore:.*{WARNING}:botorch_skewgp.exceptions.VacuousBoundWarning")  # on purpose
 @pytest.mark.parametrize("model", [model_of("labels"), model_of("labels", skew_prior()), nearly_certain()])
 def test_gradient_of_a_bound_and_of_a_vacuous_one(model):
     mll = bound_of(model, batch_size=2)
@@ -70,7 +70,7 @@ def test_gradient_of_a_bound_and_of_a_vacuous_one(model):
     assert torch.allclose(gradients(mll), wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.filterwarnings(f"ignore:.*{WARNING}:botorch_skewgp.exceptions.VacuousBoundWarning")
+@pytest.mark.filterwarnings(f"ignore:.*{WARNING}:botorch_skewgp.exceptions.VacuousBoundWarning")  # on purpose
 def test_order_of_hyperparameters_is_that_of_the_bound():
     """Through the place where the logarithm gives way to its tangent."""
     values, bounds = [], []

@@ -431,6 +431,10 @@ def test_observations_of_a_kind_the_likelihood_does_not_take(generator):
         model.condition_on_observations(X, torch.zeros(8, 1, dtype=torch.float64))
     with pytest.raises(InputDataError, match=r"PreferenceLikelihood takes .* got Binary"):
         small_model(X, Binary([1, 0]), likelihood=PreferenceLikelihood()).posterior(X)
+    before = model.posterior(X)
+    with pytest.raises(InputDataError, match=r"PreferenceLikelihood takes .* got Binary"):
+        model.set_train_data(targets=Binary([1, 0]))
+    assert agree(model.posterior(X), before)
 
 
 def test_outcome_transform_must_be_affine(generator):
@@ -635,7 +639,6 @@ def test_a_kernel_exchanged_for_one_of_equal_values_makes_new_draws():
     assert not torch.allclose(model.posterior(X).mean, before, atol=0.01)
 
 
-@pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.ConvergenceWarning")
 def test_slopes_that_contradict_each_other_are_refused_in_words():
     X = torch.tensor([[0.6], [0.6]], dtype=torch.float64)  # as two points, whose slopes are one
     model = SkewGP(X, Slope(dims=[0, 0], signs=[1, -1]))
@@ -664,7 +667,6 @@ def test_a_reading_in_a_far_tail_is_pressed_against_its_bound(bound, generator):
     assert float(model.posterior(X[:1]).mean) == pytest.approx(expected, rel=2 / bound**2 + 1e-6)
 
 
-@pytest.mark.filterwarnings("ignore:Data .outcome observations. is not standardized")
 def test_large_numbers_beside_a_duel_before_a_fit(generator):
     X = points(3, generator)
     for winner in (0, 1):

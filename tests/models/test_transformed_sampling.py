@@ -54,7 +54,7 @@ def test_quantiles_agree_with_a_metropolis_run(name, generator):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.QuadratureWarning")
+@pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.QuadratureWarning")  # some data leave few nodes
 def test_ranks_of_data_from_the_prior_are_uniform():
     levels = torch.tensor([level_of_a_draw("SA", torch.Generator().manual_seed(i), 32) for i in range(30)])
     levels = levels[~levels.isnan()]

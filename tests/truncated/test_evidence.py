@@ -190,7 +190,7 @@ CALIBRATION = {
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.PoorDrawsWarning")
+@pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.PoorDrawsWarning")  # on purpose: errors must tell
 @pytest.mark.parametrize("case", CALIBRATION)
 def test_standard_errors_are_calibrated(case, generator):
     """Deviations from the truth in standard errors have a root mean square of one over seeds."""
