@@ -127,7 +127,8 @@ class UnifiedSkewNormalMixin(LatentModel):
         if X.ndim != 2:
             raise BotorchTensorDimensionError(f"X must be q x d; got shape {tuple(X.shape)}.")
         model = self._now().model
-        X, prior = model.transform_inputs(X), model.latent_prior()
+        # nearly equal points have a covariance in double precision only
+        X, prior = model.transform_inputs(X).double(), model.latent_prior(model.train_inputs[0].double())
         row_model = model.row_model(prior.columns())
-        cross, covariance = prior.cross_covariance(X).double(), prior.covariance_at(X).to_dense().double()
-        return row_model, *row_model.joint_given_numbers(prior.mean_at(X).double(), cross, covariance)
+        cross, covariance = prior.cross_covariance(X), prior.covariance_at(X).to_dense()
+        return row_model, *row_model.joint_given_numbers(prior.mean_at(X), cross, covariance)

@@ -265,3 +265,15 @@ def test_botorch_class():
         assert abs(got - density(parameters, value)) < 1e-3
     with pytest.raises(UnsupportedError, match="moment_matched"):
         SkewGP(X, None, covar_module=kernel()).unified_skew_normal(NEW_X)
+
+
+@pytest.mark.filterwarnings("ignore:The model inputs are of type torch.float32")
+def test_parameters_in_single_precision_are_those_in_double():
+    """Sixty points on a line have a covariance that is positive definite in double precision only."""
+    points = torch.linspace(0, 1, 60).unsqueeze(-1)
+    labels = Binary((points.squeeze(-1) > 0.4).repeat(2), index=torch.arange(60).repeat(2))
+    found = SkewGP(points, labels).sun_parameters(points[:2])
+    expected = SkewGP(points.double(), labels).sun_parameters(points[:2].double())
+    for got, want in zip(found, expected, strict=True):
+        assert got.dtype == torch.float64
+        torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)
