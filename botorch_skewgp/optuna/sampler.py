@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,16 +24,15 @@ from torch import Tensor
 
 from botorch_skewgp.optuna.internals import set_trial_system_attr
 from botorch_skewgp.optuna.search_space import SearchSpace
-from botorch_skewgp.optuna.study_data import RELATIVE_PARAMS, Failures, read_study, with_relative_params
+from botorch_skewgp.optuna.study_data import RELATIVE_PARAMS, Failures, StudyData, read_study
 from botorch_skewgp.optuna.study_model import StudyModel
+from botorch_skewgp.optuna.turns import choosing, wait_for_earlier_trials
 
 _logger = logging.get_logger(__name__)
 
 NUM_RESTARTS, RAW_SAMPLES, MOST_ITERATIONS = 8, 256, 100
 MOST_POINTS = 4096  # of a discrete space, up to which every point is looked at
 MOST_ATTEMPTS = 3  # to account for what other workers have started meanwhile
-PATIENCE = 4.0  # how many times as long as oneself another worker may take to choose a point
-SAMPLING = "skewgp:sampling"
 
 
 class SkewGPSampler(BaseSampler):
@@ -148,8 +146,12 @@ class SkewGPSampler(BaseSampler):
         started = data.compared.any() if data.preferential else data.num_known >= self._num_startup_trials
         if not started:
             return {}
-        seed, began = self._seed_of(trial), time.time()
-        set_trial_system_attr(study, trial, SAMPLING, began)
+        with choosing(study, trial):
+            return self._chosen(study, trial, space, data)
+
+    def _chosen(self, study: Study, trial: FrozenTrial, space: SearchSpace, data: StudyData) -> dict[str, Any]:
+        """The next point according to a model; nothing if the model has nothing to say."""
+        seed = self._seed_of(trial)
         with manual_seed(seed):
             model = StudyModel(data, space)
         for _ in range(MOST_ATTEMPTS):
@@ -159,13 +161,14 @@ class SkewGPSampler(BaseSampler):
                 if acquisition is None:
                     return {}
                 point = best_point(acquisition, space, torch.cat([model.data.X, pending]))
-            _wait_for_earlier_trials(study, space, trial, patience=PATIENCE * (time.time() - began))
+            wait_for_earlier_trials(study, trial)
             data = read_study(study, space, self._failures, leave_out=[trial.number])
             if not _has_more(data.X[data.pending], pending):
                 break  # else another worker has started a trial meanwhile, perhaps at the same point
         params = space.params(point)
         for name, value in params.items():  # for other workers, until the objective has asked for all of them
-            set_trial_system_attr(study, trial, RELATIVE_PARAMS + name, search_space[name].to_internal_repr(value))
+            stored = space.distributions[name].to_internal_repr(value)
+            set_trial_system_attr(study, trial, RELATIVE_PARAMS + name, stored)
         return params
 
     def sample_independent(
@@ -232,25 +235,6 @@ def _without_warnings_of_no_use() -> Iterator[None]:
         warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
         warnings.filterwarnings("ignore", category=BadInitialCandidatesWarning)
         yield
-
-
-def _wait_for_earlier_trials(study: Study, space: SearchSpace, trial: FrozenTrial, patience: float) -> None:
-    """Wait until the running trials of smaller numbers, whose points other workers are choosing now, have them.
-
-    Two workers that choose at the same time know nothing of each other's point, and would choose the same one. Those
-    that began longer ago than `patience`, in seconds, are taken for dead.
-    """
-    while True:
-        now, running = time.time(), study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-        choosing = (
-            entry.number < trial.number
-            and now - entry.system_attrs.get(SAMPLING, 0.0) < patience
-            and not with_relative_params(entry, space).keys() >= space.distributions.keys()
-            for entry in running
-        )
-        if not any(choosing):
-            return
-        time.sleep(0.05)
 
 
 def _has_more(points: Tensor, known: Tensor) -> bool:

@@ -1,7 +1,6 @@
 """What the sampler asks for next."""
 
 import math
-import time
 import warnings
 
 import pytest
@@ -98,31 +97,6 @@ def test_a_trial_that_another_worker_starts_meanwhile_is_accounted_for(monkeypat
     monkeypatch.setattr(StudyModel, "acquisition", another_worker)
     assert abs(trial.suggest_float("x", 0, 1) - alone) > 0.01
     assert pending == [[], [pytest.approx(alone)]]
-
-
-def test_a_trial_waits_for_the_points_that_earlier_ones_are_choosing(monkeypatch):
-    """Two workers began at the same time; the later one learns of the other's point before it decides."""
-    study = with_trials([0.0, 0.25, 0.5, 0.75, 1.0])
-    alone, naps = next_x(study), []
-    study = with_trials([0.0, 0.25, 0.5, 0.75, 1.0])
-    earlier, later = study.ask(), study.ask()
-    study._storage.set_trial_system_attr(earlier._trial_id, "skewgp:sampling", time.time())
-
-    def nap(seconds):
-        naps.append(seconds)
-        study._storage.set_trial_system_attr(earlier._trial_id, "skewgp:relative_params:x", alone)
-
-    monkeypatch.setattr(time, "sleep", nap)
-    assert abs(later.suggest_float("x", 0, 1) - alone) > 0.01
-    assert len(naps) == 1
-
-
-def test_nobody_waits_for_a_worker_that_began_long_ago_or_has_not_begun(monkeypatch):
-    study = with_trials([0.0, 0.25, 0.5, 0.75, 1.0])
-    dead, _, later = study.ask(), study.ask(), study.ask()
-    study._storage.set_trial_system_attr(dead._trial_id, "skewgp:sampling", time.time() - 1e6)
-    monkeypatch.setattr(time, "sleep", lambda seconds: pytest.fail("waits"))
-    later.suggest_float("x", 0, 1)
 
 
 def test_constraints_are_met():

@@ -1,0 +1,155 @@
+"""Workers that choose at the same time, in storages in memory and with a clock of the test's own."""
+
+import itertools
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("optuna")
+
+import optuna
+from optuna.exceptions import StorageInternalError
+from optuna.trial import TrialState
+
+from botorch_skewgp.optuna import SkewGPSampler, turns
+from botorch_skewgp.optuna.internals import set_trial_system_attr
+from botorch_skewgp.optuna.study_model import StudyModel
+from botorch_skewgp.optuna.turns import BEAT, CHOOSING, ENDED, LONGEST_NAP, PATIENCE, choosing, wait_for_earlier_trials
+
+
+def new_study():
+    study = optuna.create_study(sampler=SkewGPSampler(seed=0, num_startup_trials=3))
+    for x in (0.0, 0.25, 0.5, 0.75, 1.0):
+        study.enqueue_trial({"x": x})
+        trial = study.ask()
+        study.tell(trial, (trial.suggest_float("x", 0, 1) - 0.6) ** 2)
+    return study
+
+
+def running(study, count):
+    """Trials that have begun, as they are stored."""
+    numbers = [study.ask().number for _ in range(count)]
+    return [study.trials[number] for number in numbers]
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that only naps move, and what happens during each."""
+
+    class Clock:
+        now, naps, during = 1e6, 0, staticmethod(lambda: None)
+
+        def sleep(self, seconds):
+            self.now, self.naps = self.now + seconds, self.naps + 1
+            assert self.naps < 10_000
+            self.during()
+
+    clock = Clock()
+    monkeypatch.setattr(time, "sleep", clock.sleep)
+    monkeypatch.setattr(time, "monotonic", lambda: clock.now)
+    return clock
+
+
+def test_a_trial_waits_for_the_points_that_earlier_ones_are_choosing(clock):
+    """Two workers began at the same time; the later one learns of the other's point before it decides."""
+    alone = new_study().ask().suggest_float("x", 0, 1)
+    study = new_study()
+    earlier, later = study.ask(), study.ask()
+    stored = study.trials[earlier.number]
+    set_trial_system_attr(study, stored, CHOOSING, 0)
+
+    def decide():
+        set_trial_system_attr(study, stored, "skewgp:relative_params:x", alone)
+        set_trial_system_attr(study, stored, CHOOSING, ENDED)
+
+    clock.during = decide
+    assert abs(later.suggest_float("x", 0, 1) - alone) > 0.01
+    assert clock.naps == 1
+
+
+def test_a_slow_worker_that_is_heard_of_is_waited_for(clock):
+    """However long it takes, and whatever its clock says."""
+    study = new_study()
+    slow, later = running(study, 2)
+    set_trial_system_attr(study, slow, CHOOSING, 0)
+    began, signs = clock.now, itertools.count(1)
+
+    def nearly_starved():
+        over = clock.now - began > 50 * PATIENCE
+        if over or clock.naps % int(0.9 * PATIENCE / LONGEST_NAP) == 0:
+            set_trial_system_attr(study, slow, CHOOSING, ENDED if over else next(signs))
+
+    clock.during = nearly_starved
+    wait_for_earlier_trials(study, later)
+    assert clock.now - began > 50 * PATIENCE
+
+
+def test_a_dead_worker_is_given_up_once_for_all(clock):
+    study = new_study()
+    dead, later, last = running(study, 3)
+    set_trial_system_attr(study, dead, CHOOSING, 7)
+    began = clock.now
+    wait_for_earlier_trials(study, later)
+    assert PATIENCE <= clock.now - began < 1.1 * PATIENCE + LONGEST_NAP
+    clock.naps = 0
+    wait_for_earlier_trials(study, last)
+    assert clock.naps == 0
+
+
+def test_nobody_waits_for_who_has_not_begun_or_began_later(clock):
+    study = new_study()
+    _, own, later = running(study, 3)
+    set_trial_system_attr(study, later, CHOOSING, 0)
+    wait_for_earlier_trials(study, own)
+    assert clock.naps == 0
+
+
+def test_who_chooses_gives_signs_of_life(monkeypatch):
+    monkeypatch.setattr(turns, "BEAT", 0.001)
+    study = new_study()
+    (trial,) = running(study, 1)
+    heard, three = [], threading.Event()
+
+    def store(study, trial, key, value):
+        heard.append(value)
+        three.set() if len(heard) > 3 else None
+
+    monkeypatch.setattr(turns, "set_trial_system_attr", store)
+    with choosing(study, trial):
+        assert three.wait(60)
+    assert heard == [*range(len(heard) - 1), ENDED]
+    assert BEAT < PATIENCE / 10
+
+
+@pytest.mark.parametrize("outcome", ["nothing", "error"])
+def test_a_choice_that_failed_is_over(monkeypatch, outcome):
+    def fails(self, seed, X_pending):
+        if outcome == "error":
+            raise StorageInternalError("gone")
+
+    monkeypatch.setattr(StudyModel, "acquisition", fails)
+    study = new_study()
+    trial = study.ask()
+    if outcome == "error":
+        with pytest.raises(StorageInternalError):
+            trial.suggest_float("x", 0, 1)
+    else:
+        trial.suggest_float("x", 0, 1)
+    assert study.trials[-1].state == TrialState.RUNNING
+    assert study.trials[-1].system_attrs[CHOOSING] == ENDED
+
+
+def test_a_storage_that_fails_ends_the_signs_alone(monkeypatch):
+    monkeypatch.setattr(turns, "BEAT", 0.001)
+    study, asked = new_study(), threading.Event()
+    (trial,) = running(study, 1)
+
+    def gone(study, trial, key, value):
+        if isinstance(value, int) and value > 0:
+            asked.set()
+            raise StorageInternalError("gone")
+
+    monkeypatch.setattr(turns, "set_trial_system_attr", gone)
+    with choosing(study, trial):
+        assert asked.wait(60)
