@@ -10,6 +10,7 @@ r"""The skew Gaussian process as a BoTorch model.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -262,7 +263,7 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
     @torch.no_grad()
     def log_marginal_likelihood(self, method: EvidenceMethod = "exact") -> LogNormalizer:
         r"""The log evidence of the observations ([Benavoli2021unified]_, Corollaries 1-3), without hyperparameter
-        priors.
+        priors; numbers count by their density in units of the outcome, also where they are standardised.
 
         Args:
             method: `"exact"` for bridge sampling, with a standard error; `"ep"` for expectation propagation;
@@ -282,8 +283,10 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         evidence = now.model.evidence(prior, merge_equal=method != "mvnxpb")
         of_rows = log_normalizer(evidence.rows, method, now.draws if method == "exact" else None)
         of_prior_rows = log_normalizer(evidence.prior_rows, method)
+        num_numbers = sum(entry.numbers.numel() for entry in self.observations)
         return LogNormalizer(
-            evidence.log_evidence(of_rows.value, of_prior_rows.value),
+            evidence.log_evidence(of_rows.value, of_prior_rows.value)
+            - num_numbers * math.log(self.outcome_scale.scale),
             of_rows.standard_error.hypot(of_prior_rows.standard_error),
         )
 

@@ -8,6 +8,7 @@ from generative_reference import Parameters, log_evidence
 from kind_cases import INF, TEST_X, TRAIN_X, at, kernel, mean, tensor
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.checking import leave_one_out
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
     NumericLikelihood,
@@ -99,13 +100,23 @@ KINDS = ["numbers", "given variances", "censored", "validity", "given cut-points
 @pytest.mark.parametrize("kind", KINDS)
 def test_posterior_is_that_of_the_model_standardised_by_hand(kind):
     model, by_hand = by_transform_and_by_hand(kind)
-    assert log_evidence(model) == pytest.approx(log_evidence(by_hand), abs=1e-9)
+    num_numbers = sum(entry.numbers.numel() for entry in model.observations)  # a density for each
+    assert log_evidence(model) == pytest.approx(log_evidence(by_hand) - num_numbers * SCALE.log().item(), abs=1e-9)
     ours, theirs = model.posterior(TEST_X), by_hand.posterior(TEST_X)
     assert torch.allclose(ours.mean, LOCATION + SCALE * theirs.mean, rtol=1e-12, atol=1e-9)
     assert torch.allclose(ours.variance, SCALE**2 * theirs.variance, rtol=1e-10, atol=0)
     assert torch.allclose(ours.skewness, theirs.skewness, rtol=0, atol=1e-9)
     levels = tensor(0.025, 0.975)
     assert torch.allclose(ours.quantile(levels), LOCATION + SCALE * theirs.quantile(levels), rtol=1e-12, atol=1e-8)
+
+
+def test_densities_of_numbers_are_in_units_of_the_outcome_whoever_is_asked():
+    model, by_hand = by_transform_and_by_hand("numbers")
+    wanted = model.predictive(TEST_X[:1])[0].density(101.0).log().squeeze()
+    found = model.log_predictive_probability(TEST_X[:1], Numeric(tensor(101.0)))
+    assert float(found) == pytest.approx(float(wanted), abs=1e-9)
+    left_out = leave_one_out(model).log_predictive - leave_one_out(by_hand).log_predictive
+    assert torch.allclose(left_out, -SCALE.log())
 
 
 @pytest.mark.parametrize("kind", KINDS)
