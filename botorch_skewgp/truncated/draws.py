@@ -264,9 +264,12 @@ def draw(
                 kept.append(positions[..., thinning - 1 - (len(kept) * block) % thinning :: thinning, :, :])
                 evaluations += float(info.num_evaluations.to(torch.float64).mean())
                 bar.update(block)
-            positions = torch.cat(kept, dim=-3)
+            positions = torch.cat(kept, dim=-3) if len(kept) > 1 else kept[0]
+            del kept  # rows of all draws are large
+            # Chains one after another, each in time order, as they are returned.
+            positions = positions.transpose(-3, -2).contiguous()
             rows = sampler.rows(positions, generator)
-            values = functional(rows)
+            values = functional(rows.transpose(-3, -2))
             r_hat, bulk = diagnose(values)
             allowed = _allowed_r_hat(num_steps, settings.num_chains, values.shape[-1])
             flat_values = values.flatten(-3, -2)
@@ -285,13 +288,10 @@ def draw(
             stacklevel=2,
         )
 
-    def flat(x: Tensor) -> Tensor:  # chains one after another, each in time order
-        return x.transpose(-3, -2).reshape(*x.shape[:-3], settings.num_draws, x.shape[-1])
-
     latent = sampler.latent(positions)
     return Draws(
-        rows=flat(rows),
-        latent=None if latent is None else flat(latent),
+        rows=rows.flatten(-3, -2),
+        latent=None if latent is None else latent.flatten(-3, -2),
         r_hat=r_hat,
         effective_size=bulk,
         functionals=values,
@@ -364,10 +364,9 @@ def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:
         some = _evenly(root.rank, mean.device)
 
         def of_latent(rows: Tensor) -> Tensor:
-            steps = max(1, MAX_ENTRIES * rows.shape[-3] // rows.numel())
             parts = [
                 root.transposed_times(((part - mean).to(noise) / noise[..., None, None, :]).flatten(-3, -2))
-                for part in rows.split(steps, dim=-3)
+                for part in _in_parts(rows)
             ]
             latent = torch.cholesky_solve(torch.cat(parts, dim=-2).mT, factor).mT.unflatten(-2, rows.shape[-3:-1])
             return torch.cat([latent[..., some], latent.square().sum(-1, keepdim=True)], dim=-1)
@@ -378,11 +377,19 @@ def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:
     gain = torch.cholesky_solve(distribution.dense_covariance.to(L)[..., watched], L)
 
     def of_rows(rows: Tensor) -> Tensor:
-        stacked = (rows - mean).to(L).flatten(-3, -2)
-        length = torch.linalg.solve_triangular(L, stacked.mT, upper=False).square().sum(-2).unsqueeze(-1)
-        return torch.cat([stacked @ gain, length], dim=-1).unflatten(-2, rows.shape[-3:-1])
+        parts = []
+        for part in _in_parts(rows):
+            stacked = (part - mean).to(L).flatten(-3, -2)
+            length = torch.linalg.solve_triangular(L, stacked.mT, upper=False).square().sum(-2).unsqueeze(-1)
+            parts.append(torch.cat([stacked @ gain, length], dim=-1))
+        return torch.cat(parts, dim=-2).unflatten(-2, rows.shape[-3:-1])
 
     return of_rows
+
+
+def _in_parts(rows: Tensor) -> tuple[Tensor, ...]:
+    """Rows, `batch_shape x num_steps x num_chains x m`, by steps, of no more entries than a cache can hold."""
+    return rows.split(max(1, MAX_ENTRIES * rows.shape[-3] // rows.numel()), dim=-3)
 
 
 def _evenly(size: int, device: torch.device) -> Tensor:
