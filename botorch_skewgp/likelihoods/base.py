@@ -233,6 +233,12 @@ class RowLikelihood(Likelihood):
         """The distribution of new observations under a skewed posterior, in closed form where there is one."""
         kind, like = self.observation_types[0], posterior.mean
         at_points = self._reads_one_value
+        if posterior.mean.shape[-2] < kind.points_per_observation:
+            raise InputDataError(
+                f"{kind.__name__} is about {kind.points_per_observation} or more points, of which X has "
+                f"{posterior.mean.shape[-2]}. Give more, or ask for another kind alone: "
+                "model.likelihood.for_kind(kind)(model.latent_posterior(X), scale=model.outcome_scale)."
+            )
         reading = self.reading(kind, like, scale, None if at_points else posterior.mean.shape[-2])
         if not reading.is_single:
             samples = SobolQMCNormalSampler(torch.Size([NUM_SAMPLES]), seed=0)(posterior)

@@ -6,6 +6,7 @@ import pickle
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models.transforms.outcome import Standardize
 from gpytorch.distributions import MultitaskMultivariateNormal
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.priors import LogNormalPrior
@@ -224,6 +225,16 @@ def test_predictions_of_every_part():
         "Bernoulli",
         "Categorical",
     ]
+
+
+def test_predictions_of_comparisons_at_a_single_point_are_refused_and_those_of_numbers_are_not():
+    model = SkewGP(X, [Numeric([1.0, 5.0]), Preference([[0, 1]])], outcome_transform=Standardize(m=1))
+    with pytest.raises(InputDataError, match="Preference is about 2 or more points, of which X has 1") as refusal:
+        model.predictive(NEW_X[:1])
+    assert "model.likelihood.for_kind(kind)(model.latent_posterior(X), scale=model.outcome_scale)" in str(refusal.value)
+    alone = model.likelihood.for_kind(Numeric)(model.latent_posterior(NEW_X[:1]), scale=model.outcome_scale)
+    numbers, _ = model.predictive(NEW_X)
+    torch.testing.assert_close(alone.mean, numbers.mean[:1])
 
 
 def test_latent_noise_is_that_of_the_numbers():
