@@ -408,7 +408,7 @@ class Reference:
         weights: Of the components; they sum to one.
         means: Of the components, `queries x components`.
         variance: Shared by the components, one for each query.
-        log_evidence: The log evidence, in units of the latent function.
+        log_evidence: The log evidence, of numbers their density in units of the outcome.
         log_evidence_error: Its standard error.
         effective_size: The effective number of components.
         evidence_size: The effective number of draws behind the evidence, those of a skew prior's normaliser included.
@@ -472,6 +472,8 @@ def reference_of(case: Case, size: int = 8192, seed: int = 0) -> Reference:
         log_prior, prior_error = _log_average(prior_log_weight)
         evidence_size = min(evidence_size, _effective_size(prior_log_weight))
         log_evidence, error = log_evidence - log_prior, math.hypot(error, prior_error)
+    num_numbers = sum(len(entry.arguments["values"]) for entry in case.seen if entry.kind == "Numeric")
+    log_evidence -= num_numbers * math.log(scale)
     weights = np.exp(log_weight - log_weight.max()) if np.isfinite(log_weight.max()) else np.zeros(size)
     weights = weights / max(weights.sum(), 1e-300)
     return Reference(
