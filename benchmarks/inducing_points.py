@@ -72,6 +72,4 @@ def _model(X: Tensor, labels: Tensor, lengthscale: float, points: int | None) ->
 def _posterior(model: SkewGP, X: Tensor) -> SkewGPPosterior:
     """The Gaussian posterior of expectation propagation."""
     rows = model.row_model(model.forward(model.train_inputs[0]))
-    mixture = rows.gaussian_mixture(expectation_propagation(rows.truncated_normal))
-    prior = model.latent_prior()
-    return SkewGPPosterior(prior.mean_at(X), [prior.cross_covariance(X)], prior.covariance_at(X), mixture, 1)
+    return model.posterior_of_mixture(X, rows.gaussian_mixture(expectation_propagation(rows.truncated_normal)))

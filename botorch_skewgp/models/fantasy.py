@@ -167,7 +167,7 @@ def mixture_of_samples(posterior: SkewGPPosterior, base_samples: Tensor) -> Repr
     """
     before, (gain,) = posterior.mixture, posterior.gains
     L = cholesky_with_relative_jitter(posterior.gaussian_covariance, scale=posterior.prior_variance)
-    whitener = torch.linalg.inv(L).mT  # L^-T
+    whitener = torch.linalg.solve_triangular(L, torch.eye(len(L), dtype=L.dtype, device=L.device), upper=False).mT
     known = before.root @ gain.mT
     weights = before.weights_by_draw[posterior.pick(base_samples[:, 0])].mT
     representer = whitener @ base_samples[:, 1:].mT

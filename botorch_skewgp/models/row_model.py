@@ -329,7 +329,7 @@ class RowModel:
         noise, mean = distribution.noise_of_mean, distribution.mean
         free = torch.eye(root.rank, dtype=mean.dtype, device=mean.device)
         latent, known = torch.zeros_like(free[0]), torch.zeros_like(free[0])
-        if not bool(noisy.all()):
+        if fixes := not bool(noisy.all()):
             F = root.dense
             _, singular, directions = torch.linalg.svd(torch.linalg.qr(F[~noisy], mode="r").R, full_matrices=True)
             tolerance = F.shape[-1] * torch.finfo(F.dtype).eps
@@ -340,7 +340,7 @@ class RowModel:
             known = latent @ (F[noisy].mT @ (root.matrix / noise.unsqueeze(-1)))
         factor = root.cholesky_of_precision(1 / noise)
         pulls = [  # in parts, for the rows of all draws are many numbers
-            root.transposed_times(((rows if bool(noisy.all()) else rows[:, noisy]).to(mean) - mean) / noise)
+            root.transposed_times(((rows[:, noisy] if fixes else rows).to(mean) - mean) / noise)
             for rows in draws.rows.split(max(1, MAX_ENTRIES // distribution.num_rows))
         ]
         latent = latent + torch.cholesky_solve((torch.cat(pulls) - known).mT, factor).mT @ free.mT

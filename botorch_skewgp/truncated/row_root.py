@@ -127,6 +127,13 @@ class WeightedRowRoot(RowRoot):
             sums.index_add_(0, place, precision * product)
         return sums.view(n, n)
 
+    def _by_points(self, values: Tensor) -> Tensor:
+        """`values W`, `k x n` for `k x m`."""
+        sums = values.new_zeros(*values.shape[:-1], self.matrix.shape[0])
+        for i, w in zip(self.index.mT, self.weight.mT, strict=True):
+            sums.index_add_(-1, i, values * w)
+        return sums
+
     def _vectors(self, matrix: Tensor, index: Tensor, weight: Tensor) -> Tensor:
         terms = [w.unsqueeze(-1) * matrix.index_select(0, i) for i, w in zip(index.mT, weight.mT, strict=True)]
         return sum(terms[1:], terms[0])
@@ -164,10 +171,7 @@ class WeightedRowRoot(RowRoot):
 
     def transposed_times(self, values: Tensor) -> Tensor:
         r"""Sums over rows of values times the root: `k x r` for `k x m`."""
-        sums = values.new_zeros(*values.shape[:-1], self.matrix.shape[0])
-        for i, w in zip(self.index.mT, self.weight.mT, strict=True):
-            sums.index_add_(-1, i, values * w)
-        return sums @ self.matrix
+        return self._by_points(values) @ self.matrix
 
     def information(self, precision: Tensor) -> Tensor:
         r"""The matrix `F^T diag(precision) F`, `r x r`, for `m` precisions."""
@@ -185,9 +189,7 @@ class WeightedRowRoot(RowRoot):
     def with_slope(self, value: Tensor, pull: Tensor, precision: Tensor, cholesky: Tensor) -> Tensor:
         """As of a matrix, by the derivative in `R`."""
         with torch.no_grad():
-            g = torch.zeros_like(self.matrix[:, :1])
-            for i, w in zip(self.index.mT, self.weight.mT, strict=True):
-                g.index_add_(0, i, (w * pull).unsqueeze(-1))
+            g = self._by_points(pull).unsqueeze(-1)
             slope = g @ (g.mT @ self.matrix)
             slope -= self._by_pairs(precision) @ (self.matrix @ torch.cholesky_inverse(cholesky))
         return with_slope(value, self.matrix, slope)

@@ -97,10 +97,11 @@ class TruncatedNormal:
     @cached_property
     def dense_covariance(self) -> Tensor:
         """The covariance of `h` as a dense `batch_shape x m x m` tensor."""
-        if isinstance(self.covariance, Tensor):
-            return self.covariance
         root = row_root(self.covariance)
-        return to_linear_operator(self.covariance).to_dense() if root is None else root.dense @ root.dense.mT
+        if root is None:
+            return to_linear_operator(self.covariance).to_dense()
+        F = root.dense
+        return F @ F.mT
 
     @cached_property
     def gamma(self) -> Tensor:
