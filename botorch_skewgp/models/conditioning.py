@@ -176,13 +176,21 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
 
         Raises:
             UnsupportedError: If the model has several outputs or slopes, or is one of fantasies or samples.
+            InputDataError: If shapes disagree, or a base sample is not finite.
         """
         if self.num_outputs != 1 or self.latent_prior().has_slopes:
             raise UnsupportedError("Samples can be conditioned on for models with one output and without slopes.")
         if self._fantasies or self._sampled is not None:
             raise UnsupportedError("Samples can be conditioned on for models of data, not of fantasies or samples.")
         X = check_query(X, self.datapoints)
-        mixture = mixture_of_samples(self.latent_posterior(X), base_samples)
+        if X.ndim != 2 or base_samples.ndim != 2 or base_samples.shape[-1] != 1 + X.shape[-2]:
+            raise InputDataError(
+                "X must be n x d and base_samples k x (1 + n), the first column to pick a draw; got shapes "
+                f"{tuple(X.shape)} and {tuple(base_samples.shape)}."
+            )
+        if not base_samples.isfinite().all():
+            raise InputDataError("base_samples must be finite standard normal numbers.")
+        mixture = mixture_of_samples(self.latent_posterior(X), base_samples.to(X))
         new = copy(self)
         new._sampled = SampledValues(self._now().model.transform_inputs(X), mixture)
         return new

@@ -32,6 +32,7 @@ from botorch_skewgp.truncated.univariate import log_interval_probability, sample
 
 TRAIN_X = torch.tensor([[0.1], [0.5], [1.1], [1.5], [2.2], [2.9]], dtype=torch.float64)
 TEST_X = torch.tensor([[0.2], [1.7], [2.6]], dtype=torch.float64)
+UNIT_X = TEST_X / 3
 PAIRS = torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5]])
 NUM_DRAWS = 4096
 LIMIT = 4.0
@@ -567,6 +568,20 @@ def test_conditioned_on_joint_samples_a_model_continues_them(has_skew_prior):
     assert there.gaussian_variance.max() < 1e-6 * model.posterior(TEST_X).gaussian_variance.min()
     one = conditioned.posterior(new[:1]).rsample_from_base_samples(shape, torch.cat([each, base_samples[:, 4:5]], -1))
     torch.testing.assert_close(one, joint[:, 3:4], rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("X", "base_samples", "message"),
+    [
+        (UNIT_X, torch.zeros(8, 3), "first column to pick a draw"),
+        (UNIT_X.unsqueeze(0), torch.zeros(8, 4), "n x d"),
+        (UNIT_X, torch.full((8, 4), math.nan), "finite"),
+    ],
+)
+def test_bad_samples_are_refused(X, base_samples, message):
+    labels = SkewGP(UNIT_X, Binary([1, 0, 1]))
+    with pytest.raises(InputDataError, match=message):
+        labels.condition_on_samples(X, base_samples)
 
 
 @torch.no_grad()
