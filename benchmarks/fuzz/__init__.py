@@ -2,7 +2,9 @@
 
 Input number `i` is the same in every run. What has been done is kept in a file of progress, so that a run that was cut
 short goes on where it stopped; `--again` forgets it. Inputs from number 1,000,000 on are of one corner that had been
-wrong: a skew prior against data that are all but impossible under it, at points that nearly coincide.
+wrong: a skew prior against data that are all but impossible under it, at points that nearly coincide. Those from
+2,000,000 on are of another: pseudo-points that nearly coincide and must differ, beside numbers that contradict each
+other, mostly in single precision.
 """
 
 from __future__ import annotations

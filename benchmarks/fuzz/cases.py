@@ -49,6 +49,7 @@ KINDS = (
 )
 MOST_POINTS = 12
 CORNER = 1_000_000  # the number of the first input of `corner_case`
+PULLED_APART = 2_000_000  # of `pulled_apart_case`
 
 
 @dataclass(frozen=True)
@@ -375,8 +376,40 @@ def corner_case(rng: Random) -> Case:
     )
 
 
+def pulled_apart_case(rng: Random) -> Case:
+    """A random input of one corner: pseudo-points that nearly coincide and must differ, and numbers that contradict."""
+    n, x = rng.randint(2, 6), round(rng.random(), 3)
+    points = [[x]] + [[x + rng.choice((0.0, 1e-4, 1e-3, rng.uniform(-0.5, 0.5)))] for _ in range(n - 1)]
+    s = rng.randint(2, 3)
+    anchors = [[rng.choice(points)[0] + rng.choice((0.0, 0.0, 1e-3, -1e-3, 1e-4))] for _ in range(s)]
+    phases = [rng.choice((-1.0, 1.0)) for _ in range(s)]
+    phases[1] = -phases[0]
+    truncation = [round(rng.uniform(-1.5, 0.5), 3) for _ in range(s)]
+    sd = math.sqrt(_power(rng, -1, 2))
+    values = [_normal(rng, 0, rng.choice((1, 3)) * sd) for _ in range(rng.randint(2, 4))]
+    index = [rng.choice((0, rng.randrange(n))) for _ in values]
+    seen = [Seen("Numeric", {"values": values, "index": index})]
+    if rng.random() < 0.5:
+        seen.append(Seen("Ranking", _ranking(rng, n)))
+    if rng.random() < 0.3:
+        seen.append(Seen("Binary", _flags(rng, n, "labels")))
+    case = Case(
+        points=points,
+        seen=seen,
+        queries=[points[0], [x + 0.2], [x - 0.4]],
+        noise=Noise(numbers=_power(rng, -3, 0) * sd**2, labels=_power(rng, -3, 1), items=_power(rng, -3, 1)),
+        lengthscale=_power(rng, -1, 0),
+        outputscale=sd**2,
+        mean=_normal(rng, 0, sd),
+        anchors=Anchors(anchors, phases, truncation),
+    )
+    return in_single_precision(case) if rng.random() < 0.7 else case
+
+
 def numbered_case(number: int) -> Case:
-    """The input of a number; those from `CORNER` on are of `corner_case`."""
+    """The input of a number; those from `CORNER` on are of `corner_case`, from `PULLED_APART` on of its function."""
+    if number >= PULLED_APART:
+        return pulled_apart_case(Random(number))
     return corner_case(Random(number)) if number >= CORNER else random_case(Random(number))
 
 

@@ -195,7 +195,7 @@ class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
         read = self._read(self.model, X, reading)
         known = _expected_entropy(read, reading)
         if self._refined is None:
-            weights = read.mixture.log_probabilities.unsqueeze(-1)  # S x 1
+            weights = read.log_probabilities.unsqueeze(-1)  # S x 1
             return _entropy_of_average(read, reading, weights).squeeze(-1) - known
         refined = self._read(self._refined, X, reading)
         weights, own = self._outcome_weights[:, :-1].mT, self._outcome_weights[:, -1]
@@ -228,7 +228,7 @@ def _expected_entropy(read: SkewGPPosterior, reading: Reading) -> Tensor:
     f = centre.unsqueeze(-1) + narrow.unsqueeze(-1) * nodes  # batch_shape x S x (K - 1) x nodes
     log_sum = (-0.5 * (f.unsqueeze(-1) - cutpoints).square() / width).logsumexp(-1)
     terms = log_factor.unsqueeze(-1) + log_weights + _log_entropy(f, reading) - log_sum
-    terms = terms.flatten(-2).logsumexp(-1) + read.mixture.log_probabilities
+    terms = terms.flatten(-2).logsumexp(-1) + read.log_probabilities
     return terms.logsumexp(-1).exp()
 
 

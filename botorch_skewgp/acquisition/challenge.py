@@ -135,7 +135,7 @@ class DuelingLogExpectedImprovement(DuelingAcquisitionFunction):
         deviation = _deviation(difference).unsqueeze(-1)
         mean = difference.component_means[..., 0, :]
         log_improvement = log_expected_improvement(mean, deviation)
-        return (log_improvement + difference.mixture.probabilities.log()).logsumexp(-1)
+        return (log_improvement + difference.probabilities.log()).logsumexp(-1)
 
 
 class DuelingUpperConfidenceBound(DuelingAcquisitionFunction):
@@ -208,7 +208,7 @@ class MaximallyUncertainChallenge(DuelingAcquisitionFunction):
         bound = difference.component_means[..., 0, :] / outcome - reading.cutpoints[0, -1]  # the first wins above it
         margin = bound / (variance + noise).sqrt()
         slope = (noise / (noise + 2 * variance)).sqrt()
-        wins, probabilities = torch.special.ndtr(margin), difference.mixture.probabilities
+        wins, probabilities = torch.special.ndtr(margin), difference.probabilities
         squares = wins - 2 * owens_t(margin, slope.expand_as(margin))
         return (squares * probabilities).sum(-1) - (wins * probabilities).sum(-1).square()
 

@@ -88,7 +88,7 @@ def components_of(posterior: Posterior, user: str) -> Components:
     check_one_value(posterior, user)
     means, standard_deviation = (parameter.squeeze(-2) for parameter in marginals.parameters)
     means = means.expand(*posterior.batch_shape, means.shape[-1])  # type: ignore[attr-defined]
-    return Components(means, standard_deviation, posterior.mixture.log_probabilities)  # type: ignore[attr-defined]
+    return Components(means, standard_deviation, posterior.log_probabilities)  # type: ignore[attr-defined]
 
 
 class ComponentAcquisitionFunction(AnalyticAcquisitionFunction):

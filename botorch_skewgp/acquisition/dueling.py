@@ -277,5 +277,5 @@ def _density_slope(posterior: SkewGPPosterior, value: Tensor) -> Tensor:
     variance = posterior.gaussian_variance.unsqueeze(-1)
     deviation = value - posterior.component_means  # over draws in the last dimension
     terms = -deviation / variance * torch.exp(-0.5 * deviation.square() / variance)
-    average = terms @ posterior.mixture.probabilities.unsqueeze(-1)
+    average = terms @ posterior.probabilities.unsqueeze(-1)
     return average / (2 * math.pi * variance).sqrt()

@@ -73,7 +73,7 @@ class _DuelLookAhead(AcquisitionFunction):
         order = reading.outcomes[:, 0, 0].argsort(descending=True)
         bounds = (bound.view(-1, *(1,) * (means.ndim - 1)) for bound in reading.bounds(order))
         lower, upper = (standardise(bound, weight @ means, scale) for bound in bounds)  # O x batch_shape x S
-        probabilities = posterior.mixture.probabilities
+        probabilities = posterior.probabilities
         mass = probabilities * log_interval_probability(lower, upper).exp()
         rise = log_normal_density(lower).exp() - log_normal_density(upper).exp()
         shift = covariance * (probabilities * rise).sum(-1, keepdim=True) / scale

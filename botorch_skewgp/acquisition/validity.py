@@ -107,7 +107,7 @@ def log_probability_of_validity(model: SkewGP, X: Tensor, log_odds: bool = False
     posterior = model.latent_posterior(X)
     standard_deviation = (posterior.gaussian_variance + noise).sqrt().unsqueeze(-1)
     margin = sign * (posterior.component_means - threshold) / standard_deviation
-    weights = posterior.mixture.log_probabilities.unsqueeze(-2)
+    weights = posterior.log_probabilities.unsqueeze(-2)
     log_valid = (weights + torch.special.log_ndtr(margin)).logsumexp(-1)
     if not log_odds:
         return log_valid

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import torch
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
@@ -189,10 +189,21 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         Returns:
             The joint distribution of values at the points and at the pseudo-points of a skew prior, and of slopes; with
             inducing points of values at these, whatever the points.
+
+        Raises:
+            UnsupportedError: If the mean or the kernel is of single precision and does not take points of double.
         """
         if self.training:
             X = self.transform_inputs(X)
-        return self.latent_prior(X.double()).columns()  # nearly equal points have a covariance in double precision only
+        try:  # nearly equal points have a covariance in double precision only
+            return self.latent_prior(X.double()).columns()
+        except RuntimeError as error:  # torch's, of a product of matrices
+            if self.train_inputs[0].dtype == torch.float64 or "dtype" not in str(error):
+                raise
+            raise UnsupportedError(
+                "The mean or the kernel of a model in single precision has to take points of double precision, and "
+                "this one does not (products with matrices of weights do not). Make the model from train_X.double()."
+            ) from error
 
     @property
     def prior_kernel(self) -> Kernel:
@@ -332,9 +343,9 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
         """
         X = self.transform_inputs(check_query(X, self._points))
-        prior = self.latent_prior()
+        prior = self.latent_prior(self.train_inputs[0].double())
         return SkewGPPosterior(
-            prior.mean_at(X), [prior.cross_covariance(X)], prior.covariance_at(X), mixture, self._num_outputs
+            prior.mean_at(X), [prior.cross_covariance(X.double())], prior.covariance_at(X), mixture, self._num_outputs
         )
 
     def _posterior_at(self, X: Tensor, now: Snapshot) -> SkewGPPosterior:
@@ -345,7 +356,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             prior, mixture = self._sampled.extend(prior), self._sampled.mixture
         return SkewGPPosterior(
             location=prior.mean_at(X),
-            cross_covariance=self._cross_covariances(prior, X, mixture),
+            cross_covariance=self._cross_covariances(prior, X.double(), mixture),
             prior_covariance=prior.covariance_at(X),
             mixture=self._fantasies[-1].mixture if self._fantasies else mixture,
             num_outputs=self._num_outputs,
@@ -355,9 +366,9 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         """The covariance with the columns, and with the points of each fantasy given what was known then."""
         crosses, roots = [prior.cross_covariance(X)], [mixture.levels[0].root]
         for level in self._fantasies:
-            cross = prior.covariance_at(X, level.inputs).to_dense()
+            cross = prior.covariance_at(X, level.inputs.to(X)).to_dense()
             for earlier, root, gain in zip(crosses, roots, level.gains, strict=True):
-                cross = cross - (earlier @ root) @ gain.mT
+                cross = cross - (earlier @ root.to(X)) @ gain.to(X).mT
             crosses.append(cross)
             roots.append(level.mixture.root)
         return crosses

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from botorch_skewgp.models.latent_model import LatentModel
 
 
-SINGLE_PRECISION = 1e-7  # variance, relative to the prior's, of what representer weights in it need not tell apart
-
-
 class Snapshot:
     r"""A copy of a model in evaluation mode, with modules of its own, and the draws of its rows.
 
@@ -71,8 +68,8 @@ class Snapshot:
 
     @cached_property
     def prior(self) -> LatentPrior:
-        """The prior of the copy."""
-        return self.model.latent_prior()
+        """The prior of the copy, its columns in double precision."""
+        return self.model.latent_prior(self.model.train_inputs[0].double())
 
     @cached_property
     def _fitted(self) -> tuple[Draws, RepresenterMixture]:
@@ -86,10 +83,7 @@ class Snapshot:
             draws = self._draw(row_model.truncated_normal)
             mixture = row_model.representer_mixture(draws).in_space_filling_order(row_model.column_covariance)
             self._check(row_model, mixture)
-            if X.dtype != mixture.weights.dtype:
-                mixture = mixture.smoothed(row_model.column_covariance, SINGLE_PRECISION)
-            mixture = RepresenterMixture(mixture.weights.to(X), mixture.root.to(X))
-            if not mixture.weights.isfinite().all():
+            if not mixture.weights.to(X).isfinite().all():
                 raise InputDataError(f"Observations are too large for {X.dtype}; scale them, or use double precision.")
             return draws, mixture
 

@@ -32,10 +32,11 @@ class RepresenterMixture:
     parent: RepresenterMixture | None = None
 
     def apply(self, fn: Callable[[Tensor], Tensor]) -> RepresenterMixture:
-        """A copy with `fn`, a change of dtype or device, applied to every tensor held."""
-        log_weights = None if self.log_weights is None else fn(self.log_weights)
+        """A copy on the device to which `fn` takes tensors; not of its dtype, for weights that cancel need digits."""
+        device = fn(self.weights.new_empty(0)).device
+        log_weights = None if self.log_weights is None else self.log_weights.to(device)
         parent = None if self.parent is None else self.parent.apply(fn)
-        return RepresenterMixture(fn(self.weights), fn(self.root), log_weights, parent)
+        return RepresenterMixture(self.weights.to(device), self.root.to(device), log_weights, parent)
 
     @property
     def num_draws(self) -> int:
@@ -63,23 +64,6 @@ class RepresenterMixture:
             components = components / torch.linalg.vector_norm(components, dim=0)
         order = space_filling_order((covariance @ components).mT @ deviation)
         return RepresenterMixture(self.weights[:, order], self.root)
-
-    def smoothed(self, covariance: Tensor, relative: float) -> RepresenterMixture:
-        r"""Much the same mixture with weights of moderate size, which can be rounded.
-
-        At points that nearly coincide weights are large and cancel. What they say there of values of next to no
-        variance is left out: `(K + s I)^-1 K` times the weights and the root changes values by less than `sqrt(s)`.
-
-        Args:
-            covariance: The prior covariance `K` at `Z`, `n x n`.
-            relative: `s` over the mean variance.
-        """
-        eigenvalues, vectors = torch.linalg.eigh(covariance)
-        eigenvalues = eigenvalues.clamp(min=0)  # rounding only
-        kept = eigenvalues / (eigenvalues + relative * covariance.diagonal().mean())
-        return RepresenterMixture(
-            *(vectors @ (kept.unsqueeze(-1) * (vectors.mT @ x)) for x in (self.weights, self.root))
-        )
 
     @cached_property
     def weights_by_draw(self) -> Tensor:

@@ -56,6 +56,7 @@ class SkewGPPosterior(NonGaussianPosterior):
         Args:
             location: The prior mean, `batch_shape x e`.
             cross_covariance: The prior covariance with `Z`, `batch_shape x e x n`; one for each level of the mixture.
+                It may have more digits than the rest: at points that nearly coincide weights are large and cancel.
             prior_covariance: The prior covariance, `batch_shape x e x e`, possibly lazy.
             mixture: What the data say.
             num_outputs: The number `o` of outputs.
@@ -117,6 +118,16 @@ class SkewGPPosterior(NonGaussianPosterior):
         return self._mixture
 
     @property
+    def probabilities(self) -> Tensor:
+        """The probabilities of the draws, `S` or `batch_shape x S`; they sum to one."""
+        return self._mixture.probabilities.to(self._location)
+
+    @property
+    def log_probabilities(self) -> Tensor:
+        """The log probabilities of the draws, `S` or `batch_shape x S`."""
+        return self._mixture.log_probabilities.to(self._location)
+
+    @property
     def base_sample_shape(self) -> torch.Size:
         """`batch_shape x (1 + e)`: the first column picks the draw, the rest drives the Gaussian part."""
         return self._batch_shape + torch.Size([1 + self._location.shape[-1]])
@@ -136,18 +147,26 @@ class SkewGPPosterior(NonGaussianPosterior):
     def _expand(self, x: Tensor) -> Tensor:
         return x.expand(self._batch_shape + x.shape[-1:])
 
+    def _times(self, cross: Tensor, columns: Tensor) -> Tensor:
+        """A covariance with columns times what is linear in these, rounded to the posterior's dtype afterwards."""
+        return (cross @ columns.to(cross)).to(self._location)
+
     # Moments
 
     @cached_property
     def component_means(self) -> Tensor:
         """The mean of every mixture component, `batch_shape x e x S`."""
-        terms = (cross @ level.weights for cross, level in zip(self._crosses, self._mixture.levels, strict=True))
+        terms = (
+            self._times(cross, level.weights) for cross, level in zip(self._crosses, self._mixture.levels, strict=True)
+        )
         return sum(terms, self._location.unsqueeze(-1))
 
     @cached_property
     def gains(self) -> list[Tensor]:
         """For each level of the mixture its covariance with the points times its root, `batch_shape x e x p`."""
-        return [cross @ level.root for cross, level in zip(self._crosses, self._mixture.levels, strict=True)]
+        return [
+            self._times(cross, level.root) for cross, level in zip(self._crosses, self._mixture.levels, strict=True)
+        ]
 
     @cached_property
     def gaussian_covariance(self) -> Tensor:
@@ -174,9 +193,9 @@ class SkewGPPosterior(NonGaussianPosterior):
     def _mean_and_root(self) -> tuple[Tensor, Tensor]:
         """The posterior mean, `batch_shape x e`, and a root of the covariance of component means over draws."""
         if self._mixture.parent is None:
-            mean, root = self._mixture._mean_and_root
-            return self._location + (self._crosses[0] @ mean).squeeze(-1), self._crosses[0] @ root
-        probabilities = self._mixture.probabilities
+            mean, root = (self._times(self._crosses[0], x) for x in self._mixture._mean_and_root)
+            return self._location + mean.squeeze(-1), root
+        probabilities = self.probabilities
         mean = (self.component_means @ probabilities.unsqueeze(-1)).squeeze(-1)
         return mean, (self.component_means - mean.unsqueeze(-1)) * probabilities.sqrt().unsqueeze(-2)
 
@@ -203,7 +222,7 @@ class SkewGPPosterior(NonGaussianPosterior):
         """The marginal standardised third central moments, `batch_shape x q x o`; zero for a Gaussian."""
         centred = self.component_means - self._flat_mean.unsqueeze(-1)
         standardised = centred / self._flat_variance.sqrt().unsqueeze(-1)  # first, as cubes leave the range of numbers
-        third = (standardised.pow(3) @ self._mixture.probabilities.unsqueeze(-1)).squeeze(-1)
+        third = (standardised.pow(3) @ self.probabilities.unsqueeze(-1)).squeeze(-1)
         return self._to_event(self._expand(third))
 
     @cached_property
@@ -217,7 +236,7 @@ class SkewGPPosterior(NonGaussianPosterior):
     @property
     def marginals(self) -> NormalMixtureMarginals:
         """The marginal mixtures of normal distributions, a batch of shape `batch_shape x e`."""
-        probabilities = self._mixture.probabilities
+        probabilities = self.probabilities
         return NormalMixtureMarginals(
             self.component_means,
             self.gaussian_variance.sqrt().unsqueeze(-1),
@@ -340,7 +359,7 @@ class SkewGPPosterior(NonGaussianPosterior):
             which = self.pick(distinct.reshape(lead.numel(), *(() if is_shared else distinct.shape[num_sample_dims:])))
             mixture = self._mixture
             chosen = mixture.weights_of(which) if is_shared else mixture.weights_by_draw[which].movedim(0, -1)
-            means = self._location.unsqueeze(-1) + self._crosses[0] @ chosen
+            means = self._location.unsqueeze(-1) + self._times(self._crosses[0], chosen)
             return means.movedim(-1, 0).unflatten(0, lead) if lead else means.squeeze(-1)
         which = self.pick(normal.expand(lead + self._batch_shape))
         means = self.component_means.expand(self._batch_shape + self.component_means.shape[-2:])
@@ -361,7 +380,7 @@ class SkewGPPosterior(NonGaussianPosterior):
         last = self._mixture.num_draws - 1
         if self._mixture.log_weights is None:
             return (uniform * (last + 1)).long().clamp(max=last)  # ndtr rounds to 1 beyond 8 sd
-        cumulative = self._mixture.probabilities.detach().cumsum(-1)
+        cumulative = self.probabilities.detach().cumsum(-1)
         cumulative = cumulative.expand(uniform.shape + cumulative.shape[-1:]).contiguous()
         return torch.searchsorted(cumulative, uniform.unsqueeze(-1)).squeeze(-1).clamp(max=last)
 
@@ -379,7 +398,7 @@ class SkewGPPosterior(NonGaussianPosterior):
         prior = to_linear_operator(self._prior).to_dense()
         return type(self)(
             location=(weight @ self._location.unsqueeze(-1)).squeeze(-1) + offset,
-            cross_covariance=[weight @ cross for cross in self._crosses],
+            cross_covariance=[weight.to(cross) @ cross for cross in self._crosses],
             prior_covariance=weight @ prior @ weight.mT,
             mixture=self._mixture,
             num_outputs=num_outputs,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -54,6 +54,10 @@ class SkewGPSamplePath(MatheronPath):
         >>> values = path(X)  # X is batch_shape x q x d, values batch_shape x q
     """
 
+    def forward(self, x: Tensor, **kwargs: Any) -> Tensor:
+        """The values at `x`, computed in double precision, in the dtype of `x`."""
+        return cast(Tensor, super().forward(x.double(), **kwargs)).to(x)
+
     @classmethod
     def draw(
         cls,
@@ -96,7 +100,8 @@ def _draw_matheron_paths(
     mixture = _mixture(model)
     if mixture.parent is not None or mixture.weights.ndim != 2:
         raise UnsupportedError("Sample paths are for models of data, not of fantasies; build the model from its data.")
-    model = deepcopy(model).eval()  # what happens to the model does not reach its paths
+    # what happens to the model does not reach its paths; in double precision, since columns nearly coincide
+    model = deepcopy(model).eval().double()
     prior = model.latent_prior()
     with torch.no_grad():
         prior_paths = prior_sampler(model=model, sample_shape=sample_shape)  # type: ignore[call-arg]
@@ -164,11 +169,11 @@ def _update_weight(mixture: RepresenterMixture, covariance: Tensor, deviation: T
     sample_shape = deviation.shape[:-1]
     which = torch.multinomial(mixture.probabilities, sample_shape.numel(), replacement=True)
     representer = mixture.weights.mT[which].unflatten(0, sample_shape) if sample_shape else mixture.weights[:, which[0]]
-    R = mixture.root.double()
-    noise_root = _noise_root(R, covariance.double())
+    R = mixture.root
+    noise_root = _noise_root(R, covariance)
     normal = torch.randn(*sample_shape, R.shape[-1], dtype=R.dtype, device=R.device)
-    white = deviation.double() @ R + normal @ noise_root.mT
-    return representer - (white @ R.mT).to(representer)
+    white = deviation @ R + normal @ noise_root.mT
+    return representer - white @ R.mT
 
 
 def _noise_root(root: Tensor, covariance: Tensor) -> Tensor:

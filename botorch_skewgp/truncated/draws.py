@@ -39,6 +39,7 @@ NUM_PROPOSALS = 256  # that say how good the Gaussian of expectation propagation
 LEAST_SHARE = 0.1  # effective share of these, down to which it is faster than slices (`benchmarks samplers_low_rank`)
 MAX_ENTRIES = 2**20  # of rows that diagnostics copy at a time, which a cache can hold
 MANY_ROWS = 1024  # over few coordinates
+FIXED = 1e-3  # change of sites, in standard deviations of their rows, up to which these can be replaced by them
 MOST_UNKNOWN = 10.0  # variance of noiseless parts over that of the noise
 
 
@@ -230,7 +231,12 @@ def draw(
         approximation = expectation_propagation(distribution, tolerance=1e-3)
     replaced = gaussian_rows(approximation)
     if settings.sampler is None and bool(replaced.any()):
-        return _draw_around_sites(distribution, replaced, settings, generator, approximation, previous)
+        double = as_double(distribution)
+        require_feasible(double, approximation)  # what contradicts itself has sites of any size
+        approximation = expectation_propagation(double, initial_sites=approximation.sites, tolerance=ROUNDING)
+        replaced &= gaussian_rows(approximation) & bool((approximation.residual <= FIXED).all())
+        if bool(replaced.any()):
+            return _draw_around_sites(distribution, replaced, settings, generator, approximation, previous)
     name = settings.sampler or choose_sampler(distribution, approximation)
     if distribution.count is not None and name not in ("collapsed", "independence"):
         raise ValueError(
@@ -311,10 +317,7 @@ def _draw_around_sites(
     previous: Draws | None,
 ) -> Draws:
     """Draw the other rows given the sites of those that are replaced, and these given the others."""
-    double = as_double(distribution)
-    require_feasible(double, approximation)  # what contradicts itself has sites of any size
-    approximation = expectation_propagation(double, initial_sites=approximation.sites, tolerance=ROUNDING)
-    conditioned = SiteConditioned(double, approximation, replaced)
+    conditioned = SiteConditioned(as_double(distribution), approximation, replaced)
     if previous is not None:
         kept = ~replaced[: previous.rows.shape[-1]]
         previous = replace(previous, rows=previous.rows[..., kept], latent=None)
