@@ -18,6 +18,8 @@ from gpytorch.kernels import Kernel
 from gpytorch.priors import Prior
 from torch import Tensor
 
+from botorch_skewgp.observations.checks import check_parameter
+
 
 class ArcsineKernel(Kernel):
     r"""The covariance of `erf(b + w^T x)` over random biases `b` and weights `w`.
@@ -83,6 +85,7 @@ class ArcsineKernel(Kernel):
         self._set("bias_variance", value)
 
     def _set(self, name: str, value: float | Tensor) -> None:
+        check_parameter(value, name)
         raw = getattr(self, f"raw_{name}")
         value = torch.as_tensor(value, dtype=raw.dtype, device=raw.device)
         self.initialize(**{f"raw_{name}": getattr(self, f"raw_{name}_constraint").inverse_transform(value)})

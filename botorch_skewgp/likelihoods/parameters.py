@@ -9,6 +9,8 @@ from botorch.exceptions.errors import InputDataError
 from gpytorch.module import Module
 from torch import Tensor
 
+from botorch_skewgp.observations.checks import check_parameter
+
 LEAST_POSITIVE = 1e-8  # of positive parameters, so that a long step of an optimiser does not underflow to zero
 
 
@@ -44,9 +46,12 @@ class PositiveParameter:
     def __set__(self, module: Any, value: float | Tensor) -> None:
         raw = f"raw_{self.name}"
         parameter = getattr(module, raw)
+        check_parameter(value, self.name)
         value = torch.as_tensor(value, dtype=parameter.dtype, device=parameter.device).detach()
-        if not (value > 0).all() or not value.isfinite().all():
-            raise InputDataError(f"{self.name} must be positive and finite; got {value.tolist()}.")
+        if value.ndim > parameter.ndim or any(size != 1 for size in value.shape if value.shape != parameter.shape):
+            raise InputDataError(
+                f"{self.name} must be a number or of shape {tuple(parameter.shape)}; got shape {tuple(value.shape)}."
+            )
         constraint = getattr(module, f"{raw}_constraint")
         if not constraint.check(value):
             raise InputDataError(

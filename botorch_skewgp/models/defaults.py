@@ -17,10 +17,11 @@ import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
 from gpytorch.constraints import Interval, Positive
-from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.kernels import ScaleKernel
 from gpytorch.means import ConstantMean, Mean
 from gpytorch.priors import LogNormalPrior
 
+from botorch_skewgp.kernels.checked import CheckedRBFKernel, CheckedScaleKernel
 from botorch_skewgp.models.means import IntegratedConstantMean
 from botorch_skewgp.observations import Observation
 
@@ -79,8 +80,14 @@ def default_covar_module(
     if comparisons:
         mode, spread = JUDGES.get(str(judge), (COMPARISON_OUTPUTSCALE, COMPARISON_OUTPUTSCALE_SPREAD))
         return _comparison_covar_module(dim, mode, spread)
-    covar_module = ScaleKernel(
-        get_covar_module_with_dim_scaled_prior(ard_num_dims=dim),
+    vanilla = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
+    base_kernel = CheckedRBFKernel(
+        ard_num_dims=dim,
+        lengthscale_prior=vanilla.lengthscale_prior,
+        lengthscale_constraint=vanilla.raw_lengthscale_constraint,
+    )
+    covar_module = CheckedScaleKernel(
+        base_kernel,
         outputscale_prior=LogNormalPrior(loc=OUTPUTSCALE_LOCATION, scale=OUTPUTSCALE_SPREAD),
         outputscale_constraint=Interval(*OUTPUTSCALE_BOUNDS, transform=None),
     )
@@ -91,7 +98,7 @@ def default_covar_module(
 def _comparison_covar_module(dim: int, mode: float, spread: float) -> ScaleKernel:
     """The kernel for comparisons alone; an optimiser sees logarithms, as it would hardly move a scale of 1,000."""
     median = COMPARISON_LENGTHSCALE * math.sqrt(dim)
-    base_kernel = RBFKernel(
+    base_kernel = CheckedRBFKernel(
         ard_num_dims=dim,
         lengthscale_prior=LogNormalPrior(math.log(median), COMPARISON_LENGTHSCALE_SPREAD),
         lengthscale_constraint=_as_logarithm(),
@@ -99,7 +106,7 @@ def _comparison_covar_module(dim: int, mode: float, spread: float) -> ScaleKerne
     base_kernel.lengthscale = median
     # as a function of the scale's logarithm, the density of this prior is a normal one's around that of the mode
     prior = LogNormalPrior(math.log(mode) + spread**2, spread)
-    covar_module = ScaleKernel(base_kernel, outputscale_prior=prior, outputscale_constraint=_as_logarithm())
+    covar_module = CheckedScaleKernel(base_kernel, outputscale_prior=prior, outputscale_constraint=_as_logarithm())
     covar_module.outputscale = mode
     return covar_module
 

@@ -13,6 +13,7 @@ from gpytorch.kernels import RBFKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.priors import LogNormalPrior
 
+from botorch_skewgp.kernels.checked import CheckedRBFKernel
 from botorch_skewgp.models.defaults import LEAST_LENGTHSCALE
 
 # Integrated over, hyperparameters of few data do not overfit, so that priors only say what is plausible: lengthscales
@@ -31,7 +32,7 @@ def default_transformed_covar_module(dim: int) -> RBFKernel:
         dim: The number of inputs.
     """
     median = LENGTHSCALE * math.sqrt(dim)
-    return RBFKernel(
+    return CheckedRBFKernel(
         ard_num_dims=dim,
         lengthscale_prior=LogNormalPrior(math.log(median), LENGTHSCALE_SPREAD),
         lengthscale_constraint=GreaterThan(LEAST_LENGTHSCALE, transform=None, initial_value=median),

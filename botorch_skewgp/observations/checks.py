@@ -45,6 +45,13 @@ def _as_plain(value: Any) -> Any:
     return [_as_plain(entry) for entry in value]
 
 
+def check_parameter(value: Any, name: str, positive: bool = True) -> None:
+    """Raise `InputDataError` unless the value of a parameter is finite, and positive if it has to be."""
+    number = as_tensor(value, name)
+    if not number.isfinite().all() or (positive and not (number > 0).all()):
+        raise InputDataError(f"{name} must be {'positive and ' if positive else ''}finite; got {number.tolist()}.")
+
+
 def pad_rows(value: Any) -> Any:
     """Rows of several lengths, as lists, with -1 at the end of the shorter ones; anything else as it is."""
     if not isinstance(value, (list, tuple)) or not all(hasattr(row, "__len__") for row in value):

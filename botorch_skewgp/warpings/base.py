@@ -15,6 +15,8 @@ from gpytorch.constraints import Positive
 from gpytorch.priors import Prior
 from torch import Tensor
 
+from botorch_skewgp.observations.checks import check_parameter
+
 
 class Warping(Module, ABC):
     r"""An increasing, differentiable map `g` from an outcome `y` to `z = g(y)` ([Zhu2023btg]_, Table 1).
@@ -103,6 +105,7 @@ def shape_parameter(name: str, description: str) -> property:
 
     def set_value(warping: Warping, value: Tensor | float) -> None:
         raw, constraint = f"raw_{name}", warping._constraints.get(f"raw_{name}_constraint")
+        check_parameter(value, name, positive=constraint is not None)
         like = getattr(warping, raw)
         value = torch.as_tensor(value, dtype=like.dtype, device=like.device)
         warping.initialize(**{raw: value if constraint is None else constraint.inverse_transform(value)})

@@ -17,10 +17,12 @@ from gpytorch.likelihoods import GaussianLikelihood
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewLogExpectedImprovement, recommend
+from botorch_skewgp.kernels import ArcsineKernel
 from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, ProbitLikelihood
 from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.observations import Binary, Censored, Numeric, Preference, Slope
 from botorch_skewgp.truncated.draws import DrawSettings
+from botorch_skewgp.warpings import BoxCox, SinhArcsinh
 
 X = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)
 WIDE = X * torch.tensor([1e-3, 64.0], dtype=torch.float64)  # a learning rate and a batch size
@@ -209,18 +211,55 @@ def test_models_do_not_become_half_precise():
 # Values that cannot be
 
 
-@pytest.mark.parametrize("value", [-1.0, 0.0, math.nan, math.inf])
+@pytest.mark.parametrize("value", [-1.0, 0.0, math.nan, math.inf, torch.tensor(-1.0)])
 @pytest.mark.parametrize("name", ["outputscale", "lengthscale"])
-def test_hyperparameters_that_cannot_be_are_named(name, value):
-    model = SkewGP(X, Binary([1, 0, 1, 1, 0, 1]), draw_settings=DrawSettings(num_draws=64))
-    kernel = model.covar_module if name == "outputscale" else model.covar_module.base_kernel
+@pytest.mark.parametrize("observations", [Binary([1, 0, 1, 1, 0, 1]), DUELS], ids=["labels", "duels"])
+def test_hyperparameters_that_cannot_be_are_named(name, value, observations):
+    model = SkewGP(X, observations, draw_settings=DrawSettings(num_draws=64))
+    path = "covar_module" if name == "outputscale" else "covar_module.base_kernel"
+    kernel = model.get_submodule(path)
     before = model.posterior(X).mean
-    good = getattr(kernel, name).clone()
-    setattr(kernel, name, value)
+    for change in (
+        lambda: setattr(kernel, name, value),
+        lambda: kernel.initialize(**{name: value}),
+        lambda: model.initialize(**{f"{path}.{name}": value}),
+    ):
+        with pytest.raises(InputDataError, match=rf"^{name} must be positive and finite; got "):
+            change()
+    assert torch.equal(model.posterior(X).mean, before)
+    getattr(kernel, f"raw_{name}").data.fill_(math.nan)  # past all checks
     with pytest.raises(InputDataError, match=rf"raw_{name} stands for .* must be positive and finite"):
         model.posterior(X)
-    setattr(kernel, name, good)
-    assert torch.equal(model.posterior(X).mean, before)
+
+
+PARAMETERS = {
+    "noise": lambda: PreferenceLikelihood(),
+    "tie_width": lambda: PreferenceLikelihood(),
+    "weight_variance": lambda: ArcsineKernel(),
+    "bias_variance": lambda: ArcsineKernel(),
+    "power": lambda: BoxCox(),
+    "tail_weight": lambda: SinhArcsinh(),
+    "skewness": lambda: SinhArcsinh(),
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameters_that_cannot_be_are_named(name):
+    """Those of kernels and warpings were refused in words about a Gaussian likelihood, or not at all."""
+    module = PARAMETERS[name]()
+    before = getattr(module, name).clone()
+    for value in (math.nan, math.inf) if name == "skewness" else (-1.0, 0.0, math.nan, math.inf):
+        with pytest.raises(InputDataError, match=rf"^{name} must be (positive and )?finite; got "):
+            setattr(module, name, value)
+    assert torch.equal(getattr(module, name), before)
+
+
+def test_parameters_of_likelihoods_are_single_numbers():
+    likelihood = PreferenceLikelihood()
+    with pytest.raises(InputDataError, match=r"noise must be a number or of shape \(1,\); got shape \(3,\)"):
+        likelihood.noise = [1.0, 2.0, 3.0]
+    likelihood.noise = [2.0]
+    assert likelihood.noise.item() == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("bounds", [([1e20], [math.inf]), ([-1e300, 1e200], [1e300, 1e201]), ([-1e30], [-1e20])])

@@ -1,0 +1,34 @@
+"""GPyTorch's kernels, whose parameters refuse values in words that cannot be theirs, and stay as they were."""
+
+from __future__ import annotations
+
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from torch import Tensor
+
+from botorch_skewgp.observations.checks import check_parameter
+
+
+class CheckedScaleKernel(ScaleKernel):
+    r"""A `ScaleKernel`; setting an output scale that is not positive and finite raises `InputDataError`.
+
+    Example:
+        >>> kernel = CheckedScaleKernel(CheckedRBFKernel(ard_num_dims=2))
+        >>> kernel.outputscale = 10.0
+    """
+
+    def _set_outputscale(self, value: float | Tensor) -> None:
+        check_parameter(value, "outputscale")
+        super()._set_outputscale(value)
+
+
+class CheckedRBFKernel(RBFKernel):
+    r"""An `RBFKernel`; setting lengthscales that are not positive and finite raises `InputDataError`.
+
+    Example:
+        >>> kernel = CheckedRBFKernel(ard_num_dims=2)
+        >>> kernel.lengthscale = 0.3
+    """
+
+    def _set_lengthscale(self, value: float | Tensor) -> None:
+        check_parameter(value, "lengthscale")
+        super()._set_lengthscale(value)
