@@ -24,7 +24,6 @@ from botorch.acquisition.objective import PosteriorTransform
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
-from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement
@@ -107,7 +106,8 @@ def next_pair(
     others: let the recommended point duel with a challenger before you rely on it.
 
     Inputs that only take certain values get such values: where the model's input transform rounds (BoTorch's `Round`),
-    and where `discrete_dims` or `cat_dims` say so.
+    and where `discrete_dims` or `cat_dims` say so. The search is in the unit cube, and by logarithms of the inputs of which
+    the model takes the logarithm (BoTorch's `Log10`), unless an option speaks of points, such as constraints.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -151,7 +151,7 @@ def next_pair(
         method = DEFAULT_METHOD if isinstance(model, SkewGP) else "qeubo"
     if X_incumbent is None and isinstance(method, str) and method in _CHALLENGERS:
         X_incumbent = _incumbent(model, domain, method in _CHAMPION_OF_THE_DOMAIN, options).reshape(1, -1)
-    acquisition = _acquisition(model, bounds, method, X_incumbent)
+    acquisition = _acquisition(model, domain, method, X_incumbent)
     q = 2 if X_incumbent is None else 1
     if isinstance(acquisition, OneShotAcquisitionFunction):
         q = acquisition.get_augmented_q_batch_size(q)
@@ -169,7 +169,7 @@ def _incumbent(model: Model, domain: SearchDomain, anywhere: bool, options: dict
 
 
 def _acquisition(
-    model: Model, bounds: Tensor, method: str | AcquisitionFunction, X_incumbent: Tensor | None
+    model: Model, domain: SearchDomain, method: str | AcquisitionFunction, X_incumbent: Tensor | None
 ) -> AcquisitionFunction:
     """The acquisition function of a method, of two points or with an incumbent of one."""
     if isinstance(method, AcquisitionFunction):
@@ -193,8 +193,8 @@ def _acquisition(
     if method == "information":
         return SkewBayesianActiveLearningByDisagreement(model, kind=model.likelihood.kind_of_duels)
     if method == "knowledge_gradient":
-        spread = draw_sobol_samples(bounds=bounds, n=NUM_CANDIDATES, q=1, seed=0).squeeze(-2)
-        return DuelingKnowledgeGradient(model, torch.cat([model.datapoints.to(bounds), spread]))
+        spread = domain.spread(NUM_CANDIDATES)
+        return DuelingKnowledgeGradient(model, torch.cat([model.datapoints.to(spread), spread]))
     return OneShotDuelingKnowledgeGradient(model)
 
 

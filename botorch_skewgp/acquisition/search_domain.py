@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.acquisition.acquisition import AcquisitionFunction, OneShotAcquisitionFunction
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from botorch.optim import optimize_acqf
-from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
+from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES, SUPPORTED_OPTIONS, optimize_acqf_mixed_alternating
+from botorch.utils.sampling import draw_sobol_samples
+from scipy.optimize import OptimizeWarning
 from torch import Tensor
 
+from botorch_skewgp.acquisition.search_coordinates import AcquisitionFunctionOfCoordinates, SearchCoordinates
 from botorch_skewgp.models.inputs import as_bounds
-from botorch_skewgp.models.transforms import rounded_inputs
+from botorch_skewgp.models.transforms import rounded_inputs, whole_inputs
 from botorch_skewgp.observations.checks import as_tensor
 
 Values = Mapping[int, Sequence[float]]
 TOLERANCE = 1e-6  # share of its range by which an input may miss its bounds or a value
+# options of optimisers that speak of points, in units of the inputs
+SPEAKS_OF_POINTS = {
+    "equality_constraints",
+    "fixed_features",
+    "fixed_features_list",
+    "gen_candidates",
+    "ic_gen_kwargs",
+    "ic_generator",
+    "inequality_constraints",
+    "nonlinear_inequality_constraints",
+    "post_processing_func",
+}
+# A search by turns in the discrete and the continuous inputs, from random points; BoTorch's own tolerance for it, a
+# gradient of 1e-8, is below the rounding of most acquisition functions, whose line searches then end with warnings.
+MIXED_SEARCH = {"initialization_strategy": "random", "maxiter_continuous": 20}
+MIXED_TOLERANCE, NUM_SPREAD = 1e-4, 64  # in terms of how values at so many points of the domain are spread
 
 
 @dataclass(frozen=True)
@@ -32,12 +54,14 @@ class SearchDomain:
         bounds: A `2 x d` tensor of lower and upper bounds.
         discrete_dims: The values of inputs, by their number, where their order matters.
         cat_dims: Likewise where it does not.
+        whole_dims: Those of inputs that the model rounds to one of a few whole numbers, and that are in neither.
     """
 
     model: Model
     bounds: Tensor
     discrete_dims: dict[int, list[float]]
     cat_dims: dict[int, list[float]]
+    whole_dims: dict[int, list[float]]
 
     @classmethod
     def build(
@@ -74,7 +98,14 @@ class SearchDomain:
                     f"The least and the largest value of input {dim} in discrete_dims must be its bounds, "
                     f"{bounds[:, dim].tolist()}; got {values}."
                 )
-        return cls(model, bounds, discrete, categorical)
+        whole = {
+            dim: [float(value) for value in range(int(low), int(high) + 1)]
+            for dim in whole_inputs(getattr(model, "input_transform", None))
+            for low, high in [bounds[:, dim].tolist()]
+            if low.is_integer() and high.is_integer() and low < high <= low + MAX_DISCRETE_VALUES - 1
+        }
+        known = discrete | categorical
+        return cls(model, bounds, discrete, categorical, {dim: whole[dim] for dim in whole.keys() - known.keys()})
 
     def contains(self, X: Tensor) -> Tensor:
         """Which of `n x d` points are in it, up to rounding of numbers."""
@@ -90,8 +121,21 @@ class SearchDomain:
         """Points as the model takes them, rounded where its input transform rounds, and within the bounds."""
         return _rounded(self.model, X).clamp(self.bounds[0], self.bounds[1])
 
+    def spread(self, num_points: int) -> Tensor:
+        """Points spread evenly over the search coordinates, `num_points x d`, whatever values inputs may take."""
+        unit = self.coordinates.bounds
+        return self.coordinates.to_inputs(draw_sobol_samples(unit, n=num_points, q=1, seed=0).squeeze(-2))
+
+    @property
+    def coordinates(self) -> SearchCoordinates:
+        """Coordinates to search in."""
+        return SearchCoordinates.of(self.model, self.bounds)
+
     def optimize(self, acquisition: AcquisitionFunction, q: int, **options: Any) -> tuple[Tensor, Tensor]:
         r"""The best `q` points.
+
+        They are searched in the unit cube, and by their logarithms where the model takes these; in units of the inputs
+        where an option speaks of points, such as constraints, and for one-shot acquisition functions.
 
         Args:
             acquisition: An acquisition function.
@@ -105,21 +149,111 @@ class SearchDomain:
             UnsupportedError: If the acquisition function chooses several points at once, which BoTorch's optimiser of
                 discrete inputs does not.
         """
-        if _rounded(self.model, self.bounds) is not self.bounds:
-            options = {"post_processing_func": self.rounded} | options
-        if not (self.discrete_dims or self.cat_dims):
-            points, value = optimize_acqf(acquisition, bounds=self.bounds, q=q, **options)
-            assert value is not None
-            return points, value
-        if q > 1 and not isinstance(acquisition, qExpectedUtilityOfBestOption):
+        q_is_chosen_in_turn = q == 1 or isinstance(acquisition, qExpectedUtilityOfBestOption)
+        discrete, categorical = self.discrete_dims, self.cat_dims
+        if (discrete or categorical) and not q_is_chosen_in_turn:
             raise UnsupportedError(
                 f"{type(acquisition).__name__} chooses both points at once, which discrete_dims and cat_dims do not go "
                 "with. Use qeubo or a method for challengers."
             )
-        options = {"discrete_dims": self.discrete_dims, "cat_dims": self.cat_dims} | options
-        points, _ = optimize_acqf_mixed_alternating(acquisition, bounds=self.bounds, q=q, **options)
-        with torch.no_grad():
-            return points, acquisition(points).squeeze()
+        if q_is_chosen_in_turn and _are_for_mixed_search(options):
+            discrete = self.whole_dims | discrete
+        rounds = _rounded(self.model, self.bounds) is not self.bounds
+        coordinates = self.coordinates
+        in_units_of_inputs = isinstance(acquisition, OneShotAcquisitionFunction) or _speaks_of_points(options)
+        with _without_warnings_of_steps(rounds):
+            if coordinates.are_inputs or in_units_of_inputs:
+                if rounds:
+                    options = {"post_processing_func": self.rounded} | options
+                return _search(acquisition, self.bounds, discrete, categorical, q, options)
+            points = self._search_coordinates(acquisition, coordinates, discrete, categorical, q, options)
+        return points, _value(acquisition, points)
+
+    def _search_coordinates(
+        self,
+        acquisition: AcquisitionFunction,
+        coordinates: SearchCoordinates,
+        discrete_dims: dict[int, list[float]],
+        cat_dims: dict[int, list[float]],
+        q: int,
+        options: dict[str, Any],
+    ) -> Tensor:
+        """Search in coordinates; the points that were found, in units of the inputs."""
+        pending = getattr(acquisition, "X_pending", None)
+        options = options | {
+            "post_processing_func": lambda U: coordinates.from_inputs(self.rounded(coordinates.to_inputs(U)))
+        }
+        starts = options.get("batch_initial_conditions")
+        if starts is not None:
+            options = options | {"batch_initial_conditions": coordinates.from_inputs(starts)}
+        discrete, categorical = (
+            {dim: coordinates.values(dim, values) for dim, values in choices.items()}
+            for choices in (discrete_dims, cat_dims)
+        )
+        wrapped = AcquisitionFunctionOfCoordinates(acquisition, coordinates)
+        found, _ = _search(wrapped, coordinates.bounds, discrete, categorical, q, options)
+        if pending is not None:
+            acquisition.set_X_pending(pending)  # what went to coordinates and back lost its last digit
+        points = self.rounded(coordinates.to_inputs(found))
+        for dim, values in (discrete_dims | cat_dims).items():
+            allowed = points.new_tensor(values)
+            points[:, dim] = allowed[(points[:, dim, None] - allowed).abs().argmin(-1)]
+        return points
+
+
+def _search(
+    acquisition: AcquisitionFunction,
+    bounds: Tensor,
+    discrete_dims: dict[int, list[float]],
+    cat_dims: dict[int, list[float]],
+    q: int,
+    options: dict[str, Any],
+) -> tuple[Tensor, Tensor]:
+    """BoTorch's search; by turns if some inputs have a list of values."""
+    if not (discrete_dims or cat_dims):
+        points, value = optimize_acqf(acquisition, bounds=bounds, q=q, **options)
+        assert value is not None
+        return points, value
+    nested = MIXED_SEARCH | {"tol": _tolerance(acquisition, bounds)} | (options.get("options") or {})
+    options = options | {"discrete_dims": discrete_dims, "cat_dims": cat_dims, "options": nested}
+    with warnings.catch_warnings():  # BoTorch gives its tolerance to scipy's SLSQP too, which has it by another name
+        warnings.filterwarnings("ignore", "Unknown solver options: tol", OptimizeWarning)
+        points, _ = optimize_acqf_mixed_alternating(acquisition, bounds=bounds, q=q, **options)
+    return points, _value(acquisition, points)
+
+
+@torch.no_grad()
+def _value(acquisition: AcquisitionFunction, points: Tensor) -> Tensor:
+    return acquisition(points).squeeze()
+
+
+def _are_for_mixed_search(options: dict[str, Any]) -> bool:
+    """Whether a search by turns takes these options."""
+    known = inspect.signature(optimize_acqf_mixed_alternating).parameters
+    return options.keys() <= known.keys() and SUPPORTED_OPTIONS.issuperset(options.get("options") or {})
+
+
+@contextmanager
+def _without_warnings_of_steps(rounds: bool) -> Iterator[None]:
+    """Where inputs are rounded, a function has steps, at which line searches end; the best of their ends is kept."""
+    with warnings.catch_warnings():
+        if rounds:
+            warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
+        yield
+
+
+def _speaks_of_points(options: dict[str, Any]) -> bool:
+    nested = options.get("options") or {}
+    return not SPEAKS_OF_POINTS.isdisjoint(options) or bool(nested.get("sample_around_best"))
+
+
+def _tolerance(acquisition: AcquisitionFunction, bounds: Tensor) -> float:
+    """What is little of an acquisition function's value: a share of the middle half of values in the domain."""
+    X = draw_sobol_samples(bounds, n=NUM_SPREAD, q=1, seed=0)
+    with torch.no_grad():
+        values = acquisition(X)
+    low, high = values.quantile(values.new_tensor([0.25, 0.75])).tolist()
+    return MIXED_TOLERANCE * max(high - low, torch.finfo(values.dtype).eps ** 0.5)
 
 
 def _rounded(model: Model, X: Tensor) -> Tensor:

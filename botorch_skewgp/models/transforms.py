@@ -8,7 +8,13 @@ from typing import Any
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
-from botorch.models.transforms.input import ChainedInputTransform, InputTransform, ReversibleInputTransform, Round
+from botorch.models.transforms.input import (
+    ChainedInputTransform,
+    InputTransform,
+    Log10,
+    ReversibleInputTransform,
+    Round,
+)
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize
 from torch import Tensor
 
@@ -106,6 +112,35 @@ def rounded_inputs(input_transform: InputTransform | None, X: Tensor) -> Tensor:
     for part in reversed(undone):
         values, changed = part.untransform(values), part.untransform(changed)
     return torch.where(values == changed, X, values)  # what is not rounded stays as it is, to the last digit
+
+
+def whole_inputs(input_transform: InputTransform | None) -> list[int]:
+    r"""The inputs that an input transform rounds to whole numbers before anything else.
+
+    Args:
+        input_transform: The input transform of a model.
+    """
+    first = next(_flat(input_transform), None)
+    if not isinstance(first, Round):
+        return []
+    assert isinstance(first.integer_indices, Tensor)
+    return first.integer_indices.tolist()
+
+
+def logarithmic_inputs(input_transform: InputTransform | None) -> list[int]:
+    r"""The inputs of which an input transform takes the logarithm before anything else but rounding.
+
+    Args:
+        input_transform: The input transform of a model.
+    """
+    found: list[int] = []
+    for part in _flat(input_transform):
+        if isinstance(part, Log10) and not part.reverse:
+            assert isinstance(part.indices, Tensor)
+            found += part.indices.tolist()
+        elif not isinstance(part, Round):
+            break
+    return found
 
 
 def _flat(input_transform: InputTransform | None) -> Iterator[InputTransform]:
