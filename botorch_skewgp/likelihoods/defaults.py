@@ -14,7 +14,8 @@ SLOPE_NOISE = 0.0
 # from the same start as that of numbers:
 # a median of e^-2 = 0.14 of a standardised number's variance, and a spread wide enough for 0.01 as for 2.
 ANCHORED_NOISE, ANCHORED_NOISE_PRIOR = 0.1, (-2.0, 1.5)
-# Of standardised numbers, the prior of BoTorch's SingleTaskGP: a median of 0.02, mostly between 0.003 and 0.13.
+# Of standardised numbers, the prior of BoTorch's SingleTaskGP: a median of 0.02, mostly between 0.003 and 0.13. Fits
+# start high, at a tenth of the variance: those that start with too little noise stay with a function that explains it.
 NUMERIC_NOISE, NUMERIC_NOISE_PRIOR = 0.1, (-4.0, 1.0)
 # Two items tie within half the noise of one of them, as then 28 % of the duels between equals do; a learned width
 # has a median of 0.37, and may well be a fifth or five times of that.

@@ -18,7 +18,7 @@ from botorch_skewgp.models.defaults import LEAST_LENGTHSCALE
 
 # Integrated over, hyperparameters of few data do not overfit, so that priors only say what is plausible: lengthscales
 # of a seventh to seven times the median in two of three cases, noise of a fiftieth to all of the process's size in
-# nineteen of twenty.
+# nineteen of twenty; its median is that of BoTorch's prior for fits.
 # BoTorch's priors for fits, LogNormal(sqrt(2) + log(dim) / 2, sqrt(3)) and LogNormal(-4, 1), favour smooth functions so
 # much that the steps of IntSine are taken for noise.
 LENGTHSCALE, LENGTHSCALE_SPREAD = 0.3, 2.0  # median, over sqrt(dim), and standard deviation of the logarithm

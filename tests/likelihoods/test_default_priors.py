@@ -65,6 +65,7 @@ def test_noise_beside_numbers_starts_near_the_median_of_its_prior(other):
 def test_noise_of_numbers_starts_high():
     """A fit that starts with too little noise stays with a function that explains it."""
     likelihood = default_likelihood([NUMBERS])
+    assert likelihood.noise.item() == pytest.approx(1 / 10, rel=1e-4)  # of a standardised number's variance
     assert 0.9 < below(likelihood.noise_prior, likelihood.noise.item()) < 0.98
 
 
@@ -171,3 +172,6 @@ def test_noise_of_transformed_processes_is_between_a_fiftieth_of_their_size_and_
     prior = default_transformed_likelihood().noise_covar.noise_prior
     assert below(prior, (1 / 50) ** 2) == pytest.approx(0.025, abs=0.006)
     assert 1 - below(prior, 1.0) == pytest.approx(0.025, abs=0.006)
+    # as likely more as less than the noise that BoTorch's fits expect
+    theirs = get_gaussian_likelihood_with_lognormal_prior().noise_covar.noise_prior
+    assert below(theirs, float(prior.icdf(torch.tensor(0.5)))) == pytest.approx(0.5, abs=1e-3)
