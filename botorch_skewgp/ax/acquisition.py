@@ -7,12 +7,14 @@ from typing import Any
 
 import torch
 from ax.core.search_space import SearchSpaceDigest
+from ax.exceptions.core import UnsupportedError
 from ax.generators.torch.botorch_modular.acquisition import Acquisition
 from ax.generators.torch.botorch_modular.surrogate import Surrogate
 from ax.generators.torch_base import TorchOptConfig
 from botorch.acquisition import AcquisitionFunction
 from botorch.acquisition.logei import qLogNoisyExpectedImprovement
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
+from botorch.models.model import Model
 from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES, optimize_acqf_mixed_alternating
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
@@ -77,6 +79,27 @@ class SkewGPAcquisition(Acquisition):
             known = (self.X_pending.unsqueeze(1) == self.X_observed).all(-1).any(-1)
             self.X_pending = None if bool(known.all()) else self.X_pending[~known]
         super()._instantiate_acquisition()
+
+    def _construct_botorch_acquisition(
+        self,
+        botorch_acqf_class: type[AcquisitionFunction],
+        botorch_acqf_options: dict[str, Any],
+        model: Model,
+    ) -> AcquisitionFunction:
+        """As Ax does; refuse functions of the best number seen where some points have none, which would be NaN."""
+        no_best = (
+            f"{botorch_acqf_class.__name__} asks for the best number seen, which can be told only where every trial has "
+            "numbers and none failed or was compared instead. Take qLogNoisyExpectedImprovement, or another acquisition "
+            "that asks for the points seen."
+        )
+        try:
+            made = super()._construct_botorch_acquisition(botorch_acqf_class, botorch_acqf_options, model)
+        except NotImplementedError as error:  # of BoTorch's best value where models have points of their own
+            raise UnsupportedError(no_best) from error
+        best = getattr(made, "best_f", None)
+        if isinstance(best, Tensor) and bool(best.isnan().any()):
+            raise UnsupportedError(no_best)
+        return made
 
     def _update_objective_thresholds(self, torch_opt_config: TorchOptConfig) -> None:
         """Fill in the thresholds that the user did not set."""

@@ -15,6 +15,7 @@ from ax.generation_strategy.transition_criterion import MinTrials
 from ax.generators.torch.botorch_modular.surrogate import SurrogateSpec
 from ax.generators.torch.botorch_modular.utils import ModelConfig
 from botorch.acquisition import AcquisitionFunction
+from botorch.acquisition.input_constructors import ACQF_INPUT_CONSTRUCTOR_REGISTRY
 from botorch.models.transforms.outcome import Standardize
 
 from botorch_skewgp.ax.acquisition import PAIRS_BY_UTILITY, SkewGPAcquisition
@@ -60,8 +61,8 @@ def skewgp_generation_strategy(
         binary_metrics: Further metrics with values 0 and 1.
         feasibility_threshold: The least probability of validity, unless an outcome constraint on `validity_metric` has
             another.
-        acquisition: A BoTorch acquisition function class; by default Ax's choice, and for pairs of experiments that
-            have no numbers the expected utility of the best option.
+        acquisition: A BoTorch acquisition function class that has an input constructor; by default Ax's choice, and for
+            pairs of experiments that have no numbers the expected utility of the best option.
         acquisition_options: Arguments of the acquisition function.
         torch_device: The device of models and acquisition functions.
         seed: Seeds Sobol points and, for each trial anew, the optimisation of the acquisition function, so that an
@@ -78,6 +79,11 @@ def skewgp_generation_strategy(
         raise UserInputError(f"feasibility_threshold must be between 0 and 1; got {feasibility_threshold}.")
     if acquisition_options and acquisition is None:
         raise UserInputError("acquisition_options need an acquisition.")
+    if acquisition is not None and acquisition not in ACQF_INPUT_CONSTRUCTOR_REGISTRY:
+        raise UserInputError(
+            f"Ax does not know what to make a {acquisition.__name__} from. Register a function that gives its arguments "
+            "by botorch.acquisition.input_constructors.acqf_input_constructor, or take another acquisition."
+        )
     config = ModelConfig(
         botorch_model_class=AxSkewGP,
         mll_class=SkewGPMarginalLogLikelihood,

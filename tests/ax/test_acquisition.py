@@ -8,8 +8,9 @@ pytest.importorskip("ax")
 
 import torch
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+from ax.exceptions.core import UnsupportedError
 from ax_cases import GENERATES, new_client, next_trial, with_trials
-from botorch.acquisition import qUpperConfidenceBound
+from botorch.acquisition import qLogExpectedImprovement, qUpperConfidenceBound
 
 from botorch_skewgp.ax import attach_comparison, get_next_pair
 
@@ -32,6 +33,18 @@ def test_pairs_are_asked_by_the_acquisition_function_that_the_user_chose(made):
     client = new_client(objective="utility", acquisition=qUpperConfidenceBound, acquisition_options={"beta": 4.0})
     get_next_pair(compared(client))
     assert type(made[-1].acqf) is qUpperConfidenceBound
+
+
+@pytest.mark.parametrize("told", ["failure", "comparisons"])
+def test_functions_of_the_best_number_are_refused_where_some_points_have_none(told):
+    client = compared(new_client(objective="utility", acquisition=qLogExpectedImprovement))
+    if told == "failure":
+        for index, x in enumerate([0.6, 0.8], start=3):
+            client.attach_trial({"x": x})
+            client.complete_trial(index, {"utility": x})
+        client.mark_trial_failed(2)
+    with pytest.raises(UnsupportedError, match="qLogExpectedImprovement asks for the best number seen"):
+        next_trial(client)
 
 
 def compared(client):
