@@ -19,6 +19,7 @@ from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES, optimize_acqf_mixe
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
+from botorch_skewgp.acquisition.mixed_search import mixed_search_options
 from botorch_skewgp.acquisition.reference_point import plausible_reference_point
 from botorch_skewgp.ax.data import ObservationDataset
 from botorch_skewgp.ax.noisy_improvement import BaselineLogNoisyExpectedImprovement
@@ -32,8 +33,6 @@ LEAST_RAW_SAMPLES, MOST_RAW_SAMPLES = 256, 1024
 # A search that ended because its line search found no descent is not made again. Constraints on probabilities are so
 # sharp, with second derivatives of 1e5, that at a maximum rounding of 1e-11 of a value is all that is left to descend.
 ONCE = {"retry_on_optimization_warning": False}
-# By turns, from random points, until a round gains less than a thousandth of a nat.
-MIXED_SEARCH = {"initialization_strategy": "random", "maxiter_continuous": 20, "tol": 1e-3}
 
 
 class SkewGPAcquisition(Acquisition):
@@ -171,7 +170,7 @@ class SkewGPAcquisition(Acquisition):
             bounds=bounds,
             discrete_dims={i: choices[i] for i in search_space_digest.ordinal_features},
             cat_dims={i: choices[i] for i in search_space_digest.categorical_features},
-            options=MIXED_SEARCH | kwargs.pop("options", {}),
+            options=mixed_search_options(self.acqf) | kwargs.pop("options", {}),
             q=n,
             post_processing_func=rounding_func,
             fixed_features=fixed_features,

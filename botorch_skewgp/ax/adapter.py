@@ -70,6 +70,7 @@ class SkewGPAdapter(TorchAdapter):
         self.seed = seed
         self.labels = (*binary_metrics, validity_metric)
         self._comparisons: list[Comparison] = []
+        self._has_validity = False
         self._last_attempt: tuple[int, int] | None = None
         self._learned_objective = isinstance(
             optimization_config or experiment.optimization_config, PreferenceOptimizationConfig
@@ -102,12 +103,31 @@ class SkewGPAdapter(TorchAdapter):
         self, experiment_data: ExperimentData, search_space: SearchSpace
     ) -> ExperimentData:
         """Keep what Ax knows of as the training data, and fit to what the whole experiment knows."""
-        return self._with_every_trial(super()._set_and_filter_training_data(experiment_data, search_space))
+        experiment_data = super()._set_and_filter_training_data(experiment_data, search_space)
+        if self._learned_objective:
+            return experiment_data
+        comparisons = recorded_comparisons(self._experiment)
+        if comparisons != self._comparisons:
+            self._last_experiment_data = None  # comparisons are not part of what Ax compares before it fits again
+        self._comparisons = comparisons
+        if comparisons and len(self._objectives()) != 1:
+            raise UnsupportedError(
+                "Comparisons say which trial is better all in all, for which there must be one metric as objective; "
+                f"the objective has {self._objectives()}. Take them back by withdraw_comparison."
+            )
+        experiment_data = self._with_every_trial(experiment_data, learns_failures=self.failures != "ignore")
+        self._has_validity = self.validity_metric in experiment_data.metric_signatures
+        if self._has_validity and self.validity_metric not in self._experiment.metrics:
+            self._experiment.add_metric(ValidityMetric(name=self.validity_metric, lower_is_better=False))
+        return experiment_data
 
     def _transform_inputs_for_cv(
         self, cv_training_data: ExperimentData, cv_test_points: list[ObservationFeatures]
     ) -> tuple[ExperimentData, list[ObservationFeatures], SearchSpace]:
-        return super()._transform_inputs_for_cv(self._with_every_trial(cv_training_data), cv_test_points)
+        """Add what the fit has known: what came after it may be of a kind that the model has no parameters for."""
+        if not self._learned_objective:
+            cv_training_data = self._with_every_trial(cv_training_data, learns_failures=self._has_validity)
+        return super()._transform_inputs_for_cv(cv_training_data, cv_test_points)
 
     def _cross_validate(
         self,
@@ -130,33 +150,15 @@ class SkewGPAdapter(TorchAdapter):
             for entry, keep in zip(predictions, reported, strict=True)
         ]
 
-    def _with_every_trial(self, experiment_data: ExperimentData) -> ExperimentData:
-        if self._learned_objective:
-            return experiment_data
-        comparisons = recorded_comparisons(self._experiment)
-        if comparisons != self._comparisons:
-            self._last_experiment_data = None  # comparisons are not part of what Ax compares before it fits again
-        self._comparisons = comparisons
-        if comparisons and len(self._objectives()) != 1:
-            raise UnsupportedError(
-                "Comparisons say which trial is better all in all, for which there must be one metric as objective; "
-                f"the objective has {self._objectives()}. Take them back by withdraw_comparison."
-            )
-        experiment_data = with_every_trial(
+    def _with_every_trial(self, experiment_data: ExperimentData, learns_failures: bool) -> ExperimentData:
+        return with_every_trial(
             self._experiment,
             experiment_data,
             objectives=self._objectives(),
-            validity=None if self.failures == "ignore" else self.validity_metric,
+            validity=self.validity_metric if learns_failures else None,
             labels=self.labels,
-            comparisons=comparisons,
+            comparisons=self._comparisons,
         )
-        self._track_validity(experiment_data)
-        return experiment_data
-
-    def _track_validity(self, experiment_data: ExperimentData) -> None:
-        name = self.validity_metric
-        if name in experiment_data.metric_signatures and name not in self._experiment.metrics:
-            self._experiment.add_metric(ValidityMetric(name=name, lower_is_better=False))
 
     def _kinds(self, outcome: str) -> list[type[Observation]]:
         """The kinds of observations of an outcome in the whole experiment."""

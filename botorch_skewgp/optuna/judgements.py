@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from optuna import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
@@ -43,8 +43,10 @@ def report_comparison(study: Any, better: AnyTrial, worse: AnyTrial) -> None:
 
     Raises:
         InputDataError: If the study does not have one of the trials, or they are the same one. Nothing is stored then.
+        UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
     study = study_of(study)
+    check_one_objective(study)
     numbers = _numbers(study, better, worse)
     if system_attrs_of(study).get(PREFERENTIAL):
         from optuna_dashboard.preferential import PreferentialStudy
@@ -68,8 +70,10 @@ def report_tie(study: Any, first: AnyTrial, second: AnyTrial) -> None:
 
     Raises:
         InputDataError: If the study does not have one of the trials, or they are the same one. Nothing is stored then.
+        UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
     study = study_of(study)
+    check_one_objective(study)
     study.set_user_attr(f"{TIE}{uuid.uuid4()}", _numbers(study, first, second))
 
 
@@ -116,8 +120,10 @@ def report_number(study: Any, trial: AnyTrial, value: float, direction: Literal[
     Raises:
         InputDataError: If the study does not have the trial, the trial failed or was pruned, the number is not finite,
             or the direction is neither. Nothing is stored then.
+        UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
     study = study_of(study)
+    check_one_objective(study)
     (number,) = _numbers(study, trial)
     if direction not in ("maximize", "minimize"):
         raise InputDataError(f"direction must be 'maximize' or 'minimize'; got {direction!r}.")
@@ -180,6 +186,15 @@ def unusable_in(user_attrs: Mapping[str, Any]) -> set[int]:
 def numbers_in(user_attrs: Mapping[str, Any]) -> dict[int, float]:
     """What was measured of trials, the larger the better, by their numbers."""
     return {int(key.removeprefix(NUMBER)): value for key, value in user_attrs.items() if key.startswith(NUMBER)}
+
+
+def check_one_objective(study: Study) -> None:
+    r"""Raise `UnsupportedError` if the study has several objectives: a comparison is about a single one."""
+    if len(study.directions) > 1:
+        raise UnsupportedError(
+            "Comparisons say which trial is better all in all, for which there must be one objective; the study has "
+            f"{len(study.directions)}."
+        )
 
 
 def _recorded(user_attrs: Mapping[str, Any], prefix: str) -> dict[str, tuple[int, int]]:

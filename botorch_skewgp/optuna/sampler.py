@@ -13,7 +13,7 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import BadInitialCandidatesWarning
 from botorch.optim import optimize_acqf, optimize_acqf_discrete
-from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
+from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES, optimize_acqf_mixed_alternating
 from botorch.utils.sampling import manual_seed
 from optuna import Study, logging
 from optuna.distributions import BaseDistribution
@@ -22,6 +22,7 @@ from optuna.search_space import intersection_search_space
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
+from botorch_skewgp.acquisition.mixed_search import mixed_search_options
 from botorch_skewgp.optuna.internals import set_trial_system_attr
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import RELATIVE_PARAMS, Failures, StudyData, read_study
@@ -207,22 +208,28 @@ def best_point(acquisition: AcquisitionFunction, space: SearchSpace, X_avoid: Te
     Args:
         acquisition: The function, of single points.
         space: The search space.
-        X_avoid: An `n x dim` tensor of points that are not to come again as long as a space of a few points has others.
+        X_avoid: An `n x dim` tensor of points that are not to come again as long as a space of discrete points has others.
     """
     if space.num_points is not None and space.num_points <= MOST_POINTS:
-        choices = space.all_points()
-        new = ~(choices.unsqueeze(1) - X_avoid).abs().amax(-1).lt(1e-9).any(-1)
-        choices = choices[new] if new.any() else choices
-        point, _ = optimize_acqf_discrete(acquisition, q=1, choices=choices, max_batch_size=512)
-        return point[0]
+        return _best_new(acquisition, space.all_points(), X_avoid)
+    point = _searched(acquisition, space, num_seen=len(X_avoid))
+    if space.num_points is not None and _is_among(point.unsqueeze(0), X_avoid).all():
+        return _best_new(acquisition, torch.cat([space.beside(point), space.spread(RAW_SAMPLES)]), X_avoid)
+    return point
+
+
+def _searched(acquisition: AcquisitionFunction, space: SearchSpace, num_seen: int) -> Tensor:
+    """The best point found by climbing, with coordinates of more than a few values taken for free ones and rounded."""
     common: dict[str, Any] = {"q": 1, "num_restarts": NUM_RESTARTS, "raw_samples": RAW_SAMPLES}
-    if space.discrete_dims or space.cat_dims:
-        point, _ = optimize_acqf_mixed_alternating(
-            acquisition, space.bounds, discrete_dims=space.discrete_dims, cat_dims=space.cat_dims, **common
-        )
+    has_few = any(len(values) <= MAX_DISCRETE_VALUES for values in space.discrete_dims.values())
+    if has_few or space.cat_dims:
+        dims: dict[str, Any] = {"discrete_dims": space.discrete_dims, "cat_dims": space.cat_dims}
+        around_seen = {"num_spray_points": max(RAW_SAMPLES // max(num_seen, 1), 1)}  # each, with other values
+        options = mixed_search_options(acquisition) | around_seen
+        point, _ = optimize_acqf_mixed_alternating(acquisition, space.bounds, options=options, **dims, **common)
         return point[0]
-    options: dict[str, Any] = {"maxiter": MOST_ITERATIONS, "sample_around_best": True}
-    point, _ = optimize_acqf(acquisition, space.bounds, options=options, **common)
+    options = {"maxiter": MOST_ITERATIONS, "sample_around_best": True}
+    point, _ = optimize_acqf(acquisition, space.bounds, options=options, post_processing_func=space.rounded, **common)
     return point[0]
 
 
@@ -235,6 +242,19 @@ def _without_warnings_of_no_use() -> Iterator[None]:
         warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
         warnings.filterwarnings("ignore", category=BadInitialCandidatesWarning)
         yield
+
+
+def _best_new(acquisition: AcquisitionFunction, choices: Tensor, X_avoid: Tensor) -> Tensor:
+    """The best of some points, of those that were not seen as long as there are any."""
+    new = ~_is_among(choices, X_avoid)
+    choices = choices[new] if new.any() else choices
+    point, _ = optimize_acqf_discrete(acquisition, q=1, choices=choices, max_batch_size=512)
+    return point[0]
+
+
+def _is_among(X: Tensor, others: Tensor) -> Tensor:
+    """Which points are some of others, up to rounding."""
+    return (X.unsqueeze(1) - others).abs().amax(-1).lt(1e-9).any(-1)
 
 
 def _has_more(points: Tensor, known: Tensor) -> bool:

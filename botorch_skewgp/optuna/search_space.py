@@ -59,9 +59,24 @@ class SearchSpace:
         columns = [torch.tensor(values[i], dtype=torch.double) for i in range(self.dim)]
         return torch.cartesian_prod(*columns).reshape(-1, self.dim)
 
+    def beside(self, point: Tensor) -> Tensor:
+        """Points of a space in which no coordinate is free that differ from one of it in a single coordinate, `n x
+        dim`.
+        """
+        rows = []
+        for i, values in (self.discrete_dims | self.cat_dims).items():
+            rows.append(point.repeat(len(values), 1))
+            rows[-1][:, i] = torch.tensor(values, dtype=point.dtype)
+        X = torch.cat(rows)
+        return X[(X != point).any(-1)]
+
     def spread(self, num_points: int) -> Tensor:
         """Points spread over the space, `num_points x dim`; the same ones whenever asked."""
         X = draw_sobol_samples(self.bounds, n=num_points, q=1, seed=0).squeeze(-2)
+        return self.rounded(X)
+
+    def rounded(self, X: Tensor) -> Tensor:
+        """Points, `... x dim`, at the nearest of their values."""
         return round_discrete_dims(X, self.discrete_dims | self.cat_dims)
 
     def takes(self, params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]) -> bool:

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.errors import InputDataError
 from optuna import Study
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
 from botorch_skewgp.optuna.internals import PREFERENTIAL, preferences_in, skipped_in, system_attrs_of, trial_id_of
-from botorch_skewgp.optuna.judgements import better_in, numbers_in, ties_in, unusable_in
+from botorch_skewgp.optuna.judgements import better_in, check_one_objective, numbers_in, ties_in, unusable_in
 from botorch_skewgp.optuna.search_space import SearchSpace
 
 Failures = Literal["constraint", "ignore"]
@@ -189,11 +189,8 @@ def _check_comparisons(study: Study, pairs: Sequence[tuple[int, int]], num_trial
                 f"Trials {pair[0]} and {pair[1]} were compared; a comparison needs two of the study's trials, which "
                 f"are 0 to {num_trials - 1}. Take it back by withdraw_comparison(study, {pair[0]}, {pair[1]})."
             )
-    if pairs and len(study.directions) > 1:
-        raise UnsupportedError(
-            "Comparisons say which trial is better all in all, for which there must be one objective; the study has "
-            f"{len(study.directions)}."
-        )
+    if pairs:
+        check_one_objective(study)
 
 
 def _as_rows(pairs: Sequence[tuple[int, int]], rows: dict[int, int]) -> tuple[tuple[int, int], ...]:

@@ -377,6 +377,24 @@ def test_cross_validation(with_crashes):
         assert abs(result.predicted.means[0] - result.observed.data.means[0]) < 0.5
 
 
+@pytest.mark.parametrize("since", ["a comparison", "a failure", "a pair"])
+def test_what_came_after_the_fit_does_not_keep_ax_from_its_best_trial(since):
+    """Ax validates the last fit, whose parameters are of the kinds of observations that there were."""
+    client = new_client(failures="objective")
+    for index, x in enumerate(with_trials(client, [0.1, 0.3, 0.5, 0.9])):
+        client.complete_trial(index, {"loss": loss([0.1, 0.3, 0.5, 0.9][x])})
+    (failing, _) = next_trial(client)
+    if since == "a failure":
+        client.mark_trial_failed(failing)
+    elif since == "a comparison":
+        attach_comparison(client, 1, 0)
+    else:
+        index, arms = get_next_pair(client)
+        complete_pair(client, index, winner=next(iter(arms)))
+    best, _, trial, _ = client.get_best_parameterization()
+    assert (best["x"], trial) == (0.3, 1)
+
+
 # Comparisons
 
 

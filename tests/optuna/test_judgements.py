@@ -8,7 +8,7 @@ pytest.importorskip("optuna")
 
 import numpy as np
 import optuna
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 from optuna_dashboard import preferential
@@ -122,3 +122,20 @@ def test_an_unusable_trial_that_was_completed_keeps_its_value():
     report_unusable(study, 0)
     assert study.trials[0].value == 3.0
     assert read(study).valid[0] == 0
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        lambda study: report_comparison(study, 0, 1),
+        lambda study: report_tie(study, 0, 1),
+        lambda study: report_number(study, 0, 1.0, "maximize"),
+    ],
+)
+def test_judgements_of_several_objectives_are_refused_when_they_are_made(report):
+    study = optuna.create_study(directions=["minimize", "maximize"])
+    for value in (1.0, 2.0):
+        study.tell(study.ask(), (value, value))
+    with pytest.raises(UnsupportedError, match="must be one objective; the study has 2"):
+        report(study)
+    assert not study.user_attrs

@@ -286,6 +286,7 @@ def test_best_point_is_on_the_grid():
 
     class Peak(torch.nn.Module):
         model, X_pending, _log = None, None, False
+        X_baseline = torch.tensor([[0.9, 0.0, space.discrete_dims[2][0]]]).double()
 
         def forward(self, X):
             target = torch.tensor([0.3, 2.0, space.discrete_dims[2][1]]).double()
@@ -293,3 +294,20 @@ def test_best_point_is_on_the_grid():
 
     point = best_point(Peak(), space, torch.empty(0, 3).double())
     assert space.params(point) == {"x": pytest.approx(0.3, abs=1e-3), "c": "c", "k": 1}
+
+
+@pytest.mark.filterwarnings("ignore:Failed to sample around previous best points")  # of no model
+def test_no_point_comes_twice_in_a_discrete_space_of_many_points():
+    space = SearchSpace({"i": IntDistribution(0, 99), "j": IntDistribution(0, 99)})
+
+    class Peak(torch.nn.Module):
+        model, X_pending, _log = None, None, False
+        X_baseline = torch.full((1, 2), 0.505).double()
+
+        def forward(self, X):
+            return 10 - (X.squeeze(-2) - torch.tensor([0.305, 0.705])).square().sum(-1)
+
+    best = best_point(Peak(), space, Peak.X_baseline)
+    assert space.params(best) == {"i": 30, "j": 70}
+    second = space.params(best_point(Peak(), space, best.unsqueeze(0)))
+    assert abs(second["i"] - 30) + abs(second["j"] - 70) == 1
