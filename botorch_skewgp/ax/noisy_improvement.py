@@ -32,7 +32,7 @@ class BaselineLogNoisyExpectedImprovement(qLogNoisyExpectedImprovement):
     BoTorch keeps roots of the covariance at the baseline for Gaussian models. Here every joint sample at the baseline
     becomes a draw of a conditioned model (`SkewGP.condition_on_samples`), so that candidates cost what they cost by
     themselves. Values are BoTorch's with the same base samples, up to rounding; where a posterior transform turns the
-    objective round, those at the baseline have the other sign. Where no sampled point of the baseline is feasible,
+    objective round, with those at the baseline of the other sign, which are as good. Where no sampled point of the baseline is feasible,
     BoTorch's value hangs on random points drawn at each evaluation, which here are drawn once. Where a model is not a
     SkewGP with one output, everything is as in BoTorch. Arguments are those of `qLogNoisyExpectedImprovement`.
     """
@@ -85,17 +85,24 @@ class BaselineLogNoisyExpectedImprovement(qLogNoisyExpectedImprovement):
         super()._get_samples_and_objectives(X.unsqueeze(0))
         samplers = [*self.sampler.samplers] if isinstance(self.sampler, ListSampler) else [self.sampler]
         q, n = X.shape[-2], self.X_baseline.shape[-2]
-        given, left = [], []
+        given, left, values = [], [], []
         for model, sampler in zip(models, samplers, strict=True):
             assert isinstance(sampler, MCSampler)
             made = sampler.base_samples
             assert isinstance(made, Tensor)
             base_samples = made.reshape(-1, 1 + n + q)
-            given.append(model.condition_on_samples(self.X_baseline, base_samples[:, : 1 + n]))
+            conditioned = model.condition_on_samples(self.X_baseline, base_samples[:, : 1 + n])
             number = torch.arange(len(base_samples), dtype=base_samples.dtype, device=base_samples.device)
-            pick = torch.special.ndtri((number + 0.5) / len(base_samples))
-            left.append(torch.cat([pick.unsqueeze(-1), base_samples[:, 1 + n :]], dim=-1))
-        best_f = self._compute_best_feasible_objective(samples=self.baseline_samples, obj=self.baseline_obj)
+            pick = torch.special.ndtri((number + 0.5) / len(base_samples)).unsqueeze(-1)
+            given.append(conditioned)
+            left.append(torch.cat([pick, base_samples[:, 1 + n :]], dim=-1))
+            # of the conditioned model, whichever way a posterior transform turns it
+            posterior = conditioned.posterior(self.X_baseline.unsqueeze(-2), posterior_transform=self.posterior_transform)
+            certain = torch.cat([pick, torch.zeros_like(pick)], dim=-1).unsqueeze(1)
+            values.append(posterior.rsample_from_base_samples(self.sample_shape, certain).squeeze(-2))
+        samples = torch.cat(values, dim=-1)
+        objective = self.objective(samples, X=self.X_baseline)
+        best_f = self._compute_best_feasible_objective(samples=samples, obj=objective)
         return _Baseline(q, given, left, best_f)
 
 

@@ -13,7 +13,9 @@ _SKIPPED = "preference:skip_trial:"
 
 
 def study_of(study: Any) -> Study:
-    """The study inside a preferential study of optuna-dashboard; a study itself as it is."""
+    """The study inside a preferential study of optuna-dashboard or a bracket of `HyperbandPruner`; a study itself as it
+    is.
+    """
     return getattr(study, "_study", study)
 
 

@@ -23,7 +23,7 @@ from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
 from botorch_skewgp.acquisition.mixed_search import mixed_search_options
-from botorch_skewgp.optuna.internals import set_trial_system_attr
+from botorch_skewgp.optuna.internals import set_trial_system_attr, study_of
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import RELATIVE_PARAMS, Failures, StudyData, read_study
 from botorch_skewgp.optuna.study_model import StudyModel
@@ -112,7 +112,7 @@ class SkewGPSampler(BaseSampler):
             study: The study.
             trial: The trial that is to be sampled.
         """
-        trials = study.get_trials(deepcopy=False)
+        trials = study_of(study).get_trials(deepcopy=False)
         if not any(entry.state == TrialState.COMPLETE for entry in trials):
             unfinished = (TrialState.FAIL, TrialState.PRUNED)
             trials = [entry for entry in trials if entry.state in unfinished and entry.distributions]
@@ -142,7 +142,7 @@ class SkewGPSampler(BaseSampler):
         """
         if not search_space:
             return {}
-        space = SearchSpace(search_space)
+        study, space = study_of(study), SearchSpace(search_space)  # trials of all brackets tell of all
         data = read_study(study, space, self._failures, leave_out=[trial.number])
         started = data.compared.any() if data.preferential else data.num_known >= self._num_startup_trials
         if not started:

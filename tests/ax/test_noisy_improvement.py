@@ -62,6 +62,23 @@ def test_values_and_gradients_are_those_of_botorch(function):
         torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-5, atol=1e-5)
 
 
+def test_an_objective_that_is_turned_round_is_that_of_the_same_samples():
+    """Beside points of the baseline there is nothing to gain, whichever way is better: samples there go together."""
+    candidates = torch.tensor([[[0.9]], [[0.99]], [[0.61]], [[0.5]]], dtype=torch.float64)
+    transform = ScalarizedPosteriorTransform(torch.tensor([-2.0], dtype=torch.float64), 1.0)
+    known, ours = (
+        cls(
+            numbers(),
+            X,
+            sampler=SobolQMCNormalSampler(torch.Size([2048]), seed=1),
+            posterior_transform=transform,
+            prune_baseline=False,
+        )(candidates)
+        for cls in (qLogNoisyExpectedImprovement, BaselineLogNoisyExpectedImprovement)
+    )
+    torch.testing.assert_close(ours, known, rtol=0, atol=0.1)
+
+
 def test_pending_points_join_the_baseline():
     known, ours = constrained(qLogNoisyExpectedImprovement), constrained(BaselineLogNoisyExpectedImprovement)
     candidates = torch.tensor([[[0.33]], [[0.71]]], dtype=torch.float64)

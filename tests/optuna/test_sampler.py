@@ -15,7 +15,13 @@ from optuna.trial import TrialState
 from optuna_dashboard import preferential
 
 from botorch_skewgp.observations import Preference, Tie
-from botorch_skewgp.optuna import SkewGPSampler, report_tie, report_unusable, withdraw_comparison
+from botorch_skewgp.optuna import (
+    SkewGPSampler,
+    report_comparison,
+    report_tie,
+    report_unusable,
+    withdraw_comparison,
+)
 from botorch_skewgp.optuna.internals import set_study_system_attr
 from botorch_skewgp.optuna.sampler import best_point
 from botorch_skewgp.optuna.search_space import SearchSpace
@@ -212,6 +218,17 @@ def test_what_is_sampled_independently_is_logged_once(caplog):
         study.tell(study.ask({"x": FloatDistribution(0, 1)}), 1.0)
     optuna.logging.disable_propagation()
     assert caplog.text.count("'x' is sampled independently") == 1
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_trials_of_all_brackets_of_hyperband_count():
+    pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=9)
+    study = optuna.create_study(sampler=sampler(num_startup_trials=2), pruner=pruner)
+    for x in (0.2, 0.4, 0.9):
+        study.add_trial(optuna.create_trial(params={"x": x}, distributions={"x": FloatDistribution(0, 1)}, value=x))
+    report_comparison(study, 0, 2)  # of which one bracket lacks a trial
+    study.ask({"x": FloatDistribution(0, 1)})
+    assert RELATIVE_PARAMS + "x" in study.trials[-1].system_attrs
 
 
 def test_a_discrete_space_is_searched_through_before_points_come_again():
