@@ -87,9 +87,9 @@ class SkewGPAcquisition(Acquisition):
     ) -> AcquisitionFunction:
         """As Ax does; refuse functions of the best number seen where some points have none, which would be NaN."""
         no_best = (
-            f"{botorch_acqf_class.__name__} asks for the best number seen, which can be told only where every trial has "
-            "numbers and none failed or was compared instead. Take qLogNoisyExpectedImprovement, or another acquisition "
-            "that asks for the points seen."
+            f"{botorch_acqf_class.__name__} asks for the best number seen, which can be told only where every trial "
+            "has numbers and none failed or was compared instead. Take qLogNoisyExpectedImprovement, or another "
+            "acquisition that asks for the points seen."
         )
         try:
             made = super()._construct_botorch_acquisition(botorch_acqf_class, botorch_acqf_options, model)

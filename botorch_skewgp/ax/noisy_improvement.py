@@ -32,9 +32,10 @@ class BaselineLogNoisyExpectedImprovement(qLogNoisyExpectedImprovement):
     BoTorch keeps roots of the covariance at the baseline for Gaussian models. Here every joint sample at the baseline
     becomes a draw of a conditioned model (`SkewGP.condition_on_samples`), so that candidates cost what they cost by
     themselves. Values are BoTorch's with the same base samples, up to rounding; where a posterior transform turns the
-    objective round, with those at the baseline of the other sign, which are as good. Where no sampled point of the baseline is feasible,
-    BoTorch's value hangs on random points drawn at each evaluation, which here are drawn once. Where a model is not a
-    SkewGP with one output, everything is as in BoTorch. Arguments are those of `qLogNoisyExpectedImprovement`.
+    objective round, with those at the baseline of the other sign, which are as good. Where no sampled point of the
+    baseline is feasible, BoTorch's value hangs on random points drawn at each evaluation, which here are drawn once.
+    Where a model is not a SkewGP with one output, everything is as in BoTorch. Arguments are those of
+    `qLogNoisyExpectedImprovement`.
     """
 
     _given: _Baseline | None = None
@@ -97,7 +98,9 @@ class BaselineLogNoisyExpectedImprovement(qLogNoisyExpectedImprovement):
             given.append(conditioned)
             left.append(torch.cat([pick, base_samples[:, 1 + n :]], dim=-1))
             # of the conditioned model, whichever way a posterior transform turns it
-            posterior = conditioned.posterior(self.X_baseline.unsqueeze(-2), posterior_transform=self.posterior_transform)
+            posterior = conditioned.posterior(
+                self.X_baseline.unsqueeze(-2), posterior_transform=self.posterior_transform
+            )
             certain = torch.cat([pick, torch.zeros_like(pick)], dim=-1).unsqueeze(1)
             values.append(posterior.rsample_from_base_samples(self.sample_shape, certain).squeeze(-2))
         samples = torch.cat(values, dim=-1)

@@ -208,7 +208,7 @@ def best_point(acquisition: AcquisitionFunction, space: SearchSpace, X_avoid: Te
     Args:
         acquisition: The function, of single points.
         space: The search space.
-        X_avoid: An `n x dim` tensor of points that are not to come again as long as a space of discrete points has others.
+        X_avoid: An `n x dim` tensor of points that are not to come again as long as a discrete space has others.
     """
     if space.num_points is not None and space.num_points <= MOST_POINTS:
         return _best_new(acquisition, space.all_points(), X_avoid)

@@ -68,7 +68,7 @@ class SearchSpace:
             rows.append(point.repeat(len(values), 1))
             rows[-1][:, i] = torch.tensor(values, dtype=point.dtype)
         X = torch.cat(rows)
-        return X[(X != point).any(-1)]
+        return X[(point != X).any(-1)]
 
     def spread(self, num_points: int) -> Tensor:
         """Points spread over the space, `num_points x dim`; the same ones whenever asked."""

@@ -14,7 +14,7 @@ from optuna.exceptions import ExperimentalWarning
 from optuna.trial import TrialState
 from optuna_dashboard import preferential
 
-from botorch_skewgp.optuna import SkewGPSampler, report_comparison, report_number, report_tie, report_unusable
+from botorch_skewgp.optuna import SkewGPSampler, report_number, report_tie, report_unusable
 from botorch_skewgp.optuna.internals import set_study_system_attr, skip_trial
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import read_study
