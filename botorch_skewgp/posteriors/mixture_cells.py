@@ -20,7 +20,7 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.trajectories import choose_backend
 
-CELL_WIDTH = 0.3  # in standard deviations
+CELL_WIDTH = 0.36  # in standard deviations
 NUM_MOMENTS = 12  # of a cell, from that of order zero on
 NUM_DENSITY_MOMENTS = 6  # of these for the density, which only says how far a step goes
 MOST_CELLS = 256  # of a mixture; most are empty where components are so narrow

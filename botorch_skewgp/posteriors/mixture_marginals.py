@@ -265,7 +265,7 @@ class NormalMixtureMarginals(MixtureMarginals):
         deviation = deviation.expand(len(means), 1).squeeze(-1)
         levels = level.expand(shape).reshape(-1, len(means))
         roots = torch.empty_like(levels)
-        least, largest = means.aminmax(dim=-1)
+        least, largest = means.amin(-1), means.amax(-1)  # in a third of the time of `aminmax`
         num_cells = (largest - least) / (CELL_WIDTH * deviation)
         is_wide = ~(num_cells < MOST_CELLS)  # or no number, at a point mass
         order = num_cells.argsort()[: int((~is_wide).sum())]  # so that cells of a part are about as many
