@@ -23,7 +23,7 @@ from botorch_skewgp.models.fantasy import (
     draw_values,
     mixture_of_samples,
 )
-from botorch_skewgp.models.inputs import check_observations, check_query, check_train_X, moved
+from botorch_skewgp.models.inputs import check_batch, check_observations, check_query, check_train_X, moved
 from botorch_skewgp.models.latent_model import LatentModel
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.rows import FantasyRows
@@ -106,13 +106,14 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
 
     def _condition_batch(self, X: Tensor, Y: Tensor, noise: Tensor | None) -> Self:
         """Condition a batch of models on numbers, or on duels given as integer pairs."""
+        check_batch(X, Y, noise)
         if Y.is_floating_point():
             # with a warping the model's posteriors, and so the values of fantasies, are of the warped function
             values = self.outcome_scale.standardize(Y).squeeze(-1)
             if noise is None:
                 variance = self.likelihood.noise_of_numbers(X)
             else:
-                variance = noise.squeeze(-1) / self.outcome_scale.scale**2
+                variance = noise.expand_as(Y).squeeze(-1) / self.outcome_scale.scale**2
             return self._condition_rows(X, FantasyRows.at_points(values, values, variance))
         reading = self.likelihood.reading(self.likelihood.kind_of_duels, X, self.outcome_scale)
         return self._condition_rows(X, reading.rows_over(Y, torch.full_like(Y[..., 0], reading.highest), X.shape[-2]))
@@ -151,12 +152,21 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
 
         Raises:
             UnsupportedError: If the model has several outputs or is one of fantasies.
+            InputDataError: If there are no points, fewer draws than one, or the weight has another shape.
         """
         if self.num_outputs != 1:
             raise UnsupportedError(f"Values can be drawn for models with one output; this one has {self.num_outputs}.")
         if self.batch_shape or self._sampled is not None:
             raise UnsupportedError("Values can be drawn for models of data, not of fantasies; build one from its data.")
         X = check_query(X, self.datapoints)
+        n = X.shape[-2]
+        if n == 0 or samples_per_draw < 1:
+            raise InputDataError(
+                f"At least one point and one sample per draw are needed; got {n} points and samples_per_draw="
+                f"{samples_per_draw}."
+            )
+        if weight is not None and (weight.ndim != 2 or weight.shape[-1] != n):
+            raise InputDataError(f"weight must be k x {n}, a column for each point; got shape {tuple(weight.shape)}.")
         posterior = self.latent_posterior(X)
         mixture, values = draw_values(posterior, samples_per_draw, seed, weight)
         new = copy(self)

@@ -49,6 +49,8 @@ def check_contradictions(
     """
     _check_equal_numbers(row_model, layout)
     rows = row_model.rows
+    if rows.num_rows == 0:
+        return
     size = rows.coefficient.abs().sum(-1).square() * row_model.covariance.diagonal().max()
     checks = []
     if row_model.works_by_points or row_model.has_many_numbers:

@@ -95,12 +95,20 @@ def check_hyperparameters(model: Module) -> None:
 
 
 def check_digits_of_points(X: Tensor) -> None:
-    """Raise `InputDataError` where squared distances of points overflow, in units of the shortest lengthscales."""
+    """Raise `InputDataError` where points are no numbers, or their squared distances overflow, in units of the shortest
+    lengthscales.
+    """
     largest = SHORTEST_LENGTHSCALE * math.sqrt(torch.finfo(X.dtype).max / max(1, X.shape[-1]))
     if not X.numel() or bool(X.detach().abs().amax() < largest):  # mostly; squares of all of them take longer
         return
+    if not X.isfinite().all():
+        where = (~X.isfinite()).any(-1).nonzero()[:5].squeeze(-1).tolist()
+        raise InputDataError(
+            f"Some points are NaN or infinite, after input transforms if there are any: rows {where} of X. Correct or "
+            "leave out these."
+        )
     square = (X / SHORTEST_LENGTHSCALE).square().sum(-1)
-    if bool((square.isinf() & X.isfinite().all(-1)).any()):
+    if bool(square.isinf().any()):
         raise InputDataError(
             f"Some points are too large for {X.dtype}: the largest input is {X.abs().max():.3g}. Scale them, such as "
             "with input_transform=Normalize(d), or use double precision."
@@ -258,6 +266,44 @@ def check_observations(observations: Sequence[Observation], X: Tensor) -> None:
                 f"{type(entry).__name__} refers to input {entry.num_inputs_needed - 1}, but train_X has "
                 f"{X.shape[-1]} columns only (counted from 0)."
             )
+
+
+def check_batch(X: Tensor, Y: Tensor, noise: Tensor | None) -> None:
+    r"""Raise `InputDataError` unless numbers or duels fit the points of a batch of fantasies.
+
+    Args:
+        X: The points, `batch_shape x q x d`.
+        Y: Numbers, `batch_shape x q x 1`, or duels, `batch_shape x m x 2` integers.
+        noise: Known noise variances of numbers, or `None`.
+    """
+    q = X.shape[-2]
+    if Y.is_floating_point():
+        if Y.ndim < 2 or Y.shape[-2:] != (q, 1):
+            raise InputDataError(f"Y must hold a number for each of the {q} points, ... x {q} x 1; got {_shape_of(Y)}.")
+        if not Y.isfinite().all():
+            raise InputDataError("Y contains NaN or infinite values; leave these observations out.")
+        if noise is None:
+            return
+        try:
+            fits = torch.broadcast_shapes(noise.shape, Y.shape) == Y.shape
+        except RuntimeError:
+            fits = False
+        if not fits or not noise.isfinite().all() or (noise < 0).any():
+            raise InputDataError(
+                f"noise must hold finite non-negative variances, of the shape of Y, {tuple(Y.shape)}; got "
+                f"{_shape_of(noise)}."
+            )
+        return
+    if Y.dtype == torch.bool or Y.is_complex() or Y.ndim < 2 or Y.shape[-1] != 2:
+        raise InputDataError(
+            f"Y must be numbers, or ... x m x 2 integers, winner first; got {_shape_of(Y)}, {Y.dtype}."
+        )
+    if (Y < 0).any() or (q <= Y).any() or (Y[..., 0] == Y[..., 1]).any():
+        raise InputDataError(f"Y must hold pairs of different rows of X, from 0 to {q - 1}.")
+
+
+def _shape_of(x: Tensor) -> str:
+    return f"shape {tuple(x.shape)}"
 
 
 def count_outputs(observations: Sequence[Observation], likelihood: RowLikelihood | None) -> int:

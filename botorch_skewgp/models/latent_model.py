@@ -127,6 +127,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
 
         Raises:
             RuntimeError: If new points differ from the old ones in one of these, and `strict` is set.
+            InputDataError: If they have another number of columns, or observations do not fit them.
         """
         old = self._points
         X = old if inputs is None else (inputs if isinstance(inputs, Tensor) else inputs[0])
@@ -136,6 +137,8 @@ class LatentModel(TransformedInputsMixin, Model, GP):
                 f"{tuple(X.shape)}, {X.dtype}, {X.device}. Pass strict=False to allow others."
             )
         check_train_X(X, warn=False)
+        if X.shape[-1] != old.shape[-1]:
+            raise InputDataError(f"New points must have {old.shape[-1]} columns like the old ones; got {X.shape[-1]}.")
         observations = self._observations if targets is None else as_sequence(targets)
         check_observations(observations, X)
         new = moved(observations, X)

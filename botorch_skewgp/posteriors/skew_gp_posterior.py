@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Self
 
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.posteriors import GPyTorchPosterior
 from gpytorch import settings as gpytorch_settings
 from gpytorch.distributions import MultitaskMultivariateNormal, MultivariateNormal
@@ -330,6 +330,7 @@ class SkewGPPosterior(NonGaussianPosterior):
                 f"base_samples must have {self.base_sample_shape[-1]} columns (1 + q x o); got "
                 f"{base_samples.shape[-1]}."
             )
+        base_samples = base_samples.to(self._location)
         means = self._chosen_means(base_samples[..., 0], len(sample_shape))
         normal = base_samples[..., 1:]
         if normal.shape[-1] == 1:
@@ -393,8 +394,13 @@ class SkewGPPosterior(NonGaussianPosterior):
             weight: An `e' x e` tensor applied to the stacked values, output fastest.
             offset: An `e'`-dim tensor or a number.
             num_outputs: The number of outputs of the result.
+
+        Raises:
+            BotorchTensorDimensionError: If the weight has another shape.
         """
-        weight = weight.to(self._location)
+        weight, e = weight.to(self._location), self._location.shape[-1]
+        if weight.ndim < 2 or weight.shape[-1] != e:
+            raise BotorchTensorDimensionError(f"weight must be e' x {e}; got shape {tuple(weight.shape)}.")
         prior = to_linear_operator(self._prior).to_dense()
         return type(self)(
             location=(weight @ self._location.unsqueeze(-1)).squeeze(-1) + offset,
@@ -466,7 +472,12 @@ class SkewGPPosterior(NonGaussianPosterior):
 
         Args:
             noise: Variances, broadcastable to `batch_shape x q x o`.
+
+        Raises:
+            InputDataError: If one is negative or not finite.
         """
+        if not noise.isfinite().all() or (noise < 0).any():
+            raise InputDataError("noise must hold finite variances that are not negative.")
         shape = self._location.shape[:-1] + torch.Size([self._num_points, self._num_outputs])
         noise = noise.to(self._location).expand(torch.broadcast_shapes(noise.shape, shape)).flatten(-2)
         return type(self)(
