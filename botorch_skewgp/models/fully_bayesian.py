@@ -40,11 +40,19 @@ class FullyBayesianSkewGP(Model):
             models: The members; of the same data.
 
         Raises:
-            InputDataError: If there are none.
+            InputDataError: If there are none, they are no SkewGPs, or of other data.
         """
         super().__init__()
+        if isinstance(models, SkewGP):
+            raise InputDataError("models must be a list of SkewGP models; write [model] for a single one.")
         if not models:
             raise InputDataError("An ensemble needs at least one model.")
+        for number, model in enumerate(models):
+            if not isinstance(model, SkewGP):
+                raise InputDataError(f"models must be SkewGP models; number {number} is a {type(model).__name__}.")
+            first = models[0]
+            if model.num_outputs != first.num_outputs or not torch.equal(model.datapoints, first.datapoints):
+                raise InputDataError(f"models must be of the same data; number {number} is of other points or labels.")
         self.models = torch.nn.ModuleList(models)
 
     @property

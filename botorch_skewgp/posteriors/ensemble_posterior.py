@@ -31,7 +31,8 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
             posteriors: Posteriors of the same shapes, made of equally many equally likely draws.
 
         Raises:
-            UnsupportedError: If they are posteriors of fantasies, or their draws are weighted or differ in number.
+            UnsupportedError: If they are posteriors of fantasies, their draws are weighted or differ in number, or they
+                are over different numbers of columns.
         """
         batch_shape, first = posteriors[0].batch_shape, posteriors[0]
         if any(len(p.mixture.levels) > 1 for p in posteriors):
@@ -40,6 +41,14 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
             raise UnsupportedError("The draws of an ensemble's members have to be equally likely.")
         if len({p.mixture.num_draws for p in posteriors}) > 1:
             raise UnsupportedError("The members of an ensemble have to have equally many draws.")
+
+        if (
+            len({p.mixture.weights.shape for p in posteriors}) > 1
+            or len({p.mixture.root.shape for p in posteriors}) > 1
+        ):
+            raise UnsupportedError(
+                "The members of an ensemble must have equally many points, inducing points and slopes."
+            )
 
         def side_by_side(tensors: Sequence[Tensor], event_dims: int) -> Tensor:
             expanded = [t.expand(*batch_shape, *t.shape[t.ndim - event_dims :]) for t in tensors]

@@ -4,10 +4,12 @@ import math
 
 import pytest
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
+from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import Log10
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import Numeric, Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -139,3 +141,16 @@ def test_a_model_without_points_is_the_prior():
     model.train()
     torch.testing.assert_close(posterior.covariance_matrix, model.covar_module(X).to_dense())
     assert float(model.log_marginal_likelihood().value) == 0.0
+
+
+def test_an_ensemble_is_of_models_of_the_same_data(model):
+    with pytest.raises(InputDataError, match=r"list of SkewGP models; write \[model\]"):
+        FullyBayesianSkewGP(model)
+    with pytest.raises(InputDataError, match="number 1 is a SingleTaskGP"):
+        FullyBayesianSkewGP([model, SingleTaskGP(X, X[:, :1])])
+    for points in (X[:5], X.flip(0), X[:, :1]):
+        with pytest.raises(InputDataError, match="must be of the same data; number 1"):
+            FullyBayesianSkewGP([model, SkewGP(points, Preference([[0, 1], [2, 3]]))])
+    few, more = (SkewGP(X, Preference([[0, 1]]), inducing_points=number) for number in (2, 3))
+    with pytest.raises(UnsupportedError, match="equally many points, inducing points"):
+        FullyBayesianSkewGP([few, more]).posterior(X)
