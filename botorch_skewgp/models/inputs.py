@@ -95,20 +95,12 @@ def check_hyperparameters(model: Module) -> None:
 
 
 def check_digits_of_points(X: Tensor) -> None:
-    """Raise `InputDataError` where points are no numbers, or their squared distances overflow, in units of the shortest
-    lengthscales.
-    """
+    """Raise `InputDataError` where squared distances of points overflow, in units of the shortest lengthscales."""
     largest = SHORTEST_LENGTHSCALE * math.sqrt(torch.finfo(X.dtype).max / max(1, X.shape[-1]))
     if not X.numel() or bool(X.detach().abs().amax() < largest):  # mostly; squares of all of them take longer
         return
-    if not X.isfinite().all():
-        where = (~X.isfinite()).any(-1).nonzero()[:5].squeeze(-1).tolist()
-        raise InputDataError(
-            f"Some points are NaN or infinite, after input transforms if there are any: rows {where} of X. Correct or "
-            "leave out these."
-        )
     square = (X / SHORTEST_LENGTHSCALE).square().sum(-1)
-    if bool(square.isinf().any()):
+    if bool((square.isinf() & X.isfinite().all(-1)).any()):
         raise InputDataError(
             f"Some points are too large for {X.dtype}: the largest input is {X.abs().max():.3g}. Scale them, such as "
             "with input_transform=Normalize(d), or use double precision."
@@ -204,14 +196,19 @@ def check_query(X: Tensor, train_X: Tensor) -> Tensor:
     return X.double() if train_X.dtype == torch.float64 else X
 
 
+def check_finite(X: Tensor, name: str) -> None:
+    """Raise `InputDataError` where points are NaN or infinite."""
+    if not X.isfinite().all():
+        where = (~X.isfinite()).any(-1).nonzero()[:5].squeeze(-1).tolist()
+        raise InputDataError(f"{name} contains NaN or infinite values in rows {where}; remove or repair these.")
+
+
 def check_train_X(X: Tensor, warn: bool = True, name: str = "train_X") -> None:
     """Raise `InputDataError` unless points are finite `n x d` floats; warn of single precision as BoTorch does."""
     _check_precision(X, name)
     if X.ndim != 2 or X.shape[-1] == 0:
         raise InputDataError(f"{name} must be n x d; got shape {tuple(X.shape)}. Give it a column for each input.")
-    if not X.isfinite().all():
-        where = (~X.isfinite()).any(-1).nonzero().squeeze(-1)[:5].tolist()
-        raise InputDataError(f"{name} contains NaN or infinite values in rows {where}; remove or repair these.")
+    check_finite(X, name)
     if warn and X.dtype == torch.float32:
         warnings.warn(_get_single_precision_warning(str(X.dtype)), InputDataWarning, stacklevel=3)
 
@@ -276,6 +273,7 @@ def check_batch(X: Tensor, Y: Tensor, noise: Tensor | None) -> None:
         Y: Numbers, `batch_shape x q x 1`, or duels, `batch_shape x m x 2` integers.
         noise: Known noise variances of numbers, or `None`.
     """
+    check_finite(X, "X")
     q = X.shape[-2]
     if Y.is_floating_point():
         if Y.ndim < 2 or Y.shape[-2:] != (q, 1):

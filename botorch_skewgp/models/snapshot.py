@@ -13,7 +13,12 @@ from torch.nn import Module
 
 from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.models.contradictions import check_contradictions
-from botorch_skewgp.models.inputs import check_digits_of_points, check_digits_of_rows, check_hyperparameters
+from botorch_skewgp.models.inputs import (
+    check_digits_of_points,
+    check_digits_of_rows,
+    check_finite,
+    check_hyperparameters,
+)
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.posteriors import RepresenterMixture
@@ -77,6 +82,7 @@ class Snapshot:
         with torch.no_grad():
             check_hyperparameters(model)
             X = model.train_inputs[0]
+            check_finite(X, "train_X, after input transforms,")
             check_digits_of_points(X)
             row_model = model.row_model(model.forward(X), merge_equal=True)
             check_digits_of_rows(row_model.truncated_normal)

@@ -76,8 +76,6 @@ def test_noise_of_a_batch_is_broadcast(model):
 
 
 ASKED = {
-    "NaN": (lambda model: model.posterior(X * math.nan), InputDataError, r"NaN or infinite.*rows \[0, 1"),
-    "infinite": (lambda model: model.posterior(X / 0), InputDataError, "NaN or infinite"),
     "negative noise": (
         lambda model: model.posterior(X, observation_noise=torch.tensor(-1.0)),
         InputDataError,
@@ -122,9 +120,9 @@ def test_what_cannot_be_asked_is_refused_in_words(name, model):
 
 
 def test_points_that_a_transform_makes_NaN_are_refused():
-    model = SkewGP(X, Preference([[0, 1]]), input_transform=Log10(indices=[0]))
-    with pytest.raises(InputDataError, match="NaN or infinite, after input transforms"):
-        model.posterior(-X)
+    model = SkewGP(-X, Preference([[0, 1]]), input_transform=Log10(indices=[0]))
+    with pytest.raises(InputDataError, match="train_X, after input transforms, contains NaN"):
+        model.posterior(X)
 
 
 def test_base_samples_of_another_dtype_are_taken(model):
