@@ -169,7 +169,7 @@ def mixture_of_samples(posterior: SkewGPPosterior, base_samples: Tensor) -> Repr
     L = cholesky_with_relative_jitter(posterior.gaussian_covariance, scale=posterior.prior_variance).to(before.root)
     whitener = torch.linalg.solve_triangular(L, torch.eye(len(L), dtype=L.dtype, device=L.device), upper=False).mT
     known = before.root @ gain.to(before.root).mT
-    weights = before.weights_by_draw[posterior.pick(base_samples[:, 0])].mT
+    weights = before.weights_by_draw[before.pick(base_samples[:, 0])].mT
     representer = whitener @ base_samples[:, 1:].to(whitener).mT
     return RepresenterMixture(
         weights=torch.cat([weights - known @ representer, representer]),

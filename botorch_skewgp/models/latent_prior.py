@@ -7,6 +7,7 @@ pseudo-points of a skew prior, and slopes. Rows, conditioning and posteriors see
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
@@ -18,6 +19,7 @@ from linear_operator.operators import DenseLinearOperator, LinearOperator, to_li
 from torch import Tensor
 
 from botorch_skewgp.kernels.slopes import VALUE, slope_covariance
+from botorch_skewgp.kernels.squared_exponential import CovarianceWithPoints, SquaredExponential
 from botorch_skewgp.kernels.sums import covariance_of_points
 from botorch_skewgp.rows import ColumnLayout
 
@@ -77,8 +79,12 @@ class LatentPrior:
             if Z is None and X.shape[-2] > self.points.shape[-2]:
                 # lazy: it is large, and often no more than its diagonal is asked for
                 return covariance_of_points(self.covar_module, X)
+            fixed = self._squared_exponential
             if Z is None and X.shape[-2] == 1:  # a variance, for which no distances are needed
-                return DenseLinearOperator(self.covar_module(X, diag=True).unsqueeze(-1))
+                variance = self.covar_module(X, diag=True) if fixed is None else fixed.variance(X)
+                return DenseLinearOperator(variance.unsqueeze(-1))
+            if Z is None and fixed is not None:
+                return DenseLinearOperator(fixed.among(X))
             with settings.lazily_evaluate_kernels(False):  # a lazy one takes longer than a small matrix
                 return covariance_of_points(self.covar_module, X) if Z is None else self.covar_module(X, Z)
         eye = torch.eye(self.num_outputs, dtype=X.dtype, device=X.device)
@@ -94,7 +100,18 @@ class LatentPrior:
             K = K.movedim(-3, -1).unsqueeze(-1) * eye
         return to_linear_operator(K.transpose(-3, -2).flatten(-4, -3).flatten(-2, -1))
 
+    @cached_property
+    def _squared_exponential(self) -> SquaredExponential | None:
+        """The covariance of a value, where it is of this kind and not learned at present."""
+        return SquaredExponential.of(self.covar_module) if self.num_outputs == 1 else None
+
     # Columns
+
+    @cached_property
+    def _with_value_points(self) -> CovarianceWithPoints | None:
+        """The covariance with the points at which columns are values, with what depends on these alone made once."""
+        fixed = self._squared_exponential
+        return None if fixed is None else fixed.with_points(self.value_points)
 
     @property
     def value_points(self) -> Tensor:
@@ -136,7 +153,10 @@ class LatentPrior:
         Args:
             X: A `batch_shape x q x d` tensor.
         """
-        covariance = self.covariance_at(X, self.value_points).to_dense()
+        if self._with_value_points is not None and X.dtype == self.points.dtype:
+            covariance = self._with_value_points(X)
+        else:
+            covariance = self.covariance_at(X, self.value_points).to_dense()
         if not self.has_slopes:
             return covariance
         self._check_slopes()

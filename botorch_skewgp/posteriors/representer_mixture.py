@@ -70,21 +70,43 @@ class RepresenterMixture:
         """The weights, `batch_shape x S x n`, those of a draw side by side, where picking some draws reads little."""
         return self.weights.mT.contiguous()
 
-    def weights_of(self, which: Tensor) -> Tensor:
-        r"""The weights of some draws, `batch_shape x n x k`.
+    def pick(self, normal: Tensor) -> Tensor:
+        r"""The draws that standard normal numbers pick, by the inverse cdf of the draws' probabilities.
+
+        Args:
+            normal: A tensor of numbers, the first column of base samples.
+
+        Returns:
+            Numbers of draws, of the same shape.
+        """
+        uniform = torch.special.ndtr(normal)
+        last = self.num_draws - 1
+        if self.log_weights is None:
+            return (uniform * (last + 1)).long().clamp(max=last)  # ndtr rounds to 1 beyond 8 sd
+        cumulative = self.probabilities.detach().cumsum(-1).to(uniform)
+        cumulative = cumulative.expand(uniform.shape + cumulative.shape[-1:]).contiguous()
+        return torch.searchsorted(cumulative, uniform.unsqueeze(-1)).squeeze(-1).clamp(max=last)
+
+    def factors_of_samples(self, base_samples: Tensor) -> Tensor:
+        r"""What base samples say whatever the points: weights of the draws picked, normal numbers, and ones.
 
         The last ones are kept: with fixed base samples an acquisition function asks for the same at every evaluation.
 
         Args:
-            which: The numbers of `k` draws, a vector.
+            base_samples: `k x (1 + e)` standard normal numbers, the first column to pick a draw.
+
+        Returns:
+            A `(n + e + 1) x k` tensor.
         """
-        last = self.__dict__.get("_last_picked")  # beside the fields, where cached properties are
-        if last is not None and torch.equal(last[0], which):
+        last = self.__dict__.get("_last_factors")  # beside the fields, where cached properties are
+        if last is not None and torch.equal(last[0], base_samples):
             return last[1]
-        weights = self.weights_by_draw[..., which, :].mT
-        if not weights.requires_grad:  # a graph can be gone through once
-            self.__dict__["_last_picked"] = which, weights
-        return weights
+        weights = self.weights_by_draw[self.pick(base_samples[:, 0])]
+        normal = base_samples[:, 1:].to(weights)
+        factors = torch.cat([weights, normal, torch.ones_like(weights[:, :1])], dim=-1).mT
+        if not (weights.requires_grad or normal.requires_grad):  # a graph can be gone through once
+            self.__dict__["_last_factors"] = base_samples.clone(), factors
+        return factors
 
     @cached_property
     def probabilities(self) -> Tensor:

@@ -331,59 +331,57 @@ class SkewGPPosterior(NonGaussianPosterior):
                 f"{base_samples.shape[-1]}."
             )
         base_samples = base_samples.to(self._location)
+        event = sample_shape + self._batch_shape + self._location.shape[-1:]
+        shared = self._shared_by_batch(base_samples, len(sample_shape))
+        if shared is not None:
+            return self._to_event(self._mapped(shared).movedim(-1, 0).reshape(event))
+        normal = base_samples[..., 1:].reshape(-1, *base_samples.shape[len(sample_shape) : -1], event[-1])
+        deviation = (self._gaussian_root @ normal.movedim(0, -1)).movedim(-1, 0)
         means = self._chosen_means(base_samples[..., 0], len(sample_shape))
-        normal = base_samples[..., 1:]
-        if normal.shape[-1] == 1:
-            deviation = self.gaussian_variance.sqrt() * normal
-        else:
-            root = cholesky_with_relative_jitter(self.gaussian_covariance, scale=self.prior_variance)
-            lead = normal.shape[: len(sample_shape)]
-            columns = normal.reshape(lead.numel(), *normal.shape[len(lead) :]).movedim(0, -1)  # batch x e x samples
-            deviation = (root @ columns).movedim(-1, 0)
-            deviation = deviation.reshape(lead + deviation.shape[1:])
-        return self._to_event((means + deviation).expand(sample_shape + self._batch_shape + normal.shape[-1:]))
+        return self._to_event((means + deviation.reshape(sample_shape + deviation.shape[1:])).expand(event))
+
+    @cached_property
+    def _gaussian_root(self) -> Tensor:
+        """A root of the covariance shared by all mixture components, `batch_shape x e x e`."""
+        if self._location.shape[-1] == 1:
+            return self.gaussian_variance.sqrt().unsqueeze(-1)
+        return cholesky_with_relative_jitter(self.gaussian_covariance, scale=self.prior_variance)
+
+    def _shared_by_batch(self, base_samples: Tensor, num_sample_dims: int) -> Tensor | None:
+        """Base samples as `k x (1 + e)`, if all of the batch has the same and all draws have the same weights."""
+        if self._mixture.log_weights is not None or self._mixture.weights.ndim > 2 or self._mixture.parent is not None:
+            return None
+        for d in range(num_sample_dims, base_samples.ndim - 1):
+            if base_samples.shape[d] != 1 and base_samples.stride(d) != 0:
+                return None
+            base_samples = base_samples.narrow(d, 0, 1)
+        return base_samples.reshape(-1, base_samples.shape[-1])
+
+    def _mapped(self, base_samples: Tensor) -> Tensor:
+        """Samples from base samples that all of the batch shares, `k x (1 + e)`; `batch_shape x e x k`.
+
+        One product of what depends on the points and what does not.
+        """
+        parts = (self._crosses[0], self._gaussian_root, self._location.unsqueeze(-1))
+        of_points = torch.cat([part.expand(*self._batch_shape, *part.shape[-2:]) for part in parts], dim=-1)
+        return self._times(of_points, self._mixture.factors_of_samples(base_samples))
 
     def _chosen_means(self, normal: Tensor, num_sample_dims: int) -> Tensor:
         """Component means of the draws that the base samples pick; `sample_shape x batch_shape x e`."""
         lead = normal.shape[:num_sample_dims]
-        distinct = normal  # without the dimensions over which base samples are broadcast and pick the same draws
-        for d in range(num_sample_dims, normal.ndim):
-            distinct = distinct.narrow(d, 0, 1) if normal.stride(d) == 0 else distinct
-        weights, num_values = self._mixture.weights, self._batch_shape.numel() * self._location.shape[-1]
-        plain = self._mixture.log_weights is None and self._mixture.parent is None
-        is_shared = distinct.numel() == lead.numel()
-        if plain and (
-            is_shared
-            or (weights.ndim == 2 and weights.shape[0] * distinct.numel() <= num_values * self._mixture.num_draws)
-        ):
+        mixture, num_values = self._mixture, self._batch_shape.numel() * self._location.shape[-1]
+        plain = mixture.log_weights is None and mixture.parent is None and mixture.weights.ndim == 2
+        if plain and mixture.weights.shape[0] * normal.numel() <= num_values * mixture.num_draws:
             # the representer weights of the draws picked are fewer than the means of all draws
-            which = self.pick(distinct.reshape(lead.numel(), *(() if is_shared else distinct.shape[num_sample_dims:])))
-            mixture = self._mixture
-            chosen = mixture.weights_of(which) if is_shared else mixture.weights_by_draw[which].movedim(0, -1)
+            which = mixture.pick(normal.reshape(lead.numel(), *normal.shape[num_sample_dims:]))
+            chosen = mixture.weights_by_draw[which].movedim(0, -1)
             means = self._location.unsqueeze(-1) + self._times(self._crosses[0], chosen)
             return means.movedim(-1, 0).unflatten(0, lead) if lead else means.squeeze(-1)
-        which = self.pick(normal.expand(lead + self._batch_shape))
+        which = mixture.pick(normal.expand(lead + self._batch_shape))
         means = self.component_means.expand(self._batch_shape + self.component_means.shape[-2:])
         means = means.expand(lead + means.shape)
         index = which.unsqueeze(-1).unsqueeze(-1).expand(*which.shape, means.shape[-2], 1)
         return means.gather(-1, index).squeeze(-1)
-
-    def pick(self, normal: Tensor) -> Tensor:
-        r"""The draws that standard normal numbers pick, by the inverse cdf of the draws' probabilities.
-
-        Args:
-            normal: A tensor of numbers, the first column of base samples.
-
-        Returns:
-            Numbers of draws, of the same shape.
-        """
-        uniform = torch.special.ndtr(normal)
-        last = self._mixture.num_draws - 1
-        if self._mixture.log_weights is None:
-            return (uniform * (last + 1)).long().clamp(max=last)  # ndtr rounds to 1 beyond 8 sd
-        cumulative = self.probabilities.detach().cumsum(-1)
-        cumulative = cumulative.expand(uniform.shape + cumulative.shape[-1:]).contiguous()
-        return torch.searchsorted(cumulative, uniform.unsqueeze(-1)).squeeze(-1).clamp(max=last)
 
     # Maps
 

@@ -1,4 +1,6 @@
-"""The order of a mixture's draws."""
+"""The order of a mixture's draws, and what samples are made of."""
+
+import math
 
 import pytest
 import torch
@@ -70,18 +72,31 @@ def test_order_makes_quasi_monte_carlo_averages_vary_less(generator):
     assert variances[1] < 0.5 * variances[0], variances
 
 
-def test_weights_picked_again(generator):
-    weights = torch.randn(2, 5, 30, dtype=torch.float64, generator=generator)
-    mixture = RepresenterMixture(weights, torch.zeros(2, 5, 0, dtype=torch.float64))
-    first, second = (torch.randint(30, (8,), generator=generator) for _ in range(2))
-    for which in (first, second, second.clone(), first[:3], first):
-        assert torch.equal(mixture.weights_of(which), weights[..., which])
+def factors(weights, base_samples):
+    """What a sample is made of, one by one: the weights of draw floor(S Phi(first)), normal numbers, and one."""
+    columns = []
+    for first, *rest in base_samples.tolist():
+        which = math.floor(weights.shape[-1] * 0.5 * math.erfc(-first / math.sqrt(2)))
+        columns.append(torch.cat([weights[:, which], weights.new_tensor([*rest, 1.0])]))
+    return torch.stack(columns, dim=-1)
+
+
+def test_base_samples_asked_for_again(generator):
+    weights = torch.randn(5, 30, dtype=torch.float64, generator=generator)
+    mixture = RepresenterMixture(weights, torch.zeros(5, 0, dtype=torch.float64))
+    first, second = (torch.randn(8, 3, dtype=torch.float64, generator=generator) for _ in range(2))
+    for base_samples in (first, second, second.clone(), first[:3], first):
+        assert torch.equal(mixture.factors_of_samples(base_samples), factors(weights, base_samples))
+    first[0] = second[0]  # written into after it was asked for
+    assert torch.equal(mixture.factors_of_samples(first), factors(weights, first))
 
 
 def test_picked_weights_that_require_gradients(generator):
     weights = torch.randn(5, 30, dtype=torch.float64, generator=generator, requires_grad=True)
     mixture = RepresenterMixture(weights.square(), torch.zeros(5, 0, dtype=torch.float64))
-    which = torch.tensor([3, 7])
+    place = torch.tensor([3.5, 7.5], dtype=torch.float64) / 30
+    base_samples = torch.special.ndtri(place).unsqueeze(-1)
     for _ in range(2):
-        (gradient,) = torch.autograd.grad(mixture.weights_of(which).sum(), weights, retain_graph=True)
-        torch.testing.assert_close(gradient.nonzero()[:, 1].unique(), which)
+        total = mixture.factors_of_samples(base_samples).sum()
+        (gradient,) = torch.autograd.grad(total, weights, retain_graph=True)
+        torch.testing.assert_close(gradient.nonzero()[:, 1].unique(), torch.tensor([3, 7]))
