@@ -311,7 +311,7 @@ class RowModel:
         seen = torch.cat([numbers, draws.rows[: len(numbers)].to(numbers)], dim=-1) - ordered.mean(self.mean)
         L = cholesky_with_noise(ordered.covariance(self.covariance), ordered.noise)
         white = torch.linalg.solve_triangular(L, ordered.weight(n), upper=False)  # R^T
-        weights = white.mT @ torch.linalg.solve_triangular(L, seen.mT, upper=False)
+        weights = (torch.linalg.solve_triangular(L, seen.mT, upper=False).mT @ white).mT  # a draw's side by side
         root = torch.linalg.qr(white).R.mT if white.shape[0] > n else white.mT
         return RepresenterMixture(weights, root)
 

@@ -55,15 +55,16 @@ class RepresenterMixture:
         """
         if self.num_draws == 1:
             return self
-        deviation = self.weights - self.weights.mean(-1, keepdim=True)
-        some = covariance @ deviation[:, :: max(1, self.num_draws // NUM_ORDERING_DRAWS)]
-        if some.shape[0] <= some.shape[1]:
-            components = torch.linalg.eigh(some @ some.mT).eigenvectors[:, -NUM_ORDERING_COMPONENTS:]
+        weights = self.weights_by_draw  # a draw's side by side: picking and ordering draws moves whole rows
+        deviation = weights - weights.mean(-2, keepdim=True)
+        some = deviation[:: max(1, self.num_draws // NUM_ORDERING_DRAWS)] @ covariance
+        if some.shape[1] <= some.shape[0]:
+            components = torch.linalg.eigh(some.mT @ some).eigenvectors[:, -NUM_ORDERING_COMPONENTS:]
         else:
-            components = some @ torch.linalg.eigh(some.mT @ some).eigenvectors[:, -NUM_ORDERING_COMPONENTS:]
+            components = some.mT @ torch.linalg.eigh(some @ some.mT).eigenvectors[:, -NUM_ORDERING_COMPONENTS:]
             components = components / torch.linalg.vector_norm(components, dim=0)
-        order = space_filling_order((covariance @ components).mT @ deviation)
-        return RepresenterMixture(self.weights[:, order], self.root)
+        order = space_filling_order(deviation @ (covariance @ components))
+        return RepresenterMixture(weights[order].mT, self.root)
 
     @cached_property
     def weights_by_draw(self) -> Tensor:
@@ -141,25 +142,24 @@ def space_filling_order(points: Tensor) -> Tensor:
     r"""An order in which points that are close come close, by halving groups again and again along their widest axis.
 
     Args:
-        points: An `n x S` tensor of `S` points in `n` dimensions.
+        points: An `S x n` tensor of `S` points in `n` dimensions.
 
     Returns:
         A permutation of `0 .. S - 1`.
     """
-    num_points = points.shape[-1]
-    points = points - points.mean(-1, keepdim=True)  # sums of squares keep their digits
+    num_points = len(points)
+    points = points - points.mean(0)  # sums of squares keep their digits
+    moments = torch.cat([points, points.square()], dim=-1)
     place = torch.arange(num_points, device=points.device)
     order = place
     for num_groups in (2**level for level in range((num_points - 1).bit_length())):
         group = place * num_groups // num_points
         ends = (torch.arange(1, num_groups + 1, device=points.device) * num_points - 1) // num_groups
-        size = ends.diff(prepend=ends.new_tensor([-1]))
-        ordered = points[:, order]
-        sums, squares = (
-            x.cumsum(-1)[:, ends].diff(dim=-1, prepend=x.new_zeros(len(x), 1)) for x in (ordered, ordered.square())
-        )
-        widest = (squares - sums.square() / size).argmax(0)
-        along = ordered.gather(0, widest[group].unsqueeze(0)).squeeze(0)
+        size = ends.diff(prepend=ends.new_tensor([-1])).unsqueeze(-1)
+        totals = moments[order].cumsum(0)[ends]
+        sums, squares = totals.diff(dim=0, prepend=torch.zeros_like(totals[:1])).tensor_split(2, dim=-1)
+        widest = (squares - sums.square() / size).argmax(-1)
+        along = points[order, widest[group]]
         low, high = along.aminmax()
         order = order[(group + (along - low) / (2 * (high - low)).clamp(min=torch.finfo(along.dtype).tiny)).argsort()]
     return order

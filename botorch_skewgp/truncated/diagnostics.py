@@ -44,8 +44,7 @@ def split_r_hat(draws: Tensor) -> Tensor:
         ValueError: If there are fewer than four steps.
     """
     values = _split(_steps_last(draws))
-    ranked = _rank(values)
-    return _split_r_hat(values, _normal_scores(ranked, values), ranked.ordered).to(draws.dtype)
+    return _split_r_hat(values, _normal_scores(values)).to(draws.dtype)
 
 
 def effective_sample_size(draws: Tensor, kind: Literal["bulk", "tail", "mean"] = "bulk") -> Tensor:
@@ -73,8 +72,7 @@ def effective_sample_size(draws: Tensor, kind: Literal["bulk", "tail", "mean"] =
     if kind == "mean":
         size = _effective_size(_split(values))
     elif kind == "bulk":
-        halves = _split(values)
-        size = _effective_size(_normal_scores(_rank(halves), halves))
+        size = _effective_size(_normal_scores(_split(values)).bulk)
     elif kind == "tail":
         size = _tail_effective_size(values, values.flatten(-2).sort(-1).values)
     else:
@@ -104,19 +102,23 @@ def diagnose(draws: Tensor) -> Diagnostics:
         ValueError: If there are fewer than four steps.
     """
     values = _split(_steps_last(draws))
-    ranked = _rank(values)
-    scores = _normal_scores(ranked, values)
+    scores = _normal_scores(values)
     return Diagnostics(
-        r_hat=_split_r_hat(values, scores, ranked.ordered).to(draws.dtype),
-        bulk_effective_size=_nan_where_undefined(_effective_size(scores), values).to(draws.dtype),
+        r_hat=_split_r_hat(values, scores).to(draws.dtype),
+        bulk_effective_size=_nan_where_undefined(_effective_size(scores.bulk), values).to(draws.dtype),
     )
 
 
-def _split_r_hat(values: Tensor, scores: Tensor, ordered: Tensor) -> Tensor:
-    """The larger one of bulk and folded R-hat, from split chains, their normal scores, and all values in order."""
-    folded = (values - _median(ordered)).abs()
-    r_hat = torch.fmax(_r_hat(scores), _r_hat(_normal_scores(_rank(folded), folded)))
-    return _nan_where_undefined(r_hat, values)
+class _Scores(NamedTuple):
+    """Normal scores of split chains, and of their distances from the median, each `... x num_chains x num_steps`."""
+
+    bulk: Tensor
+    folded: Tensor
+
+
+def _split_r_hat(values: Tensor, scores: _Scores) -> Tensor:
+    """The larger one of bulk and folded R-hat, from split chains and their normal scores."""
+    return _nan_where_undefined(torch.fmax(_r_hat(scores.bulk), _r_hat(scores.folded)), values)
 
 
 def _tail_effective_size(values: Tensor, ordered: Tensor) -> Tensor:
@@ -150,45 +152,38 @@ def _constant(values: Tensor) -> Tensor:
     return flat.amax(-1) == flat.amin(-1)
 
 
-class _Ranked(NamedTuple):
-    """All draws of a functional in order, `... x k x n`, and where they were before."""
-
-    ordered: Tensor
-    order: Tensor
-
-
-def _rank(values: Tensor) -> _Ranked:
-    """Sort all draws of every functional, `... x num_chains x num_steps`, in double precision."""
-    flat = values.flatten(-2).contiguous()
-    # Orders are the same but among equals, which share their rank. Loading numba for a few sorts does not pay.
-    if "numba" not in sys.modules or choose_backend("auto", values.device) != "numba":
-        return _Ranked(*flat.sort(-1))
-    from botorch_skewgp.truncated.radix_sort import argsort
-
-    order = argsort(flat)
-    return _Ranked(flat.gather(-1, order), order)
-
-
-def _normal_scores(ranked: _Ranked, like: Tensor) -> Tensor:
+def _normal_scores(values: Tensor) -> _Scores:
     """Normal scores of the ranks among all draws, equal draws sharing their average rank; Blom's offsets."""
-    ordered, order = ranked
-    n = ordered.shape[-1]
-    place = torch.arange(1, n + 1, dtype=ordered.dtype, device=ordered.device)
+    flat = values.flatten(-2).contiguous()
+    n = flat.shape[-1]
+    halves = torch.arange(2, 2 * n + 1, dtype=flat.dtype, device=flat.device)  # twice an average rank
+    scores = torch.special.ndtri((0.5 * halves - 0.375) / (n + 0.25))
+    # Loading numba for a few sorts does not pay.
+    if "numba" in sys.modules and choose_backend("auto", flat.device) == "numba":
+        from botorch_skewgp.truncated.compiled_scores import normal_scores
+
+        return _Scores(*(entry.view_as(values) for entry in normal_scores(flat, scores)))
+    ordered, order = flat.sort(-1)
+    folded = (flat - _median(ordered)).abs()
+    return _Scores(
+        _scores_of_ranks(ordered, order, scores).view_as(values),
+        _scores_of_ranks(*folded.sort(-1), scores).view_as(values),
+    )
+
+
+def _scores_of_ranks(ordered: Tensor, order: Tensor, scores: Tensor) -> Tensor:
+    """Scores where draws were before they were put in order, from those of twice an average rank."""
+    place = torch.arange(ordered.shape[-1], device=ordered.device)
     begins = torch.nn.functional.pad(ordered[..., 1:] != ordered[..., :-1], (1, 0), value=True)
-    if bool(begins.all()):  # no two are equal: the scores are the same for all functionals
-        scores = torch.special.ndtri((place - 0.375) / (n + 0.25)).expand(ordered.shape)
-    else:
-        ends = torch.nn.functional.pad(begins[..., 1:], (0, 1), value=True)
-        first = torch.where(begins, place, torch.zeros_like(place)).cummax(-1).values
-        last = torch.where(ends, place, torch.full_like(place, n + 1)).flip(-1).cummin(-1).values.flip(-1)
-        halves = torch.arange(2, 2 * n + 1, dtype=ordered.dtype, device=ordered.device)  # twice an average rank
-        scores = torch.special.ndtri((0.5 * halves - 0.375) / (n + 0.25))[(first + last).long() - 2]
-    return torch.empty_like(ordered).scatter(-1, order, scores).view_as(like)
+    ends = torch.nn.functional.pad(begins[..., 1:], (0, 1), value=True)
+    first = torch.where(begins, place, torch.zeros_like(place)).cummax(-1).values
+    last = torch.where(ends, place, torch.full_like(place, len(place))).flip(-1).cummin(-1).values.flip(-1)
+    return torch.empty_like(ordered).scatter(-1, order, scores[first + last])
 
 
 def _median(ordered: Tensor) -> Tensor:
     n = ordered.shape[-1]
-    return (0.5 * (ordered[..., (n - 1) // 2] + ordered[..., n // 2]))[..., None, None]
+    return 0.5 * (ordered[..., (n - 1) // 2] + ordered[..., n // 2]).unsqueeze(-1)
 
 
 def _quantile(ordered: Tensor, probability: float) -> Tensor:
