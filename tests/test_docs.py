@@ -93,6 +93,16 @@ def test_figures_of_steps_are_the_stored_ones():
         assert f"| {duels} | {old:.2f} s | {new:.2f} s |" in page
 
 
+def test_figures_of_the_race_in_ax_are_the_stored_ones():
+    page = (ROOT / "docs" / "ax.md").read_text()
+    labels = {"skewgp": "`skewgp_generation_strategy`", "ax": "Ax"}
+    for entry in stored("ax_crash_region"):
+        label = labels.get(entry["strategy"], "Ax with `AddExecutionViability`")
+        (row,) = re.findall(rf"^\| {re.escape(label)} \|(.*)\|$", page, flags=re.MULTILINE)
+        known = [float(entry[column]) for column in ("median", "mean", "worst", "failed_trials")]
+        assert [float(cell) for cell in row.split("|")] == pytest.approx(known, rel=0.03), label
+
+
 def test_figures_of_transformed_processes_are_the_stored_ones():
     page = (ROOT / "docs" / "transformed.md").read_text()
     methods = ("transformed, sinh-arcsinh", "transformed, arcsinh", "Standardize", "Power 0.5", "Log")
