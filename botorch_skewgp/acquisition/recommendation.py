@@ -106,8 +106,8 @@ def next_pair(
     others: let the recommended point duel with a challenger before you rely on it.
 
     Inputs that only take certain values get such values: where the model's input transform rounds (BoTorch's `Round`),
-    and where `discrete_dims` or `cat_dims` say so. The search is in the unit cube, and by logarithms of the inputs of which
-    the model takes the logarithm (BoTorch's `Log10`), unless an option speaks of points, such as constraints.
+    and where `discrete_dims` or `cat_dims` say so. The search is in the unit cube, and by logarithms of the inputs of
+    which the model takes the logarithm (BoTorch's `Log10`), unless an option speaks of points, such as constraints.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
