@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import torch
-from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.models.model import Model
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
@@ -352,7 +352,15 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         )
 
     def _posterior_at(self, X: Tensor, now: Snapshot) -> SkewGPPosterior:
-        """The posterior at transformed inputs; raises `InputDataError` if their squared distances overflow."""
+        """The posterior at transformed inputs; raises BoTorch's errors if their number is another than that of training
+        points, or squared distances overflow.
+        """
+        dim = now.model.train_inputs[0].shape[-1]
+        if X.shape[-1] != dim:
+            raise BotorchTensorDimensionError(
+                f"After input transforms X has {X.shape[-1]} columns, and train_X {dim}. "
+                "Leave out transforms that append features to queries alone, and give X all columns of train_X."
+            )
         check_digits_of_points(X)
         prior, mixture = now.prior, now.mixture
         if self._sampled is not None:

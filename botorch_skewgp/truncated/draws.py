@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from numbers import Integral
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -60,7 +61,8 @@ class DrawSettings:
         progress: Whether to show a progress bar.
 
     Raises:
-        ValueError: If the numbers are not positive, or a chain would keep fewer than 4 draws.
+        ValueError: If the numbers are not whole or not positive, a chain would keep fewer than 4 draws, or there is no
+            such sampler.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs), draw_settings=DrawSettings(num_draws=4096, seed=1))
@@ -76,6 +78,15 @@ class DrawSettings:
     progress: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("num_draws", "num_chains", "max_thinning", "warmup", "seed"):
+            if not isinstance(getattr(self, name), Integral):
+                raise ValueError(f"{name} must be a whole number; got {getattr(self, name)!r}.")
+        if self.sampler not in (None, *get_args(SamplerName)):
+            raise ValueError(
+                f"sampler must be one of {', '.join(get_args(SamplerName))} or None; got {self.sampler!r}."
+            )
+        if self.min_effective_size is not None and not self.min_effective_size > 0:
+            raise ValueError(f"min_effective_size must be positive; got {self.min_effective_size}.")
         if self.num_chains < 1 or self.num_draws < 1 or self.num_draws % self.num_chains:
             raise ValueError(
                 f"num_draws ({self.num_draws}) must be a positive multiple of num_chains ({self.num_chains})."
@@ -344,11 +355,7 @@ def _make_sampler(name: str, distribution: TruncatedNormal, approximation: Expec
         return IndependenceSampler(distribution, approximation)
     if name == "linear":
         return LinearEllipticalSliceSampler(distribution)
-    if name == "gibbs":
-        return GibbsSampler(distribution)
-    raise ValueError(
-        f"sampler must be one of reflective, collapsed, independence, linear, gibbs or None; got {name!r}."
-    )
+    return GibbsSampler(distribution)
 
 
 def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
-from botorch.models.transforms.input import Log10
+from botorch.models.transforms.input import AppendFeatures, Log10
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.models import FullyBayesianSkewGP
@@ -123,6 +123,26 @@ def test_points_that_a_transform_makes_NaN_are_refused():
     model = SkewGP(-X, Preference([[0, 1]]), input_transform=Log10(indices=[0]))
     with pytest.raises(InputDataError, match="train_X, after input transforms, contains NaN"):
         model.posterior(X)
+
+
+def test_transforms_that_append_features_to_queries_are_refused_in_words():
+    model = SkewGP(X, Preference([[0, 1]]), input_transform=AppendFeatures(torch.ones(1, 1, dtype=DOUBLE)))
+    with pytest.raises(BotorchTensorDimensionError, match="After input transforms X has 3 columns, and train_X 2"):
+        model.posterior(X)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_draws": 64.0}, "num_draws must be a whole number; got 64.0"),
+        ({"seed": "a"}, "seed must be a whole number; got 'a'"),
+        ({"sampler": "nuts"}, "sampler must be one of reflective, .* got 'nuts'"),
+        ({"min_effective_size": math.nan}, "min_effective_size must be positive; got nan"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_when_made(settings, message):
+    with pytest.raises(ValueError, match=message):
+        DrawSettings(**settings)
 
 
 def test_base_samples_of_another_dtype_are_taken(model):
