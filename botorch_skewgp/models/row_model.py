@@ -204,6 +204,7 @@ class RowModel:
             upper=rows.upper,
             noise=rows.noise,
             count=rows.count,
+            has_jitter=not self.works_by_points,
         )
 
     @property

@@ -112,6 +112,7 @@ class SiteConditioned:
             lower=distribution.lower[..., ~which],
             upper=distribution.upper[..., ~which],
             noise=distribution.noise[..., ~which],
+            has_jitter=distribution.has_jitter,
         )
 
     def latent(self, rest: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from linear_operator.operators import LinearOperator, RootLinearOperator, to_linear_operator
 from torch import Tensor
 
-from botorch_skewgp.truncated.factorization import cholesky_with_noise
+from botorch_skewgp.truncated.factorization import cholesky_with_noise, cholesky_with_relative_jitter
 from botorch_skewgp.truncated.row_root import RowRoot, row_root
 
 
@@ -34,6 +34,8 @@ class TruncatedNormal:
         count: A `batch_shape x m` tensor of whole numbers: for how many rows a row stands, which have the same `h` and
             bounds and each its own noise; draws of `u` are of their mean. One each if `None`. Needs a low-rank root
             and noise in every row.
+        has_jitter: Whether the covariance has the jitter of rows with less noise than that already, which must not be
+            added twice: what draws say is computed with it once.
 
     Raises:
         ValueError: If shapes, dtypes or devices disagree, if a value is NaN, if a lower bound is not
@@ -46,6 +48,7 @@ class TruncatedNormal:
     upper: Tensor
     noise: Tensor
     count: Tensor | None = None
+    has_jitter: bool = False
 
     def __post_init__(self) -> None:
         m = self.mean.shape[-1]
@@ -141,6 +144,8 @@ class TruncatedNormal:
     @cached_property
     def gamma_cholesky(self) -> Tensor:
         """The lower Cholesky factor of `Gamma`; noise less than `1e-12` of a row's variance is raised to that."""
+        if self.has_jitter:
+            return cholesky_with_relative_jitter(self.gamma, scale=torch.zeros_like(self.mean))
         return cholesky_with_noise(self.dense_covariance, self.noise)
 
     @cached_property
@@ -175,4 +180,5 @@ def as_double(distribution: TruncatedNormal) -> TruncatedNormal:
         upper=distribution.upper.double(),
         noise=distribution.noise.double(),
         count=None if distribution.count is None else distribution.count.double(),
+        has_jitter=distribution.has_jitter,
     )
