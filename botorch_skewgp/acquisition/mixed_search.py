@@ -4,19 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.utils.sampling import draw_sobol_samples
+from torch import Tensor
 
 LEAST_GAIN = 1e-3  # in nats, of a round
+LEAST_SHARE, NUM_SPREAD = (
+    1e-4,
+    64,
+)  # of what values at so many points of the domain are apart, where they are in no nats
 
 
-def mixed_search_options(acquisition: AcquisitionFunction) -> dict[str, Any]:
+def mixed_search_options(acquisition: AcquisitionFunction, bounds: Tensor) -> dict[str, Any]:
     r"""Options of `optimize_acqf_mixed_alternating`, which searches by turns in the discrete and the free inputs.
 
     From random points instead of maxima between the values, which lie together; up to 20 steps in the free inputs for
-    BoTorch's eight; and of logarithms until a round gains less than a thousandth.
+    BoTorch's eight; and until a round gains next to nothing. BoTorch's own tolerance, which is also that of a gradient,
+    is 1e-8: below the rounding of most acquisition functions, so that line searches end with warnings.
 
     Args:
         acquisition: The acquisition function.
+        bounds: The lower and upper bounds that are searched, `2 x d`.
     """
-    options: dict[str, Any] = {"initialization_strategy": "random", "maxiter_continuous": 20}
-    return options | ({"tol": LEAST_GAIN} if acquisition._log else {})
+    tolerance = LEAST_GAIN if acquisition._log else _little(acquisition, bounds)
+    return {"initialization_strategy": "random", "maxiter_continuous": 20, "tol": tolerance}
+
+
+@torch.no_grad()
+def _little(acquisition: AcquisitionFunction, bounds: Tensor) -> float:
+    """What is little of an acquisition function's value: a share of the middle half of values in the domain."""
+    values = acquisition(draw_sobol_samples(bounds, n=NUM_SPREAD, q=1, seed=0))
+    finite = values[values.isfinite()]
+    spread = (finite.quantile(0.75) - finite.quantile(0.25)).item() if len(finite) else 0.0
+    return LEAST_SHARE * max(spread, torch.finfo(values.dtype).eps ** 0.5)

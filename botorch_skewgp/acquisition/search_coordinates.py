@@ -87,6 +87,7 @@ class AcquisitionFunctionOfCoordinates(AcquisitionFunction):
     def __init__(self, acquisition: AcquisitionFunction, coordinates: SearchCoordinates) -> None:
         super().__init__(model=acquisition.model)
         self.acquisition, self.coordinates = acquisition, coordinates
+        self._log = acquisition._log
 
     def forward(self, X: Tensor) -> Tensor:
         """The acquisition value at `batch_shape x q x d` coordinates; `batch_shape`."""

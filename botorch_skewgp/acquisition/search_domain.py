@@ -20,6 +20,7 @@ from botorch.utils.sampling import draw_sobol_samples
 from scipy.optimize import OptimizeWarning
 from torch import Tensor
 
+from botorch_skewgp.acquisition.mixed_search import mixed_search_options
 from botorch_skewgp.acquisition.search_coordinates import AcquisitionFunctionOfCoordinates, SearchCoordinates
 from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.models.transforms import rounded_inputs, whole_inputs
@@ -39,10 +40,6 @@ SPEAKS_OF_POINTS = {
     "nonlinear_inequality_constraints",
     "post_processing_func",
 }
-# A search by turns in the discrete and the continuous inputs, from random points; BoTorch's own tolerance for it, a
-# gradient of 1e-8, is below the rounding of most acquisition functions, whose line searches then end with warnings.
-MIXED_SEARCH = {"initialization_strategy": "random", "maxiter_continuous": 20}
-MIXED_TOLERANCE, NUM_SPREAD = 1e-4, 64  # in terms of how values at so many points of the domain are spread
 
 
 @dataclass(frozen=True)
@@ -214,7 +211,7 @@ def _search(
         points, value = optimize_acqf(acquisition, bounds=bounds, q=q, **options)
         assert value is not None
         return points, value
-    nested = MIXED_SEARCH | {"tol": _tolerance(acquisition, bounds)} | (options.get("options") or {})
+    nested = mixed_search_options(acquisition, bounds) | (options.get("options") or {})
     options = options | {"discrete_dims": discrete_dims, "cat_dims": cat_dims, "options": nested}
     with warnings.catch_warnings():  # BoTorch gives its tolerance to scipy's SLSQP too, which has it by another name
         warnings.filterwarnings("ignore", "Unknown solver options: tol", OptimizeWarning)
@@ -245,15 +242,6 @@ def _without_warnings_of_steps(rounds: bool) -> Iterator[None]:
 def _speaks_of_points(options: dict[str, Any]) -> bool:
     nested = options.get("options") or {}
     return not SPEAKS_OF_POINTS.isdisjoint(options) or bool(nested.get("sample_around_best"))
-
-
-def _tolerance(acquisition: AcquisitionFunction, bounds: Tensor) -> float:
-    """What is little of an acquisition function's value: a share of the middle half of values in the domain."""
-    X = draw_sobol_samples(bounds, n=NUM_SPREAD, q=1, seed=0)
-    with torch.no_grad():
-        values = acquisition(X)
-    low, high = values.quantile(values.new_tensor([0.25, 0.75])).tolist()
-    return MIXED_TOLERANCE * max(high - low, torch.finfo(values.dtype).eps ** 0.5)
 
 
 def _rounded(model: Model, X: Tensor) -> Tensor:

@@ -170,7 +170,7 @@ class SkewGPAcquisition(Acquisition):
             bounds=bounds,
             discrete_dims={i: choices[i] for i in search_space_digest.ordinal_features},
             cat_dims={i: choices[i] for i in search_space_digest.categorical_features},
-            options=mixed_search_options(self.acqf) | kwargs.pop("options", {}),
+            options=mixed_search_options(self.acqf, bounds) | kwargs.pop("options", {}),
             q=n,
             post_processing_func=rounding_func,
             fixed_features=fixed_features,

@@ -225,7 +225,7 @@ def _searched(acquisition: AcquisitionFunction, space: SearchSpace, num_seen: in
     if has_few or space.cat_dims:
         dims: dict[str, Any] = {"discrete_dims": space.discrete_dims, "cat_dims": space.cat_dims}
         around_seen = {"num_spray_points": max(RAW_SAMPLES // max(num_seen, 1), 1)}  # each, with other values
-        options = mixed_search_options(acquisition) | around_seen
+        options = mixed_search_options(acquisition, space.bounds) | around_seen
         point, _ = optimize_acqf_mixed_alternating(acquisition, space.bounds, options=options, **dims, **common)
         return point[0]
     options = {"maxiter": MOST_ITERATIONS, "sample_around_best": True}
