@@ -103,6 +103,17 @@ def test_figures_of_the_race_in_ax_are_the_stored_ones():
         assert [float(cell) for cell in row.split("|")] == pytest.approx(known, rel=0.03), label
 
 
+@pytest.mark.parametrize(("page", "host"), [("ax", "Ax"), ("optuna", "Optuna")])
+def test_seconds_beside_their_own_are_the_stored_ones(page, host):
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    (table,) = re.findall(r"^\| seconds a trial \|.*\n\|[-|]*\n((?:\|.*\n)*)", text, flags=re.MULTILINE)
+    known = [entry for entry in stored("hosts") if entry["host"] == host]
+    strategies = list(dict.fromkeys(entry["strategy"] for entry in known))
+    for strategy, row in zip(strategies, table.splitlines(), strict=True):
+        seconds = [float(entry["seconds"]) for entry in known if entry["strategy"] == strategy]
+        assert [float(cell) for cell in row.split("|")[2:-1]] == pytest.approx(seconds, abs=6e-3), row
+
+
 def test_figures_of_transformed_processes_are_the_stored_ones():
     page = (ROOT / "docs" / "transformed.md").read_text()
     methods = ("transformed, sinh-arcsinh", "transformed, arcsinh", "Standardize", "Power 0.5", "Log")
