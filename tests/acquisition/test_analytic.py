@@ -357,8 +357,9 @@ def test_conditioning_on_own_draws_changes_nothing(model, generator):
     # each component knows the values that it was given
     at = refined.posterior(POINTS)
     torch.testing.assert_close(at.component_means, values, rtol=0, atol=1e-3)
+    fantasies = model.condition_on_observations(torch.cat([X, X + 0.1], -2), torch.tensor([[0, 1]]).expand(4, 1, 2))
     with pytest.raises(UnsupportedError, match="fantasies"):
-        model.condition_on_observations(X, torch.zeros(4, 1, 2).long()).condition_on_draws(POINTS)
+        fantasies.condition_on_draws(POINTS)
 
 
 # Validity
