@@ -104,7 +104,7 @@ class RepresenterMixture:
             return last[1]
         weights = self.weights_by_draw[self.pick(base_samples[:, 0])]
         normal = base_samples[:, 1:].to(weights)
-        factors = torch.cat([weights, normal, torch.ones_like(weights[:, :1])], dim=-1).mT
+        factors = torch.cat([weights, normal, normal.new_ones(len(normal), 1)], dim=-1).mT
         if not (weights.requires_grad or normal.requires_grad):  # a graph can be gone through once
             self.__dict__["_last_factors"] = base_samples.clone(), factors
         return factors

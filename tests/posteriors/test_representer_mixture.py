@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from botorch.sampling.normal import SobolQMCNormalSampler
+from gpytorch.distributions import MultivariateNormal
 
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.posteriors.representer_mixture import space_filling_order
@@ -100,3 +101,19 @@ def test_picked_weights_that_require_gradients(generator):
         total = mixture.factors_of_samples(base_samples).sum()
         (gradient,) = torch.autograd.grad(total, weights, retain_graph=True)
         torch.testing.assert_close(gradient.nonzero()[:, 1].unique(), torch.tensor([3, 7]))
+
+
+@pytest.mark.parametrize("num_points", [1, 3])
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_samples_of_a_gaussian_that_has_no_columns(num_points, is_shared, generator):
+    """By hand: the mean plus a root of the covariance times the base samples, the first of which picks nothing."""
+    mean = torch.randn(4, num_points, dtype=torch.double, generator=generator)
+    root = torch.randn(4, num_points, num_points, dtype=torch.double, generator=generator)
+    covariance = root @ root.mT + torch.eye(num_points)
+    posterior = SkewGPPosterior.from_gaussian(MultivariateNormal(mean, covariance))
+    shape = (5, 1 if is_shared else 4, 1 + num_points)
+    base_samples = torch.randn(*shape, dtype=torch.double, generator=generator)
+    samples = posterior.rsample_from_base_samples(torch.Size([5]), base_samples)
+    factor = torch.linalg.cholesky(covariance)
+    expected = mean + (factor @ base_samples[..., 1:].unsqueeze(-1)).squeeze(-1)
+    torch.testing.assert_close(samples.squeeze(-1), expected, rtol=1e-6, atol=1e-6)
