@@ -60,6 +60,7 @@ ChallengerMethod = Literal[
 ]
 DEFAULT_METHOD: ChallengerMethod = "expected_improvement"
 NUM_CANDIDATES = 128  # points spread over the domain that the knowledge gradient recommends from, with the model's own
+ROUNDING = 1e-10  # of a posterior mean
 _CHALLENGERS: dict[str, type[DuelingAcquisitionFunction]] = {
     "expected_improvement": DuelingLogExpectedImprovement,
     "hallucination_believer": HallucinatedLogExpectedImprovement,
@@ -280,7 +281,9 @@ def _best(
         if not (domain.discrete_dims or domain.cat_dims) and options["num_restarts"] > 1:
             options = options | {"batch_initial_conditions": found[0][0].reshape(1, 1, -1)}
     point, value = domain.optimize(PosteriorMean(model, posterior_transform=posterior_transform), 1, **options)
-    return max([(point.squeeze(-2), value), *found], key=lambda one: float(one[1]))
+    if found and value <= found[0][1] + ROUNDING * found[0][1].abs():  # a search ends beside what is as good
+        return found[0]
+    return point.squeeze(-2), value
 
 
 def _means(model: Model, X: Tensor, posterior_transform: PosteriorTransform | None = None) -> Tensor:

@@ -6,7 +6,7 @@ import inspect
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -146,76 +146,65 @@ class SearchDomain:
             UnsupportedError: If the acquisition function chooses several points at once, which BoTorch's optimiser of
                 discrete inputs does not.
         """
-        q_is_chosen_in_turn = q == 1 or isinstance(acquisition, qExpectedUtilityOfBestOption)
-        discrete, categorical = self.discrete_dims, self.cat_dims
-        if (discrete or categorical) and not q_is_chosen_in_turn:
+        is_chosen_in_turn = q == 1 or isinstance(acquisition, qExpectedUtilityOfBestOption)
+        if (self.discrete_dims or self.cat_dims) and not is_chosen_in_turn:
             raise UnsupportedError(
                 f"{type(acquisition).__name__} chooses both points at once, which discrete_dims and cat_dims do not go "
                 "with. Use qeubo or a method for challengers."
             )
-        if q_is_chosen_in_turn and _are_for_mixed_search(options):
-            discrete = self.whole_dims | discrete
-        rounds = _rounded(self.model, self.bounds) is not self.bounds
-        coordinates = self.coordinates
+        domain = self
+        if is_chosen_in_turn and _are_for_mixed_search(options):
+            domain = replace(self, discrete_dims=self.whole_dims | self.discrete_dims)
         in_units_of_inputs = isinstance(acquisition, OneShotAcquisitionFunction) or _speaks_of_points(options)
+        rounds = _rounded(self.model, self.bounds) is not self.bounds
         with _without_warnings_of_steps(rounds):
-            if coordinates.are_inputs or in_units_of_inputs:
+            if self.coordinates.are_inputs or in_units_of_inputs:
                 if rounds:
                     options = {"post_processing_func": self.rounded} | options
-                return _search(acquisition, self.bounds, discrete, categorical, q, options)
-            points = self._search_coordinates(acquisition, coordinates, discrete, categorical, q, options)
+                return _search(domain, acquisition, q, options)
+            points = _search_coordinates(domain, acquisition, q, options)
         return points, _value(acquisition, points)
 
-    def _search_coordinates(
-        self,
-        acquisition: AcquisitionFunction,
-        coordinates: SearchCoordinates,
-        discrete_dims: dict[int, list[float]],
-        cat_dims: dict[int, list[float]],
-        q: int,
-        options: dict[str, Any],
-    ) -> Tensor:
-        """Search in coordinates; the points that were found, in units of the inputs."""
-        pending = getattr(acquisition, "X_pending", None)
-        options = options | {
-            "post_processing_func": lambda U: coordinates.from_inputs(self.rounded(coordinates.to_inputs(U)))
-        }
-        starts = options.get("batch_initial_conditions")
-        if starts is not None:
-            options = options | {"batch_initial_conditions": coordinates.from_inputs(starts)}
-        discrete, categorical = (
-            {dim: coordinates.values(dim, values) for dim, values in choices.items()}
-            for choices in (discrete_dims, cat_dims)
-        )
-        wrapped = AcquisitionFunctionOfCoordinates(acquisition, coordinates)
-        found, _ = _search(wrapped, coordinates.bounds, discrete, categorical, q, options)
-        if pending is not None:
-            acquisition.set_X_pending(pending)  # what went to coordinates and back lost its last digit
-        points = self.rounded(coordinates.to_inputs(found))
-        for dim, values in (discrete_dims | cat_dims).items():
-            allowed = points.new_tensor(values)
-            points[:, dim] = allowed[(points[:, dim, None] - allowed).abs().argmin(-1)]
-        return points
+
+def _search_coordinates(
+    domain: SearchDomain, acquisition: AcquisitionFunction, q: int, options: dict[str, Any]
+) -> Tensor:
+    """Search in coordinates; the points that were found, in units of the inputs."""
+    coordinates, pending = domain.coordinates, getattr(acquisition, "X_pending", None)
+    options = options | {
+        "post_processing_func": lambda U: coordinates.from_inputs(domain.rounded(coordinates.to_inputs(U)))
+    }
+    starts = options.get("batch_initial_conditions")
+    if starts is not None:
+        options = options | {"batch_initial_conditions": coordinates.from_inputs(starts)}
+    discrete, categorical = (
+        {dim: coordinates.values(dim, values) for dim, values in choices.items()}
+        for choices in (domain.discrete_dims, domain.cat_dims)
+    )
+    unit = replace(domain, bounds=coordinates.bounds, discrete_dims=discrete, cat_dims=categorical)
+    found, _ = _search(unit, AcquisitionFunctionOfCoordinates(acquisition, coordinates), q, options)
+    if pending is not None:
+        acquisition.set_X_pending(pending)  # what went to coordinates and back lost its last digit
+    points = domain.rounded(coordinates.to_inputs(found))
+    for dim, values in (domain.discrete_dims | domain.cat_dims).items():
+        allowed = points.new_tensor(values)
+        points[:, dim] = allowed[(points[:, dim, None] - allowed).abs().argmin(-1)]
+    return points
 
 
 def _search(
-    acquisition: AcquisitionFunction,
-    bounds: Tensor,
-    discrete_dims: dict[int, list[float]],
-    cat_dims: dict[int, list[float]],
-    q: int,
-    options: dict[str, Any],
+    domain: SearchDomain, acquisition: AcquisitionFunction, q: int, options: dict[str, Any]
 ) -> tuple[Tensor, Tensor]:
     """BoTorch's search; by turns if some inputs have a list of values."""
-    if not (discrete_dims or cat_dims):
-        points, value = optimize_acqf(acquisition, bounds=bounds, q=q, **options)
+    if not (domain.discrete_dims or domain.cat_dims):
+        points, value = optimize_acqf(acquisition, bounds=domain.bounds, q=q, **options)
         assert value is not None
         return points, value
-    nested = mixed_search_options(acquisition, bounds) | (options.get("options") or {})
-    options = options | {"discrete_dims": discrete_dims, "cat_dims": cat_dims, "options": nested}
-    with warnings.catch_warnings():  # BoTorch gives its tolerance to scipy's SLSQP too, which has it by another name
+    nested = mixed_search_options(acquisition, domain.bounds) | (options.get("options") or {})
+    options = options | {"discrete_dims": domain.discrete_dims, "cat_dims": domain.cat_dims, "options": nested}
+    with warnings.catch_warnings():  # BoTorch gives its tolerance to SLSQP too, which has it by another name
         warnings.filterwarnings("ignore", "Unknown solver options: tol", OptimizeWarning)
-        points, _ = optimize_acqf_mixed_alternating(acquisition, bounds=bounds, q=q, **options)
+        points, _ = optimize_acqf_mixed_alternating(acquisition, bounds=domain.bounds, q=q, **options)
     return points, _value(acquisition, points)
 
 

@@ -32,3 +32,7 @@ class CheckedRBFKernel(RBFKernel):
     def _set_lengthscale(self, value: float | Tensor) -> None:
         check_parameter(value, "lengthscale")
         super()._set_lengthscale(value)
+
+
+# those that are what their names say: other subclasses may have another covariance
+SCALE_KERNELS, RBF_KERNELS = (ScaleKernel, CheckedScaleKernel), (RBFKernel, CheckedRBFKernel)

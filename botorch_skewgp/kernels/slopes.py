@@ -16,10 +16,10 @@ from typing import Any
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
-from gpytorch.kernels import AdditiveKernel, Kernel, MaternKernel, PeriodicKernel, ProductKernel, RBFKernel, ScaleKernel
+from gpytorch.kernels import AdditiveKernel, Kernel, MaternKernel, PeriodicKernel, ProductKernel, ScaleKernel
 from torch import Tensor
 
-from botorch_skewgp.kernels.checked import CheckedRBFKernel
+from botorch_skewgp.kernels.checked import RBF_KERNELS
 
 VALUE = -1  # in place of an input's number: the value itself and no slope
 
@@ -102,7 +102,7 @@ def _forward(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
         return sum((_of_pairs(part, x, z) for part in kernel.kernels), x.new_zeros(len(x)))
     if isinstance(kernel, ProductKernel):
         return torch.stack([_of_pairs(part, x, z) for part in kernel.kernels]).prod(0)
-    if type(kernel) in (RBFKernel, CheckedRBFKernel):
+    if type(kernel) in RBF_KERNELS:
         return torch.exp(-0.5 * _squared_distance(kernel, x, z))
     if type(kernel) is MaternKernel:
         if kernel.nu not in (1.5, 2.5):

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Self
 
 import torch
-from gpytorch.kernels import AdditiveKernel, ConstantKernel, Kernel, RBFKernel, ScaleKernel
+from gpytorch.kernels import AdditiveKernel, ConstantKernel, Kernel
 from torch import Tensor
 
-from botorch_skewgp.kernels.checked import CheckedRBFKernel, CheckedScaleKernel
+from botorch_skewgp.kernels.checked import RBF_KERNELS, SCALE_KERNELS
 
 # Squared distance in lengthscales from the points' mean up to which a squared difference, expanded into products, has
 # as many digits left as factorisations need.
@@ -48,9 +48,9 @@ class SquaredExponential:
         constant = scale = None
         if type(kernel) is AdditiveKernel and [type(part) for part in kernel.kernels][1:] == [ConstantKernel]:
             kernel, constant = kernel.kernels[0], kernel.kernels[1].constant.squeeze()
-        if type(kernel) in (ScaleKernel, CheckedScaleKernel):
+        if type(kernel) in SCALE_KERNELS:
             kernel, scale = kernel.base_kernel, kernel.outputscale
-        if type(kernel) not in (RBFKernel, CheckedRBFKernel):
+        if type(kernel) not in RBF_KERNELS:
             return None
         lengthscale = kernel.lengthscale
         return cls(lengthscale.new_ones(()) if scale is None else scale, lengthscale, constant)

@@ -48,7 +48,8 @@ class PositiveParameter:
         parameter = getattr(module, raw)
         check_parameter(value, self.name)
         value = torch.as_tensor(value, dtype=parameter.dtype, device=parameter.device).detach()
-        if value.ndim > parameter.ndim or any(size != 1 for size in value.shape if value.shape != parameter.shape):
+        is_number = value.numel() == 1 and value.ndim <= parameter.ndim
+        if not is_number and value.shape != parameter.shape:
             raise InputDataError(
                 f"{self.name} must be a number or of shape {tuple(parameter.shape)}; got shape {tuple(value.shape)}."
             )

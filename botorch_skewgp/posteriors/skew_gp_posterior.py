@@ -24,6 +24,7 @@ from linear_operator.operators import LinearOperator, to_linear_operator
 from torch import Tensor
 
 from botorch_skewgp.posteriors.mixture_marginals import NormalMixtureMarginals
+from botorch_skewgp.posteriors.mixture_samples import MixtureSamples, rounded_product
 from botorch_skewgp.posteriors.non_gaussian import NonGaussianPosterior
 from botorch_skewgp.posteriors.representer_mixture import RepresenterMixture
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
@@ -148,8 +149,7 @@ class SkewGPPosterior(NonGaussianPosterior):
         return x.expand(self._batch_shape + x.shape[-1:])
 
     def _times(self, cross: Tensor, columns: Tensor) -> Tensor:
-        """A covariance with columns times what is linear in these, rounded to the posterior's dtype afterwards."""
-        return (cross @ columns.to(cross)).to(self._location)
+        return rounded_product(cross, columns, self._location)
 
     # Moments
 
@@ -330,15 +330,15 @@ class SkewGPPosterior(NonGaussianPosterior):
                 f"base_samples must have {self.base_sample_shape[-1]} columns (1 + q x o); got "
                 f"{base_samples.shape[-1]}."
             )
-        base_samples = base_samples.to(self._location)
-        event = sample_shape + self._batch_shape + self._location.shape[-1:]
-        shared = self._shared_by_batch(base_samples, len(sample_shape))
-        if shared is not None:
-            return self._to_event(self._mapped(shared).movedim(-1, 0).reshape(event))
-        normal = base_samples[..., 1:].reshape(-1, *base_samples.shape[len(sample_shape) : -1], event[-1])
-        deviation = (self._gaussian_root @ normal.movedim(0, -1)).movedim(-1, 0)
-        means = self._chosen_means(base_samples[..., 0], len(sample_shape))
-        return self._to_event((means + deviation.reshape(sample_shape + deviation.shape[1:])).expand(event))
+        samples = MixtureSamples(
+            location=self._location,
+            crosses=self._crosses,
+            root=self._gaussian_root,
+            mixture=self._mixture,
+            component_means=lambda: self.component_means,
+            batch_shape=self._batch_shape,
+        )
+        return self._to_event(samples.at(base_samples, len(sample_shape)))
 
     @cached_property
     def _gaussian_root(self) -> Tensor:
@@ -346,42 +346,6 @@ class SkewGPPosterior(NonGaussianPosterior):
         if self._location.shape[-1] == 1:
             return self.gaussian_variance.sqrt().unsqueeze(-1)
         return cholesky_with_relative_jitter(self.gaussian_covariance, scale=self.prior_variance)
-
-    def _shared_by_batch(self, base_samples: Tensor, num_sample_dims: int) -> Tensor | None:
-        """Base samples as `k x (1 + e)`, if all of the batch has the same and all draws have the same weights."""
-        if self._mixture.log_weights is not None or self._mixture.weights.ndim > 2 or self._mixture.parent is not None:
-            return None
-        for d in range(num_sample_dims, base_samples.ndim - 1):
-            if base_samples.shape[d] != 1 and base_samples.stride(d) != 0:
-                return None
-            base_samples = base_samples.narrow(d, 0, 1)
-        return base_samples.reshape(-1, base_samples.shape[-1])
-
-    def _mapped(self, base_samples: Tensor) -> Tensor:
-        """Samples from base samples that all of the batch shares, `k x (1 + e)`; `batch_shape x e x k`.
-
-        One product of what depends on the points and what does not.
-        """
-        parts = (self._crosses[0], self._gaussian_root, self._location.unsqueeze(-1))
-        of_points = torch.cat([part.expand(*self._batch_shape, *part.shape[-2:]) for part in parts], dim=-1)
-        return self._times(of_points, self._mixture.factors_of_samples(base_samples))
-
-    def _chosen_means(self, normal: Tensor, num_sample_dims: int) -> Tensor:
-        """Component means of the draws that the base samples pick; `sample_shape x batch_shape x e`."""
-        lead = normal.shape[:num_sample_dims]
-        mixture, num_values = self._mixture, self._batch_shape.numel() * self._location.shape[-1]
-        plain = mixture.log_weights is None and mixture.parent is None and mixture.weights.ndim == 2
-        if plain and mixture.weights.shape[0] * normal.numel() <= num_values * mixture.num_draws:
-            # the representer weights of the draws picked are fewer than the means of all draws
-            which = mixture.pick(normal.reshape(lead.numel(), *normal.shape[num_sample_dims:]))
-            chosen = mixture.weights_by_draw[which].movedim(0, -1)
-            means = self._location.unsqueeze(-1) + self._times(self._crosses[0], chosen)
-            return means.movedim(-1, 0).unflatten(0, lead) if lead else means.squeeze(-1)
-        which = mixture.pick(normal.expand(lead + self._batch_shape))
-        means = self.component_means.expand(self._batch_shape + self.component_means.shape[-2:])
-        means = means.expand(lead + means.shape)
-        index = which.unsqueeze(-1).unsqueeze(-1).expand(*which.shape, means.shape[-2], 1)
-        return means.gather(-1, index).squeeze(-1)
 
     # Maps
 
