@@ -127,7 +127,7 @@ def next_pair(
             The least and the largest must be the bounds.
         cat_dims: Likewise where it does not.
         options: Further arguments of `optimize_acqf`, such as constraints; with discrete or categorical inputs of
-            `optimize_acqf_mixed_alternating`.
+            `optimize_acqf_mixed_alternating`. They bind the points that are searched for, not an incumbent.
 
     Returns:
         The pair, `2 x d`, with the incumbent, if there is one, last; and its acquisition value.

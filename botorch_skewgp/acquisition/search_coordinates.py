@@ -42,7 +42,7 @@ class SearchCoordinates:
         """
         logarithmic = torch.zeros_like(bounds[0], dtype=torch.bool)
         logarithmic[logarithmic_inputs(getattr(model, "input_transform", None))] = True
-        return cls(bounds[0], bounds[1], logarithmic & (bounds[0] > 0))
+        return cls(bounds[0], bounds[1], logarithmic)
 
     @property
     def are_inputs(self) -> bool:

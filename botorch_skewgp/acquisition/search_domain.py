@@ -23,11 +23,12 @@ from torch import Tensor
 from botorch_skewgp.acquisition.mixed_search import mixed_search_options
 from botorch_skewgp.acquisition.search_coordinates import AcquisitionFunctionOfCoordinates, SearchCoordinates
 from botorch_skewgp.models.inputs import as_bounds
-from botorch_skewgp.models.transforms import rounded_inputs, whole_inputs
+from botorch_skewgp.models.transforms import logarithmic_inputs, rounded_inputs, whole_inputs
 from botorch_skewgp.observations.checks import as_tensor
 
 Values = Mapping[int, Sequence[float]]
 TOLERANCE = 1e-6  # share of its range by which an input may miss its bounds or a value
+ONLY_THE_BEST = {"return_best_only": True, "return_full_tree": False, "return_acq_values": True}  # options
 # options of optimisers that speak of points, in units of the inputs
 SPEAKS_OF_POINTS = {
     "equality_constraints",
@@ -74,8 +75,8 @@ class SearchDomain:
             like: Points, `... x d`, if there are any.
 
         Raises:
-            InputDataError: If the bounds are not `2 x d`, the model rounds them to values beyond them, or the values
-                that inputs may take do not fit them.
+            InputDataError: If the bounds are not `2 x d`, the model rounds them to values beyond them or takes the
+                logarithm of what is not positive, or the values that inputs may take do not fit them.
         """
         bounds = as_bounds(bounds, None if like is None else like.shape[-1])
         bounds = bounds if like is None else bounds.to(like)
@@ -84,6 +85,12 @@ class SearchDomain:
             raise InputDataError(
                 f"The model rounds inputs {outside.nonzero().flatten().tolist()} at their bounds, and to values beyond "
                 f"them. Give bounds that these inputs may take; got {bounds.tolist()}."
+            )
+        taken_by_logarithm = logarithmic_inputs(getattr(model, "input_transform", None))
+        if (bounds[0, taken_by_logarithm] <= 0).any():
+            raise InputDataError(
+                f"The model takes logarithms of inputs {taken_by_logarithm}, whose bounds must be positive; got "
+                f"{bounds[:, taken_by_logarithm].tolist()}."
             )
         discrete = _checked_values("discrete_dims", discrete_dims, bounds)
         categorical = _checked_values("cat_dims", cat_dims, bounds)
@@ -95,6 +102,9 @@ class SearchDomain:
                     f"The least and the largest value of input {dim} in discrete_dims must be its bounds, "
                     f"{bounds[:, dim].tolist()}; got {values}."
                 )
+        for dim in [dim for dim, values in categorical.items() if len(values) == 1]:
+            bounds = bounds.clone()  # an input without a choice is one with equal bounds
+            bounds[:, dim] = categorical.pop(dim)[0]
         whole = {
             dim: [float(value) for value in range(int(low), int(high) + 1)]
             for dim in whole_inputs(getattr(model, "input_transform", None))
@@ -144,8 +154,11 @@ class SearchDomain:
 
         Raises:
             UnsupportedError: If the acquisition function chooses several points at once, which BoTorch's optimiser of
-                discrete inputs does not.
+                discrete inputs does not, or an option asks for more than the best points.
         """
+        for name, needed in ONLY_THE_BEST.items():
+            if options.get(name, needed) is not needed:
+                raise UnsupportedError(f"Only the best points and their value are returned; leave {name} out.")
         is_chosen_in_turn = q == 1 or isinstance(acquisition, qExpectedUtilityOfBestOption)
         if (self.discrete_dims or self.cat_dims) and not is_chosen_in_turn:
             raise UnsupportedError(

@@ -110,8 +110,10 @@ class LatentPrior:
     @cached_property
     def _with_value_points(self) -> CovarianceWithPoints | None:
         """The covariance with the points at which columns are values, with what depends on these alone made once."""
-        fixed = self._squared_exponential
-        return None if fixed is None else fixed.with_points(self.value_points)
+        fixed, given = self._squared_exponential, (self.points, self.pseudo_points)
+        if fixed is None or any(Z is not None and Z.requires_grad for Z in given):
+            return None  # a graph can be gone through once, and is not made without gradients
+        return fixed.with_points(self.value_points)
 
     @property
     def value_points(self) -> Tensor:

@@ -44,7 +44,7 @@ class MixtureSamples:
         shared = self._shared_by_batch(base_samples, num_sample_dims)
         if shared is not None:
             return self._mapped(shared).movedim(-1, 0).reshape(event)
-        normal = base_samples[..., 1:].reshape(-1, *base_samples.shape[num_sample_dims:-1], event[-1])
+        normal = base_samples[..., 1:].reshape(sample_shape.numel(), *base_samples.shape[num_sample_dims:-1], event[-1])
         deviation = (self.root @ normal.movedim(0, -1)).movedim(-1, 0)
         means = self._chosen_means(base_samples[..., 0], num_sample_dims)
         return (means + deviation.reshape(sample_shape + deviation.shape[1:])).expand(event)
@@ -59,11 +59,12 @@ class MixtureSamples:
         """Base samples as `k x (1 + e)`, if all of the batch has the same ones and the same draws."""
         if not self._has_equal_weights:
             return None
+        num_samples = base_samples.shape[:num_sample_dims].numel()
         for d in range(num_sample_dims, base_samples.ndim - 1):
             if base_samples.shape[d] != 1 and base_samples.stride(d) != 0:
                 return None
             base_samples = base_samples.narrow(d, 0, 1)
-        return base_samples.reshape(-1, base_samples.shape[-1])
+        return base_samples.reshape(num_samples, base_samples.shape[-1])
 
     def _mapped(self, base_samples: Tensor) -> Tensor:
         """Samples from base samples that all of the batch shares, `k x (1 + e)`; `batch_shape x e x k`.

@@ -100,7 +100,7 @@ class RepresenterMixture:
             A `(n + e + 1) x k` tensor.
         """
         last = self.__dict__.get("_last_factors")  # beside the fields, where cached properties are
-        if last is not None and torch.equal(last[0], base_samples):
+        if last is not None and not base_samples.requires_grad and torch.equal(last[0], base_samples):
             return last[1]
         weights = self.weights_by_draw[self.pick(base_samples[:, 0])]
         normal = base_samples[:, 1:].to(weights)

@@ -330,6 +330,13 @@ class SkewGPPosterior(NonGaussianPosterior):
                 f"base_samples must have {self.base_sample_shape[-1]} columns (1 + q x o); got "
                 f"{base_samples.shape[-1]}."
             )
+        batch_shape = base_samples.shape[len(sample_shape) : -1]
+        if len(batch_shape) > len(self._batch_shape) or any(
+            given not in (1, size) for given, size in zip(batch_shape[::-1], self._batch_shape[::-1], strict=False)
+        ):
+            raise RuntimeError(
+                f"base_samples of batch shape {tuple(batch_shape)} cannot be broadcast to {tuple(self._batch_shape)}."
+            )
         samples = MixtureSamples(
             location=self._location,
             crosses=self._crosses,

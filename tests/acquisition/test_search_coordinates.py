@@ -6,6 +6,7 @@ import pytest
 import torch
 from botorch.acquisition.analytic import PosteriorMean
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.transforms.input import ChainedInputTransform, Log10, Normalize, Round
 from botorch.utils.sampling import manual_seed
 
@@ -79,13 +80,12 @@ class TestCoordinates:
         assert (coordinates.to_inputs(U)[:, 1] == 64.0).all()
         assert coordinates.bounds[:, 1].tolist() == [0.0, 0.0]
 
-    def test_logarithms_after_another_transform_and_of_bounds_at_zero_are_none(self):
-        late = ChainedInputTransform(scale=Normalize(1, bounds=torch.tensor([[0.0], [1.0]])), log=Log10([0]))
-        for transform, low in ((late, 0.5), (Log10([0]), 0.0)):
-            model = SkewGP(torch.tensor([[0.5], [1.0]], dtype=torch.double), Preference([[0, 1]]))
-            model.input_transform = transform
-            bounds = torch.tensor([[low], [2.0]], dtype=torch.double)
-            assert not SearchCoordinates.of(model, bounds).logarithmic.any()
+    def test_logarithms_after_another_transform_are_none(self):
+        transform = ChainedInputTransform(scale=Normalize(1, bounds=torch.tensor([[0.0], [1.0]])), log=Log10([0]))
+        model = SkewGP(torch.tensor([[0.5], [1.0]], dtype=torch.double), Preference([[0, 1]]))
+        model.input_transform = transform
+        bounds = torch.tensor([[0.5], [2.0]], dtype=torch.double)
+        assert not SearchCoordinates.of(model, bounds).logarithmic.any()
 
     def test_value_and_gradient_are_those_at_the_point(self, model):
         mean, coordinates = PosteriorMean(model), SearchCoordinates.of(model, BOUNDS)
@@ -176,3 +176,26 @@ def test_mixed_searches_end_without_warnings(seed):
         warnings.simplefilter("error")
         next_pair(model, BOUNDS, **choices, num_restarts=4, raw_samples=32)
         recommend(model, BOUNDS, **choices)
+
+
+def test_bounds_without_a_logarithm_are_refused(model):
+    bounds = BOUNDS.clone()
+    bounds[0, 0] = 0.0
+    for ask in (next_pair, recommend):
+        with pytest.raises(InputDataError, match=r"logarithms of inputs \[0\], whose bounds must be positive"):
+            ask(model, bounds)
+
+
+def test_a_category_without_a_choice():
+    model = judged(num=6)  # few enough that BoTorch's search tries other categories around them
+    with manual_seed(0):
+        best, _ = recommend(model, BOUNDS, cat_dims={2: [2]}, num_restarts=2, raw_samples=16)
+        pair, _ = next_pair(model, BOUNDS, cat_dims={2: [2]}, num_restarts=2, raw_samples=16)
+    assert best[2] == 2
+    assert (pair[:, 2] == 2).all()
+
+
+def test_more_than_the_best_is_refused(model):
+    for options in ({"return_best_only": False}, {"return_acq_values": False}):
+        with pytest.raises(UnsupportedError, match=next(iter(options))):
+            next_pair(model, BOUNDS, num_restarts=2, raw_samples=16, **options)

@@ -601,3 +601,21 @@ def test_a_model_of_samples_keeps_them():
     ):
         with pytest.raises(UnsupportedError, match="fantas"):
             change()
+
+
+def test_gradients_in_points_of_duels_come_as_often_as_asked_for():
+    """Also after a look without them: what is kept between calls must not be of points that need gradients."""
+    model = SkewGP(TRAIN_X / 3, Preference(PAIRS), draw_settings=DrawSettings(num_draws=64)).eval()
+    model.requires_grad_(False)
+    found = []
+    for looks in (False, True):
+        X = UNIT_X[:2].clone().requires_grad_()
+        conditioned = model.condition_on_observations(X, torch.tensor([[0, 1]]))
+        if looks:
+            with torch.no_grad():
+                assert conditioned.posterior(UNIT_X).mean.isfinite().all()
+        for _ in range(2):
+            found.append(torch.autograd.grad(conditioned.posterior(UNIT_X).mean.sum(), X)[0])
+    for gradient in found:
+        assert gradient.abs().min() > 0
+        torch.testing.assert_close(gradient, found[0])

@@ -117,3 +117,40 @@ def test_samples_of_a_gaussian_that_has_no_columns(num_points, is_shared, genera
     factor = torch.linalg.cholesky(covariance)
     expected = mean + (factor @ base_samples[..., 1:].unsqueeze(-1)).squeeze(-1)
     torch.testing.assert_close(samples.squeeze(-1), expected, rtol=1e-6, atol=1e-6)
+
+
+def mixture_posterior(generator, batch_shape=(4,), num_points=3):
+    """A posterior of thirty draws over five columns."""
+    location = torch.randn(*batch_shape, num_points, dtype=torch.double, generator=generator)
+    cross = torch.randn(*batch_shape, num_points, 5, dtype=torch.double, generator=generator)
+    weights = torch.randn(5, 30, dtype=torch.double, generator=generator)
+    mixture = RepresenterMixture(weights, weights.new_zeros(5, 0))
+    covariance = torch.eye(num_points, dtype=torch.double).expand(*batch_shape, num_points, num_points)
+    return SkewGPPosterior(location, cross, covariance, mixture)
+
+
+def test_base_samples_keep_their_gradient_where_equal_ones_came_before(generator):
+    posterior, base_samples = (
+        mixture_posterior(generator),
+        torch.randn(5, 1, 4, dtype=torch.double, generator=generator),
+    )
+    posterior.rsample_from_base_samples(torch.Size([5]), base_samples)
+    needed = base_samples.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(posterior.rsample_from_base_samples(torch.Size([5]), needed).sum(), needed)
+    torch.testing.assert_close(
+        gradient[..., 1:], torch.full_like(gradient[..., 1:], 4.0)
+    )  # four of the batch share them
+
+
+@pytest.mark.parametrize("base_batch", [(1,), (0,)])
+def test_samples_of_no_points_at_all(base_batch, generator):
+    posterior = mixture_posterior(generator, batch_shape=(0,))
+    base_samples = torch.randn(5, *base_batch, 4, dtype=torch.double, generator=generator)
+    assert posterior.rsample_from_base_samples(torch.Size([5]), base_samples).shape == (5, 0, 3, 1)
+
+
+@pytest.mark.parametrize("shape", [(7, 2, 4), (7, 1, 1, 4)])
+def test_base_samples_of_another_batch_are_refused(shape, generator):
+    posterior = mixture_posterior(generator)
+    with pytest.raises(RuntimeError, match="cannot be broadcast"):
+        posterior.rsample_from_base_samples(torch.Size([7]), torch.zeros(1, dtype=torch.double).expand(shape))
