@@ -4,6 +4,7 @@ import csv
 
 import pytest
 import torch
+from botorch.models import PairwiseGP
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
 
@@ -16,9 +17,9 @@ from benchmarks.experiments import (
     unknown_constraint,
 )
 from benchmarks.experiments._experiment import Experiment, paired, run_experiment
-from benchmarks.experiments._models import build
-from benchmarks.experiments._optimisation import utility
-from botorch_skewgp.observations import Binary
+from benchmarks.experiments._models import MomentMatched, Surrogate, build
+from benchmarks.experiments._optimisation import ACQUISITIONS, NUM_SAMPLES, choose, utility, values_at
+from botorch_skewgp.observations import Binary, Preference
 
 
 def counting(done: list[int]) -> Experiment:
@@ -134,6 +135,42 @@ def test_mode_of_laplace_is_stationary(name):
 
     (slope,) = torch.autograd.grad(log_likelihood(f.requires_grad_()), f)
     torch.testing.assert_close(f.detach(), covariance @ slope, rtol=1e-4, atol=1e-4)
+
+
+@pytest.fixture
+def duels() -> tuple[torch.Tensor, Preference]:
+    X = torch.rand(12, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return X, Preference(torch.tensor([[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11], [0, 2], [2, 11]]))
+
+
+def test_posteriors_of_pairwise_gp_are_its_own(duels):
+    points, seen = duels
+    model = PairwiseGP(points, seen.pairs).eval()
+    X = torch.rand(3, 4, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    found, expected = Surrogate(model).posterior(X), model.posterior(X)
+    torch.testing.assert_close(found.mean, expected.mean, rtol=0, atol=1e-6)
+    torch.testing.assert_close(found.covariance_matrix, expected.distribution.covariance_matrix, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["UCB", "EIIG 0.1", "improvement"])
+@pytest.mark.parametrize("method", ["SkewGP", "PairwiseGP"])
+def test_a_closer_look_finds_the_best_of_all_points(duels, method, name):
+    points, seen = duels
+    model = build(method, points, [seen], num_draws=64).eval()
+    if method == "PairwiseGP":
+        model = Surrogate(model)
+    X = torch.rand(1000, 2, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    with torch.no_grad():
+        values = values_at(ACQUISITIONS[name](model, points[0], 3, NUM_SAMPLES), X)
+    assert choose(name, model, points[0], 3, X) == int(values.argmax())
+
+
+def test_moments_of_a_normal_in_the_place_of_a_posterior(duels):
+    points, seen = duels
+    posterior = build("SkewGP", points, [seen], num_draws=64).posterior(points[:3])
+    normal = MomentMatched(build("SkewGP", points, [seen], num_draws=64)).posterior(points[:3])
+    torch.testing.assert_close(normal.mean, posterior.mean)
+    torch.testing.assert_close(normal.covariance_matrix, posterior.covariance_matrix)
 
 
 def test_sasenas_optimum_is_that_of_the_paper():

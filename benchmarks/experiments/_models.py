@@ -134,12 +134,12 @@ def at_mode(approximation: ExpectationPropagation) -> ExpectationPropagation:
     return replace(approximation, sites=sites, cholesky=torch.linalg.cholesky(precision))
 
 
-class Surrogate(Model):
-    """A Gaussian model of duels as acquisition functions for duels take it; PairwiseGP in disguise."""
+class _Duelist(Model):
+    """What acquisition functions for duels ask a model of one output for, besides its posterior."""
 
-    def __init__(self, model: PairwiseGP) -> None:
+    def __init__(self, points: Tensor, likelihood: Any, outcome_scale: OutcomeScale) -> None:
         super().__init__()
-        self.model, self.likelihood, self.outcome_scale = model, PreferenceLikelihood(), OutcomeScale()
+        self.points, self.likelihood, self.outcome_scale = points, likelihood, outcome_scale
 
     @property
     def num_outputs(self) -> int:
@@ -147,18 +147,50 @@ class Surrogate(Model):
         return 1
 
     @property
-    def datapoints(self) -> Tensor:
-        """The points."""
-        return self.model.datapoints
-
-    @property
     def dim(self) -> int:
         """The dimension of the points."""
-        return self.datapoints.shape[-1]
+        return self.points.shape[-1]
+
+
+class Surrogate(_Duelist):
+    """PairwiseGP as acquisition functions for duels take it.
+
+    Its own posterior factorises the matrix of the data again for every pair of points; here this is done once. The two
+    agree but for BoTorch's jitter.
+    """
+
+    def __init__(self, model: PairwiseGP) -> None:
+        points, curvature = model.datapoints, model.likelihood_hess.detach()
+        super().__init__(points, PreferenceLikelihood(), OutcomeScale())
+        self.covar_module = model.covar_module
+        with torch.no_grad():
+            K = model.covar.detach()
+            weights = torch.linalg.solve(curvature @ K + torch.eye(len(K), dtype=K.dtype), curvature)
+            self.precision = 0.5 * (weights + weights.mT)  # of utilities seen with the likelihood's curvature
+            self.alpha = torch.cholesky_solve(model.utility.detach().unsqueeze(-1), torch.linalg.cholesky(K))
 
     def posterior(self, X: Tensor, *args: Any, **kwargs: Any) -> SkewGPPosterior:
         """A mixture of a single component."""
-        return SkewGPPosterior.from_gaussian(self.model.posterior(X).distribution)
+        cross = self.covar_module(X, self.points).to_dense()
+        mean = (cross @ self.alpha).squeeze(-1)
+        covariance = self.covar_module(X).to_dense() - cross @ self.precision @ cross.mT
+        return SkewGPPosterior.from_gaussian(gpytorch.distributions.MultivariateNormal(mean, covariance))
+
+
+class MomentMatched(_Duelist):
+    """A model whose posterior is the normal distribution with the mean and covariance of another's."""
+
+    def __init__(self, model: SkewGP | Surrogate) -> None:
+        super().__init__(torch.empty(0, model.dim), model.likelihood, model.outcome_scale)
+        self.model = model
+
+    def posterior(self, X: Tensor, *args: Any, **kwargs: Any) -> SkewGPPosterior:
+        """A mixture of a single component."""
+        posterior = self.model.posterior(X)
+        distribution = gpytorch.distributions.MultivariateNormal(
+            posterior.mean.squeeze(-1), posterior.covariance_matrix
+        )
+        return SkewGPPosterior.from_gaussian(distribution)
 
 
 class _Variational(gpytorch.models.ApproximateGP):

@@ -9,7 +9,7 @@ those that are constant there are left out.
 
 - `SkewGP`: 512 draws. `EP`, `Laplace`: Gaussian approximations with the same kernel, fitted to their own labels by the
   evidence of expectation propagation, as all are, after every tenth label.
-- `random`: points of the pool at random, each at most once, and SkewGP's predictions.
+- `random`: points of the pool at random, none again while there are others, and SkewGP's predictions.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
         if step == steps:
             break
         if case["method"] == "random":
-            asked.append(others[step])
+            asked.append(others[step % len(others)])
             continue
         acquisition = SkewBayesianActiveLearningByDisagreement(model)
         with torch.no_grad():

@@ -25,7 +25,7 @@ from torch import Tensor
 from benchmarks._reporting import Table
 from benchmarks.experiments._curves import plot_regret, regret_table
 from benchmarks.experiments._experiment import Experiment, Row, paired
-from benchmarks.experiments._optimisation import ACQUISITIONS, Fitter, History, best_row, candidates, choose, values_at
+from benchmarks.experiments._optimisation import Fitter, History, best_row, candidates, choose, values_at
 from botorch_skewgp.acquisition import LogProbabilityOfValidity
 from botorch_skewgp.observations import Validity
 
@@ -79,12 +79,11 @@ def _trial(number: int, case: Row, smoke: bool) -> list[Row]:
             if step == questions:
                 break
             X = candidates(2, generator, smoke)
-            acquisition = ACQUISITIONS[acquisition_name](model, history.points[best], 1000 * number + step)
             if not penalised:
                 validity = fitter_of_validity(history.points, [Validity(torch.tensor(valid))])
                 chance = values_at(LogProbabilityOfValidity(validity), X).exp()
                 X = X[chance >= min(LEAST, float(chance.max()))]
-            new = history.add(X[choose(acquisition, X)])
+            new = history.add(X[choose(acquisition_name, model, history.points[best], 1000 * number + step, X)])
             valid.append(bool(excess(history.points[new]) <= 0))
             if penalised or valid[new]:
                 history.duel(new, best, utility)
