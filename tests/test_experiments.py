@@ -8,9 +8,11 @@ from botorch.models import PairwiseGP
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
 
+from benchmarks._problems import classification
 from benchmarks._reporting import RESULTS, Table
 from benchmarks.experiments import (
     EXPERIMENTS,
+    _draws,
     posteriors,
     preferential_optimisation,
     safe_optimisation,
@@ -20,6 +22,7 @@ from benchmarks.experiments._experiment import Experiment, paired, run_experimen
 from benchmarks.experiments._models import MomentMatched, Surrogate, build
 from benchmarks.experiments._optimisation import ACQUISITIONS, NUM_SAMPLES, choose, utility, values_at
 from botorch_skewgp.observations import Binary, Preference
+from botorch_skewgp.truncated.diagnostics import diagnose
 
 
 def counting(done: list[int]) -> Experiment:
@@ -197,6 +200,21 @@ def test_tables_of_part_of_the_cases(name):
     others = [row for row, is_first in zip(rows, of_first, strict=True) if not is_first]
     for some in (rows, first, others):
         assert not some or experiment.tables(some)[0].rows
+
+
+@pytest.mark.slow
+def test_rows_of_other_samplers_have_the_moments_of_ours():
+    """Means and second moments of `E[h | u]`, in standard errors of both."""
+    distribution = classification(12).distribution
+    gain = torch.cholesky_solve(distribution.dense_covariance, distribution.gamma_cholesky)
+    moments, errors = [], []
+    for sample in (_draws._ours, _draws._hamiltonian, _draws._elliptical_slice):
+        h = sample(distribution, 4000) @ gain
+        both = torch.cat([h, h.square()], dim=-1)
+        moments.append(both.mean((0, 1)))
+        errors.append(both.std((0, 1)) / diagnose(both).bulk_effective_size.sqrt())
+    for moment, error in zip(moments[1:], errors[1:], strict=True):
+        assert ((moment - moments[0]).abs() < 4.5 * (error.square() + errors[0].square()).sqrt()).all()
 
 
 @pytest.mark.slow

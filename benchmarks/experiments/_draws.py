@@ -25,21 +25,21 @@ from botorch_skewgp.truncated.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.sampler import Sampler
 from botorch_skewgp.truncated.start import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+from botorch_skewgp.truncated.univariate import sample_interval
 
-METHODS = ("SkewGP", "LIN-ESS", "EP", "Laplace")
-NUM_CHAINS, DROPPED = 4, 100
-COLUMNS = ("method", "seconds", "r_hat", "effective_size")
+NUM_CHAINS, DROPPED, ADAPTED = 4, 100, 500  # steps dropped, and those in which NUTS adapts its step, of each chain
+COLUMNS = ("seconds", "r_hat", "effective_size")
 
 
 def timed(method: str, distribution: TruncatedNormal, num_draws: int) -> Row:
     """Seconds, the largest R-hat and the least effective size of draws by a method; of approximations the seconds.
 
-    The draws of `SkewGP` are `num_draws` of all chains; those of others `num_draws` of each chain.
+    The draws of `SkewGP` and `HMC` are `num_draws` of all chains; those of others `num_draws` of each chain.
     """
     _compile()
     began = time.process_time()
     rows = _METHODS[method](distribution, num_draws)
-    row = {"method": method, "seconds": f"{time.process_time() - began:.4g}", "r_hat": "", "effective_size": ""}
+    row = {"seconds": f"{time.process_time() - began:.4g}", "r_hat": "", "effective_size": ""}
     if rows is not None:
         found = diagnose(_functionals(distribution, rows))
         row |= {
@@ -96,6 +96,28 @@ def _elliptical_slice(distribution: TruncatedNormal, num_draws: int) -> Tensor:
     return _run(CollapsedEllipticalSliceSampler(distribution, prior, num_inner_steps=1), distribution, num_draws)
 
 
+def _hamiltonian(distribution: TruncatedNormal, num_draws: int) -> Tensor:
+    """NUTS for latent values, whitened by their prior; given these, rows are independent of each other."""
+    import jax
+    import numpyro
+
+    jax.config.update("jax_enable_x64", True)
+    L = cholesky_with_relative_jitter(distribution.dense_covariance).numpy()
+
+    def model() -> None:
+        z = numpyro.sample("z", numpyro.distributions.Normal(0, 1).expand([len(L)]).to_event(1))
+        numpyro.factor("labels", jax.scipy.special.log_ndtr(numpyro.deterministic("h", L @ z)).sum())
+
+    sampler = numpyro.infer.MCMC(
+        numpyro.infer.NUTS(model), num_warmup=min(ADAPTED, num_draws), num_samples=num_draws // NUM_CHAINS,
+        num_chains=NUM_CHAINS, chain_method="sequential", progress_bar=False,
+    )  # fmt: skip
+    sampler.run(jax.random.PRNGKey(0))
+    h = torch.tensor(sampler.get_samples(group_by_chain=True)["h"].tolist(), dtype=torch.float64).transpose(0, 1)
+    uniform = torch.rand(h.shape, generator=torch.Generator().manual_seed(0), dtype=h.dtype)
+    return h + sample_interval(-h, torch.full_like(h, torch.inf), uniform)  # as their noise is one
+
+
 def _expectation_propagation(distribution: TruncatedNormal, num_draws: int) -> None:
     expectation_propagation(distribution)
 
@@ -133,6 +155,7 @@ _METHODS: dict[str, Callable[[TruncatedNormal, int], Tensor | None]] = {
     "SkewGP": _ours,
     "LIN-ESS": _linear,
     "elliptical slice": _elliptical_slice,
+    "HMC": _hamiltonian,
     "EP": _expectation_propagation,
     "Laplace": _laplace,
 }
