@@ -208,13 +208,14 @@ def test_rows_of_other_samplers_have_the_moments_of_ours():
     distribution = classification(12).distribution
     gain = torch.cholesky_solve(distribution.dense_covariance, distribution.gamma_cholesky)
     moments, errors = [], []
-    for sample in (_draws._ours, _draws._hamiltonian, _draws._elliptical_slice):
-        h = sample(distribution, 4000) @ gain
+    samplers = {_draws._ours: 16_000, _draws._hamiltonian: 16_000, _draws._elliptical_slice: 4000}
+    for sample, num_draws in samplers.items():
+        h = sample(distribution, num_draws) @ gain
         both = torch.cat([h, h.square()], dim=-1)
         moments.append(both.mean((0, 1)))
         errors.append(both.std((0, 1)) / diagnose(both).bulk_effective_size.sqrt())
     for moment, error in zip(moments[1:], errors[1:], strict=True):
-        assert ((moment - moments[0]).abs() < 4.5 * (error.square() + errors[0].square()).sqrt()).all()
+        assert ((moment - moments[0]).abs() < 3.5 * (error.square() + errors[0].square()).sqrt()).all()
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from typing import Literal
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
-from gpytorch.constraints import Interval, Positive
+from gpytorch.constraints import GreaterThan, Interval, Positive
 from gpytorch.kernels import ScaleKernel
 from gpytorch.means import ConstantMean, Mean
 from gpytorch.priors import LogNormalPrior
@@ -38,6 +38,10 @@ JUDGES = {"consistent": (5000.0, 1.0), "noisy": (10.0, 1.0)}
 # spread of sqrt(3) lets ten answers be explained by lengthscales of 0.03 or of 10; two thirds are within a factor of
 # 1.6. Spreads of 0.4 to 0.6 have the best held-out density of duels, and it is the same for 0.15 to 0.25 sqrt(dim).
 COMPARISON_LENGTHSCALE, COMPARISON_LENGTHSCALE_SPREAD = 0.2, 0.5
+# Where there are numbers: two thirds within a factor of 2. Under the dimension-scaled prior a few numbers are taken for
+# those of a function that is sure to be smooth. Labels keep that prior: narrower ones make a model of what fails ask
+# for more of it.
+ANCHORED_LENGTHSCALE, ANCHORED_LENGTHSCALE_SPREAD = 0.3, 0.7
 # Bounds for the optimiser, as for BoTorch's lengthscales: long steps neither underflow nor diverge. The function's
 # standard deviation stays between a hundredth of the noise's and a hundred times it, as nearly all of the prior does.
 OUTPUTSCALE_BOUNDS = (1e-4, 1e4)
@@ -52,10 +56,10 @@ def default_covar_module(
 ) -> ScaleKernel:
     r"""A scaled RBF kernel.
 
-    For comparisons alone (duels, ties, choices, rankings) the lengthscales have a prior that is narrow beside the
-    dimension-scaled one of [Hvarfner2024vanilla]_, which all other models have, and the output scale, which is measured
-    in units of the judge's noise, one that is wide, unless it is said what is known of the judge. Both are fitted as
-    logarithms.
+    Lengthscales for labels have the dimension-scaled prior of [Hvarfner2024vanilla]_, BoTorch's; where there
+    are numbers it is narrower, around the same mode. For comparisons alone (duels, ties, choices, rankings) it is
+    narrower still, and the output scale, which is measured in units of the judge's noise, has a wide one, unless it is
+    said what is known of the judge. Both are then fitted as logarithms.
 
     Example:
         >>> covar_module = default_covar_module(train_X.shape[-1], [Preference(pairs)], judge="consistent")
@@ -80,11 +84,15 @@ def default_covar_module(
     if comparisons:
         mode, spread = JUDGES.get(str(judge), (COMPARISON_OUTPUTSCALE, COMPARISON_OUTPUTSCALE_SPREAD))
         return _comparison_covar_module(dim, mode, spread)
-    vanilla = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
+    if any(entry.anchors_scale for entry in observations):
+        median = ANCHORED_LENGTHSCALE * math.sqrt(dim)
+        lengthscale_prior = LogNormalPrior(math.log(median), ANCHORED_LENGTHSCALE_SPREAD)
+        lengthscale_constraint = GreaterThan(LEAST_LENGTHSCALE, transform=None, initial_value=median)
+    else:
+        vanilla = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
+        lengthscale_prior, lengthscale_constraint = vanilla.lengthscale_prior, vanilla.raw_lengthscale_constraint
     base_kernel = CheckedRBFKernel(
-        ard_num_dims=dim,
-        lengthscale_prior=vanilla.lengthscale_prior,
-        lengthscale_constraint=vanilla.raw_lengthscale_constraint,
+        ard_num_dims=dim, lengthscale_prior=lengthscale_prior, lengthscale_constraint=lengthscale_constraint
     )
     covar_module = CheckedScaleKernel(
         base_kernel,

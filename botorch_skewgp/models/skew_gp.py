@@ -95,9 +95,9 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             likelihood: Holds noise and cut-points and turns observations into rows; by default the one for the kind
                 of the observations.
             covar_module: The kernel; by default a scaled RBF kernel with the dimension-scaled lengthscale prior of
-                [Hvarfner2024vanilla]_, or for comparisons alone a narrower one (see `default_covar_module`), for inputs
-                in the unit cube and standardised numbers. Others are warned of, as by BoTorch's models, unless there is
-                a transform.
+                [Hvarfner2024vanilla]_, or for numbers and for comparisons alone narrower ones (see
+                `default_covar_module`), for inputs in the unit cube and standardised numbers. Others are warned of, as
+                by BoTorch's models, unless there is a transform.
             mean_module: The mean; by default a constant, which is integrated over where there are no numbers, see
                 `default_mean_module`.
             skew_prior: The skewness of the prior; a Gaussian prior if `None`.

@@ -10,7 +10,7 @@ from botorch.fit import fit_gpytorch_mll
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models.defaults import default_covar_module
-from botorch_skewgp.observations import Binary, Numeric, Preference, Ranking, Tie
+from botorch_skewgp.observations import Binary, Censored, Numeric, Preference, Ranking, Tie
 
 DUELS = Preference(torch.tensor([[0, 1], [2, 3]]))
 LABELS = Binary(torch.tensor([1, 0, 1, 0]))
@@ -26,11 +26,23 @@ def test_comparisons_alone_have_lengthscales_near_a_fraction_of_the_diagonal(obs
     assert inside > 0.9
 
 
-@pytest.mark.parametrize("observations", [[], [LABELS], [NUMBERS], [DUELS, NUMBERS], [DUELS, LABELS]])
-def test_other_models_have_the_dimension_scaled_prior(observations):
+@pytest.mark.parametrize("observations", [[], [LABELS], [DUELS, LABELS]])
+def test_labels_have_the_dimension_scaled_prior(observations):
     prior = default_covar_module(4, observations).base_kernel.lengthscale_prior
     assert float(prior.loc) == pytest.approx(math.sqrt(2) + math.log(4) / 2)
     assert float(prior.scale) == pytest.approx(math.sqrt(3))
+
+
+@pytest.mark.parametrize("observations", [[NUMBERS], [Censored([0.0], [1.0])], [DUELS, NUMBERS], [NUMBERS, LABELS]])
+@pytest.mark.parametrize("dim", [1, 9])
+def test_numbers_have_a_narrower_prior_around_the_same_mode(observations, dim):
+    kernel, plain = (default_covar_module(dim, seen).base_kernel for seen in (observations, [LABELS]))
+    prior = kernel.lengthscale_prior
+    third = 0.3 * math.sqrt(dim)
+    assert prior.cdf(torch.tensor(2 * third)) - prior.cdf(torch.tensor(third / 2)) == pytest.approx(0.68, abs=0.01)
+    assert float(prior.mode) == pytest.approx(float(plain.lengthscale_prior.mode), rel=0.15)
+    assert torch.allclose(kernel.lengthscale, torch.tensor(third))  # where fits start
+    assert kernel.raw_lengthscale_constraint.lower_bound == plain.raw_lengthscale_constraint.lower_bound
 
 
 def test_a_consistent_judge_is_believed_and_a_noisy_one_less():
