@@ -1,0 +1,188 @@
+"""Held-out log predictive density of numbers, alone and beside duels: default lengthscales, the former ones, BoTorch.
+
+Numbers are values at uniform points of the unit cube with noise of 0.01 or 0.3 standard deviations of the function, 6
+to 40 of them; or exact values of 8 points beside 16 duels, whose judge has that noise. Functions are those of
+`decisions`, Branin's, and what is hard for narrow priors: inputs that do nothing, and a linear function. All methods get
+the same data sets, and are compared in pairs, with standard errors over data sets.
+
+- `default`; `dimension-scaled`: the same kernel with BoTorch's prior of lengthscales, which was the default.
+- `SingleTaskGP`: BoTorch's model of numbers, with its own defaults.
+
+Densities are those of normal distributions with the predicted means and variances, in units of the function's standard
+deviation, and none counts less than 20 nats below one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from botorch.models.transforms import Standardize
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from torch import Tensor
+
+from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
+from benchmarks.decisions import FUNCTIONS as TEST_FUNCTIONS
+from benchmarks.decisions import Utility, find_utility
+from botorch_skewgp import SkewGP
+from botorch_skewgp.fitting import fit_skew_gp
+from botorch_skewgp.models import default_covar_module
+from botorch_skewgp.observations import Numeric, Observation, Preference
+
+NOISES = (0.01, 0.3)
+SIZES = ((6, 0), (12, 0), (24, 0), (40, 0), (8, 16))  # numbers, duels
+HELD_OUT, LEAST = 200, -20.0
+IDLE = 4  # inputs that do nothing
+METHODS = ("default", "dimension-scaled", "SingleTaskGP")
+
+
+def _friedman(X: Tensor) -> Tensor:
+    """Friedman's first function (Multivariate adaptive regression splines, 1991), of the first five inputs."""
+    waves = 10 * torch.sin(math.pi * X[..., 0] * X[..., 1])
+    return waves + 20 * (X[..., 2] - 0.5).square() + 10 * X[..., 3] + 5 * X[..., 4]
+
+
+def _linear(X: Tensor) -> Tensor:
+    return X @ X.new_tensor([1.0, -1.0, 0.5, 0.0, 0.2])
+
+
+def _with_idle_inputs(name: str) -> Utility:
+    utility = find_utility(name)
+    return Utility(f"{name}, idle", utility.dim + IDLE, utility.best, lambda X: utility.evaluate(X[..., : utility.dim]))
+
+
+FUNCTIONS: dict[str, Callable[[], Utility]] = {
+    **{name: lambda name=name: find_utility(name) for name in (*TEST_FUNCTIONS, "branin")},  # type: ignore[misc]
+    "branin, idle": lambda: _with_idle_inputs("branin"),
+    "hartmann3, idle": lambda: _with_idle_inputs("hartmann3"),
+    "friedman": lambda: Utility("friedman", 8, 30.0, _friedman),
+    "linear": lambda: Utility("linear", 5, 1.7, _linear),
+}
+
+
+class Data(NamedTuple):
+    """Points, what was seen of them, held-out pairs of points, and their values in truth and as seen."""
+
+    points: Tensor
+    observations: list[Observation]
+    test: Tensor
+    truth: Tensor
+    seen: Tensor
+
+
+def _data(utility: Utility, numbers: int, duels: int, noise: float, seed: int) -> Data:
+    generator = torch.Generator().manual_seed(seed)
+    deviation = noise * utility.quantiles()[0]
+
+    def see(values: Tensor) -> Tensor:
+        return values + deviation * torch.randn(values.shape, generator=generator, dtype=values.dtype)
+
+    points = torch.rand(max(numbers, 2 * duels), utility.dim, generator=generator, dtype=torch.float64)
+    values = utility.evaluate(points)
+    seen = see(values)
+    observations: list[Observation] = [Numeric((values if duels else seen)[:numbers], index=torch.arange(numbers))]
+    if duels:
+        pairs = torch.arange(2 * duels).reshape(duels, 2)
+        first_wins = (seen[pairs[:, 0]] > seen[pairs[:, 1]]).unsqueeze(-1)
+        observations.append(Preference(torch.where(first_wins, pairs, pairs.flip(-1))))
+    test = torch.rand(HELD_OUT, 2, utility.dim, generator=generator, dtype=torch.float64)
+    truth = utility.evaluate(test)
+    return Data(points, observations, test, truth, see(truth))
+
+
+def _densities(method: str, data: Data, deviation: float) -> tuple[float, float]:
+    """Mean log densities of held-out numbers, and of duels if there are any."""
+    numbers = data.observations[0]
+    assert isinstance(numbers, Numeric)
+    with_duels = len(data.observations) > 1
+    X = data.test[:, :1]
+    if method == "SingleTaskGP":
+        reference = SingleTaskGP(data.points, numbers.values.unsqueeze(-1))
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(reference.likelihood, reference))
+        with torch.no_grad():
+            posterior = reference.posterior(X, observation_noise=True)
+        return _normal_density(posterior.mean, posterior.variance, data.seen[:, 0], deviation), math.nan
+    seen = data.observations if method == "default" else []
+    model = SkewGP(
+        data.points, data.observations, covar_module=default_covar_module(data.points.shape[-1], seen),
+        outcome_transform=Standardize(m=1),
+    )  # fmt: skip
+    fit_skew_gp(model)
+    with torch.no_grad():
+        ours = model.posterior(X, observation_noise=not with_duels)
+        target = data.truth[:, 0] if with_duels else data.seen[:, 0]
+        density = _normal_density(ours.mean, ours.variance, target, deviation)
+        if not with_duels:
+            return density, math.nan
+        judge = model.likelihood.for_kind(Preference)
+        p = judge(model.posterior(data.test), scale=model.outcome_scale).probs.flatten()
+        first_wins = data.seen[:, 0] > data.seen[:, 1]
+        return density, float(torch.where(first_wins, p, 1 - p).log().clamp(min=LEAST).mean())
+
+
+def _normal_density(mean: Tensor, variance: Tensor, target: Tensor, deviation: float) -> float:
+    distribution = torch.distributions.Normal(mean.flatten() / deviation, variance.flatten().sqrt() / deviation)
+    return float(distribution.log_prob(target / deviation).clamp(min=LEAST).mean())
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of this benchmark."""
+    add_common_arguments(parser)
+    parser.add_argument("--functions", nargs="+", choices=list(FUNCTIONS), default=list(FUNCTIONS))
+    parser.add_argument("--data-sets", type=int, default=3, help="of every function, noise and size")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run it."""
+    folder = prepare(options)
+    functions, data_sets = (["camel"], 1) if options.quick else (options.functions, options.data_sets)
+    table = Table(
+        "predictive_numbers",
+        ("numbers", "duels", "noise", "told", "method", "data_sets", "log_density", "difference", "standard_error",
+         "worst_function", "its_difference"),
+        notes=[
+            environment(),
+            f"functions: {'; '.join(functions)}; {HELD_OUT} held-out numbers or duels for each data set",
+            "difference: of the default to the method (positive: the default is better), paired by data set; "
+            "worst_function: with the least mean difference",
+        ],
+    )  # fmt: skip
+    for (numbers, duels), noise in itertools.product(SIZES, NOISES):
+        found = np.array(
+            [
+                [_all_methods(FUNCTIONS[name](), numbers, duels, noise, 1000 + seed) for seed in range(data_sets)]
+                for name in functions
+            ]
+        )  # functions x data sets x methods x (numbers, duels)
+        for j, told in enumerate(("numbers", "duels")):
+            for i, method in enumerate(METHODS):
+                if np.isnan(found[:, :, i, j]).any():
+                    continue
+                gaps = found[:, :, 0, j] - found[:, :, i, j]
+                worst = int(gaps.mean(1).argmin())
+                error = float(gaps.std(ddof=1)) / math.sqrt(gaps.size) if gaps.size > 1 else math.nan
+                table.add(
+                    numbers=numbers, duels=duels, noise=noise, told=told, method=method, data_sets=gaps.size,
+                    log_density=float(found[:, :, i, j].mean()), difference=float(gaps.mean()), standard_error=error,
+                    worst_function=functions[worst], its_difference=float(gaps.mean(1)[worst]),
+                )  # fmt: skip
+        say(f"{numbers} numbers, {duels} duels, noise {noise}: done")
+    publish([table], folder)
+
+
+def _all_methods(utility: Utility, numbers: int, duels: int, noise: float, seed: int) -> list[tuple[float, float]]:
+    data, deviation = _data(utility, numbers, duels, noise, seed), float(utility.quantiles()[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [
+            (math.nan, math.nan) if duels and method == "SingleTaskGP" else _densities(method, data, deviation)
+            for method in METHODS
+        ]
