@@ -2,8 +2,8 @@
 
 Numbers are values at uniform points of the unit cube with noise of 0.01 or 0.3 standard deviations of the function, 6
 to 40 of them; or exact values of 8 points beside 16 duels, whose judge has that noise. Functions are those of
-`decisions`, Branin's, and what is hard for narrow priors: inputs that do nothing, and a linear function. All methods get
-the same data sets, and are compared in pairs, with standard errors over data sets.
+`decisions`, Branin's, and what is hard for narrow priors: inputs that do nothing, and a linear function. All methods
+get the same data sets, and are compared in pairs, with standard errors over data sets.
 
 - `default`; `dimension-scaled`: the same kernel with BoTorch's prior of lengthscales, which was the default.
 - `SingleTaskGP`: BoTorch's model of numbers, with its own defaults.
