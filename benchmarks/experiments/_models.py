@@ -167,7 +167,7 @@ class Surrogate(_Duelist):
             K = model.covar.detach()
             weights = torch.linalg.solve(curvature @ K + torch.eye(len(K), dtype=K.dtype), curvature)
             self.precision = 0.5 * (weights + weights.mT)  # of utilities seen with the likelihood's curvature
-            self.alpha = torch.cholesky_solve(model.utility.detach().unsqueeze(-1), torch.linalg.cholesky(K))
+            self.alpha = torch.cholesky_solve(model.utility.detach().unsqueeze(-1), model.covar_chol.detach())
 
     def posterior(self, X: Tensor, *args: Any, **kwargs: Any) -> SkewGPPosterior:
         """A mixture of a single component."""

@@ -129,13 +129,17 @@ class RepresenterMixture:
         return (self,) if self.parent is None else (*self.parent.levels, self)
 
     @cached_property
-    def _mean_and_root(self) -> tuple[Tensor, Tensor]:
-        """The average of the representer weights over draws and a root of their covariance, for a single level."""
-        mean = self.weights @ self.probabilities.unsqueeze(-1)
-        centred = (self.weights - mean) * self.probabilities.sqrt().unsqueeze(-2)
+    def mean(self) -> Tensor:
+        """The average of the representer weights over draws, `batch_shape x n x 1`."""
+        return self.weights @ self.probabilities.unsqueeze(-1)
+
+    @cached_property
+    def root_between(self) -> Tensor:
+        """A root of the covariance of the representer weights between draws, `batch_shape x n x k`, `k <= n` or `S`."""
+        centred = (self.weights - self.mean) * self.probabilities.sqrt().unsqueeze(-2)
         if centred.shape[-1] > centred.shape[-2] and not centred.requires_grad:
             centred = torch.linalg.qr(centred.mT).R.mT  # the same Gram matrix with fewer columns
-        return mean, centred
+        return centred
 
 
 def space_filling_order(points: Tensor) -> Tensor:

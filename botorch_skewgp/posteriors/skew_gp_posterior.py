@@ -190,22 +190,23 @@ class SkewGPPosterior(NonGaussianPosterior):
         return self._expand(_at_least_min_variance(variance))
 
     @cached_property
-    def _mean_and_root(self) -> tuple[Tensor, Tensor]:
-        """The posterior mean, `batch_shape x e`, and a root of the covariance of component means over draws."""
+    def _flat_mean(self) -> Tensor:
+        """The posterior mean, `batch_shape x e`."""
         if self._mixture.parent is None:
-            mean, root = (self._times(self._crosses[0], x) for x in self._mixture._mean_and_root)
-            return self._location + mean.squeeze(-1), root
-        probabilities = self.probabilities
-        mean = (self.component_means @ probabilities.unsqueeze(-1)).squeeze(-1)
-        return mean, (self.component_means - mean.unsqueeze(-1)) * probabilities.sqrt().unsqueeze(-2)
+            return self._expand(self._location + self._times(self._crosses[0], self._mixture.mean).squeeze(-1))
+        return self._expand((self.component_means @ self.probabilities.unsqueeze(-1)).squeeze(-1))
 
     @cached_property
-    def _flat_mean(self) -> Tensor:
-        return self._expand(self._mean_and_root[0])
+    def _root_between(self) -> Tensor:
+        """A root of the covariance of component means over draws, `batch_shape x e x k`."""
+        if self._mixture.parent is None:
+            return self._times(self._crosses[0], self._mixture.root_between)
+        centred = self.component_means - self._flat_mean.unsqueeze(-1)
+        return centred * self.probabilities.sqrt().unsqueeze(-2)
 
     @cached_property
     def _flat_variance(self) -> Tensor:
-        return self.gaussian_variance + self._expand(self._mean_and_root[1].square().sum(-1))
+        return self.gaussian_variance + self._expand(self._root_between.square().sum(-1))
 
     @property
     def mean(self) -> Tensor:
@@ -228,8 +229,7 @@ class SkewGPPosterior(NonGaussianPosterior):
     @cached_property
     def covariance_matrix(self) -> Tensor:
         """The joint posterior covariance, `batch_shape x e x e`, output fastest."""
-        between = self._mean_and_root[1]
-        return self.gaussian_covariance + between @ between.mT
+        return self.gaussian_covariance + self._root_between @ self._root_between.mT
 
     # Marginal distribution functions
 
