@@ -155,6 +155,13 @@ def test_posteriors_of_pairwise_gp_are_its_own(duels):
     torch.testing.assert_close(found.covariance_matrix, expected.distribution.covariance_matrix, rtol=0, atol=1e-5)
 
 
+def test_pairwise_gp_at_points_that_come_twice(duels):
+    points, seen = duels
+    X = torch.cat([points, points, points + 1e-9])
+    posterior = Surrogate(PairwiseGP(points, seen.pairs).eval()).posterior(X)
+    torch.testing.assert_close(posterior.mean[:12], posterior.mean[12:24])
+
+
 @pytest.mark.parametrize("name", ["UCB", "EIIG 0.1", "improvement"])
 @pytest.mark.parametrize("method", ["SkewGP", "PairwiseGP"])
 def test_a_closer_look_finds_the_best_of_all_points(duels, method, name):

@@ -18,6 +18,7 @@ from botorch.models.model import Model
 from botorch.models.pairwise_gp import PairwiseGP
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
+from linear_operator import to_linear_operator
 from torch import Tensor
 
 from botorch_skewgp import SkewGP
@@ -174,7 +175,7 @@ class Surrogate(_Duelist):
         cross = self.covar_module(X, self.points).to_dense()
         mean = (cross @ self.alpha).squeeze(-1)
         covariance = self.covar_module(X).to_dense() - cross @ self.precision @ cross.mT
-        return SkewGPPosterior.from_gaussian(gpytorch.distributions.MultivariateNormal(mean, covariance))
+        return _normal(mean, covariance)
 
 
 class MomentMatched(_Duelist):
@@ -187,10 +188,14 @@ class MomentMatched(_Duelist):
     def posterior(self, X: Tensor, *args: Any, **kwargs: Any) -> SkewGPPosterior:
         """A mixture of a single component."""
         posterior = self.model.posterior(X)
-        distribution = gpytorch.distributions.MultivariateNormal(
-            posterior.mean.squeeze(-1), posterior.covariance_matrix
-        )
-        return SkewGPPosterior.from_gaussian(distribution)
+        return _normal(posterior.mean.squeeze(-1), posterior.covariance_matrix)
+
+
+def _normal(mean: Tensor, covariance: Tensor) -> SkewGPPosterior:
+    """A mixture of a single component; its covariance, of points that may come twice, is not factorised."""
+    return SkewGPPosterior.from_gaussian(
+        gpytorch.distributions.MultivariateNormal(mean, to_linear_operator(covariance))
+    )
 
 
 class _Variational(gpytorch.models.ApproximateGP):
