@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ def trace_of(row: Row) -> list[float]:
 
 
 def regret_table(name: str, rows: Sequence[Row], reference: str, notes: Sequence[str] = ()) -> Table:
-    """Mean regret half way and at the end, and the logarithm of the latter beside that of a reference, paired.
+    """Regret half way and at the end, and the logarithm of the latter beside that of a reference, paired.
 
     Args:
         name: The name of the table.
@@ -31,9 +32,21 @@ def regret_table(name: str, rows: Sequence[Row], reference: str, notes: Sequence
     """
     table = Table(
         name,
-        ("function", "method", "trials", "half_way", "regret", "error", "log10_less", "its_error", "seconds_per_step"),
+        (
+            "function",
+            "method",
+            "trials",
+            "half_way",
+            "regret",
+            "error",
+            "median",
+            "log10_less",
+            "its_error",
+            "seconds_per_step",
+        ),
         notes=[
             *notes,
+            "half_way, regret: means, and the standard error of the latter, whose median follows",
             f"log10_less: log10 of the regret of {reference} less that of the method, paired (negative: {reference} is "
             f"better), floored at {FLOOR:g}; of all functions, errors are over runs",
         ],
@@ -58,6 +71,7 @@ def regret_table(name: str, rows: Sequence[Row], reference: str, notes: Sequence
             less, its_error = paired(differences) if differences else (None, None)
             table.add(
                 function=function, method=method, trials=len(own), regret=mean, error=error,
+                median=statistics.median(trace[-1] for trace in traces),
                 half_way=paired([trace[len(trace) // 2] for trace in traces])[0],
                 log10_less=less, its_error=its_error,
                 seconds_per_step=paired([float(row["seconds_per_step"]) for row in own])[0],
