@@ -92,7 +92,7 @@ def plot_regret(figure: Any, rows: Sequence[Row], xlabel: str) -> None:
     methods = list(dict.fromkeys(row["method"] for row in rows))
     across = min(len(functions), 3)
     down = math.ceil(len(functions) / across)
-    figure.set_size_inches(4 * across if across > 1 else 6, 3 * down + 0.6)
+    figure.set_size_inches(4 * across if across > 1 else 6, 3 * down + (0.6 if across > 1 else 1.0))
     panels = figure.subplots(down, across, squeeze=False).flat
     handles = {}
     for panel, function in zip(panels, functions, strict=False):
@@ -108,7 +108,8 @@ def plot_regret(figure: Any, rows: Sequence[Row], xlabel: str) -> None:
         panel.set(title=function, xlabel=xlabel, ylabel="regret")
     for panel in panels:
         panel.set_axis_off()
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    place = {"loc": "outside lower center", "ncols": 4 if across > 1 else 2}
+    figure.legend(handles.values(), handles.keys(), **place, frameon=False, fontsize=8)
 
 
 def mean_and_error(traces: Tensor) -> tuple[Any, Any]:
