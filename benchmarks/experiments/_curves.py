@@ -95,7 +95,7 @@ def plot_regret(figure: Any, rows: Sequence[Row], xlabel: str) -> None:
     figure.set_size_inches(4 * across if across > 1 else 6, 3 * down + (0.6 if across > 1 else 1.0))
     panels = figure.subplots(down, across, squeeze=False).flat
     handles = {}
-    for panel, function in zip(panels, functions, strict=False):
+    for function, panel in zip(functions, panels, strict=False):  # functions first: what is left of panels is hidden
         for i, method in enumerate(methods):
             traces = [trace_of(row) for row in rows if (row["function"], row["method"]) == (function, method)]
             if traces:

@@ -138,7 +138,7 @@ def _plot(figure: Any, rows: Sequence[Row]) -> None:
     figure.set_size_inches(10, 5.5)
     panels = figure.subplots(2, 3).flat
     handles = {}
-    for panel, name in zip(panels, names, strict=False):
+    for name, panel in zip(names, panels, strict=False):  # names first: what is left of panels is hidden
         for method in METHODS:
             own = [_trace(row) for row in rows if (row["set"], row["method"]) == (name, method)]
             if own:
