@@ -19,6 +19,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -60,11 +61,11 @@ def _with_idle_inputs(name: str) -> Utility:
 
 
 FUNCTIONS: dict[str, Callable[[], Utility]] = {
-    **{name: lambda name=name: find_utility(name) for name in (*TEST_FUNCTIONS, "branin")},  # type: ignore[misc]
-    "branin, idle": lambda: _with_idle_inputs("branin"),
-    "hartmann3, idle": lambda: _with_idle_inputs("hartmann3"),
-    "friedman": lambda: Utility("friedman", 8, 30.0, _friedman),
-    "linear": lambda: Utility("linear", 5, 1.7, _linear),
+    **{name: partial(find_utility, name) for name in (*TEST_FUNCTIONS, "branin")},
+    "branin, idle": partial(_with_idle_inputs, "branin"),
+    "hartmann3, idle": partial(_with_idle_inputs, "hartmann3"),
+    "friedman": partial(Utility, "friedman", 8, 30.0, _friedman),
+    "linear": partial(Utility, "linear", 5, 1.7, _linear),
 }
 
 

@@ -151,8 +151,8 @@ def test_posteriors_of_pairwise_gp_are_its_own(duels):
     model = PairwiseGP(points, seen.pairs).eval()
     X = torch.rand(3, 4, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     found, expected = Surrogate(model).posterior(X), model.posterior(X)
-    torch.testing.assert_close(found.mean, expected.mean, rtol=0, atol=1e-6)
-    torch.testing.assert_close(found.covariance_matrix, expected.distribution.covariance_matrix, rtol=0, atol=1e-5)
+    torch.testing.assert_close(found.mean, expected.mean, rtol=0, atol=1e-9)
+    torch.testing.assert_close(found.covariance_matrix, expected.distribution.covariance_matrix, rtol=0, atol=1e-9)
 
 
 def test_pairwise_gp_at_points_that_come_twice(duels):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import Kernel
@@ -113,7 +114,7 @@ def _hamiltonian(distribution: TruncatedNormal, num_draws: int) -> Tensor:
         num_chains=NUM_CHAINS, chain_method="sequential", progress_bar=False,
     )  # fmt: skip
     sampler.run(jax.random.PRNGKey(0))
-    h = torch.tensor(sampler.get_samples(group_by_chain=True)["h"].tolist(), dtype=torch.float64).transpose(0, 1)
+    h = torch.from_numpy(np.array(sampler.get_samples(group_by_chain=True)["h"])).transpose(0, 1)
     uniform = torch.rand(h.shape, generator=torch.Generator().manual_seed(0), dtype=h.dtype)
     return h + sample_interval(-h, torch.full_like(h, torch.inf), uniform)  # as their noise is one
 

@@ -138,19 +138,14 @@ def at_mode(approximation: ExpectationPropagation) -> ExpectationPropagation:
 class _Duelist(Model):
     """What acquisition functions for duels ask a model of one output for, besides its posterior."""
 
-    def __init__(self, points: Tensor, likelihood: Any, outcome_scale: OutcomeScale) -> None:
+    def __init__(self, dim: int, likelihood: Any, outcome_scale: OutcomeScale) -> None:
         super().__init__()
-        self.points, self.likelihood, self.outcome_scale = points, likelihood, outcome_scale
+        self.dim, self.likelihood, self.outcome_scale = dim, likelihood, outcome_scale
 
     @property
     def num_outputs(self) -> int:
         """One."""
         return 1
-
-    @property
-    def dim(self) -> int:
-        """The dimension of the points."""
-        return self.points.shape[-1]
 
 
 class Surrogate(_Duelist):
@@ -161,9 +156,9 @@ class Surrogate(_Duelist):
     """
 
     def __init__(self, model: PairwiseGP) -> None:
-        points, curvature = model.datapoints, model.likelihood_hess.detach()
-        super().__init__(points, PreferenceLikelihood(), OutcomeScale())
-        self.covar_module = model.covar_module
+        super().__init__(model.dim, PreferenceLikelihood(), OutcomeScale())
+        self.points, self.covar_module = model.datapoints, model.covar_module
+        curvature = model.likelihood_hess.detach()
         with torch.no_grad():
             K = model.covar.detach()
             weights = torch.linalg.solve(curvature @ K + torch.eye(len(K), dtype=K.dtype), curvature)
@@ -182,7 +177,7 @@ class MomentMatched(_Duelist):
     """A model whose posterior is the normal distribution with the mean and covariance of another's."""
 
     def __init__(self, model: SkewGP | Surrogate) -> None:
-        super().__init__(torch.empty(0, model.dim), model.likelihood, model.outcome_scale)
+        super().__init__(model.dim, model.likelihood, model.outcome_scale)
         self.model = model
 
     def posterior(self, X: Tensor, *args: Any, **kwargs: Any) -> SkewGPPosterior:

@@ -39,8 +39,8 @@ JUDGES = {"consistent": (5000.0, 1.0), "noisy": (10.0, 1.0)}
 # 1.6. Spreads of 0.4 to 0.6 have the best held-out density of duels, and it is the same for 0.15 to 0.25 sqrt(dim).
 COMPARISON_LENGTHSCALE, COMPARISON_LENGTHSCALE_SPREAD = 0.2, 0.5
 # Where there are numbers: two thirds within a factor of 2. Under the dimension-scaled prior a few numbers are taken for
-# those of a function that is sure to be smooth. Labels keep that prior: narrower ones make a model of what fails ask
-# for more of it.
+# those of a function that is sure to be smooth. Labels keep that prior: with a narrower one as the model of what fails,
+# searches among failures end higher.
 ANCHORED_LENGTHSCALE, ANCHORED_LENGTHSCALE_SPREAD = 0.3, 0.7
 # Bounds for the optimiser, as for BoTorch's lengthscales: long steps neither underflow nor diverge. The function's
 # standard deviation stays between a hundredth of the noise's and a hundred times it, as nearly all of the prior does.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.trajectories import choose_backend
+from botorch_skewgp.truncated.trajectories import numba_is_loaded
 
 
 def space_filling_order(points: Tensor) -> Tensor:
@@ -20,8 +18,7 @@ def space_filling_order(points: Tensor) -> Tensor:
         A permutation of `0 .. S - 1`.
     """
     points = points - points.mean(0)  # sums of squares keep their digits
-    # Loading numba for this alone does not pay.
-    if "numba" in sys.modules and choose_backend("auto", points.device) == "numba":
+    if numba_is_loaded(points.device):
         from botorch_skewgp.posteriors.compiled_order import order_by_halving
 
         return order_by_halving(points)

@@ -15,13 +15,12 @@ References:
 from __future__ import annotations
 
 import math
-import sys
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.trajectories import choose_backend
+from botorch_skewgp.truncated.trajectories import numba_is_loaded
 
 TAIL_PROBABILITIES = (0.05, 0.95)
 
@@ -158,8 +157,7 @@ def _normal_scores(values: Tensor) -> _Scores:
     n = flat.shape[-1]
     halves = torch.arange(2, 2 * n + 1, dtype=flat.dtype, device=flat.device)  # twice an average rank
     scores = torch.special.ndtri((0.5 * halves - 0.375) / (n + 0.25))
-    # Loading numba for a few sorts does not pay.
-    if "numba" in sys.modules and choose_backend("auto", flat.device) == "numba":
+    if numba_is_loaded(flat.device):
         from botorch_skewgp.truncated.compiled_scores import normal_scores
 
         return _Scores(*(entry.view_as(values) for entry in normal_scores(flat, scores)))

@@ -38,10 +38,10 @@ def test_labels_have_the_dimension_scaled_prior(observations):
 def test_numbers_have_a_narrower_prior_around_the_same_mode(observations, dim):
     kernel, plain = (default_covar_module(dim, seen).base_kernel for seen in (observations, [LABELS]))
     prior = kernel.lengthscale_prior
-    third = 0.3 * math.sqrt(dim)
-    assert prior.cdf(torch.tensor(2 * third)) - prior.cdf(torch.tensor(third / 2)) == pytest.approx(0.68, abs=0.01)
+    median = 0.3 * math.sqrt(dim)
+    assert prior.cdf(torch.tensor(2 * median)) - prior.cdf(torch.tensor(median / 2)) == pytest.approx(0.68, abs=0.01)
     assert float(prior.mode) == pytest.approx(float(plain.lengthscale_prior.mode), rel=0.15)
-    assert torch.allclose(kernel.lengthscale, torch.tensor(third))  # where fits start
+    assert torch.allclose(kernel.lengthscale, torch.tensor(median))  # where fits start
     assert kernel.raw_lengthscale_constraint.lower_bound == plain.raw_lengthscale_constraint.lower_bound
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 
 import torch
@@ -36,3 +37,8 @@ def choose_backend(name: str, device: torch.device) -> str:
     if device.type != needed:
         raise ValueError(f"backend={name!r} runs on {needed}, the distribution is on {device.type}; use 'auto'.")
     return name
+
+
+def numba_is_loaded(device: torch.device) -> bool:
+    """Whether numba compiles for `device` and is there already; loading it for a few sorts does not pay."""
+    return "numba" in sys.modules and choose_backend("auto", device) == "numba"
