@@ -8,6 +8,7 @@ from botorch.models import PairwiseGP
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
 
+from benchmarks.__main__ import main
 from benchmarks._problems import classification
 from benchmarks._reporting import RESULTS, Table
 from benchmarks.experiments import (
@@ -64,6 +65,16 @@ def test_cases_that_are_there_are_not_repeated(tmp_path, capsys):
     assert "5 trials" in lines[0]
     run_experiment(counting(done), 1, False, 1, tmp_path)  # of fewer trials
     assert (tmp_path / "counting.csv").read_text().splitlines()[-1] == "0"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["--only", "camel", "nosuch"], "there is no nosuch; there are .*hartmann6"), (["--trials", "0"], "at least 1")],
+)
+def test_what_there_is_not_is_told(arguments, message, tmp_path):
+    with pytest.raises(SystemExit, match=message):
+        main(["experiments", "mixed_optimisation", *arguments, "--output", str(tmp_path)])
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_smoke_test_stores_nothing(tmp_path, capsys):

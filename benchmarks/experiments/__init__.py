@@ -45,8 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     parser.add_argument("name", choices=["list", "all", *EXPERIMENTS])
     parser.add_argument("--trials", type=int, help="the papers' number if not given")
-    parser.add_argument("--only", nargs="+", default=[], help="no other functions, sets or methods than these")
-    parser.add_argument("--smoke", action="store_true", help="the smallest that runs; nothing is stored")
+    parser.add_argument(
+        "--only", nargs="+", default=[], help="no other functions, sets or methods than these; not in a smoke test"
+    )
+    parser.add_argument("--smoke", action="store_true", help="the smallest that runs, by all methods; nothing is stored")
     parser.add_argument("--processes", type=int, default=1, help="cases at a time, of one thread each")
     parser.add_argument("--output", type=Path, default=RESULTS / "experiments", help="folder of tables and pictures")
 
@@ -57,6 +59,12 @@ def run(options: argparse.Namespace) -> None:
         for experiment in EXPERIMENTS.values():
             print(f"{experiment.name}: {experiment.figure}, {experiment.trials} trials. {experiment.claim}")
         return
-    for name in EXPERIMENTS if options.name == "all" else [options.name]:
+    chosen = [*EXPERIMENTS.values()] if options.name == "all" else [EXPERIMENTS[options.name]]
+    known = {value for experiment in chosen for case in experiment.cases for value in case.values()}
+    if unknown := sorted({*options.only} - known):
+        raise SystemExit(f"--only: there is no {', '.join(unknown)}; there are {', '.join(sorted(known))}.")
+    if options.trials is not None and options.trials < 1:
+        raise SystemExit(f"--trials must be at least 1; got {options.trials}.")
+    for experiment in chosen:
         folder = None if options.smoke else options.output
-        run_experiment(EXPERIMENTS[name], options.trials, options.smoke, options.processes, folder, options.only)
+        run_experiment(experiment, options.trials, options.smoke, options.processes, folder, options.only)
