@@ -48,7 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only", nargs="+", default=[], help="no other functions, sets or methods than these; not in a smoke test"
     )
-    parser.add_argument("--smoke", action="store_true", help="the smallest that runs, by all methods; nothing is stored")
+    parser.add_argument(
+        "--smoke", action="store_true", help="the smallest that runs, by all methods; nothing is stored"
+    )
     parser.add_argument("--processes", type=int, default=1, help="cases at a time, of one thread each")
     parser.add_argument("--output", type=Path, default=RESULTS / "experiments", help="folder of tables and pictures")
 
