@@ -310,9 +310,7 @@ def _compare(
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(0)
             began = _synchronised_time(device)
-            chains = DrawSettings().num_chains if name == "default" else BASELINE_CHAINS
-            if name == "default" and device.type == "cuda":
-                chains = 512
+            chains = DrawSettings().chains_on(device) if name == "default" else BASELINE_CHAINS
             if name == "default":
                 advance = _advance_ours(_default(distribution, approximation), _spread(reference, chains), generator)
             elif name == "linear":

@@ -42,6 +42,7 @@ SIZES = (20, 50, 100, 300)  # duels
 LABELS = (50, 200, 500, 1000)
 DIMENSION = 6
 NOISE = 0.3  # standard deviation of one value of a duel
+CPU = torch.device("cpu")
 REPEATS = 5  # of a step, in turns with the other model's; medians are told
 
 
@@ -59,9 +60,9 @@ def run(options: argparse.Namespace) -> None:
         ("duels", "model", "fit_s", "draws_s", "acquisition_s", "total_s", "ratio_to_pairwise"),
         notes=[environment(), f"load average at the start {load_average()}"],
     )
-    _step(_skew_gp, 10)  # warm-up
+    duel_step(skew_gp, 10)  # warm-up
     for m in SIZES[:2] if options.quick else SIZES:
-        runs = [(_step(_pairwise_gp, m), _step(_skew_gp, m)) for _ in range(1 if options.quick else REPEATS)]
+        runs = [(duel_step(pairwise_gp, m), duel_step(skew_gp, m)) for _ in range(1 if options.quick else REPEATS)]
         pairwise, ours = ({name: median(run[i][name] for run in runs) for name in runs[0][i]} for i in range(2))
         for name, row in (("PairwiseGP", pairwise), ("SkewGP", ours)):
             table.add(duels=m, model=name, ratio_to_pairwise=row["total_s"] / pairwise["total_s"], **row)
@@ -88,9 +89,9 @@ PARTS: tuple[tuple[str, Any, str], ...] = (
 def _profiles(quick: bool) -> Table:
     """Calls and seconds of the parts of a step; nothing that a part calls is left out of its seconds."""
     table = Table("steps_profile", ("data", "size", "part", "calls", "seconds"), notes=[environment()])
-    cases = [("duels", m, functools.partial(_step, _skew_gp, m)) for m in SIZES]
-    cases += [("labels", n, functools.partial(_label_step, n)) for n in LABELS]
-    _label_step(10)  # warm-up
+    cases = [("duels", m, functools.partial(duel_step, skew_gp, m)) for m in SIZES]
+    cases += [("labels", n, functools.partial(label_step, n)) for n in LABELS]
+    label_step(10)  # warm-up
     for data, size, step in cases[::4] if quick else cases:
         spent: dict[str, list[float]] = {name: [] for name, _, _ in PARTS}
         with ExitStack() as stack:
@@ -118,7 +119,8 @@ def _timed(function: Callable[..., Any], times: list[float]) -> Callable[..., An
     return timed
 
 
-def _skew_gp(X: Tensor, pairs: Tensor) -> Model:
+def skew_gp(X: Tensor, pairs: Tensor) -> Model:
+    """Our model of duels, fitted."""
     return _fitted(SkewGP(X, Preference(pairs)))
 
 
@@ -127,7 +129,8 @@ def _fitted(model: SkewGP) -> Model:
     return model
 
 
-def _pairwise_gp(X: Tensor, pairs: Tensor) -> Model:
+def pairwise_gp(X: Tensor, pairs: Tensor) -> Model:
+    """BoTorch's model of duels, fitted."""
     model = PairwiseGP(X, pairs)
     fit_gpytorch_mll(PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model))
     return model
@@ -137,30 +140,46 @@ def _best_pair(model: Model) -> AcquisitionFunction:
     return qExpectedUtilityOfBestOption(pref_model=model, sampler=SobolQMCNormalSampler(torch.Size([256]), seed=0))
 
 
-def _step(build: Callable[[Tensor, Tensor], Model], m: int) -> dict[str, float]:
+def duel_step(
+    build: Callable[[Tensor, Tensor], Model],
+    m: int,
+    device: torch.device = CPU,
+    clock: Callable[[], float] = time.process_time,
+) -> dict[str, float]:
+    """Seconds of a step with `m` duels."""
     data = duel_data(m, NOISE, DIMENSION)
-    return _stages(data.X, functools.partial(build, data.X, data.pairs), _best_pair, q=2)
+    X, pairs = data.X.to(device), data.pairs.to(device)
+    return stages(X, functools.partial(build, X, pairs), _best_pair, q=2, clock=clock)
 
 
-def _label_step(n: int) -> dict[str, float]:
-    X = torch.rand(n, DIMENSION, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+def label_step(n: int, device: torch.device = CPU, clock: Callable[[], float] = time.process_time) -> dict[str, float]:
+    """Seconds of a step with `n` labels."""
+    X = torch.rand(n, DIMENSION, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(device)
     labels = torch.sin(4 * X).sum(-1) > 2
-    return _stages(X, lambda: _fitted(SkewGP(X, Binary(labels))), SkewBayesianActiveLearningByDisagreement, q=1)
+
+    def build() -> Model:
+        return _fitted(SkewGP(X, Binary(labels)))
+
+    return stages(X, build, SkewBayesianActiveLearningByDisagreement, q=1, clock=clock)
 
 
-def _stages(
-    X: Tensor, build: Callable[[], Model], acquire: Callable[[Model], AcquisitionFunction], q: int
+def stages(
+    X: Tensor,
+    build: Callable[[], Model],
+    acquire: Callable[[Model], AcquisitionFunction],
+    q: int,
+    clock: Callable[[], float] = time.process_time,
 ) -> dict[str, float]:
     """Seconds of the fit, the draws and the search of the next points, and of all."""
     torch.manual_seed(0)  # optimize_acqf draws from the global generator
-    clock = [time.process_time()]
+    times = [clock()]
     model = build()
-    clock.append(time.process_time())
+    times.append(clock())
     with torch.no_grad():
         model.posterior(X[:1])  # makes the draws
-    clock.append(time.process_time())
+    times.append(clock())
     bounds = torch.stack([torch.zeros(DIMENSION), torch.ones(DIMENSION)]).to(X)
     optimize_acqf(acquire(model), bounds=bounds, q=q, num_restarts=10, raw_samples=256)
-    clock.append(time.process_time())
-    fit, draws, step = (after - before for before, after in itertools.pairwise(clock))
-    return {"fit_s": fit, "draws_s": draws, "acquisition_s": step, "total_s": clock[-1] - clock[0]}
+    times.append(clock())
+    fit, draws, step = (after - before for before, after in itertools.pairwise(times))
+    return {"fit_s": fit, "draws_s": draws, "acquisition_s": step, "total_s": times[-1] - times[0]}

@@ -48,7 +48,8 @@ class _HallucinationBeliever(DuelingAcquisitionFunction):
         with torch.no_grad():
             num_draws = _difference(model, self.X_reference.unsqueeze(0), self.X_reference).mixture.num_draws
         if draw is None:
-            draw = int(torch.randint(num_draws, (), generator=generator))
+            device = None if generator is None else generator.device
+            draw = int(torch.randint(num_draws, (), generator=generator, device=device))
         if not 0 <= draw < num_draws:
             raise InputDataError(f"draw must be from 0 to {num_draws - 1}; got {draw}.")
         self.draw = draw

@@ -43,7 +43,7 @@ def comparison_groups(observations: Sequence[Observation], X: Tensor) -> Tensor:
     links = [torch.stack([torch.arange(len(X), device=X.device), len(X) + place])]
     for entry in observations:
         if entry.points_per_observation > 1:
-            items: Tensor = getattr(entry, entry.index_field)
+            items = getattr(entry, entry.index_field).to(X.device)
             pairs = torch.stack(torch.broadcast_tensors(items[:, :1], items[:, 1:]))
             links.append(pairs[:, pairs[1] >= 0])  # -1 is padding, which is never first
     first, other = torch.cat(links, dim=-1).cpu()

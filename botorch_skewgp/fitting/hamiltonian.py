@@ -120,14 +120,16 @@ class HamiltonianSampler:
             step_size: The size of the leapfrog's steps.
             generator: The source of randomness.
         """
-        length = TRAJECTORY * (0.5 + float(torch.rand((), generator=generator, dtype=torch.float64)))
+        device = None if generator is None else generator.device
+        kind = {"generator": generator, "device": device, "dtype": torch.float64}
+        length = TRAJECTORY * (0.5 + float(torch.rand((), **kind)))
         num_steps = min(max(round(length / step_size), 1), MAX_LEAPFROG_STEPS)
-        velocity = torch.randn(state.position.shape, generator=generator, dtype=torch.float64).to(state.position)
+        velocity = torch.randn(state.position.shape, **kind).to(state.position)
         end, last_velocity, num_evaluations = self.leapfrog(state, velocity, step_size, num_steps)
         kinetic = 0.5 * (last_velocity.square().sum() - velocity.square().sum())
         change = float(end.log_density - state.log_density - kinetic)
         acceptance = math.exp(min(change, 0.0)) if math.isfinite(change) else 0.0
-        accepted = float(torch.rand((), generator=generator, dtype=torch.float64)) < acceptance
+        accepted = float(torch.rand((), **kind)) < acceptance
         return end if accepted else state, HamiltonianInfo(acceptance, num_evaluations)
 
     def leapfrog(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from torch import Tensor
 
@@ -18,7 +19,7 @@ class CheckedScaleKernel(ScaleKernel):
 
     def _set_outputscale(self, value: float | Tensor) -> None:
         check_parameter(value, "outputscale")
-        super()._set_outputscale(value)
+        super()._set_outputscale(torch.as_tensor(value).to(self.raw_outputscale))
 
 
 class CheckedRBFKernel(RBFKernel):
@@ -31,7 +32,7 @@ class CheckedRBFKernel(RBFKernel):
 
     def _set_lengthscale(self, value: float | Tensor) -> None:
         check_parameter(value, "lengthscale")
-        super()._set_lengthscale(value)
+        super()._set_lengthscale(torch.as_tensor(value).to(self.raw_lengthscale))
 
 
 # those that are what their names say: other subclasses may have another covariance

@@ -60,7 +60,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
             raise InputDataError(f"num_grades must be at least 2; got {num_grades}.")
         learn = cutpoints is None
         points = torch.arange(num_grades - 1) - (num_grades - 2) // 2 if cutpoints is None else cutpoints
-        points = torch.as_tensor(points, dtype=torch.float64)
+        points = torch.as_tensor(points, dtype=torch.float64, device=self.noise.device)  # the module moves as one
         if points.shape != (num_grades - 1,) or not points.isfinite().all() or (points.diff() <= 0).any():
             raise InputDataError(
                 f"cutpoints must be {num_grades - 1} finite increasing numbers, one fewer than grades; got "

@@ -65,13 +65,14 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         if X.shape[-1] != old.shape[-1]:
             raise InputDataError(f"X must have {old.shape[-1]} columns like train_X; got {X.shape[-1]}.")
         check_observations(observations, X)
+        observations = moved(observations, old)
         for entry in observations:
-            self.likelihood.rows(entry, X.double(), self.outcome_scale)  # raises for kinds it does not take
+            self.likelihood.rows(entry, old.double(), self.outcome_scale)  # raises for kinds it does not take
         previous = None if self._snapshot is None else self._snapshot.draws_if_made
         was_training = self.training
         new = deepcopy(self)
         new.train()
-        further = tuple(entry.shift(old.shape[-2]) for entry in moved(observations, old))
+        further = tuple(entry.shift(old.shape[-2]) for entry in observations)
         new.set_train_data(torch.cat([old, X.to(old)], dim=-2), self._observations + further, strict=False)
         new._previous_draws = previous
         return new.train(was_training)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import torch
@@ -12,7 +12,9 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.exceptions.warnings import InputDataWarning, _get_single_precision_warning
 from botorch.settings import validate_input_scaling
 from gpytorch.module import Module
+from gpytorch.priors import Prior
 from torch import Tensor
+from torch.distributions import TransformedDistribution
 
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models.skew_prior import SkewPrior
@@ -51,6 +53,22 @@ def moved(observations: Sequence[Observation], like: Tensor) -> tuple[Observatio
         return new
 
     return tuple(entry.apply(change) for entry in observations)
+
+
+def move_priors(module: torch.nn.Module, fn: Callable[[Tensor], Tensor]) -> None:
+    r"""Apply a change of dtype or device to what GPyTorch leaves behind of priors that are transformed normals.
+
+    They are sampled from a distribution of their own, which is no module: a log-normal prior that was moved to a GPU
+    gives samples on the CPU, and setting a parameter to them fails.
+
+    Args:
+        module: The module whose priors have been moved.
+        fn: The change; see `torch.nn.Module._apply`.
+    """
+    for prior in module.modules():
+        if isinstance(prior, Prior) and isinstance(prior, TransformedDistribution):
+            parameters = vars(prior.base_dist)
+            parameters.update({name: fn(value) for name, value in parameters.items() if isinstance(value, Tensor)})
 
 
 def as_bounds(bounds: Any, dim: int | None = None) -> Tensor:

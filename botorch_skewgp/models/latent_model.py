@@ -27,6 +27,7 @@ from botorch_skewgp.models.inputs import (
     check_observations,
     check_query,
     check_train_X,
+    move_priors,
     moved,
 )
 from botorch_skewgp.models.latent_prior import LatentPrior
@@ -168,7 +169,9 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             self._fantasies = tuple(level.apply(fn) for level in self._fantasies)
             self._sampled = None if self._sampled is None else self._sampled.apply(fn)
             self._clear_cache()
-        return super()._apply(fn, *args, **kwargs)
+        result = super()._apply(fn, *args, **kwargs)
+        move_priors(self, fn)
+        return result
 
     def _clear_cache(self) -> None:
         self._snapshot = None

@@ -268,7 +268,8 @@ class NormalMixtureMarginals(MixtureMarginals):
         least, largest = means.amin(-1), means.amax(-1)  # in a third of the time of `aminmax`
         num_cells = (largest - least) / (CELL_WIDTH * deviation)
         is_wide = ~(num_cells < MOST_CELLS)  # or no number, at a point mass
-        order = num_cells.argsort()[: int((~is_wide).sum())]  # so that cells of a part are about as many
+        few_first = torch.where(is_wide, torch.inf, num_cells).argsort()  # so that cells of a part are about as many
+        order = few_first[: int((~is_wide).sum())]
         for which in _parts(order, CELLS_CHUNK // means.shape[-1]):
             spread = least[which], largest[which], deviation[which]
             cells = MixtureCells(means, flat.probabilities, which, *spread)

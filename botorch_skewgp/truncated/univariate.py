@@ -255,7 +255,9 @@ def sample_interval(lower: Tensor, upper: Tensor, uniform: Tensor) -> Tensor:
 
 def _inverse_log_ndtr(log_p: Tensor) -> Tensor:
     """Solve `log Phi(x) = log_p` for `log_p < 0`: directly, and by Newton steps in the log domain far in the tail."""
-    x = torch.special.ndtri(log_p.exp())
+    upper = log_p > -0.5  # the cdf is rounded to one, its complement is not to zero
+    x = torch.special.ndtri(torch.where(upper, -torch.expm1(log_p), log_p.exp()))
+    x = torch.where(upper, -x, x)
     tail = log_p < -10.0
     if not bool(tail.any()):
         return x
