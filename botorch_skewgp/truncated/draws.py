@@ -43,6 +43,7 @@ MANY_ROWS = 1024  # over few coordinates
 FEW_CHAINS = 4
 # On a GPU; of 4, 16, 64 and 256, the number at which 2,048 draws of 500 to 2,000 labels took the least time.
 MANY_CHAINS, STEPS_OF_MANY = 64, 16
+SHORT_CHAIN = 32  # steps, of which 2,048 draws by MANY_CHAINS have as many
 FIXED = 1e-3  # change of sites, in standard deviations of their rows, up to which these can be replaced by them
 MOST_UNKNOWN = 10.0  # variance of noiseless parts over that of the noise
 
@@ -313,7 +314,8 @@ def draw(
             rows = sampler.rows(positions, generator)
             values = functional(rows.transpose(-3, -2))
             r_hat, bulk = diagnose(values)
-            allowed = _allowed_r_hat(num_steps, num_chains, values.shape[-1])
+            autocorrelation_time = (settings.num_draws / bulk).clamp(1, max(settings.num_draws / wanted, 1))
+            allowed = _allowed_r_hat(num_steps, num_chains, autocorrelation_time)
             flat_values = values.flatten(-3, -2)
             constant = flat_values.amax(-2) == flat_values.amin(-2)  # nothing to compare: R-hat is NaN by definition
             good = bool(((r_hat <= allowed) | constant).all()) and bool((bulk >= wanted).all())
@@ -324,8 +326,8 @@ def draw(
         warnings.warn(
             f"{settings.num_draws} draws of {distribution.num_rows} rows by the {name} sampler are poor: the least "
             f"effective size is {float(bulk.min()):.0f} (asked for: {wanted:.0f}), the largest R-hat "
-            f"{float(r_hat.max()):.3f} (limit: {allowed:.3f}), after thinning by {thinning}. Raise max_thinning or "
-            "num_draws, or use the reflective sampler.",
+            f"{float(r_hat.max()):.3f} (limit: {float(allowed.min()):.3f}), after thinning by {thinning}. Raise "
+            "max_thinning or num_draws, or use the reflective sampler.",
             PoorDrawsWarning,
             stacklevel=2,
         )
@@ -432,15 +434,24 @@ def _evenly(size: int, device: torch.device) -> Tensor:
     return torch.linspace(0, size - 1, min(size, MAX_WATCHED), device=device, dtype=torch.float64).round().long()
 
 
-def _allowed_r_hat(num_steps: int, num_chains: int, num_functionals: int) -> float:
-    """`R_HAT_LIMIT`, or what independent draws reach by chance as the largest over all functionals, if that is more.
+def _allowed_r_hat(num_steps: int, num_chains: int, autocorrelation_time: Tensor) -> Tensor:
+    r"""`R_HAT_LIMIT`, or what good draws reach by chance as the largest over all functionals, if that is more.
 
     With `M` half-chains of `n` independent draws, the ratio of between- to within-chain variance is about a
-    chi-squared variable over its `M - 1` degrees of freedom, and R-hat squared is `1 + (ratio - 1) / n`.
+    chi-squared variable over its `M - 1` degrees of freedom, and R-hat squared is `1 + (ratio - 1) / n`. The ratio is
+    larger by the autocorrelation time, which is no sign of chains that disagree; it is allowed for where chains are
+    short, and R-hat therefore is mostly chance.
+
+    Args:
+        num_steps: The length of the chains.
+        num_chains: Their number.
+        autocorrelation_time: Of every functional, `... x k`, up to what is asked for.
     """
     degrees, n = 2 * num_chains - 1, max(num_steps // 2, 1)
     # quantile at 1 - 0.001 / k of the chi-squared, by the cube-root approximation of Wilson and Hilferty; two
     # rank normalisations (bulk and folded) are maximised over
-    z = float(torch.special.ndtri(torch.tensor(1 - 0.001 / (2 * num_functionals), dtype=torch.float64)))
+    level = 1 - 0.001 / (2 * max(autocorrelation_time.shape[-1], 1))
+    z = float(torch.special.ndtri(torch.tensor(level, dtype=torch.float64)))
     ratio = (1 - 2 / (9 * degrees) + z * math.sqrt(2 / (9 * degrees))) ** 3
-    return max(R_HAT_LIMIT, math.sqrt(1 + max(ratio - 1, 0.0) / n))
+    factor = autocorrelation_time if num_steps <= SHORT_CHAIN else torch.ones_like(autocorrelation_time)
+    return (1 + (ratio * factor - 1).clamp(min=0) / n).sqrt().clamp(min=R_HAT_LIMIT)

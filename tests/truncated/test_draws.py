@@ -9,8 +9,8 @@ from linear_operator.operators import RootLinearOperator
 from scipy import stats
 
 from botorch_skewgp.exceptions import PoorDrawsWarning, SkewGPWarning
-from botorch_skewgp.truncated.diagnostics import effective_sample_size
-from botorch_skewgp.truncated.draws import Draws, DrawSettings, choose_sampler, draw
+from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size
+from botorch_skewgp.truncated.draws import Draws, DrawSettings, _allowed_r_hat, choose_sampler, draw
 from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -60,6 +60,47 @@ def same(a: Draws, b: Draws) -> bool:
 def test_bad_settings_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         DrawSettings(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("num_draws", "few_on_cpu", "many_on_cuda"), [(2048, 4, 64), (512, 4, 32), (256, 4, 16), (100, 4, 4), (16, 4, 4)]
+)
+def test_default_number_of_chains(num_draws, few_on_cpu, many_on_cuda):
+    settings = DrawSettings(num_draws=num_draws)
+    assert settings.chains_on(torch.device("cpu")) == few_on_cpu
+    assert settings.chains_on(torch.device("cuda")) == many_on_cuda
+    assert DrawSettings(num_draws=num_draws, num_chains=2).chains_on(torch.device("cuda")) == 2
+
+
+def autoregression(num_steps, num_chains, time, k, generator):
+    """Stationary chains of an autocorrelation time, `num_steps x num_chains x k`."""
+    phi = (time - 1) / (time + 1)
+    values = [torch.randn(num_chains, k, generator=generator, dtype=torch.float64)]
+    for _ in range(num_steps - 1):
+        fresh = torch.randn(num_chains, k, generator=generator, dtype=torch.float64)
+        values.append(phi * values[-1] + math.sqrt(1 - phi**2) * fresh)
+    return torch.stack(values)
+
+
+@pytest.mark.parametrize("time", [1.0, 1.5, 2.0])
+def test_short_chains_are_allowed_the_r_hat_that_their_autocorrelation_gives_by_chance(time, generator):
+    missed = 0
+    for _ in range(20):
+        r_hat, bulk = diagnose(autoregression(32, 64, time, 100, generator))
+        missed += bool((r_hat > _allowed_r_hat(32, 64, (2048 / bulk).clamp(1, 2))).any())
+    assert missed <= 3
+
+
+def test_short_chains_that_disagree_are_seen(generator):
+    values = autoregression(32, 64, 1.0, 3, generator)
+    values[:, :6] += 2  # a mode in which one in ten chains stay
+    r_hat, bulk = diagnose(values)
+    assert (r_hat > _allowed_r_hat(32, 64, (2048 / bulk).clamp(1, 2))).all()
+    assert (bulk < 1024).all()
+
+
+def test_chains_of_the_default_on_a_cpu_are_held_to_the_usual_limit():
+    assert (_allowed_r_hat(512, 4, torch.full((100,), 2.0)) == 1.01).all()
 
 
 def test_least_settings_work():
