@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -121,7 +121,7 @@ class HamiltonianSampler:
             generator: The source of randomness.
         """
         device = None if generator is None else generator.device
-        kind = {"generator": generator, "device": device, "dtype": torch.float64}
+        kind: dict[str, Any] = {"generator": generator, "device": device, "dtype": torch.float64}
         length = TRAJECTORY * (0.5 + float(torch.rand((), **kind)))
         num_steps = min(max(round(length / step_size), 1), MAX_LEAPFROG_STEPS)
         velocity = torch.randn(state.position.shape, **kind).to(state.position)

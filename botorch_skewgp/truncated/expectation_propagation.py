@@ -21,9 +21,10 @@ from linear_operator.utils.errors import NanError
 from torch import Tensor
 
 from botorch_skewgp.exceptions import ConvergenceWarning
-from botorch_skewgp.truncated.acceleration import Acceleration
+from botorch_skewgp.truncated.acceleration import MANY_ROWS, Acceleration
 from botorch_skewgp.truncated.derivatives import with_slope
 from botorch_skewgp.truncated.sites import Gaussian, Sites, multiply_sites, next_sites
+from botorch_skewgp.truncated.trajectories import choose_backend
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 from botorch_skewgp.truncated.univariate import log_interval_probability, standardise
 
@@ -32,6 +33,7 @@ LOOSE = 1e-4
 # Sweeps without progress after which the run ends, and the residual at which this counts as rounding, not as failure.
 PATIENCE = 300
 ROUNDING = 1e-6
+MOST_COMPILED_SWEEPS = 100  # those that converge at all take ten to thirty
 ALL_NOISE = 1e-14  # variance of a row's noiseless part over its noise's, up to which it is rounding
 
 
@@ -218,6 +220,7 @@ def expectation_propagation(
     with torch.no_grad():
         none = Sites(torch.zeros_like(distribution.mean), torch.zeros_like(distribution.mean))
         sites = none if initial_sites is None else Sites(*(entry.to(distribution.mean) for entry in initial_sites))
+        sites, num_ahead = _approached(distribution, sites, tolerance, max_iterations)
         gaussian = multiply_sites(distribution, sites)
         if gaussian is None:  # a start that this covariance does not admit
             sites, gaussian = none, multiply_sites(distribution, none)
@@ -277,10 +280,22 @@ def expectation_propagation(
         cavity_variance=gaussian.cavity_variance,
         cholesky=gaussian.cholesky,
         residual=residual,
-        num_iterations=iteration,
+        num_iterations=max(num_ahead - 1, 0) + iteration,  # the first of these repeats the last one ahead
         converged=converged,
         gaussian=gaussian,
     )
+
+
+def _approached(
+    distribution: TruncatedNormal, sites: Sites, tolerance: float, max_iterations: int
+) -> tuple[Sites, int]:
+    """Where compiled sweeps lead from the given sites, and how many there were; none of many rows, or elsewhere."""
+    m, device = distribution.num_rows, distribution.mean.device
+    if not 0 < m < MANY_ROWS or distribution.count is not None or choose_backend("auto", device) != "numba":
+        return sites, 0
+    from botorch_skewgp.truncated.compiled_propagation import approach
+
+    return approach(distribution, sites, 0.5 * tolerance, min(max_iterations, MOST_COMPILED_SWEEPS))
 
 
 def _move(distribution: TruncatedNormal, old: Sites, new: Sites, step: Tensor) -> tuple[Sites, Gaussian] | None:

@@ -180,6 +180,7 @@ def test_acceleration_saves_sweeps_and_changes_nothing(
         covariance = signs.unsqueeze(-1) * variance * torch.exp(-5 * torch.cdist(X, X).square()) * signs
     count = torch.randint(1, 9, (num_rows,), generator=generator).double() if counted else None
     distribution = replace(above_zero(torch.zeros_like(signs), covariance, 1.0), count=count)
+    monkeypatch.setattr(propagation, "MOST_COMPILED_SWEEPS", 0)
     fast = expectation_propagation(distribution)
     monkeypatch.setattr(propagation.Acceleration, "__call__", lambda self, gaussian, sites, target, *args: target)
     plain = expectation_propagation(distribution)
