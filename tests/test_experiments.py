@@ -186,6 +186,20 @@ def test_a_closer_look_finds_the_best_of_all_points(duels, method, name):
     assert choose(name, model, points[0], 3, X) == int(values.argmax())
 
 
+@pytest.mark.parametrize("name", ["UCB", "EIIG 0.1", "improvement"])
+def test_points_that_have_lost_for_sure_do_not_hide_the_best(name):
+    """Their posterior is half of a wide normal, all of it on the wrong side."""
+    points = torch.linspace(0, 1, 41, dtype=torch.float64).unsqueeze(-1)
+    pairs = [[29, other] for other in range(41) if other != 29]
+    kernel = ScaleKernel(RBFKernel())
+    kernel.outputscale, kernel.base_kernel.lengthscale = 1000.0, 0.1
+    model = build("SkewGP", points, [Preference(pairs)], num_draws=64, covar_module=kernel).eval()
+    X = torch.rand(1000, 1, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    with torch.no_grad():
+        values = values_at(ACQUISITIONS[name](model, points[29], 3, NUM_SAMPLES), X)
+    assert choose(name, model, points[29], 3, X) == int(values.argmax())
+
+
 def test_moments_of_a_normal_in_the_place_of_a_posterior(duels):
     points, seen = duels
     posterior = build("SkewGP", points, [seen], num_draws=64).posterior(points[:3])
