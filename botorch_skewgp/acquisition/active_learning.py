@@ -27,6 +27,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
+from botorch_skewgp.acquisition.interpolation import interpolated
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import SkewGPPosterior
@@ -34,6 +35,7 @@ from botorch_skewgp.rows import Reading
 from botorch_skewgp.truncated.univariate import hermite
 
 NUM_NODES = 10  # of the quadrature; the integrand is close to a constant
+NODES_PER_WIDTH = 4.5  # of interpolation of its logarithm, whose error then is 1e-9 at most
 MAX_OUTCOMES = 64  # joint outcomes of pending observations that are kept apart
 
 
@@ -214,30 +216,45 @@ def _entropy_of_average(read: SkewGPPosterior, reading: Reading, log_weights: Te
 
 
 def _expected_entropy(read: SkewGPPosterior, reading: Reading) -> Tensor:
-    """`E[H(y | f)]` over the mixture, `batch_shape`; see the module's text."""
-    means = read.component_means.squeeze(-2).unsqueeze(-1)  # batch_shape x S x 1
-    variance = read.gaussian_variance.unsqueeze(-1)  # batch_shape x 1 x 1
-    width = 0.5 * math.pi * math.log(2.0) * reading.variance  # the variance of g_j, were it a density
-    cutpoints = reading.cutpoints[0]
+    """`E[H(y | f)]` over the mixture, `batch_shape`: a smooth function of the components' means, which are many."""
+    means, variance = read.component_means.squeeze(-2), read.gaussian_variance  # batch_shape x S, batch_shape x 1
+    wide = (variance.detach() + _width(reading)).sqrt()
+    nodes_per_width = NODES_PER_WIDTH
+    if reading.num_outcomes > 2:  # half way between cut-points other outcomes become the likelier ones, the sooner the
+        gaps = reading.cutpoints[0].detach().diff().max() / wide  # farther apart these are
+        nodes_per_width *= 2 + float(gaps.max())
+    log_entropies = interpolated(lambda at: _log_mean_entropy(at, variance, reading), means, wide, nodes_per_width)
+    return (log_entropies + read.log_probabilities).logsumexp(-1).exp()
+
+
+def _width(reading: Reading) -> Tensor:
+    """The variance of `g_j`, were it a density; see the module's text."""
+    return 0.5 * math.pi * math.log(2.0) * reading.variance
+
+
+def _log_mean_entropy(means: Tensor, variance: Tensor, reading: Reading) -> Tensor:
+    """`log E[H(y | f)]` of normal `f` with `batch_shape x n` means and `batch_shape x 1` variances."""
+    means, variance = means.unsqueeze(-1), variance.unsqueeze(-1)
+    width, cutpoints = _width(reading), reading.cutpoints[0]
     # the normal distribution times g_j: its logarithm's constant, its centre and its variance
     total = variance + width
     log_factor = 0.5 * (width.log() - total.log()) - 0.5 * (means - cutpoints).square() / total
-    centre = (means * width + cutpoints * variance) / total  # batch_shape x S x (K - 1)
+    centre = (means * width + cutpoints * variance) / total  # batch_shape x n x (K - 1)
     narrow = (variance * width / total).sqrt()
     nodes, log_weights = hermite(means, NUM_NODES)
-    f = centre.unsqueeze(-1) + narrow.unsqueeze(-1) * nodes  # batch_shape x S x (K - 1) x nodes
+    f = centre.unsqueeze(-1) + narrow.unsqueeze(-1) * nodes  # batch_shape x n x (K - 1) x nodes
     log_sum = (-0.5 * (f.unsqueeze(-1) - cutpoints).square() / width).logsumexp(-1)
     terms = log_factor.unsqueeze(-1) + log_weights + _log_entropy(f, reading) - log_sum
-    terms = terms.flatten(-2).logsumexp(-1) + read.log_probabilities
-    return terms.logsumexp(-1).exp()
+    return terms.flatten(-2).logsumexp(-1)
 
 
 def _log_entropy(f: Tensor, reading: Reading) -> Tensor:
     """The log of the entropy of an outcome given what is read, finite far from all cut-points."""
     log_p = reading.log_outcome_probabilities(f)
     certain = log_p > -torch.finfo(log_p.dtype).tiny
-    surprise = torch.where(certain, -1.0, log_p)
-    return torch.where(certain, -torch.inf, log_p + (-surprise).log()).logsumexp(-1)
+    log_surprise = torch.where(certain, -1.0, log_p).neg().log()
+    others = torch.where(certain, -torch.inf, log_p).logsumexp(-1, keepdim=True)  # all that the surprise is then
+    return (log_p + torch.where(certain, others, log_surprise)).logsumexp(-1)
 
 
 def select_from_pool(

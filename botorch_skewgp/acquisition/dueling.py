@@ -135,10 +135,11 @@ class DuelingUpperCredibleBound(_DuelingMonteCarloAcquisitionFunction):
         difference = X.new_tensor([1.0, -1.0])
         if self.sampler is None:
             return _highest_density_upper_end(self._combination(X, difference), self.probability)
-        draws = self._draws(X, difference).sort(dim=0).values
-        span = math.floor(self.probability * draws.shape[0])
-        upper = draws[span:]
-        narrowest = (upper - draws[: draws.shape[0] - span]).argmin(dim=0, keepdim=True)
+        draws = self._draws(X, difference)
+        num_intervals = draws.shape[0] - math.floor(self.probability * draws.shape[0])
+        lower = draws.detach().topk(num_intervals, dim=0, largest=False).values  # all that sorting would be needed for
+        upper = draws.topk(num_intervals, dim=0).values.flip(0)
+        narrowest = (upper - lower).argmin(dim=0, keepdim=True)
         return upper.gather(0, narrowest).squeeze(0)
 
 
