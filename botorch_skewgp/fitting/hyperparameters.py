@@ -57,7 +57,7 @@ def sample_hyperparameters(
     mll: RowMarginalLogLikelihood,
     num_draws: int = 16,
     min_effective_size: float | None = None,
-    max_evaluations: int = 1024,
+    max_evaluations: int = 4096,
     generator: torch.Generator | None = None,
     progress: bool = False,
 ) -> HyperparameterDraws:
@@ -150,7 +150,7 @@ def fit_fully_bayesian_skew_gp(
     mll: RowMarginalLogLikelihood,
     num_draws: int = 16,
     min_effective_size: float | None = None,
-    max_evaluations: int = 1024,
+    max_evaluations: int = 4096,
     draw_settings: DrawSettings | None = None,
     generator: torch.Generator | None = None,
     progress: bool = False,

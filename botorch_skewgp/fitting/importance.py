@@ -142,6 +142,7 @@ class AdaptiveImportanceSampler:
         self.log_densities, self.root = log_densities, root
         self._proposals: list[tuple[StudentProposal, int]] = []
         self._x, self._log_density = root.new_zeros(0, len(root)), root.new_zeros(0)
+        self._log_mixture = root.new_zeros(0)  # of all proposals, each times its number of points
 
     def draw_round(self, proposals: Sequence[tuple[StudentProposal, int]], generator: torch.Generator) -> None:
         r"""Draw and evaluate more points.
@@ -151,15 +152,17 @@ class AdaptiveImportanceSampler:
             generator: The source of randomness, on any device.
         """
         new = torch.cat([proposal.draw(num_points, generator) for proposal, num_points in proposals])
+        if self._proposals:
+            self._log_mixture = torch.logaddexp(self._log_mixture, _log_mixture(proposals, self._x))
         self._proposals += proposals
         self._x = torch.cat([self._x, new])
+        self._log_mixture = torch.cat([self._log_mixture, _log_mixture(self._proposals, new)])
         self._log_density = torch.cat([self._log_density, self.log_densities(new).to(self.root)])
 
     @property
     def points(self) -> WeightedPoints:
         """All points, with weights with respect to the mixture of all proposals; not finite if no point has density."""
-        shares = [proposal.log_density(self._x) + math.log(number) for proposal, number in self._proposals]
-        log_weights = self._log_density - torch.stack(shares).logsumexp(0)
+        log_weights = self._log_density - self._log_mixture
         return WeightedPoints(self._x, self._log_density, log_weights - log_weights.logsumexp(0))
 
     def fitted_proposal(self) -> StudentProposal:
@@ -184,6 +187,11 @@ class AdaptiveImportanceSampler:
         square = own * deviation.mT @ (weights.unsqueeze(-1) * deviation) + (1 - own) * self.root @ self.root
         eigenvalues, vectors = torch.linalg.eigh(square)
         return StudentProposal(location, vectors * eigenvalues.clamp(min=LEAST_EIGENVALUE).sqrt() @ vectors.mT)
+
+
+def _log_mixture(proposals: Sequence[tuple[StudentProposal, int]], x: Tensor) -> Tensor:
+    """The logarithm of the sum of the proposals' densities, each times its number of points."""
+    return torch.stack([proposal.log_density(x) + math.log(number) for proposal, number in proposals]).logsumexp(0)
 
 
 def laplace_proposal(density: GradientOfLogDensity, x: Tensor, widest: float) -> StudentProposal:
