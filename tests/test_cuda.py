@@ -126,10 +126,13 @@ def test_a_fit_from_several_starts(kernel):
     assert all(parameter.device.type == CUDA.type for parameter in fitted.model.parameters())
 
 
-def test_sampled_hyperparameters():
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_sampled_hyperparameters(device):
+    """With a generator on either device."""
     model = duels()
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-    ensemble = fit_fully_bayesian_skew_gp(mll, num_draws=4, warmup=4, thinning=1)
+    generator = torch.Generator(device).manual_seed(0)
+    ensemble = fit_fully_bayesian_skew_gp(mll, num_draws=4, generator=generator)
     assert ensemble.posterior(TEST_X.to(CUDA)).mean.isfinite().all()
 
 

@@ -1,13 +1,14 @@
 r"""Hyperparameters sampled instead of optimised.
 
-.. [Duane1987hybrid] S. Duane, A. D. Kennedy, B. J. Pendleton, D. Roweth. Hybrid Monte Carlo. Physics Letters B 195,
-   1987.
-.. [Hoffman2014nuts] M. D. Hoffman, A. Gelman. The No-U-Turn sampler. JMLR 15, 2014.
+.. [Cornuet2012adaptive] J.-M. Cornuet, J.-M. Marin, A. Mira, C. P. Robert. Adaptive multiple importance sampling.
+   Scandinavian Journal of Statistics 39, 2012.
+.. [Hesterberg1995weighted] T. Hesterberg. Weighted average importance sampling and defensive mixture distributions.
+   Technometrics 37, 1995.
 """
 
 from __future__ import annotations
 
-import math
+import warnings
 from copy import deepcopy
 from typing import NamedTuple
 
@@ -15,12 +16,19 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from botorch_skewgp.fitting.hamiltonian import HamiltonianSampler, HamiltonianState, StepSize, laplace_root
+from botorch_skewgp.exceptions import PoorDrawsWarning, SamplingError
+from botorch_skewgp.fitting.importance import AdaptiveImportanceSampler, WeightedPoints, laplace_proposal
 from botorch_skewgp.fitting.unbounded_density import UnboundedDensity
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
 from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
-from botorch_skewgp.truncated.diagnostics import effective_sample_size
 from botorch_skewgp.truncated.draws import DrawSettings
+
+ROUND = 64  # points that are drawn before the proposal is fitted again
+FROM_PRIOR = 16  # of those of the first round, from what the priors look like
+LEAST_EFFECTIVE_SIZE = 32  # of the points, below which neither their weights nor their tail tell much
+MOST_PARETO_SHAPE = 0.7  # up to which averages can be relied upon
+# Standard deviations in coordinates, which are logarithms of positive parameters, up to which a Hessian is believed.
+WIDEST, WIDEST_PRIOR = 2.0, 5.0
 
 
 class HyperparameterDraws(NamedTuple):
@@ -30,81 +38,119 @@ class HyperparameterDraws(NamedTuple):
         values: For each parameter that has a prior, by its name in the model, a `num_draws x ...` tensor of values in
             units of the constrained parameter (a lengthscale, not its raw value).
         states: A list of state dicts of parameters, to be loaded into the model with `strict=False`.
-        log_density: The objective at the draws, `num_draws`.
-        effective_size: The least effective sample size over parameters.
-        acceptance: The average probability of acceptance after warm-up.
+        log_density: The objective at the draws plus the log volume of unbounded coordinates, `num_draws`.
+        effective_size: What averages over the draws are worth in independent draws; at most `num_draws`.
+        pareto_shape: The shape of the tail of the weights of the points that draws are chosen from. Above 0.7 the
+            effective size is not to be trusted.
+        num_evaluations: The number of these points.
     """
 
     values: dict[str, Tensor]
     states: list[dict[str, Tensor]]
     log_density: Tensor
     effective_size: float
-    acceptance: float
+    pareto_shape: float
+    num_evaluations: int
 
 
 def sample_hyperparameters(
     mll: RowMarginalLogLikelihood,
     num_draws: int = 16,
-    warmup: int = 16,
-    thinning: int = 2,
+    min_effective_size: float | None = None,
+    max_evaluations: int = 4096,
     generator: torch.Generator | None = None,
     progress: bool = False,
 ) -> HyperparameterDraws:
-    r"""Draw hyperparameters from their posterior by Hamiltonian Monte Carlo ([Duane1987hybrid]_).
+    r"""Draw hyperparameters from their posterior by adaptive multiple importance sampling ([Cornuet2012adaptive]_).
 
     The density is `exp(mll)`: with `SkewGPMarginalLogLikelihood` the evidence by expectation propagation times the
-    priors. The chain starts at the model's present hyperparameters, whose Laplace approximation makes the scales of all
-    directions alike; fit the model first. Steps are taken in logarithms of positive parameters. Their size is learned
-    during warm-up (dual averaging, [Hoffman2014nuts]_, section 3.2); trajectories have random lengths. Parameters
-    without a prior, whose posterior may be improper, stay where they are. Priors are taken to be densities of the
-    constrained value, as GPyTorch's modules register them. The model is left as it was.
+    priors. Weighted points are drawn in logarithms of positive parameters, in rounds of 64: first from a Student t
+    around the Laplace approximation at the model's present hyperparameters (fit the model first) and, as a defence
+    against tails that it does not know ([Hesterberg1995weighted]_), another one around that of the priors; then from
+    Student t distributions fitted to all points so far. Rounds end as soon as the points are worth
+    `min_effective_size` independent ones and the tail of their weights can be trusted. Draws are chosen from the points
+    by their weights, hence some may be equal. Parameters without a prior, whose posterior may be improper, stay where
+    they are. Priors are taken to be densities of the constrained value, as GPyTorch's modules register them. The model
+    is left as it was.
 
     Args:
         mll: A deterministic objective.
-        num_draws: The number of draws to keep.
-        warmup: The number of trajectories before the first draw.
-        thinning: One in how many trajectories is kept.
+        num_draws: The number of draws.
+        min_effective_size: The effective size of the weighted points at which rounds end; twice the number of draws if
+            `None`, and no less than 32.
+        max_evaluations: The number of points at which rounds end; rounds are not cut short.
         generator: The source of randomness; one seeded with 0 is made if `None`.
         progress: Whether to show a progress bar.
 
+    Returns:
+        The draws. A `PoorDrawsWarning` is issued if rounds ended for the number of points.
+
     Raises:
         UnsupportedError: If no free parameter has a prior.
-        ValueError: If a number of draws or trajectories is out of range.
+        ValueError: If a number is out of range.
+        SamplingError: If the objective is infinite at all points.
     """
-    if num_draws < 1 or warmup < 0 or thinning < 1:
-        raise ValueError("num_draws and thinning must be positive, and warmup must not be negative.")
+    if num_draws < 1 or max_evaluations < 1 or (min_effective_size is not None and min_effective_size <= 0):
+        raise ValueError("num_draws, max_evaluations and min_effective_size must be positive.")
+    wanted = max(2.0 * num_draws, LEAST_EFFECTIVE_SIZE) if min_effective_size is None else min_effective_size
     generator = torch.Generator().manual_seed(0) if generator is None else generator
     mll = deepcopy(mll).train()
-    mll.is_exact = True  # a density for all of the chain
     mll.reset()
     density = UnboundedDensity(mll)
+    points = _weighted_points(density, wanted, max_evaluations, generator, progress)
+    if not _is_enough(points, wanted):
+        warnings.warn(
+            f"Draws of {points.x.shape[-1]} hyperparameters are poor: {len(points.x)} points are worth "
+            f"{points.effective_size:.0f} (asked for: {wanted:.0f}), and the shape of their weights' tail is "
+            f"{points.pareto_shape:.2f} (limit: {MOST_PARETO_SHAPE}). Fit the model first, narrow the priors, or raise "
+            "max_evaluations.",
+            PoorDrawsWarning,
+            stacklevel=2,
+        )
+    chosen = points.resampled(num_draws, generator)
+    draws = points.x[chosen]
+    return HyperparameterDraws(
+        values=density.values_at(draws),
+        states=[density.state_dict(x) for x in draws],
+        log_density=points.log_density[chosen],
+        # the variance of an average over draws is that of one over the points, and that of the choice among them
+        effective_size=1 / (1 / points.effective_size + 1 / num_draws),
+        pareto_shape=points.pareto_shape,
+        num_evaluations=len(points.x),
+    )
+
+
+def _weighted_points(
+    density: UnboundedDensity, wanted: float, max_evaluations: int, generator: torch.Generator, progress: bool
+) -> WeightedPoints:
+    """Rounds of points until they are enough, or too many."""
     start = density.coordinates()
-    state = HamiltonianState(start, *density(start))
-    sampler, step_size = HamiltonianSampler(density, laplace_root(density, state)), StepSize()
-    kept, acceptance = [], 0.0
-    total = warmup + num_draws * thinning
-    for i in tqdm(range(total), desc="hyperparameters", disable=not progress, leave=False):
-        learning = i < warmup
-        step = math.exp(step_size.log_step if learning else step_size.log_average)
-        state, info = sampler.step(state, step, generator)
-        if learning:
-            step_size = step_size.adapt(info.acceptance)
-            continue
-        acceptance += info.acceptance / (total - warmup)
-        if (i - warmup + 1) % thinning == 0:
-            kept.append(state)
-    draws = torch.stack([state.position for state in kept])
-    states = [density.state_dict(position) for position in draws]
-    log_density = torch.stack([state.log_density for state in kept])
-    size = float(effective_sample_size(draws.unsqueeze(-2), kind="mean").min()) if num_draws >= 8 else math.nan
-    return HyperparameterDraws(density.values(draws), states, log_density, size, acceptance)
+    from_prior = laplace_proposal(density.prior, start, WIDEST_PRIOR)
+    first = laplace_proposal(density, start, WIDEST)
+    density(first.location)  # evaluations go on from what is found there
+    sampler = AdaptiveImportanceSampler(density.log_densities, first.root)
+    proposals = [(first, ROUND - FROM_PRIOR), (from_prior, FROM_PRIOR)]
+    with tqdm(total=max_evaluations, desc="hyperparameters", disable=not progress, leave=False) as bar:
+        while True:
+            sampler.draw_round(proposals, generator)
+            bar.update(ROUND)
+            points = sampler.points
+            if not bool(points.log_weights.isfinite().any()):
+                raise SamplingError("The objective is infinite at all hyperparameters that were tried; fit the model.")
+            if _is_enough(points, wanted) or len(points.x) + ROUND > max_evaluations:
+                return points
+            proposals = [(sampler.fitted_proposal(), ROUND)]
+
+
+def _is_enough(points: WeightedPoints, wanted: float) -> bool:
+    return points.effective_size >= wanted and points.pareto_shape <= MOST_PARETO_SHAPE
 
 
 def fit_fully_bayesian_skew_gp(
     mll: RowMarginalLogLikelihood,
     num_draws: int = 16,
-    warmup: int = 16,
-    thinning: int = 2,
+    min_effective_size: float | None = None,
+    max_evaluations: int = 4096,
     draw_settings: DrawSettings | None = None,
     generator: torch.Generator | None = None,
     progress: bool = False,
@@ -119,17 +165,18 @@ def fit_fully_bayesian_skew_gp(
     Args:
         mll: The objective of a fitted model.
         num_draws: The number of members.
-        warmup: As in `sample_hyperparameters`.
-        thinning: As in `sample_hyperparameters`.
+        min_effective_size: As in `sample_hyperparameters`.
+        max_evaluations: As in `sample_hyperparameters`.
         draw_settings: How each member draws its rows; by default 256 draws, of which the ensemble has many times.
         generator: The source of randomness.
         progress: Whether to show a progress bar.
 
     Raises:
         UnsupportedError: If no free parameter has a prior.
-        ValueError: If a number of draws or trajectories is out of range.
+        ValueError: If a number is out of range.
+        SamplingError: If the objective is infinite at all points.
     """
-    draws = sample_hyperparameters(mll, num_draws, warmup, thinning, generator, progress)
+    draws = sample_hyperparameters(mll, num_draws, min_effective_size, max_evaluations, generator, progress)
     members = []
     for i, state in enumerate(draws.states):
         member = deepcopy(mll.model)

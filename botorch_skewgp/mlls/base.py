@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from gpytorch.distributions import MultivariateNormal
@@ -13,6 +13,7 @@ from gpytorch.module import Module
 from gpytorch.priors import Prior
 from torch import Tensor
 
+from botorch_skewgp.models.marginal_likelihood import Evidence
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
@@ -46,6 +47,18 @@ def _log_density(prior: Prior, value: Tensor) -> Tensor:
     return prior.log_prob(value).sum()
 
 
+class Terms(NamedTuple):
+    r"""What an objective is made of at one set of hyperparameters, before log normalisers are computed.
+
+    Args:
+        evidence: The parts of the evidence.
+        log_prior: The log prior of the hyperparameters.
+    """
+
+    evidence: Evidence
+    log_prior: Tensor | float
+
+
 class RowMarginalLogLikelihood(MarginalLogLikelihood):
     r"""Some form of the log evidence of a SkewGP, plus the log priors of its hyperparameters.
 
@@ -57,7 +70,6 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
 
     model: SkewGP
     merges_equal_rows = False  # whether log normalisers are computed for rows that stand for several
-    is_exact = False  # whether values must not depend on earlier ones: sampling needs it, optimising does not
 
     def reset(self) -> None:
         """Forget earlier evaluations, so that those to come repeat to the last bit."""
@@ -75,15 +87,47 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         Returns:
             A scalar tensor of `function_dist`'s dtype.
         """
-        evidence, zero = (
-            self.model.evidence(function_dist, target, self.merges_equal_rows),
-            function_dist.mean.new_zeros((), dtype=torch.double),
-        )
+        terms = self.terms(function_dist, target)
+        evidence, zero = terms.evidence, function_dist.mean.new_zeros((), dtype=torch.double)
         value = evidence.log_evidence(
             self._log_normalizer(evidence.rows) if evidence.rows.num_rows else zero,
             self._log_prior_normalizer(evidence.prior_rows) if evidence.prior_rows.num_rows else zero,
         )
-        return (value + log_prior(self.model)).to(function_dist.mean.dtype)
+        return (value + terms.log_prior).to(function_dist.mean.dtype)
+
+    def terms(self, function_dist: MultivariateNormal, target: Sequence[Observation]) -> Terms:
+        r"""What `forward` adds up, before log normalisers are computed.
+
+        Args:
+            function_dist: As in `forward`.
+            target: As in `forward`.
+        """
+        evidence = self.model.evidence(function_dist, target, self.merges_equal_rows)
+        return Terms(evidence, log_prior(self.model))
+
+    @torch.no_grad()
+    def values_of(self, terms: Sequence[Terms]) -> Tensor:
+        r"""The objective at many sets of hyperparameters, without gradients, an `N`-dim tensor in float64.
+
+        No value depends on the others but for the tolerance of iterations.
+
+        Args:
+            terms: What `terms` returns at each of them, at least one.
+        """
+        values = []
+        of_rows = self._log_normalizers([entry.evidence.rows for entry in terms])
+        of_prior_rows = self._log_prior_normalizers([entry.evidence.prior_rows for entry in terms])
+        for (evidence, prior), rows, prior_rows in zip(terms, of_rows, of_prior_rows, strict=True):
+            values.append((evidence.log_evidence(rows, prior_rows) + prior).double())
+        return torch.stack(values)
+
+    def _log_normalizers(self, rows: Sequence[TruncatedNormal]) -> Tensor:
+        """The log normalisers of interval rows given the numbers at many sets of hyperparameters; in float64."""
+        return torch.stack([self._log_normalizer(r) if r.num_rows else r.mean.new_zeros(()) for r in rows])
+
+    def _log_prior_normalizers(self, rows: Sequence[TruncatedNormal]) -> Tensor:
+        """The log normalisers of the skew prior's rows alone at many sets of hyperparameters; in float64."""
+        return torch.stack([self._log_prior_normalizer(r) if r.num_rows else r.mean.new_zeros(()) for r in rows])
 
     @abstractmethod
     def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:

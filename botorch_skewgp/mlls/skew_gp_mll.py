@@ -2,6 +2,8 @@ r"""The log evidence by expectation propagation, the default objective for hyper
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch import Tensor
 
 from botorch_skewgp.likelihoods import RowLikelihood
@@ -36,7 +38,10 @@ class SkewGPMarginalLogLikelihood(RowMarginalLogLikelihood):
 
     def reset(self) -> None:
         """Forget the sites at which the next evaluation would start."""
-        self._expectation_propagation = WarmExpectationPropagation(self.is_exact)
+        self._expectation_propagation = WarmExpectationPropagation()
 
     def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:
         return self._expectation_propagation(rows).log_normalizer
+
+    def _log_normalizers(self, rows: Sequence[TruncatedNormal]) -> Tensor:
+        return self._expectation_propagation.log_normalizers(rows)

@@ -41,6 +41,7 @@ from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
 from botorch_skewgp.truncated.draws import Draws, DrawSettings
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 MOST_SINGLE_ROWS = 1024  # beyond which equal rows are merged
 
@@ -311,11 +312,13 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             merge_equal: As in `row_model`.
         """
         row_model = self.row_model(prior, observations, merge_equal)
-        prior_rows = self.row_model(prior, observations=())
+        prior_rows = TruncatedNormal.empty(row_model.mean)
+        if self.skew_prior is not None:
+            prior_rows = self.row_model(prior, observations=()).truncated_normal
         seen = self._observations if observations is None else observations
         jacobians = [self.likelihood.log_jacobian(entry, row_model.mean, self._outcome_scale).sum() for entry in seen]
         number_log_density = sum(jacobians, row_model.number_log_density)
-        return Evidence(number_log_density, row_model.truncated_normal, prior_rows.truncated_normal)
+        return Evidence(number_log_density, row_model.truncated_normal, prior_rows)
 
     # Posterior
 

@@ -222,14 +222,12 @@ def _approach(covariance, prior_mean, lower, upper, noise, sites, tolerance, max
 
 @njit(cache=True, nogil=True)
 def _approach_all(covariance, prior_mean, lower, upper, noise, sites, tolerance, max_iterations):
-    """Sweep for each distribution of a batch; returns the largest number of sweeps, 0 if one of them got nowhere."""
+    """Sweep for each distribution of a batch; returns the largest number of sweeps."""
     most = 0
     for i in range(len(prior_mean)):
         done = _approach(
             covariance[i], prior_mean[i], lower[i], upper[i], noise[i], sites[i], tolerance, max_iterations
         )
-        if done == 0:
-            return 0
         most = max(most, done)
     return most
 
@@ -244,7 +242,8 @@ def approach(distribution: TruncatedNormal, sites: Sites, tolerance: float, max_
         max_iterations: The largest number of sweeps.
 
     Returns:
-        The sites and the number of sweeps; the given ones and 0 if the fixed point was not reached in this way.
+        The sites, of those distributions of a batch whose fixed point was not reached in this way the given ones, and
+        the largest number of sweeps that reached one; 0 if none did.
     """
     m = distribution.num_rows
 

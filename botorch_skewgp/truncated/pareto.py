@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 LEAST_TAIL = 5  # weights
+LEAST_WEIGHTS = 5 * LEAST_TAIL
 
 
 def pareto_shape(log_weights: Tensor) -> Tensor:
@@ -33,8 +34,8 @@ def pareto_shape(log_weights: Tensor) -> Tensor:
         ValueError: If there are fewer than 25 weights.
     """
     S = log_weights.shape[-1]
-    if S < 5 * LEAST_TAIL:
-        raise ValueError(f"The shape of a tail needs at least {5 * LEAST_TAIL} weights; got {S}.")
+    if S < LEAST_WEIGHTS:
+        raise ValueError(f"The shape of a tail needs at least {LEAST_WEIGHTS} weights; got {S}.")
     size = math.ceil(min(0.2 * S, 3 * math.sqrt(S)))
     largest = log_weights.double().topk(size + 1, dim=-1).values.flip(-1)
     weights = (largest - largest[..., -1:]).exp()

@@ -76,6 +76,12 @@ class TruncatedNormal:
             if self.row_root is None or not bool((self.noise > 0).all()):
                 raise ValueError("Rows that stand for several need a RootLinearOperator and noise in every row.")
 
+    @classmethod
+    def empty(cls, like: Tensor) -> TruncatedNormal:
+        """The distribution of no rows, of the dtype and device of a tensor."""
+        none = like.new_zeros(0)
+        return cls(mean=none, covariance=like.new_zeros(0, 0), lower=none, upper=none, noise=none)
+
     @property
     def num_rows(self) -> int:
         """The number `m` of rows."""

@@ -11,7 +11,9 @@ from gpytorch.means import ConstantMean
 from gpytorch.priors import LogNormalPrior, NormalPrior
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.exceptions import PoorDrawsWarning, SamplingError
 from botorch_skewgp.fitting import sample_hyperparameters
+from botorch_skewgp.fitting.unbounded_density import UnboundedDensity
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Numeric
 
@@ -52,34 +54,88 @@ def moments_by_quadrature(mll, grid):
     return mean.item(), (weight * (grid - mean).square()).sum().sqrt().item()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("constraint", "grid", "observations", "num_draws"),
+    ("constraint", "grid", "observations"),
     [
-        (GreaterThan(1e-4), torch.linspace(-4, 6, 41, dtype=torch.float64), Binary(LABELS), 80),
-        (GreaterThan(0.5, transform=None, initial_value=1.0), torch.linspace(math.log(0.5001), 6, 121), NUMBERS, 200),
-        (Interval(0.2, 5.0), torch.linspace(math.log(0.2001), math.log(4.999), 81), NUMBERS, 200),
+        (GreaterThan(1e-4), torch.linspace(-4, 6, 41, dtype=torch.float64), Binary(LABELS)),
+        (GreaterThan(0.5, transform=None, initial_value=1.0), torch.linspace(math.log(0.5001), 6, 121), NUMBERS),
+        (Interval(0.2, 5.0), torch.linspace(math.log(0.2001), math.log(4.999), 81), NUMBERS),
     ],
 )
-def test_moments_against_quadrature(constraint, grid, observations, num_draws):
+def test_moments_against_quadrature(constraint, grid, observations):
     """Positive, bounded without a transform, and between two bounds."""
     mll = objective(model_with(constraint, LogNormalPrior(0.5, 0.8), observations))
     grid = grid.double()
-    draws = sample_hyperparameters(mll, num_draws, warmup=50, thinning=2)
+    draws = sample_hyperparameters(mll, 500, min_effective_size=400)
     mean, sd = moments_by_quadrature(mll, grid)
     logs = draws.values["covar_module.raw_outputscale"].log()
-    assert draws.effective_size > 30
+    assert 200 < draws.effective_size < 500
+    assert draws.pareto_shape < 0.7
     error = sd / math.sqrt(draws.effective_size)
     assert logs.mean().item() == pytest.approx(mean, abs=4 * error)
-    assert logs.std().item() == pytest.approx(sd, rel=4 / math.sqrt(draws.effective_size))
-    assert 0.5 < draws.acceptance < 1
+    assert logs.std().item() == pytest.approx(sd, rel=4 / math.sqrt(2 * draws.effective_size))
+
+
+@pytest.mark.filterwarnings("ignore:The model inputs are of type torch.float32")
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_moments_in_two_coordinates_against_a_grid(dtype):
+    """Means, standard deviations and the correlation of the logarithms of lengthscale and output scale."""
+    base = RBFKernel(lengthscale_prior=LogNormalPrior(-1.0, 0.7))
+    covar_module = ScaleKernel(base, outputscale_prior=LogNormalPrior(0.5, 0.8))
+    model = SkewGP(X.to(dtype), NUMBERS, covar_module=covar_module, mean_module=ConstantMean())
+    model.likelihood.requires_grad_(False)
+    mll = objective(model)
+    draws = sample_hyperparameters(mll, 600, min_effective_size=500)
+    base_kernel, scales = model.covar_module.base_kernel, torch.linspace(-4, 5, 28, dtype=torch.float64)
+    lengths = torch.linspace(-4.5, 2.5, 28, dtype=torch.float64)
+    mll.train()
+    grid, values = torch.cartesian_prod(lengths, scales), []
+    with torch.no_grad():
+        for log_length, log_scale in grid:
+            base_kernel.lengthscale, covar_module.outputscale = log_length.exp(), log_scale.exp()
+            value = mll(model(*model.train_inputs), model.train_targets)
+            values.append(value + log_length + log_scale)
+    weight = torch.softmax(torch.stack(values).double(), 0)
+    mean = weight @ grid
+    sd = (weight @ (grid - mean).square()).sqrt()
+    correlation = weight @ ((grid - mean) / sd).prod(-1)
+    names = "covar_module.base_kernel.raw_lengthscale", "covar_module.raw_outputscale"
+    assert set(draws.values) == set(names)
+    logs = torch.stack([draws.values[name].flatten() for name in names], dim=-1).log()
+    error = draws.effective_size**-0.5
+    assert draws.effective_size > 250
+    assert ((logs.mean(0) - mean).abs() < 4 * sd * error).all()
+    assert ((logs.std(0) / sd - 1).abs() < 4 * error).all()
+    assert logs.mT.corrcoef()[0, 1].item() == pytest.approx(correlation.item(), abs=4 * error)
+
+
+def test_log_densities_of_many_points_are_those_of_single_ones():
+    model = SkewGP(X, Binary(LABELS))
+    mll = objective(model).train()
+    density = UnboundedDensity(mll)
+    start = density.coordinates()
+    density(start)
+    x = start + torch.linspace(-1.5, 2.0, 6, dtype=torch.float64).unsqueeze(-1)
+    values = density.log_densities(x)
+    torch.testing.assert_close(values, torch.stack([density(point)[0] for point in x]), atol=1e-6, rtol=0)
+    assert all(p.requires_grad for p in density.parameters.values())
+
+
+def test_density_of_the_priors_and_its_gradient():
+    density = UnboundedDensity(objective(SkewGP(X, Binary(LABELS))).train())
+    x = density.coordinates() + 0.3
+    value, gradient = density.prior(x)
+    for i, step in enumerate(1e-5 * torch.eye(len(x), dtype=torch.float64)):
+        slope = (density.prior(x + step)[0] - density.prior(x - step)[0]) / 2e-5
+        assert gradient[i].item() == pytest.approx(slope.item(), abs=1e-6)
+    assert value.isfinite()
 
 
 def test_leaves_the_model_and_repeats():
     model = SkewGP(X, Binary(LABELS))
     mll = objective(model).eval()
     before = {name: p.clone() for name, p in model.named_parameters()}
-    runs = [sample_hyperparameters(mll, 6, 20, 1, torch.Generator().manual_seed(7)) for _ in range(2)]
+    runs = [sample_hyperparameters(mll, 6, generator=torch.Generator().manual_seed(7)) for _ in range(2)]
     assert all(torch.equal(p, before[name]) for name, p in model.named_parameters())
     assert not mll.training
     names = {"covar_module.raw_outputscale", "covar_module.base_kernel.raw_lengthscale"}
@@ -87,15 +143,47 @@ def test_leaves_the_model_and_repeats():
     for name in names:
         assert torch.equal(runs[0].values[name], runs[1].values[name])
         assert runs[0].values[name].std() > 0
+    other = sample_hyperparameters(mll, 6, generator=torch.Generator().manual_seed(8))
+    assert not torch.equal(other.values[name], runs[0].values[name])
 
 
-@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The model inputs are of type torch.float32")
+def test_states_are_the_values_drawn():
+    model = SkewGP(X.float(), Binary(LABELS))
+    draws = sample_hyperparameters(objective(model), 4)
+    for i, state in enumerate(draws.states):
+        assert all(entry.dtype == torch.float32 for entry in state.values())
+        assert not model.load_state_dict(state, strict=False).unexpected_keys
+        wanted = draws.values["covar_module.raw_outputscale"][i].item()
+        assert model.covar_module.outputscale.item() == pytest.approx(wanted, rel=1e-5)
+
+
 def test_mean_with_a_prior_is_drawn():
     model = model_with(GreaterThan(1e-4), None)
     model.mean_module.register_prior("mean_prior", NormalPrior(1.0, 0.1), "constant")
-    draws = sample_hyperparameters(objective(model), 50, 30, 1)
+    draws = sample_hyperparameters(objective(model), 50)
     assert set(draws.values) == {"mean_module.raw_constant"}
     assert draws.values["mean_module.raw_constant"].mean().item() == pytest.approx(0.98, abs=0.08)
+
+
+def test_too_few_points_are_told():
+    model = SkewGP(X, Binary(LABELS))
+    with pytest.warns(PoorDrawsWarning, match="64 points are worth"):
+        draws = sample_hyperparameters(objective(model), 4, min_effective_size=100, max_evaluations=64)
+    assert draws.num_evaluations == 64
+    assert draws.effective_size < 4
+
+
+@pytest.mark.parametrize("given", [{"num_draws": 0}, {"min_effective_size": 0.0}, {"max_evaluations": 0}])
+def test_numbers_out_of_range(given):
+    with pytest.raises(ValueError, match="must be positive"):
+        sample_hyperparameters(objective(SkewGP(X, Binary(LABELS))), **given)
+
+
+def test_infinite_objective(monkeypatch):
+    monkeypatch.setattr(UnboundedDensity, "log_densities", lambda self, x: torch.full_like(x[:, 0], -torch.inf))
+    with pytest.raises(SamplingError, match="infinite"):
+        sample_hyperparameters(objective(SkewGP(X, Binary(LABELS))))
 
 
 def test_needs_a_prior():

@@ -4,13 +4,14 @@ import pytest
 import torch
 from small_cases import evaluate, model_of, skew_prior
 
+from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import (
     BatchedMarginalLogLikelihood,
     SkewGPMarginalLogLikelihood,
     StochasticMarginalLogLikelihood,
 )
 from botorch_skewgp.mlls.warm_start import WarmExpectationPropagation
-from botorch_skewgp.truncated import expectation_propagation
+from botorch_skewgp.observations import Numeric, Preference
 
 OBJECTIVES = {
     "whole": SkewGPMarginalLogLikelihood,
@@ -48,20 +49,48 @@ def test_value_is_that_of_a_cold_start(name):
     assert evaluate(mll).item() == cold
 
 
-def test_exact_values_do_not_depend_on_earlier_ones(monkeypatch):
-    monkeypatch.setattr(expectation_propagation, "MOST_COMPILED_SWEEPS", 0)  # they leave hardly anything to see
-    values = {}
-    for is_exact in (False, True):
-        model = model_of("labels")
-        mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
-        mll.is_exact = is_exact
-        mll.reset()
-        found = []
-        for scale in (0.5, 8.0, 0.5):
-            model.covar_module.outputscale = scale
-            found.append(torch.autograd.grad(evaluate(mll), model.covar_module.raw_outputscale)[0].item())
-        values[is_exact] = abs(found[2] - found[0])
-    assert values[True] < 1e-9 < values[False]
+def duels_of_few_items(m):
+    """More duels than points, whose covariance has a root of low rank; equal ones are merged where they are many."""
+    pairs = torch.combinations(torch.arange(6)).repeat(m // 15 + 1, 1)[:m]
+    points = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)
+    return SkewGP(points, Preference(pairs))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: model_of("labels"),
+        lambda: model_of("labels", skew_prior()),
+        lambda: model_of("numbers and duels", skew_prior()),
+        lambda: SkewGP(torch.rand(5, 1, dtype=torch.float64), Numeric(torch.arange(5.0))),
+        lambda: duels_of_few_items(40),
+        lambda: duels_of_few_items(3000),
+    ],
+)
+def test_values_at_many_hyperparameters_are_those_of_single_evaluations(build):
+    """With covariances that are matrices, and with roots of low rank; sites for later calls stay as they are."""
+    model = build()
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+    evaluate(mll)
+    sites, terms, single = mll._expectation_propagation._sites, [], []
+    for scale in (0.5, 2.0, 8.0):
+        model.covar_module.outputscale = scale
+        cold = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+        single.append(evaluate(cold).item())
+        with torch.no_grad():
+            terms.append(mll.terms(model(*model.train_inputs), model.train_targets))
+    assert mll.values_of(terms).tolist() == pytest.approx(single, abs=1e-6)
+    assert mll._expectation_propagation._sites is sites
+    assert mll.values_of(terms[:1]).tolist() == pytest.approx(single[:1], abs=1e-6)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_every_objective_has_values_at_many_hyperparameters(name):
+    model = model_of("labels", skew_prior())
+    mll = OBJECTIVES[name](model.likelihood, model).train()
+    with torch.no_grad():
+        terms = [mll.terms(model(*model.train_inputs), model.train_targets)] * 2
+    assert mll.values_of(terms).tolist() == pytest.approx([evaluate(mll).item()] * 2, abs=1e-6)
 
 
 def test_reset_starts_the_chains_anew():

@@ -35,7 +35,8 @@ def ensemble():
     generator = torch.Generator().manual_seed(2)
     train_X = torch.rand(7, 2, dtype=torch.float64, generator=generator)
     model = SkewGP(train_X, Preference(PAIRS))
-    return fit_fully_bayesian_skew_gp(SkewGPMarginalLogLikelihood(model.likelihood, model), 4, 20, 2, SMALL, generator)
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+    return fit_fully_bayesian_skew_gp(mll, 4, draw_settings=SMALL, generator=generator)
 
 
 def test_posterior_is_that_of_the_members(ensemble, generator):

@@ -1,0 +1,214 @@
+r"""Adaptive multiple importance sampling, for densities of up to a few dozen coordinates that are costly to evaluate.
+
+Points are drawn in rounds, each from a multivariate Student t that was fitted to the points of all rounds before it.
+All points have weights with respect to the mixture of all proposals, each with its share of the points: the balance
+heuristic of [Veach1995optimally]_, equation 9, which adaptive multiple importance sampling ([Cornuet2012adaptive]_,
+section 3) applies to points that are there already whenever a proposal is added.
+
+.. [Veach1995optimally] E. Veach, L. J. Guibas. Optimally combining sampling techniques for Monte Carlo rendering.
+   SIGGRAPH 1995.
+.. [Cornuet2012adaptive] J.-M. Cornuet, J.-M. Marin, A. Mira, C. P. Robert. Adaptive multiple importance sampling.
+   Scandinavian Journal of Statistics 39, 2012.
+.. [Koblents2015population] E. Koblents, J. Míguez. A population Monte Carlo scheme with transformed weights and its
+   application to stochastic kinetic models. Statistics and Computing 25, 2015.
+.. [Kong1992note] A. Kong. A note on importance sampling using standardized weights. University of Chicago, Department
+   of Statistics, Technical Report 348, 1992.
+.. [Kitagawa1996monte] G. Kitagawa. Monte Carlo filter and smoother for non-Gaussian nonlinear state space models.
+   Journal of Computational and Graphical Statistics 5, 1996.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_skewgp.truncated.pareto import LEAST_WEIGHTS, pareto_shape
+
+DEGREES_OF_FREEDOM = 5  # of proposals, whose tails must not be lighter than those of the density
+HESSIAN_STEP = 0.05  # in coordinates, which are logarithms where parameters are positive
+MOST_NEWTON_STEP = 2.0  # in standard deviations, for each direction
+LEAST_EIGENVALUE = 1e-6  # of a fitted squared scale
+TEMPERING = 0.85  # by which exponents of weights shrink until enough points count for a fit
+
+# From coordinates `k` to the log density, `-inf` where there is none, and its gradient.
+GradientOfLogDensity = Callable[[Tensor], tuple[Tensor, Tensor]]
+# From coordinates `N x k` to `N` log densities.
+LogDensities = Callable[[Tensor], Tensor]
+
+
+class StudentProposal(NamedTuple):
+    r"""A multivariate Student t distribution of `DEGREES_OF_FREEDOM` degrees of freedom.
+
+    Args:
+        location: The `k` coordinates of its centre.
+        root: A symmetric `k x k` root of its squared scale, `root @ root`.
+    """
+
+    location: Tensor
+    root: Tensor
+
+    def draw(self, num_points: int, generator: torch.Generator) -> Tensor:
+        r"""Draw points, `num_points x k`.
+
+        Args:
+            num_points: The number of points.
+            generator: The source of randomness, on any device.
+        """
+        normal, to_square = (
+            torch.randn(num_points, size, generator=generator, device=generator.device, dtype=torch.float64)
+            for size in (len(self.location), DEGREES_OF_FREEDOM)
+        )
+        chi_squared = to_square.to(self.location).square().sum(-1, keepdim=True)
+        normal = normal.to(self.location)
+        return self.location + normal * (DEGREES_OF_FREEDOM / chi_squared).sqrt() @ self.root
+
+    def log_density(self, x: Tensor) -> Tensor:
+        r"""The log density of points, `N`.
+
+        Args:
+            x: The points, `N x k`.
+        """
+        k, nu = len(self.location), DEGREES_OF_FREEDOM
+        white = torch.linalg.solve(self.root, x - self.location, left=False)
+        log_constant = math.lgamma(0.5 * (nu + k)) - math.lgamma(0.5 * nu) - 0.5 * k * math.log(nu * math.pi)
+        log_kernel = -0.5 * (nu + k) * torch.log1p(white.square().sum(-1) / nu)
+        return log_constant - torch.linalg.slogdet(self.root).logabsdet + log_kernel
+
+
+class WeightedPoints(NamedTuple):
+    r"""Points and their weights, by which averages over them are averages over a density.
+
+    Args:
+        x: The points, `N x k`.
+        log_density: The log density there, `N`.
+        log_weights: The logarithms of the weights, which sum to one, `N`.
+    """
+
+    x: Tensor
+    log_density: Tensor
+    log_weights: Tensor
+
+    @property
+    def effective_size(self) -> float:
+        """The inverse of the sum of squared weights ([Kong1992note]_): what averages over the points are worth.
+
+        Too large where the proposals miss a part of the density; see `pareto_shape`.
+        """
+        return math.exp(-float((2 * self.log_weights).logsumexp(0)))
+
+    @property
+    def pareto_shape(self) -> float:
+        """The shape of the weights' tail, up to 0.7 of which averages can be relied upon; infinite for few points."""
+        proper = self.log_weights[self.log_weights.isfinite()]
+        return float(pareto_shape(proper)) if len(proper) >= LEAST_WEIGHTS else math.inf
+
+    def resampled(self, num_draws: int, generator: torch.Generator) -> Tensor:
+        r"""The positions of points drawn by their weights, systematically ([Kitagawa1996monte]_, appendix).
+
+        A point is drawn as often as its weight times `num_draws` says, rounded up or down.
+
+        Args:
+            num_draws: The number of draws.
+            generator: The source of randomness, on any device.
+        """
+        cumulative = self.log_weights.exp().cumsum(0)
+        offset = torch.rand((), generator=generator, device=generator.device, dtype=torch.float64).to(cumulative)
+        steps = (torch.arange(num_draws).to(cumulative) + offset) / num_draws
+        return torch.searchsorted(cumulative / cumulative[-1], steps, right=True).clamp(max=len(cumulative) - 1)
+
+
+class AdaptiveImportanceSampler:
+    r"""Points of all rounds so far, and the proposals that they are from ([Cornuet2012adaptive]_).
+
+    Example:
+        >>> normal = lambda x: -0.5 * x.square().sum(-1)  # log densities of N points
+        >>> sampler = AdaptiveImportanceSampler(normal, torch.eye(2, dtype=torch.double))
+        >>> first = StudentProposal(torch.zeros(2, dtype=torch.double), torch.eye(2, dtype=torch.double))
+        >>> sampler.draw_round([(first, 64)], generator)
+        >>> sampler.draw_round([(sampler.fitted_proposal(), 64)], generator)
+        >>> sampler.points.effective_size
+    """
+
+    def __init__(self, log_densities: LogDensities, root: Tensor) -> None:
+        r"""
+        Args:
+            log_densities: The log density, of many points at once.
+            root: The symmetric `k x k` root of a squared scale, to which fitted ones are drawn.
+        """
+        self.log_densities, self.root = log_densities, root
+        self._proposals: list[tuple[StudentProposal, int]] = []
+        self._x, self._log_density = root.new_zeros(0, len(root)), root.new_zeros(0)
+        self._log_mixture = root.new_zeros(0)  # of all proposals, each times its number of points
+
+    def draw_round(self, proposals: Sequence[tuple[StudentProposal, int]], generator: torch.Generator) -> None:
+        r"""Draw and evaluate more points.
+
+        Args:
+            proposals: What to draw them from, and how many from each.
+            generator: The source of randomness, on any device.
+        """
+        new = torch.cat([proposal.draw(num_points, generator) for proposal, num_points in proposals])
+        if self._proposals:
+            self._log_mixture = torch.logaddexp(self._log_mixture, _log_mixture(proposals, self._x))
+        self._proposals += proposals
+        self._x = torch.cat([self._x, new])
+        self._log_mixture = torch.cat([self._log_mixture, _log_mixture(self._proposals, new)])
+        self._log_density = torch.cat([self._log_density, self.log_densities(new).to(self.root)])
+
+    @property
+    def points(self) -> WeightedPoints:
+        """All points, with weights with respect to the mixture of all proposals; not finite if no point has density."""
+        log_weights = self._log_density - self._log_mixture
+        return WeightedPoints(self._x, self._log_density, log_weights - log_weights.logsumexp(0))
+
+    def fitted_proposal(self) -> StudentProposal:
+        r"""The proposal with the weighted mean and covariance of the points.
+
+        Where few points have nearly all the weight, weights are raised to a power below one, until the points that
+        count are as many as three times the coordinates or a third of all ([Koblents2015population]_, section 4). The
+        covariance is drawn to the square of `root` by as much as one point for each coordinate would.
+        """
+        points, k = self.points, len(self.root)
+        tempered = points
+        wanted = min(3 * k, len(points.x) / 3, int(points.log_weights.isfinite().sum()) / 2)
+        exponent = 1.0
+        while tempered.effective_size < wanted:
+            exponent *= TEMPERING
+            log_weights = exponent * points.log_weights
+            tempered = points._replace(log_weights=log_weights - log_weights.logsumexp(0))
+        weights = tempered.log_weights.exp()
+        location = weights @ points.x
+        deviation = points.x - location
+        own = tempered.effective_size / (tempered.effective_size + k)
+        square = own * deviation.mT @ (weights.unsqueeze(-1) * deviation) + (1 - own) * self.root @ self.root
+        eigenvalues, vectors = torch.linalg.eigh(square)
+        return StudentProposal(location, vectors * eigenvalues.clamp(min=LEAST_EIGENVALUE).sqrt() @ vectors.mT)
+
+
+def _log_mixture(proposals: Sequence[tuple[StudentProposal, int]], x: Tensor) -> Tensor:
+    """The logarithm of the sum of the proposals' densities, each times its number of points."""
+    return torch.stack([proposal.log_density(x) + math.log(number) for proposal, number in proposals]).logsumexp(0)
+
+
+def laplace_proposal(density: GradientOfLogDensity, x: Tensor, widest: float) -> StudentProposal:
+    r"""A proposal for a density near a mode: one Newton step from a point, with the scale of the Hessian there.
+
+    The negative Hessian is found by differences of the gradient. Away from a mode its eigenvalues may have any sign:
+    they are taken as absolute values.
+
+    Args:
+        density: The log density and its gradient.
+        x: The point, `k`.
+        widest: The largest standard deviation that is believed; a density is far from normal where it is flat.
+    """
+    gradient = density(x)[1]
+    steps = HESSIAN_STEP * torch.eye(len(x)).to(x)
+    hessian = torch.stack([density(x + step)[1] - gradient for step in steps]) / HESSIAN_STEP
+    eigenvalues, vectors = torch.linalg.eigh(0.5 * (hessian + hessian.mT))
+    scales = eigenvalues.abs().rsqrt().clamp(max=widest)
+    newton = (scales * (vectors.mT @ gradient)).clamp(-MOST_NEWTON_STEP, MOST_NEWTON_STEP)
+    return StudentProposal(x + vectors @ (scales * newton), vectors * scales @ vectors.mT)
