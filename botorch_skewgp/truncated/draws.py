@@ -33,6 +33,7 @@ from botorch_skewgp.truncated.start import feasible_start, require_feasible
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 SamplerName = Literal["reflective", "collapsed", "independence", "linear", "gibbs"]
+WITH_APPROXIMATION = {"collapsed": CollapsedEllipticalSliceSampler, "independence": IndependenceSampler}
 R_HAT_LIMIT = 1.01
 MAX_WATCHED = 256  # functionals
 NARROW = 0.01  # rows closer than this many standard deviations between their bounds
@@ -288,8 +289,10 @@ def draw(
         expectation_propagation=approximation,
         previous=None if previous is None else (previous.rows, previous.latent),
     )
-    sampler = _make_sampler(name, distribution, approximation)
-    del approximation  # its factors are as large as the covariance
+    proposal = approximation if name in WITH_APPROXIMATION else None
+    del approximation  # its factors are as large as the covariance, and so are those that the sampler makes
+    sampler = _make_sampler(name, distribution, proposal)
+    del proposal
     state = sampler.init(start, latent)
     functional = _functionals(distribution)
     wanted = settings.num_draws / 2 if settings.min_effective_size is None else settings.min_effective_size
@@ -376,13 +379,11 @@ def _draw_around_sites(
     return replace(rest, rows=rows.to(distribution.mean), latent=latent)
 
 
-def _make_sampler(name: str, distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Sampler:
+def _make_sampler(name: str, distribution: TruncatedNormal, approximation: ExpectationPropagation | None) -> Sampler:
+    if approximation is not None:
+        return WITH_APPROXIMATION[name](distribution, approximation)
     if name == "reflective":
         return ReflectiveEllipticalSliceSampler(distribution)
-    if name == "collapsed":
-        return CollapsedEllipticalSliceSampler(distribution, approximation)
-    if name == "independence":
-        return IndependenceSampler(distribution, approximation)
     if name == "linear":
         return LinearEllipticalSliceSampler(distribution)
     return GibbsSampler(distribution)
