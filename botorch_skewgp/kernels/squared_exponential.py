@@ -63,7 +63,10 @@ class SquaredExponential:
         """
         white = (X - X.detach().mean(-2, keepdim=True)) / self.lengthscale
         half = self.half_exponent(white)
-        return self.of_exponent(white @ white.mT + half + half.mT)
+        exponent = white @ white.mT
+        exponent += half  # in place, for it may be large
+        exponent += half.mT
+        return self.of_exponent(exponent)
 
     def variance(self, X: Tensor) -> Tensor:
         r"""The variances at points, `batch_shape x q`.
@@ -102,9 +105,14 @@ class SquaredExponential:
         r"""The covariance whose scaled part has a given logarithm.
 
         Args:
-            exponent: The logarithm.
+            exponent: The logarithm, which is overwritten.
         """
-        return exponent.exp() if self.constant is None else exponent.exp() + self.constant
+        covariance = exponent.exp_()
+        if self.constant is None:
+            return covariance
+        if covariance.requires_grad:  # the exponential's derivative is its value
+            return covariance + self.constant
+        return covariance.add_(self.constant)
 
 
 @dataclass(frozen=True, eq=False)

@@ -193,6 +193,7 @@ class RowModel:
             # numbers too, since normalisers of the same rows with and without them are compared.
             prior = covariance if self.numbers.num_rows == 0 else rows.covariance(self.covariance)
             missing = missing_noise(prior.diagonal() + rows.noise, rows.noise)
+            del prior
             # Far in a tail what multiplies it is as large as 1e12: a difference of rounding above and below the
             # diagonal would be worth nats.
             covariance = (covariance + covariance.mT).mul_(0.5)  # in place, for these are large
@@ -309,10 +310,16 @@ class RowModel:
         numbers = self.numbers.lower.expand(num_draws, -1)
         if self.intervals.num_rows == 0:
             numbers = numbers[:1]
-        seen = torch.cat([numbers, draws.rows[: len(numbers)].to(numbers)], dim=-1) - ordered.mean(self.mean)
-        L = cholesky_with_noise(ordered.covariance(self.covariance), ordered.noise)
+        seen = torch.cat([numbers, draws.rows[: len(numbers)].to(numbers)], dim=-1)
+        seen -= ordered.mean(self.mean)  # in place, for these are large
+        if self.numbers.num_rows == 0:
+            L = self.truncated_normal.gamma_cholesky  # which the draws have needed
+        else:
+            L = cholesky_with_noise(ordered.covariance(self.covariance), ordered.noise)
         white = torch.linalg.solve_triangular(L, ordered.weight(n), upper=False)  # R^T
-        weights = (torch.linalg.solve_triangular(L, seen.mT, upper=False).mT @ white).mT  # a draw's side by side
+        seen = torch.linalg.solve_triangular(L, seen.mT, upper=False)
+        del L
+        weights = (seen.mT @ white).mT  # a draw's side by side
         root = torch.linalg.qr(white).R.mT if white.shape[0] > n else white.mT
         return RepresenterMixture(weights, root)
 

@@ -65,7 +65,9 @@ class RepresenterMixture:
         else:
             components = some.mT @ torch.linalg.eigh(some @ some.mT).eigenvectors[:, -NUM_ORDERING_COMPONENTS:]
             components = components / torch.linalg.vector_norm(components, dim=0)
-        order = space_filling_order(deviation @ (covariance @ components))
+        points = deviation @ (covariance @ components)
+        del deviation, some  # as large as the weights
+        order = space_filling_order(points)
         return RepresenterMixture(weights[order].mT, self.root)
 
     @cached_property

@@ -23,6 +23,7 @@ from torch import Tensor
 from botorch_skewgp.truncated.trajectories import numba_is_loaded
 
 TAIL_PROBABILITIES = (0.05, 0.95)
+MAX_ENTRIES = 2**17  # of draws that are diagnosed at a time, with a dozen copies of them
 
 
 def split_r_hat(draws: Tensor) -> Tensor:
@@ -100,6 +101,13 @@ def diagnose(draws: Tensor) -> Diagnostics:
     Raises:
         ValueError: If there are fewer than four steps.
     """
+    if draws.dim() < 3 or draws.numel() == 0:
+        return _diagnose(draws)
+    parts = [_diagnose(part) for part in draws.split(max(1, MAX_ENTRIES * draws.shape[-1] // draws.numel()), dim=-1)]
+    return Diagnostics(*(torch.cat(entry, dim=-1) for entry in zip(*parts, strict=True)))
+
+
+def _diagnose(draws: Tensor) -> Diagnostics:
     values = _split(_steps_last(draws))
     scores = _normal_scores(values)
     return Diagnostics(

@@ -33,6 +33,7 @@ from botorch_skewgp.truncated.start import feasible_start, require_feasible
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 SamplerName = Literal["reflective", "collapsed", "independence", "linear", "gibbs"]
+WITH_APPROXIMATION = {"collapsed": CollapsedEllipticalSliceSampler, "independence": IndependenceSampler}
 R_HAT_LIMIT = 1.01
 MAX_WATCHED = 256  # functionals
 NARROW = 0.01  # rows closer than this many standard deviations between their bounds
@@ -281,7 +282,6 @@ def draw(
         )
     if previous is not None and (distribution.count is not None or previous.rows.shape[-1] > distribution.num_rows):
         previous = None  # its rows are not the first rows of this one
-    sampler = _make_sampler(name, distribution, approximation)
     start, latent = feasible_start(
         distribution,
         num_chains,
@@ -289,6 +289,10 @@ def draw(
         expectation_propagation=approximation,
         previous=None if previous is None else (previous.rows, previous.latent),
     )
+    proposal = approximation if name in WITH_APPROXIMATION else None
+    del approximation  # its factors are as large as the covariance, and so are those that the sampler makes
+    sampler = _make_sampler(name, distribution, proposal)
+    del proposal
     state = sampler.init(start, latent)
     functional = _functionals(distribution)
     wanted = settings.num_draws / 2 if settings.min_effective_size is None else settings.min_effective_size
@@ -298,20 +302,22 @@ def draw(
     bar = tqdm(total=None, desc="draws", disable=not settings.progress, leave=False, unit="step")
     with bar:
         while True:
-            kept: list[Tensor] = []
+            blocks: list[Tensor] = []
             evaluations = 0.0
-            for _ in range(thinning):  # in as many blocks as the thinning, to keep no more than is returned
-                block = num_steps
-                state, positions, info = sampler.run(state, block, generator)
+            for number in range(thinning):  # in as many blocks as the thinning, to keep no more than is returned
+                state, positions, info = sampler.run(state, num_steps, generator)
                 # every thinning-th position of the whole run: the phase within a block depends on its number
-                kept.append(positions[..., thinning - 1 - (len(kept) * block) % thinning :: thinning, :, :])
+                block = positions[..., thinning - 1 - (number * num_steps) % thinning :: thinning, :, :]
+                blocks.append(block if thinning == 1 else block.clone())  # a view would keep what is thinned out
+                del positions, block  # the positions of all draws are large
                 evaluations += float(info.num_evaluations.to(torch.float64).mean())
-                bar.update(block)
-            positions = torch.cat(kept, dim=-3) if len(kept) > 1 else kept[0]
-            del kept  # rows of all draws are large
+                bar.update(num_steps)
+            positions = torch.cat(blocks, dim=-3) if len(blocks) > 1 else blocks[0]
+            del blocks
             # Chains one after another, each in time order, as they are returned.
             positions = positions.transpose(-3, -2).contiguous()
-            rows = sampler.rows(positions, generator)
+            rows, latent = sampler.rows(positions, generator), sampler.latent(positions)
+            del positions
             values = functional(rows.transpose(-3, -2))
             r_hat, bulk = diagnose(values)
             autocorrelation_time = (settings.num_draws / bulk).clamp(1, max(settings.num_draws / wanted, 1))
@@ -322,6 +328,7 @@ def draw(
             if good or 2 * thinning > settings.max_thinning:
                 break
             thinning *= 2
+            del rows, latent, values
     if not good:
         warnings.warn(
             f"{settings.num_draws} draws of {distribution.num_rows} rows by the {name} sampler are poor: the least "
@@ -332,10 +339,9 @@ def draw(
             stacklevel=2,
         )
 
-    latent = sampler.latent(positions)
     return Draws(
         rows=rows.flatten(-3, -2),
-        latent=None if latent is None else latent.flatten(-3, -2),
+        latent=None if latent is None else latent.flatten(-3, -2).contiguous(),  # a view would keep all coordinates
         r_hat=r_hat,
         effective_size=bulk,
         functionals=values,
@@ -373,13 +379,11 @@ def _draw_around_sites(
     return replace(rest, rows=rows.to(distribution.mean), latent=latent)
 
 
-def _make_sampler(name: str, distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Sampler:
+def _make_sampler(name: str, distribution: TruncatedNormal, approximation: ExpectationPropagation | None) -> Sampler:
+    if approximation is not None:
+        return WITH_APPROXIMATION[name](distribution, approximation)
     if name == "reflective":
         return ReflectiveEllipticalSliceSampler(distribution)
-    if name == "collapsed":
-        return CollapsedEllipticalSliceSampler(distribution, approximation)
-    if name == "independence":
-        return IndependenceSampler(distribution, approximation)
     if name == "linear":
         return LinearEllipticalSliceSampler(distribution)
     return GibbsSampler(distribution)

@@ -250,6 +250,7 @@ def expectation_propagation(
             step = torch.where(grew & ~acceleration.taken, shorter, longer)
             previous = residual
             ahead = acceleration(gaussian, sites, target, residual.unsqueeze(-1), grew, step == 1)
+            del gaussian  # its factors are as large as those to come
             moved = _move(distribution, sites, ahead, step)
             if moved is None:
                 break

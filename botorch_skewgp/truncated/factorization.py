@@ -40,10 +40,27 @@ def cholesky_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -
     diagonal = double.diagonal(dim1=-2, dim2=-1)
     size = diagonal.mean(-1, keepdim=True) if scale is None else scale.to(double)
     jitter = RELATIVE_JITTER[matrix.dtype] * size.expand_as(diagonal)
-    factor, info = torch.linalg.cholesky_ex(double + torch.diag_embed(jitter))
+    return _factor(add_to_diagonal(double, jitter), double).to(matrix)
+
+
+def cholesky_as_it_is(matrix: Tensor) -> Tensor:
+    r"""The lower Cholesky factor of a matrix that has its jitter already; errors and precision as with one.
+
+    Args:
+        matrix: A `batch_shape x n x n` tensor, symmetric and positive definite. Only its lower triangle is read.
+    """
+    if matrix.shape[-1] == 0:
+        return matrix
+    double = matrix.double()
+    return _factor(double, double).to(matrix)
+
+
+def _factor(matrix: Tensor, named: Tensor) -> Tensor:
+    """The factor of a matrix in double precision; errors tell of the named one, which may lack its jitter."""
+    factor, info = torch.linalg.cholesky_ex(matrix)
     if bool(info.any()) or not bool(factor.diagonal(dim1=-2, dim2=-1).isfinite().all()):
-        _explain(double.detach(), int(info.max()))
-    return factor.to(matrix)
+        _explain(named.detach(), int(info.max()))
+    return factor
 
 
 def cholesky_with_noise(covariance: Tensor, noise: Tensor) -> Tensor:
@@ -63,9 +80,23 @@ def cholesky_with_noise(covariance: Tensor, noise: Tensor) -> Tensor:
         NanError: If the sum contains NaN or infinite values.
         NotPSDError: If the sum is not positive semi-definite by more than its rounding.
     """
-    matrix = covariance + torch.diag_embed(noise)
+    matrix = add_to_diagonal(covariance, noise)
     missing = missing_noise(matrix.diagonal(dim1=-2, dim2=-1), noise)
     return cholesky_with_relative_jitter(matrix, scale=missing / RELATIVE_JITTER[matrix.dtype])
+
+
+def add_to_diagonal(matrix: Tensor, values: Tensor) -> Tensor:
+    r"""A matrix plus a diagonal one, as a new matrix; differentiable.
+
+    Args:
+        matrix: A `batch_shape x n x n` tensor.
+        values: What is added to the diagonals, `batch_shape x n`; one of the two may lack batch dimensions.
+    """
+    if matrix.shape[:-1] != values.shape:
+        return matrix + torch.diag_embed(values)
+    # the sum with a diagonal matrix would need as much memory again
+    diagonal = matrix.diagonal(dim1=-2, dim2=-1)
+    return torch.diagonal_scatter(matrix, diagonal + values, dim1=-2, dim2=-1)
 
 
 def missing_noise(variance: Tensor, noise: Tensor) -> Tensor:

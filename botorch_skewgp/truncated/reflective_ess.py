@@ -108,6 +108,7 @@ class ReflectiveEllipticalSliceSampler(Sampler):
         cholesky, gamma = self._factor()
         self._cholesky = self._flatten(cholesky, 2)
         arguments = (self._flatten(gamma, 2), lower, upper, horizon, self.max_reflections)
+        del gamma
         if self.backend == "numba":
             from botorch_skewgp.truncated.trajectories.numba_trajectories import NumbaTrajectories
 
@@ -122,9 +123,11 @@ class ReflectiveEllipticalSliceSampler(Sampler):
     def _factor(self) -> tuple[Tensor, Tensor]:
         """Cholesky factor and covariance of velocities, factored in double precision."""
         distribution = as_double(self.distribution)
-        gamma, cholesky = distribution.gamma, distribution.gamma_cholesky
+        cholesky = distribution.gamma_cholesky
         # Reflections have to keep the distribution of the velocities: if the factor has jitter, so has Gamma.
-        gamma = torch.diagonal_scatter(gamma, cholesky.square().sum(-1), dim1=-2, dim2=-1)
+        variance = cholesky.square().sum(-1)
+        covariance = distribution.dense_covariance.expand(*variance.shape, -1)
+        gamma = torch.diagonal_scatter(covariance, variance, dim1=-2, dim2=-1)
         return cholesky.to(self.distribution.mean), gamma.to(self.distribution.mean)
 
     def _flatten(self, values: Tensor, event_dims: int) -> Tensor:
@@ -281,10 +284,8 @@ class ReflectiveEllipticalSliceSampler(Sampler):
             h = (z.unsqueeze(-2) @ root.mT).squeeze(-2) if extra == 0 else z @ root.mT
             offset = h + noise_sd * positions[..., r:]
         rows = self._align(distribution.mean, positions) + offset
-        # Adding the mean, or multiplying by the root again, rounds.
-        return torch.minimum(
-            torch.maximum(rows, self._align(distribution.lower, positions)), self._align(distribution.upper, positions)
-        )
+        # Adding the mean, or multiplying by the root again, rounds; in place, for these are large.
+        return rows.clamp_(self._align(distribution.lower, positions), self._align(distribution.upper, positions))
 
     def latent(self, positions: Tensor) -> Tensor | None:
         """Map positions, `... x p`, to the coordinates `z`, `... x r`; `None` for a dense covariance."""

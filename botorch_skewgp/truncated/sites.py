@@ -75,6 +75,7 @@ def multiply_sites(distribution: TruncatedNormal, sites: Sites) -> Gaussian | No
     B *= S.unsqueeze(-2)  # in place: passes over the matrix are a third of a sweep
     B.diagonal(dim1=-2, dim2=-1).add_(1)
     cholesky, info = torch.linalg.cholesky_ex(B)
+    del B  # as large as the covariance, as are the other matrices here
     if bool(info.any()):
         return None
     prior_variance, zero = C.diagonal(dim1=-2, dim2=-1), torch.zeros_like(tau)
@@ -90,9 +91,11 @@ def multiply_sites(distribution: TruncatedNormal, sites: Sites) -> Gaussian | No
             variance = (1 - left) / tau
             cavity_mean = (mean - sites.shift * variance) / left
             return Gaussian(mean, variance, cavity_mean, variance / left, zero, mean, cavity_mean, cholesky, inverse)
+        del inverse, left
     V = torch.linalg.solve_triangular(cholesky, S.unsqueeze(-1) * C, upper=False)
     mean = distribution.mean + (C @ offset.unsqueeze(-1) - V.mT @ (V @ offset.unsqueeze(-1))).squeeze(-1)
     variance = prior_variance - V.square().sum(-2)
+    del V
     left = 1 - tau * variance
     cavity_mean, reference = (mean - sites.shift * variance) / left, zero
     deviation, cavity_deviation = mean, cavity_mean

@@ -9,7 +9,11 @@ import torch
 from linear_operator.operators import LinearOperator, RootLinearOperator, to_linear_operator
 from torch import Tensor
 
-from botorch_skewgp.truncated.factorization import cholesky_with_noise, cholesky_with_relative_jitter
+from botorch_skewgp.truncated.factorization import (
+    add_to_diagonal,
+    cholesky_as_it_is,
+    cholesky_with_noise,
+)
 from botorch_skewgp.truncated.row_root import RowRoot, row_root
 
 
@@ -112,10 +116,10 @@ class TruncatedNormal:
         F = root.dense
         return F @ F.mT
 
-    @cached_property
+    @property
     def gamma(self) -> Tensor:
-        """`Gamma`, the dense `batch_shape x m x m` covariance of `u` before truncation."""
-        return self.dense_covariance + torch.diag_embed(self.noise)
+        """`Gamma`, the dense `batch_shape x m x m` covariance of `u` before truncation; not kept, for it is large."""
+        return add_to_diagonal(self.dense_covariance, self.noise)
 
     def expanded(self) -> TruncatedNormal:
         r"""The same distribution with every row for itself; itself if it is like that already.
@@ -151,7 +155,7 @@ class TruncatedNormal:
     def gamma_cholesky(self) -> Tensor:
         """The lower Cholesky factor of `Gamma`; noise less than `1e-12` of a row's variance is raised to that."""
         if self.has_jitter:
-            return cholesky_with_relative_jitter(self.gamma, scale=torch.zeros_like(self.mean))
+            return cholesky_as_it_is(self.gamma)
         return cholesky_with_noise(self.dense_covariance, self.noise)
 
     @cached_property

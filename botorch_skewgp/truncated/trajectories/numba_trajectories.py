@@ -216,7 +216,8 @@ def _pad(values: Tensor, fill: float) -> np.ndarray:
     """Pad the last dimension to a multiple of `BLOCK` and split it into blocks."""
     m = values.shape[-1]
     blocks = -(-m // BLOCK)
-    padded = torch.nn.functional.pad(values, (0, blocks * BLOCK - m), value=fill)
+    missing = blocks * BLOCK - m
+    padded = torch.nn.functional.pad(values, (0, missing), value=fill) if missing else values  # which may be large
     return padded.reshape(*values.shape[:-1], blocks, BLOCK).contiguous().numpy()
 
 
@@ -239,7 +240,8 @@ class NumbaTrajectories:
             turn = upper.isfinite()
             signs = torch.where(turn, -1, signs)
             lower, upper = torch.where(turn, -upper, lower), torch.full_like(upper, math.inf)
-            gamma = signs.unsqueeze(-1) * gamma * signs.unsqueeze(-2)
+            gamma = signs.unsqueeze(-1) * gamma
+            gamma *= signs.unsqueeze(-2)  # in place, for it is large
         if bool(upper.isfinite().any()):
             self.walls = BOTH
         elif bool((lower.isfinite() & (lower < 0)).any()):
