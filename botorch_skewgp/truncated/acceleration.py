@@ -20,6 +20,8 @@ from botorch_skewgp.truncated.sites import Gaussian, Sites, match_moments
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 SHARES = (-10.0, 0.5)  # of the last sites in an extrapolated step
+# Factors of a step towards the next sites, which is at most 1, where the residual has grown and where it has not.
+SHORTER, LONGER, SHORTEST_STEP = 0.5, 1.2, 0.02
 NEAR = 0.1  # residual up to which steps are extrapolated
 MOST_FAILURES = 2  # of either kind of step
 MANY_ROWS = 150  # from which on a factorisation costs more than sweeps with approximate marginals

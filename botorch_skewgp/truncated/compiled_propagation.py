@@ -13,13 +13,12 @@ import numpy as np
 from numba import njit
 from torch import Tensor
 
-from botorch_skewgp.truncated.acceleration import MOST_FAILURES, NEAR, SHARES
+from botorch_skewgp.truncated.acceleration import LONGER, MOST_FAILURES, NEAR, SHARES, SHORTER, SHORTEST_STEP
 from botorch_skewgp.truncated.sites import LEAST_SHARE, PRECISE_SITE, Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 FARTHEST = 10.0  # standard deviations in a tail, from which on moments in closed form lose their digits
 NARROWEST = 0.1  # width of an interval in standard deviations, likewise
-SHORTEST_STEP = 0.02
 LEAST_SHARE_OF_LAST, LARGEST_SHARE_OF_LAST = SHARES
 SQRT_HALF, SQRT_2_OVER_PI = math.sqrt(0.5), math.sqrt(2 / math.pi)
 
@@ -193,7 +192,7 @@ def _approach(covariance, prior_mean, lower, upper, noise, sites, tolerance, max
             sites[:] = x
             return iteration
         grew = residual > previous
-        step = max(0.5 * step, SHORTEST_STEP) if grew and not taken else min(1.2 * step, 1.0)
+        step = max(SHORTER * step, SHORTEST_STEP) if grew and not taken else min(LONGER * step, 1.0)
         failures += grew and taken
         previous = residual
         taken = not grew and step == 1.0 and residual <= NEAR and failures < MOST_FAILURES and has_last

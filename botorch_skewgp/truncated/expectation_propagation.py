@@ -21,7 +21,7 @@ from linear_operator.utils.errors import NanError
 from torch import Tensor
 
 from botorch_skewgp.exceptions import ConvergenceWarning
-from botorch_skewgp.truncated.acceleration import MANY_ROWS, Acceleration
+from botorch_skewgp.truncated.acceleration import LONGER, MANY_ROWS, SHORTER, SHORTEST_STEP, Acceleration
 from botorch_skewgp.truncated.derivatives import with_slope
 from botorch_skewgp.truncated.sites import Gaussian, Sites, multiply_sites, next_sites
 from botorch_skewgp.truncated.trajectories import choose_backend
@@ -246,7 +246,7 @@ def expectation_propagation(
             if converged or iteration >= max_iterations or iteration - last_progress > PATIENCE:
                 break
             grew = (residual > previous).unsqueeze(-1)
-            shorter, longer = (0.5 * step).clamp(min=0.02), (1.2 * step).clamp(max=1.0)
+            shorter, longer = (SHORTER * step).clamp(min=SHORTEST_STEP), (LONGER * step).clamp(max=1.0)
             step = torch.where(grew & ~acceleration.taken, shorter, longer)
             previous = residual
             ahead = acceleration(gaussian, sites, target, residual.unsqueeze(-1), grew, step == 1)

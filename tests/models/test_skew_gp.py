@@ -240,6 +240,16 @@ def test_double_moves_the_data_and_renews_the_draws(generator):
     assert difference.abs().max() < 1e-5
 
 
+def test_priors_are_sampled_where_their_model_is(generator):
+    """Log-normal ones too, whose samples are from a distribution that is no module."""
+    model = SkewGP(points(8, generator), Preference(PAIRS)).double()
+    for dtype in (torch.float64, torch.float32, torch.float64):
+        model = model.to(dtype)
+        priors = [prior for _, _, prior, _, _ in model.named_priors()]
+        assert len(priors) > 1
+        assert all(prior.sample().dtype == dtype for prior in priors)
+
+
 @pytest.mark.gpu
 def test_cuda_gives_the_same_posterior(generator):
     X, test_X = points(8, generator), points(3, generator)
