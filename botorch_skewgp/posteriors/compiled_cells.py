@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from botorch_skewgp.truncated.compilation import compiled
 
 SIGNATURE = "void(f8[:, ::1], f8[:, :], i8[::1], f8[::1], f8[::1], f8[:, :, ::1])"  # compiled once, for any strides
 ORDERS = 4  # at a time, for which sums are in registers
 
 
-@njit(SIGNATURE, cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@compiled(SIGNATURE, fastmath={"reassoc", "contract"})
 def add_moments(means, probabilities, points, least, width, moments):
     """As in `mixture_cells`, with arrays for tensors; a multiple of `ORDERS` moments.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
+from botorch_skewgp.truncated.compilation import compiled
 
-@njit(cache=True, nogil=True)
+
+@compiled()
 def _halve(points, order):
     """Order `S x n` points: every group of `S / 2^k` of them, in place, along the axis with the largest variance."""
     num_points, n = points.shape

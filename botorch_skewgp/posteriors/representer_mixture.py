@@ -14,6 +14,7 @@ from botorch_skewgp.posteriors.space_filling import space_filling_order
 
 NUM_ORDERING_COMPONENTS = 16  # of the draws' principal components, more than an order in one dimension can follow
 NUM_ORDERING_DRAWS = 256  # that tell these components
+NUM_ORDERING_ITERATIONS = 2  # after which they hold 96 % or more of the variance along the components themselves
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +61,7 @@ class RepresenterMixture:
         weights = self.weights_by_draw  # a draw's side by side: picking and ordering draws moves whole rows
         deviation = weights - weights.mean(-2, keepdim=True)
         some = deviation[:: max(1, self.num_draws // NUM_ORDERING_DRAWS)] @ covariance
-        if some.shape[1] <= some.shape[0]:
-            components = torch.linalg.eigh(some.mT @ some).eigenvectors[:, -NUM_ORDERING_COMPONENTS:]
-        else:
-            components = some.mT @ torch.linalg.eigh(some @ some.mT).eigenvectors[:, -NUM_ORDERING_COMPONENTS:]
-            components = components / torch.linalg.vector_norm(components, dim=0)
-        points = deviation @ (covariance @ components)
+        points = deviation @ (covariance @ _principal_components(some))
         del deviation, some  # as large as the weights
         order = space_filling_order(points)
         return RepresenterMixture(weights[order].mT, self.root)
@@ -144,3 +140,16 @@ class RepresenterMixture:
         if centred.shape[-1] > centred.shape[-2] and not centred.requires_grad:
             centred = torch.linalg.qr(centred.mT).R.mT  # the same Gram matrix with fewer columns
         return centred
+
+
+def _principal_components(deviations: Tensor) -> Tensor:
+    """The leading directions of `k x n` deviations from a mean, `n x NUM_ORDERING_COMPONENTS` or fewer.
+
+    By subspace iteration from the first deviations, which lie mostly along them, and a rotation to the axes of what
+    was found (Rayleigh and Ritz). Directions that hardly differ in their share may be mixed.
+    """
+    basis = deviations[:NUM_ORDERING_COMPONENTS].mT
+    for _ in range(NUM_ORDERING_ITERATIONS):
+        basis = torch.linalg.qr(deviations.mT @ (deviations @ torch.linalg.qr(basis).Q)).Q
+    along = deviations @ basis
+    return basis @ torch.linalg.eigh(along.mT @ along).eigenvectors

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from torch import Tensor
 
 from botorch_skewgp.truncated.acceleration import LONGER, MOST_FAILURES, NEAR, SHARES, SHORTER, SHORTEST_STEP
+from botorch_skewgp.truncated.compilation import compiled
 from botorch_skewgp.truncated.sites import LEAST_SHARE, PRECISE_SITE, Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -23,7 +23,7 @@ LEAST_SHARE_OF_LAST, LARGEST_SHARE_OF_LAST = SHARES
 SQRT_HALF, SQRT_2_OVER_PI = math.sqrt(0.5), math.sqrt(2 / math.pi)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _subtract(target, factors, rows, is_triangular):
     """Subtract a combination of rows from a row, four at a time; of triangular ones what is right of the diagonal."""
     k, n = 0, len(target)
@@ -40,7 +40,7 @@ def _subtract(target, factors, rows, is_triangular):
         k += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _product(covariance, prior_mean, precision, shift, upper, inverse, vectors, mean, variance, left):
     """Moments of the rows under prior and sites, and the shares of their precisions that are not their own site's.
 
@@ -127,7 +127,7 @@ def _product(covariance, prior_mean, precision, shift, upper, inverse, vectors, 
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _site(mean, variance, lower, upper, noise):
     """The site that matches the moments of a row with a cavity, and whether they have all digits."""
     scale = math.sqrt(variance + noise)
@@ -158,7 +158,7 @@ def _site(mean, variance, lower, upper, noise):
     return lost / remaining, ((-moved if flip else moved) * scale + mean * lost) / remaining, True
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _approach(covariance, prior_mean, lower, upper, noise, sites, tolerance, max_iterations):
     """Sweep until sites, `2 x m`, change by no more than the tolerance; returns the number of sweeps, 0 for none."""
     m = len(prior_mean)
@@ -219,7 +219,7 @@ def _approach(covariance, prior_mean, lower, upper, noise, sites, tolerance, max
     return 0
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _approach_all(covariance, prior_mean, lower, upper, noise, sites, tolerance, max_iterations):
     """Sweep for each distribution of a batch; returns the largest number of sweeps."""
     most = 0

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
+from botorch_skewgp.truncated.compilation import compiled
 from botorch_skewgp.truncated.radix_sort import argsort
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _score(ordered, order, scores, result):
     """Write the scores of values in order to where they were before; equal ones share that of their average rank."""
     n = ordered.shape[0]
@@ -27,7 +27,7 @@ def _score(ordered, order, scores, result):
         first = last + 1
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _score_all(scores, values, order, bulk, folded):
     """Fill `bulk` and `folded`, `k x n`, with the scores of every row of `values`, `k x n`, and of its distances."""
     k, n = values.shape

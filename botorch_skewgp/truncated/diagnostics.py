@@ -50,8 +50,8 @@ def split_r_hat(draws: Tensor) -> Tensor:
 def effective_sample_size(draws: Tensor, kind: Literal["bulk", "tail", "mean"] = "bulk") -> Tensor:
     r"""Effective sample size of every functional [Vehtari2021rhat]_, sections 3 and 4.
 
-    Autocorrelations come from one FFT over the split chains; they are summed up to where Geyer's
-    initial monotone sequence ends [Geyer1992practical]_, section 3.3.
+    Autocorrelations of the split chains are summed up to where Geyer's initial monotone sequence ends
+    [Geyer1992practical]_, section 3.3.
 
     Args:
         draws: A `batch_shape x num_steps x num_chains x k` tensor of `k` functionals of the draws.
@@ -203,6 +203,10 @@ def _quantile(ordered: Tensor, probability: float) -> Tensor:
 
 def _r_hat(values: Tensor) -> Tensor:
     """R-hat of chains that are split already, equations (1) to (4)."""
+    if numba_is_loaded(values.device):
+        from botorch_skewgp.truncated.compiled_chains import r_hats
+
+        return r_hats(values)
     n = values.shape[-1]
     means = values.mean(-1, keepdim=True)
     between = n * means.squeeze(-1).var(-1)
@@ -213,6 +217,19 @@ def _r_hat(values: Tensor) -> Tensor:
 
 def _effective_size(values: Tensor) -> Tensor:
     """Effective sample size of chains that are split already, equations (10) to (13)."""
+    if not numba_is_loaded(values.device):
+        return _effective_size_by_transform(values)
+    from botorch_skewgp.truncated.compiled_chains import effective_sizes
+
+    size = effective_sizes(values)
+    slow = size.isnan()
+    if bool(slow.any()):
+        size[slow] = _effective_size_by_transform(values[slow])
+    return size
+
+
+def _effective_size_by_transform(values: Tensor) -> Tensor:
+    """As `_effective_size`, with autocorrelations at all lags by a Fourier transform."""
     chains, n = values.shape[-2:]
     centred = values - values.mean(-1, keepdim=True)
     length = 1 << (2 * n - 1).bit_length()  # zero padding, so that lags do not wrap around

@@ -7,6 +7,7 @@ from linear_operator.utils.errors import NanError, NotPSDError
 from torch import Tensor
 
 RELATIVE_JITTER = {torch.float64: 1e-12, torch.float32: 1e-5}
+BLOCK = 256  # columns of a triangular product that are made at a time
 
 
 def cholesky_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -> Tensor:
@@ -126,6 +127,23 @@ def cholesky_of_precision(root: Tensor, precision: Tensor) -> Tensor:
     stacked = torch.cat([precision.sqrt().unsqueeze(-1) * root, eye], dim=-2)  # large rows first, for their rounding
     upper = torch.linalg.qr(stacked, mode="r").R
     return (upper.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-1) * upper).mT
+
+
+def times_transpose(values: Tensor, lower: Tensor) -> Tensor:
+    r"""`values @ lower^T` by blocks of columns, none of which multiplies more of the zeros than it must.
+
+    Args:
+        values: A `batch_shape x n x m` tensor.
+        lower: A lower triangular `batch_shape x m x m` tensor.
+
+    Returns:
+        A contiguous `batch_shape x n x m` tensor.
+    """
+    m = lower.shape[-1]
+    if m <= BLOCK:
+        return values @ lower.mT
+    spans = ((start, min(start + BLOCK, m)) for start in range(0, m, BLOCK))
+    return torch.cat([values[..., :end] @ lower[..., start:end, :end].mT for start, end in spans], dim=-1)
 
 
 def _explain(matrix: Tensor, place: int) -> None:

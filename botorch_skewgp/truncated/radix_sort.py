@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
+
+from botorch_skewgp.truncated.compilation import compiled
 
 BITS = 8  # of a digit
 DIGITS = 64 // BITS
 BASE = 1 << BITS
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _argsort(bits, order):
     """Fill `order`, `k x n`, with the stable order of every row of `bits`, `k x n`, double precision numbers."""
     k, n = bits.shape

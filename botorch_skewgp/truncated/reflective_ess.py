@@ -32,6 +32,7 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.exceptions import SamplingError, TooManyReflectionsError
+from botorch_skewgp.truncated.factorization import times_transpose
 from botorch_skewgp.truncated.sampler import Sampler, SamplerInfo, SamplerState
 from botorch_skewgp.truncated.trajectories import choose_backend
 from botorch_skewgp.truncated.trajectories.eager import EagerLowRankTrajectories, EagerTrajectories
@@ -189,7 +190,7 @@ class ReflectiveEllipticalSliceSampler(Sampler):
             b, num_steps * chains, p, generator=generator, dtype=position.dtype, device=position.device
         )
         if self.distribution.root is None:
-            normal = normal @ self._cholesky.mT
+            normal = times_transpose(normal, self._cholesky)
         return normal.reshape(b, num_steps, chains, p)
 
     def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:

@@ -213,7 +213,8 @@ def test_predictive_law_under_the_posterior(name, generator):
     f, _ = posterior_draws(model, generator)
     distribution = model.predictive(NEW_X)
     hits = simulate(f, generator).double()
-    slack = 0.004 if name == "choice of three" else 0.0  # averaged over 1024 quasi-random draws
+    # an average over 1024 quasi-random draws, which has a standard deviation of .006 to .0075 over their seeds
+    slack = 0.025 if name == "choice of three" else 0.0
     p = distribution.probs.detach().reshape(hits.shape[1:])
     assert ((hits.mean(0) - p).abs() < 4.5 * (p * (1 - p) / N).sqrt() + slack).all()
     same = model.likelihood(model.posterior(NEW_X))

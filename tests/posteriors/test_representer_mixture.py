@@ -8,6 +8,7 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.distributions import MultivariateNormal
 
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior, space_filling
+from botorch_skewgp.posteriors.representer_mixture import _principal_components
 
 
 @pytest.fixture(params=["compiled", "eager"])
@@ -175,3 +176,18 @@ def test_base_samples_of_another_batch_are_refused(shape, generator):
     posterior = mixture_posterior(generator)
     with pytest.raises(RuntimeError, match="cannot be broadcast"):
         posterior.rsample_from_base_samples(torch.Size([7]), torch.zeros(1, dtype=torch.double).expand(shape))
+
+
+@pytest.mark.parametrize("shape", [(256, 100), (40, 100), (5, 3), (1, 4)])
+def test_order_is_along_the_widest_directions(shape, generator):
+    """The variance along them, beside that along as many singular vectors; and the widest come last."""
+    deviations = torch.randn(*shape, dtype=torch.float64, generator=generator)
+    deviations = deviations * torch.arange(1.0, shape[1] + 1, dtype=torch.float64).reciprocal()
+    components = _principal_components(deviations)
+    eye = torch.eye(components.shape[-1], dtype=torch.float64)
+    torch.testing.assert_close(components.mT @ components, eye)
+    along = (deviations @ components).square().sum(0)
+    assert torch.equal(along, along.sort().values) or shape[0] == 1
+    most = torch.linalg.svdvals(deviations)[: len(along)].square()
+    assert along.sum() > 0.97 * most.sum()
+    assert along[-1] > 0.999 * most[0]

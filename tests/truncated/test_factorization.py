@@ -11,6 +11,7 @@ from botorch_skewgp.truncated.factorization import (
     cholesky_of_precision,
     cholesky_with_noise,
     cholesky_with_relative_jitter,
+    times_transpose,
 )
 
 EPSILON = RELATIVE_JITTER[torch.float64]
@@ -134,3 +135,13 @@ def test_factor_of_a_precision_keeps_the_identity():
         expected = torch.eye(2, dtype=torch.float64) - f.mT @ f * (precision / (1 + precision))
         torch.testing.assert_close(torch.cholesky_inverse(L), expected, rtol=0.0, atol=1e-8)
         assert float(torch.logdet(L)) == pytest.approx(0.5 * math.log1p(precision), rel=1e-12)
+
+
+@pytest.mark.parametrize("m", [0, 1, 256, 257, 600])
+def test_product_with_a_triangle_by_blocks(m):
+    generator = torch.Generator().manual_seed(0)
+    lower = torch.randn(2, m, m, generator=generator, dtype=torch.float64).tril()
+    values = torch.randn(2, 5, m, generator=generator, dtype=torch.float64)
+    found = times_transpose(values, lower)
+    assert found.is_contiguous()
+    torch.testing.assert_close(found, values @ lower.mT)

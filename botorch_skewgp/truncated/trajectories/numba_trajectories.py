@@ -12,8 +12,8 @@ Three ideas keep that pass at a handful of instructions for every row:
   row is convex: its tangent at `t1`, followed back to `t0`, ends below `lower`. So only rows with
   `min(x(t1), x(t1) - h x'(t1)) < lower` need their exact hitting time, and both terms are linear in `(a, b)`.
   Upper bounds are the mirror image.
-* *A short look ahead.* `t1` is a few mean gaps between reflections after `t0`, and shrinks to every hit that is found.
-  If nothing is hit before `t1`, the search goes on from there. How far it looks does not change the trajectory.
+* *A short look ahead.* `t1` is a few mean gaps between reflections after `t0`. If nothing is hit before `t1`, the
+  search goes on from there. How far it looks does not change the trajectory.
 
 Chains are spread over threads; the kernel holds no lock of the interpreter.
 """
@@ -26,19 +26,22 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
+
+from botorch_skewgp.truncated.compilation import compiled
 
 # Which tests the rows need. A row cannot dip below a bound that its mean is below as well.
 LOWER_WITHOUT_DIPS, LOWER, BOTH = 0, 1, 2
-BLOCK = 16  # rows that share a flag; the arrays are padded to a multiple, so that inner loops have a fixed length
+# Rows whose flags are the bits of one number, exact in single precision too. The arrays are padded to a multiple, so
+# that inner loops have a fixed length.
+BLOCK = 16
 LOOK_AHEAD = 2.0  # in mean gaps between reflections
 
 # Infinite bounds are compared with, so neither `ninf` nor all of fast math is allowed.
 FAST = {"contract", "reassoc", "nsz", "arcp"}
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _half_angle_tangent(x, v, bound):
     """`tan(t/2)` of the first time at which `x cos t + v sin t` falls from `x >= bound` to `bound`; `inf` if none."""
     if x <= bound:  # at the bound, or beyond it by rounding
@@ -55,7 +58,7 @@ def _half_angle_tangent(x, v, bound):
     return (x - bound) / (root - v) if root - v > 0.0 else np.inf
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(inline="always")
 def _advance(cosine, sine, half_tangent):
     """Cosine and sine of `t + h` from those of `t` and `tan(h/2)`."""
     square = half_tangent * half_tangent
@@ -68,13 +71,13 @@ def _update_and_flag(walls: int) -> Callable[..., None]:
     """Make the pass over all rows, for one kind of tests: with branches in it, it takes three times as long."""
 
     # Unsigned indices of whole arrays: a view for each block, or an index that may be negative, costs more than the
-    # arithmetic. Rows are counted in their own dtype so that the lanes line up.
-    @njit(cache=True, nogil=True, fastmath=FAST)
-    def update_and_flag(a, b, gamma, row, lower, upper, flags, to_a, to_b, c, s, p, q):
-        """Add `to_a g` and `to_b g`, `g = gamma[row]`, to the coefficients; flag blocks of rows that may leave."""
-        zero, one = a.dtype.type(0), a.dtype.type(1)
+    # arithmetic. Bits are numbers of the rows' dtype, and added, so that the lanes line up.
+    @compiled(fastmath=FAST, forceinline=True)
+    def update_and_flag(a, b, gamma, row, lower, upper, bits, flags, to_a, to_b, c, s, p, q):
+        """Add `to_a g` and `to_b g`, `g = gamma[row]`, to the coefficients; flag the rows that may leave."""
+        zero = a.dtype.type(0)
         for k in range(np.uint64(a.shape[0])):
-            count = zero
+            flagged = zero
             for j in range(BLOCK):
                 aj = a[k, j] + to_a * gamma[row, k, j]
                 bj = b[k, j] + to_b * gamma[row, k, j]
@@ -82,13 +85,15 @@ def _update_and_flag(walls: int) -> Callable[..., None]:
                 b[k, j] = bj
                 end = aj * c + bj * s
                 if walls == LOWER_WITHOUT_DIPS:
-                    count += one if end < lower[k, j] else zero
+                    flagged += bits[j] if end < lower[k, j] else zero
                 else:
                     tangent = aj * p + bj * q
-                    count += one if (end if end < tangent else tangent) < lower[k, j] else zero
-                    if walls == BOTH:
-                        count += one if (tangent if end < tangent else end) > upper[k, j] else zero
-            flags[k] = count
+                    low, high = (end, tangent) if end < tangent else (tangent, end)
+                    if walls == LOWER:
+                        flagged += bits[j] if low < lower[k, j] else zero
+                    else:
+                        flagged += bits[j] if (low < lower[k, j]) | (high > upper[k, j]) else zero
+            flags[k] = flagged
 
     return update_and_flag
 
@@ -96,7 +101,7 @@ def _update_and_flag(walls: int) -> Callable[..., None]:
 _update_without_dips, _update_lower, _update_both = map(_update_and_flag, (LOWER_WITHOUT_DIPS, LOWER, BOTH))
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _run_chain(position, moves, changes, signs, gamma, diagonal, lower, upper, walls, horizon, max_reflections):
     """Run one chain; `moves`, `num_steps x m`, holds velocities and is overwritten with positions.
 
@@ -113,6 +118,7 @@ def _run_chain(position, moves, changes, signs, gamma, diagonal, lower, upper, w
     a = np.zeros((num_blocks, BLOCK), dtype=position.dtype)
     b = np.zeros((num_blocks, BLOCK), dtype=position.dtype)
     flags = np.zeros(num_blocks, dtype=position.dtype)
+    bits = np.array([1 << j for j in range(BLOCK)]).astype(position.dtype)
     flat_a, flat_b, flat_lower, flat_upper = a.reshape(-1), b.reshape(-1), lower.reshape(-1), upper.reshape(-1)
     total = 0
     excess = 0.0
@@ -131,7 +137,7 @@ def _run_chain(position, moves, changes, signs, gamma, diagonal, lower, upper, w
         reach = LOOK_AHEAD
         since = 0.0
         while True:
-            to_a, to_b = change * sin_start, -change * cos_start
+            to_a, to_b = cast(change * sin_start), cast(-change * cos_start)
             best = min(left, reach * gap, 1.0)
             at_end = best >= left
             cos_stop, sin_stop = cos_horizon, sin_horizon
@@ -139,40 +145,36 @@ def _run_chain(position, moves, changes, signs, gamma, diagonal, lower, upper, w
                 cos_stop, sin_stop = _advance(cos_start, sin_start, best)
             # 2 tan(h/2) >= h: following the tangent a little further back is on the safe side.
             c, s, p, q = cos_stop, sin_stop, cos_stop + 2.0 * best * sin_stop, sin_stop - 2.0 * best * cos_stop
-            change_a, change_b = cast(to_a), cast(to_b)
             c_, s_, p_, q_ = cast(c), cast(s), cast(p), cast(q)
             if walls == LOWER_WITHOUT_DIPS:
-                _update_without_dips(
-                    a, b, gamma, np.uint64(row), lower, upper, flags, change_a, change_b, c_, s_, p_, q_
-                )
+                _update_without_dips(a, b, gamma, np.uint64(row), lower, upper, bits, flags, to_a, to_b, c_, s_, p_, q_)
             elif walls == LOWER:
-                _update_lower(a, b, gamma, np.uint64(row), lower, upper, flags, change_a, change_b, c_, s_, p_, q_)
+                _update_lower(a, b, gamma, np.uint64(row), lower, upper, bits, flags, to_a, to_b, c_, s_, p_, q_)
             else:
-                _update_both(a, b, gamma, np.uint64(row), lower, upper, flags, change_a, change_b, c_, s_, p_, q_)
+                _update_both(a, b, gamma, np.uint64(row), lower, upper, bits, flags, to_a, to_b, c_, s_, p_, q_)
             hit, wall = -1, 0.0
             for block in range(num_blocks):
-                if flags[block] > 0:
-                    for i in range(block * BLOCK, min(m, (block + 1) * BLOCK)):
-                        ai, bi = np.float64(flat_a[i]), np.float64(flat_b[i])
-                        end, tangent = ai * c + bi * s, ai * p + bi * q
-                        low, high = min(end, tangent), max(end, tangent)
-                        if low < flat_lower[i]:
-                            bound = np.float64(flat_lower[i])
-                            found = _half_angle_tangent(
-                                ai * cos_start + bi * sin_start, bi * cos_start - ai * sin_start, bound
-                            )
-                            if found < best:
-                                best, hit, wall = found, i, bound
-                        if two_sided and high > flat_upper[i]:
-                            bound = np.float64(flat_upper[i])
-                            found = _half_angle_tangent(
-                                -ai * cos_start - bi * sin_start, ai * sin_start - bi * cos_start, -bound
-                            )
-                            if found < best:
-                                best, hit, wall = found, i, bound
-                        if hit == i:
-                            c, s = _advance(cos_start, sin_start, best)
-                            p, q = c + 2.0 * best * s, s - 2.0 * best * c
+                flagged = int(flags[block])
+                if flagged == 0:
+                    continue
+                for j in range(BLOCK):
+                    if flagged & (1 << j) == 0:
+                        continue
+                    i = block * BLOCK + j
+                    ai, bi = np.float64(flat_a[i]), np.float64(flat_b[i])
+                    x, v = ai * cos_start + bi * sin_start, bi * cos_start - ai * sin_start
+                    if not two_sided or min(ai * c + bi * s, ai * p + bi * q) < flat_lower[i]:
+                        bound = np.float64(flat_lower[i])
+                        found = _half_angle_tangent(x, v, bound)
+                        if found < best:
+                            best, hit, wall = found, i, bound
+                    if two_sided and max(ai * c + bi * s, ai * p + bi * q) > flat_upper[i]:
+                        bound = np.float64(flat_upper[i])
+                        found = _half_angle_tangent(-x, -v, -bound)
+                        if found < best:
+                            best, hit, wall = found, i, bound
+            if hit >= 0:
+                c, s = _advance(cos_start, sin_start, best)
             since += best
             if hit < 0:
                 if at_end:
