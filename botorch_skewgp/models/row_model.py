@@ -294,12 +294,10 @@ class RowModel:
         """The mixture over the columns themselves."""
         if self.column_root is None:
             return mixture
-        return RepresenterMixture(
-            *(
-                torch.linalg.solve_triangular(self.column_root.mT, x, upper=True)
-                for x in (mixture.weights, mixture.root)
-            )
+        weights, root = (
+            torch.linalg.solve_triangular(self.column_root.mT, x, upper=True) for x in (mixture.weights, mixture.root)
         )
+        return RepresenterMixture(weights, root, coordinates=mixture.coordinates)
 
     def _mixture_by_rows(self, draws: Draws) -> RepresenterMixture:
         """`a_s = A^T J^-1 ([numbers; u_s] - mean)` and `R = A^T L^-T` with `J = L L^T` the rows' joint covariance."""
@@ -321,7 +319,7 @@ class RowModel:
         del L
         weights = (seen.mT @ white).mT  # a draw's side by side
         root = torch.linalg.qr(white).R.mT if white.shape[0] > n else white.mT
-        return RepresenterMixture(weights, root)
+        return RepresenterMixture(weights, root, coordinates=seen if white.shape[0] < n else None)
 
     def _mixture_by_points(self, draws: Draws) -> RepresenterMixture:
         """Condition through the values at the points, whose distribution given a draw is Gaussian.

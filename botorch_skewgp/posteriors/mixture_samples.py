@@ -21,6 +21,7 @@ class MixtureSamples:
         root: A root of the covariance that all components share, `batch_shape x e x e`.
         mixture: What the data say.
         component_means: Gives the means of all components, `batch_shape x e x S`, where they are asked for.
+        gains: Gives the covariances with the columns times the roots of all levels, where they are asked for.
         batch_shape: The shape of the batch.
     """
 
@@ -29,6 +30,7 @@ class MixtureSamples:
     root: Tensor
     mixture: RepresenterMixture
     component_means: Callable[[], Tensor]
+    gains: Callable[[], Sequence[Tensor]]
     batch_shape: torch.Size
 
     def at(self, base_samples: Tensor, num_sample_dims: int) -> Tensor:
@@ -69,11 +71,14 @@ class MixtureSamples:
     def _mapped(self, base_samples: Tensor) -> Tensor:
         """Samples from base samples that all of the batch shares, `k x (1 + e)`; `batch_shape x e x k`.
 
-        One product of what depends on the points and what does not.
+        One product of what depends on the points and what does not. Coordinates are fewer than weights, but a gain is
+        rounded before it is multiplied, which in single precision takes more digits than weights that cancel have left.
         """
-        parts = (self.crosses[0], self.root, self.location.unsqueeze(-1))
+        of_root = self.mixture.coordinates is not None and self.location.dtype == torch.float64
+        of_columns = self.gains()[0] if of_root else self.crosses[0]
+        parts = (of_columns, self.root, self.location.unsqueeze(-1))
         of_points = torch.cat([part.expand(*self.batch_shape, *part.shape[-2:]) for part in parts], dim=-1)
-        return rounded_product(of_points, self.mixture.factors_of_samples(base_samples), self.location)
+        return rounded_product(of_points, self.mixture.factors_of_samples(base_samples, of_root), self.location)
 
     def _chosen_means(self, normal: Tensor, num_sample_dims: int) -> Tensor:
         """Component means of the draws that the base samples pick; `sample_shape x batch_shape x e`."""

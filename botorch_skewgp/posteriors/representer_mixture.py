@@ -27,19 +27,22 @@ class RepresenterMixture:
         log_weights: Normalised log probabilities of the draws, `batch_shape x S`; `None` for equal ones.
         parent: What earlier data say, about which this mixture tells what later data add. The covariance of this
             mixture's points with others is then the one given the earlier data. Draws correspond one to one.
+        coordinates: `p x S` numbers with `weights = root @ coordinates`, where someone knows them and they are fewer
+            than the weights.
     """
 
     weights: Tensor
     root: Tensor
     log_weights: Tensor | None = None
     parent: RepresenterMixture | None = None
+    coordinates: Tensor | None = None
 
     def apply(self, fn: Callable[[Tensor], Tensor]) -> RepresenterMixture:
         """A copy on the device to which `fn` takes tensors; not of its dtype, for weights that cancel need digits."""
         device = fn(self.weights.new_empty(0)).device
-        log_weights = None if self.log_weights is None else self.log_weights.to(device)
+        log_weights, coordinates = (None if x is None else x.to(device) for x in (self.log_weights, self.coordinates))
         parent = None if self.parent is None else self.parent.apply(fn)
-        return RepresenterMixture(self.weights.to(device), self.root.to(device), log_weights, parent)
+        return RepresenterMixture(self.weights.to(device), self.root.to(device), log_weights, parent, coordinates)
 
     @property
     def num_draws(self) -> int:
@@ -64,7 +67,8 @@ class RepresenterMixture:
         points = deviation @ (covariance @ _principal_components(some))
         del deviation, some  # as large as the weights
         order = space_filling_order(points)
-        return RepresenterMixture(weights[order].mT, self.root)
+        coordinates = None if self.coordinates is None else self.coordinates.mT[order].mT
+        return RepresenterMixture(weights[order].mT, self.root, coordinates=coordinates)
 
     @cached_property
     def weights_by_draw(self) -> Tensor:
@@ -88,25 +92,31 @@ class RepresenterMixture:
         cumulative = cumulative.expand(uniform.shape + cumulative.shape[-1:]).contiguous()
         return torch.searchsorted(cumulative, uniform.unsqueeze(-1)).squeeze(-1).clamp(max=last)
 
-    def factors_of_samples(self, base_samples: Tensor) -> Tensor:
+    def factors_of_samples(self, base_samples: Tensor, of_root: bool = False) -> Tensor:
         r"""What base samples say whatever the points: weights of the draws picked, normal numbers, and ones.
 
         The last ones are kept: with fixed base samples an acquisition function asks for the same at every evaluation.
 
         Args:
             base_samples: `k x (1 + e)` standard normal numbers, the first column to pick a draw.
+            of_root: Whether to return coordinates in the place of weights.
 
         Returns:
-            A `(n + e + 1) x k` tensor.
+            A `(n + e + 1) x k` tensor; `(p + e + 1) x k` with coordinates.
         """
         last = self.__dict__.get("_last_factors")  # beside the fields, where cached properties are
-        if last is not None and not base_samples.requires_grad and torch.equal(last[0], base_samples):
-            return last[1]
-        weights = self.weights_by_draw[self.pick(base_samples[:, 0])]
+        same = last is not None and last[0] == of_root and not base_samples.requires_grad
+        if last is not None and same and torch.equal(last[1], base_samples):
+            return last[2]
+        by_draw = self.weights_by_draw
+        if of_root:
+            assert self.coordinates is not None
+            by_draw = self.coordinates.mT
+        weights = by_draw[self.pick(base_samples[:, 0])]
         normal = base_samples[:, 1:].to(weights)
         factors = torch.cat([weights, normal, normal.new_ones(len(normal), 1)], dim=-1).mT
         if not (weights.requires_grad or normal.requires_grad):  # a graph can be gone through once
-            self.__dict__["_last_factors"] = base_samples.clone(), factors
+            self.__dict__["_last_factors"] = of_root, base_samples.clone(), factors
         return factors
 
     @cached_property
