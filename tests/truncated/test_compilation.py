@@ -8,7 +8,9 @@ import pytest
 pytest.importorskip("numba")
 from numba import njit
 from numba.core import event
+from numba.core.caching import CacheImpl
 
+from botorch_skewgp.truncated import compilation
 from botorch_skewgp.truncated.compilation import _Herald
 
 
@@ -26,6 +28,25 @@ def test_is_told_once_and_of_this_package_only(caplog):
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert "Compiling" in record.message
+    assert "NUMBA_CACHE_DIR" not in record.message
+
+
+def test_functions_that_cannot_be_kept_are_compiled_all_the_same(monkeypatch, caplog):
+    herald = _Herald()
+    monkeypatch.setattr(compilation, "herald", herald)
+    monkeypatch.setattr(CacheImpl, "_locator_classes", [])  # no folder can be written to
+    assert compilation.compiled()(lambda x: x + 1.0)(1.0) == 2.0
+    herald.on_start(compile_event("botorch_skewgp.truncated.radix_sort"))
+    assert "NUMBA_CACHE_DIR" in caplog.text
+
+
+def test_other_errors_are_not_caught(monkeypatch):
+    def fail(*args, **kwargs):
+        raise RuntimeError("of another kind")
+
+    monkeypatch.setattr(compilation, "njit", fail)
+    with pytest.raises(RuntimeError, match="of another kind"):
+        compilation.compiled()(lambda x: x)
 
 
 def test_numba_tells_of_what_it_compiles():
