@@ -327,7 +327,7 @@ def _compare(
         whole = None
         if name == "default":
             whole = _end_to_end(distribution, functionals, chains)
-            add_bar(bars, "tau of the default", f"{problem.name}, {device.type}", float(done.tau.max()), most=2)
+            add_bar(bars, "tau of the default", f"{problem.name}, {device.type}", float(done.tau.max()), most=1.3)
         table.add(
             case=problem.name, device=device.type, sampler=name, chains=chains, steps=done.num_steps,
             tau_median=float(done.tau.median()), tau_max=float(done.tau.max()), ess_per_s=done.effective_per_second,
@@ -392,7 +392,8 @@ def _compare_with_bars(
         least = 5 if problem.kind == "duels" else 1
         add_bar(bars, "effective draws a second, default / Gibbs", case, default / rates["gibbs"], least=least)
     if problem.size == 1000:
-        add_bar(bars, "price over an untruncated draw", case, 1 / (default * floor), most=25)
+        most = {"classification": 8, "duels": 5}[problem.kind]
+        add_bar(bars, "price over an untruncated draw", case, 1 / (default * floor), most=most)
 
 
 def _against_a_fit(bars: Table, repeats: int) -> None:
