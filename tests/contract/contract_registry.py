@@ -82,6 +82,8 @@ class Entry:
         may_be_flat: Whether value and gradient are zero where no draw improves.
         pending_seed: Seeds the candidate at which pending points must count.
         gradient_batch: The number of candidate sets that gradients are checked for at once.
+        jumps: Whether the value jumps here and there: samples of fantasies pick draws by weights, which move with the
+            candidates.
         left_out: Checks that do not apply, with reasons.
         left_out_for_duels: Those that do not apply where fantasies are comparisons.
     """
@@ -98,6 +100,7 @@ class Entry:
     may_be_flat: bool = False
     pending_seed: int = 21
     gradient_batch: int = 2
+    jumps: bool = False
     left_out: dict[str, str] = field(default_factory=dict)
     left_out_for_duels: dict[str, str] = field(default_factory=dict)
 
@@ -423,6 +426,7 @@ def entries() -> list[Entry]:
             ),
             variant="objective",
             fantasies=True,
+            jumps=True,
             left_out={"optimise": _AS_ABOVE},
         ),
         E(
