@@ -108,10 +108,11 @@ class RepresenterMixture:
         same = last is not None and last[0] == of_root and not base_samples.requires_grad
         if last is not None and same and torch.equal(last[1], base_samples):
             return last[2]
-        by_draw = self.weights_by_draw
         if of_root:
             assert self.coordinates is not None
             by_draw = self.coordinates.mT
+        else:
+            by_draw = self.weights_by_draw
         weights = by_draw[self.pick(base_samples[:, 0])]
         normal = base_samples[:, 1:].to(weights)
         factors = torch.cat([weights, normal, normal.new_ones(len(normal), 1)], dim=-1).mT

@@ -81,10 +81,7 @@ def _sizes(values, result):
         for j in range(chains):
             variance += _product(centred[j], centred[j], 0) / number
         time, least = -1.0, np.inf
-        for k in range(MOST_LAGS // 2 + 1):
-            if k == MOST_LAGS // 2:
-                time = np.nan
-                break
+        for k in range(MOST_LAGS // 2):
             even = 1.0 if k == 0 else _correlation(centred, 2 * k, variance, between)
             pair = even + _correlation(centred, 2 * k + 1, variance, between)
             if k == last or not pair > 0.0:
@@ -93,8 +90,11 @@ def _sizes(values, result):
                 break
             least = min(least, pair)
             time += 2.0 * least
+        else:
+            result[row] = np.nan
+            continue
         # a bound that keeps estimates for anticorrelated chains stable
-        result[row] = number / time if np.isnan(time) else number / max(time, 1.0 / math.log10(number))
+        result[row] = number / max(time, 1.0 / math.log10(number))
 
 
 def r_hats(values: Tensor) -> Tensor:

@@ -1,7 +1,6 @@
 """Compiled R-hat and effective sizes against those in torch, whose autocorrelations come from a Fourier transform."""
 
 import math
-import sys
 
 import pytest
 import torch
@@ -57,7 +56,7 @@ def test_effective_sizes(shape, correlation, without_numba):
     ended = ~found.isnan()
     assert bool(ended[[3, 6]].all()) or shape[1] > 32  # a still chain's correlation never dies out
     torch.testing.assert_close(found[ended], expected[ended], rtol=1e-8, atol=0)
-    assert "numba" in sys.modules  # and the rest by the transform
+    # and the rest by the transform
     torch.testing.assert_close(diagnostics._effective_size(values), expected, rtol=1e-8, atol=0)
 
 
