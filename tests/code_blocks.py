@@ -24,8 +24,8 @@ from botorch.optim.fit import fit_gpytorch_mll_torch
 
 import botorch_skewgp
 from botorch_skewgp import SkewGP
-from botorch_skewgp.models import BayesianTransformedGP
 from botorch_skewgp.observations import Numeric, Preference
+from botorch_skewgp.transformed import BayesianTransformedGP
 from botorch_skewgp.truncated.start import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 

@@ -21,7 +21,7 @@ from botorch_skewgp.checking import leave_one_out
 from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp, fit_skew_gp
 from botorch_skewgp.likelihoods import OrdinalLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models import BayesianTransformedGP, SkewPrior
+from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.observations import (
     AffineProbit,
     Binary,
@@ -37,6 +37,7 @@ from botorch_skewgp.observations import (
 )
 from botorch_skewgp.posteriors.mixture_marginals import NormalMixtureMarginals
 from botorch_skewgp.sampling import SkewGPSamplePath
+from botorch_skewgp.transformed import BayesianTransformedGP
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.warpings import Affine, SinhArcsinh
 

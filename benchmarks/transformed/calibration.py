@@ -13,7 +13,7 @@ from benchmarks._reporting import Table, add_bar, say
 from benchmarks.transformed.data import DOUBLE
 from benchmarks.transformed.methods import WARPINGS
 from benchmarks.transformed.runs import Runs
-from botorch_skewgp.models import BayesianTransformedGP
+from botorch_skewgp.transformed import BayesianTransformedGP
 
 N = 12  # training points
 COVERAGES = (0.5, 0.9)

@@ -11,9 +11,8 @@ from torch import Tensor
 
 from benchmarks._reporting import Cell, Table, add_bar, say
 from benchmarks.transformed.data import DOUBLE, levy, synthetic
-from botorch_skewgp.models import BayesianTransformedGP
-from botorch_skewgp.models.transformed_nodes import Nodes
-from botorch_skewgp.posteriors import TransformedTMarginals
+from botorch_skewgp.transformed import BayesianTransformedGP, TransformedTMarginals
+from botorch_skewgp.transformed.nodes import Nodes
 
 
 class _Counted(TransformedTMarginals):

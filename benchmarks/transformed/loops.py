@@ -24,9 +24,8 @@ from torch import Tensor
 from benchmarks._reporting import Cell, Table, say
 from benchmarks.transformed.data import DOUBLE
 from benchmarks.transformed.runs import Runs
-from botorch_skewgp.acquisition import TransformedLogExpectedImprovement
-from botorch_skewgp.models import BayesianTransformedGP
 from botorch_skewgp.test_functions import Colville, GoldsteinPrice
+from botorch_skewgp.transformed import BayesianTransformedGP, TransformedLogExpectedImprovement
 from botorch_skewgp.warpings import Arcsinh, SinhArcsinh, Warping
 
 PROBLEMS: dict[str, Callable[[], SyntheticTestFunction]] = {

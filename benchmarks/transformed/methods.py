@@ -23,8 +23,8 @@ from gpytorch.priors import NormalPrior, Prior, UniformPrior
 from torch import Tensor
 
 from benchmarks.transformed.data import Data
-from botorch_skewgp.models import BayesianTransformedGP
-from botorch_skewgp.models.transformed_defaults import default_transformed_covar_module, default_transformed_likelihood
+from botorch_skewgp.transformed import BayesianTransformedGP
+from botorch_skewgp.transformed.defaults import default_transformed_covar_module, default_transformed_likelihood
 from botorch_skewgp.warpings import Affine, Arcsinh, BoxCox, Composition, SinhArcsinh, Warping
 
 MAXIMUM_LIKELIHOOD = ", maximum likelihood"  # the end of the names of those without priors

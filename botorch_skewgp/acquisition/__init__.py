@@ -2,7 +2,7 @@
 
 `components` is what closed forms on the mixture ask of a posterior, `analytic` and `noisy_improvement` hold them,
 `dueling`, `challenge` and `knowledge_gradient` what is asked of duels, `validity` and `constraints` validity and
-safety, `transformed` what needs no moments of the outcome, `active_learning` information and choices from a pool, and
+safety, `active_learning` information and choices from a pool, and
 `recommendation` which pair to ask about next and which point to recommend now.
 """
 
@@ -37,10 +37,6 @@ from botorch_skewgp.acquisition.dueling import (
 from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient, OneShotDuelingKnowledgeGradient
 from botorch_skewgp.acquisition.noisy_improvement import SkewLogNoisyExpectedImprovement
 from botorch_skewgp.acquisition.recommendation import next_pair, recommend
-from botorch_skewgp.acquisition.transformed import (
-    TransformedLogExpectedImprovement,
-    TransformedLogProbabilityOfImprovement,
-)
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 
 __all__ = [
@@ -63,8 +59,6 @@ __all__ = [
     "SkewLogNoisyExpectedImprovement",
     "SkewLogProbabilityOfImprovement",
     "SkewProbabilityOfImprovement",
-    "TransformedLogExpectedImprovement",
-    "TransformedLogProbabilityOfImprovement",
     "ValidityConstraint",
     "ValidityInequality",
     "ValidityInitialConditions",

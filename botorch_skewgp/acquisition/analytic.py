@@ -21,7 +21,8 @@ from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from botorch_skewgp.acquisition.components import ComponentAcquisitionFunction, check_one_value
+from botorch_skewgp.acquisition.components import ComponentAcquisitionFunction
+from botorch_skewgp.posteriors.checks import check_one_value
 
 
 class _SkewImprovement(ComponentAcquisitionFunction):

@@ -10,6 +10,7 @@ from botorch.posteriors import Posterior
 from torch import Tensor
 
 from botorch_skewgp.posteriors import NormalMixtureMarginals
+from botorch_skewgp.posteriors.checks import check_one_value
 
 
 def log_expected_improvement(gain: Tensor, standard_deviation: Tensor) -> Tensor:
@@ -49,24 +50,6 @@ class Components(NamedTuple):
             maximize: Whether large values are good.
         """
         return self.log_average(log_expected_improvement(self.gain(best_f, maximize), self.standard_deviation))
-
-
-def check_one_value(posterior: Posterior, user: str) -> None:
-    r"""Refuse posteriors over more than one value.
-
-    Args:
-        posterior: A posterior.
-        user: Who asks, for the error message.
-
-    Raises:
-        UnsupportedError: If the posterior is not over one value.
-    """
-    shape = tuple(posterior._extended_shape())
-    if shape[-2:] != (1, 1):
-        raise UnsupportedError(
-            f"{user} needs the posterior of one value; got one of shape {shape}. For input transforms that turn one "
-            "point into many, give a posterior_transform that reduces them to one."
-        )
 
 
 def components_of(posterior: Posterior, user: str) -> Components:

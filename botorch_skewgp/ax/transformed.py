@@ -24,7 +24,7 @@ from ax.storage.botorch_modular_registry import register_model
 from gpytorch.mlls import MarginalLogLikelihood
 
 from botorch_skewgp.ax.acquisition import SkewGPAcquisition
-from botorch_skewgp.models import BayesianTransformedGP
+from botorch_skewgp.transformed import BayesianTransformedGP
 
 LEAST_BUDGET = 4
 # Outcomes are left as they are: the warping is learned.

@@ -1,6 +1,6 @@
 """Posteriors: the skewed posterior of a SkewGP as a BoTorch `Posterior`, that of a probability, that of a warped
-outcome, those of an ensemble side by side, that of a transformed process, and the distribution functions of any
-one-dimensional mixture, on which they stand.
+outcome, those of an ensemble side by side, and the distribution functions of any one-dimensional mixture, on which they
+stand.
 """
 
 from botorch_skewgp.posteriors.ensemble_posterior import SkewGPEnsemblePosterior
@@ -8,8 +8,6 @@ from botorch_skewgp.posteriors.mixture_marginals import MixtureMarginals, Normal
 from botorch_skewgp.posteriors.probability_posterior import ProbabilityPosterior
 from botorch_skewgp.posteriors.representer_mixture import RepresenterMixture
 from botorch_skewgp.posteriors.skew_gp_posterior import SkewGPPosterior
-from botorch_skewgp.posteriors.transformed_t import TransformedTPosterior
-from botorch_skewgp.posteriors.transformed_t_marginals import TransformedTMarginals
 from botorch_skewgp.posteriors.warped_posterior import WarpedPosterior
 
 __all__ = [
@@ -19,7 +17,5 @@ __all__ = [
     "RepresenterMixture",
     "SkewGPEnsemblePosterior",
     "SkewGPPosterior",
-    "TransformedTMarginals",
-    "TransformedTPosterior",
     "WarpedPosterior",
 ]

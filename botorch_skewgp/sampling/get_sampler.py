@@ -1,4 +1,4 @@
-r"""The default Monte Carlo sampler of a skewed posterior."""
+r"""The default Monte Carlo sampler of the posteriors of this package."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from botorch.sampling.get_sampler import GetSampler
 from botorch.sampling.normal import IIDNormalSampler, NormalMCSampler, SobolQMCNormalSampler
 from torch.quasirandom import SobolEngine
 
-from botorch_skewgp.posteriors import SkewGPPosterior, TransformedTPosterior
+from botorch_skewgp.posteriors.non_gaussian import NonGaussianPosterior
 
 
-@GetSampler.register((SkewGPPosterior, TransformedTPosterior))
+@GetSampler.register(NonGaussianPosterior)
 def get_skew_gp_sampler(
-    posterior: SkewGPPosterior | TransformedTPosterior,
+    posterior: NonGaussianPosterior,
     sample_shape: torch.Size,
     *,
     seed: int | None = None,

@@ -20,9 +20,10 @@ from torch.nn import Module
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models import BayesianTransformedGP, MomentMatchedModel, SkewPrior
+from botorch_skewgp.models import MomentMatchedModel, SkewPrior
 from botorch_skewgp.models.defaults import default_covar_module
 from botorch_skewgp.observations import Binary, Numeric, Observation, Preference
+from botorch_skewgp.transformed import BayesianTransformedGP
 from botorch_skewgp.truncated.draws import DrawSettings
 
 DIM = 2

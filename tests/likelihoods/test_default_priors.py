@@ -12,11 +12,11 @@ from botorch.models.utils.gpytorch_modules import (
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import default_likelihood
 from botorch_skewgp.models.defaults import default_covar_module
-from botorch_skewgp.models.transformed_defaults import (
+from botorch_skewgp.observations import Binary, Censored, Numeric, Ordinal, Preference, Slope, Tie, Validity
+from botorch_skewgp.transformed.defaults import (
     default_transformed_covar_module,
     default_transformed_likelihood,
 )
-from botorch_skewgp.observations import Binary, Censored, Numeric, Ordinal, Preference, Slope, Tie, Validity
 
 X = torch.linspace(0, 1, 4, dtype=torch.float64).unsqueeze(-1)
 NUMBERS = Numeric(torch.tensor([0.1, 0.5, -0.3, 1.0], dtype=torch.float64))

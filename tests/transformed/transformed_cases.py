@@ -4,7 +4,7 @@ import functools
 
 import torch
 
-from botorch_skewgp.models import BayesianTransformedGP
+from botorch_skewgp.transformed import BayesianTransformedGP
 from botorch_skewgp.warpings import Affine, Arcsinh, BoxCox, Composition, SinhArcsinh
 
 DOUBLE = torch.float64

@@ -12,8 +12,8 @@ from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from botorch_skewgp.acquisition.components import check_one_value
-from botorch_skewgp.posteriors import TransformedTPosterior
+from botorch_skewgp.posteriors.checks import check_one_value
+from botorch_skewgp.transformed.posterior import TransformedTPosterior
 
 
 class _TransformedImprovement(AnalyticAcquisitionFunction):

@@ -1,8 +1,5 @@
 """Acquisition functions of transformed processes: values, gradients, and an optimisation to the end."""
 
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 from botorch.acquisition.analytic import LogExpectedImprovement
@@ -13,15 +10,10 @@ from botorch.generation.sampling import MaxPosteriorSampling
 from botorch.models import SingleTaskGP
 from botorch.optim import optimize_acqf
 from botorch.sampling.normal import SobolQMCNormalSampler
-
-from botorch_skewgp.acquisition import (
-    QuantileBound,
-    TransformedLogExpectedImprovement,
-    TransformedLogProbabilityOfImprovement,
-)
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 from transformed_cases import DOUBLE, data, model, shared
+
+from botorch_skewgp.acquisition import QuantileBound
+from botorch_skewgp.transformed import TransformedLogExpectedImprovement, TransformedLogProbabilityOfImprovement
 
 BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
 

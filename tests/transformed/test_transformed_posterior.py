@@ -9,9 +9,9 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedEr
 from botorch.sampling.get_sampler import get_sampler
 from scipy import integrate, stats
 
-from botorch_skewgp.posteriors import student_t
-from botorch_skewgp.posteriors.transformed_t import JointScale, TransformedTPosterior, WarpingNodes
-from botorch_skewgp.posteriors.transformed_t_marginals import TransformedTMarginals
+from botorch_skewgp.transformed import student_t
+from botorch_skewgp.transformed.marginals import TransformedTMarginals
+from botorch_skewgp.transformed.posterior import JointScale, TransformedTPosterior, WarpingNodes
 from botorch_skewgp.warpings import Affine, Arcsinh, BoxCox, SinhArcsinh
 
 DOUBLE = torch.float64

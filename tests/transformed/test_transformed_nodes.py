@@ -10,8 +10,8 @@ from torch.distributions import MultivariateNormal
 from transformed_cases import DOUBLE, data, model, shared
 
 from botorch_skewgp.exceptions import QuadratureWarning
-from botorch_skewgp.models.quadrature import effective_number
-from botorch_skewgp.models.transformed_nodes import Mode, find_modes, sobol_nodes
+from botorch_skewgp.transformed.nodes import Mode, find_modes, sobol_nodes
+from botorch_skewgp.transformed.quadrature import effective_number
 
 TEST_X = torch.tensor([[0.2, 0.3], [0.9, 0.1], [0.5, 0.5]], dtype=DOUBLE)
 LOG_TOTAL = 3.0  # of the integral over the two hills

@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformed_cases import data, shared
 
-from botorch_skewgp.models import BayesianTransformedGP
+from botorch_skewgp.transformed import BayesianTransformedGP
 from botorch_skewgp.warpings import BoxCox
 
 

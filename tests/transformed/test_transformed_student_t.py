@@ -8,8 +8,8 @@ import pytest
 import torch
 from scipy import special, stats
 
-from botorch_skewgp.posteriors import student_t
-from botorch_skewgp.posteriors.gauss_legendre import gauss_legendre
+from botorch_skewgp.transformed import student_t
+from botorch_skewgp.transformed.gauss_legendre import gauss_legendre
 
 DOUBLE = torch.float64
 DEGREES = pytest.mark.parametrize("df", [1, 2, 5, 17, 48, 199, 1000])

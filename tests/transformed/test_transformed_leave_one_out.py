@@ -8,8 +8,8 @@ import torch
 from botorch.exceptions.errors import UnsupportedError
 from transformed_cases import WARPINGS, data, model, shared
 
-from botorch_skewgp.models.transformed_leave_one_out import leave_one_out_laws
-from botorch_skewgp.models.transformed_nodes import Nodes
+from botorch_skewgp.transformed.leave_one_out import leave_one_out_laws
+from botorch_skewgp.transformed.nodes import Nodes
 
 
 @pytest.mark.parametrize("name", WARPINGS)

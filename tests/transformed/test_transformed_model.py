@@ -20,8 +20,8 @@ from scipy import stats
 from transformed_cases import DOUBLE, WARPINGS, data, model, shared
 
 from botorch_skewgp.exceptions import QuadratureWarning
-from botorch_skewgp.models import BayesianTransformedGP
-from botorch_skewgp.models.transformed_nodes import Nodes
+from botorch_skewgp.transformed import BayesianTransformedGP
+from botorch_skewgp.transformed.nodes import Nodes
 from botorch_skewgp.warpings import Affine, Arcsinh, BoxCox, Composition, SinhArcsinh
 
 NAMES = pytest.mark.parametrize("name", WARPINGS)

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from botorch_skewgp.posteriors.gauss_legendre import gauss_legendre
-from botorch_skewgp.posteriors.student_t import chi_square_quantile
+from botorch_skewgp.transformed.gauss_legendre import gauss_legendre
+from botorch_skewgp.transformed.student_t import chi_square_quantile
 
 PROPOSAL_DF = 5.0  # tails heavier than those of a posterior, for weights that are bounded
 WIDENING = 1.2  # of standard deviations, for nodes in the tails

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_skewgp.models.parameter_space import ParameterSpace
-from botorch_skewgp.models.transformed_regression import TransformedRegression
+from botorch_skewgp.transformed.parameter_space import ParameterSpace
+from botorch_skewgp.transformed.regression import TransformedRegression
 
 
 class WeightedNodes(NamedTuple):

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from botorch_skewgp.posteriors.gauss_legendre import gauss_legendre
+from botorch_skewgp.transformed.gauss_legendre import gauss_legendre
 
 STEP = 0.04  # of the table: the error of its interpolation is of order 1e-13
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from botorch_skewgp.models.transformed_defaults import (
+from botorch_skewgp.transformed.defaults import (
     default_transformed_covar_module,
     default_transformed_likelihood,
 )

@@ -14,13 +14,13 @@ from gpytorch.likelihoods import Likelihood
 from torch import Tensor
 
 from botorch_skewgp.exceptions import QuadratureWarning
-from botorch_skewgp.models.parameter_space import ParameterSpace
-from botorch_skewgp.models.quadrature import effective_number, keep_largest
 from botorch_skewgp.models.transformed_inputs import TransformedInputsMixin
-from botorch_skewgp.models.transformed_nodes import Nodes, find_modes, smolyak_nodes, sobol_nodes
-from botorch_skewgp.models.transformed_outcomes import OutcomeUnits
-from botorch_skewgp.models.transformed_weights import TransformedData, WeightedNodes
-from botorch_skewgp.posteriors.transformed_t import TransformedTPosterior, WarpingNodes
+from botorch_skewgp.transformed.nodes import Nodes, find_modes, smolyak_nodes, sobol_nodes
+from botorch_skewgp.transformed.outcomes import OutcomeUnits
+from botorch_skewgp.transformed.parameter_space import ParameterSpace
+from botorch_skewgp.transformed.posterior import TransformedTPosterior, WarpingNodes
+from botorch_skewgp.transformed.quadrature import effective_number, keep_largest
+from botorch_skewgp.transformed.weights import TransformedData, WeightedNodes
 from botorch_skewgp.warpings import Warping
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from botorch_skewgp.models.bayesian_transformed_gp import BayesianTransformedGP
+from botorch_skewgp.transformed.model import BayesianTransformedGP
 from botorch_skewgp.warpings import Warping
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from botorch_skewgp.checking import compare_warpings
+from botorch_skewgp.transformed import compare_warpings
 from botorch_skewgp.warpings import Affine, BoxCox
 
 

@@ -11,8 +11,8 @@ import math
 import torch
 from torch import Tensor
 
-from botorch_skewgp.posteriors import student_t
 from botorch_skewgp.posteriors.mixture_marginals import MixtureMarginals
+from botorch_skewgp.transformed import student_t
 from botorch_skewgp.warpings import Warping
 
 FARTHEST = 40.0  # node of the quadrature of moments, beyond which tails are powers to machine precision

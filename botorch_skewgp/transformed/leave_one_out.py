@@ -7,8 +7,8 @@ from typing import NamedTuple
 from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
-from botorch_skewgp.models.transformed_weights import WeightedNodes, normalised
-from botorch_skewgp.posteriors.transformed_t import TransformedTPosterior
+from botorch_skewgp.transformed.posterior import TransformedTPosterior
+from botorch_skewgp.transformed.weights import WeightedNodes, normalised
 
 CANCELLING = 1e-3  # share of `q` without an outcome, below which a difference of squares loses digits
 

@@ -6,7 +6,7 @@ from scipy import stats
 from transformed_cases import DOUBLE, data, model
 
 from benchmarks.transformed.calibration import level_of_a_draw
-from botorch_skewgp.models.transformed_nodes import Nodes
+from botorch_skewgp.transformed.nodes import Nodes
 
 TEST_X = torch.tensor([[0.2, 0.3], [0.9, 0.1], [0.5, 0.5]], dtype=DOUBLE)
 LEVELS = torch.tensor([0.1, 0.5, 0.9], dtype=DOUBLE)

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from botorch_skewgp.models.quadrature import Proposal, effective_number, keep_largest, smolyak_grid
+from botorch_skewgp.transformed.quadrature import Proposal, effective_number, keep_largest, smolyak_grid
 
 DOUBLE = torch.float64
 

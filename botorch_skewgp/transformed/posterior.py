@@ -16,9 +16,9 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
 from torch import Tensor
 
-from botorch_skewgp.posteriors import student_t
 from botorch_skewgp.posteriors.non_gaussian import NonGaussianPosterior
-from botorch_skewgp.posteriors.transformed_t_marginals import TransformedTMarginals
+from botorch_skewgp.transformed import student_t
+from botorch_skewgp.transformed.marginals import TransformedTMarginals
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.warpings import Warping
 from botorch_skewgp.warpings.parameters import with_parameters

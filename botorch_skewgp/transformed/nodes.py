@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from botorch_skewgp.exceptions import QuadratureWarning
-from botorch_skewgp.models.quadrature import WIDENING, Proposal, ProposalMixture, effective_number, smolyak_grid
+from botorch_skewgp.transformed.quadrature import WIDENING, Proposal, ProposalMixture, effective_number, smolyak_grid
 
 LogPosterior = Callable[[Tensor], Tensor]  # of coordinates, S x D, to S
 

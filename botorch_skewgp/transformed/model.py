@@ -25,18 +25,18 @@ from torch import Tensor
 
 from botorch_skewgp.exceptions import QuadratureWarning
 from botorch_skewgp.models.inputs import check_parts, check_query, check_train_X
-from botorch_skewgp.models.integrated_process import IntegratedProcess
-from botorch_skewgp.models.parameter_space import ParameterSpace
-from botorch_skewgp.models.transformed_defaults import default_transformed_covar_module, default_transformed_likelihood
-from botorch_skewgp.models.transformed_leave_one_out import LeaveOneOut, leave_one_out_laws
-from botorch_skewgp.models.transformed_outcomes import (
+from botorch_skewgp.models.transforms import transformed_dim
+from botorch_skewgp.transformed.defaults import default_transformed_covar_module, default_transformed_likelihood
+from botorch_skewgp.transformed.integrated_process import IntegratedProcess
+from botorch_skewgp.transformed.leave_one_out import LeaveOneOut, leave_one_out_laws
+from botorch_skewgp.transformed.outcomes import (
     OutcomeUnits,
     check_outcomes,
     checked_outcomes,
     outcome_units,
 )
-from botorch_skewgp.models.transforms import transformed_dim
-from botorch_skewgp.posteriors.transformed_t import JointScale, TransformedTPosterior
+from botorch_skewgp.transformed.parameter_space import ParameterSpace
+from botorch_skewgp.transformed.posterior import JointScale, TransformedTPosterior
 from botorch_skewgp.warpings import SinhArcsinh, Warping
 
 SMALLEST = 1e-12  # posterior variance, in units of the prior's

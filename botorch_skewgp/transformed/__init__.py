@@ -1,0 +1,23 @@
+"""Bayesian transformed Gaussian processes, for numbers of unknown scale: from data to posterior and acquisition.
+
+They share kernels, warpings and checks of inputs with the rest of the package, and nothing of rows and draws.
+"""
+
+from botorch_skewgp.transformed.acquisition import (
+    TransformedLogExpectedImprovement,
+    TransformedLogProbabilityOfImprovement,
+)
+from botorch_skewgp.transformed.marginals import TransformedTMarginals
+from botorch_skewgp.transformed.model import BayesianTransformedGP
+from botorch_skewgp.transformed.posterior import TransformedTPosterior
+from botorch_skewgp.transformed.warping_comparison import WarpingScore, compare_warpings
+
+__all__ = [
+    "BayesianTransformedGP",
+    "TransformedLogExpectedImprovement",
+    "TransformedLogProbabilityOfImprovement",
+    "TransformedTMarginals",
+    "TransformedTPosterior",
+    "WarpingScore",
+    "compare_warpings",
+]
