@@ -34,7 +34,11 @@ from botorch_skewgp.acquisition.dueling import (
     DuelingUpperCredibleBound,
     ExpectedImprovementInformationGain,
 )
-from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient, OneShotDuelingKnowledgeGradient
+from botorch_skewgp.acquisition.knowledge_gradient import (
+    DuelingKnowledgeGradient,
+    OneShotDuelingKnowledgeGradient,
+    SkewKnowledgeGradient,
+)
 from botorch_skewgp.acquisition.noisy_improvement import SkewLogNoisyExpectedImprovement
 from botorch_skewgp.acquisition.recommendation import next_pair, recommend
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
@@ -55,6 +59,7 @@ __all__ = [
     "QuantileBound",
     "SkewBayesianActiveLearningByDisagreement",
     "SkewExpectedImprovement",
+    "SkewKnowledgeGradient",
     "SkewLogExpectedImprovement",
     "SkewLogNoisyExpectedImprovement",
     "SkewLogProbabilityOfImprovement",

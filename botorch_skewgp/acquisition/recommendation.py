@@ -41,11 +41,14 @@ from botorch_skewgp.acquisition.dueling import (
     DuelingUpperCredibleBound,
     ExpectedImprovementInformationGain,
 )
-from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient, OneShotDuelingKnowledgeGradient
+from botorch_skewgp.acquisition.knowledge_gradient import (
+    DuelingKnowledgeGradient,
+    OneShotDuelingKnowledgeGradient,
+)
 from botorch_skewgp.acquisition.search_domain import SearchDomain, Values
-from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.models.transforms import has_transformed_inputs, rounded_inputs, untransformed_inputs
 from botorch_skewgp.observations.checks import as_tensor
+from botorch_skewgp.protocols import input_transform_of, is_latent_model, kind_of_duels
 
 PairMethod = Literal["qeubo", "knowledge_gradient", "one_shot_knowledge_gradient", "information"]
 ChallengerMethod = Literal[
@@ -117,7 +120,7 @@ def next_pair(
         >>> pair, value = next_pair(model, bounds, discrete_dims={1: [0.0, 0.25, 1.0]})
 
     Args:
-        model: A model of the utility with one output; a SkewGP for all methods but `"qeubo"`.
+        model: A model of the utility with one output; a SkewGP, or an ensemble of these, for all methods but `"qeubo"`.
         bounds: A `2 x d` tensor of lower and upper bounds.
         method: The name of a method, or an acquisition function: of two points, or with an incumbent of one.
         X_incumbent: A `d`-dim or `1 x d` tensor: the point that has to be in the pair.
@@ -149,7 +152,7 @@ def next_pair(
             )
         X_incumbent = X_incumbent.reshape(1, -1)
     if method is None:
-        method = DEFAULT_METHOD if isinstance(model, SkewGP) else "qeubo"
+        method = DEFAULT_METHOD if is_latent_model(model) else "qeubo"
     if X_incumbent is None and isinstance(method, str) and method in _CHALLENGERS:
         X_incumbent = _incumbent(model, domain, method in _CHAMPION_OF_THE_DOMAIN, options).reshape(1, -1)
     acquisition = _acquisition(model, domain, method, X_incumbent)
@@ -166,7 +169,7 @@ def _incumbent(model: Model, domain: SearchDomain, anywhere: bool, options: dict
     own = own[domain.contains(own)]
     if anywhere or not len(own):
         return _best(model, domain, domain.rounded(own), None, options)[0]
-    return rounded_inputs(getattr(model, "input_transform", None), own[_means(model, own).argmax()])
+    return rounded_inputs(input_transform_of(model), own[_means(model, own).argmax()])
 
 
 def _acquisition(
@@ -181,7 +184,7 @@ def _acquisition(
     if method not in pairs and method not in _CHALLENGERS:
         known = ", ".join(["qeubo", *pairs, *_CHALLENGERS])
         raise InputDataError(f"method must be an acquisition function or one of {known}; got {method!r}.")
-    if not isinstance(model, SkewGP):
+    if not is_latent_model(model):
         raise UnsupportedError(f"The method {method!r} needs a SkewGP; got {type(model).__name__}. Use 'qeubo'.")
     if method in _CHALLENGERS:
         assert X_incumbent is not None
@@ -192,10 +195,10 @@ def _acquisition(
             f"{', '.join(_CHALLENGERS)}."
         )
     if method == "information":
-        return SkewBayesianActiveLearningByDisagreement(model, kind=model.likelihood.kind_of_duels)
+        return SkewBayesianActiveLearningByDisagreement(model, kind=kind_of_duels(model, "next_pair"))
     if method == "knowledge_gradient":
         spread = domain.spread(NUM_CANDIDATES)
-        return DuelingKnowledgeGradient(model, torch.cat([model.datapoints.to(spread), spread]))
+        return DuelingKnowledgeGradient(model, torch.cat([_own_points(model).to(spread), spread]))
     return OneShotDuelingKnowledgeGradient(model)
 
 
@@ -258,7 +261,7 @@ def recommend(
         if X_candidates is None:
             warn_if_undecided(model, values)
         best = values.argmax()
-        return rounded_inputs(getattr(model, "input_transform", None), X[best].clone()), values[best]
+        return rounded_inputs(input_transform_of(model), X[best].clone()), values[best]
     domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, X)
     known = domain.rounded(X[domain.contains(X)])
     return _best(

@@ -157,6 +157,16 @@ def test_expected_entropy_by_numerical_integration(cutpoints, variance):
         torch.testing.assert_close(_expected_entropy(read, reading), expected, rtol=3e-5, atol=0)
 
 
+def test_seed_of_base_samples(generator):
+    model, X, pending = KINDS["binary"](), questions(generator, "binary", 5), questions(generator, "binary", 9)
+
+    def values(seed):
+        return SkewBayesianActiveLearningByDisagreement(model, X_pending=pending.flatten(0, 1), seed=seed)(X)
+
+    assert torch.equal(values(1), values(1))
+    assert (values(1) - values(2)).abs().max() > 1e-6
+
+
 def test_log_entropy_by_its_definition():
     reading = Reading.at_point(torch.tensor([-1.0, 0.5], dtype=DOUBLE), torch.tensor([0.25], dtype=DOUBLE))
     f = torch.linspace(-3, 3, 13, dtype=DOUBLE)

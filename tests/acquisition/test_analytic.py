@@ -11,6 +11,7 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import InputPerturbation, Normalize
 from botorch.models.transforms.outcome import Standardize
 from botorch.optim import optimize_acqf
+from botorch.sampling.normal import SobolQMCNormalSampler
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import (
@@ -23,7 +24,7 @@ from botorch_skewgp.acquisition import (
     SkewProbabilityOfImprovement,
 )
 from botorch_skewgp.acquisition.components import components_of
-from botorch_skewgp.acquisition.validity import ValidityBound
+from botorch_skewgp.acquisition.validity import ValidityBound, log_probability_of_validity
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
     NumericLikelihood,
@@ -420,10 +421,21 @@ def test_validity_of_two_grades(generator):
     torch.testing.assert_close(LogProbabilityOfValidity(model)(X).exp(), probability.flatten())
 
 
+def test_validity_of_fantasies_with_different_outcomes(binary, generator):
+    """Draws of every fantasy have weights of their own."""
+    fantasies = binary.fantasize(points(generator, 3), SobolQMCNormalSampler(torch.Size([8]), seed=0))
+    X = torch.rand(8, 3, 4, 2, generator=generator, dtype=DOUBLE)
+    assert fantasies.latent_posterior(X).log_probabilities.shape[:-1] == (8, 3)
+    expected = fantasies.predictive(X).probs.squeeze(-1)
+    torch.testing.assert_close(log_probability_of_validity(fantasies, X).exp(), expected)
+    odds = log_probability_of_validity(fantasies, X, log_odds=True)
+    torch.testing.assert_close(odds, expected.logit())
+
+
 def test_hopeless_validity_has_gradients(binary, generator, monkeypatch):
     acquisition = LogProbabilityOfValidity(binary)
     far = ValidityBound(1.0, torch.tensor([1e3], dtype=DOUBLE), torch.ones(1, dtype=DOUBLE))
-    monkeypatch.setattr("botorch_skewgp.acquisition.validity.validity_bound", lambda model: far)
+    monkeypatch.setattr("botorch_skewgp.acquisition.validity._validity_bound", lambda model: far)
     X = points(generator, 5).requires_grad_()
     values = acquisition(X)
     (gradient,) = torch.autograd.grad(values.sum(), X)

@@ -19,10 +19,10 @@ from botorch_skewgp.acquisition import (
     DuelingUpperCredibleBound,
     ExpectedImprovementInformationGain,
 )
+from botorch_skewgp.acquisition.components import Components
 from botorch_skewgp.acquisition.dueling import _entropy, _highest_density_upper_end
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference
-from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.truncated.draws import DrawSettings
 
 PAIRS = torch.tensor([[0, 1], [2, 1], [3, 4], [5, 2], [0, 6], [3, 6]])
@@ -225,12 +225,11 @@ def test_credible_bound_agrees_with_brute_force(model, generator):
     assert (by_draws(X) - exact).abs().max() < 0.5
 
 
-def one_dimensional(means, variance) -> SkewGPPosterior:
+def one_dimensional(means, variance) -> Components:
     """A single value whose distribution is an equal mixture of normals of one variance."""
     means = torch.as_tensor(means, dtype=torch.float64)
-    mixture = RepresenterMixture(means.unsqueeze(0), torch.zeros(1, 0, dtype=torch.float64))
-    one = torch.ones(1, 1, dtype=torch.float64)
-    return SkewGPPosterior(torch.zeros(1, dtype=torch.float64), one, variance * one, mixture)
+    deviation = torch.full((1,), variance**0.5, dtype=torch.float64)
+    return Components(means, deviation, torch.full_like(means, -math.log(len(means))))
 
 
 @pytest.mark.parametrize("probability", [0.05, 0.5, 0.95, 0.999])

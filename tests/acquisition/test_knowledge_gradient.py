@@ -93,7 +93,7 @@ def test_look_ahead_is_the_posterior_of_a_model_with_the_duel(generator):
     X = random_pairs(generator, q=5)
     acquisition = DuelingKnowledgeGradient(model)
     joint = torch.cat([pair, X])
-    won, lost = acquisition._outcome_means(acquisition._posterior(joint)).unbind(-1)
+    won, lost = acquisition._outcome_means(joint).unbind(-1)
     posterior = model.posterior(joint)
     torch.testing.assert_close(won + lost, posterior.mean.squeeze(-1))
     p = model.predictive(pair).probs
