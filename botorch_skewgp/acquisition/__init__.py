@@ -40,7 +40,7 @@ from botorch_skewgp.acquisition.knowledge_gradient import (
     SkewKnowledgeGradient,
 )
 from botorch_skewgp.acquisition.noisy_improvement import SkewLogNoisyExpectedImprovement
-from botorch_skewgp.acquisition.recommendation import next_pair, recommend
+from botorch_skewgp.acquisition.recommendation import next_choice, next_pair, recommend
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 
 __all__ = [
@@ -69,6 +69,7 @@ __all__ = [
     "ValidityInitialConditions",
     "ValidityWeightedAcquisitionFunction",
     "gen_valid_candidates",
+    "next_choice",
     "next_pair",
     "recommend",
     "select_from_pool",

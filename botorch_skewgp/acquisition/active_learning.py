@@ -185,7 +185,7 @@ def _entropy_of_average(log_p: Tensor, log_weights: Tensor) -> Tensor:
 def _expected_entropy(read: SkewGPPosterior, reading: Reading) -> Tensor:
     """`E[H(y | f)]` over the mixture, `batch_shape`: a smooth function of the components' means, which are many."""
     means, variance = read.component_means.squeeze(-2), read.gaussian_variance  # batch_shape x S, batch_shape x 1
-    wide = (variance.detach() + _width(reading)).sqrt()
+    wide = (variance + _width(reading)).sqrt().detach()
     nodes_per_width = NODES_PER_WIDTH
     if reading.num_outcomes > 2:  # half way between cut-points other outcomes become the likelier ones, the sooner the
         gaps = reading.cutpoints[0].detach().diff().max() / wide  # farther apart these are
