@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from acquisition_checks import check_acquisition
 from botorch.acquisition.analytic import LogExpectedImprovement, UpperConfidenceBound, _log_ei_helper
 from botorch.acquisition.objective import ExpectationPosteriorTransform, ScalarizedPosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
@@ -93,28 +94,8 @@ def acquisition(name, model, binary):
 
 
 @every
-def test_batches_one_by_one_and_repeated(acquisition, generator):
-    X = points(generator, 3, 2)
-    values = acquisition(X)
-    assert values.shape == (3, 2)
-    assert torch.equal(acquisition(X), values)
-    for i in range(3):
-        torch.testing.assert_close(acquisition(X[i]), values[i], rtol=1e-9, atol=1e-10)
-        for j in range(2):
-            torch.testing.assert_close(acquisition(X[i, j]), values[i, j].unsqueeze(0), rtol=1e-9, atol=1e-10)
-
-
-@every
-def test_gradients(acquisition, generator):
-    X = points(generator, 4).requires_grad_()
-    (gradient,) = torch.autograd.grad(acquisition(X).sum(), X)
-    assert (gradient.abs().amax((-1, -2)) > 1e-4).all()
-    h = 1e-5
-    for k in range(2):
-        step = h * torch.eye(2, dtype=DOUBLE)[k]
-        with torch.no_grad():
-            difference = (acquisition(X + step) - acquisition(X - step)) / (2 * h)
-        torch.testing.assert_close(gradient[:, 0, k], difference, rtol=1e-5, atol=1e-7)
+def test_conformance(acquisition, generator):
+    check_acquisition(acquisition, points(generator, 3, 2))
 
 
 @every

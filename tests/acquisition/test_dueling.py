@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from acquisition_checks import check_acquisition
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.transforms.input import InputPerturbation, Normalize
 from botorch.models.transforms.outcome import Standardize
@@ -71,30 +72,8 @@ def joint_differences(model, X, N, generator):
 
 
 @every
-def test_batches_one_by_one_and_repeated(model, name, generator):
-    acquisition = ACQUISITIONS[name](model, REFERENCE)
-    X = points(generator, 3, 2)
-    values = acquisition(X)
-    assert values.shape == (3, 2)
-    assert torch.equal(acquisition(X), values)
-    for i in range(3):
-        for j in range(2):
-            torch.testing.assert_close(acquisition(X[i, j]), values[i, j].unsqueeze(0), rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(acquisition(X[1]), values[1], rtol=1e-9, atol=1e-9)
-
-
-@every
-def test_gradients(model, name, generator):
-    acquisition = ACQUISITIONS[name](model, REFERENCE)
-    X = points(generator, 4).requires_grad_()
-    (gradient,) = torch.autograd.grad(acquisition(X).sum(), X)
-    assert (gradient.abs().amax((-1, -2)) > 1e-4).all()
-    h = 1e-5
-    for k in range(2):
-        step = h * torch.eye(2, dtype=torch.float64)[k]
-        with torch.no_grad():
-            difference = (acquisition(X + step) - acquisition(X - step)) / (2 * h)
-        torch.testing.assert_close(gradient[:, 0, k], difference, rtol=1e-5, atol=1e-7)
+def test_conformance(model, name, generator):
+    check_acquisition(ACQUISITIONS[name](model, REFERENCE), points(generator, 3, 2), atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["credible bound", "information gain", "thompson"])
