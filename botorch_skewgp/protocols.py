@@ -76,7 +76,10 @@ class Ensemble(Protocol):
 
 @runtime_checkable
 class MixturePosterior(Protocol):
-    """The posterior of an ensemble, which has the quantiles of all members together."""
+    """The posterior of an ensemble, with distribution functions of all members together."""
+
+    def mixture_density(self, value: Tensor) -> Tensor:
+        """The densities of the mixture of all members."""
 
     def mixture_quantile(self, value: Tensor) -> Tensor:
         """The quantiles of the mixture of all members."""
