@@ -20,6 +20,7 @@ ORDER = [
     "rows",
     "posteriors",
     "likelihoods",
+    "protocols",
     "kernels",
     "models",
     "transformed",

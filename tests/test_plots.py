@@ -198,8 +198,20 @@ class TestPosterior:
             plot_posterior(line, LINE.flip(0))
         with pytest.raises(InputDataError, match=r"probabilities .* \[1.0\]"):
             plot_posterior(line, LINE, probabilities=(0.5, 1.0))
+        batch = SingleTaskGP(POINTS.expand(2, 5, 1), torch.sin(POINTS).expand(2, 5, 1))
         with pytest.raises(UnsupportedError, match="draw one of its members"):
-            plot_posterior(FullyBayesianSkewGP([line, line]), LINE)
+            plot_posterior(batch, LINE)
+
+    def test_ensemble_is_the_mixture_of_its_members(self, line):
+        other = skew_gp(POINTS, Preference(PAIRS))
+        members = [line, other]
+        ax = plot_posterior(FullyBayesianSkewGP(members), LINE, probabilities=(0.5,))
+        x, _ = labelled(ax, "mean").get_data()
+        lower, _ = edges(labelled(ax, "50 %"), x)
+        X = tensor(x).reshape(-1, 1)
+        below = [m.posterior(X).cdf(tensor(lower).reshape(-1, 1)).detach() for m in members]
+        np.testing.assert_allclose(torch.stack(below).mean(0).flatten(), 0.25, rtol=1e-6)
+        assert abs(float((below[0] - below[1]).abs().max())) > 0.05
 
     def test_posterior_without_quantiles_is_refused(self):
         model = SingleTaskGP(POINTS, POINTS.exp(), tensor([[0.01]] * 5), outcome_transform=Log())

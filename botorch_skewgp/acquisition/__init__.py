@@ -1,9 +1,9 @@
 """Acquisition functions that BoTorch does not have, and the questions of preferential optimisation as functions.
 
-`components` is what closed forms on the mixture ask of a posterior, `analytic` and `noisy_improvement` hold them,
-`dueling`, `challenge` and `knowledge_gradient` what is asked of duels, `validity` and `constraints` validity and
-safety, `active_learning` information and choices from a pool, and
-`recommendation` which pair to ask about next and which point to recommend now.
+`components` is what closed forms on the mixture ask of a posterior; `analytic` and `noisy_improvement` hold them.
+`dueling` and `challenge` are challengers of a point; `questions`, `active_learning` and `knowledge_gradient` look ahead
+to the outcomes of one observation. `validity` and `constraints` are about validity and safety, `recommendation` about
+which pair to ask about next and which point to recommend now.
 """
 
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement, select_from_pool
@@ -34,9 +34,13 @@ from botorch_skewgp.acquisition.dueling import (
     DuelingUpperCredibleBound,
     ExpectedImprovementInformationGain,
 )
-from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient, OneShotDuelingKnowledgeGradient
+from botorch_skewgp.acquisition.knowledge_gradient import (
+    DuelingKnowledgeGradient,
+    OneShotDuelingKnowledgeGradient,
+    SkewKnowledgeGradient,
+)
 from botorch_skewgp.acquisition.noisy_improvement import SkewLogNoisyExpectedImprovement
-from botorch_skewgp.acquisition.recommendation import next_pair, recommend
+from botorch_skewgp.acquisition.recommendation import next_choice, next_pair, recommend
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 
 __all__ = [
@@ -55,6 +59,7 @@ __all__ = [
     "QuantileBound",
     "SkewBayesianActiveLearningByDisagreement",
     "SkewExpectedImprovement",
+    "SkewKnowledgeGradient",
     "SkewLogExpectedImprovement",
     "SkewLogNoisyExpectedImprovement",
     "SkewLogProbabilityOfImprovement",
@@ -64,6 +69,7 @@ __all__ = [
     "ValidityInitialConditions",
     "ValidityWeightedAcquisitionFunction",
     "gen_valid_candidates",
+    "next_choice",
     "next_pair",
     "recommend",
     "select_from_pool",

@@ -24,13 +24,14 @@ from typing import Any, Self
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
-from botorch.utils.transforms import t_batch_mode_transform
+from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_skewgp.acquisition.interpolation import interpolated
-from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.acquisition.questions import QuestionAcquisitionFunction
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.protocols import LatentModel
 from botorch_skewgp.rows import Reading
 from botorch_skewgp.truncated.univariate import hermite
 
@@ -39,7 +40,7 @@ NODES_PER_WIDTH = 4.5  # of interpolation of its logarithm, whose error then is 
 MAX_OUTCOMES = 64  # joint outcomes of pending observations that are kept apart
 
 
-class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
+class SkewBayesianActiveLearningByDisagreement(QuestionAcquisitionFunction):
     r"""The information that an observation of a given kind is expected to bring about the latent function, in nats.
 
     A function of single points for kinds that read one, such as labels and grades; of pairs for duels, whose outcomes
@@ -58,7 +59,8 @@ class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
         >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
 
     Args:
-        model: A SkewGP with one output.
+        model: A SkewGP with one output, or an ensemble of such models: then it is the information about the latent
+            function and the hyperparameters, with the entropies of the members' average.
         kind: The kind of the observation: any whose reading is a single one with cut-points, such as `Preference`,
             `Binary`, `Ordinal` and `Validity`; by default the first that the model's likelihood takes, comparisons
             before others.
@@ -67,46 +69,23 @@ class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
         seed: The seed of the base samples behind pending points.
 
     Raises:
-        UnsupportedError: If the model is no SkewGP with one output, or its likelihood takes none of the kinds.
+        UnsupportedError: If the model is another, or its likelihood takes none of the kinds.
         InputDataError: If the likelihood does not take observations of the wanted kind.
     """
 
-    model: SkewGP
-    kind: type[Observation]
     X_pending: Tensor | None  # type: ignore[assignment]
 
     def __init__(
         self,
-        model: SkewGP,
+        model: Model,
         kind: type[Observation] | None = None,
         X_pending: Tensor | None = None,
         samples_per_draw: int = 4,
         seed: int = 0,
     ) -> None:
-        if not isinstance(model, SkewGP) or model.num_outputs != 1:
-            raise UnsupportedError(
-                f"SkewBayesianActiveLearningByDisagreement needs a SkewGP with one output; got {type(model).__name__}."
-            )
-        super().__init__(model=model)
-        taken = model.likelihood.kinds_of_outcomes
-        if kind is None:
-            if not taken:
-                raise UnsupportedError(
-                    f"{type(model.likelihood).__name__} takes no kind of observation that the information is known "
-                    "for, such as labels, grades or duels. For numbers use BoTorch's qNegIntegratedPosteriorVariance "
-                    "or PosteriorStandardDeviation."
-                )
-            kind = max(taken, key=lambda known: known.points_per_observation)  # the first of those of most points
-        part = model.likelihood.for_kind(kind)
-        if kind not in taken or not part.reading(kind, model.train_inputs[0], model.outcome_scale).is_single:
-            raise UnsupportedError(f"The information is not known for observations of kind {kind.__name__}.")
-        self.kind, self.samples_per_draw, self.seed = kind, samples_per_draw, seed
+        super().__init__(model=model, kind=kind)
+        self.samples_per_draw, self.seed = samples_per_draw, seed
         self.set_X_pending(X_pending)
-
-    @property
-    def points_per_observation(self) -> int:
-        """The number of points that one observation is about."""
-        return self.kind.points_per_observation
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
         """Condition on the outcomes, still unknown, of pending observations.
@@ -117,7 +96,7 @@ class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
         Raises:
             BotorchTensorDimensionError: If the points are not `m x d`, or do not make whole pairs.
         """
-        self._refined: SkewGP | None = None
+        self._refined: list[LatentModel] = []
         if X_pending is None or X_pending.shape[-2] == 0:
             self.X_pending = None
             return
@@ -127,13 +106,15 @@ class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
                 f"X_pending must be m x d with {k} point(s) per observation; got shape {tuple(X_pending.shape)}."
             )
         self.X_pending = X_pending.detach().clone()
-        reading = self._reading(X_pending)
-        m = X_pending.shape[0] // k
+        items, log_p = torch.eye(X_pending.shape[0] // k).to(X_pending), []
         with torch.no_grad():
-            weight = torch.kron(torch.eye(m).to(X_pending), reading.weight)
-            refined, values = self.model.condition_on_draws(self.X_pending, self.samples_per_draw, self.seed, weight)
-            self._refined = refined
-            self._outcome_weights = self._weights_of_outcomes(reading.log_outcome_probabilities(values))
+            for member in self.members:
+                reading = self.reading(member, X_pending)
+                weight = torch.kron(items, reading.weight)
+                refined, values = member.condition_on_draws(self.X_pending, self.samples_per_draw, self.seed, weight)
+                self._refined.append(refined)
+                log_p.append(reading.log_outcome_probabilities(values))
+            self._outcome_weights = self._weights_of_outcomes(torch.cat(log_p, dim=-2))
 
     def _weights_of_outcomes(self, log_probability: Tensor) -> Tensor:
         r"""The log probabilities of components given joint outcomes, and of these, stacked.
@@ -169,46 +150,32 @@ class SkewBayesianActiveLearningByDisagreement(AcquisitionFunction):
                 self.set_X_pending(pending)
         return result
 
-    def _reading(self, like: Tensor) -> Reading:
-        """What an observation reads, in units of the latent function."""
-        return self.model.likelihood.reading(self.kind, like, self.model.outcome_scale)
-
-    def _read(self, model: SkewGP, X: Tensor, reading: Reading) -> SkewGPPosterior:
+    def _read(self, member: LatentModel, X: Tensor, reading: Reading) -> SkewGPPosterior:
         """The posterior of what an observation at `batch_shape x q x d` points reads, before noise."""
-        posterior = model.latent_posterior(X)
-        if posterior.num_points != X.shape[-2]:
-            raise UnsupportedError("Input transforms that turn one point into many are not supported here.")
+        posterior = self.latent_posterior(member, X)
         return posterior.affine(reading.weight) if reading.num_items > 1 else posterior
 
-    def forward(self, X: Tensor) -> Tensor:
-        """The information at `batch_shape x 1 x d` points (`batch_shape x 2 x d` for duels); `batch_shape`."""
-        return self._one(X) if self.points_per_observation == 1 else self._pair(X)
-
-    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
-    def _one(self, X: Tensor) -> Tensor:
-        return self._information(X)
-
-    @t_batch_mode_transform(expected_q=2)  # type: ignore[arg-type]
-    def _pair(self, X: Tensor) -> Tensor:
-        return self._information(X)
-
-    def _information(self, X: Tensor) -> Tensor:
-        reading = self._reading(X)
-        read = self._read(self.model, X, reading)
-        known = _expected_entropy(read, reading)
-        if self._refined is None:
-            weights = read.log_probabilities.unsqueeze(-1)  # S x 1
-            return _entropy_of_average(read, reading, weights).squeeze(-1) - known
-        refined = self._read(self._refined, X, reading)
+    def _value(self, X: Tensor) -> Tensor:
+        members, log_p, log_weights, known = self.members, [], [], []
+        for member, refined in zip(members, self._refined or members, strict=True):
+            reading = self.reading(member, X)
+            read = self._read(member, X, reading)
+            known.append(_expected_entropy(read, reading))
+            if refined is not member:
+                read = self._read(refined, X, reading)
+            log_p.append(reading.log_outcome_probabilities(read.component_means.squeeze(-2), read.gaussian_variance))
+            log_weights.append(read.log_probabilities - math.log(len(members)))
+        expected = torch.stack(known).mean(0)
+        outcomes = torch.cat(log_p, dim=-2)  # batch_shape x S x K, the draws of all members
+        if self.X_pending is None:
+            weights = torch.cat(log_weights, dim=-1).unsqueeze(-1)  # S x 1
+            return _entropy_of_average(outcomes, weights).squeeze(-1) - expected
         weights, own = self._outcome_weights[:, :-1].mT, self._outcome_weights[:, -1]
-        entropy = _entropy_of_average(refined, reading, weights)
-        return entropy @ own.exp() - known
+        return _entropy_of_average(outcomes, weights) @ own.exp() - expected
 
 
-def _entropy_of_average(read: SkewGPPosterior, reading: Reading, log_weights: Tensor) -> Tensor:
-    """The entropies of outcomes under `M` weightings `... S x M` of the components, `batch_shape x M`."""
-    means = read.component_means.squeeze(-2)
-    log_p = reading.log_outcome_probabilities(means, read.gaussian_variance)  # batch_shape x S x K
+def _entropy_of_average(log_p: Tensor, log_weights: Tensor) -> Tensor:
+    """The entropies of `batch_shape x S x K` outcomes under `M` weightings `... S x M` of draws, `batch_shape x M`."""
     average = log_weights.exp().mT @ log_p.exp()  # batch_shape x M x K
     # an outcome that is impossible in floating point adds nothing; entr has no gradient there
     possible = average > torch.finfo(average.dtype).tiny
@@ -218,7 +185,7 @@ def _entropy_of_average(read: SkewGPPosterior, reading: Reading, log_weights: Te
 def _expected_entropy(read: SkewGPPosterior, reading: Reading) -> Tensor:
     """`E[H(y | f)]` over the mixture, `batch_shape`: a smooth function of the components' means, which are many."""
     means, variance = read.component_means.squeeze(-2), read.gaussian_variance  # batch_shape x S, batch_shape x 1
-    wide = (variance.detach() + _width(reading)).sqrt()
+    wide = (variance + _width(reading)).sqrt().detach()
     nodes_per_width = NODES_PER_WIDTH
     if reading.num_outcomes > 2:  # half way between cut-points other outcomes become the likelier ones, the sooner the
         gaps = reading.cutpoints[0].detach().diff().max() / wide  # farther apart these are

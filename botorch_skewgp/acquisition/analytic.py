@@ -21,8 +21,7 @@ from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from botorch_skewgp.acquisition.components import ComponentAcquisitionFunction
-from botorch_skewgp.posteriors.checks import check_one_value
+from botorch_skewgp.acquisition.components import ComponentAcquisitionFunction, quantile_of
 
 
 class _SkewImprovement(ComponentAcquisitionFunction):
@@ -158,6 +157,6 @@ class QuantileBound(AnalyticAcquisitionFunction):
         """The bound at `batch_shape x 1 x d` candidates; `batch_shape`."""
         self.to(X)
         posterior = self.model.posterior(X, posterior_transform=self.posterior_transform)
-        check_one_value(posterior, type(self).__name__)
-        quantile = posterior.quantile(X.new_tensor(self.probability if self.maximize else 1 - self.probability))
-        return (quantile if self.maximize else -quantile).squeeze(-1).squeeze(-1)
+        probability = self.probability if self.maximize else 1 - self.probability
+        quantile = quantile_of(posterior, probability, type(self).__name__)
+        return quantile if self.maximize else -quantile

@@ -16,13 +16,13 @@ from abc import abstractmethod
 
 import torch
 from botorch.exceptions.errors import InputDataError
+from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
 from botorch_skewgp.acquisition.components import log_expected_improvement
 from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction
-from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.protocols import LatentModel, kind_of_duels
 from botorch_skewgp.truncated.univariate import owens_t
 
 NORMAL_975 = 1.959963984540054  # the 97.5 % quantile of the standard normal distribution
@@ -42,11 +42,11 @@ class _HallucinationBeliever(DuelingAcquisitionFunction):
     """
 
     def __init__(
-        self, model: SkewGP, X_reference: Tensor, draw: int | None = None, generator: torch.Generator | None = None
+        self, model: Model, X_reference: Tensor, draw: int | None = None, generator: torch.Generator | None = None
     ) -> None:
         super().__init__(model=model, X_reference=X_reference)
         with torch.no_grad():
-            num_draws = _difference(model, self.X_reference.unsqueeze(0), self.X_reference).mixture.num_draws
+            num_draws = self._components(self.X_reference.unsqueeze(0)).mean.shape[-1]
         if draw is None:
             device = None if generator is None else generator.device
             draw = int(torch.randint(num_draws, (), generator=generator, device=device))
@@ -57,8 +57,8 @@ class _HallucinationBeliever(DuelingAcquisitionFunction):
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         """The acquisition value at `batch_shape x 1 x d` candidates; `batch_shape`."""
-        posterior = _difference(self.model, X, self.X_reference)
-        return self._value(posterior.component_means[..., 0, self.draw], _deviation(posterior))
+        mean, deviation, _ = self._components(X)
+        return self._value(mean[..., self.draw], deviation.expand_as(mean)[..., self.draw])
 
     @abstractmethod
     def _value(self, mean: Tensor, deviation: Tensor) -> Tensor:
@@ -100,7 +100,7 @@ class HallucinatedUpperConfidenceBound(_HallucinationBeliever):
 
     def __init__(
         self,
-        model: SkewGP,
+        model: Model,
         X_reference: Tensor,
         beta: float = 2.0,
         draw: int | None = None,
@@ -132,11 +132,7 @@ class DuelingLogExpectedImprovement(DuelingAcquisitionFunction):
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         """The acquisition value at `batch_shape x 1 x d` candidates; `batch_shape`."""
-        difference = _difference(self.model, X, self.X_reference)
-        deviation = _deviation(difference).unsqueeze(-1)
-        mean = difference.component_means[..., 0, :]
-        log_improvement = log_expected_improvement(mean, deviation)
-        return (log_improvement + difference.probabilities.log()).logsumexp(-1)
+        return self._components(X).log_expected_improvement(X.new_zeros(()), maximize=True)
 
 
 class DuelingUpperConfidenceBound(DuelingAcquisitionFunction):
@@ -159,7 +155,7 @@ class DuelingUpperConfidenceBound(DuelingAcquisitionFunction):
         ValueError: If `beta` is negative.
     """
 
-    def __init__(self, model: SkewGP, X_reference: Tensor, beta: float = NORMAL_975**2) -> None:
+    def __init__(self, model: Model, X_reference: Tensor, beta: float = NORMAL_975**2) -> None:
         if not beta >= 0:
             raise ValueError(f"beta must not be negative; got {beta}.")
         super().__init__(model=model, X_reference=X_reference)
@@ -168,10 +164,10 @@ class DuelingUpperConfidenceBound(DuelingAcquisitionFunction):
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         """The bound at `batch_shape x 1 x d` candidates; `batch_shape`."""
-        difference = _difference(self.model, X, self.X_reference)
-        variance = difference.variance[..., 0, 0]
-        deviation = variance.clamp(min=torch.finfo(variance.dtype).tiny ** 0.5).sqrt()
-        return difference.mean[..., 0, 0] + self.beta**0.5 * deviation
+        differences = [self.difference(member, X) for member in self.members]
+        means = torch.stack([difference.mean[..., 0, 0] for difference in differences])
+        variance = torch.stack([difference.variance[..., 0, 0] for difference in differences]).mean(0)
+        return means.mean(0) + (self.beta * (variance + means.var(0, correction=0))).sqrt()
 
 
 class MaximallyUncertainChallenge(DuelingAcquisitionFunction):
@@ -195,33 +191,25 @@ class MaximallyUncertainChallenge(DuelingAcquisitionFunction):
         InputDataError: If the model's likelihood does not take duels.
     """
 
-    def __init__(self, model: SkewGP, X_reference: Tensor) -> None:
+    def __init__(self, model: Model, X_reference: Tensor) -> None:
         super().__init__(model=model, X_reference=X_reference)
-        self._kind = model.likelihood.kind_of_duels
+        self._kind = kind_of_duels(model, type(self).__name__)
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         """The variance at `batch_shape x 1 x d` candidates; `batch_shape`."""
-        difference = _difference(self.model, X, self.X_reference)
-        outcome = self.model.outcome_scale.scale  # the reading is in units of the latent function
-        reading = self.model.likelihood.reading(self._kind, difference.component_means)
+        moments = torch.stack([self._moments(member, X) for member in self.members]).mean(0)
+        return moments[1] - moments[0].square()
+
+    def _moments(self, member: LatentModel, X: Tensor) -> Tensor:
+        """The means of the probability and of its square under a member's posterior, `2 x batch_shape`."""
+        difference = self.difference(member, X)
+        outcome = member.outcome_scale.scale  # the reading is in units of the latent function
+        reading = member.likelihood.reading(self._kind, difference.component_means)
         noise, variance = reading.variance, difference.gaussian_variance / outcome**2
         bound = difference.component_means[..., 0, :] / outcome - reading.cutpoints[0, -1]  # the first wins above it
         margin = bound / (variance + noise).sqrt()
         slope = (noise / (noise + 2 * variance)).sqrt()
-        wins, probabilities = torch.special.ndtr(margin), difference.probabilities
+        wins = torch.special.ndtr(margin)
         squares = wins - 2 * owens_t(margin, slope.expand_as(margin))
-        return (squares * probabilities).sum(-1) - (wins * probabilities).sum(-1).square()
-
-
-def _difference(model: SkewGP, X: Tensor, X_reference: Tensor) -> SkewGPPosterior:
-    """The posterior of `f(x) - f(x_r)` at `batch_shape x 1 x d` points."""
-    posterior = model.posterior(torch.cat([X, X_reference.to(X).expand(X.shape)], dim=-2))
-    assert isinstance(posterior, SkewGPPosterior)
-    return posterior.affine(X.new_tensor([[1.0, -1.0]]))
-
-
-def _deviation(difference: SkewGPPosterior) -> Tensor:
-    """The Gaussian standard deviation of a difference; at the reference, where it is zero, as good as zero."""
-    variance = difference.gaussian_variance[..., 0]
-    return variance.clamp(min=torch.finfo(variance.dtype).tiny ** 0.5).sqrt()
+        return (torch.stack([wins, squares]) * difference.probabilities).sum(-1)

@@ -18,9 +18,8 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.challenge import MaximallyUncertainChallenge
 from botorch_skewgp.exceptions import UndecidedRecommendationWarning
-from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.protocols import is_latent_model, members_of
 
 UNDECIDED = 0.4  # probability of being better, from which another point is as good a recommendation
 TELLING = 1 / 12  # variance of a duel's probability where what is unknown is as large as the noise
@@ -62,24 +61,26 @@ def warn_if_undecided(model: Model, means: Tensor) -> None:
         model: A model with one output.
         means: The posterior means of its points.
     """
-    if not isinstance(model, SkewGP) or not all(entry.points_per_observation > 1 for entry in model.observations):
+    if not is_latent_model(model):
         return
-    groups = comparison_groups(model.observations, model.datapoints)
+    first, *_ = members = members_of(model, "recommend")
+    if not all(entry.points_per_observation > 1 for entry in first.observations):
+        return
+    groups = comparison_groups(first.observations, first.datapoints)
     best = means.argmax()
-    members = groups == groups.unique().unsqueeze(-1)  # groups x points
-    sizes = members.sum(-1)
-    others = (sizes > 1) & ~members[:, best] & ((sizes > 2) | (sizes[members[:, best]] > 2))
+    belongs = groups == groups.unique().unsqueeze(-1)  # groups x points
+    sizes = belongs.sum(-1)
+    others = (sizes > 1) & ~belongs[:, best] & ((sizes > 2) | (sizes[belongs[:, best]] > 2))
     if not others.any():
         return
-    rivals = torch.where(members[others], means, -torch.inf).argmax(-1)
-    X, best_X = model.datapoints[rivals].unsqueeze(-2), model.datapoints[best]
+    rivals = torch.where(belongs[others], means, -torch.inf).argmax(-1)
+    X, best_X = first.datapoints[rivals].unsqueeze(-2), first.datapoints[best]
     with torch.no_grad():
-        joint = model.posterior(torch.cat([X, best_X.expand_as(X)], dim=-2))
-        if not isinstance(joint, SkewGPPosterior) or joint.mean.shape[-2] != 2:
+        challenge = MaximallyUncertainChallenge(model, best_X)
+        if first.posterior(best_X.unsqueeze(0)).num_points != 1:
             return  # as where inputs are perturbed
-        difference = joint.affine(X.new_tensor([[1.0, -1.0]]))
-        better = 1 - difference.cdf(torch.zeros_like(difference.mean)).flatten()
-        telling = MaximallyUncertainChallenge(model, best_X)(X) >= TELLING
+        better = torch.stack([challenge.difference(m, X).probability_above(0.0).flatten() for m in members]).mean(0)
+        telling = challenge(X) >= TELLING
     chance, rival = torch.where(telling, better, 0.0).max(0)
     if chance >= UNDECIDED:
         warnings.warn(

@@ -1,9 +1,12 @@
-"""What closed forms of expectations need of a posterior: the components of one value's distribution."""
+"""What closed forms of expectations need: the normal components of one value's distribution."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
+import torch
 from botorch.acquisition.analytic import AnalyticAcquisitionFunction, _log_ei_helper
 from botorch.exceptions.errors import UnsupportedError
 from botorch.posteriors import Posterior
@@ -11,6 +14,7 @@ from torch import Tensor
 
 from botorch_skewgp.posteriors import NormalMixtureMarginals
 from botorch_skewgp.posteriors.checks import check_one_value
+from botorch_skewgp.protocols import Ensemble, MixturePosterior
 
 
 def log_expected_improvement(gain: Tensor, standard_deviation: Tensor) -> Tensor:
@@ -23,13 +27,30 @@ class Components(NamedTuple):
 
     Args:
         mean: Their means, `batch_shape x S`.
-        standard_deviation: The standard deviation that they share, `batch_shape x 1`.
+        standard_deviation: Their standard deviations, `batch_shape x S`, or one that they share, `batch_shape x 1`.
         log_probability: Their log probabilities, `S` or `batch_shape x S`.
     """
 
     mean: Tensor
     standard_deviation: Tensor
     log_probability: Tensor
+
+    @classmethod
+    def of_members(cls, members: Iterable[Components]) -> Components:
+        """The components of an equally weighted mixture of the members' distributions, the first member's first."""
+        members = list(members)
+        if len(members) == 1:
+            return members[0]
+        means = [member.mean for member in members]
+        deviations = [m.standard_deviation.expand_as(mean) for m, mean in zip(members, means, strict=True)]
+        log_weight = math.log(len(members))
+        log_p = [m.log_probability.expand_as(mean) - log_weight for m, mean in zip(members, means, strict=True)]
+        return cls(torch.cat(means, -1), torch.cat(deviations, -1), torch.cat(log_p, -1))
+
+    @property
+    def marginals(self) -> NormalMixtureMarginals:
+        """Distribution functions, of a batch of shape `batch_shape`."""
+        return NormalMixtureMarginals(self.mean, self.standard_deviation, self.log_probability.exp())
 
     def gain(self, best_f: Tensor, maximize: bool) -> Tensor:
         """How much better every mean is than a best value that broadcasts with them, `batch_shape x S`."""
@@ -74,10 +95,28 @@ def components_of(posterior: Posterior, user: str) -> Components:
     return Components(means, standard_deviation, posterior.log_probabilities)  # type: ignore[attr-defined]
 
 
+def quantile_of(posterior: Posterior, probability: float, user: str) -> Tensor:
+    r"""The quantile of a posterior over one value, of all members together where it is an ensemble's; `batch_shape`.
+
+    Args:
+        posterior: A posterior at one point with one output that has quantiles.
+        probability: The probability, in (0, 1).
+        user: Who asks, for the error message.
+
+    Raises:
+        UnsupportedError: If the posterior is not over one value.
+    """
+    check_one_value(posterior, user)
+    quantile = posterior.mixture_quantile if isinstance(posterior, MixturePosterior) else posterior.quantile
+    return quantile(torch.tensor(probability, dtype=posterior.dtype, device=posterior.device)).squeeze(-1).squeeze(-1)
+
+
 class ComponentAcquisitionFunction(AnalyticAcquisitionFunction):
     """Base class of those that see the components of one value's distribution."""
 
     def _components(self, X: Tensor) -> Components:
         self.to(X)  # as BoTorch's analytic functions do
-        posterior = self.model.posterior(X, posterior_transform=self.posterior_transform)
-        return components_of(posterior, type(self).__name__)
+        name, transform = type(self).__name__, self.posterior_transform
+        members = self.model.members if isinstance(self.model, Ensemble) else [self.model]
+        posteriors = (member.posterior(X, posterior_transform=transform) for member in members)
+        return Components.of_members(components_of(posterior, name) for posterior in posteriors)

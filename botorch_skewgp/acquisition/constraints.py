@@ -32,12 +32,12 @@ from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 from torch.nn import Module
 
+from botorch_skewgp.acquisition.components import quantile_of
 from botorch_skewgp.acquisition.validity import (
     LogProbabilityOfValidity,
     log_probability_of_validity,
-    validity_bound,
+    validity_bounds,
 )
-from botorch_skewgp.models.skew_gp import SkewGP
 
 LinearConstraints = list[tuple[Tensor, Tensor, float]] | None
 
@@ -66,7 +66,8 @@ class ValidityConstraint(Module):
         ... )
 
     Args:
-        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations.
+        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these, whose
+            members' samples are compared with the members' own thresholds.
         output: Which output of the samples is its latent function.
         eta: The temperature that the acquisition function will be given.
 
@@ -78,14 +79,18 @@ class ValidityConstraint(Module):
     threshold: Tensor
     noise_scale: Tensor
 
-    def __init__(self, model: SkewGP, output: int = -1, eta: float = 1e-3) -> None:
+    def __init__(self, model: Model, output: int = -1, eta: float = 1e-3) -> None:
         if not eta > 0:
             raise ValueError(f"eta must be positive; got {eta}.")
         super().__init__()
-        self.sign, threshold, noise = validity_bound(model)
-        scale = model.outcome_scale
-        self.register_buffer("threshold", (scale.location + scale.scale * threshold).detach())
-        self.register_buffer("noise_scale", (scale.scale * noise.sqrt()).detach())
+        thresholds, deviations = [], []
+        for member, bound in validity_bounds(model):
+            self.sign, scale = bound.sign, member.outcome_scale
+            thresholds.append((scale.location + scale.scale * bound.threshold).detach())
+            deviations.append((scale.scale * bound.noise.sqrt()).detach())
+        # `E x 1` for the samples of an ensemble, `... x E x q`
+        self.register_buffer("threshold", torch.stack(thresholds) if len(thresholds) > 1 else thresholds[0])
+        self.register_buffer("noise_scale", torch.stack(deviations) if len(deviations) > 1 else deviations[0])
         self.output, self.eta = output, eta
 
     def _margin(self, samples: Tensor) -> Tensor:
@@ -115,10 +120,10 @@ class ValidityWeightedAcquisitionFunction(AcquisitionFunction):
 
     Args:
         acq_function: A logarithmic acquisition function, or one that is never negative, for single points.
-        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations.
+        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
     """
 
-    def __init__(self, acq_function: AcquisitionFunction, model: SkewGP) -> None:
+    def __init__(self, acq_function: AcquisitionFunction, model: Model) -> None:
         super().__init__(model=acq_function.model)
         self.acq_function = acq_function
         self.validity = LogProbabilityOfValidity(model)
@@ -150,7 +155,7 @@ class PenalizedUpperConfidenceBound(AnalyticAcquisitionFunction):
 
     Args:
         model: The model of the objective; any with one output whose posterior has quantiles.
-        validity_model: A SkewGP whose likelihood takes `Validity` or `Binary` observations; `model` if `None`.
+        validity_model: As for `LogProbabilityOfValidity`; `model` if `None`.
         level: The probability of validity from which there is no penalty, in (0, 1).
         penalty: The weight of the penalty, not negative.
         probability: The posterior probability that the objective is below the bound, in (0, 1).
@@ -164,7 +169,7 @@ class PenalizedUpperConfidenceBound(AnalyticAcquisitionFunction):
     def __init__(
         self,
         model: Model,
-        validity_model: SkewGP | None = None,
+        validity_model: Model | None = None,
         level: float = 0.95,
         penalty: float = 1000.0,
         probability: float = 0.975,
@@ -176,15 +181,14 @@ class PenalizedUpperConfidenceBound(AnalyticAcquisitionFunction):
         if not penalty >= 0:
             raise ValueError(f"penalty must not be negative; got {penalty}.")
         super().__init__(model=model, posterior_transform=posterior_transform)
-        validity_bound(model if validity_model is None else validity_model)  # raises for other models
-        self.validity = LogProbabilityOfValidity(model if validity_model is None else validity_model)  # type: ignore[arg-type]
+        self.validity = LogProbabilityOfValidity(model if validity_model is None else validity_model)
         self.level, self.penalty, self.probability = level, penalty, probability
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         """The penalised bound at `batch_shape x 1 x d` candidates; `batch_shape`."""
         posterior = self.model.posterior(X, posterior_transform=self.posterior_transform)
-        bound = posterior.quantile(torch.tensor(self.probability).to(X)).squeeze(-1).squeeze(-1)
+        bound = quantile_of(posterior, self.probability, type(self).__name__)
         lack = (self.level - self.validity(X).exp()).clamp(min=0)
         return bound - self.penalty * lack.square()
 
@@ -213,7 +217,7 @@ class ValidityInequality(Module):
         ... )
 
     Args:
-        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations.
+        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
         level: The least probability of validity, in (0, 1).
 
     Raises:
@@ -221,11 +225,11 @@ class ValidityInequality(Module):
         UnsupportedError: If the likelihood takes neither kind.
     """
 
-    def __init__(self, model: SkewGP, level: float = 0.95) -> None:
+    def __init__(self, model: Model, level: float = 0.95) -> None:
         super().__init__()
         if not 0 < level < 1:
             raise ValueError(f"level must be strictly between 0 and 1; got {level}.")
-        validity_bound(model)
+        validity_bounds(model)
         self.model, self.level = model, level
 
     def forward(self, X: Tensor) -> Tensor:
@@ -345,7 +349,7 @@ class ValidityInitialConditions:
             X = get_polytope_samples(n=num_points, bounds=bounds, seed=seed, **linear)  # type: ignore[arg-type]
         else:
             X = draw_sobol_samples(bounds=bounds, n=num_points, q=1, seed=seed).squeeze(-2)
-        seen = self.inequality.model.datapoints.to(X)
+        seen = validity_bounds(self.inequality.model)[0][0].datapoints.to(X)
         inside = ((seen >= bounds[0]) & (seen <= bounds[1])).all(-1)
         X = torch.cat([X, seen[inside]])
         for feature, value in (fixed_features or {}).items():

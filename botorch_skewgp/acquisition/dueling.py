@@ -14,16 +14,20 @@ compared with the reference `x_r` ([Benavoli2021preferential]_, section 4).
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction, MCSamplerMixin
 from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models.model import Model
 from botorch.sampling.base import MCSampler
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
+from botorch_skewgp.acquisition.components import Components
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.protocols import LatentModel, kind_of_duels, members_of
 from botorch_skewgp.sampling.pathwise import SkewGPSamplePath
 
 
@@ -31,31 +35,56 @@ class DuelingAcquisitionFunction(AcquisitionFunction):
     r"""Base class of acquisition functions for duels against a reference point.
 
     Args:
-        model: A model with one output.
+        model: A SkewGP with one output, or an ensemble of such models, which counts as the mixture of its members.
         X_reference: The reference point, a `d`-dim or `1 x d` tensor.
 
     Raises:
         InputDataError: If the reference point is not one finite point of the model's dimension.
-        UnsupportedError: If the model has more than one output.
+        UnsupportedError: If the model is another, or has more than one output.
     """
 
-    model: SkewGP
     X_reference: Tensor
 
-    def __init__(self, model: SkewGP, X_reference: Tensor) -> None:
+    def __init__(self, model: Model, X_reference: Tensor) -> None:
         super().__init__(model=model)
-        if model.num_outputs != 1:
-            raise UnsupportedError(f"Duels are for models with one output; this one has {model.num_outputs}.")
+        dim = self.members[0].dim
         if X_reference.ndim == 1:
             X_reference = X_reference.unsqueeze(0)
-        if X_reference.shape != (1, model.dim):
+        if X_reference.shape != (1, dim):
             raise InputDataError(
-                f"X_reference must be one point, of shape {model.dim} or 1 x {model.dim}; got "
-                f"{tuple(X_reference.shape)}."
+                f"X_reference must be one point, of shape {dim} or 1 x {dim}; got {tuple(X_reference.shape)}."
             )
         if not X_reference.isfinite().all():
             raise InputDataError(f"X_reference must be finite; got {X_reference.tolist()}.")
         self.register_buffer("X_reference", X_reference)
+
+    @property
+    def members(self) -> list[LatentModel]:
+        """The members of an ensemble, or the only model."""
+        return members_of(self.model, type(self).__name__)
+
+    def difference(self, member: LatentModel, X: Tensor, weight: Tensor | None = None) -> SkewGPPosterior:
+        r"""A member's posterior of `f(x) - f(x_r)` at `batch_shape x 1 x d` points, in units of the outcome.
+
+        Args:
+            member: The member.
+            X: The points.
+            weight: Two numbers, for `weight^T (f(x), f(x_r))` in the place of the difference.
+
+        Raises:
+            UnsupportedError: If an input transform turns one point into many.
+        """
+        posterior = member.posterior(torch.cat([X, self.X_reference.to(X).expand(X.shape)], dim=-2))
+        if posterior.num_points != 2:
+            raise UnsupportedError(
+                f"{type(self).__name__} does not go with input transforms that turn one point into many: two points "
+                f"became {posterior.num_points}."
+            )
+        return posterior.affine(X.new_tensor([[1.0, -1.0]]) if weight is None else weight.unsqueeze(0))
+
+    def _components(self, X: Tensor) -> Components:
+        """The components of `f(x) - f(x_r)` of all members."""
+        return Components.of_members(_components(self.difference(member, X)) for member in self.members)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
         """Not supported: every candidate duels with the reference, one at a time.
@@ -70,29 +99,17 @@ class DuelingAcquisitionFunction(AcquisitionFunction):
 class _DuelingMonteCarloAcquisitionFunction(DuelingAcquisitionFunction, MCSamplerMixin):
     """Base class of those that draw from the joint posterior at a candidate and the reference."""
 
-    def __init__(self, model: SkewGP, X_reference: Tensor, sampler: MCSampler | None = None) -> None:
+    def __init__(self, model: Model, X_reference: Tensor, sampler: MCSampler | None = None) -> None:
         super().__init__(model=model, X_reference=X_reference)
         MCSamplerMixin.__init__(self, sampler=sampler)
 
-    def _draws(self, X: Tensor, weight: Tensor, offset: Tensor | float = 0.0) -> Tensor:
-        r"""Draws of `weight^T (f(x), f(x_r)) + offset`, `num_samples x batch_shape`, for `batch_shape x 1 x d` points.
+    def _draws(self, difference: SkewGPPosterior) -> Tensor:
+        r"""Draws of a difference, `num_samples x batch_shape`.
 
-        The combination is made in the posterior and not in the draws: the joint covariance is singular at the
-        reference, that of the combination is a single number.
+        The difference is made in the posterior and not in the draws: the joint covariance is singular at the
+        reference, that of the difference is a single number.
         """
-        samples = self.get_posterior_samples(self._combination(X, weight, offset))
-        return samples[..., 0, 0].flatten(0, len(self.sample_shape) - 1)
-
-    def _combination(self, X: Tensor, weight: Tensor, offset: Tensor | float = 0.0) -> SkewGPPosterior:
-        """The posterior of `weight^T (f(x), f(x_r)) + offset`."""
-        reference = self.X_reference.to(X).expand(X.shape)
-        posterior = self.model.posterior(torch.cat([X, reference], dim=-2))
-        if not isinstance(posterior, SkewGPPosterior) or posterior._extended_shape()[-2:] != (2, 1):
-            raise UnsupportedError(
-                f"{type(self).__name__} needs a model whose posterior at two points is a SkewGPPosterior at two "
-                f"points; got {type(posterior).__name__} of shape {tuple(posterior._extended_shape())}."
-            )
-        return posterior.affine(weight.unsqueeze(0), offset)
+        return self.get_posterior_samples(difference)[..., 0, 0].flatten(0, len(self.sample_shape) - 1)
 
 
 class DuelingUpperCredibleBound(_DuelingMonteCarloAcquisitionFunction):
@@ -122,7 +139,7 @@ class DuelingUpperCredibleBound(_DuelingMonteCarloAcquisitionFunction):
     """
 
     def __init__(
-        self, model: SkewGP, X_reference: Tensor, probability: float = 0.95, sampler: MCSampler | None = None
+        self, model: Model, X_reference: Tensor, probability: float = 0.95, sampler: MCSampler | None = None
     ) -> None:
         if not 0 < probability < 1:
             raise ValueError(f"probability must be strictly between 0 and 1; got {probability}.")
@@ -132,10 +149,9 @@ class DuelingUpperCredibleBound(_DuelingMonteCarloAcquisitionFunction):
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         """The upper end at `batch_shape x 1 x d` candidates; `batch_shape`."""
-        difference = X.new_tensor([1.0, -1.0])
         if self.sampler is None:
-            return _highest_density_upper_end(self._combination(X, difference), self.probability)
-        draws = self._draws(X, difference)
+            return _highest_density_upper_end(self._components(X), self.probability)
+        draws = torch.cat([self._draws(self.difference(member, X)) for member in self.members])
         num_intervals = draws.shape[0] - math.floor(self.probability * draws.shape[0])
         lower = draws.detach().topk(num_intervals, dim=0, largest=False).values  # all that sorting would be needed for
         upper = draws.topk(num_intervals, dim=0).values.flip(0)
@@ -169,24 +185,27 @@ class ExpectedImprovementInformationGain(_DuelingMonteCarloAcquisitionFunction):
         InputDataError: If the model's likelihood does not take duels.
     """
 
-    def __init__(self, model: SkewGP, X_reference: Tensor, k: float = 0.1, sampler: MCSampler | None = None) -> None:
+    def __init__(self, model: Model, X_reference: Tensor, k: float = 0.1, sampler: MCSampler | None = None) -> None:
         if not k >= 0:
             raise ValueError(f"k must not be negative; got {k}.")
         super().__init__(model=model, X_reference=X_reference, sampler=sampler)
-        self.k, self._kind = k, model.likelihood.kind_of_duels
+        self.k, self._kind = k, kind_of_duels(model, type(self).__name__)
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         """The acquisition value at `batch_shape x 1 x d` candidates; `batch_shape`."""
-        scale = (
-            self.model.outcome_scale
-        )  # draws are in units of the outcome, the reading in those of the latent function
-        reading = self.model.likelihood.reading(self._kind, X, scale)
-        weight = reading.weight[0] / scale.scale
-        difference = self._draws(X, weight, -scale.location * weight.sum())
-        log_p = reading.log_outcome_probabilities(difference)  # num_samples x batch_shape x O
+        readings, log_probabilities = [], []
+        for member in self.members:
+            scale = member.outcome_scale
+            reading = member.likelihood.reading(self._kind, X, scale)
+            weight = reading.weight[0]
+            difference = self._draws(self.difference(member, X, weight))
+            value = (difference - scale.location * weight.sum()) / scale.scale  # in units of the latent function
+            readings.append(reading)
+            log_probabilities.append(reading.log_outcome_probabilities(value))
+        log_p = torch.cat(log_probabilities)  # num_samples x batch_shape x O
         expected = log_p.logsumexp(0) - math.log(log_p.shape[0])
-        return self.k * expected[..., reading.highest] + _entropy(expected) - _entropy(log_p).mean(0)
+        return self.k * expected[..., readings[0].highest] + _entropy(expected) - _entropy(log_p).mean(0)
 
 
 class DuelingThompsonSampling(DuelingAcquisitionFunction):
@@ -213,13 +232,17 @@ class DuelingThompsonSampling(DuelingAcquisitionFunction):
 
     def __init__(
         self,
-        model: SkewGP,
+        model: Model,
         X_reference: Tensor,
         num_features: int = 1024,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__(model=model, X_reference=X_reference)
-        self.path = SkewGPSamplePath.draw(model, torch.Size(), num_features=num_features, generator=generator)
+        members = self.members
+        member = members[_random_index(len(members), generator)]
+        self.path = SkewGPSamplePath.draw(
+            cast(SkewGP, member), torch.Size(), num_features=num_features, generator=generator
+        )
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
@@ -232,35 +255,49 @@ def _entropy(log_p: Tensor) -> Tensor:
     return -(log_p.exp() * log_p).sum(-1)
 
 
-def _highest_density_upper_end(posterior: SkewGPPosterior, probability: float) -> Tensor:
+def _components(difference: SkewGPPosterior) -> Components:
+    """The components of a difference."""
+    deviation = difference.gaussian_variance.sqrt()
+    return Components(difference.component_means[..., 0, :], deviation, difference.log_probabilities)
+
+
+def _random_index(size: int, generator: torch.Generator | None) -> int:
+    """A number from 0 to `size - 1`; without a random number where there is no choice."""
+    if size == 1:
+        return 0
+    device = None if generator is None else generator.device
+    return int(torch.randint(size, (), generator=generator, device=device))
+
+
+def _highest_density_upper_end(components: Components, probability: float) -> Tensor:
     r"""The upper end of the narrowest interval that holds a given probability, at single points; `batch_shape`.
 
     The ends `l < u` solve `F(u) - F(l) = probability` and `f(u) = f(l)`, with `F` and `f` the cdf and the density of
     the mixture; differentiable by the implicit function theorem. Where the density has several modes, the interval is
     a local minimum of the width.
     """
-    _ = posterior.component_means, posterior.mean, posterior.variance  # cached with their graphs, not without
+    mixture = components.marginals
     with torch.no_grad():
-        ends = _highest_density_interval(posterior, probability)
-        slope_low, slope_high = _density_slope(posterior, ends).unbind(0)
-        density = posterior.density(ends)[0]
+        ends = _highest_density_interval(components, probability)
+        slope_low, slope_high = _density_slope(components, ends).unbind(0)
+        density = mixture.density(ends)[0]
     # one Newton step from the solution: its value is the solution, its derivative the implicit one
-    mass, excess = (high - low for low, high in (posterior.cdf(ends), posterior.density(ends)))
+    mass, excess = (high - low for low, high in (mixture.cdf(ends), mixture.density(ends)))
     mass, excess = mass - mass.detach(), excess - excess.detach()
     step = (slope_low * mass - density * excess) / (density * (slope_low - slope_high))
-    return (ends[1] - step).squeeze(-1).squeeze(-1)
+    return ends[1] - step
 
 
-def _highest_density_interval(posterior: SkewGPPosterior, probability: float) -> Tensor:
-    """The two ends, `2 x batch_shape x 1 x 1`, by bracketed Newton iterations in the probability below the lower."""
-    shape = posterior._extended_shape()
-    tail = posterior.mean.new_full(shape, 0.5 * (1 - probability))
+def _highest_density_interval(components: Components, probability: float) -> Tensor:
+    """The two ends, `2 x batch_shape`, by bracketed Newton iterations in the probability below the lower."""
+    mixture = components.marginals
+    tail = components.mean.new_full(components.mean.shape[:-1], 0.5 * (1 - probability))
     low, high = torch.zeros_like(tail), torch.full_like(tail, 1 - probability)
     # Newton's steps square the error: after one as small as this, what is left is rounding
     tolerance = (1 - probability) * torch.finfo(tail.dtype).eps ** 0.5
     for _ in range(60):
-        ends = posterior.quantile(torch.stack([tail, tail + probability]))
-        density, slope = posterior.density(ends), _density_slope(posterior, ends)
+        ends = mixture.quantile(torch.stack([tail, tail + probability]))
+        density, slope = mixture.density(ends), _density_slope(components, ends)
         # the derivative of the width in the tail probability, and its own
         first = 1 / density[1] - 1 / density[0]
         second = slope[0] / density[0].pow(3) - slope[1] / density[1].pow(3)
@@ -270,13 +307,12 @@ def _highest_density_interval(posterior: SkewGPPosterior, probability: float) ->
         step, tail = (new - tail).abs(), new
         if bool((step <= tolerance).all()):
             break
-    return posterior.quantile(torch.stack([tail, tail + probability]))
+    return mixture.quantile(torch.stack([tail, tail + probability]))
 
 
-def _density_slope(posterior: SkewGPPosterior, value: Tensor) -> Tensor:
-    """The derivative of the density at `... x batch_shape x 1 x 1` values."""
-    variance = posterior.gaussian_variance.unsqueeze(-1)
-    deviation = value - posterior.component_means  # over draws in the last dimension
-    terms = -deviation / variance * torch.exp(-0.5 * deviation.square() / variance)
-    average = terms @ posterior.probabilities.unsqueeze(-1)
-    return average / (2 * math.pi * variance).sqrt()
+def _density_slope(components: Components, value: Tensor) -> Tensor:
+    """The derivative of the density at `... x batch_shape` values."""
+    variance = components.standard_deviation.square()
+    deviation = value.unsqueeze(-1) - components.mean
+    terms = -deviation / variance.pow(1.5) * torch.exp(-0.5 * deviation.square() / variance)
+    return (terms * components.log_probability.exp()).sum(-1) / math.sqrt(2 * math.pi)

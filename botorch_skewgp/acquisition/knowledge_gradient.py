@@ -1,4 +1,4 @@
-r"""The knowledge gradient of duels: how much the best posterior mean is expected to grow by asking for one.
+r"""The knowledge gradient: how much the best posterior mean is expected to grow by one observation, such as a duel.
 
 After a duel the posterior is that of a SkewGP again, and its mean has a closed form ([Wu2026knowledge]_). On the
 mixture: given draw `s`, `f(x)` and the noisy difference `d = f(a) - f(b) + v_a - v_b` are jointly normal, so that
@@ -7,7 +7,7 @@ mixture: given draw `s`, `f(x)` and the noisy difference `d = f(a) - f(b) + v_a 
 
 with `Cov` and `sd` the same for all draws. This is the posterior mean given that `a` wins times the probability that it
 does, so that no ratio is needed and nothing is drawn again. Where ties are allowed a duel has three outcomes, each an
-interval of `d`, with differences of these terms at its ends.
+interval of `d`, with differences of these terms at its ends. Labels and grades are the same with `d = f(a) + v_a`.
 
 .. [Frazier2009knowledge] P. Frazier, W. Powell, S. Dayanik. The knowledge-gradient policy for correlated normal
    beliefs. INFORMS Journal on Computing 21, 2009.
@@ -17,57 +17,47 @@ interval of `d`, with differences of these terms at its ends.
 from __future__ import annotations
 
 import torch
-from botorch.acquisition.acquisition import AcquisitionFunction, OneShotAcquisitionFunction
+from botorch.acquisition.acquisition import OneShotAcquisitionFunction
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.posteriors import SkewGPPosterior
-from botorch_skewgp.rows import Reading
+from botorch_skewgp.acquisition.questions import QuestionAcquisitionFunction
+from botorch_skewgp.observations import Observation
+from botorch_skewgp.protocols import LatentModel, kind_of_duels
 from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density, standardise
 
 
-class _DuelLookAhead(AcquisitionFunction):
-    """Base class: the posterior mean after a duel, times the probability of its outcome."""
-
-    model: SkewGP
-
-    def __init__(self, model: SkewGP) -> None:
-        if not isinstance(model, SkewGP) or model.num_outputs != 1:
-            raise UnsupportedError(f"{type(self).__name__} needs a SkewGP with one output; got {type(model).__name__}.")
-        super().__init__(model=model)
-        self._kind = model.likelihood.kind_of_duels
+class _LookAhead(QuestionAcquisitionFunction):
+    """Base class: the posterior mean after an observation, times the probability of its outcome."""
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        """Not supported: the gain of a duel is that of this duel alone."""
+        """Not supported: the gain of an observation is that of this one alone.
+
+        Raises:
+            UnsupportedError: If there are pending points.
+        """
         if X_pending is not None:
             raise UnsupportedError(f"{type(self).__name__} does not account for pending points.")
 
-    def _reading(self, like: Tensor) -> Reading:
-        """What a duel reads."""
-        return self.model.likelihood.reading(self._kind, like, self.model.outcome_scale)
-
-    def _posterior(self, X: Tensor) -> SkewGPPosterior:
-        """The posterior of the latent function, in its own units."""
-        posterior = self.model.latent_posterior(X)
-        if posterior.num_points != X.shape[-2]:
-            raise UnsupportedError("Input transforms that turn one point into many are not supported here.")
-        return posterior
-
-    def _outcome_means(self, posterior: SkewGPPosterior) -> Tensor:
-        r"""`E[f 1(outcome)]` at all points, for a duel of the first against the second.
+    def _outcome_means(self, X: Tensor) -> Tensor:
+        r"""`E[f 1(outcome)]` at all points for an observation of the first of them, averaged over members.
 
         Args:
-            posterior: The joint posterior at `q >= 2` points.
+            X: A `batch_shape x q x d` tensor, the points of the observation first.
 
         Returns:
-            A `batch_shape x q x O` tensor in units of the outcome: that the first wins comes first, that the second
-            does last, a tie, where it is allowed, between them.
+            A `batch_shape x q x O` tensor in units of the outcome; the outcome of the largest reading comes first, for
+            a duel that the first point wins.
         """
+        return torch.stack([self._outcome_means_of(member, X) for member in self.members]).mean(0)
+
+    def _outcome_means_of(self, member: LatentModel, X: Tensor) -> Tensor:
+        posterior = self.latent_posterior(member, X)
         means = posterior.component_means
-        reading = self._reading(means)
-        weight = torch.nn.functional.pad(reading.weight[0], (0, means.shape[-2] - 2))
+        reading = self.reading(member, means)
+        weight = torch.nn.functional.pad(reading.weight[0], (0, means.shape[-2] - reading.num_items))
         covariance = posterior.gaussian_covariance @ weight  # batch_shape x q: Cov(f(x), d)
         scale = ((covariance @ weight).unsqueeze(-1) + reading.variance).sqrt()
         order = reading.outcomes[:, 0, 0].argsort(descending=True)
@@ -78,16 +68,67 @@ class _DuelLookAhead(AcquisitionFunction):
         rise = log_normal_density(lower).exp() - log_normal_density(upper).exp()
         shift = covariance * (probabilities * rise).sum(-1, keepdim=True) / scale
         latent = (means @ mass.unsqueeze(-1)).squeeze(-1) + shift  # O x batch_shape x q
-        outcome = self.model.outcome_scale
+        outcome = member.outcome_scale
         return (outcome.location * mass.sum(-1, keepdim=True) + outcome.scale * latent).movedim(0, -1)
 
 
-class DuelingKnowledgeGradient(_DuelLookAhead):
-    r"""The exact knowledge gradient of a duel, over a fixed set of points to recommend from ([Wu2026knowledge]_).
+class SkewKnowledgeGradient(_LookAhead):
+    r"""The exact knowledge gradient of one observation, over a fixed set of points to recommend from.
+
+    `sum_o P(o) max_x E[f(x) | o] - max_x E[f(x)]` over the outcomes `o` of a label, a grade, a validity or a duel,
+    where `x` is one of `X_candidates`, or of the points of the observation unless told otherwise
+    ([Frazier2009knowledge]_, [Wu2026knowledge]_). Never negative; differentiable where the maximisers are unique.
+
+    Example:
+        >>> model = SkewGP(train_X, Binary(labels))
+        >>> acq = SkewKnowledgeGradient(model)
+        >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
+
+    Args:
+        model: A SkewGP with one output, or an ensemble of such models, whose average means are compared.
+        kind: As for `SkewBayesianActiveLearningByDisagreement`.
+        X_candidates: An `n x d` tensor of points to recommend from; the model's own points if `None`.
+        include_points: Whether the points of the observation may be recommended too. If so, so that asking about a good
+            point alone is worth nothing, the mean before the observation is maximised over them as well.
+
+    Raises:
+        UnsupportedError: If the model is another, or its likelihood takes none of the kinds.
+        InputDataError: If the likelihood does not take observations of the wanted kind.
+        BotorchTensorDimensionError: If `X_candidates` is not `n x d` with at least one point.
+    """
+
+    X_candidates: Tensor
+
+    def __init__(
+        self,
+        model: Model,
+        kind: type[Observation] | None = None,
+        X_candidates: Tensor | None = None,
+        include_points: bool = True,
+    ) -> None:
+        super().__init__(model=model, kind=kind)
+        first = self.members[0]
+        X_candidates = first.datapoints if X_candidates is None else X_candidates
+        if X_candidates.ndim != 2 or X_candidates.shape[0] == 0 or X_candidates.shape[1] != first.dim:
+            raise BotorchTensorDimensionError(
+                f"X_candidates must be n x {first.dim} with n of at least 1; got shape {tuple(X_candidates.shape)}."
+            )
+        self.register_buffer("X_candidates", X_candidates.detach())
+        self.include_points = include_points
+
+    def _value(self, X: Tensor) -> Tensor:
+        candidates = self.X_candidates.to(X).expand(*X.shape[:-2], *self.X_candidates.shape)
+        means = self._outcome_means(torch.cat([X, candidates], dim=-2))
+        if not self.include_points:
+            means = means[..., self.points_per_observation :, :]
+        return means.amax(-2).sum(-1) - means.sum(-1).amax(-1)
+
+
+class DuelingKnowledgeGradient(SkewKnowledgeGradient):
+    r"""`SkewKnowledgeGradient` of a duel ([Wu2026knowledge]_).
 
     `P(a wins) max_x E[f(x) | a wins] + P(b wins) max_x E[f(x) | b wins] - max_x E[f(x)]`, and a term for a tie where
-    the judge may call one, where `x` is one of `X_candidates`, or of the pair itself unless told otherwise. Never
-    negative; differentiable where the maximisers are unique.
+    the judge may call one.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -95,40 +136,21 @@ class DuelingKnowledgeGradient(_DuelLookAhead):
         >>> pair, value = optimize_acqf(acq, bounds, q=2, num_restarts=4, raw_samples=64)
 
     Args:
-        model: A SkewGP with one output, whose likelihood takes duels.
+        model: A SkewGP with one output, whose likelihood takes duels, or an ensemble of such models.
         X_candidates: An `n x d` tensor of points to recommend from; the model's own points if `None`.
-        include_pair: Whether the points of the pair may be recommended too. If so, so that asking about a good point
-            alone is worth nothing, the mean before the duel is maximised over them as well.
+        include_pair: Whether the points of the pair may be recommended too.
 
     Raises:
-        UnsupportedError: If the model is no SkewGP with one output.
+        UnsupportedError: If the model is another.
         InputDataError: If its likelihood does not take duels.
         BotorchTensorDimensionError: If `X_candidates` is not `n x d` with at least one point.
     """
 
-    X_candidates: Tensor
-
-    def __init__(self, model: SkewGP, X_candidates: Tensor | None = None, include_pair: bool = True) -> None:
-        super().__init__(model=model)
-        X_candidates = model.datapoints if X_candidates is None else X_candidates
-        if X_candidates.ndim != 2 or X_candidates.shape[0] == 0 or X_candidates.shape[1] != model.dim:
-            raise BotorchTensorDimensionError(
-                f"X_candidates must be n x {model.dim} with n of at least 1; got shape {tuple(X_candidates.shape)}."
-            )
-        self.register_buffer("X_candidates", X_candidates.detach())
-        self.include_pair = include_pair
-
-    @t_batch_mode_transform(expected_q=2)  # type: ignore[arg-type]
-    def forward(self, X: Tensor) -> Tensor:
-        """The expected gain of a duel at `batch_shape x 2 x d` pairs; `batch_shape`."""
-        candidates = self.X_candidates.to(X).expand(*X.shape[:-2], *self.X_candidates.shape)
-        means = self._outcome_means(self._posterior(torch.cat([X, candidates], dim=-2)))
-        if not self.include_pair:
-            means = means[..., 2:, :]
-        return means.amax(-2).sum(-1) - means.sum(-1).amax(-1)
+    def __init__(self, model: Model, X_candidates: Tensor | None = None, include_pair: bool = True) -> None:
+        super().__init__(model, kind_of_duels(model, type(self).__name__), X_candidates, include_pair)
 
 
-class OneShotDuelingKnowledgeGradient(_DuelLookAhead, OneShotAcquisitionFunction):
+class OneShotDuelingKnowledgeGradient(_LookAhead, OneShotAcquisitionFunction):
     r"""The exact knowledge gradient of a duel over the whole domain, up to a constant, by joint optimisation.
 
     `P(a wins) E[f(x_1) | a wins] + P(b wins) E[f(x_2) | b wins]` as a function of four points `a, b, x_1, x_2`. Its
@@ -143,12 +165,15 @@ class OneShotDuelingKnowledgeGradient(_DuelLookAhead, OneShotAcquisitionFunction
         >>> pair, value = optimize_acqf(acq, bounds, q=4, num_restarts=8, raw_samples=256)
 
     Args:
-        model: A SkewGP with one output, whose likelihood takes duels.
+        model: A SkewGP with one output, whose likelihood takes duels, or an ensemble of such models.
 
     Raises:
-        UnsupportedError: If the model is no SkewGP with one output.
+        UnsupportedError: If the model is another.
         InputDataError: If its likelihood does not take duels.
     """
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model=model, kind=kind_of_duels(model, type(self).__name__))
 
     @t_batch_mode_transform()  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
@@ -163,7 +188,7 @@ class OneShotDuelingKnowledgeGradient(_DuelLookAhead, OneShotAcquisitionFunction
                 f"X must be batch_shape x {wanted} x d, a pair and a point to recommend after each outcome; got shape "
                 f"{tuple(X.shape)}."
             )
-        means = self._outcome_means(self._posterior(X))
+        means = self._outcome_means(X)
         return means[..., 2:, :].diagonal(dim1=-2, dim2=-1).sum(-1)
 
     def get_augmented_q_batch_size(self, q: int) -> int:
@@ -174,7 +199,8 @@ class OneShotDuelingKnowledgeGradient(_DuelLookAhead, OneShotAcquisitionFunction
         """
         if q != 2:
             raise UnsupportedError(f"A duel is between two points; got q = {q}.")
-        return 2 + self._reading(self.model.train_inputs[0]).num_outcomes
+        first = self.members[0]
+        return 2 + self.reading(first, first.datapoints).num_outcomes
 
     def extract_candidates(self, X_full: Tensor) -> Tensor:
         """The pair, `batch_shape x 2 x d`."""

@@ -10,10 +10,8 @@ from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
 LEAST_GAIN = 1e-3  # in nats, of a round
-LEAST_SHARE, NUM_SPREAD = (
-    1e-4,
-    64,
-)  # of what values at so many points of the domain are apart, where they are in no nats
+LEAST_SHARE = 1e-4  # of the interquartile range over the domain, of functions that are no logarithms
+NUM_SPREAD = 64  # points that tell this range
 
 
 def mixed_search_options(acquisition: AcquisitionFunction, bounds: Tensor) -> dict[str, Any]:
@@ -33,7 +31,7 @@ def mixed_search_options(acquisition: AcquisitionFunction, bounds: Tensor) -> di
 
 @torch.no_grad()
 def _little(acquisition: AcquisitionFunction, bounds: Tensor) -> float:
-    """What is little of an acquisition function's value: a share of the middle half of values in the domain."""
+    """A small difference of an acquisition function's values: a share of their interquartile range in the domain."""
     values = acquisition(draw_sobol_samples(bounds, n=NUM_SPREAD, q=1, seed=0))
     finite = values[values.isfinite()]
     spread = (finite.quantile(0.75) - finite.quantile(0.25)).item() if len(finite) else 0.0

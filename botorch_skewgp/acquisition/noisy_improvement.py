@@ -12,11 +12,11 @@ from typing import Any, Self
 import torch
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError
+from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
 from botorch_skewgp.acquisition.components import ComponentAcquisitionFunction
-from botorch_skewgp.models.skew_gp import SkewGP
 
 
 class SkewLogNoisyExpectedImprovement(ComponentAcquisitionFunction):
@@ -33,7 +33,7 @@ class SkewLogNoisyExpectedImprovement(ComponentAcquisitionFunction):
         >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
 
     Args:
-        model: A SkewGP with one output.
+        model: A SkewGP with one output, or an ensemble of such models.
         X_baseline: An `n x d` tensor of points.
         samples_per_draw: The number of normal draws at the baseline for each of the model's draws.
         posterior_transform: An affine posterior transform.
@@ -48,7 +48,7 @@ class SkewLogNoisyExpectedImprovement(ComponentAcquisitionFunction):
 
     def __init__(
         self,
-        model: SkewGP,
+        model: Model,
         X_baseline: Tensor,
         samples_per_draw: int = 1,
         posterior_transform: PosteriorTransform | None = None,
@@ -61,7 +61,7 @@ class SkewLogNoisyExpectedImprovement(ComponentAcquisitionFunction):
             )
         super().__init__(model=model, posterior_transform=posterior_transform)
         self.samples_per_draw, self.maximize, self.seed = samples_per_draw, maximize, seed
-        self._prior_model = model
+        self._prior_model: Any = model
         self.X_baseline = X_baseline.detach()
         self.set_X_pending(None)
 

@@ -5,12 +5,6 @@ the best to the present knowledge.
 
 .. [Astudillo2023qeubo] R. Astudillo, Z. J. Lin, E. Bakshy, P. I. Frazier. qEUBO: a decision-theoretic acquisition
    function for preferential Bayesian optimization. AISTATS 2023.
-.. [Benavoli2021preferential] A. Benavoli, D. Azzimonti, D. Piga. Preferential Bayesian optimisation with skew Gaussian
-   processes. GECCO 2021.
-.. [Fauvel2021efficient] T. Fauvel, M. Chalk. Efficient exploration in binary and preferential Bayesian optimization.
-   arXiv 2110.09361, 2021.
-.. [Takeno2023practical] S. Takeno, M. Nomura, M. Karasuyama. Towards practical preferential Bayesian optimization with
-   skew Gaussian processes. ICML 2023.
 """
 
 from __future__ import annotations
@@ -26,7 +20,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement
+from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement, select_from_pool
 from botorch_skewgp.acquisition.challenge import (
     DuelingLogExpectedImprovement,
     DuelingUpperConfidenceBound,
@@ -41,11 +35,14 @@ from botorch_skewgp.acquisition.dueling import (
     DuelingUpperCredibleBound,
     ExpectedImprovementInformationGain,
 )
-from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient, OneShotDuelingKnowledgeGradient
+from botorch_skewgp.acquisition.knowledge_gradient import (
+    DuelingKnowledgeGradient,
+    OneShotDuelingKnowledgeGradient,
+)
 from botorch_skewgp.acquisition.search_domain import SearchDomain, Values
-from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.models.transforms import has_transformed_inputs, rounded_inputs, untransformed_inputs
 from botorch_skewgp.observations.checks import as_tensor
+from botorch_skewgp.protocols import input_transform_of, is_latent_model, kind_of_duels
 
 PairMethod = Literal["qeubo", "knowledge_gradient", "one_shot_knowledge_gradient", "information"]
 ChallengerMethod = Literal[
@@ -77,48 +74,31 @@ _CHAMPION_OF_THE_DOMAIN = ("maximally_uncertain_challenge", "upper_confidence_bo
 
 def next_pair(
     model: Model,
-    bounds: Tensor,
+    bounds: Tensor | None = None,
     method: PairMethod | ChallengerMethod | AcquisitionFunction | None = None,
     X_incumbent: Tensor | None = None,
     num_restarts: int = 10,
     raw_samples: int = 256,
     discrete_dims: Values | None = None,
     cat_dims: Values | None = None,
+    X_candidates: Tensor | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor]:
-    r"""Which pair to ask about next.
+    r"""Which pair to ask about next, of a domain or of a list of candidates.
 
-    Unless told otherwise, a challenger of the recommended point: then what is recommended has been asked about, and all
-    comparisons hang together. (`"qeubo"` for models other than SkewGPs.)
-
-    Either both points are free or, with an incumbent, only its challenger is. Methods for challengers of an incumbent,
-    which by default is the point of largest posterior mean among the model's own in the domain:
-
-    - `"expected_improvement"`, the default: by how much the challenger is expected to exceed the incumbent.
-    - `"hallucination_believer"`, `"hallucination_believer_ucb"`: one draw of the data's rows is believed, then expected
-      improvement or an upper confidence bound ([Takeno2023practical]_).
-    - `"maximally_uncertain_challenge"`, `"upper_confidence_bound"`: MUC and dueling UCB ([Fauvel2021efficient]_); their
-      default incumbent is the point of largest posterior mean in the domain.
-    - `"upper_credible_bound"`, `"information_gain"`, `"thompson"`: those of [Benavoli2021preferential]_.
-
-    Methods for pairs: `"qeubo"` ([Astudillo2023qeubo]_; with an incumbent, for its challenger),
-    `"knowledge_gradient"` among known points and some of the domain, `"one_shot_knowledge_gradient"` over the domain,
-    and `"information"`, which learns the utility everywhere. Such pairs are of new points, which no comparison links to
-    others: let the recommended point duel with a challenger before you rely on it.
-
-    Inputs that only take certain values get such values: where the model's input transform rounds (BoTorch's `Round`),
-    and where `discrete_dims` or `cat_dims` say so. The search is in the unit cube, and by logarithms of the inputs of
-    which the model takes the logarithm (BoTorch's `Log10`), unless an option speaks of points, such as constraints.
+    By default a challenger of the recommended point, so that all comparisons hang together; the page "Which method
+    should I choose?" of the documentation has a table of the methods.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
         >>> pair, value = next_pair(model, bounds)
         >>> pair, value = next_pair(model, bounds, method="thompson")
+        >>> pair, value = next_pair(model, X_candidates=pool)
         >>> pair, value = next_pair(model, bounds, discrete_dims={1: [0.0, 0.25, 1.0]})
 
     Args:
-        model: A model of the utility with one output; a SkewGP for all methods but `"qeubo"`.
-        bounds: A `2 x d` tensor of lower and upper bounds.
+        model: A model of the utility with one output; a SkewGP, or an ensemble of these, for all methods but `"qeubo"`.
+        bounds: A `2 x d` tensor of lower and upper bounds; `None` with candidates.
         method: The name of a method, or an acquisition function: of two points, or with an incumbent of one.
         X_incumbent: A `d`-dim or `1 x d` tensor: the point that has to be in the pair.
         num_restarts: The number of starting points of `optimize_acqf`.
@@ -126,6 +106,8 @@ def next_pair(
         discrete_dims: The values that inputs may take, by their number, where their order matters: `{2: [16, 32, 64]}`.
             The least and the largest must be the bounds.
         cat_dims: Likewise where it does not.
+        X_candidates: An `n x d` tensor of points to choose from instead of a domain; methods for pairs look at all
+            `n (n - 1) / 2` of them.
         options: Further arguments of `optimize_acqf`, such as constraints; with discrete or categorical inputs of
             `optimize_acqf_mixed_alternating`. They bind the points that are searched for, not an incumbent.
 
@@ -133,31 +115,144 @@ def next_pair(
         The pair, `2 x d`, with the incumbent, if there is one, last; and its acquisition value.
 
     Raises:
-        InputDataError: If the bounds are not `2 x d`, the model rounds them to values beyond, the values that inputs
-            may take do not fit them, the incumbent is not one point, or the method is not known.
-        UnsupportedError: If the method does not go with the model, with an incumbent, or with discrete inputs.
+        InputDataError: If the bounds are not `2 x d` or leave one point, the model rounds them to values beyond, the
+            values that inputs may take do not fit them, there are both bounds and candidates or neither, the incumbent
+            is not one point, a candidate is not finite, or the method is not known.
+        UnsupportedError: If the method does not go with the model, with an incumbent, with candidates, or with discrete
+            inputs.
     """
     _check_one_output(model)
-    domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, getattr(model, "datapoints", None))
-    bounds = domain.bounds
+    _check_options(num_restarts, raw_samples, options)
+    if (bounds is None) == (X_candidates is None):
+        raise InputDataError("Give either bounds, to search a domain, or X_candidates, to choose from a list.")
+    domain: SearchDomain | Tensor
+    if bounds is None:
+        domain = like = _pool(model, X_candidates, options | {"discrete_dims": discrete_dims, "cat_dims": cat_dims}, 2)
+    else:
+        domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, _points_or_none(model))
+        like = domain.bounds
+        if not (like[0] < like[1]).any():
+            raise InputDataError(f"The bounds leave one point, {like[0].tolist()}, and a pair needs two.")
     options = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
     if X_incumbent is not None:
-        X_incumbent = as_tensor(X_incumbent, "X_incumbent").to(bounds)
-        if X_incumbent.shape not in ((bounds.shape[1],), (1, bounds.shape[1])) or not X_incumbent.isfinite().all():
-            raise InputDataError(
-                f"X_incumbent must be one finite point of dimension {bounds.shape[1]}; got {X_incumbent.tolist()}."
-            )
+        X_incumbent = as_tensor(X_incumbent, "X_incumbent").to(like)
+        d = like.shape[1]
+        if X_incumbent.shape not in ((d,), (1, d)) or not X_incumbent.isfinite().all():
+            raise InputDataError(f"X_incumbent must be one finite point of dimension {d}; got {X_incumbent.tolist()}.")
         X_incumbent = X_incumbent.reshape(1, -1)
     if method is None:
-        method = DEFAULT_METHOD if isinstance(model, SkewGP) else "qeubo"
+        method = DEFAULT_METHOD if is_latent_model(model) else "qeubo"
     if X_incumbent is None and isinstance(method, str) and method in _CHALLENGERS:
-        X_incumbent = _incumbent(model, domain, method in _CHAMPION_OF_THE_DOMAIN, options).reshape(1, -1)
+        if isinstance(domain, Tensor):
+            X_incumbent = domain[_means(model, domain).argmax()].reshape(1, -1)
+        else:
+            X_incumbent = _incumbent(model, domain, method in _CHAMPION_OF_THE_DOMAIN, options).reshape(1, -1)
     acquisition = _acquisition(model, domain, method, X_incumbent)
-    q = 2 if X_incumbent is None else 1
-    if isinstance(acquisition, OneShotAcquisitionFunction):
-        q = acquisition.get_augmented_q_batch_size(q)
-    points, value = domain.optimize(acquisition, q, **options)
+    if isinstance(domain, Tensor):
+        points, value = _best_of_pool(acquisition, domain, X_incumbent)
+    else:
+        q = 2 if X_incumbent is None else 1
+        if isinstance(acquisition, OneShotAcquisitionFunction):
+            q = acquisition.get_augmented_q_batch_size(q)
+        points, value = domain.optimize(acquisition, q, **options)
     return (points if X_incumbent is None else torch.cat([points, X_incumbent])), value
+
+
+def next_choice(
+    model: Model,
+    bounds: Tensor | None = None,
+    num_options: int = 3,
+    X_candidates: Tensor | None = None,
+    num_restarts: int = 10,
+    raw_samples: int = 256,
+    **options: Any,
+) -> tuple[Tensor, Tensor]:
+    r"""Between which options to ask for the best next: those whose best is expected to be best (qEUBO).
+
+    With two options the expected utility of the better one is a one-step optimal question; with more it is the same
+    criterion for a choice ([Astudillo2023qeubo]_).
+
+    Example:
+        >>> model = SkewGP(train_X, Choice([[0, 1, 2], [3, 0, 4]]))
+        >>> options, value = next_choice(model, bounds, num_options=3)
+
+    Args:
+        model: A model of the utility with one output.
+        bounds: A `2 x d` tensor of lower and upper bounds; `None` with candidates.
+        num_options: The number of options, at least 2.
+        X_candidates: An `n x d` tensor of points to choose from instead of a domain, one option after the other.
+        num_restarts: The number of starting points of `optimize_acqf`.
+        raw_samples: The number of raw samples that these are chosen from.
+        options: Further arguments of `optimize_acqf`.
+
+    Returns:
+        The options, `num_options x d`, and the expected utility of the best of them.
+
+    Raises:
+        InputDataError: If there are fewer than two options, both bounds and candidates or neither, fewer candidates
+            than options, or the bounds do not fit the model.
+    """
+    _check_one_output(model)
+    _check_options(num_restarts, raw_samples, options)
+    if num_options < 2:
+        raise InputDataError(f"num_options must be at least 2; got {num_options}.")
+    if (bounds is None) == (X_candidates is None):
+        raise InputDataError("Give either bounds, to search a domain, or X_candidates, to choose from a list.")
+    acquisition = qExpectedUtilityOfBestOption(model)
+    if bounds is None:
+        pool = _pool(model, X_candidates, options, num_options)
+        chosen, values = select_from_pool(acquisition, pool, num_options)
+        return pool[chosen], values[-1]
+    domain = SearchDomain.build(model, bounds, None, None, _points_or_none(model))
+    return domain.optimize(acquisition, num_options, num_restarts=num_restarts, raw_samples=raw_samples, **options)
+
+
+def _check_options(num_restarts: int, raw_samples: int, options: dict[str, Any]) -> None:
+    """Raise for options with which BoTorch fails without a word about them."""
+    for name, value in (("num_restarts", num_restarts), ("raw_samples", raw_samples)):
+        if value < 1:
+            raise InputDataError(f"{name} must be at least 1; got {value}.")
+    if "X_pending" in options:
+        raise InputDataError(
+            "Pending points are no argument here: a question is asked before the next one. For several questions at "
+            "once give an acquisition function with pending points as the method."
+        )
+
+
+def _pool(model: Model, X_candidates: Any, options: dict[str, Any], least: int) -> Tensor:
+    """The candidates in the model's dtype; raises if there are too few, or options that need a domain."""
+    given = sorted(name for name, value in options.items() if value is not None)
+    if given:
+        raise InputDataError(f"{', '.join(given)} only has a meaning with bounds.")
+    X = _candidates(model, X_candidates)
+    if X.shape[0] < least:
+        raise InputDataError(f"X_candidates must hold at least {least} points; got {X.shape[0]}.")
+    return X
+
+
+def _candidates(model: Model, X_candidates: Any) -> Tensor:
+    """Candidates as a finite `n x d` tensor of the model's dtype, which BoTorch's analytic functions would change."""
+    X = as_tensor(X_candidates, "X_candidates")
+    known = _points_or_none(model)
+    X = X if known is None else X.to(known)
+    if X.ndim != 2 or X.shape[0] == 0 or (known is not None and X.shape[1] != known.shape[1]):
+        raise InputDataError(f"X_candidates must be n x d with n of at least 1; got shape {tuple(X.shape)}.")
+    if not X.isfinite().all():
+        raise InputDataError(f"X_candidates must be finite; got {X[~X.isfinite().all(-1)].tolist()}.")
+    return X
+
+
+@torch.no_grad()
+def _best_of_pool(acquisition: AcquisitionFunction, pool: Tensor, X_incumbent: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The best pair of a pool, or the best challenger in it of an incumbent."""
+    if X_incumbent is None:
+        sets = pool[torch.combinations(torch.arange(len(pool), device=pool.device))]
+    else:
+        sets = pool[(pool != X_incumbent).any(-1)].unsqueeze(-2)
+        if not len(sets):
+            raise InputDataError("X_candidates must hold another point than the incumbent.")
+    chosen, values = select_from_pool(acquisition, sets)
+    return sets[chosen[0]], values[0]
 
 
 def _incumbent(model: Model, domain: SearchDomain, anywhere: bool, options: dict[str, Any]) -> Tensor:
@@ -166,13 +261,13 @@ def _incumbent(model: Model, domain: SearchDomain, anywhere: bool, options: dict
     own = own[domain.contains(own)]
     if anywhere or not len(own):
         return _best(model, domain, domain.rounded(own), None, options)[0]
-    return rounded_inputs(getattr(model, "input_transform", None), own[_means(model, own).argmax()])
+    return rounded_inputs(input_transform_of(model), own[_means(model, own).argmax()])
 
 
 def _acquisition(
-    model: Model, domain: SearchDomain, method: str | AcquisitionFunction, X_incumbent: Tensor | None
+    model: Model, domain: SearchDomain | Tensor, method: str | AcquisitionFunction, X_incumbent: Tensor | None
 ) -> AcquisitionFunction:
-    """The acquisition function of a method, of two points or with an incumbent of one."""
+    """The acquisition function of a method, of two points or with an incumbent of one, for a domain or a pool."""
     if isinstance(method, AcquisitionFunction):
         return method
     if method == "qeubo":
@@ -181,7 +276,7 @@ def _acquisition(
     if method not in pairs and method not in _CHALLENGERS:
         known = ", ".join(["qeubo", *pairs, *_CHALLENGERS])
         raise InputDataError(f"method must be an acquisition function or one of {known}; got {method!r}.")
-    if not isinstance(model, SkewGP):
+    if not is_latent_model(model):
         raise UnsupportedError(f"The method {method!r} needs a SkewGP; got {type(model).__name__}. Use 'qeubo'.")
     if method in _CHALLENGERS:
         assert X_incumbent is not None
@@ -192,10 +287,12 @@ def _acquisition(
             f"{', '.join(_CHALLENGERS)}."
         )
     if method == "information":
-        return SkewBayesianActiveLearningByDisagreement(model, kind=model.likelihood.kind_of_duels)
+        return SkewBayesianActiveLearningByDisagreement(model, kind=kind_of_duels(model, "next_pair"))
     if method == "knowledge_gradient":
-        spread = domain.spread(NUM_CANDIDATES)
-        return DuelingKnowledgeGradient(model, torch.cat([model.datapoints.to(spread), spread]))
+        spread = domain if isinstance(domain, Tensor) else domain.spread(NUM_CANDIDATES)
+        return DuelingKnowledgeGradient(model, torch.cat([_own_points(model).to(spread), spread]))
+    if isinstance(domain, Tensor):
+        raise UnsupportedError(f"The method {method!r} searches a domain; give bounds, or use 'knowledge_gradient'.")
     return OneShotDuelingKnowledgeGradient(model)
 
 
@@ -238,8 +335,8 @@ def recommend(
         The point, `d`, and its posterior mean.
 
     Raises:
-        InputDataError: If there are no candidates, options are given without bounds, the model rounds the bounds to
-            values beyond them, or the values that inputs may take do not fit the bounds.
+        InputDataError: If there are no candidates or one is not finite, options are given without bounds, the model
+            rounds the bounds to values beyond them, or the values that inputs may take do not fit the bounds.
         UnsupportedError: If the model has several outputs and there is no posterior transform, or has no points of
             its own that are known.
     """
@@ -247,18 +344,14 @@ def recommend(
         _check_one_output(model)
     if bounds is None and options:
         raise InputDataError(f"{', '.join(options)} only has a meaning with bounds.")
-    X = _own_points(model) if X_candidates is None else as_tensor(X_candidates, "X_candidates")
-    X = X.to(
-        getattr(model, "datapoints", X)
-    )  # BoTorch's analytic functions would turn the model into the points' dtype
-    if X.ndim != 2 or X.shape[0] == 0:
-        raise InputDataError(f"X_candidates must be n x d with n of at least 1; got shape {tuple(X.shape)}.")
+    _check_options(num_restarts, raw_samples, options)
+    X = _candidates(model, _own_points(model) if X_candidates is None else X_candidates)
     if bounds is None:
         values = _means(model, X, posterior_transform)
         if X_candidates is None:
             warn_if_undecided(model, values)
         best = values.argmax()
-        return rounded_inputs(getattr(model, "input_transform", None), X[best].clone()), values[best]
+        return rounded_inputs(input_transform_of(model), X[best].clone()), values[best]
     domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, X)
     known = domain.rounded(X[domain.contains(X)])
     return _best(
@@ -313,12 +406,17 @@ def _check_one_output(model: Model) -> None:
 
 def _own_points(model: Model) -> Tensor:
     """The points that a model was given, before any input transform."""
+    points = _points_or_none(model)
+    if points is None:
+        raise UnsupportedError(f"{type(model).__name__} has no single set of points of its own; give X_candidates.")
+    return points
+
+
+def _points_or_none(model: Model) -> Tensor | None:
     if has_transformed_inputs(model):
         return untransformed_inputs(model)
     points = getattr(model, "datapoints", None)
     if points is None:
         inputs = getattr(model, "train_inputs", None)
         points = inputs[0] if isinstance(inputs, tuple | list) and len(inputs) == 1 else inputs
-    if not isinstance(points, Tensor) or points.ndim != 2:
-        raise UnsupportedError(f"{type(model).__name__} has no single set of points of its own; give X_candidates.")
-    return points
+    return points if isinstance(points, Tensor) and points.ndim == 2 else None

@@ -12,6 +12,7 @@ from botorch.optim.utils import get_X_baseline
 from torch import Tensor
 
 from botorch_skewgp.models.transforms import logarithmic_inputs
+from botorch_skewgp.protocols import input_transform_of
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class SearchCoordinates:
             bounds: A `2 x d` tensor of lower and upper bounds.
         """
         logarithmic = torch.zeros_like(bounds[0], dtype=torch.bool)
-        logarithmic[logarithmic_inputs(getattr(model, "input_transform", None))] = True
+        logarithmic[logarithmic_inputs(input_transform_of(model))] = True
         return cls(bounds[0], bounds[1], logarithmic)
 
     @property

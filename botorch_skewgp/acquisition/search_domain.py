@@ -25,6 +25,7 @@ from botorch_skewgp.acquisition.search_coordinates import AcquisitionFunctionOfC
 from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.models.transforms import logarithmic_inputs, rounded_inputs, whole_inputs
 from botorch_skewgp.observations.checks import as_tensor
+from botorch_skewgp.protocols import input_transform_of
 
 Values = Mapping[int, Sequence[float]]
 TOLERANCE = 1e-6  # share of its range by which an input may miss its bounds or a value
@@ -86,7 +87,7 @@ class SearchDomain:
                 f"The model rounds inputs {outside.nonzero().flatten().tolist()} at their bounds, and to values beyond "
                 f"them. Give bounds that these inputs may take; got {bounds.tolist()}."
             )
-        taken_by_logarithm = logarithmic_inputs(getattr(model, "input_transform", None))
+        taken_by_logarithm = logarithmic_inputs(input_transform_of(model))
         if (bounds[0, taken_by_logarithm] <= 0).any():
             raise InputDataError(
                 f"The model takes logarithms of inputs {taken_by_logarithm}, whose bounds must be positive; got "
@@ -107,7 +108,7 @@ class SearchDomain:
             bounds[:, dim] = categorical.pop(dim)[0]
         whole = {
             dim: [float(value) for value in range(int(low), int(high) + 1)]
-            for dim in whole_inputs(getattr(model, "input_transform", None))
+            for dim in whole_inputs(input_transform_of(model))
             for low, high in [bounds[:, dim].tolist()]
             if low.is_integer() and high.is_integer() and low < high <= low + MAX_DISCRETE_VALUES - 1
         }
@@ -248,7 +249,7 @@ def _speaks_of_points(options: dict[str, Any]) -> bool:
 
 def _rounded(model: Model, X: Tensor) -> Tensor:
     """The points that a model takes others for; the same tensor unless its input transform rounds."""
-    return rounded_inputs(getattr(model, "input_transform", None), X)
+    return rounded_inputs(input_transform_of(model), X)
 
 
 def _checked_values(name: str, choices: Values | None, bounds: Tensor) -> dict[int, list[float]]:

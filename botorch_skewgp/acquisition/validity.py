@@ -6,6 +6,7 @@ r"""The probability that an experiment is valid, or that a label is positive.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -15,7 +16,7 @@ from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.protocols import LatentModel, is_latent_model, members_of
 
 
 class LogProbabilityOfValidity(AnalyticAcquisitionFunction):
@@ -32,18 +33,18 @@ class LogProbabilityOfValidity(AnalyticAcquisitionFunction):
         >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
 
     Args:
-        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations.
+        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these, over which
+            the probability is averaged.
 
     Raises:
         UnsupportedError: If the likelihood takes neither.
     """
 
-    model: SkewGP
     _log = True
 
-    def __init__(self, model: SkewGP) -> None:
+    def __init__(self, model: Model) -> None:
         super().__init__(model=model)
-        validity_bound(model)
+        validity_bounds(model)
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
@@ -66,34 +67,44 @@ class ValidityBound(NamedTuple):
     noise: Tensor
 
 
-def validity_bound(model: Model) -> ValidityBound:
-    r"""What the noisy latent function has to exceed (or stay below) for a valid outcome.
+def validity_bounds(model: Model) -> list[tuple[LatentModel, ValidityBound]]:
+    r"""What the noisy latent function has to exceed (or stay below) for a valid outcome, for each member of a model.
 
     Args:
-        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations; others are refused.
+        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
+
+    Returns:
+        The members, one for a single model, with their bounds.
 
     Raises:
         UnsupportedError: If the likelihood takes neither.
     """
-    likelihood = getattr(model, "likelihood", None)
-    if isinstance(model, SkewGP) and model.num_outputs == 1:
-        at_points = (kind for kind in model.likelihood.kinds_of_outcomes if kind.points_per_observation == 1)
-        for kind in sorted(at_points, key=lambda kind: not kind.tells_validity):
-            reading = model.likelihood.reading(kind, model.train_inputs[0], model.outcome_scale)
-            if reading.is_single and reading.num_outcomes == 2:
-                is_above = (reading.highest == 1) != (model.minimize and kind.turns_round)
-                return ValidityBound(1.0 if is_above else -1.0, reading.cutpoints[0], reading.variance)
+    if is_latent_model(model) and model.num_outputs == 1:
+        bounds = [(member, _validity_bound(member)) for member in members_of(model, "The probability of validity")]
+        if all(bound is not None for _, bound in bounds):
+            return bounds  # type: ignore[return-value]
+    likelihood = type(getattr(model, "likelihood", None)).__name__
     raise UnsupportedError(
         "The probability of validity needs a SkewGP whose likelihood takes Validity or Binary observations; got "
-        f"{type(model).__name__} with {type(likelihood).__name__}."
+        f"{type(model).__name__} with {likelihood}."
     )
 
 
-def log_probability_of_validity(model: SkewGP, X: Tensor, log_odds: bool = False) -> Tensor:
+def _validity_bound(model: LatentModel) -> ValidityBound | None:
+    at_points = (kind for kind in model.likelihood.kinds_of_outcomes if kind.points_per_observation == 1)
+    for kind in sorted(at_points, key=lambda kind: not kind.tells_validity):
+        reading = model.likelihood.reading(kind, model.datapoints, model.outcome_scale)
+        if reading.is_single and reading.num_outcomes == 2:
+            is_above = (reading.highest == 1) != (model.minimize and kind.turns_round)
+            return ValidityBound(1.0 if is_above else -1.0, reading.cutpoints[0], reading.variance)
+    return None
+
+
+def log_probability_of_validity(model: Model, X: Tensor, log_odds: bool = False) -> Tensor:
     r"""The log probabilities that experiments at given points work; see `LogProbabilityOfValidity`.
 
     Args:
-        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations.
+        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
         X: A `batch_shape x q x d` tensor.
         log_odds: Whether to return `log(p / (1 - p))` instead of `log(p)`.
 
@@ -103,12 +114,18 @@ def log_probability_of_validity(model: SkewGP, X: Tensor, log_odds: bool = False
     Raises:
         UnsupportedError: If the likelihood takes neither.
     """
-    sign, threshold, noise = validity_bound(model)
-    posterior = model.latent_posterior(X)
-    standard_deviation = (posterior.gaussian_variance + noise).sqrt().unsqueeze(-1)
-    margin = sign * (posterior.component_means - threshold) / standard_deviation
-    weights = posterior.log_probabilities.unsqueeze(-2)
+    terms = [_margins(member, bound, X) for member, bound in validity_bounds(model)]
+    margin, weights = (torch.cat(parts, dim=-1) for parts in zip(*terms, strict=True))
+    weights = weights - math.log(len(terms))
     log_valid = (weights + torch.special.log_ndtr(margin)).logsumexp(-1)
     if not log_odds:
         return log_valid
     return log_valid - (weights + torch.special.log_ndtr(-margin)).logsumexp(-1)
+
+
+def _margins(model: LatentModel, bound: ValidityBound, X: Tensor) -> tuple[Tensor, Tensor]:
+    """By how many standard deviations draws are valid, and their log probabilities, `batch_shape x q x S` each."""
+    posterior = model.latent_posterior(X)
+    standard_deviation = (posterior.gaussian_variance + bound.noise).sqrt().unsqueeze(-1)
+    margin = bound.sign * (posterior.component_means - bound.threshold) / standard_deviation
+    return margin, posterior.log_probabilities.unsqueeze(-2).expand_as(margin)

@@ -57,7 +57,7 @@ def fit_skew_gp(
         ValueError: If there are no starts.
         UnsupportedError: If phases are searched for without a skew prior.
     """
-    mll = SkewGPMarginalLogLikelihood(model.likelihood, model) if isinstance(model, SkewGP) else model
+    mll = model if isinstance(model, MarginalLogLikelihood) else SkewGPMarginalLogLikelihood(model.likelihood, model)
     if num_restarts < 1:
         raise ValueError(f"num_restarts must be positive; got {num_restarts}.")
     skew_prior = mll.model.skew_prior

@@ -71,6 +71,21 @@ class FullyBayesianSkewGP(Model):
         return torch.Size([len(self.models)])
 
     @property
+    def dim(self) -> int:
+        """The dimension of the points."""
+        return self.members[0].dim
+
+    @property
+    def datapoints(self) -> Tensor:
+        """The points that observations refer to, which all members share, before input transforms."""
+        return self.members[0].datapoints
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """The observations, which all members share."""
+        return self.members[0].observations
+
+    @property
     def train_inputs(self) -> tuple[Tensor]:
         """The training points, which all members share."""
         return self.members[0].train_inputs
@@ -128,6 +143,24 @@ class FullyBayesianSkewGP(Model):
             kwargs: As for a SkewGP.
         """
         return FullyBayesianSkewGP([member.condition_on_observations(X, Y, **kwargs) for member in self.members])
+
+    def condition_on_draws(
+        self, X: Tensor, samples_per_draw: int = 1, seed: int = 0, weight: Tensor | None = None
+    ) -> tuple[FullyBayesianSkewGP, Tensor]:
+        r"""An ensemble in which every draw of every member also knows values drawn at given points.
+
+        Args:
+            X: An `n x d` tensor of points.
+            samples_per_draw: As for a SkewGP.
+            seed: As for a SkewGP.
+            weight: As for a SkewGP.
+
+        Returns:
+            The ensemble, and the values of a SkewGP for the draws of one member after the other, `n x E S`.
+        """
+        known = [member.condition_on_draws(X, samples_per_draw, seed, weight) for member in self.members]
+        models, values = zip(*known, strict=True)
+        return FullyBayesianSkewGP(models), torch.cat(values, dim=-1)
 
     def subset_output(self, idcs: list[int]) -> Self:
         """The ensemble itself as long as it has one output."""

@@ -13,7 +13,7 @@ from matplotlib.colors import to_rgb
 from torch import Tensor
 
 from botorch_skewgp.plots.data import draw_data
-from botorch_skewgp.plots.marginals import Marginals, check_bounds, input_label, linspace
+from botorch_skewgp.plots.marginals import Marginals, check_bounds, input_label, like_inputs, linspace
 from botorch_skewgp.plots.style import BLACK, BLUE, COLORS, SMALL, VERMILLION, array, finish, new_axes, new_panels
 
 PROBABILITIES = (0.5, 0.8, 0.95)
@@ -181,8 +181,7 @@ def plot_marginal(
     known = getattr(model, "dim", point.numel())
     if point.numel() != known:
         raise InputDataError(f"point must have {known} elements, one for each input; got {point.numel()}.")
-    inputs = getattr(model, "train_inputs", None)
-    X = point.reshape(1, -1).to(inputs[0] if inputs is not None and isinstance(inputs[0], Tensor) else point)
+    X = like_inputs(point.reshape(1, -1), model)
     distributions = {name: Marginals(model, X, output)}
     distributions.update({other: Marginals(entry, X, output) for other, entry in (others or {}).items()})
     if len(distributions) != 1 + len(others or {}):

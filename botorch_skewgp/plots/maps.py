@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
-from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.plots.marginals import (
     Marginals,
     check_bounds,
@@ -21,6 +20,7 @@ from botorch_skewgp.plots.marginals import (
     linspace,
 )
 from botorch_skewgp.plots.style import BLACK, BLUE, DIVERGING, SEQUENTIAL, SMALL, VERMILLION, array, finish, new_axes
+from botorch_skewgp.protocols import members_of
 
 ONE, TWO = 201, 48  # grid points along one input and along each of two
 
@@ -242,7 +242,7 @@ def plot_duels(
 
 
 def plot_validity(
-    model: SkewGP,
+    model: Model,
     bounds: Tensor,
     *,
     level: float | None = None,
@@ -256,7 +256,7 @@ def plot_validity(
         >>> ax = plot_validity(SkewGP(train_X, Validity(worked)), bounds, level=0.9)
 
     Args:
-        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations.
+        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
         bounds: A `2 x 1` or `2 x 2` tensor of lower and upper bounds.
         level: A probability to be marked, on a map by its level set.
         data: Whether to mark the outcomes that the model has seen.
@@ -274,7 +274,8 @@ def plot_validity(
     if level is not None:
         _check_probability(level, "level")
     log_probability = LogProbabilityOfValidity(model)
-    marks = [mark for entry in model.observations for mark in entry.marks() if mark.symbol in ("yes", "no")]
+    first = members_of(model, "plot_validity")[0]
+    marks = [mark for entry in first.observations for mark in entry.marks() if mark.symbol in ("yes", "no")]
     yes_names = {mark.label for mark in marks if mark.symbol == "yes"}
     what = yes_names.pop() if len(yes_names) == 1 and yes_names != {"valid"} else "validity"
     ax = plot_map(
@@ -284,7 +285,7 @@ def plot_validity(
     )  # fmt: skip
     flat = bounds.shape[1] == 1
     for mark in marks if data else ():
-        where, is_yes = model.datapoints[mark.points].cpu(), mark.symbol == "yes"
+        where, is_yes = first.datapoints[mark.points].cpu(), mark.symbol == "yes"
         if not len(where):
             continue
         y = torch.full_like(where[:, 0], is_yes) if flat else where[:, 1]

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.distributions import Normal
 
 from botorch_skewgp.models.inputs import as_bounds
+from botorch_skewgp.protocols import MixturePosterior
 
 
 class Marginals:
@@ -35,14 +36,20 @@ class Marginals:
         with torch.no_grad():
             posterior: Any = model.posterior(X)
             self.posterior = posterior
-            if posterior.mean.ndim > 2:
+            self.of_mixture = "mixture_" if isinstance(posterior, MixturePosterior) else ""
+            mean = self._moment("mean")
+            if mean.ndim > 1:
                 raise UnsupportedError(
                     f"A batch of models, whose posterior mean has shape {tuple(posterior.mean.shape)}, cannot be "
                     "drawn at once; draw one of its members."
                 )
-            self.mean: Tensor = posterior.mean[..., self.output]
-            self.variance: Tensor = posterior.variance[..., self.output]
+            self.mean, self.variance = mean, self._moment("variance")
         self.is_gaussian = gaussian or isinstance(self.posterior, GPyTorchPosterior)
+
+    def _moment(self, name: str) -> Tensor:
+        """A moment of the posterior, of all members together where it is an ensemble's, `n`."""
+        moment: Tensor = getattr(self.posterior, self.of_mixture + name)
+        return moment[..., self.output]
 
     def matched(self) -> Marginals:
         """The Gaussians of the same means and variances."""
@@ -69,10 +76,10 @@ class Marginals:
     def _evaluate(self, name: str, values: Tensor) -> Tensor:
         try:
             with torch.no_grad():
-                result: Tensor = getattr(self.posterior, name)(values)
+                result: Tensor = getattr(self.posterior, self.of_mixture + name)(values)
         except NotImplementedError as error:
             raise self._unsupported(name) from error
-        return result.reshape(len(values), *self.posterior.mean.shape)[..., self.output]
+        return result.reshape(len(values), len(self.mean), -1)[..., self.output]
 
     @property
     def skewness(self) -> Tensor:
@@ -80,8 +87,7 @@ class Marginals:
         if not hasattr(self.posterior, "skewness"):
             raise self._unsupported("skewness")
         with torch.no_grad():
-            skewness: Tensor = self.posterior.skewness[..., self.output]
-        return skewness
+            return self._moment("skewness")
 
     def _unsupported(self, name: str) -> UnsupportedError:
         return UnsupportedError(f"The model's {type(self.posterior).__name__} has no {name}.")
@@ -101,16 +107,20 @@ def check_bounds(
         raise InputDataError(f"Lower bounds must be below upper ones; got {bounds.tolist()}.")
     d = bounds.shape[1]
     if model is not None:
-        inputs = getattr(model, "train_inputs", None)
-        known = getattr(model, "dim", None)
-        if known is not None and known != d:
+        known = getattr(model, "dim", d)
+        if known != d:
             raise InputDataError(f"bounds must be 2 x {known}, a column for each input of the model; got 2 x {d}.")
-        if inputs is not None and isinstance(inputs[0], Tensor):
-            bounds = bounds.to(inputs[0])
+        bounds = like_inputs(bounds, model)
     if dims is not None and d not in dims:
         wanted = " or ".join("one input" if k == 1 else "two inputs" for k in dims)
         raise UnsupportedError(f"{user} draws functions of {wanted}; got {d}. plot_slices draws any number.")
     return bounds
+
+
+def like_inputs(X: Tensor, model: Model) -> Tensor:
+    """Points in the dtype and on the device of a model's training points, where it tells them."""
+    inputs = getattr(model, "train_inputs", None)
+    return X.to(inputs[0]) if inputs is not None and isinstance(inputs[0], Tensor) else X
 
 
 def linspace(bounds: Tensor, i: int, num: int) -> Tensor:

@@ -23,7 +23,7 @@ CHUNK = 2**19  # numbers held at a time in a temporary tensor, few enough for a 
 CELLS_CHUNK = 2**21  # numbers that are brought together in cells at a time
 FEW_NUMBERS = 2**15  # up to which cells are not worth much
 FEW_COMPONENTS = 128  # likewise
-REACH = 8.5  # standard deviations beyond which a normal distribution has nothing to say
+REACH = 8.5  # standard deviations beyond which a normal distribution has no mass in double precision
 NARROW = 0.1  # share of the range of the means in which components are looked at one by one
 
 
@@ -286,5 +286,5 @@ class NormalMixtureMarginals(MixtureMarginals):
 
 
 def _parts(x: Tensor, size: int) -> Sequence[Tensor]:
-    """Parts of at most `size` entries; none of no entries."""
+    """Parts of at most `size` entries; an empty list for an empty tensor."""
     return x.split(max(size, 1)) if len(x) else ()

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from acquisition_checks import check_acquisition
 from botorch.acquisition.analytic import LogExpectedImprovement
 from botorch.acquisition.preference import PairwiseBayesianActiveLearningByDisagreement, qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
@@ -88,33 +89,10 @@ def samples(posterior, N, generator):
 
 
 @every
-def test_batches_one_by_one_and_repeated(model, kind, generator):
+def test_conformance(model, kind, generator):
     X = questions(generator, kind, 3, 2)
     for pending in (None, questions(generator, kind, 2).flatten(0, 1)):
-        acquisition = SkewBayesianActiveLearningByDisagreement(model, X_pending=pending)
-        values = acquisition(X)
-        assert values.shape == (3, 2)
-        assert torch.equal(acquisition(X), values)
-        for i in range(3):
-            for j in range(2):
-                torch.testing.assert_close(acquisition(X[i, j]), values[i, j].unsqueeze(0), rtol=1e-9, atol=1e-12)
-
-
-@every
-def test_gradients(model, kind, generator):
-    X = questions(generator, kind, 4).requires_grad_()
-    for pending in (None, questions(generator, kind, 2).flatten(0, 1)):
-        acquisition = SkewBayesianActiveLearningByDisagreement(model, X_pending=pending)
-        (gradient,) = torch.autograd.grad(acquisition(X).sum(), X)
-        assert (gradient.abs().amax((-1, -2)) > 1e-4).all()
-        h = 1e-5
-        for i in range(X.shape[-2]):
-            for k in range(2):
-                step = torch.zeros(X.shape[-2], 2, dtype=DOUBLE)
-                step[i, k] = h
-                with torch.no_grad():
-                    difference = (acquisition(X + step) - acquisition(X - step)) / (2 * h)
-                torch.testing.assert_close(gradient[:, i, k], difference, rtol=1e-5, atol=1e-7)
+        check_acquisition(SkewBayesianActiveLearningByDisagreement(model, X_pending=pending), X, atol=1e-12)
 
 
 @every
@@ -155,6 +133,16 @@ def test_expected_entropy_by_numerical_integration(cutpoints, variance):
         density = torch.exp(-0.5 * (f - m).square() / variance) / math.sqrt(2 * math.pi * variance)
         expected = torch.trapezoid(_log_entropy(f, reading).exp() * density, f)
         torch.testing.assert_close(_expected_entropy(read, reading), expected, rtol=3e-5, atol=0)
+
+
+def test_seed_of_base_samples(generator):
+    model, X, pending = KINDS["binary"](), questions(generator, "binary", 5), questions(generator, "binary", 9)
+
+    def values(seed):
+        return SkewBayesianActiveLearningByDisagreement(model, X_pending=pending.flatten(0, 1), seed=seed)(X)
+
+    assert torch.equal(values(1), values(1))
+    assert (values(1) - values(2)).abs().max() > 1e-6
 
 
 def test_log_entropy_by_its_definition():

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from acquisition_checks import check_acquisition
 from botorch.acquisition.analytic import LogExpectedImprovement, UpperConfidenceBound, _log_ei_helper
 from botorch.acquisition.objective import ExpectationPosteriorTransform, ScalarizedPosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
@@ -11,6 +12,7 @@ from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import InputPerturbation, Normalize
 from botorch.models.transforms.outcome import Standardize
 from botorch.optim import optimize_acqf
+from botorch.sampling.normal import SobolQMCNormalSampler
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import (
@@ -23,7 +25,7 @@ from botorch_skewgp.acquisition import (
     SkewProbabilityOfImprovement,
 )
 from botorch_skewgp.acquisition.components import components_of
-from botorch_skewgp.acquisition.validity import ValidityBound
+from botorch_skewgp.acquisition.validity import ValidityBound, log_probability_of_validity
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
     NumericLikelihood,
@@ -92,28 +94,8 @@ def acquisition(name, model, binary):
 
 
 @every
-def test_batches_one_by_one_and_repeated(acquisition, generator):
-    X = points(generator, 3, 2)
-    values = acquisition(X)
-    assert values.shape == (3, 2)
-    assert torch.equal(acquisition(X), values)
-    for i in range(3):
-        torch.testing.assert_close(acquisition(X[i]), values[i], rtol=1e-9, atol=1e-10)
-        for j in range(2):
-            torch.testing.assert_close(acquisition(X[i, j]), values[i, j].unsqueeze(0), rtol=1e-9, atol=1e-10)
-
-
-@every
-def test_gradients(acquisition, generator):
-    X = points(generator, 4).requires_grad_()
-    (gradient,) = torch.autograd.grad(acquisition(X).sum(), X)
-    assert (gradient.abs().amax((-1, -2)) > 1e-4).all()
-    h = 1e-5
-    for k in range(2):
-        step = h * torch.eye(2, dtype=DOUBLE)[k]
-        with torch.no_grad():
-            difference = (acquisition(X + step) - acquisition(X - step)) / (2 * h)
-        torch.testing.assert_close(gradient[:, 0, k], difference, rtol=1e-5, atol=1e-7)
+def test_conformance(acquisition, generator):
+    check_acquisition(acquisition, points(generator, 3, 2))
 
 
 @every
@@ -420,10 +402,21 @@ def test_validity_of_two_grades(generator):
     torch.testing.assert_close(LogProbabilityOfValidity(model)(X).exp(), probability.flatten())
 
 
+def test_validity_of_fantasies_with_different_outcomes(binary, generator):
+    """Draws of every fantasy have weights of their own."""
+    fantasies = binary.fantasize(points(generator, 3), SobolQMCNormalSampler(torch.Size([8]), seed=0))
+    X = torch.rand(8, 3, 4, 2, generator=generator, dtype=DOUBLE)
+    assert fantasies.latent_posterior(X).log_probabilities.shape[:-1] == (8, 3)
+    expected = fantasies.predictive(X).probs.squeeze(-1)
+    torch.testing.assert_close(log_probability_of_validity(fantasies, X).exp(), expected)
+    odds = log_probability_of_validity(fantasies, X, log_odds=True)
+    torch.testing.assert_close(odds, expected.logit())
+
+
 def test_hopeless_validity_has_gradients(binary, generator, monkeypatch):
     acquisition = LogProbabilityOfValidity(binary)
     far = ValidityBound(1.0, torch.tensor([1e3], dtype=DOUBLE), torch.ones(1, dtype=DOUBLE))
-    monkeypatch.setattr("botorch_skewgp.acquisition.validity.validity_bound", lambda model: far)
+    monkeypatch.setattr("botorch_skewgp.acquisition.validity._validity_bound", lambda model: far)
     X = points(generator, 5).requires_grad_()
     values = acquisition(X)
     (gradient,) = torch.autograd.grad(values.sum(), X)

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from acquisition_checks import check_acquisition
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.transforms.input import InputPerturbation, Normalize
 from botorch.models.transforms.outcome import Standardize
@@ -19,10 +20,10 @@ from botorch_skewgp.acquisition import (
     DuelingUpperCredibleBound,
     ExpectedImprovementInformationGain,
 )
+from botorch_skewgp.acquisition.components import Components
 from botorch_skewgp.acquisition.dueling import _entropy, _highest_density_upper_end
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference
-from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.truncated.draws import DrawSettings
 
 PAIRS = torch.tensor([[0, 1], [2, 1], [3, 4], [5, 2], [0, 6], [3, 6]])
@@ -71,30 +72,8 @@ def joint_differences(model, X, N, generator):
 
 
 @every
-def test_batches_one_by_one_and_repeated(model, name, generator):
-    acquisition = ACQUISITIONS[name](model, REFERENCE)
-    X = points(generator, 3, 2)
-    values = acquisition(X)
-    assert values.shape == (3, 2)
-    assert torch.equal(acquisition(X), values)
-    for i in range(3):
-        for j in range(2):
-            torch.testing.assert_close(acquisition(X[i, j]), values[i, j].unsqueeze(0), rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(acquisition(X[1]), values[1], rtol=1e-9, atol=1e-9)
-
-
-@every
-def test_gradients(model, name, generator):
-    acquisition = ACQUISITIONS[name](model, REFERENCE)
-    X = points(generator, 4).requires_grad_()
-    (gradient,) = torch.autograd.grad(acquisition(X).sum(), X)
-    assert (gradient.abs().amax((-1, -2)) > 1e-4).all()
-    h = 1e-5
-    for k in range(2):
-        step = h * torch.eye(2, dtype=torch.float64)[k]
-        with torch.no_grad():
-            difference = (acquisition(X + step) - acquisition(X - step)) / (2 * h)
-        torch.testing.assert_close(gradient[:, 0, k], difference, rtol=1e-5, atol=1e-7)
+def test_conformance(model, name, generator):
+    check_acquisition(ACQUISITIONS[name](model, REFERENCE), points(generator, 3, 2), atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["credible bound", "information gain", "thompson"])
@@ -225,12 +204,11 @@ def test_credible_bound_agrees_with_brute_force(model, generator):
     assert (by_draws(X) - exact).abs().max() < 0.5
 
 
-def one_dimensional(means, variance) -> SkewGPPosterior:
+def one_dimensional(means, variance) -> Components:
     """A single value whose distribution is an equal mixture of normals of one variance."""
     means = torch.as_tensor(means, dtype=torch.float64)
-    mixture = RepresenterMixture(means.unsqueeze(0), torch.zeros(1, 0, dtype=torch.float64))
-    one = torch.ones(1, 1, dtype=torch.float64)
-    return SkewGPPosterior(torch.zeros(1, dtype=torch.float64), one, variance * one, mixture)
+    deviation = torch.full((1,), variance**0.5, dtype=torch.float64)
+    return Components(means, deviation, torch.full_like(means, -math.log(len(means))))
 
 
 @pytest.mark.parametrize("probability", [0.05, 0.5, 0.95, 0.999])

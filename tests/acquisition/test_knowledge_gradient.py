@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from acquisition_checks import check_acquisition
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import InputPerturbation, Normalize
@@ -49,31 +50,10 @@ TIES = {"likelihood": PreferenceLikelihood(noise=0.3, tie_width=0.6, ties_allowe
 
 
 @every
-def test_batches_one_by_one_and_repeated(model, name, generator):
+def test_conformance(model, name, generator):
     make, q = ACQUISITIONS[name]
-    acquisition, X = make(model), random_pairs(generator, 3, 2, q=q)
-    values = acquisition(X)
-    assert values.shape == (3, 2)
-    assert torch.equal(acquisition(X), values)
-    for i in range(3):
-        for j in range(2):
-            torch.testing.assert_close(acquisition(X[i, j]), values[i, j].unsqueeze(0), rtol=1e-9, atol=1e-12)
-
-
-@every
-def test_gradients(model, name, generator):
-    make, q = ACQUISITIONS[name]
-    acquisition, X = make(model), random_pairs(generator, 6, q=q).requires_grad_()
-    (gradient,) = torch.autograd.grad(acquisition(X).sum(), X)
-    assert (gradient.abs().amax((-1, -2)) > 1e-5).any()
-    h = 1e-6
-    for i in range(q):
-        for k in range(2):
-            step = torch.zeros(q, 2, dtype=DOUBLE)
-            step[i, k] = h
-            with torch.no_grad():
-                difference = (acquisition(X + step) - acquisition(X - step)) / (2 * h)
-            torch.testing.assert_close(gradient[:, i, k], difference, rtol=1e-5, atol=1e-7)
+    X = random_pairs(generator, 3, 2, q=q)
+    check_acquisition(make(model), X, atol=1e-12, least_gradient=1e-5, everywhere=False, step=1e-6)
 
 
 @every
@@ -93,7 +73,7 @@ def test_look_ahead_is_the_posterior_of_a_model_with_the_duel(generator):
     X = random_pairs(generator, q=5)
     acquisition = DuelingKnowledgeGradient(model)
     joint = torch.cat([pair, X])
-    won, lost = acquisition._outcome_means(acquisition._posterior(joint)).unbind(-1)
+    won, lost = acquisition._outcome_means(joint).unbind(-1)
     posterior = model.posterior(joint)
     torch.testing.assert_close(won + lost, posterior.mean.squeeze(-1))
     p = model.predictive(pair).probs

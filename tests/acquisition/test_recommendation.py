@@ -12,10 +12,11 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement
 from botorch_skewgp.acquisition.challenge import DuelingLogExpectedImprovement
 from botorch_skewgp.acquisition.dueling import DuelingUpperCredibleBound
 from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient
-from botorch_skewgp.acquisition.recommendation import _CHALLENGERS, next_pair, recommend
+from botorch_skewgp.acquisition.recommendation import _CHALLENGERS, next_choice, next_pair, recommend
 from botorch_skewgp.observations import Binary, Numeric, Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -365,3 +366,72 @@ def test_pair_is_checked(model):
     two = ModelListGP(*[SingleTaskGP(POINTS, POINTS[:, :1], input_transform=Normalize(2)) for _ in range(2)])
     with pytest.raises(UnsupportedError, match="2 outputs"):
         next_pair(two, BOUNDS)
+
+
+def test_challenger_from_a_pool(model, generator):
+    """The best of all candidates, one by one; the incumbent is the best of the pool and no challenger of itself."""
+    pool = torch.rand(9, 2, generator=generator, dtype=DOUBLE)
+    means = model.posterior(pool).mean.flatten()
+    incumbent = pool[means.argmax()]
+    values = DuelingLogExpectedImprovement(model, incumbent)(pool.unsqueeze(-2))
+    values[means.argmax()] = -torch.inf
+    pair, value = next_pair(model, X_candidates=pool)
+    assert torch.equal(pair, torch.stack([pool[values.argmax()], incumbent]))
+    torch.testing.assert_close(value, values.max())
+    pair, _ = next_pair(model, X_candidates=pool, X_incumbent=POINTS[0])
+    assert torch.equal(pair[1], POINTS[0])
+
+
+@pytest.mark.parametrize("method", ["qeubo", "knowledge_gradient", "information"])
+def test_pair_from_a_pool(model, method, generator):
+    pool = torch.rand(5, 2, generator=generator, dtype=DOUBLE)
+    pair, value = next_pair(model, method=method, X_candidates=pool)
+    make = {
+        "qeubo": lambda: qExpectedUtilityOfBestOption(model),
+        "knowledge_gradient": lambda: DuelingKnowledgeGradient(model, torch.cat([POINTS, pool])),
+        "information": lambda: SkewBayesianActiveLearningByDisagreement(model),
+    }
+    acquisition = make[method]()
+    values = torch.stack([acquisition(pool[[i, j]]).squeeze() for i in range(5) for j in range(i)])
+    if method != "qeubo":  # which draws from the global generator
+        torch.testing.assert_close(value, values.max())
+        torch.testing.assert_close(acquisition(pair).squeeze(), value)
+    assert all((pool == point).all(-1).any() for point in pair)
+    assert not torch.equal(*pair)
+
+
+def test_one_shot_needs_a_domain(model):
+    with pytest.raises(UnsupportedError, match="searches a domain"):
+        next_pair(model, method="one_shot_knowledge_gradient", X_candidates=POINTS)
+
+
+def test_choice_of_several(model, generator):
+    options, value = next_choice(model, BOUNDS, 3, **SMALL)
+    assert options.shape == (3, 2)
+    assert value > model.posterior(options).mean.max()  # the best of several is expected to exceed each
+    pool = torch.rand(8, 2, generator=generator, dtype=DOUBLE)
+    options, _ = next_choice(model, num_options=3, X_candidates=pool)
+    assert torch.equal(options[0], pool[model.posterior(pool).mean.argmax()])  # the first one, alone
+    assert len({tuple(point.tolist()) for point in options}) == 3
+    assert all((pool == point).all(-1).any() for point in options)
+
+
+def test_questions_are_checked(model):
+    for make, options, message in [
+        (next_pair, {}, "Give either bounds"),
+        (next_pair, {"bounds": BOUNDS, "X_candidates": POINTS}, "Give either bounds"),
+        (next_pair, {"X_candidates": POINTS[:1]}, "at least 2 points"),
+        (next_pair, {"X_candidates": POINTS[:1].repeat(2, 1)}, "another point than the incumbent"),
+        (next_pair, {"X_candidates": POINTS * torch.nan}, "must be finite"),
+        (next_pair, {"X_candidates": POINTS, "cat_dims": {0: [0.0]}}, "cat_dims only has a meaning with bounds"),
+        (next_pair, {"bounds": BOUNDS, "raw_samples": 0}, "raw_samples must be at least 1"),
+        (next_pair, {"bounds": BOUNDS, "X_pending": POINTS}, "Pending points are no argument"),
+        (next_pair, {"bounds": BOUNDS[:1].repeat(2, 1)}, "leave one point"),
+        (recommend, {"X_candidates": POINTS * torch.nan}, "must be finite"),
+        (recommend, {"bounds": BOUNDS, "num_restarts": 0}, "num_restarts must be at least 1"),
+        (next_choice, {"bounds": BOUNDS, "num_options": 1}, "at least 2"),
+        (next_choice, {"X_candidates": POINTS[:2]}, "at least 3 points"),
+        (next_choice, {}, "Give either bounds"),
+    ]:
+        with pytest.raises(InputDataError, match=message):
+            make(model, **options)

@@ -7,20 +7,12 @@ import torch
 from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.distributions import MultivariateNormal
 
-from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior, space_filling
-from botorch_skewgp.posteriors.representer_mixture import _principal_components
-
-
-@pytest.fixture(params=["compiled", "eager"])
-def space_filling_order(request, monkeypatch):
-    if request.param == "compiled":
-        pytest.importorskip("numba")
-    monkeypatch.setattr(space_filling, "numba_is_loaded", lambda device: request.param == "compiled")
-    return space_filling.space_filling_order
+from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
+from botorch_skewgp.posteriors.representer_mixture import _principal_components, space_filling_order
 
 
 @pytest.mark.parametrize("num_points", [1, 2, 3, 7, 64, 100])
-def test_space_filling_order(num_points, space_filling_order, generator):
+def test_space_filling_order(num_points, generator):
     """A permutation; in one dimension it sorts."""
     points = torch.randn(3, num_points, dtype=torch.float64, generator=generator)
     assert torch.equal(space_filling_order(points.mT).sort().values, torch.arange(num_points))
@@ -29,21 +21,11 @@ def test_space_filling_order(num_points, space_filling_order, generator):
     assert torch.equal(space_filling_order(line.mT), points[0].argsort())
 
 
-@pytest.mark.parametrize("num_points", [1, 2, 5, 130, 2048, 3000])
-def test_compiled_order_is_the_eager_one(num_points, generator):
-    pytest.importorskip("numba")
-    from botorch_skewgp.posteriors.compiled_order import order_by_halving
-
-    points = torch.randn(num_points, 16, dtype=torch.float64, generator=generator).exp()
-    points = points - points.mean(0)
-    assert torch.equal(order_by_halving(points), space_filling._order_by_halving(points))
-
-
-def test_points_that_are_all_the_same(space_filling_order):
+def test_points_that_are_all_the_same():
     assert torch.equal(space_filling_order(torch.ones(9, 2).double()).sort().values, torch.arange(9))
 
 
-def test_space_filling_order_keeps_groups_together(space_filling_order, generator):
+def test_space_filling_order_keeps_groups_together(generator):
     """Four clusters at the corners of a rectangle: the far pairs part first, and none is left before it is done."""
     corners = torch.tensor([[0.0, 0.0, 5.0, 5.0], [0.0, 2.0, 0.0, 2.0]], dtype=torch.float64)
     which = torch.randperm(64, generator=generator) % 4

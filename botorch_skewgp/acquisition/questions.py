@@ -1,0 +1,88 @@
+r"""What acquisition functions of new observations share: a kind, and what an observation of it reads of each member."""
+
+from __future__ import annotations
+
+from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models.model import Model
+from botorch.utils.transforms import t_batch_mode_transform
+from torch import Tensor
+
+from botorch_skewgp.observations import Observation
+from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.protocols import LatentModel, members_of
+from botorch_skewgp.rows import Reading
+
+
+class QuestionAcquisitionFunction(AcquisitionFunction):
+    r"""Base class of acquisition functions that look ahead to the outcomes of a single new observation.
+
+    Args:
+        model: A SkewGP with one output, or an ensemble of such models.
+        kind: The kind of the observation: any with a single reading and cut-points, such as `Preference`, `Binary`,
+            `Ordinal` and `Validity`; by default the first that the model's likelihood takes, comparisons before others.
+
+    Raises:
+        UnsupportedError: If the model is another, or its likelihood takes none of the kinds.
+        InputDataError: If the likelihood does not take observations of the wanted kind.
+    """
+
+    kind: type[Observation]
+
+    def __init__(self, model: Model, kind: type[Observation] | None = None) -> None:
+        super().__init__(model=model)
+        first = self.members[0]
+        taken = first.likelihood.kinds_of_outcomes
+        if kind is None:
+            if not taken:
+                raise UnsupportedError(
+                    f"{type(first.likelihood).__name__} takes no kind of observation that {type(self).__name__} is "
+                    "known for, such as labels, grades or duels. For numbers use BoTorch's "
+                    "qNegIntegratedPosteriorVariance, PosteriorStandardDeviation or qKnowledgeGradient."
+                )
+            kind = max(taken, key=lambda known: known.points_per_observation)  # the first of those of most points
+        part = first.likelihood.for_kind(kind)
+        if kind not in taken or not part.reading(kind, first.datapoints, first.outcome_scale).is_single:
+            raise UnsupportedError(f"{type(self).__name__} is not known for observations of kind {kind.__name__}.")
+        self.kind = kind
+
+    @property
+    def members(self) -> list[LatentModel]:
+        """The members of an ensemble, or the only model."""
+        return members_of(self.model, type(self).__name__)
+
+    @property
+    def points_per_observation(self) -> int:
+        """The number of points that one observation is about."""
+        return self.kind.points_per_observation
+
+    @t_batch_mode_transform()  # type: ignore[arg-type]
+    def forward(self, X: Tensor) -> Tensor:
+        """The acquisition value of an observation at `batch_shape x k x d` points, 2 for duels; `batch_shape`.
+
+        Raises:
+            AssertionError: If there are fewer or more points.
+        """
+        k = self.points_per_observation
+        if X.shape[-2] != k:
+            raise AssertionError(f"Expected X to be `batch_shape x q={k} x d`, but got X with shape {X.shape}.")
+        return self._value(X)
+
+    def _value(self, X: Tensor) -> Tensor:
+        """The acquisition value at `batch_shape x k x d` points, with at least one batch dimension."""
+        raise NotImplementedError  # of those with a `forward` of other points
+
+    def reading(self, member: LatentModel, like: Tensor) -> Reading:
+        """What an observation reads, in units of a member's latent function."""
+        return member.likelihood.reading(self.kind, like, member.outcome_scale)
+
+    def latent_posterior(self, member: LatentModel, X: Tensor) -> SkewGPPosterior:
+        r"""A member's posterior of the latent function at `batch_shape x q x d` points.
+
+        Raises:
+            UnsupportedError: If an input transform turns one point into many.
+        """
+        posterior = member.latent_posterior(X)
+        if posterior.num_points != X.shape[-2]:
+            raise UnsupportedError("Input transforms that turn one point into many are not supported here.")
+        return posterior

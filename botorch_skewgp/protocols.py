@@ -1,0 +1,123 @@
+r"""What acquisition functions and plots ask of a model: interfaces instead of classes.
+
+A single model (`SkewGP`) is a `LatentModel`. An ensemble (`FullyBayesianSkewGP`) has `members`, each of them such a
+model. Closed forms are computed for every member and averaged where the mathematics says so: `members_of` is the list
+to go over, of one entry for a single model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from botorch.exceptions.errors import UnsupportedError
+from botorch.models.model import Model
+from torch import Tensor
+
+from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood
+from botorch_skewgp.observations import Observation
+from botorch_skewgp.posteriors import SkewGPPosterior
+
+
+@runtime_checkable
+class HasLatentPosterior(Protocol):
+    """A model of a latent function whose posterior is a mixture of normal distributions that share a covariance."""
+
+    @property
+    def num_outputs(self) -> int:
+        """The number of latent functions."""
+
+    @property
+    def dim(self) -> int:
+        """The dimension of the points."""
+
+    @property
+    def datapoints(self) -> Tensor:
+        """The points that observations refer to, `n x d`, before input transforms."""
+
+    @property
+    def observations(self) -> Sequence[Observation]:
+        """The observations."""
+
+    @property
+    def outcome_scale(self) -> OutcomeScale:
+        """How outcomes relate to the latent function."""
+
+    def posterior(self, X: Tensor) -> Any:
+        """The posterior in units of the outcome."""
+
+    def latent_posterior(self, X: Tensor) -> SkewGPPosterior:
+        """The posterior of the latent function in its own units."""
+
+    def condition_on_draws(
+        self, X: Tensor, samples_per_draw: int = 1, seed: int = 0, weight: Tensor | None = None
+    ) -> tuple[Any, Tensor]:
+        """A model whose every draw also knows values drawn at points, and these values."""
+
+
+class LatentModel(HasLatentPosterior, Protocol):
+    r"""A model of a latent function with a likelihood that states what new observations read.
+
+    `likelihood` is no part of `isinstance`, which from Python 3.12 on does not see the submodules of a module.
+    """
+
+    likelihood: RowLikelihood
+    minimize: bool
+
+
+@runtime_checkable
+class Ensemble(Protocol):
+    """An ensemble of models of the same data."""
+
+    @property
+    def members(self) -> Sequence[Any]:
+        """The members."""
+
+
+@runtime_checkable
+class MixturePosterior(Protocol):
+    """The posterior of an ensemble, with distribution functions of all members together."""
+
+    def mixture_density(self, value: Tensor) -> Tensor:
+        """The densities of the mixture of all members."""
+
+    def mixture_quantile(self, value: Tensor) -> Tensor:
+        """The quantiles of the mixture of all members."""
+
+
+def is_latent_model(model: Any) -> bool:
+    """Whether a model, or every member of an ensemble, is a `LatentModel`."""
+    members = model.members if isinstance(model, Ensemble) else [model]
+    return all(isinstance(member, HasLatentPosterior) and hasattr(member, "likelihood") for member in members)
+
+
+def members_of(model: Model, user: str) -> list[LatentModel]:
+    r"""The members of an ensemble, or a single model as the only one.
+
+    Args:
+        model: A model.
+        user: Who asks, for the error message.
+
+    Raises:
+        UnsupportedError: If a member is no `LatentModel` with one output.
+    """
+    if not is_latent_model(model) or model.num_outputs != 1:
+        raise UnsupportedError(
+            f"{user} needs a SkewGP with one output, or an ensemble of such models; got {type(model).__name__}."
+        )
+    return list(model.members) if isinstance(model, Ensemble) else [model]  # type: ignore[list-item]
+
+
+def kind_of_duels(model: Model, user: str) -> type[Observation]:
+    r"""The kind of observations by which new duels of two points are told.
+
+    Raises:
+        UnsupportedError: If a member is no `LatentModel` with one output.
+        InputDataError: If the likelihood does not take duels.
+    """
+    return members_of(model, user)[0].likelihood.kind_of_duels
+
+
+def input_transform_of(model: Any) -> Any:
+    """The input transform of a model or of an ensemble's first member; `None` if there is none."""
+    return getattr(model.members[0] if isinstance(model, Ensemble) else model, "input_transform", None)
