@@ -1,0 +1,1 @@
+"""Real answers: held-out log densities of people's choices, grades and readings, beside the fields' standard models."""

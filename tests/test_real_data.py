@@ -1,0 +1,136 @@
+"""Real data: what the wheels hold, published log likelihoods, splits, and the models of people against known truth."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from benchmarks.real import data, rivals
+
+pytestmark = pytest.mark.skipif(
+    bool(data.missing_wheels()), reason=f"not installed: {', '.join(data.missing_wheels())}; see docs/real_data.md"
+)
+
+SIZES = {
+    "Train": (2929, 235),
+    "Electricity": (4308, 361),
+    "Swissmetro": (6768, 752),
+    "Swissmetro, all": (10719, 1191),
+    "ModeCanada": (2779, 2779),
+    "Heating": (900, 900),
+    "HC": (250, 250),
+    "Car": (4654, 4654),
+    "wine": (72, 9),
+    "soup": (1847, 185),
+    "rat": (20000, 1),
+    "Kakadu": (1827, 1827),
+    "RainIbk": (4971, 4971),
+    "Affairs": (601, 601),
+    "NH4": (102, 102),
+}
+
+
+@pytest.mark.parametrize("name", data.DATA)
+def test_answers_are_all_there(name):
+    answers = data.DATA[name]()
+    assert (len(answers), len(answers.person.unique())) == SIZES[name]
+    assert answers.points.isfinite().all()
+    assert answers.points.shape[-1] == len(answers.columns)
+    if isinstance(answers, data.Choices):
+        assert answers.available.gather(1, answers.chosen.unsqueeze(-1)).all()
+        assert (answers.available.sum(-1) > 1).all()
+    elif isinstance(answers, data.Grades):
+        assert len(answers.grades.unique()) == answers.num_grades
+    else:
+        assert (answers.lower <= answers.upper).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "left_out", "published"),
+    [
+        ("Train", (), -1724.15),
+        ("Electricity", (), -4958.65),
+        ("Swissmetro", ("headway",), -5331.252),
+        ("ModeCanada", ("urban of air", "urban of bus", "urban of car"), -1874.36),
+        ("Heating", ("is gc", "is gr", "is ec", "is er"), -1095.24),
+    ],
+)
+def test_conditional_logit_reaches_the_published_log_likelihood(name, left_out, published):
+    choices = data.DATA[name]()
+    choices = choices.only([column for column in choices.columns if column not in left_out])
+    assert rivals.fit_logit(choices)[1] == pytest.approx(published, abs=0.02)
+
+
+def test_tobit_reaches_the_published_log_likelihood():
+    answers = data.affairs()
+    lower = torch.where(answers.lower.isfinite(), answers.lower.expm1(), -torch.inf)
+    raw = replace(answers, lower=lower, upper=answers.upper.expm1())
+    assert rivals.fit_normal_regression(raw)[-1] == pytest.approx(-705.6, abs=0.05)  # of R's AER
+
+
+def test_cumulative_link_with_judges_is_that_of_the_package_ordinal():
+    found = rivals.MixedCumulativeLink(data.wine(), num_draws=2048)
+    assert found.log_likelihood == pytest.approx(-81.565, abs=0.1)  # by Laplace's approximation
+    assert found.effects.tolist() == pytest.approx([3.063, 1.835], abs=0.02)
+
+
+def test_pairs_of_the_example_of_prefgp():
+    known, test = data.mode_canada_pairs()
+    assert len(known) + len(test) == 3 * 679
+    assert not set(known.person.tolist()) & set(test.person.tolist())
+
+
+def test_splits():
+    person = torch.arange(40).repeat_interleave(8)
+    known, held_out = data.split_known(person)
+    assert torch.equal(torch.cat([known, held_out]).sort().values, torch.arange(320))
+    assert (torch.bincount(person[held_out]) == 2).all()
+    assert torch.equal(data.split_known(person)[1], held_out)
+    assert not torch.equal(data.split_known(person, seed=1)[1], held_out)
+    known, held_out = data.split_new(person)
+    assert len(held_out) == 64
+    assert not set(person[known].tolist()) & set(person[held_out].tolist())
+    assert len(data.split_known(torch.arange(100))[1]) == 25
+
+
+def test_mixed_logit_recovers_a_simulated_panel():
+    generator = torch.Generator().manual_seed(0)
+    mean = torch.tensor([1.0, -1.5], dtype=torch.float64)
+    covariance = torch.tensor([[1.0, 0.6], [0.6, 1.5]], dtype=torch.float64)
+    people, asked = 300, 20
+    person = torch.arange(people).repeat_interleave(asked)
+    normal = torch.randn(people, 2, generator=generator, dtype=torch.float64)
+    tastes = mean + normal @ torch.linalg.cholesky(covariance).mT
+    points = torch.randn(people * asked, 3, 2, generator=generator, dtype=torch.float64)
+    available = torch.rand(people * asked, 3, generator=generator) < 0.8
+    available |= (available.sum(-1) < 2).unsqueeze(-1)
+    gumbel = -(-torch.rand(people * asked, 3, generator=generator, dtype=torch.float64).log()).log()
+    utility = (points * tastes[person].unsqueeze(1)).sum(-1) + gumbel
+    chosen = utility.masked_fill(~available, -torch.inf).argmax(-1)
+    panel = data.Choices("simulated", ("a", "b"), points, available, chosen, person)
+    known, held_out = data.split_known(person)
+    model = rivals.MixedLogit(panel.take(known))
+    roots = torch.diag(1 / model.scales)
+    assert torch.allclose(roots @ model.mean, mean, atol=0.25)
+    found = roots @ model.root @ model.root.mT @ roots
+    assert torch.allclose(found, covariance, atol=0.5)
+    probabilities = model.predict(panel.take(held_out))
+    assert torch.allclose(probabilities.sum(-1), torch.ones(len(held_out), dtype=torch.float64))
+    assert (probabilities[~panel.available[held_out]] == 0).all()
+    mixed = rivals.of_outcomes(probabilities, chosen[held_out]).log_density.mean()
+    shared = rivals.conditional_logit(panel.take(known), panel.take(held_out)).log_density.mean()
+    assert mixed > shared + 0.05
+
+
+def test_densities_of_readings():
+    mean, deviation = torch.zeros(5, dtype=torch.float64), torch.tensor(2.0, dtype=torch.float64)
+    lower = torch.tensor([1.0, -math.inf, 3.0, 30.0, -math.inf], dtype=torch.float64)
+    upper = torch.tensor([1.0, -1.0, 5.0, math.inf, math.inf], dtype=torch.float64)
+    found = rivals.log_density_of_readings(mean, deviation, lower, upper)
+    normal = torch.distributions.Normal(mean[0], deviation)
+    assert float(found[0]) == pytest.approx(float(normal.log_prob(lower[0])))
+    assert float(found[1].exp()) == pytest.approx(float(normal.cdf(upper[1])))
+    assert float(found[2].exp()) == pytest.approx(float(normal.cdf(upper[2]) - normal.cdf(lower[2])))
+    assert float(found[3]) == pytest.approx(float(torch.special.log_ndtr(torch.tensor(-15.0).double())))
+    assert float(found[4]) == pytest.approx(0.0)
