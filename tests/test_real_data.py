@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from benchmarks.real import data, rivals
+from benchmarks.__main__ import main
+from benchmarks.real import bins_of, clustered_error, data, ours, rivals
 
 pytestmark = pytest.mark.skipif(
     bool(data.missing_wheels()), reason=f"not installed: {', '.join(data.missing_wheels())}; see docs/real_data.md"
@@ -87,7 +88,8 @@ def test_splits():
     assert torch.equal(torch.cat([known, held_out]).sort().values, torch.arange(320))
     assert (torch.bincount(person[held_out]) == 2).all()
     assert torch.equal(data.split_known(person)[1], held_out)
-    assert not torch.equal(data.split_known(person, seed=1)[1], held_out)
+    held_out = torch.cat([data.split_known(person, fold)[1] for fold in range(4)])
+    assert torch.equal(held_out.sort().values, torch.arange(320))
     known, held_out = data.split_new(person)
     assert len(held_out) == 64
     assert not set(person[known].tolist()) & set(person[held_out].tolist())
@@ -134,3 +136,45 @@ def test_densities_of_readings():
     assert float(found[2].exp()) == pytest.approx(float(normal.cdf(upper[2]) - normal.cdf(lower[2])))
     assert float(found[3]) == pytest.approx(float(torch.special.log_ndtr(torch.tensor(-15.0).double())))
     assert float(found[4]) == pytest.approx(0.0)
+
+
+def test_probabilities_of_choices_are_those_of_noisy_utilities():
+    utility = torch.tensor([0.3, -0.2, 0.5, 1.0], dtype=torch.float64)
+    available = torch.tensor([True, True, True, False])
+    noise = torch.tensor(0.7, dtype=torch.float64)
+    found = ours.choice_probabilities(utility.expand(3, 1, 4), available.unsqueeze(0), noise)[0]
+    draws = utility + noise.sqrt() * torch.randn(400_000, 4, generator=torch.Generator().manual_seed(0)).double()
+    share = torch.bincount(draws[:, :3].argmax(-1), minlength=4) / 400_000
+    assert found[3] == 0
+    assert torch.allclose(found, share.double(), atol=3e-3)
+
+
+def test_errors_within_and_between_people():
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randn(2000, generator=generator, dtype=torch.float64)
+    own = clustered_error(values, torch.arange(2000))
+    assert own == pytest.approx(float(values.std()) / math.sqrt(2000), rel=1e-6)
+    repeated = clustered_error(values.repeat_interleave(4), torch.arange(2000).repeat_interleave(4))
+    assert repeated == pytest.approx(own, rel=1e-6)  # answers said four times tell no more
+
+
+def test_bins_of_what_came_true():
+    entry = {"said": [[0.95, 0.05], [0.95, 0.05], [0.62, 0.38]], "answers": [0, 1, 0], "person": [0, 1, 2]}
+    found = {number: (count, said, true) for number, count, said, true, _ in bins_of([entry])}
+    assert found[9] == (2, pytest.approx(0.95), 0.5)
+    assert found[0] == (2, pytest.approx(0.05), 0.5)
+    assert found[6] == (1, pytest.approx(0.62), 1.0)
+    assert found[3] == (1, pytest.approx(0.38), 0.0)
+
+
+def test_a_run_goes_on_where_it_stopped(tmp_path, capsys):
+    command = ["real", "--data", "wine", "--quick", "--progress", str(tmp_path / "progress.jsonl")]
+    main([*command, "--models", "cumulative link"])
+    assert "2 to do, 0 done before" in capsys.readouterr().err
+    main([*command, "--models", "cumulative link", "SkewGP, EP"])
+    captured = capsys.readouterr()
+    assert "2 to do, 2 done before" in captured.err
+    assert captured.out.count("wine") > 4
+    lines = (tmp_path / "progress.jsonl").read_text().splitlines()
+    assert len(lines) == 4
+    assert all("log_density" in line for line in lines)

@@ -419,8 +419,10 @@ def missing_wheels() -> list[str]:
 # Splits
 
 
-def split_known(person: Tensor, seed: int = 0) -> tuple[Tensor, Tensor]:
+def split_known(person: Tensor, fold: int = 0, seed: int = 0) -> tuple[Tensor, Tensor]:
     """A random quarter of each person's answers is held out; where everybody gave one answer, a quarter of all.
+
+    The four folds of a seed share no held-out answer.
 
     Returns:
         The numbers of the answers to learn from, and of those held out.
@@ -429,21 +431,24 @@ def split_known(person: Tensor, seed: int = 0) -> tuple[Tensor, Tensor]:
     order = torch.randperm(len(person), generator=generator)
     if len(person.unique()) == len(person):
         person = torch.zeros_like(person)
+    first = torch.randint(4, (int(person.max()) + 1,), generator=generator)
     held_out = torch.zeros(len(person), dtype=torch.bool)
     for one in person.unique():
         of_person = order[person[order] == one]
-        held_out[of_person[: round(len(of_person) / 4)]] = True
+        held_out[of_person] = (torch.arange(len(of_person)) + first[one]) % 4 == fold
     return (~held_out).nonzero().squeeze(-1), held_out.nonzero().squeeze(-1)
 
 
-def split_new(person: Tensor, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """All answers of a random fifth of the people are held out.
+def split_new(person: Tensor, fold: int = 0, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """All answers of a random fifth of the people are held out; the five folds of a seed share nobody.
 
     Returns:
         The numbers of the answers to learn from, and of those held out.
     """
     people = person.unique()
     generator = torch.Generator().manual_seed(seed)
-    new = people[torch.randperm(len(people), generator=generator)[: round(len(people) / 5)]]
-    held_out = torch.isin(person, new)
+    held_out = torch.isin(person, people[torch.randperm(len(people), generator=generator)[fold::5]])
     return (~held_out).nonzero().squeeze(-1), held_out.nonzero().squeeze(-1)
+
+
+SPLITS = {"known": split_known, "new": split_new}
