@@ -1,13 +1,16 @@
 """Real data: what the wheels hold, published log likelihoods, splits, and the models of people against known truth."""
 
+import csv
 import math
+import re
 from dataclasses import replace
 
 import pytest
 import torch
+from code_blocks import ROOT
 
 from benchmarks.__main__ import main
-from benchmarks.real import bins_of, clustered_error, data, ours, rivals
+from benchmarks.real import LINEAR, bins_of, clustered_error, data, ours, rivals
 
 pytestmark = pytest.mark.skipif(
     bool(data.missing_wheels()), reason=f"not installed: {', '.join(data.missing_wheels())}; see docs/real_data.md"
@@ -30,6 +33,34 @@ SIZES = {
     "Affairs": (601, 601),
     "NH4": (102, 102),
 }
+
+
+def test_figures_of_the_page_are_the_stored_ones():
+    lines = (ROOT / "benchmarks" / "results" / "real.csv").read_text().splitlines()
+    stored = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    page = (ROOT / "docs" / "real_data.md").read_text()
+    (table,) = re.findall(r"^\| data \| held out \|.*\n\|[-|]*\n((?:\|.*\n)*)", page, flags=re.MULTILINE)
+    columns = {
+        4: LINEAR.values(),
+        5: ("mixed logit", "cumulative link, people's slopes", "cumulative link, people"),
+        6: ("boosting",),
+        7: ("SkewGP, EP",),
+        8: ("SkewGP, exact",),
+        9: ("SkewGP, linear + RBF, EP",),
+        10: ("PairwiseGP",),
+    }
+    num_cells = 0
+    for line in table.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        case = [entry for entry in stored if [entry[key] for key in ("data", "split", "learnt")] == cells[:3]]
+        for column, models in columns.items():
+            of_models = [entry for model in models for entry in case if entry["model"] == model and entry["nats"]]
+            assert bool(of_models) == ("±" in cells[column]), (line, models)
+            if of_models:
+                found = [float(of_models[0][key]) for key in ("nats", "error")]
+                assert [float(part) for part in cells[column].split("±")] == pytest.approx(found, abs=6e-4)
+                num_cells += 1
+    assert num_cells > 100
 
 
 @pytest.mark.parametrize("name", data.DATA)
