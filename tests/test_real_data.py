@@ -1,0 +1,211 @@
+"""Real data: what the wheels hold, published log likelihoods, splits, and the models of people against known truth."""
+
+import csv
+import math
+import re
+from dataclasses import replace
+
+import pytest
+import torch
+from code_blocks import ROOT
+
+from benchmarks.__main__ import main
+from benchmarks.real import LINEAR, bins_of, clustered_error, data, ours, rivals
+
+pytestmark = pytest.mark.skipif(
+    bool(data.missing_wheels()), reason=f"not installed: {', '.join(data.missing_wheels())}; see docs/real_data.md"
+)
+
+SIZES = {
+    "Train": (2929, 235),
+    "Electricity": (4308, 361),
+    "Swissmetro": (6768, 752),
+    "Swissmetro, all": (10719, 1191),
+    "ModeCanada": (2779, 2779),
+    "Heating": (900, 900),
+    "HC": (250, 250),
+    "Car": (4654, 4654),
+    "wine": (72, 9),
+    "soup": (1847, 185),
+    "rat": (20000, 1),
+    "Kakadu": (1827, 1827),
+    "RainIbk": (4971, 4971),
+    "Affairs": (601, 601),
+    "NH4": (102, 102),
+}
+
+
+def test_figures_of_the_page_are_the_stored_ones():
+    lines = (ROOT / "benchmarks" / "results" / "real.csv").read_text().splitlines()
+    stored = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    page = (ROOT / "docs" / "real_data.md").read_text()
+    (table,) = re.findall(r"^\| data \| held out \|.*\n\|[-|]*\n((?:\|.*\n)*)", page, flags=re.MULTILINE)
+    columns = {
+        4: LINEAR.values(),
+        5: ("mixed logit", "cumulative link, people's slopes", "cumulative link, people"),
+        6: ("boosting",),
+        7: ("SkewGP, EP",),
+        8: ("SkewGP, exact",),
+        9: ("SkewGP, linear + RBF, EP",),
+        10: ("PairwiseGP",),
+    }
+    num_cells = 0
+    for line in table.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        case = [entry for entry in stored if [entry[key] for key in ("data", "split", "learnt")] == cells[:3]]
+        for column, models in columns.items():
+            of_models = [entry for model in models for entry in case if entry["model"] == model and entry["nats"]]
+            assert bool(of_models) == ("±" in cells[column]), (line, models)
+            if of_models:
+                found = [float(of_models[0][key]) for key in ("nats", "error")]
+                assert [float(part) for part in cells[column].split("±")] == pytest.approx(found, abs=6e-4)
+                num_cells += 1
+    assert num_cells > 100
+
+
+@pytest.mark.parametrize("name", data.DATA)
+def test_answers_are_all_there(name):
+    answers = data.DATA[name]()
+    assert (len(answers), len(answers.person.unique())) == SIZES[name]
+    assert answers.points.isfinite().all()
+    assert answers.points.shape[-1] == len(answers.columns)
+    if isinstance(answers, data.Choices):
+        assert answers.available.gather(1, answers.chosen.unsqueeze(-1)).all()
+        assert (answers.available.sum(-1) > 1).all()
+    elif isinstance(answers, data.Grades):
+        assert len(answers.grades.unique()) == answers.num_grades
+    else:
+        assert (answers.lower <= answers.upper).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "left_out", "published"),
+    [
+        ("Train", (), -1724.15),
+        ("Electricity", (), -4958.65),
+        ("Swissmetro", ("headway",), -5331.252),
+        ("ModeCanada", ("urban of air", "urban of bus", "urban of car"), -1874.36),
+        ("Heating", ("is gc", "is gr", "is ec", "is er"), -1095.24),
+    ],
+)
+def test_conditional_logit_reaches_the_published_log_likelihood(name, left_out, published):
+    choices = data.DATA[name]()
+    choices = choices.only([column for column in choices.columns if column not in left_out])
+    assert rivals.fit_logit(choices)[1] == pytest.approx(published, abs=0.02)
+
+
+def test_tobit_reaches_the_published_log_likelihood():
+    answers = data.affairs()
+    lower = torch.where(answers.lower.isfinite(), answers.lower.expm1(), -torch.inf)
+    raw = replace(answers, lower=lower, upper=answers.upper.expm1())
+    assert rivals.fit_normal_regression(raw)[-1] == pytest.approx(-705.6, abs=0.05)  # of R's AER
+
+
+def test_cumulative_link_with_judges_is_that_of_the_package_ordinal():
+    found = rivals.MixedCumulativeLink(data.wine(), num_draws=2048)
+    assert found.log_likelihood == pytest.approx(-81.565, abs=0.1)  # by Laplace's approximation
+    assert found.effects.tolist() == pytest.approx([3.063, 1.835], abs=0.02)
+
+
+def test_pairs_of_the_example_of_prefgp():
+    known, test = data.mode_canada_pairs()
+    assert len(known) + len(test) == 3 * 679
+    assert not set(known.person.tolist()) & set(test.person.tolist())
+
+
+def test_splits():
+    person = torch.arange(40).repeat_interleave(8)
+    known, held_out = data.split_known(person)
+    assert torch.equal(torch.cat([known, held_out]).sort().values, torch.arange(320))
+    assert (torch.bincount(person[held_out]) == 2).all()
+    assert torch.equal(data.split_known(person)[1], held_out)
+    held_out = torch.cat([data.split_known(person, fold)[1] for fold in range(4)])
+    assert torch.equal(held_out.sort().values, torch.arange(320))
+    known, held_out = data.split_new(person)
+    assert len(held_out) == 64
+    assert not set(person[known].tolist()) & set(person[held_out].tolist())
+    assert len(data.split_known(torch.arange(100))[1]) == 25
+
+
+def test_mixed_logit_recovers_a_simulated_panel():
+    generator = torch.Generator().manual_seed(0)
+    mean = torch.tensor([1.0, -1.5], dtype=torch.float64)
+    covariance = torch.tensor([[1.0, 0.6], [0.6, 1.5]], dtype=torch.float64)
+    people, asked = 300, 20
+    person = torch.arange(people).repeat_interleave(asked)
+    normal = torch.randn(people, 2, generator=generator, dtype=torch.float64)
+    tastes = mean + normal @ torch.linalg.cholesky(covariance).mT
+    points = torch.randn(people * asked, 3, 2, generator=generator, dtype=torch.float64)
+    available = torch.rand(people * asked, 3, generator=generator) < 0.8
+    available |= (available.sum(-1) < 2).unsqueeze(-1)
+    gumbel = -(-torch.rand(people * asked, 3, generator=generator, dtype=torch.float64).log()).log()
+    utility = (points * tastes[person].unsqueeze(1)).sum(-1) + gumbel
+    chosen = utility.masked_fill(~available, -torch.inf).argmax(-1)
+    panel = data.Choices("simulated", ("a", "b"), points, available, chosen, person)
+    known, held_out = data.split_known(person)
+    model = rivals.MixedLogit(panel.take(known))
+    roots = torch.diag(1 / model.scales)
+    assert torch.allclose(roots @ model.mean, mean, atol=0.25)
+    found = roots @ model.root @ model.root.mT @ roots
+    assert torch.allclose(found, covariance, atol=0.5)
+    probabilities = model.predict(panel.take(held_out))
+    assert torch.allclose(probabilities.sum(-1), torch.ones(len(held_out), dtype=torch.float64))
+    assert (probabilities[~panel.available[held_out]] == 0).all()
+    mixed = rivals.of_outcomes(probabilities, chosen[held_out]).log_density.mean()
+    shared = rivals.conditional_logit(panel.take(known), panel.take(held_out)).log_density.mean()
+    assert mixed > shared + 0.05
+
+
+def test_densities_of_readings():
+    mean, deviation = torch.zeros(5, dtype=torch.float64), torch.tensor(2.0, dtype=torch.float64)
+    lower = torch.tensor([1.0, -math.inf, 3.0, 30.0, -math.inf], dtype=torch.float64)
+    upper = torch.tensor([1.0, -1.0, 5.0, math.inf, math.inf], dtype=torch.float64)
+    found = rivals.log_density_of_readings(mean, deviation, lower, upper)
+    normal = torch.distributions.Normal(mean[0], deviation)
+    assert float(found[0]) == pytest.approx(float(normal.log_prob(lower[0])))
+    assert float(found[1].exp()) == pytest.approx(float(normal.cdf(upper[1])))
+    assert float(found[2].exp()) == pytest.approx(float(normal.cdf(upper[2]) - normal.cdf(lower[2])))
+    assert float(found[3]) == pytest.approx(float(torch.special.log_ndtr(torch.tensor(-15.0).double())))
+    assert float(found[4]) == pytest.approx(0.0)
+
+
+def test_probabilities_of_choices_are_those_of_noisy_utilities():
+    utility = torch.tensor([0.3, -0.2, 0.5, 1.0], dtype=torch.float64)
+    available = torch.tensor([True, True, True, False])
+    noise = torch.tensor(0.7, dtype=torch.float64)
+    found = ours.choice_probabilities(utility.expand(3, 1, 4), available.unsqueeze(0), noise)[0]
+    draws = utility + noise.sqrt() * torch.randn(400_000, 4, generator=torch.Generator().manual_seed(0)).double()
+    share = torch.bincount(draws[:, :3].argmax(-1), minlength=4) / 400_000
+    assert found[3] == 0
+    assert torch.allclose(found, share.double(), atol=3e-3)
+
+
+def test_errors_within_and_between_people():
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randn(2000, generator=generator, dtype=torch.float64)
+    own = clustered_error(values, torch.arange(2000))
+    assert own == pytest.approx(float(values.std()) / math.sqrt(2000), rel=1e-6)
+    repeated = clustered_error(values.repeat_interleave(4), torch.arange(2000).repeat_interleave(4))
+    assert repeated == pytest.approx(own, rel=1e-6)  # answers said four times tell no more
+
+
+def test_bins_of_what_came_true():
+    entry = {"said": [[0.95, 0.05], [0.95, 0.05], [0.62, 0.38]], "answers": [0, 1, 0], "person": [0, 1, 2]}
+    found = {number: (count, said, true) for number, count, said, true, _ in bins_of([entry])}
+    assert found[9] == (2, pytest.approx(0.95), 0.5)
+    assert found[0] == (2, pytest.approx(0.05), 0.5)
+    assert found[6] == (1, pytest.approx(0.62), 1.0)
+    assert found[3] == (1, pytest.approx(0.38), 0.0)
+
+
+def test_a_run_goes_on_where_it_stopped(tmp_path, capsys):
+    command = ["real", "--data", "wine", "--quick", "--progress", str(tmp_path / "progress.jsonl")]
+    main([*command, "--models", "cumulative link"])
+    assert "2 to do, 0 done before" in capsys.readouterr().err
+    main([*command, "--models", "cumulative link", "SkewGP, EP"])
+    captured = capsys.readouterr()
+    assert "2 to do, 2 done before" in captured.err
+    assert captured.out.count("wine") > 4
+    lines = (tmp_path / "progress.jsonl").read_text().splitlines()
+    assert len(lines) == 4
+    assert all("log_density" in line for line in lines)
