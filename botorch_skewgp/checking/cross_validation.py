@@ -131,7 +131,7 @@ def _units(rows: Rows) -> Tensor:
     label = torch.arange(rows.num_rows, device=rows.noise.device)
     if rows.noise_root is None:
         return label
-    covariance = rows.noise_root @ rows.noise_root.mT
+    covariance = rows.noise_covariance
     sd = covariance.diagonal().sqrt()
     rounding = rows.num_rows * torch.finfo(sd.dtype).eps
     linked = covariance.abs() > rounding * sd * sd.unsqueeze(-1)

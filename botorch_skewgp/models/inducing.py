@@ -25,8 +25,6 @@ from botorch.models.utils.inducing_point_allocators import GreedyVarianceReducti
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
 from gpytorch.module import Module
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from botorch_skewgp.models.latent_prior import LatentPrior
@@ -165,25 +163,27 @@ def over_white_columns(
     explained = squared_lengths(of_values)
     residual = (residual - explained[single]).clamp(min=0)  # of a projection; rounding only
     noise = rows.noise.index_add(0, single, residual)
-    root = rows.noise_root
+    root = None
     if blocks:
-        assert root is not None
-        roots = []
+        assert rows.noise_root is not None
+        root = rows.noise.new_zeros(rows.num_rows, max(block.shape[-1] for block in blocks))
         for block in blocks:
             # Half of the own noise goes along, so that a residual of zero is no singular covariance.
-            half = 0.5 * rows.noise[block]
+            half, r = 0.5 * rows.noise[block], block.shape[-1]
             noise = noise.index_add(0, block.flatten(), -half.flatten())
-            W = of_values[block]
-            shared = root[block] @ root[block].mT + _prior_covariance(values, block, prior) - W @ W.mT
-            roots.append(_scatter(cholesky_with_relative_jitter(shared + torch.diag_embed(half)), block, rows.num_rows))
-        root = torch.cat(roots, dim=-1)
+            W, shared = of_values[block], rows.noise_root[block]
+            covariance = shared @ shared.mT + _prior_covariance(values, block, prior) - W @ W.mT
+            L_of_block = cholesky_with_relative_jitter(covariance + torch.diag_embed(half))
+            root = root.index_copy(
+                0, block.flatten(), torch.nn.functional.pad(L_of_block, (0, root.shape[-1] - r)).flatten(0, 1)
+            )
     return L, _dense(replace(rows, noise=noise, noise_root=root), weight, rows.times(mean.unsqueeze(-1)).squeeze(-1))
 
 
 def _dense(rows: Rows, weight: Tensor, mean: Tensor) -> DenseRows:
     """Rows with other weights, over columns of mean zero."""
     return DenseRows.of_weight(
-        weight, rows.bias + mean, rows.lower, rows.upper, rows.noise, rows.noise_root, rows.count
+        weight, rows.bias + mean, rows.lower, rows.upper, rows.noise, rows.noise_root, rows.count, rows.block
     )
 
 
@@ -192,18 +192,15 @@ def _judgements(rows: Rows) -> tuple[Tensor, list[Tensor]]:
     every = torch.arange(rows.num_rows, device=rows.index.device)
     if rows.noise_root is None:
         return every, []
-    row, column = (place.cpu() for place in (rows.noise_root.detach() != 0).nonzero(as_tuple=True))
-    m, p = rows.noise_root.shape
-    links = coo_array((torch.ones(len(row)).numpy(), (row.numpy(), m + column.numpy())), shape=(m + p, m + p))
-    _, label = connected_components(links, directed=False)
-    label = torch.as_tensor(label[:m], dtype=torch.long)
-    size = label.bincount()[label]
-    shares = torch.zeros(m, dtype=torch.bool).index_fill(0, row, True)
+    label = torch.zeros_like(every) if rows.block is None else rows.block
+    shares = (rows.noise_root.detach() != 0).any(-1)
+    size = torch.zeros_like(label).index_add(0, label.unique(return_inverse=True)[1], shares.long())
+    size = size[label.unique(return_inverse=True)[1]]
     blocks = []
     for r in size[shares].unique().tolist():
         which = (shares & (size == r)).nonzero().squeeze(-1)
-        blocks.append(which[label[which].argsort(stable=True)].view(-1, r).to(every.device))
-    return every[~shares.to(every.device)], blocks
+        blocks.append(which[label[which].argsort(stable=True)].view(-1, r))
+    return every[~shares], blocks
 
 
 def _prior_covariance(rows: Rows, block: Tensor, prior: LatentPrior) -> Tensor:

@@ -161,7 +161,7 @@ class RowModel:
     @property
     def works_by_points(self) -> bool:
         """Whether there are many interval rows, more than latent coordinates, so that work goes by the latter."""
-        root = self.intervals.noise_root
+        root = self.intervals.wide_noise_root
         if self.intervals.count is not None:
             return True
         num_coordinates = self.mean.shape[-1] + (0 if root is None else root.shape[-1])
@@ -222,7 +222,7 @@ class RowModel:
                     return weighted_covariance(*terms, self._point_cholesky)
             root = rows.times(self._point_cholesky)
         if rows.noise_root is not None:
-            root = torch.cat([root, rows.noise_root], dim=-1)
+            root = torch.cat([root, rows.wide_noise_root], dim=-1)
         return RootLinearOperator(root)
 
     def joint_given_numbers(self, location: Tensor, cross: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -360,7 +360,7 @@ class RowModel:
             rows.times(self._point_cholesky),
             draws.rows[:num_draws].to(self.mean) - self.truncated_normal.mean,
         )
-        covariance = F @ F.mT if rows.noise_root is None else F @ F.mT + rows.noise_root @ rows.noise_root.mT
+        covariance = F @ F.mT if rows.noise_root is None else F @ F.mT + rows.noise_covariance
         half = torch.linalg.solve_triangular(cholesky := cholesky_with_noise(covariance, rows.noise), F, upper=False)
         white = torch.linalg.solve_triangular(cholesky, residual.mT, upper=False)
         eye = torch.eye(F.shape[-1], dtype=F.dtype, device=F.device)

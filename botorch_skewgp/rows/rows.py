@@ -18,7 +18,7 @@ class Rows:
 
     A row with `lower == upper` was seen as a number. The weight matrix `A` is held by the few columns that each row
     touches; a column is a point and what is read there. The noise `v` has covariance `diag(noise) + noise_root
-    noise_root^T`.
+    noise_root^T`, the latter between rows of one block only.
 
     Args:
         index: An `m x k` integer tensor: the points that each row touches.
@@ -27,7 +27,9 @@ class Rows:
         lower: An `m`-dim tensor of lower bounds, `-inf` allowed.
         upper: An `m`-dim tensor of upper bounds, `inf` allowed.
         noise: An `m`-dim tensor of variances of noise that is independent between rows.
-        noise_root: An `m x p` root of the covariance of noise that rows share, or `None`.
+        noise_root: An `m x p` root of the covariance of noise that rows of a block share, or `None`.
+        block: An `m`-dim integer tensor: the block of each row, for instance the judgement that it is part of; all rows
+            are one block if `None`.
         reads: An `m x k` integer tensor: what is read at each point, see `botorch_skewgp.rows.columns`; `None` if that
             is the value of the first output everywhere, or if `index` holds positions of columns already.
         count: An `m`-dim tensor: for how many equal rows a row stands, each with its own noise; one each if `None`.
@@ -42,6 +44,7 @@ class Rows:
     noise_root: Tensor | None = None
     reads: Tensor | None = None
     count: Tensor | None = None
+    block: Tensor | None = None
 
     @property
     def num_rows(self) -> int:
@@ -61,7 +64,6 @@ class Rows:
 
     def select(self, which: Tensor) -> Rows:
         """The rows given by a boolean or integer tensor."""
-        root = None if self.noise_root is None else self.noise_root[which]
         return Rows(
             index=self.index[which],
             coefficient=self.coefficient[which],
@@ -69,9 +71,10 @@ class Rows:
             lower=self.lower[which],
             upper=self.upper[which],
             noise=self.noise[which],
-            noise_root=root,
+            noise_root=None if self.noise_root is None else self.noise_root[which],
             reads=None if self.reads is None else self.reads[which],
             count=None if self.count is None else self.count[which],
+            block=None if self.block is None else self.block[which],
         )
 
     @property
@@ -107,11 +110,18 @@ class Rows:
         def widen(x: Tensor) -> Tensor:
             return torch.nn.functional.pad(x, (0, width - x.shape[-1]))
 
-        root = None
+        root, places = None, None
         if any(block.noise_root is not None for block in blocks):
             like = blocks[0].noise
             roots = [like.new_zeros(b.num_rows, 0) if b.noise_root is None else b.noise_root for b in blocks]
-            root = torch.block_diag(*roots)
+            size = max(part.shape[-1] for part in roots)
+            root = torch.cat([torch.nn.functional.pad(part, (0, size - part.shape[-1])) for part in roots])
+            labels, first = [], 0
+            for b in blocks:
+                label = torch.zeros_like(b.index[:, 0]) if b.block is None else b.block
+                labels.append(label + first)
+                first += int(label.max()) + 1 if len(label) else 0
+            places = torch.cat(labels)
         reads = None
         if any(block.reads is not None for block in blocks):
             given = [torch.zeros_like(b.index) if b.reads is None else b.reads for b in blocks]
@@ -129,6 +139,7 @@ class Rows:
             noise_root=root,
             reads=reads,
             count=count,
+            block=places,
         )
 
     def weight(self, num_points: int) -> Tensor:
@@ -152,7 +163,27 @@ class Rows:
         """`A K A^T` plus the shared noise for a `batch_shape x n x n` covariance of `f`; `batch_shape x m x m`."""
         half = self.times(latent_covariance)
         full = self.times(half.mT)
-        return full if self.noise_root is None else full + self.noise_root @ self.noise_root.mT
+        return full if self.noise_root is None else full + self.noise_covariance
+
+    @property
+    def noise_covariance(self) -> Tensor:
+        """The covariance of the noise that rows share, `m x m`."""
+        if self.noise_root is None:
+            return torch.diag_embed(torch.zeros_like(self.noise))
+        covariance = self.noise_root @ self.noise_root.mT
+        return covariance if self.block is None else covariance * (self.block.unsqueeze(-1) == self.block)
+
+    @property
+    def wide_noise_root(self) -> Tensor | None:
+        """A root of the covariance of the noise that rows share, with columns for each block; `None` without."""
+        root = self.noise_root
+        if root is None or self.block is None:
+            return root
+        label = self.block.unique(return_inverse=True)[1]
+        place = label.unsqueeze(-1) * root.shape[-1] + torch.arange(root.shape[-1], device=root.device)
+        wide = root.new_zeros(self.num_rows, root.shape[-1] * (int(label.max()) + 1) if len(label) else 0)
+        wide = wide.scatter(-1, place, root)
+        return wide[:, (wide.detach() != 0).any(0)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,10 +200,11 @@ class DenseRows(Rows):
         noise: Tensor,
         noise_root: Tensor | None,
         count: Tensor | None,
+        block: Tensor | None = None,
     ) -> DenseRows:
         r"""Rows with a given weight matrix, `m x n`; the other arguments are those of `Rows`."""
         index = torch.arange(weight.shape[-1], device=weight.device).expand(weight.shape)
-        return cls(index, weight, bias, lower, upper, noise, noise_root, count=count)
+        return cls(index, weight, bias, lower, upper, noise, noise_root, count=count, block=block)
 
     def select(self, which: Tensor) -> Self:
         """The rows given by a boolean or integer tensor."""
@@ -189,6 +221,7 @@ class DenseRows(Rows):
             noise=self.noise[which],
             noise_root=None if self.noise_root is None else self.noise_root[which],
             count=None if self.count is None else self.count[which],
+            block=None if self.block is None else self.block[which],
         )
 
     def weight(self, num_points: int) -> Tensor:

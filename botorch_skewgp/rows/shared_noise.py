@@ -27,15 +27,18 @@ def shared_noise_rows(
     pairs, event = pairs.to(like.device), event.to(like.device)
     sign = torch.tensor([1.0, -1.0], dtype=like.dtype, device=like.device).expand(p, 2)
     key = torch.stack([event.unsqueeze(-1).expand_as(pairs), pairs], dim=-1).reshape(-1, 2)
-    _, inverse, counts = key.unique(dim=0, return_inverse=True, return_counts=True)
-    shared = counts > 1
-    inverse = inverse.view(p, 2)
+    key, which, counts = key.unique(dim=0, return_inverse=True, return_counts=True)  # in the order of events
+    which, shared = which.view(p, 2), counts > 1
     noise = noise.to(like)
-    own = noise * (~shared)[inverse].to(like).sum(-1)
-    root = None
+    root, block = None, None
     if bool(shared.any()):
-        weight = like.new_zeros(p, counts.shape[0]).scatter_add(-1, inverse, sign)
-        root = noise.sqrt() * weight[:, shared]
+        before = shared.cumsum(0) - shared.long()  # the shared noises of all events that stand before each noise
+        _, first = key[:, 0].unique_consecutive(return_inverse=True)
+        start = torch.full_like(before, len(before)).scatter_reduce(0, first, before, "amin")
+        place = before - start[first]  # of a noise among those of its event
+        root = like.new_zeros(p, int(place[shared].max()) + 1)
+        root = noise.sqrt() * root.scatter_add(-1, (place * shared)[which], sign * shared[which])
+        block = event
     zeros = like.new_zeros(p)
     return Rows(
         index=pairs if index is None else index.to(like.device),
@@ -43,7 +46,8 @@ def shared_noise_rows(
         bias=zeros,
         lower=zeros,
         upper=torch.full_like(zeros, torch.inf),
-        noise=own,
+        noise=noise * (~shared)[which].to(like).sum(-1),
         noise_root=root,
+        block=block,
         reads=None if reads is None else reads.to(like.device),
     )

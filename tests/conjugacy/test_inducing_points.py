@@ -120,7 +120,7 @@ def dense_approximation(observations, skew_prior=None):
     W = rows.weight(K.shape[-1])
     shared = torch.zeros(len(W), len(W), dtype=W.dtype)
     if rows.noise_root is not None:
-        shared = rows.noise_root @ rows.noise_root.mT
+        shared = rows.noise_covariance
     linked = (shared != 0) | torch.eye(len(W), dtype=torch.bool)
     linked = torch.linalg.matrix_power(linked.double(), len(W)) > 0
     covariance = torch.where(linked, W @ K @ W.mT, W @ Q @ W.mT) + shared + torch.diag(rows.noise)

@@ -46,7 +46,7 @@ CLASSES = LabelPreference.from_classes(torch.tensor([0, 2, 1, 2]), 3)
 
 def covariance_of(rows) -> torch.Tensor:
     own = torch.diag(rows.noise)
-    return own if rows.noise_root is None else own + rows.noise_root @ rows.noise_root.mT
+    return own if rows.noise_root is None else own + rows.noise_covariance
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def make(**kwargs):
 
 def noise_covariance(rows):
     full = torch.diag(rows.noise)
-    return full if rows.noise_root is None else full + rows.noise_root @ rows.noise_root.T
+    return full if rows.noise_root is None else full + rows.noise_covariance
 
 
 def difference(n, pairs):

@@ -342,12 +342,12 @@ def test_noise_is_fixed_where_nothing_anchors_the_scale():
 
 def test_rows_of_shared_noise_have_the_covariance_of_differences():
     rows = PreferenceLikelihood(noise=0.5).rows(CHOICE, X)
-    covariance = torch.diag(rows.noise) + rows.noise_root @ rows.noise_root.mT
+    covariance = torch.diag(rows.noise) + rows.noise_covariance
     # three items: two rows share the winner's noise; the other choice is on its own
     expected = 0.5 * torch.tensor([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 2.0]]).double()
     assert torch.allclose(covariance, expected)
     rows = PreferenceLikelihood(noise=0.5).rows(RANKING, X)
-    covariance = torch.diag(rows.noise) + rows.noise_root @ rows.noise_root.mT
+    covariance = torch.diag(rows.noise) + rows.noise_covariance
     expected = 0.5 * torch.tensor([[2.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 2.0]]).double()
     assert torch.allclose(covariance, expected)
 

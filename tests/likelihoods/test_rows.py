@@ -49,7 +49,7 @@ def test_products_equal_those_of_dense_matrices(k, root, generator):
     assert torch.allclose(rows.weight(n), A)
     assert torch.allclose(rows.times(K), A @ K)
     assert torch.allclose(rows.mean(mean), A @ mean + rows.bias)
-    shared = 0 if root is None else rows.noise_root @ rows.noise_root.T
+    shared = 0 if root is None else rows.noise_covariance
     assert torch.allclose(rows.covariance(K), A @ K @ A.T + shared)
 
 
@@ -68,10 +68,8 @@ def test_stacking(generator):
     rows = Rows.cat(blocks)
     assert rows.num_rows == 9
     assert torch.allclose(rows.weight(4), torch.cat([weight(block, 4) for block in blocks]))
-    shared = torch.block_diag(
-        torch.zeros(3, 3, dtype=torch.float64), *(block.noise_root @ block.noise_root.T for block in blocks[1:])
-    )
-    assert torch.allclose(rows.noise_root @ rows.noise_root.T, shared)
+    shared = torch.block_diag(torch.zeros(3, 3, dtype=torch.float64), *(block.noise_covariance for block in blocks[1:]))
+    assert torch.allclose(rows.noise_covariance, shared)
     for name in ("bias", "lower", "upper", "noise"):
         assert torch.equal(getattr(rows, name), torch.cat([getattr(block, name) for block in blocks]))
     assert Rows.cat(blocks[:1]) is blocks[0]
