@@ -7,7 +7,15 @@ before loading a stored experiment.
 from botorch_skewgp.ax.acquisition import SkewGPAcquisition
 from botorch_skewgp.ax.adapter import SkewGPAdapter
 from botorch_skewgp.ax.best_arm import get_best_arm
-from botorch_skewgp.ax.comparisons import Comparison, attach_comparison, recorded_comparisons, withdraw_comparison
+from botorch_skewgp.ax.comparisons import (
+    attach_censored,
+    attach_comparison,
+    recorded_bounds,
+    recorded_comparisons,
+    withdraw_censored,
+    withdraw_comparison,
+    withdraw_unreadable,
+)
 from botorch_skewgp.ax.metrics import ValidityMetric
 from botorch_skewgp.ax.models import AxSkewGP
 from botorch_skewgp.ax.pairs import complete_pair, get_next_pair
@@ -16,6 +24,7 @@ from botorch_skewgp.ax.ray_runner import RayMetric, RayRunner, configure_ray
 from botorch_skewgp.ax.registry import SkewGPGenerators
 from botorch_skewgp.ax.strategy import skewgp_generation_strategy
 from botorch_skewgp.ax.transformed import transformed_generation_strategy
+from botorch_skewgp.hosts.entries import Comparison
 
 __all__ = [
     "AxSkewGP",
@@ -26,6 +35,7 @@ __all__ = [
     "SkewGPAdapter",
     "SkewGPGenerators",
     "ValidityMetric",
+    "attach_censored",
     "attach_comparison",
     "compare_outcomes",
     "complete_pair",
@@ -33,8 +43,11 @@ __all__ = [
     "configure_ray",
     "get_best_arm",
     "get_next_pair",
+    "recorded_bounds",
     "recorded_comparisons",
     "skewgp_generation_strategy",
     "transformed_generation_strategy",
+    "withdraw_censored",
     "withdraw_comparison",
+    "withdraw_unreadable",
 ]

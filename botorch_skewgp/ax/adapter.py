@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -20,17 +18,21 @@ from ax.core.optimization_config import OptimizationConfig, PreferenceOptimizati
 from ax.core.search_space import SearchSpace, SearchSpaceDigest
 from ax.core.types import TCandidateMetadata
 from ax.exceptions.core import DataRequiredError, UnsupportedError
+from ax.generators.torch.botorch_modular.generator import BoTorchGenerator
 from ax.generators.torch_base import TorchGenerator, TorchOptConfig
 from ax.generators.types import TConfig
 from ax.utils.common.random import with_rng_seed
-from botorch.exceptions.warnings import BotorchWarning
+from botorch.models import ModelList
 from botorch.utils.datasets import SupervisedDataset
-from scipy.optimize import OptimizeWarning
 
-from botorch_skewgp.ax.comparisons import Comparison, recorded_comparisons
+from botorch_skewgp.ax.comparisons import Bound, recorded_bounds, recorded_comparisons
 from botorch_skewgp.ax.data import make_dataset, with_every_trial
 from botorch_skewgp.ax.metrics import ValidityMetric
-from botorch_skewgp.observations import Binary, Numeric, Observation, Preference, Tie, Validity
+from botorch_skewgp.hosts.entries import Comparison
+from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
+from botorch_skewgp.models import SkewGP
+from botorch_skewgp.observations import Binary, Censored, Numeric, Observation, Preference, Tie, Validity
+from botorch_skewgp.posteriors import SkewGPPosterior
 
 Failures = Literal["constraint", "objective", "ignore"]
 
@@ -70,6 +72,7 @@ class SkewGPAdapter(TorchAdapter):
         self.seed = seed
         self.labels = (*binary_metrics, validity_metric)
         self._comparisons: list[Comparison] = []
+        self._bounds: list[Bound] = []
         self._has_validity = False
         self._last_attempt: tuple[int, int] | None = None
         self._learned_objective = isinstance(
@@ -106,15 +109,12 @@ class SkewGPAdapter(TorchAdapter):
         experiment_data = super()._set_and_filter_training_data(experiment_data, search_space)
         if self._learned_objective:
             return experiment_data
+        metrics = self._experiment.metrics
         comparisons = recorded_comparisons(self._experiment)
-        if comparisons != self._comparisons:
-            self._last_experiment_data = None  # comparisons are not part of what Ax compares before it fits again
-        self._comparisons = comparisons
-        if comparisons and len(self._objectives()) != 1:
-            raise UnsupportedError(
-                "Comparisons say which trial is better all in all, for which there must be one metric as objective; "
-                f"the objective has {self._objectives()}. Take them back by withdraw_comparison."
-            )
+        bounds = [entry._replace(metric=metrics[entry.metric].signature) for entry in recorded_bounds(self._experiment)]
+        if (comparisons, bounds) != (self._comparisons, self._bounds):
+            self._last_experiment_data = None  # they are not part of what Ax compares before it fits again
+        self._comparisons, self._bounds = comparisons, bounds
         experiment_data = self._with_every_trial(experiment_data, learns_failures=self.failures != "ignore")
         self._has_validity = self.validity_metric in experiment_data.metric_signatures
         if self._has_validity and self.validity_metric not in self._experiment.metrics:
@@ -158,7 +158,16 @@ class SkewGPAdapter(TorchAdapter):
             validity=self.validity_metric if learns_failures else None,
             labels=self.labels,
             comparisons=self._comparisons,
+            bounds=self._bounds,
         )
+
+    def _fit(self, search_space: SearchSpace, experiment_data: ExperimentData, **kwargs: Any) -> None:
+        """As Ax does; data whose fit failed do not count as fitted, so that every later call tries again."""
+        try:
+            super()._fit(search_space, experiment_data, **kwargs)
+        except BaseException:
+            self._last_experiment_data = None
+            raise
 
     def _kinds(self, outcome: str) -> list[type[Observation]]:
         """The kinds of observations of an outcome in the whole experiment."""
@@ -167,6 +176,8 @@ class SkewGPAdapter(TorchAdapter):
         data, kinds = self._training_data.observation_data, list[type[Observation]]()
         if ("mean", outcome) in data.columns and data["mean", outcome].notna().any():
             kinds.append(Numeric)
+        if any(entry.metric == outcome for entry in self._bounds):
+            kinds.append(Censored)
         if outcome in self._objectives():
             kinds += [Tie if entry.tie else Preference for entry in self._comparisons]
             if self.failures == "objective" and self.validity_metric in self._experiment.metrics:
@@ -207,6 +218,7 @@ class SkewGPAdapter(TorchAdapter):
                 minimize=is_objective and self._is_minimized(outcome),
                 feature_names=parameters,
                 outcome=outcome,
+                bounds=self._bounds,
             )
             if dataset is not None:
                 datasets.append(dataset)
@@ -221,6 +233,19 @@ class SkewGPAdapter(TorchAdapter):
         assert self._optimization_config is not None
         weights = self._optimization_config.objective.metric_weights
         return any(weight < 0 for name, weight in weights if self._experiment.metrics[name].signature == outcome)
+
+    def latent_posterior(self, features: list[ObservationFeatures]) -> SkewGPPosterior:
+        r"""The joint posterior of the latent function of the only objective, whichever way that goes.
+
+        Args:
+            features: The points.
+        """
+        (outcome,) = self._objectives()
+        assert isinstance(self.generator, BoTorchGenerator)
+        models = self.generator.surrogate.model
+        model = models.models[self.outcomes.index(outcome)] if isinstance(models, ModelList) else models
+        assert isinstance(model, SkewGP)
+        return model.latent_posterior(self._transform_observation_features(features))
 
     # Generation
 
@@ -257,7 +282,7 @@ class SkewGPAdapter(TorchAdapter):
             attempt = self._last_attempt[1] + 1
         self._last_attempt = (num_trials, attempt)
         seed = None if self.seed is None else hash((self.seed, num_trials, attempt)) % 2**32
-        with with_rng_seed(seed), _without_warnings_of_no_use():
+        with with_rng_seed(seed), suppress_irrelevant_warnings():
             return super()._gen(
                 n=n,
                 search_space=search_space,
@@ -266,19 +291,3 @@ class SkewGPAdapter(TorchAdapter):
                 model_gen_options=model_gen_options,
                 optimization_config=optimization_config,
             )
-
-
-@contextmanager
-def _without_warnings_of_no_use() -> Iterator[None]:
-    """Silence what nobody who uses Ax can act on.
-
-    BoTorch advises another acquisition function where, in some of its samples, no observed point meets the constraints:
-    with a learned constraint and few valid trials this is to be expected, and the function falls back on a bound of the
-    objective there. Ax copies tensors of thresholds in a way that torch finds slow. And BoTorch's search in mixed
-    spaces gives its tolerance to scipy's solver for linear constraints too, which has another one.
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "When all training points are infeasible", BotorchWarning)
-        warnings.filterwarnings("ignore", "Unknown solver options: tol", OptimizeWarning)
-        warnings.filterwarnings("ignore", "To copy construct from a tensor", UserWarning, r"ax\.")
-        yield

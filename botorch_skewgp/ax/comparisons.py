@@ -1,9 +1,10 @@
-"""What people say about pairs of trials: recorded in the experiment's properties, so that it is stored with it."""
+"""What people say about trials beyond Ax's data: recorded in the experiment's properties, and stored with it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from ax.api.client import Client
 from ax.core.batch_trial import BatchTrial
@@ -11,39 +12,84 @@ from ax.core.experiment import Experiment
 from ax.exceptions.core import UserInputError
 from ax.utils.common.constants import Keys
 
-from botorch_skewgp.ax.internals import (
-    experiment_of,
-    properties_of,
-    save_experiment,
-)
+from botorch_skewgp.ax.internals import experiment_of, properties_of, save_experiment, title_of
+from botorch_skewgp.hosts import entries
+from botorch_skewgp.hosts.entries import Comparison, Unreadable, as_number, readable_comparisons, warn_of
 
-COMPARISONS = "skewgp_comparisons"
+COMPARISONS, CENSORED = "skewgp_comparisons", "skewgp_censored"
 PAIR = "skewgp_pair"  # marks, in a trial's run metadata, that it asks for a comparison
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """One arm was judged better than another, or the two as good; arms by name."""
+class Bound(NamedTuple):
+    """What is known of a metric of an arm of a trial instead of its number."""
 
-    winner: str
-    loser: str
-    tie: bool = False
+    trial_index: int
+    arm_name: str
+    metric: str
+    lower: float
+    upper: float
 
 
 def recorded_comparisons(experiment: Experiment) -> list[Comparison]:
-    """All comparisons of an experiment: those recorded here, and the answered two-arm trials of Ax's own metric
-    `pairwise_pref_query`, whose arms have values 1 and 0; equal values are a tie.
+    """All comparisons of arms, by name: those recorded here, and the answered two-arm trials of Ax's own metric
+    `pairwise_pref_query`, whose arms have values 1 and 0; equal values are a tie. Entries that cannot be read are left
+    out with a warning, as are all if there are several objectives.
     """
-    comparisons = [Comparison(**entry) for entry in properties_of(experiment).get(COMPARISONS, [])]
+    comparisons, unreadable = readable_comparisons(_entries(experiment, COMPARISONS), experiment.arms_by_name)
     data = experiment.lookup_data().df
-    if data.empty:
-        return comparisons
-    answers = data[data["metric_name"] == Keys.PAIRWISE_PREFERENCE_QUERY.value].dropna(subset=["mean"])
-    for _, trial in answers.groupby("trial_index"):
-        if len(trial) == 2:
-            (first, a), (second, b) = sorted(zip(trial["arm_name"], trial["mean"], strict=True), key=lambda x: -x[1])
-            comparisons.append(Comparison(first, second, tie=a == b))
+    if not data.empty:
+        answers = data[data["metric_name"] == Keys.PAIRWISE_PREFERENCE_QUERY.value].dropna(subset=["mean"])
+        for _, trial in answers.groupby("trial_index"):
+            if len(trial) == 2:
+                arms = sorted(zip(trial["arm_name"], trial["mean"], strict=True), key=lambda x: -x[1])
+                (first, a), (second, b) = arms
+                comparisons.append(Comparison(first, second, tie=a == b))
+    if len(_objectives(experiment)) > 1:
+        reason = f"is no use. {entries.SEVERAL_OBJECTIVES}"
+        unreadable += [Unreadable(COMPARISONS, entry, reason) for entry in comparisons]
+        comparisons = []
+    _warn_of(experiment, unreadable)
     return comparisons
+
+
+def recorded_bounds(experiment: Experiment) -> list[Bound]:
+    """What `attach_censored` recorded, the last entry of each arm, trial and metric; entries that cannot be read are
+    left out with a warning.
+    """
+    found, unreadable = _readable_bounds(experiment)
+    _warn_of(experiment, unreadable)
+    return list({entry[:3]: entry for entry in found}.values())
+
+
+def _readable_bounds(experiment: Experiment) -> tuple[list[Bound], list[Unreadable]]:
+    found, unreadable = [], []
+    for key, value, _ in _entries(experiment, CENSORED):
+        entry: dict[str, Any] = value if isinstance(value, dict) else {}
+        index, arm, metric = (entry.get(name) for name in ("trial", "arm", "metric"))
+        trial = experiment.trials.get(index) if type(index) is int else None
+        lower = -math.inf if entry.get("lower") is None else as_number(entry["lower"])
+        upper = math.inf if entry.get("upper") is None else as_number(entry["upper"])
+        is_metric = isinstance(metric, str) and metric in experiment.metrics
+        is_arm = trial and any(known.name == arm for known in trial.arms)
+        if trial and is_metric and is_arm and lower is not None and upper is not None and _are_bounds(lower, upper):
+            found.append(Bound(trial.index, str(arm), str(metric), lower, upper))
+        else:
+            unreadable.append(Unreadable(key, value, "is no bound of a metric of a trial of the experiment"))
+    return found, unreadable
+
+
+def _are_bounds(lower: float, upper: float) -> bool:
+    return lower < upper and (math.isfinite(lower) or math.isfinite(upper))
+
+
+def _entries(experiment: Experiment, kind: str) -> list[tuple[str, Any, bool]]:
+    recorded = properties_of(experiment).get(kind, [])
+    recorded = recorded if isinstance(recorded, list | tuple) else [recorded]
+    return [(f"{kind}[{i}]", entry, False) for i, entry in enumerate(recorded)]
+
+
+def _warn_of(experiment: Experiment, unreadable: list[Unreadable]) -> None:
+    warn_of(unreadable, f"Take it back by withdraw_unreadable(client), in {title_of(experiment)}.")
 
 
 def attach_comparison(client: Client, winner: int | str, loser: int | str, tie: bool = False) -> None:
@@ -74,60 +120,149 @@ def attach_comparison(client: Client, winner: int | str, loser: int | str, tie: 
         raise UserInputError(
             f"{winner!r} and {loser!r} are the same arm, {names[0]}; a comparison needs two different ones."
         )
-    entry = {"winner": names[0], "loser": names[1], "tie": bool(tie)}
-    _record(client, experiment, [*properties_of(experiment).get(COMPARISONS, []), entry])
+    _add(client, experiment, COMPARISONS, {"winner": names[0], "loser": names[1], "tie": bool(tie)})
 
 
-def withdraw_comparison(client: Client, winner: int | str, loser: int | str, tie: bool = False) -> None:
-    r"""Take back the last comparison of two trials with this answer, be it attached or the answer to a pair.
+def attach_censored(
+    client: Client,
+    trial_index: int,
+    metric: str,
+    lower: float | None = None,
+    upper: float | None = None,
+    arm_name: str | None = None,
+) -> None:
+    r"""Record that the number of a metric lies between bounds, and is otherwise unknown: a censored reading.
+
+    It takes the place of the trial's own number of this metric, and a trial that failed or was abandoned and has a
+    bound of an objective worked: it may have been stopped at a time limit. A second call replaces the first.
 
     Example:
-        >>> attach_comparison(client, winner=3, loser=1)
-        >>> withdraw_comparison(client, winner=3, loser=1)
+        >>> attach_censored(client, 3, "seconds", lower=100.0)  # stopped after 100 seconds
+        >>> attach_censored(client, 4, "residue", upper=0.01)  # below the detection limit
 
     Args:
         client: The client of the experiment.
-        winner: The one that was said to be better, as in `attach_comparison`.
-        loser: The other one.
-        tie: Whether they were said to be as good as each other, in whatever order.
+        trial_index: The trial's index.
+        metric: The metric's name.
+        lower: The number is at least this; `None` if nothing is known.
+        upper: The number is at most this; `None` if nothing is known.
+        arm_name: The name of the arm, for trials with several.
 
     Raises:
-        UserInputError: If there is no such comparison, or no such trial or arm. The experiment is then as before.
+        UserInputError: If there is no such trial, arm or metric, there is no finite bound, or the lower bound is not
+            below the upper one. The experiment is then as before.
     """
     experiment = experiment_of(client)
-    names = [_arm_name(experiment, entry) for entry in (winner, loser)]
-    known = properties_of(experiment).get(COMPARISONS, [])
-    wanted = [(*names, tie), (*reversed(names), tie)] if tie else [(*names, tie)]
-    found = [i for i, entry in enumerate(known) if (entry["winner"], entry["loser"], entry["tie"]) in wanted]
-    if not found:
-        said = "as good as" if tie else "better than"
-        raise UserInputError(
-            f"Nobody said that {winner!r} was {said} {loser!r}; see recorded_comparisons(experiment) for what was said."
+    arm = _arm_name(experiment, trial_index if arm_name is None else arm_name)
+    if metric not in experiment.metrics:
+        raise UserInputError(f"There is no metric {metric!r}; the experiment has {', '.join(experiment.metrics)}.")
+    given = {name: value for name, value in (("lower", lower), ("upper", upper)) if value is not None}
+    finite = all((number := as_number(value)) is not None and math.isfinite(number) for value in given.values())
+    if not given or not finite or (len(given) == 2 and not given["lower"] < given["upper"]):
+        raise UserInputError(f"Give finite bounds, lower below upper; got lower={lower}, upper={upper}.")
+    if trial_index not in experiment.trials or all(arm != entry.name for entry in experiment.trials[trial_index].arms):
+        raise UserInputError(f"Trial {trial_index} has no arm {arm!r}.")
+    _add(client, experiment, CENSORED, {"trial": trial_index, "arm": arm, "metric": metric, **given})
+
+
+def withdraw_comparison(client: Client, first: int | str, second: int | str) -> None:
+    r"""Take back everything that was said of a pair of trials, in any order, ties and answers to pairs included.
+
+    Example:
+        >>> attach_comparison(client, winner=3, loser=1)
+        >>> withdraw_comparison(client, 3, 1)
+
+    Args:
+        client: The client of the experiment.
+        first: A trial or arm, as in `attach_comparison`.
+        second: Another one.
+
+    Raises:
+        UserInputError: If the two were not compared, or one is not in the experiment, which is then as before.
+    """
+    experiment = experiment_of(client)
+    names = {_arm_name(experiment, entry) for entry in (first, second)}
+
+    def is_of_pair(entry: Any) -> bool:
+        found, _ = readable_comparisons([("", entry, False)], experiment.arms_by_name)
+        return any({comparison.winner, comparison.loser} == names for comparison in found)
+
+    _take_back(client, experiment, COMPARISONS, is_of_pair, f"{first!r} and {second!r} were not compared")
+
+
+def withdraw_censored(client: Client, trial_index: int, metric: str) -> None:
+    r"""Take back the bounds of a metric of a trial.
+
+    Args:
+        client: The client of the experiment.
+        trial_index: The trial's index.
+        metric: The metric's name.
+
+    Raises:
+        UserInputError: If there are none. The experiment is then as before.
+    """
+
+    def is_meant(entry: Any) -> bool:
+        return isinstance(entry, dict) and (entry.get("trial"), entry.get("metric")) == (trial_index, metric)
+
+    missing = f"Trial {trial_index} has no bounds of {metric!r}"
+    _take_back(client, experiment_of(client), CENSORED, is_meant, missing)
+
+
+def withdraw_unreadable(client: Client) -> None:
+    r"""Take back all entries of the experiment that cannot be read, of which the model warns.
+
+    Args:
+        client: The client of the experiment.
+    """
+    experiment = experiment_of(client)
+    for kind in (COMPARISONS, CENSORED):
+        entries_of_kind = _entries(experiment, kind)
+        _, unreadable = (
+            readable_comparisons(entries_of_kind, experiment.arms_by_name)
+            if kind == COMPARISONS
+            else _readable_bounds(experiment)
         )
-    _record(client, experiment, [entry for i, entry in enumerate(known) if i != found[-1]])
+        if unreadable:
+            keys = {entry.key for entry in unreadable}
+            _record(client, experiment, kind, [entry for key, entry, _ in entries_of_kind if key not in keys])
 
 
-def _record(client: Client, experiment: Experiment, comparisons: list[dict[str, Any]]) -> None:
-    """Keep comparisons with an experiment; as before if its database cannot be reached, so that one can try again."""
+def _add(client: Client, experiment: Experiment, kind: str, entry: dict[str, Any]) -> None:
+    _record(client, experiment, kind, [*(known for _, known, _ in _entries(experiment, kind)), entry])
+
+
+def _take_back(
+    client: Client, experiment: Experiment, kind: str, is_meant: Callable[[Any], bool], missing: str
+) -> None:
+    known = [entry for _, entry, _ in _entries(experiment, kind)]
+    kept = [entry for entry in known if not is_meant(entry)]
+    if len(kept) == len(known):
+        raise UserInputError(f"{missing}; there is nothing to take back.")
+    _record(client, experiment, kind, kept)
+
+
+def _record(client: Client, experiment: Experiment, kind: str, recorded: list[Any]) -> None:
+    """Keep entries with an experiment; as before if its database cannot be reached, so that one can try again."""
     properties = properties_of(experiment)
-    before = properties.get(COMPARISONS, [])
-    properties[COMPARISONS] = comparisons
+    before = properties.get(kind, [])
+    properties[kind] = recorded
     try:
         save_experiment(client, experiment)
     except BaseException:
-        properties[COMPARISONS] = before
+        properties[kind] = before
         raise
 
 
 def check_one_objective(experiment: Experiment) -> None:
     r"""Raise `UserInputError` if the experiment has several objectives: a comparison is about a single one."""
+    advice = "To compare vectors of outcomes, use configure_preference_exploration."
+    entries.check_one_objective(_objectives(experiment), UserInputError, advice)
+
+
+def _objectives(experiment: Experiment) -> list[str]:
     config = experiment.optimization_config
-    names = [] if config is None else list(config.objective.metric_names)
-    if len(names) > 1:
-        raise UserInputError(
-            "Comparisons say which trial is better all in all, for which there must be one metric as objective; the "
-            f"objective has {names}. To compare vectors of outcomes, use configure_preference_exploration."
-        )
+    return [] if config is None else list(config.objective.metric_names)
 
 
 def _arm_name(experiment: Experiment, entry: int | str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,8 +16,13 @@ from botorch.utils.datasets import SupervisedDataset
 from pandas import DataFrame, MultiIndex, concat
 from torch import Tensor
 
-from botorch_skewgp.ax.comparisons import Comparison, is_pair
-from botorch_skewgp.observations import Binary, Numeric, Observation, Preference, Tie, Validity
+from botorch_skewgp.ax.comparisons import Bound, is_pair
+from botorch_skewgp.ax.internals import title_of
+from botorch_skewgp.hosts import data as hosts_data
+from botorch_skewgp.hosts.data import LARGEST, as_rows
+from botorch_skewgp.hosts.data import validity as validity_labels
+from botorch_skewgp.hosts.entries import Comparison, Unreadable, warn_of
+from botorch_skewgp.observations import Binary, Observation
 
 INVALID = (TrialStatus.FAILED, TrialStatus.ABANDONED)
 ArmOfTrial = tuple[int, str]
@@ -89,12 +95,14 @@ def with_every_trial(
     validity: str | None,
     labels: Sequence[str],
     comparisons: Sequence[Comparison],
+    bounds: Sequence[Bound] = (),
 ) -> ExperimentData:
-    r"""Add what Ax leaves out: rows of failed, abandoned and compared arms, and the column of validity.
+    r"""Add what Ax leaves out: rows of failed, abandoned, compared and censored arms, and the column of validity.
 
-    A trial's validity is 0 if it failed or was abandoned (Ax leaves out what it reported); else the label that was
-    reported for it, or 1 if an objective has a number. The column is added only if some trial is not valid or a label
-    was reported. Of learning curves the last numbers count, and none of trials that still run.
+    A trial did not work if it failed or was abandoned (Ax leaves out what it reported) without a bound of an objective,
+    or if an objective is infinite or has no square; a label that was reported comes before that. The column is added
+    only if some trial is not valid or a label was reported. Infinite numbers of other metrics are left out. Of learning
+    curves the last numbers count, and none of trials that still run.
 
     Args:
         experiment: The experiment.
@@ -103,18 +111,22 @@ def with_every_trial(
         validity: The name of the metric of validity; `None` to leave failed trials out.
         labels: The names of all metrics whose values are 0 or 1.
         comparisons: The comparisons.
+        bounds: The bounds, with the signatures of metrics.
 
     Raises:
-        UserInputError: If a number is not finite, or a label neither 0 nor 1.
+        UserInputError: If a number is NaN, a standard error is negative, or a label neither 0 nor 1.
     """
     experiment_data = _with_final_numbers(experiment, experiment_data)
     observed = experiment_data.observation_data
     _check_numbers(experiment)
-    failed = [] if validity is None else _failed_arms(experiment)
-    wanted = [*failed, *_compared_arms(experiment, comparisons)]
+    bounded = {(entry.trial_index, entry.arm_name, entry.metric) for entry in bounds}
+    read = {key[:2] for key in bounded if key[2] in objectives}
+    failed = [] if validity is None else [key for key in _failed_arms(experiment) if key not in read]
+    wanted = [*failed, *_compared_arms(experiment, comparisons), *(key[:2] for key in sorted(bounded))]
     missing = [key for key in dict.fromkeys(wanted) if key not in observed.index]
     names = observed.columns if len(observed.columns) else _columns([])
-    observed = observed.reindex(columns=names.union(_columns(objectives if comparisons else []), sort=False))
+    added = [*(objectives if comparisons else []), *(entry.metric for entry in bounds)]
+    observed = observed.reindex(columns=names.union(_columns(list(dict.fromkeys(added))), sort=False))
     arms = experiment_data.arm_data
     if missing:
         index = MultiIndex.from_tuples(missing, names=["trial_index", "arm_name"])
@@ -126,11 +138,17 @@ def with_every_trial(
         observed = concat([observed, empty]) if len(observed) else empty
         arms = arms.sort_index(level=0, sort_remaining=False)
         observed = observed.reindex(arms.index)
+    observed = observed.copy()
+    for trial, arm, metric in bounded:
+        observed.loc[(trial, arm), [("mean", metric), ("sem", metric)]] = np.nan
+    too_large = _without_too_large(experiment, observed, objectives)
+    if validity is not None:
+        failed += [key for key in too_large if key not in failed]
     for label in labels:
         if ("mean", label) in observed.columns:
             _check_labels(label, observed["mean", label])
     if validity is not None:
-        observed = _with_validity(observed, objectives, validity, set(failed))
+        observed = _with_validity(observed, objectives, validity, set(failed), read)
     return ExperimentData(arm_data=arms, observation_data=observed)
 
 
@@ -147,6 +165,22 @@ def _with_final_numbers(experiment: Experiment, experiment_data: ExperimentData)
 
 def _columns(signatures: Sequence[str]) -> MultiIndex:
     return MultiIndex.from_tuples([(part, name) for name in signatures for part in ("mean", "sem")], names=[None, None])
+
+
+def _without_too_large(experiment: Experiment, observed: DataFrame, objectives: Sequence[str]) -> list[ArmOfTrial]:
+    """Leave out numbers that are infinite or have no square, in place; the arms whose objective has one."""
+    found: list[ArmOfTrial] = []
+    for name in observed.columns.get_level_values(1).unique():
+        is_too_large = observed["mean", name].abs() > LARGEST
+        for key, value in observed["mean", name][is_too_large].items():
+            reason = "counts as a failure" if name in objectives else "is too large to learn from"
+            warn_of(
+                [Unreadable(f"{name!r} of trial {key[0]} of {title_of(experiment)}", value, reason)],
+                f"Attach the right number by client.attach_data({key[0]}, ...) if there is one.",
+            )
+            found += [key] if name in objectives else []
+        observed.loc[is_too_large, [("mean", name), ("sem", name)]] = np.nan
+    return found
 
 
 def _failed_arms(experiment: Experiment) -> list[ArmOfTrial]:
@@ -168,30 +202,48 @@ def _compared_arms(experiment: Experiment, comparisons: Sequence[Comparison]) ->
     return [(first[name], name) for entry in comparisons for name in (entry.winner, entry.loser)]
 
 
-def _with_validity(observed: DataFrame, objectives: Sequence[str], validity: str, failed: set[ArmOfTrial]) -> DataFrame:
+def _with_validity(
+    observed: DataFrame,
+    objectives: Sequence[str],
+    validity: str,
+    failed: set[ArmOfTrial],
+    bounded: set[ArmOfTrial],
+) -> DataFrame:
     reported = observed["mean", validity] if ("mean", validity) in observed.columns else None
     if not failed and reported is None:
         return observed
     known = [name for name in objectives if ("mean", name) in observed.columns]
-    works = observed["mean"][known].notna().any(axis=1).to_numpy() if known else np.zeros(len(observed), dtype=bool)
-    values = np.where(works, 1.0, np.nan)
-    values = np.where([key in failed for key in observed.index], 0.0, values)
-    if reported is not None:
-        values = np.where(reported.notna(), reported, values)
-    observed = observed.copy()
-    observed["mean", validity] = values.astype(float)
+    has_number = observed["mean"][known].notna().any(axis=1) if known else [False] * len(observed)
+    works = torch.tensor([key in bounded or has for key, has in zip(observed.index, has_number, strict=True)])
+    is_failed = torch.tensor([key in failed for key in observed.index])
+    labels = None if reported is None else torch.tensor(reported.to_numpy(dtype=float, copy=True))
+    observed["mean", validity] = validity_labels(works, is_failed, labels).numpy()
     observed["sem", validity] = np.nan
     return observed
 
 
 def _check_numbers(experiment: Experiment) -> None:
     data = experiment.lookup_data().df
-    for _, row in data[~np.isfinite(data["mean"])].iterrows() if len(data) else ():
-        if experiment.trials[row["trial_index"]].status not in INVALID:
-            raise UserInputError(
-                f"Trial {row['trial_index']} reports {row['mean']} for {row['metric_name']!r}. Attach the right one, "
-                f"or leave it out and call client.mark_trial_failed({row['trial_index']}), from which the model learns."
-            )
+    wrong = data[data["mean"].isna() | (data["sem"] < 0)] if len(data) else data
+    for _, row in wrong.iterrows():
+        index, name = row["trial_index"], row["metric_name"]
+        status = experiment.trials[index].status
+        if status in INVALID:
+            continue
+        what = (
+            f"{row['mean']} for {name!r}"
+            if row["sem"] >= 0 or math.isnan(row["sem"])
+            else (f"the standard error {row['sem']} for {name!r}, which must not be negative")
+        )
+        failed = (
+            f"call client.mark_trial_failed({index})"
+            if status.is_running
+            else f"say that it failed by client.attach_data({index}, {{{name!r}: math.inf}}), of an objective"
+        )
+        raise UserInputError(
+            f"Trial {index} reports {what}. Attach the right number by client.attach_data({index}, {{{name!r}: ...}}), "
+            f"or {failed}; the model learns from failures."
+        )
 
 
 def _check_labels(name: str, values: Any) -> None:
@@ -215,11 +267,12 @@ def make_dataset(
     minimize: bool,
     feature_names: list[str],
     outcome: str,
+    bounds: Sequence[Bound] = (),
 ) -> ObservationDataset | None:
     r"""The dataset of one outcome, with the arms that have anything to say about it.
 
-    An arm of several trials is one point, and its numbers are several observations there: equal points make
-    covariances singular. `Y` then has their mean, and `group_indices` the first trial.
+    An arm of several trials is one point, with several observations. `Y` then has their mean, and `group_indices` the
+    first trial.
 
     Args:
         X: An `n x d` tensor of points.
@@ -232,56 +285,47 @@ def make_dataset(
         minimize: Whether low numbers are good.
         feature_names: The names of the columns of `X`.
         outcome: The name of the outcome.
+        bounds: Bounds of all outcomes, with the signatures of metrics.
 
     Returns:
         The dataset, or `None` if there is nothing to put into it.
     """
-    row_of: dict[str, int] = {}
+    row_of: dict[Any, int] = {}
     for i, (_, name) in enumerate(index):
         row_of.setdefault(name, i)
-    pairs = torch.tensor(
-        [
-            (row_of[entry.winner], row_of[entry.loser], entry.tie)
-            for entry in comparisons
-            if entry.winner in row_of and entry.loser in row_of
-        ],
-        dtype=torch.long,
-    ).reshape(-1, 3)
-    keep = ~mean.isnan() if valid is None else ~(mean.isnan() & valid.isnan())
-    keep[pairs[:, :2].flatten()] = True
-    if not keep.any():
+    preferences, ties = as_rows(comparisons, row_of)
+    limits = {entry[:2]: entry[3:] for entry in bounds if entry.metric == outcome}
+    lower, upper = torch.tensor(
+        [limits.get(key, (-math.inf, math.inf)) for key in index], dtype=mean.dtype, device=mean.device
+    ).mT.unsqueeze(-1)
+    data = hosts_data.ExperimentData(
+        X=X,
+        numbers=mean.unsqueeze(-1),
+        variances=sem.square().unsqueeze(-1),
+        lower=lower,
+        upper=upper,
+        constraints=mean.new_empty(len(X), 0),
+        valid=mean * math.nan if valid is None else valid,
+        pending=torch.zeros_like(mean, dtype=torch.bool),
+        preferences=preferences,
+        ties=ties,
+        labels=Binary in kinds,
+    )
+    known = data.observed(with_validity=valid is not None)
+    if known is None:
         return None
-    first_row = torch.tensor([row_of[name] for _, name in index], device=X.device)
-    arms, point = first_row[keep].unique(return_inverse=True)
-    X, mean, sem, tied = X[arms], mean[keep], sem[keep], pairs[:, 2].bool()
-    pairs = torch.searchsorted(arms, pairs[:, :2].contiguous().to(arms))
-    observations: list[Observation] = []
-    (numbers,) = (~mean.isnan()).nonzero(as_tuple=True)
-    if Binary in kinds:
-        observations.append(Binary(mean[numbers], index=point[numbers]))
-    elif len(numbers):
-        variance = sem[numbers].square()
-        known, unknown = numbers[~variance.isnan()], numbers[variance.isnan()]
-        if len(known):
-            observations.append(Numeric(mean[known], sem[known].square(), index=point[known]))
-        if len(unknown):
-            observations.append(Numeric(mean[unknown], index=point[unknown]))
-    observations += [kind(pairs[which]) for kind, which in ((Preference, ~tied), (Tie, tied)) if bool(which.any())]
-    if valid is not None:
-        (judged,) = (~valid[keep].isnan()).nonzero(as_tuple=True)
-        if len(judged):
-            observations.append(Validity(valid[keep][judged], index=point[judged]))
+    numbers = ~mean.isnan()
+    count = torch.zeros_like(known.X[:, 0]).index_add(0, known.point[numbers], torch.ones_like(mean[numbers]))
+    Y = torch.zeros_like(count).index_add(0, known.point[numbers], mean[numbers]) / count  # NaN where there is none
     trials = torch.tensor([trial for trial, _ in index], dtype=torch.long)
-    count = torch.zeros_like(X[:, 0]).index_add(0, point[numbers], torch.ones_like(mean[numbers]))
-    Y = torch.zeros_like(count).index_add(0, point[numbers], mean[numbers]) / count  # NaN where there is none
     return ObservationDataset(
-        X,
+        known.X,
         Y.unsqueeze(-1),
         feature_names=feature_names,
         outcome_names=[outcome],
-        observations=observations,
+        observations=known.observations,
         kinds=kinds,
         minimize=minimize,
         probability=Binary in kinds,
-        group_indices=trials[arms.cpu()],
+        group_indices=trials[known.rows.cpu()],
     )

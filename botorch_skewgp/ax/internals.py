@@ -31,6 +31,11 @@ def name_of(experiment: Experiment) -> str | None:
     return experiment._name
 
 
+def title_of(experiment: Experiment) -> str:
+    """What tells an experiment from others of the same name or without one."""
+    return f"experiment {experiment._name!r} of {experiment.time_created}"
+
+
 def optimization_config_of(adapter: Any) -> OptimizationConfig | None:
     """What the experiment behind an adapter wants."""
     return adapter._optimization_config

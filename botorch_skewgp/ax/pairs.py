@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import cast
 
+import torch
 from ax.api.client import Client
 from ax.api.types import TParameterization
 from ax.core.arm import Arm
@@ -18,6 +19,7 @@ from ax.core.trial_status import TrialStatus
 from ax.exceptions.core import SearchSpaceExhausted, UserInputError
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 
+from botorch_skewgp.ax.adapter import SkewGPAdapter
 from botorch_skewgp.ax.comparisons import PAIR, attach_comparison, check_one_objective, is_pair, recorded_comparisons
 from botorch_skewgp.ax.data import INVALID
 from botorch_skewgp.ax.internals import experiment_of, generation_strategy_of, save_generation_strategy, save_trial
@@ -95,17 +97,17 @@ def _with_tried(client: Client, new: list[Arm]) -> list[Arm]:
         return sorted(arms, key=lambda arm: named.count(arm.name))[:2]
     spec = skewgp_spec_of(client)
     spec.fit(experiment=experiment)
-    assert spec.fitted_adapter is not None
+    adapter = spec.fitted_adapter
+    assert isinstance(adapter, SkewGPAdapter)
     assert experiment.optimization_config is not None
-    means, covariances = spec.fitted_adapter.predict([ObservationFeatures.from_arm(arm) for arm in arms])
-    ((name, weight),) = experiment.optimization_config.objective.metric_weights
-    signature = experiment.metrics[name].signature
-    value = [weight * entry for entry in means[signature]]
-    spread = [abs(weight) * entry**0.5 for entry in covariances[signature][signature]]
-    first = 0 if new else max(range(len(arms)), key=value.__getitem__)
+    ((_, weight),) = experiment.optimization_config.objective.metric_weights
+    posterior = adapter.latent_posterior([ObservationFeatures.from_arm(arm) for arm in arms])
+    mean = posterior.mean.squeeze(-1)
+    first = 0 if new else int((weight * mean).argmax())
+    each = torch.eye(len(arms), dtype=mean.dtype, device=mean.device)
     others = [i for i in range(len(arms)) if i != first]
-    second = max(others, key=lambda i: (value[i] - value[first]) / spread[i])
-    return [arms[first], arms[second]]
+    wins = posterior.affine(math.copysign(1.0, weight) * (each[others] - each[first])).probability_above(0.0)
+    return [arms[first], arms[others[int(wins.flatten().argmax())]]]
 
 
 @contextmanager
@@ -130,13 +132,13 @@ def complete_pair(client: Client, trial_index: int, winner: str | None) -> None:
         winner: The name of the better arm; `None` for a tie.
 
     Raises:
-        UserInputError: If the trial is none of `get_next_pair`, is not open any more, or the winner is not one of its
-            arms. The experiment is then as before.
+        UserInputError: If the trial was not created by `get_next_pair`, is not open any more, or the winner is not one
+            of its arms. The experiment is then as before.
     """
     experiment = experiment_of(client)
     trial = experiment.trials.get(trial_index)
     if trial is None or not is_pair(trial):
-        raise UserInputError(f"Trial {trial_index} is no pair of get_next_pair; use attach_comparison for others.")
+        raise UserInputError(f"Trial {trial_index} was not created by get_next_pair; use attach_comparison.")
     if trial.status != TrialStatus.RUNNING:
         raise UserInputError(f"Trial {trial_index} is {trial.status.name}; only running pairs can be answered.")
     names = [arm.name for arm in trial.arms]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from optuna import Study
+from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial
 
 PREFERENTIAL = "preference:is_preferential"
 _PREFERENCES = "preference:values"
 _SKIPPED = "preference:skip_trial:"
+_CONSTRAINTS = "constraints"
 
 
 def study_of(study: Any) -> Study:
@@ -39,20 +42,31 @@ def skip_trial(study: Study, trial: FrozenTrial) -> None:
     set_study_system_attr(study, f"{_SKIPPED}{trial._trial_id}", True)
 
 
-def trial_id_of(trial: FrozenTrial) -> int:
-    """The number of a trial in its storage, which is not its number in the study."""
-    return trial._trial_id
+def trial_id_of(trial: FrozenTrial) -> str:
+    """The number of a trial in its storage, as text; it is not its number in the study."""
+    return str(trial._trial_id)
 
 
-def preferences_in(attrs: dict[str, Any]) -> dict[str, list[tuple[int, int]]]:
-    """The comparisons that optuna-dashboard has stored, by key: pairs of trial numbers, the better one first."""
-    return {
-        key: [(better, worse) for better, worse in value]
-        for key, value in attrs.items()
-        if key.startswith(_PREFERENCES)
+def preferences_in(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """The dashboard's comparisons by key: lists of pairs of trial numbers, the better one first."""
+    return {key: value for key, value in attrs.items() if key.startswith(_PREFERENCES)}
+
+
+def skipped_in(attrs: Mapping[str, Any]) -> set[str]:
+    """The storage's numbers, as text, of the trials that were skipped in optuna-dashboard."""
+    return {key.removeprefix(_SKIPPED) for key in attrs if key.startswith(_SKIPPED)}
+
+
+def constraints_in(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """A trial's constraints by name, also those in the list of former versions of Optuna."""
+    old = attrs.get(_CONSTRAINTS, [])
+    values = dict(enumerate(old)) if isinstance(old, list | tuple) else {0: old}
+    new = {key: value for key, value in attrs.items() if key.startswith(f"{_CONSTRAINTS}:")}
+    return {str(i): value for i, value in values.items()} | {
+        key.removeprefix(f"{_CONSTRAINTS}:"): value for key, value in new.items()
     }
 
 
-def skipped_in(attrs: dict[str, Any]) -> set[int]:
-    """The storage's numbers of the trials that were skipped in optuna-dashboard."""
-    return {int(key.removeprefix(_SKIPPED)) for key in attrs if key.startswith(_SKIPPED)}
+def contains(distribution: BaseDistribution, value: float) -> bool:
+    """Whether a distribution has a value, in Optuna's internal representation."""
+    return distribution._contains(value)

@@ -1,8 +1,8 @@
 """What a person can say of trials beyond what optuna-dashboard's page has buttons for.
 
 The page asks which trial is the worst of those shown; it can skip a trial and take back an answer. These functions add
-ties, trials that do not work, numbers beside comparisons, and comparisons in studies that are not preferential. They
-take studies of Optuna and preferential ones of its dashboard.
+ties, trials that do not work, numbers and bounds beside comparisons, and comparisons in studies that are not
+preferential. They take studies of Optuna and preferential ones of its dashboard.
 """
 
 from __future__ import annotations
@@ -10,13 +10,21 @@ from __future__ import annotations
 import math
 import operator
 import uuid
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from optuna import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
+from botorch_skewgp.hosts.entries import (
+    SEVERAL_OBJECTIVES,
+    Comparison,
+    Unreadable,
+    as_number,
+    check_one_objective,
+    readable_comparisons,
+)
 from botorch_skewgp.optuna.internals import (
     PREFERENTIAL,
     preferences_in,
@@ -27,7 +35,9 @@ from botorch_skewgp.optuna.internals import (
 )
 
 BETTER, TIE, UNUSABLE, NUMBER = "skewgp:better:", "skewgp:tie:", "skewgp:unusable:", "skewgp:number:"
+LOWER, UPPER = "skewgp:lower:", "skewgp:upper:"
 AnyTrial = Trial | FrozenTrial | int
+Direction = Literal["maximize", "minimize"]
 
 
 def report_comparison(study: Any, better: AnyTrial, worse: AnyTrial) -> None:
@@ -46,7 +56,7 @@ def report_comparison(study: Any, better: AnyTrial, worse: AnyTrial) -> None:
         UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
     study = study_of(study)
-    check_one_objective(study)
+    _check_one_objective(study)
     numbers = _numbers(study, better, worse)
     if system_attrs_of(study).get(PREFERENTIAL):
         from optuna_dashboard.preferential import PreferentialStudy
@@ -73,7 +83,7 @@ def report_tie(study: Any, first: AnyTrial, second: AnyTrial) -> None:
         UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
     study = study_of(study)
-    check_one_objective(study)
+    _check_one_objective(study)
     study.set_user_attr(f"{TIE}{uuid.uuid4()}", _numbers(study, first, second))
 
 
@@ -102,7 +112,7 @@ def report_unusable(study: Any, trial: AnyTrial) -> None:
         skip_trial(study, frozen)
 
 
-def report_number(study: Any, trial: AnyTrial, value: float, direction: Literal["maximize", "minimize"]) -> None:
+def report_number(study: Any, trial: AnyTrial, value: float, direction: Direction) -> None:
     r"""Record a number of a trial that is compared, such as a measured quality, beside its comparisons.
 
     Optuna's values cannot be used for this: the dashboard gives every trial that is compared the value 0. A second
@@ -122,17 +132,64 @@ def report_number(study: Any, trial: AnyTrial, value: float, direction: Literal[
             or the direction is neither. Nothing is stored then.
         UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
-    study = study_of(study)
-    check_one_objective(study)
-    (number,) = _numbers(study, trial)
-    if direction not in ("maximize", "minimize"):
-        raise InputDataError(f"direction must be 'maximize' or 'minimize'; got {direction!r}.")
-    if not math.isfinite(value):
-        raise InputDataError(f"The number of trial {number} must be finite; got {value}.")
+    study, number, value = _checked(study, trial, value, direction)
     state = study.get_trials(deepcopy=False)[number].state
     if state in (TrialState.FAIL, TrialState.PRUNED):
         raise InputDataError(f"Trial {number} is {state.name}: it gave no number. Leave it as it is.")
-    study.set_user_attr(f"{NUMBER}{number}", float(value) if direction == "maximize" else -float(value))
+    study.set_user_attr(f"{NUMBER}{number}", value)
+
+
+def report_at_least(study: Any, trial: AnyTrial, bound: float, direction: Direction) -> None:
+    r"""Record that a trial's number is at least as large as a bound, and otherwise unknown: a censored reading.
+
+    It takes the place of the trial's value and of the state it ended in: a trial that was stopped at a time limit may
+    be failed or pruned. A second bound on this side replaces the first; with one on the other side it is an interval.
+
+    Example:
+        >>> report_at_least(study, 3, 100.0, direction="minimize")  # still running after 100 seconds
+
+    Args:
+        study: A study with one objective, preferential or not.
+        trial: A trial, or its number.
+        bound: The bound.
+        direction: Whether large or small numbers are good.
+
+    Raises:
+        InputDataError: If the study does not have the trial, the bound is not finite or not below that on the other
+            side, or the direction is neither. Nothing is stored then.
+        UnsupportedError: If the study has several objectives. Nothing is stored then.
+    """
+    _report_bound(study, trial, bound, direction, LOWER if direction == "maximize" else UPPER)
+
+
+def report_at_most(study: Any, trial: AnyTrial, bound: float, direction: Direction) -> None:
+    r"""Record that a trial's number is at most as large as a bound, as `report_at_least`.
+
+    Example:
+        >>> report_at_most(study, 3, 0.01, direction="minimize")  # below the detection limit
+
+    Args:
+        study: As all arguments, see `report_at_least`.
+        trial: A trial, or its number.
+        bound: The bound.
+        direction: Whether large or small numbers are good.
+
+    Raises:
+        InputDataError: As `report_at_least`.
+        UnsupportedError: As `report_at_least`.
+    """
+    _report_bound(study, trial, bound, direction, UPPER if direction == "maximize" else LOWER)
+
+
+def _report_bound(study: Any, trial: AnyTrial, bound: float, direction: Direction, side: str) -> None:
+    study, number, value = _checked(study, trial, bound, direction)
+    other = as_number(study.user_attrs.get(f"{UPPER if side == LOWER else LOWER}{number}"))
+    if other is not None and (value >= other if side == LOWER else value <= other):
+        raise InputDataError(
+            f"The bounds of trial {number} leave no number between them: {abs(value)} and {abs(other)}. Take back the "
+            "other one by withdraw_reports."
+        )
+    study.set_user_attr(f"{side}{number}", value)
 
 
 def withdraw_comparison(study: Any, first: AnyTrial, second: AnyTrial) -> None:
@@ -150,56 +207,143 @@ def withdraw_comparison(study: Any, first: AnyTrial, second: AnyTrial) -> None:
         InputDataError: If the two were not compared.
     """
     study = study_of(study)
-    numbers = {_as_number(entry) for entry in (first, second)}
-    user_attrs, changes = study.user_attrs, 0
-    for key, pairs in preferences_in(system_attrs_of(study)).items():
-        kept = [list(pair) for pair in pairs if set(pair) != numbers]
-        if len(kept) < len(pairs):
+    pair = [_as_number(entry) for entry in (first, second)]
+    if not _keep(study, lambda value: value not in (pair, pair[::-1])):
+        raise InputDataError(f"Trials {pair[0]} and {pair[1]} were not compared; there is nothing to take back.")
+
+
+def withdraw_reports(study: Any, trial: AnyTrial) -> None:
+    r"""Take back what was reported of a single trial: its number, its bounds, and that it is unusable.
+
+    What `report_unusable` did to a running trial, which it failed, stays.
+
+    Example:
+        >>> withdraw_reports(study, 3)
+
+    Args:
+        study: A study, preferential or not.
+        trial: A trial, or its number.
+
+    Raises:
+        InputDataError: If nothing was reported of the trial.
+    """
+    study = study_of(study)
+    number = _as_number(trial)
+    keys = [key for prefix in (NUMBER, LOWER, UPPER, UNUSABLE) if (key := f"{prefix}{number}") in study.user_attrs]
+    if not any(study.user_attrs[key] is not None for key in keys):
+        raise InputDataError(f"Nothing was reported of trial {number}; there is nothing to take back.")
+    for key in keys:
+        study.set_user_attr(key, None)
+
+
+def withdraw_unreadable(study: Any) -> None:
+    r"""Take back all entries of the study that cannot be read, of which the sampler warns.
+
+    Example:
+        >>> withdraw_unreadable(study)
+
+    Args:
+        study: A study, preferential or not.
+    """
+    study = study_of(study)
+    known = range(len(study.get_trials(deepcopy=False)))
+    _keep(study, lambda value: bool(readable_comparisons([("", value, False)], known)[0]))
+    for entry in read_records(study).unreadable:
+        if entry.key in study.user_attrs:
+            study.set_user_attr(entry.key, None)
+
+
+def _keep(study: Study, is_kept: Callable[[Any], bool]) -> int:
+    """Keep some entries of comparisons; the number of changes."""
+    changes = 0
+    for key, entries in preferences_in(system_attrs_of(study)).items():
+        kept = [entry for entry in entries if is_kept(_as_list(entry))] if isinstance(entries, list | tuple) else []
+        if kept != entries:
             set_study_system_attr(study, key, kept)
             changes += 1
-    for key, pair in (better_in(user_attrs) | ties_in(user_attrs)).items():
-        if set(pair) == numbers:
+    for key, value in study.user_attrs.items():
+        if key.startswith((BETTER, TIE)) and value is not None and not is_kept(_as_list(value)):
             study.set_user_attr(key, None)
             changes += 1
-    if not changes:
-        raise InputDataError(f"Trials {sorted(numbers)} were not compared; there is nothing to take back.")
+    return changes
+
+
+def _as_list(value: Any) -> Any:
+    """A storage in memory keeps tuples, others make lists of them."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 # What was recorded, in the attributes of a study
 
 
-def better_in(user_attrs: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
-    """Comparisons by key: pairs of trial numbers, the better one first."""
-    return _recorded(user_attrs, BETTER)
+class Records(NamedTuple):
+    """What people said of a study's trials, by number. Numbers and bounds are of the larger-is-better kind."""
+
+    comparisons: list[Comparison]
+    unusable: set[int]
+    numbers: dict[int, float]
+    lower: dict[int, float]
+    upper: dict[int, float]
+    unreadable: list[Unreadable]
 
 
-def ties_in(user_attrs: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
-    """Ties by key: pairs of trial numbers."""
-    return _recorded(user_attrs, TIE)
+def read_records(study: Study) -> Records:
+    r"""What people said of a study's trials; entries that cannot be read are listed.
 
-
-def unusable_in(user_attrs: Mapping[str, Any]) -> set[int]:
-    """The numbers of the trials that do not work."""
-    return {int(key.removeprefix(UNUSABLE)) for key in user_attrs if key.startswith(UNUSABLE)}
-
-
-def numbers_in(user_attrs: Mapping[str, Any]) -> dict[int, float]:
-    """What was measured of trials, the larger the better, by their numbers."""
-    return {int(key.removeprefix(NUMBER)): value for key, value in user_attrs.items() if key.startswith(NUMBER)}
-
-
-def check_one_objective(study: Study) -> None:
-    r"""Raise `UnsupportedError` if the study has several objectives: a comparison is about a single one."""
+    Args:
+        study: The study.
+    """
+    attrs, user_attrs = system_attrs_of(study), study.user_attrs  # before the trials, which then have those compared
+    known = range(len(study.get_trials(deepcopy=False)))
+    entries: list[tuple[str, Any, bool]] = []
+    for key, pairs in preferences_in(attrs).items():
+        entries += [(key, pair, False) for pair in (pairs if isinstance(pairs, list | tuple) else [pairs])]
+    present = {key: value for key, value in user_attrs.items() if value is not None}
+    entries += [(key, pair, key.startswith(TIE)) for key, pair in present.items() if key.startswith((BETTER, TIE))]
+    comparisons, unreadable = readable_comparisons(entries, known)
     if len(study.directions) > 1:
-        raise UnsupportedError(
-            "Comparisons say which trial is better all in all, for which there must be one objective; the study has "
-            f"{len(study.directions)}."
-        )
+        unreadable += [Unreadable(key, value, f"is no use. {SEVERAL_OBJECTIVES}") for key, value, _ in entries]
+        comparisons = []
+    found: dict[str, dict[int, Any]] = {prefix: {} for prefix in (UNUSABLE, NUMBER, LOWER, UPPER)}
+    for key, value in present.items():
+        prefix = next((prefix for prefix in found if key.startswith(prefix)), None)
+        if prefix is None:
+            continue
+        name = key.removeprefix(prefix)
+        number = as_number(value)
+        if not (name.isdecimal() and len(name) < 16 and int(name) in known):
+            unreadable.append(Unreadable(key, value, "is about no trial of the study"))
+        elif prefix == UNUSABLE and isinstance(value, bool):
+            found[prefix][int(name)] = value
+        elif prefix == UNUSABLE or number is None or not math.isfinite(number):
+            kind = "true or false" if prefix == UNUSABLE else "a finite number"
+            unreadable.append(Unreadable(key, value, f"is not {kind}"))
+        else:
+            found[prefix][int(name)] = number
+    for number in [i for i in found[LOWER] if found[LOWER][i] >= found[UPPER].get(i, math.inf)]:
+        unreadable.append(Unreadable(f"{LOWER}{number}", found[LOWER].pop(number), "is not below the upper bound"))
+    unusable = {number for number, is_unusable in found[UNUSABLE].items() if is_unusable}
+    return Records(comparisons, unusable, found[NUMBER], found[LOWER], found[UPPER], unreadable)
 
 
-def _recorded(user_attrs: Mapping[str, Any], prefix: str) -> dict[str, tuple[int, int]]:
-    pairs = {key: value for key, value in user_attrs.items() if key.startswith(prefix) and value is not None}
-    return {key: (first, second) for key, (first, second) in pairs.items()}
+def _check_one_objective(study: Study) -> None:
+    check_one_objective([direction.name.lower() for direction in study.directions], UnsupportedError)
+
+
+def _checked(study: Any, trial: AnyTrial, value: float, direction: Direction) -> tuple[Study, int, float]:
+    """A study, the number of a trial, and a value, the larger the better."""
+    study = study_of(study)
+    _check_one_objective(study)
+    (number,) = _numbers(study, trial)
+    if direction not in ("maximize", "minimize"):
+        raise InputDataError(f"direction must be 'maximize' or 'minimize'; got {direction!r}.")
+    try:
+        value = float(value)
+    except (TypeError, ValueError):
+        raise InputDataError(f"The number of trial {number} must be a number; got {value!r}.") from None
+    if not math.isfinite(value):
+        raise InputDataError(f"The number of trial {number} must be finite; got {value}.")
+    return study, number, value if direction == "maximize" else -value
 
 
 def _as_number(trial: AnyTrial) -> int:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError
-from botorch.exceptions.warnings import BadInitialCandidatesWarning
 from botorch.optim import optimize_acqf, optimize_acqf_discrete
 from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES, optimize_acqf_mixed_alternating
 from botorch.utils.sampling import manual_seed
@@ -23,6 +20,7 @@ from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
 from botorch_skewgp.acquisition.mixed_search import mixed_search_options
+from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.optuna.internals import set_trial_system_attr, study_of
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import RELATIVE_PARAMS, Failures, StudyData, read_study
@@ -135,10 +133,6 @@ class SkewGPSampler(BaseSampler):
             study: The study.
             trial: The trial that is to be sampled.
             search_space: The parameters to choose.
-
-        Raises:
-            InputDataError: If a trial was compared that the study does not have, or a constraint is not finite.
-            UnsupportedError: If trials were compared in a study of several objectives.
         """
         if not search_space:
             return {}
@@ -157,7 +151,7 @@ class SkewGPSampler(BaseSampler):
             model = StudyModel(data, space)
         for _ in range(MOST_ATTEMPTS):
             pending = data.X[data.pending]
-            with manual_seed(seed), _without_warnings_of_no_use():
+            with manual_seed(seed), suppress_irrelevant_warnings():
                 acquisition = model.acquisition(seed, pending)
                 if acquisition is None:
                     return {}
@@ -233,17 +227,6 @@ def _searched(acquisition: AcquisitionFunction, space: SearchSpace, num_seen: in
     return point[0]
 
 
-@contextmanager
-def _without_warnings_of_no_use() -> Iterator[None]:
-    """Silence what nobody who uses Optuna can act on: a start of the optimiser of an acquisition function that stopped
-    early, where the best of several starts is taken, and raw points at which it is the same everywhere.
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
-        warnings.filterwarnings("ignore", category=BadInitialCandidatesWarning)
-        yield
-
-
 def _best_new(acquisition: AcquisitionFunction, choices: Tensor, X_avoid: Tensor) -> Tensor:
     """The best of some points, of those that were not seen as long as there are any."""
     new = ~_is_among(choices, X_avoid)
@@ -253,10 +236,10 @@ def _best_new(acquisition: AcquisitionFunction, choices: Tensor, X_avoid: Tensor
 
 
 def _is_among(X: Tensor, others: Tensor) -> Tensor:
-    """Which points are some of others, up to rounding."""
+    """Which points are among others, up to rounding."""
     return (X.unsqueeze(1) - others).abs().amax(-1).lt(1e-9).any(-1)
 
 
 def _has_more(points: Tensor, known: Tensor) -> bool:
-    """Whether one of some points is none of others."""
+    """Whether any point is not in `known`."""
     return not bool((points.unsqueeze(1) == known).all(-1).any(-1).all())

@@ -11,7 +11,6 @@ import math
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
-from botorch.exceptions.errors import UnsupportedError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import ModelList
 from botorch.models.kernels import CategoricalKernel
@@ -27,10 +26,11 @@ from botorch_skewgp.acquisition import (
     SkewLogProbabilityOfImprovement,
 )
 from botorch_skewgp.acquisition.reference_point import plausible_reference_point
+from botorch_skewgp.hosts.data import Observed
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.models.defaults import default_covar_module
-from botorch_skewgp.observations import Numeric, Observation, Preference, Tie, Validity
+from botorch_skewgp.observations import Observation, Validity
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import StudyData
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -66,34 +66,22 @@ class StudyModel:
     Args:
         data: What the study knows.
         space: The search space.
-
-    Raises:
-        UnsupportedError: If trials were compared in a study of several objectives.
     """
 
     def __init__(self, data: StudyData, space: SearchSpace) -> None:
         self.data, self.space = data, space
-        self.objectives = [self._fitted(entries) for entries in self._of_objectives()]
-        failed = bool((data.valid == 0).any())
-        self.validity = self._fitted([_validity(data.valid)]) if failed else None
-        self.constraints = [self._fitted([_numbers(column)]) for column in data.constraints.unbind(-1)]
+        objectives = [data.observed(j) for j in range(data.numbers.shape[-1])]
+        self.objectives = [self._fitted(known) for known in objectives if known] if all(objectives) else []
+        failed = data.observed_validity() if bool((data.valid == 0).any()) else None
+        self.validity = self._fitted(failed) if failed else None
+        constraints = [data.observed_constraint(k) for k in range(data.constraints.shape[-1])]
+        self.constraints = [self._fitted(known) for known in constraints if known]
 
-    def _of_objectives(self) -> list[list[Observation]]:
-        """What was observed of each objective; nothing if there is one of which nothing is known."""
-        data, columns = self.data, self.data.numbers.unbind(-1)
-        observed: list[list[Observation]] = [[] if column.isnan().all() else [_numbers(column)] for column in columns]
-        if data.preferences or data.ties:
-            if len(observed) != 1:
-                raise UnsupportedError("Comparisons need a study of one objective.")
-            kinds = ((Preference, data.preferences), (Tie, data.ties))
-            observed[0] += [kind(torch.tensor(pairs)) for kind, pairs in kinds if pairs]
-        return observed if all(observed) else []
-
-    def _fitted(self, observations: list[Observation]) -> SkewGP:
+    def _fitted(self, known: Observed) -> SkewGP:
         model = SkewGP(
-            self.data.X,
-            observations,
-            covar_module=covar_module(self.space, observations),
+            known.X,
+            known.observations,
+            covar_module=covar_module(self.space, known.observations),
             outcome_transform=Standardize(m=1),
             draw_settings=DrawSettings(num_draws=NUM_DRAWS),
         )
@@ -128,7 +116,7 @@ class StudyModel:
         with, as far as they were compared; in others, all of which something is known.
         """
         data = self.data
-        known = data.feasible & (data.compared | ~data.numbers.isnan().any(-1))
+        known = data.feasible & data.known
         shown = known & data.shown
         return data.X[shown if shown.any() else known]
 
@@ -185,16 +173,6 @@ def covar_module(space: SearchSpace, observations: list[Observation]) -> Kernel:
         base = narrowed * categories
     scaled.base_kernel = base
     return scaled
-
-
-def _numbers(column: Tensor) -> Numeric:
-    known = (~column.isnan()).nonzero().squeeze(-1)
-    return Numeric(column[known], index=known)
-
-
-def _validity(valid: Tensor) -> Validity:
-    known = (~valid.isnan()).nonzero().squeeze(-1)
-    return Validity(valid[known] == 1, index=known)
 
 
 def _believing_failures(model: SkewGP, X: Tensor) -> SkewGP:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ pytest.importorskip("ax")
 from ax.api.client import Client
 from ax.api.configs import RangeParameterConfig
 from ax.generation_strategy.generation_strategy import GenerationStrategy
+from botorch.exceptions.warnings import InputDataWarning
 
 from botorch_skewgp.ax import SkewGPAdapter, skewgp_generation_strategy
 
@@ -102,3 +106,16 @@ def snapshot(client: Client) -> str:
         experiment.lookup_data().df.to_dict(),
     )
     return repr(contents)
+
+
+@contextmanager
+def told(match: str) -> Iterator[list[str]]:
+    """What is told of data that are left out, whatever else is warned of; all of it matches."""
+    messages: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", InputDataWarning)
+        yield messages
+    messages += [str(entry.message) for entry in caught]
+    assert messages
+    assert all(re.search(match, message) for message in messages), messages

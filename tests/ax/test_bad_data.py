@@ -1,19 +1,29 @@
 """Data that cannot be right: a clear error, the experiment as it was, and the loop goes on."""
 
+import math
+import re
+import warnings
+
 import pytest
 
 pytest.importorskip("ax")
 
 from ax.core.arm import Arm
 from ax.exceptions.core import UserInputError
-from ax_cases import GENERATES, new_client, next_trial, node_of, snapshot, with_trials
+from ax.generators.torch.botorch_modular.generator import BoTorchGenerator
+from ax_cases import GENERATES, datasets, new_client, next_trial, node_of, observations, snapshot, told, with_trials
+from botorch.exceptions.errors import ModelFittingError
+from botorch.exceptions.warnings import InputDataWarning
 
 from botorch_skewgp.ax import (
+    Comparison,
     attach_comparison,
     complete_pair,
+    get_best_arm,
     get_next_pair,
     recorded_comparisons,
     withdraw_comparison,
+    withdraw_unreadable,
 )
 
 pytestmark = GENERATES
@@ -63,8 +73,8 @@ def test_answers_to_pairs():
     for trial, winner, match in [
         (index, f"{single}_0", "winner must be one of"),
         (index, index, "winner must be one of"),
-        (single, None, f"Trial {single} is no pair of get_next_pair; use attach_comparison"),
-        (99, None, "Trial 99 is no pair"),
+        (single, None, f"Trial {single} was not created by get_next_pair; use attach_comparison"),
+        (99, None, "Trial 99 was not created"),
     ]:
         with pytest.raises(UserInputError, match=match):
             complete_pair(client, trial, winner)
@@ -111,17 +121,103 @@ def ready(**kwargs):
     return client
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_numbers_that_are_not_finite(value):
+@pytest.mark.parametrize("attach", ["attach_data", "complete_trial"])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [(math.nan, "Trial 2 reports nan for 'loss'"), ((1.0, -0.1), "the standard error -0.1 for 'loss'")],
+)
+def test_data_that_cannot_be_right(attach, value, message):
+    """The advice works: the right number, or that the trial failed, which the client refuses for completed trials."""
+    for right in (True, False):
+        client = ready()
+        getattr(client, attach)(2, {"loss": value})
+        before = snapshot(client)
+        for _ in range(2):  # at each call
+            with pytest.raises(UserInputError, match=f"{message}.*attach_data") as caught:
+                next_trial(client)
+        assert snapshot(client) == before
+        if right:
+            client.attach_data(2, {"loss": 3.0})
+        elif attach == "attach_data":
+            assert "client.mark_trial_failed(2)" in str(caught.value)
+            client.mark_trial_failed(2)
+        else:
+            assert "client.attach_data(2, {'loss': math.inf})" in str(caught.value)
+            client.attach_data(2, {"loss": math.inf})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputDataWarning)
+            index, _ = next_trial(client)
+        assert (index, node_of(client, index)) == (3, "SkewGP")
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, 1e300])
+def test_a_number_without_a_square_is_a_failure(value):
     client = ready()
-    client.attach_data(2, {"loss": value})
-    before = snapshot(client)
-    with pytest.raises(UserInputError, match=f"Trial 2 reports {value} for 'loss'.*mark_trial_failed"):
+    client.complete_trial(2, {"loss": value})
+    with told(f"'loss' of trial 2 .* is left out: {re.escape(str(value))} counts as a failure"):
+        index, _ = next_trial(client)
+    assert node_of(client, index) == "SkewGP"
+    assert observations(client)["validity"]["Binary"].labels.tolist() == [1, 1, 0]
+    assert observations(client)["loss"]["Numeric"].values.tolist() == [1.0, 2.0]
+    assert get_best_arm(client)[2] == "0_0"
+
+
+def test_a_number_without_a_square_of_another_metric_is_left_out():
+    client = ready(constraints=["cost <= 1"])
+    for index, cost in enumerate([0.5, 2.0, math.inf]):
+        client.attach_data(index, {"cost": cost})
+    with told("'cost' of trial 2"):
         next_trial(client)
-    assert snapshot(client) == before
+    assert observations(client)["cost"]["Numeric"].values.tolist() == [0.5, 2.0]
+    assert "validity" not in observations(client)
+
+
+def test_a_fit_that_fails_once_is_tried_again_and_fails_at_each_call(monkeypatch):
+    """Without a word the next candidates would come from the model of fewer data."""
+    client = ready()
+    next_trial(client)
     client.complete_trial(2, {"loss": 3.0})
-    index, _ = next_trial(client)
-    assert (index, node_of(client, index)) == (3, "SkewGP")
+    original = BoTorchGenerator.fit
+
+    def fail(self, *args, **kwargs):
+        raise ModelFittingError("no fit")
+
+    monkeypatch.setattr(BoTorchGenerator, "fit", fail)
+    for _ in range(2):
+        with pytest.raises(ModelFittingError, match="no fit"):
+            next_trial(client)
+    monkeypatch.setattr(BoTorchGenerator, "fit", original)
+    next_trial(client)
+    assert len(datasets(client)["loss"].Y) == 3
+
+
+JUNK = [
+    None,
+    "junk",
+    {"winner": "0_0"},
+    {"winner": "0_0", "loser": "9_9", "tie": False},
+    {"winner": ["0_0"], "loser": "1_0"},
+    [1, 0],
+    {"trial": 0, "arm": "0_0", "metric": "loss", "lower": "low"},
+    {"trial": True, "arm": "0_0", "metric": "loss", "lower": 1.0},
+    {"trial": 0, "arm": "0_0", "metric": "loss", "lower": 10**400},
+]
+
+
+@pytest.mark.parametrize("key", ["skewgp_comparisons", "skewgp_censored"])
+def test_entries_that_cannot_be_read_are_left_out_and_can_be_taken_back(key):
+    client = ready()
+    attach_comparison(client, 0, 1)
+    client._experiment._properties[key] = [*client._experiment._properties.get(key, []), *JUNK]
+    with told(rf"{key}\[\d\] is left out.*withdraw_unreadable") as caught:
+        next_trial(client)
+    assert len(set(caught)) == len(caught) == len(JUNK)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", InputDataWarning)
+        assert len(recorded_comparisons(client._experiment)) == 1  # it is told once
+    withdraw_unreadable(client)
+    assert len(client._experiment._properties["skewgp_comparisons"]) == 1
+    assert not set(map(repr, client._experiment._properties[key])) & set(map(repr, JUNK))
 
 
 def test_a_trial_with_nan_that_is_marked_failed():
@@ -159,7 +255,7 @@ def test_further_labels_that_are_neither_0_nor_1():
 def test_metrics_that_are_not_finite_elsewhere():
     """A tracked metric too; and labels."""
     client = ready(constraints=["works >= 0.5"], validity_metric="works")
-    client.attach_data(2, {"works": float("nan")})
+    client.attach_data(2, {"works": math.nan})
     with pytest.raises(UserInputError, match="Trial 2 reports nan for 'works'"):
         next_trial(client)
 
@@ -170,20 +266,12 @@ def test_a_comparison_can_be_taken_back():
     attach_comparison(client, 0, 1)
     attach_comparison(client, 1, 2, tie=True)
     attach_comparison(client, 0, 1)
-    withdraw_comparison(client, "0_0", 1)
-    assert [(entry.winner, entry.tie) for entry in recorded_comparisons(client._experiment)] == [
-        ("0_0", False),
-        ("1_0", True),
-    ]
-    withdraw_comparison(client, 2, 1, tie=True)  # in whatever order
-    for winner, loser, tie, match in [
-        (1, 0, False, "was better than"),
-        (0, 1, True, "was as good as"),
-        (0, 9, False, "trial 9"),
-    ]:
+    withdraw_comparison(client, 1, "0_0")  # all that was said of the pair, in any order
+    assert recorded_comparisons(client._experiment) == [Comparison("1_0", "2_0", tie=True)]
+    for first, second, match in [(1, 0, "1 and 0 were not compared"), (0, 9, "trial 9")]:
         with pytest.raises(UserInputError, match=match):
-            withdraw_comparison(client, winner, loser, tie=tie)
-    withdraw_comparison(client, 0, 1)
+            withdraw_comparison(client, first, second)
+    withdraw_comparison(client, 2, 1)
     assert not recorded_comparisons(client._experiment)
 
 

@@ -170,10 +170,11 @@ def test_several_objectives():
 # Datasets
 
 X = torch.tensor([[0.0], [0.1], [0.2], [0.3]], dtype=torch.float64)
+REPEATED = torch.tensor([[0.0], [0.1], [0.0], [0.3]], dtype=torch.float64)
 INDEX = MultiIndex.from_tuples([(i, f"{i}_0") for i in range(4)], names=["trial_index", "arm_name"])
 
 
-def dataset(mean, sem=(NAN,) * 4, valid=None, comparisons=(), kinds=(Numeric,), index=INDEX, minimize=False):
+def dataset(mean, sem=(NAN,) * 4, valid=None, comparisons=(), kinds=(Numeric,), index=INDEX, minimize=False, X=X):
     def tensor(values):
         return torch.tensor(values, dtype=torch.float64)
 
@@ -235,7 +236,7 @@ def test_an_arm_of_several_trials_is_one_point(first):
     index = MultiIndex.from_tuples([(0, "0_0"), (1, "1_0"), (2, "0_0"), (3, "3_0")], names=INDEX.names)
     comparisons = [Comparison("1_0", "0_0"), Comparison("0_0", "3_0", tie=True)]
     valid = [1.0, NAN, 0.0, NAN]
-    made = dataset([first, 2.0, 3.0, NAN], valid=valid, comparisons=comparisons, index=index)
+    made = dataset([first, 2.0, 3.0, NAN], valid=valid, comparisons=comparisons, index=index, X=REPEATED)
     assert made.X.squeeze(-1).tolist() == [0.0, 0.1, 0.3]
     assert made.group_indices.tolist() == [0, 1, 3]
     kinds = by_kind(made)

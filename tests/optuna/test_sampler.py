@@ -10,6 +10,7 @@ pytest.importorskip("optuna")
 
 import optuna
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import InputDataWarning
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
 from optuna_dashboard import preferential
@@ -182,14 +183,13 @@ def _ask(study, x):
     return trial.number
 
 
-def test_a_comparison_of_an_unknown_trial_is_a_clear_error_and_can_be_taken_back():
+def test_a_comparison_of_an_unknown_trial_stops_nobody_and_can_be_taken_back():
     study = compared([0.1, 0.3])
     set_study_system_attr(study._study, "preference:valuesabc", [[0, 9]])
-    trial = study.ask()
-    with pytest.raises(InputDataError, match="withdraw_comparison"):
-        trial.suggest_float("x", 0, 1)
+    with pytest.warns(InputDataWarning, match="withdraw_unreadable"):
+        assert 0 <= next_x(study) <= 1
     withdraw_comparison(study, 0, 9)
-    assert 0 <= trial.suggest_float("x", 0, 1) <= 1
+    assert set(study.get_preferences()[0][0].params) == {"x"}  # the dashboard can read its study again
 
 
 def objective(trial):

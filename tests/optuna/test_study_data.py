@@ -1,6 +1,7 @@
 """What a study knows, read trial by trial."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ import torch
 pytest.importorskip("optuna")
 
 import optuna
-from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.warnings import InputDataWarning
 from optuna.distributions import FloatDistribution
 from optuna.exceptions import ExperimentalWarning
 from optuna.trial import TrialState
@@ -109,13 +110,16 @@ def test_constraints():
     assert data.feasible.tolist() == [True, False, True]
 
 
-def test_an_infinite_constraint_is_refused():
-    study = optuna.create_study()
+@pytest.mark.parametrize(("value", "valid"), [(math.inf, 0.0), (1e300, 0.0), (-math.inf, 1.0)])
+def test_a_constraint_without_a_square_is_left_out_and_broken_if_it_is_positive(value, valid):
+    study = with_values([1.0])
     trial = ask(study, 2.0)
-    trial.set_constraint("mass", math.inf)
+    trial.set_constraint("mass", value)
     study.tell(trial, 1.0)
-    with pytest.raises(InputDataError, match="Trial 0 has inf for the constraint 'mass'"):
-        read_study(study, SPACE)
+    with pytest.warns(InputDataWarning, match=rf"Constraint 'mass' of trial 1 is left out: {re.escape(str(value))} is"):
+        data = read_study(study, SPACE)
+    assert data.constraints.isnan().all()
+    assert data.valid.tolist() == [1.0, valid]
 
 
 def dashboard(xs):
@@ -182,12 +186,12 @@ def test_values_told_in_a_preferential_study_are_numbers():
     assert read(study).numbers.squeeze(-1).nan_to_num(nan=0).tolist() == [-3.0, 0.0]
 
 
-def test_comparisons_of_unknown_trials_are_refused_when_read():
+def test_comparisons_of_unknown_trials_are_left_out():
     """The dashboard stores them."""
     study = dashboard([1.0, 2.0])
     set_study_system_attr(study._study, "preference:valuesabc", [[0, 7]])
-    with pytest.raises(InputDataError, match=r"Trials 0 and 7 were compared.*which are 0 to 1"):
-        read(study)
+    with pytest.warns(InputDataWarning, match=r"preference:valuesabc is left out: \[0, 7\].*withdraw_unreadable"):
+        assert read(study).preferences == ()
 
 
 def test_comparisons_need_one_objective():
@@ -195,8 +199,8 @@ def test_comparisons_need_one_objective():
     for x in (1.0, 2.0):
         study.tell(ask(study, x), (x, x))
     study.set_user_attr("skewgp:better:stored", [0, 1])  # by another process, of an earlier version
-    with pytest.raises(UnsupportedError, match="the study has 2"):
-        read_study(study, SPACE)
+    with pytest.warns(InputDataWarning, match="must be one objective"):
+        assert read_study(study, SPACE).preferences == ()
 
 
 def test_what_the_sampler_has_chosen_counts_before_the_objective_asks():

@@ -1,0 +1,199 @@
+"""An experiment's data as tensors, and the observations that models are built from."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_skewgp.hosts.entries import Comparison
+from botorch_skewgp.observations import Binary, Censored, Numeric, Observation, Preference, Tie, Validity
+
+LARGEST = sys.float_info.max**0.5  # a number beyond it has no square: an objective's stands for a failure
+Pairs = tuple[tuple[int, int], ...]
+
+
+class Observed(NamedTuple):
+    """What is known of one function.
+
+    Args:
+        X: An `n x d` tensor of distinct points.
+        observations: Observations at these points.
+        rows: The first row of the data at each point.
+        point: The point of each row of the data; -1 for rows that say nothing of the function.
+    """
+
+    X: Tensor
+    observations: list[Observation]
+    rows: Tensor
+    point: Tensor
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExperimentData:
+    r"""What is known of an experiment: a row for each trial, or each arm of a trial.
+
+    Equal points may have several rows. They are one point of a model, with several observations: equal points would
+    make its covariance singular.
+
+    Args:
+        X: An `n x d` tensor of points.
+        numbers: An `n x m` tensor of the objectives' numbers, or labels 0 and 1; NaN where there is none.
+        variances: An `n x m` tensor of the numbers' noise variances, NaN where unknown; `None` if all are unknown.
+        lower: An `n x m` tensor: lower bounds of numbers, `-inf` or NaN where nothing is known. `None` for none.
+        upper: The same for upper bounds, `inf` or NaN where nothing is known.
+        constraints: An `n x c` tensor of constraints, at most 0 where they are met, NaN where unknown.
+        valid: An `n`-dim tensor: 1 for trials that worked, 0 for those that did not, NaN where unknown.
+        pending: Which trials are running, an `n`-dim boolean tensor.
+        preferences: Pairs of rows, the better one first.
+        ties: Pairs of rows that are as good as each other.
+        labels: Whether numbers are labels.
+    """
+
+    X: Tensor
+    numbers: Tensor
+    variances: Tensor | None = None
+    lower: Tensor | None = None
+    upper: Tensor | None = None
+    constraints: Tensor
+    valid: Tensor
+    pending: Tensor
+    preferences: Pairs = ()
+    ties: Pairs = ()
+    labels: bool = False
+
+    @property
+    def compared(self) -> Tensor:
+        """Which rows were compared, an `n`-dim boolean tensor."""
+        mask = torch.zeros_like(self.pending)
+        mask[sorted({row for pair in (*self.preferences, *self.ties) for row in pair})] = True
+        return mask
+
+    @property
+    def bounds(self) -> Tensor:
+        """What is known of numbers that were not read, the lower and the upper bounds, `2 x n x m`."""
+        none = torch.full_like(self.numbers, math.inf)
+        lower = -none if self.lower is None else self.lower.nan_to_num(nan=-math.inf, posinf=math.inf, neginf=-math.inf)
+        upper = none if self.upper is None else self.upper.nan_to_num(nan=math.inf, posinf=math.inf, neginf=-math.inf)
+        return torch.stack([lower, upper])
+
+    @property
+    def censored(self) -> Tensor:
+        """Which numbers have bounds, an `n x m` boolean tensor."""
+        return self.bounds.isfinite().any(0)
+
+    @property
+    def known(self) -> Tensor:
+        """Which rows tell something of every objective, an `n`-dim boolean tensor."""
+        return self.compared | (~self.numbers.isnan() | self.censored).all(-1)
+
+    @property
+    def feasible(self) -> Tensor:
+        """Which trials did not fail and break no constraint, an `n`-dim boolean tensor."""
+        return (self.valid != 0) & ~(self.constraints > 0).any(-1)
+
+    @property
+    def num_known(self) -> int:
+        """The number of trials that are not running."""
+        return int((~self.pending).sum())
+
+    def observed(self, objective: int = 0, with_validity: bool = False) -> Observed | None:
+        r"""What is known of an objective: numbers or labels, bounds, and comparisons, which are of the only one.
+
+        Args:
+            objective: The objective's column.
+            with_validity: Whether validity is told by the objective itself.
+
+        Returns:
+            The observations at distinct points; `None` if there are none.
+        """
+        numbers = self.numbers[:, objective]
+        bounded = self.censored[:, objective]
+        keep = ~numbers.isnan() | bounded | self.compared
+        if with_validity:
+            keep = keep | ~self.valid.isnan()
+        rows, point = self._points(keep)
+        observations = self._of_numbers(objective, point)
+        if bounded.any():
+            lower, upper = self.bounds[:, bounded, objective]
+            observations.append(Censored(lower, upper, index=point[bounded]))
+        for kind, pairs in ((Preference, self.preferences), (Tie, self.ties)):
+            if pairs:
+                observations.append(kind(point[torch.tensor(pairs, device=point.device)]))
+        if with_validity:
+            observations += _validity(self.valid, point)
+        return Observed(self.X[rows], observations, rows, point) if observations else None
+
+    def observed_validity(self) -> Observed | None:
+        """Where trials worked and where they did not; `None` if nothing is known."""
+        rows, point = self._points(~self.valid.isnan())
+        return Observed(self.X[rows], _validity(self.valid, point), rows, point) if len(rows) else None
+
+    def observed_constraint(self, constraint: int) -> Observed | None:
+        """The numbers of a constraint; `None` if there are none."""
+        values = self.constraints[:, constraint]
+        known = ~values.isnan()
+        rows, point = self._points(known)
+        return Observed(self.X[rows], [Numeric(values[known], index=point[known])], rows, point) if len(rows) else None
+
+    def _of_numbers(self, objective: int, point: Tensor) -> list[Observation]:
+        numbers = self.numbers[:, objective]
+        known = ~numbers.isnan()
+        if self.labels:
+            return [Binary(numbers[known], index=point[known])] if known.any() else []
+        variances = numbers * math.nan if self.variances is None else self.variances[:, objective]
+        measured, unknown = known & ~variances.isnan(), known & variances.isnan()
+        observations: list[Observation] = []
+        if measured.any():
+            observations.append(Numeric(numbers[measured], variances[measured], index=point[measured]))
+        if unknown.any():
+            observations.append(Numeric(numbers[unknown], index=point[unknown]))
+        return observations
+
+    def _points(self, keep: Tensor) -> tuple[Tensor, Tensor]:
+        """The first of the rows to keep at each distinct point, and the point of every row."""
+        place: dict[tuple[float, ...], int] = {}
+        first, point = list[int](), [-1] * len(self.X)
+        coordinates = self.X.tolist()
+        for row in keep.nonzero().squeeze(-1).tolist():
+            point[row] = place.setdefault(tuple(coordinates[row]), len(place))
+            if point[row] == len(first):
+                first.append(row)
+        device = self.X.device
+        return torch.tensor(first, dtype=torch.long, device=device), torch.tensor(point, device=device)
+
+
+def validity(works: Tensor, failed: Tensor, reported: Tensor | None = None) -> Tensor:
+    r"""Whether trials worked: 1, 0, or NaN where nothing tells.
+
+    Args:
+        works: Which trials have a result.
+        failed: Which trials failed, whatever result they have.
+        reported: Labels that people reported, NaN where there is none; they come before all else.
+    """
+    valid = torch.where(failed, 0.0, torch.where(works, 1.0, math.nan)).double()
+    return valid if reported is None else torch.where(reported.isnan(), valid, reported)
+
+
+def as_rows(comparisons: Iterable[Comparison], rows: Mapping[Any, int]) -> tuple[Pairs, Pairs]:
+    r"""Preferences and ties between rows; those that name something without a row are left out.
+
+    Args:
+        comparisons: Comparisons of trials or arms.
+        rows: The row of each trial or arm.
+    """
+    found = [entry for entry in comparisons if entry.winner in rows and entry.loser in rows]
+    preferences, ties = (
+        tuple((rows[entry.winner], rows[entry.loser]) for entry in found if entry.tie == tie) for tie in (False, True)
+    )
+    return preferences, ties
+
+
+def _validity(valid: Tensor, point: Tensor) -> list[Observation]:
+    known = ~valid.isnan()
+    return [Validity(valid[known], index=point[known])] if known.any() else []

@@ -1,0 +1,109 @@
+"""What people recorded in an experiment's storage.
+
+Anyone may write there, and a study that many share must not stop for one bad entry: what cannot be read is left out,
+and a warning says so once.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from botorch.exceptions.warnings import InputDataWarning
+
+SHOWN = 80  # characters of an entry that a warning shows
+SEVERAL_OBJECTIVES = (
+    "Comparisons say which trial is better all in all, for which there must be one objective; there are several"
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One trial or arm was judged better than another, or the two as good as each other."""
+
+    winner: Any
+    loser: Any
+    tie: bool = False
+
+
+class Unreadable(NamedTuple):
+    """An entry that is left out: its key, its value and what is wrong with it."""
+
+    key: str
+    value: Any
+    reason: str
+
+
+def readable_comparisons(
+    entries: Iterable[tuple[str, Any, bool]], known: Container[Any]
+) -> tuple[list[Comparison], list[Unreadable]]:
+    r"""Comparisons of two different known trials or arms, and the other entries.
+
+    Args:
+        entries: The key of each entry, its value, and whether it is a tie. A value is a pair, the better one first, or
+            a mapping with `winner`, `loser` and perhaps `tie`.
+        known: The trials or arms.
+    """
+    found, unreadable = [], []
+    for key, value, tie in entries:
+        pair = value
+        if isinstance(value, Mapping):
+            pair, tie = (value.get("winner"), value.get("loser")), value.get("tie", False)
+        if isinstance(tie, bool) and _is_pair(pair, known):
+            found.append(Comparison(pair[0], pair[1], tie))
+        else:
+            unreadable.append(Unreadable(key, value, "does not name two different trials or arms of the experiment"))
+    return found, unreadable
+
+
+def _is_pair(value: Any, known: Container[Any]) -> bool:
+    return (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and all(isinstance(entry, int | str) and not isinstance(entry, bool) and entry in known for entry in value)
+        and value[0] != value[1]
+    )
+
+
+def as_number(value: Any) -> float | None:
+    """A stored number, which may be infinite; `None` for anything else, NaN and truth values included."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or value != value:
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # of JSON's whole numbers
+        return math.inf if value > 0 else -math.inf
+
+
+def warn_of(unreadable: Iterable[Unreadable], advice: str) -> None:
+    r"""Warn that entries are left out, once in a process for each of them.
+
+    Args:
+        unreadable: The entries.
+        advice: How to take them back.
+    """
+    for key, value, reason in unreadable:
+        shown = repr(value)
+        shown = shown if len(shown) <= SHOWN else shown[:SHOWN] + "..."
+        _warn_once(f"{key} is left out: {shown} {reason}. {advice}")
+
+
+@functools.lru_cache(maxsize=4096)
+def _warn_once(message: str) -> None:
+    warnings.warn(message, InputDataWarning, stacklevel=3)
+
+
+def check_one_objective(objectives: list[str], error: type[Exception], advice: str = "") -> None:
+    r"""Raise an error if there are several objectives: a comparison is about a single one.
+
+    Args:
+        objectives: The names of the objectives.
+        error: The class of the error.
+        advice: What else to do.
+    """
+    if len(objectives) > 1:
+        raise error(f"{SEVERAL_OBJECTIVES}: {', '.join(objectives)}.{advice and ' ' + advice}")
