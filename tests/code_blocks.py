@@ -76,22 +76,24 @@ def ax_client() -> Any:
 
     client = Client(random_seed=0)
     client.configure_experiment([RangeParameterConfig(name="x", parameter_type="float", bounds=(0.0, 1.0))])
+    client.configure_tracking_metrics(["seconds", "residue"])
     for x in (0.1, 0.3, 0.5, 0.7, 0.9):
         client.attach_trial(parameters={"x": x})
     return client
 
 
 def optuna_study() -> Any:
-    """An Optuna study of five trials that are running, two of which were compared."""
+    """An Optuna study of five trials that are running, two of which were compared, one of these with a number."""
     import optuna
 
-    from botorch_skewgp.optuna import SkewGPSampler, report_comparison
+    from botorch_skewgp.optuna import SkewGPSampler, report_comparison, report_number
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(sampler=SkewGPSampler(seed=0))
     for _ in range(5):
         study.ask().suggest_float("x", 0, 1)
     report_comparison(study, 3, 1)
+    report_number(study, 3, 0.5, "maximize")
     return study
 
 

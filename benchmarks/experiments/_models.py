@@ -147,6 +147,24 @@ class _Duelist(Model):
         """One."""
         return 1
 
+    @property
+    def datapoints(self) -> Tensor:
+        """The training points; none are kept."""
+        return torch.empty(0, self.dim, dtype=torch.double)
+
+    @property
+    def observations(self) -> tuple[()]:
+        """The observations; none are kept."""
+        return ()
+
+    def latent_posterior(self, X: Tensor) -> SkewGPPosterior:
+        """The posterior, which is in units of the latent function."""
+        return self.posterior(X)
+
+    def condition_on_draws(self, *args: Any, **kwargs: Any) -> Any:
+        """Not for these models."""
+        raise NotImplementedError
+
 
 class Surrogate(_Duelist):
     """PairwiseGP as acquisition functions for duels take it.

@@ -221,8 +221,9 @@ class RowModel:
                 if keeps_digits(*terms, self._points_given_numbers[1], count / rows.noise):
                     return weighted_covariance(*terms, self._point_cholesky)
             root = rows.times(self._point_cholesky)
-        if rows.noise_root is not None:
-            root = torch.cat([root, rows.wide_noise_root], dim=-1)
+        shared = rows.wide_noise_root
+        if shared is not None:
+            root = torch.cat([root, shared], dim=-1)
         return RootLinearOperator(root)
 
     def joint_given_numbers(self, location: Tensor, cross: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
