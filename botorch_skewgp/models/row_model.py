@@ -22,6 +22,7 @@ from torch import Tensor
 
 from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.rows import Rows
+from botorch_skewgp.truncated.bordered import BorderedLinearOperator
 from botorch_skewgp.truncated.draws import Draws, draw
 from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.factorization import (
@@ -161,11 +162,7 @@ class RowModel:
     @property
     def works_by_points(self) -> bool:
         """Whether there are many interval rows, more than latent coordinates, so that work goes by the latter."""
-        root = self.intervals.wide_noise_root
-        if self.intervals.count is not None:
-            return True
-        num_coordinates = self.mean.shape[-1] + (0 if root is None else root.shape[-1])
-        return self.intervals.num_rows > max(FEW_ROWS, num_coordinates)
+        return self.intervals.count is not None or self.intervals.num_rows > max(FEW_ROWS, self.mean.shape[-1])
 
     @cached_property
     def _point_cholesky(self) -> Tensor:
@@ -210,7 +207,7 @@ class RowModel:
 
     @property
     def _covariance_by_points(self) -> LinearOperator:
-        """The covariance of the interval rows given the numbers as a root times its transpose."""
+        """The covariance of the interval rows given the numbers, low rank plus the noise that blocks share."""
         rows, n = self.intervals, self.mean.shape[-1]
         if self.column_root is not None and self.numbers.num_rows == 0:
             root = rows.weight(n)
@@ -221,10 +218,10 @@ class RowModel:
                 if keeps_digits(*terms, self._points_given_numbers[1], count / rows.noise):
                     return weighted_covariance(*terms, self._point_cholesky)
             root = rows.times(self._point_cholesky)
-        shared = rows.wide_noise_root
-        if shared is not None:
-            root = torch.cat([root, shared], dim=-1)
-        return RootLinearOperator(root)
+        if rows.noise_root is None:
+            return RootLinearOperator(root)
+        block = torch.zeros_like(rows.index[:, 0]) if rows.block is None else rows.block
+        return BorderedLinearOperator(root, rows.noise_root, block)
 
     def joint_given_numbers(self, location: Tensor, cross: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         r"""The joint normal of the latent function at new points and of the interval rows, given the numbers.
@@ -265,7 +262,7 @@ class RowModel:
     @torch.no_grad()
     def representer_mixture(self, draws: Draws) -> RepresenterMixture:
         r"""The latent function given the numbers and each of the draws of the interval rows."""
-        if self.works_by_points:
+        if self.works_by_points and self.truncated_normal.row_root is not None:
             mixture = self._mixture_by_points(draws)
         elif self._number_information is not None:
             mixture = self._mixture_given_many_numbers(draws)
@@ -281,9 +278,8 @@ class RowModel:
             approximation: The expectation propagation fixed point of `truncated_normal`.
         """
         if self.works_by_points:
-            n = self.mean.shape[-1]
-            latent, root = approximation.latent_mean[:n].unsqueeze(-1), approximation.latent_root[:n]
-            return self._of_columns(self._mixture_of_values(latent, root))
+            latent, root = approximation.shared_coordinates
+            return self._of_columns(self._mixture_of_values(latent.unsqueeze(-1), root))
         # a site is a number with Gaussian noise
         precision = approximation.site_precision.clamp(min=LEAST_PRECISION)
         seen = approximation.site_shift / precision

@@ -90,7 +90,8 @@ class Acceleration:
         the mean `E h + V p` with `p = s - d * (E h + V p)`, for which every sweep takes one step.
         """
         ahead, mean, pull = target, gaussian.mean, torch.zeros_like(gaussian.mean)
-        for _ in range(APPROXIMATE_SWEEPS if self._distribution.row_root is None else LOW_RANK_SWEEPS):
+        is_dense = gaussian.product is None and self._distribution.row_root is None
+        for _ in range(APPROXIMATE_SWEEPS if is_dense else LOW_RANK_SWEEPS):
             change, shift = (self._distribution.times_count(new - old) for new, old in zip(ahead, sites, strict=True))
             spread = (1 + change * gaussian.variance).clamp(min=LEAST_PART)
             pull = pull + (shift - change * mean - pull) / spread
@@ -107,6 +108,12 @@ class Acceleration:
 
         Of a low-rank covariance the off-diagonal squares are left out: with them a product would cost a factorisation.
         """
+        product = gaussian.product
+        if product is not None:
+            return (
+                lambda vector: product.times(vector.unsqueeze(-1)).squeeze(-1),
+                lambda vector: gaussian.variance.square() * vector,
+            )
         root = self._distribution.row_root
         if root is not None:
 

@@ -51,7 +51,7 @@ def corrected_log_normalizer(approximation: ExpectationPropagation) -> Tensor:
     )
     share = approximation.cavity_variance / scale  # of the standardised row that is its noiseless part
     variance = torch.where(approximation.variance > 0, approximation.variance, torch.ones_like(scale))
-    covariance_rows = _covariance_rows(approximation)
+    covariance_rows = _covariance_rows(approximation.in_latent_coordinates)
     m = distribution.num_rows
     total = torch.zeros_like(scale[..., 0]) if m else distribution.mean.new_zeros(distribution.batch_shape)
     cumulants = ((third * share.pow(3), 3, 6.0), (fourth * share.pow(4), 4, 24.0))

@@ -13,10 +13,11 @@ factor put back (the tilted distribution) have the same mean and variance in eve
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
+from linear_operator.operators import RootLinearOperator
 from linear_operator.utils.errors import NanError
 from torch import Tensor
 
@@ -48,7 +49,8 @@ class ExpectationPropagation:
         variance: The `batch_shape x m` approximate variances of `h` given the rows.
         cavity_mean: The `batch_shape x m` means of `h_i` given all other rows.
         cavity_variance: The `batch_shape x m` variances of `h_i` given all other rows.
-        cholesky: The lower factor of `I + S C S`, `S = sqrt(tau)`; or of `I + F^T tau F` for a low-rank root.
+        cholesky: The lower factor of `I + S C S`, `S = sqrt(tau)`; or of `I + F^T tau F` for a low-rank root; or
+            that of the shared coordinates of a bordered covariance.
         residual: The `batch_shape` largest change of a site in units of its row's marginal.
         num_iterations: The number of sweeps made.
         converged: Whether the residual is below the tolerance for the whole batch.
@@ -87,8 +89,24 @@ class ExpectationPropagation:
         return self._total.shift - self._total.precision * self.distribution.mean
 
     @cached_property
+    def in_latent_coordinates(self) -> ExpectationPropagation:
+        """The same as of a dense or low-rank covariance, in the latent coordinates that samplers work in."""
+        bordered = self.distribution.bordered
+        if bordered is None:
+            return self
+        covariance: Tensor | RootLinearOperator = bordered.to_dense()
+        if self.distribution.row_root is not None:
+            covariance = RootLinearOperator(bordered.wide_root)
+        distribution = replace(self.distribution, covariance=covariance)
+        gaussian = multiply_sites(distribution, self.sites)
+        assert gaussian is not None
+        return replace(self, distribution=distribution, cholesky=gaussian.cholesky, gaussian=gaussian)
+
+    @cached_property
     def latent_mean(self) -> Tensor:
         """The approximate posterior mean of the latent coordinates, `batch_shape x r`."""
+        if self.gaussian.product is not None:
+            return self.in_latent_coordinates.latent_mean
         if self.distribution.row_root is None:
             return self.mean - self.distribution.mean
         projected = self.distribution.row_root.transposed_times(self._offset.unsqueeze(-2)).mT
@@ -97,6 +115,8 @@ class ExpectationPropagation:
     @cached_property
     def latent_root(self) -> Tensor:
         """A `batch_shape x r x r` root of the approximate posterior covariance of the latent coordinates."""
+        if self.gaussian.product is not None:
+            return self.in_latent_coordinates.latent_root
         if self.distribution.row_root is not None:
             eye = torch.eye(self.cholesky.shape[-1], dtype=self.cholesky.dtype, device=self.cholesky.device)
             return torch.linalg.solve_triangular(self.cholesky.mT, eye, upper=True)
@@ -104,6 +124,15 @@ class ExpectationPropagation:
         V = torch.linalg.solve_triangular(self.cholesky, S.unsqueeze(-1) * C, upper=False)
         eigenvalues, vectors = torch.linalg.eigh(C - V.mT @ V)  # singular where a row occurs twice
         return vectors * eigenvalues.clamp(min=0).sqrt().unsqueeze(-2)
+
+    @property
+    def shared_coordinates(self) -> tuple[Tensor, Tensor]:
+        """Mean and root of the covariance of a low-rank root's coordinates; of those shared by all if it is bordered."""
+        product = self.gaussian.product
+        if product is None:
+            return self.latent_mean, self.latent_root
+        eye = torch.eye(len(self.cholesky), dtype=self.cholesky.dtype, device=self.cholesky.device)
+        return product.latent_mean(self._offset), torch.linalg.solve_triangular(self.cholesky.mT, eye, upper=True)
 
     @cached_property
     def base(self) -> Tensor:
@@ -115,7 +144,8 @@ class ExpectationPropagation:
     def _base_at_reference(self) -> Tensor:
         """`base`, where every site is divided by its value at its reference."""
         mu, reference, deviation = self.distribution.mean, self.gaussian.reference, self.gaussian.deviation
-        log_det = self.cholesky.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        product = self.gaussian.product
+        log_det = self.cholesky.diagonal(dim1=-2, dim2=-1).log().sum(-1) if product is None else product.log_det
         return 0.5 * (self._reference_shift * (mu - reference) + self._offset * deviation).sum(-1) - log_det
 
     @cached_property
@@ -159,6 +189,10 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
     if not torch.is_grad_enabled():
         return value
     # d/dC of `base` is (g g^T - R) / 2 and d/dmean is g, with R = (C + tau^-1)^-1 and g = C^-1 (E h - mean).
+    product = ep.gaussian.product
+    if product is not None:
+        value = product.with_slope(value, ep.mean_slope.detach())
+        return with_slope(value, distribution.mean, ep.mean_slope.detach())
     root = distribution.row_root
     if root is not None and root.requires_grad:
         value = root.with_slope(value, ep.mean_slope.detach(), total, ep.cholesky)
@@ -292,7 +326,8 @@ def _approached(
 ) -> tuple[Sites, int]:
     """Where compiled sweeps lead from the given sites, and how many there were; none of many rows, or elsewhere."""
     m, device = distribution.num_rows, distribution.mean.device
-    if not 0 < m < MANY_ROWS or distribution.count is not None or choose_backend("auto", device) != "numba":
+    single = distribution.count is None and distribution.bordered is None
+    if not 0 < m < MANY_ROWS or not single or choose_backend("auto", device) != "numba":
         return sites, 0
     from botorch_skewgp.truncated.compiled_propagation import approach
 

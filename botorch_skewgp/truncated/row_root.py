@@ -14,6 +14,7 @@ import torch
 from linear_operator.operators import InterpolatedLinearOperator, LinearOperator, RootLinearOperator
 from torch import Tensor
 
+from botorch_skewgp.truncated.bordered import BorderedLinearOperator
 from botorch_skewgp.truncated.derivatives import squared_lengths, with_slope
 from botorch_skewgp.truncated.factorization import cholesky_of_precision
 
@@ -232,6 +233,8 @@ def row_root(covariance: Tensor | LinearOperator) -> RowRoot | None:
     """The root that a covariance was made of; `None` if it was made of none."""
     if isinstance(covariance, RootLinearOperator):
         return RowRoot(covariance.root.to_dense())
+    if isinstance(covariance, BorderedLinearOperator):
+        return RowRoot(covariance.wide_root)
     if isinstance(covariance, InterpolatedLinearOperator) and isinstance(covariance.base_linear_op, RootLinearOperator):
         matrix = covariance.base_linear_op.root.to_dense()
         return WeightedRowRoot(covariance.left_interp_indices, covariance.left_interp_values, matrix)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_skewgp.truncated.bordered import BorderedProduct
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import interval_moments
 
@@ -48,6 +49,7 @@ class Gaussian(NamedTuple):
     cavity_deviation: Tensor  # batch x m; cavity_mean - reference
     cholesky: Tensor  # of I + S C S with S = sqrt(tau), or of I + F^T tau F
     inverse: Tensor | None = None  # of I + S C S, where it was computed
+    product: BorderedProduct | None = None  # where the covariance is bordered
 
 
 def multiply_sites(distribution: TruncatedNormal, sites: Sites) -> Gaussian | None:
@@ -56,6 +58,24 @@ def multiply_sites(distribution: TruncatedNormal, sites: Sites) -> Gaussian | No
     `None` if the sites are so precise that rounding of the covariance leaves no positive definite matrix.
     """
     tau, offset = sites.precision, sites.shift - sites.precision * distribution.mean
+    if distribution.bordered is not None:
+        product = BorderedProduct.of(distribution.bordered, distribution.times_count(tau))
+        if product is None:
+            return None
+        mean = distribution.mean + product.times(distribution.times_count(offset).unsqueeze(-1)).squeeze(-1)
+        left, zero = 1 - tau * product.variance, torch.zeros_like(mean)
+        cavity_mean, cavity_variance = (mean - sites.shift * product.variance) / left, product.variance / left
+        return Gaussian(
+            mean,
+            product.variance,
+            cavity_mean,
+            cavity_variance,
+            zero,
+            mean,
+            cavity_mean,
+            product.cholesky,
+            product=product,
+        )
     root = distribution.row_root
     if root is not None:
         eye = torch.eye(root.rank, dtype=tau.dtype, device=tau.device)

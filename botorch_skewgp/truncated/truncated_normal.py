@@ -9,6 +9,7 @@ import torch
 from linear_operator.operators import LinearOperator, RootLinearOperator, to_linear_operator
 from torch import Tensor
 
+from botorch_skewgp.truncated.bordered import BorderedLinearOperator
 from botorch_skewgp.truncated.factorization import (
     add_to_diagonal,
     cholesky_as_it_is,
@@ -77,7 +78,7 @@ class TruncatedNormal:
         if self.count is not None:
             if self.count.shape != self.mean.shape or not bool((self.count >= 1).all()):
                 raise ValueError(f"count must hold numbers from 1 on in mean's shape {tuple(self.mean.shape)}.")
-            if self.row_root is None or not bool((self.noise > 0).all()):
+            if (self.bordered is None and self.row_root is None) or not bool((self.noise > 0).all()):
                 raise ValueError("Rows that stand for several need a RootLinearOperator and noise in every row.")
 
     @classmethod
@@ -96,6 +97,11 @@ class TruncatedNormal:
         """The shape of the batch of distributions."""
         return self.mean.shape[:-1]
 
+    @property
+    def bordered(self) -> BorderedLinearOperator | None:
+        """The covariance if it is low rank plus block diagonal, which expectation propagation then goes by."""
+        return self.covariance if isinstance(self.covariance, BorderedLinearOperator) else None
+
     @cached_property
     def row_root(self) -> RowRoot | None:
         """The root `F` if the covariance is a low-rank `F F^T`, else `None`."""
@@ -110,6 +116,8 @@ class TruncatedNormal:
     @cached_property
     def dense_covariance(self) -> Tensor:
         """The covariance of `h` as a dense `batch_shape x m x m` tensor."""
+        if self.bordered is not None:
+            return self.bordered.to_dense()
         root = row_root(self.covariance)
         if root is None:
             return to_linear_operator(self.covariance).to_dense()
@@ -161,6 +169,8 @@ class TruncatedNormal:
     @cached_property
     def gamma_diagonal(self) -> Tensor:
         """The diagonal of `Gamma`, `batch_shape x m`."""
+        if self.bordered is not None:
+            return self.bordered.squared_lengths + self.noise
         if self.row_root is not None:
             return self.row_root.squared_lengths + self.noise
         return self.dense_covariance.diagonal(dim1=-2, dim2=-1) + self.noise
