@@ -25,8 +25,11 @@ from botorch_skewgp.models.fantasy import (
 )
 from botorch_skewgp.models.inputs import check_batch, check_observations, check_query, check_train_X, moved
 from botorch_skewgp.models.latent_model import LatentModel
+from botorch_skewgp.models.panel import NEW, SHARED
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.rows import FantasyRows
+
+NUM_FANTASY_DRAWS = 256  # of rows' values, for a posterior that is a single Gaussian
 
 
 class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
@@ -65,7 +68,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         if X.shape[-1] != old.shape[-1]:
             raise InputDataError(f"X must have {old.shape[-1]} columns like train_X; got {X.shape[-1]}.")
         check_observations(observations, X)
-        observations = moved(observations, old)
+        observations = self._by_own_judge(moved(observations, old))
         for entry in observations:
             self.likelihood.rows(entry, old.double(), self.outcome_scale)  # raises for kinds it does not take
         previous = None if self._snapshot is None else self._snapshot.draws_if_made
@@ -73,9 +76,20 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         new = deepcopy(self)
         new.train()
         further = tuple(entry.shift(old.shape[-2]) for entry in observations)
+        new._start_judges((*self._observations, *further))
         new.set_train_data(torch.cat([old, X.to(old)], dim=-2), self._observations + further, strict=False)
         new._previous_draws = previous
         return new.train(was_training)
+
+    def _by_own_judge(self, observations: Sequence[Observation]) -> tuple[Observation, ...]:
+        """Answers of which nobody is named, as those of the judge whom this model is for."""
+        if self._judge == SHARED:
+            return tuple(observations)
+        if self._judge == NEW and any(entry.judge is None for entry in observations):
+            raise InputDataError(
+                "Say whose answers these are, with judge=: the model is for a new judge without a number."
+            )
+        return tuple(entry.by(self._judge - 1) if entry.judge is None else entry for entry in observations)
 
     def fantasize(self, X: Tensor, sampler: MCSampler, observation_noise: Tensor | None = None, **kwargs: Any) -> Self:
         r"""A batch of models, each given one possible outcome at new points.
@@ -125,12 +139,14 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             raise UnsupportedError("Fantasies of a model with several latent functions are not supported.")
         X = check_query(X, self.datapoints)
         posterior = self.latent_posterior(X)
+        if posterior.mixture.num_draws == 1 and not bool((rows.lower == rows.upper).all()):
+            posterior = posterior.with_draws_repeated(NUM_FANTASY_DRAWS)  # else its rows had one value each
         generator = torch.Generator().manual_seed(self.draw_settings.seed)
         shape = (rows.weight.shape[-2], posterior.mixture.num_draws)
         uniforms = torch.rand(shape, generator=generator, dtype=torch.float64).to(X)
         mixture = condition_mixture(posterior, rows, uniforms)
         new = copy(self)
-        level = FantasyLevel(self._now().model.transform_inputs(X), tuple(posterior.gains), mixture)
+        level = FantasyLevel(self._inputs_at(X, self._now()), tuple(posterior.gains), mixture)
         new._fantasies = (*self._fantasies, level)
         return new
 
@@ -171,7 +187,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         posterior = self.latent_posterior(X)
         mixture, values = draw_values(posterior, samples_per_draw, seed, weight)
         new = copy(self)
-        new._fantasies = (FantasyLevel(self._now().model.transform_inputs(X), tuple(posterior.gains), mixture),)
+        new._fantasies = (FantasyLevel(self._inputs_at(X, self._now()), tuple(posterior.gains), mixture),)
         return new, self.outcome_scale.unstandardize(values) if weight is None else values
 
     def condition_on_samples(self, X: Tensor, base_samples: Tensor) -> Self:
@@ -191,8 +207,11 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         """
         if self.num_outputs != 1 or self.latent_prior().has_slopes:
             raise UnsupportedError("Samples can be conditioned on for models with one output and without slopes.")
-        if self._fantasies or self._sampled is not None:
-            raise UnsupportedError("Samples can be conditioned on for models of data, not of fantasies or samples.")
+        if self._fantasies or self._sampled is not None or (self._judge > SHARED and self.inducing is not None):
+            raise UnsupportedError(
+                "Samples can be conditioned on for models of data, not of fantasies or samples, nor of a judge with "
+                "inducing points."
+            )
         X = check_query(X, self.datapoints)
         if X.ndim != 2 or base_samples.ndim != 2 or base_samples.shape[-1] != 1 + X.shape[-2]:
             raise InputDataError(
@@ -203,5 +222,5 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             raise InputDataError("base_samples must be finite standard normal numbers.")
         mixture = mixture_of_samples(self.latent_posterior(X), base_samples.to(X))
         new = copy(self)
-        new._sampled = SampledValues(self._now().model.transform_inputs(X), mixture)
+        new._sampled = SampledValues(self._inputs_at(X, self._now()), mixture)
         return new

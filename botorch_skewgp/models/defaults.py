@@ -109,17 +109,17 @@ def _comparison_covar_module(dim: int, mode: float, spread: float) -> ScaleKerne
     base_kernel = CheckedRBFKernel(
         ard_num_dims=dim,
         lengthscale_prior=LogNormalPrior(math.log(median), COMPARISON_LENGTHSCALE_SPREAD),
-        lengthscale_constraint=_as_logarithm(),
+        lengthscale_constraint=as_logarithm(),
     )
     base_kernel.lengthscale = median
     # as a function of the scale's logarithm, the density of this prior is a normal one's around that of the mode
     prior = LogNormalPrior(math.log(mode) + spread**2, spread)
-    covar_module = CheckedScaleKernel(base_kernel, outputscale_prior=prior, outputscale_constraint=_as_logarithm())
+    covar_module = CheckedScaleKernel(base_kernel, outputscale_prior=prior, outputscale_constraint=as_logarithm())
     covar_module.outputscale = mode
     return covar_module
 
 
-def _as_logarithm() -> Positive:
+def as_logarithm() -> Positive:
     """The constraint of a parameter that is the logarithm of a value."""
     return Positive(transform=torch.exp, inv_transform=torch.log)
 

@@ -20,14 +20,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.utils.inducing_point_allocators import GreedyVarianceReduction
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
 from gpytorch.module import Module
 from torch import Tensor
 
-from botorch_skewgp.models.latent_prior import LatentPrior
+from botorch_skewgp.models.latent_prior import LatentPrior, ResidualColumns
 from botorch_skewgp.rows import ColumnLayout, DenseRows, Rows
 from botorch_skewgp.truncated.derivatives import squared_lengths
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
@@ -120,8 +120,8 @@ def choose_inducing_points(train_X: Tensor, transformed: Tensor, covar_module: K
 
 
 def over_white_columns(
-    rows: Rows, layout: ColumnLayout, prior: LatentPrior, columns: MultivariateNormal
-) -> tuple[Tensor, DenseRows]:
+    rows: Rows, layout: ColumnLayout, prior: LatentPrior, columns: MultivariateNormal, code: int | None = None
+) -> tuple[Tensor, DenseRows, ResidualColumns | None]:
     r"""Rows over training points as rows over the white coordinates of the columns of inducing points.
 
     With `L L^T` the covariance of the columns, the white coordinates are `L^-1 (u - mean)`, standard normal. Values at
@@ -132,10 +132,16 @@ def over_white_columns(
         layout: The columns if training points had columns of their own.
         prior: The prior over the columns of the inducing points.
         columns: The distribution of these.
+        code: The judge, by the number behind his points, whose residuals are to be columns of their own and no noise;
+            nobody if `None`.
 
     Returns:
-        `L`, and the rows with the residuals in their noise: in that of a single row its variance, and in that of rows
-        with shared noise their covariance.
+        `L`; the rows with the residuals in their noise: in that of a single row its variance, and in that of rows with
+        shared noise, and of all rows of one judge, their covariance; and what the judge's columns are, whose white
+        coordinates follow those of the inducing points.
+
+    Raises:
+        UnsupportedError: If the judge's columns of several latent functions are asked for.
     """
     L = cholesky_with_relative_jitter(columns.lazy_covariance_matrix.to_dense().double())
     X = prior.training_points
@@ -145,7 +151,7 @@ def over_white_columns(
     is_value = rows.index < first
     if not bool(is_value.any()):  # for instance the rows of a skew prior
         moved = replace(rows, index=rows.index - first + num_inducing)
-        return L, _dense(rows, moved.times(L), moved.times(columns.mean.double().unsqueeze(-1)).squeeze(-1))
+        return L, _dense(rows, moved.times(L), moved.times(columns.mean.double().unsqueeze(-1)).squeeze(-1)), None
     white = torch.linalg.solve_triangular(L, prior.cross_covariance(X).double().mT, upper=False).mT
     mean = torch.cat([prior.mean_at(X).double(), columns.mean[..., num_inducing:].double()], dim=-1)
     every = torch.cat([white, L[num_inducing:]], dim=-2) if layout.num_columns > first else white
@@ -158,26 +164,43 @@ def over_white_columns(
             coefficient=torch.where(is_value, rows.coefficient, torch.zeros_like(rows.coefficient)),
         )
         of_values = values.times(white)
-    single, blocks = _judgements(rows)
+    by = None
+    if prior.by_judge:
+        by = torch.where(is_value[:, 0], X[rows.index[:, 0].clamp(max=first - 1) // prior.num_outputs, -1], 0.0)
+    single, blocks, label = _judgements(rows, by)
     residual = _prior_covariance(values, single.unsqueeze(-1), prior).squeeze(-1).squeeze(-1)
     explained = squared_lengths(of_values)
     residual = (residual - explained[single]).clamp(min=0)  # of a projection; rounding only
     noise = rows.noise.index_add(0, single, residual)
     root = None
     if blocks:
-        assert rows.noise_root is not None
         root = rows.noise.new_zeros(rows.num_rows, max(block.shape[-1] for block in blocks))
         for block in blocks:
             # Half of the own noise goes along, so that a residual of zero is no singular covariance.
             half, r = 0.5 * rows.noise[block], block.shape[-1]
             noise = noise.index_add(0, block.flatten(), -half.flatten())
-            W, shared = of_values[block], rows.noise_root[block]
-            covariance = shared @ shared.mT + _prior_covariance(values, block, prior) - W @ W.mT
+            W = of_values[block]
+            covariance = _shared_noise(rows, block) + _prior_covariance(values, block, prior) - W @ W.mT
             L_of_block = cholesky_with_relative_jitter(covariance + torch.diag_embed(half))
             root = root.index_copy(
                 0, block.flatten(), torch.nn.functional.pad(L_of_block, (0, root.shape[-1] - r)).flatten(0, 1)
             )
-    return L, _dense(replace(rows, noise=noise, noise_root=root), weight, rows.times(mean.unsqueeze(-1)).squeeze(-1))
+    mean = rows.times(mean.unsqueeze(-1)).squeeze(-1)
+    rows = replace(rows, noise=noise, noise_root=root, block=label if blocks else None)
+    mine = None if code is None or by is None else (by == code).nonzero().squeeze(-1)
+    if mine is None or not len(mine):
+        return L, _dense(rows, weight, mean), None
+    assert root is not None
+    own = root[mine, : len(mine)]
+    weight = torch.cat([weight, weight.new_zeros(rows.num_rows, len(mine)).index_copy(0, mine, own)], dim=-1)
+    rows = replace(rows, noise_root=root.index_fill(0, mine, 0.0))
+    touched, position = values.index[mine].unique(return_inverse=True)
+    of_touched = weight.new_zeros(len(mine), len(touched)).scatter_add(-1, position, values.coefficient[mine])
+    if prior.num_outputs > 1:
+        raise UnsupportedError("Judges of several latent functions need a model without inducing points.")
+    explained = torch.linalg.solve_triangular(L.mT, of_values[mine].mT, upper=True)
+    both = torch.block_diag(L, own)
+    return both, _dense(rows, weight, mean), ResidualColumns(X[touched], of_touched, explained)
 
 
 def _dense(rows: Rows, weight: Tensor, mean: Tensor) -> DenseRows:
@@ -187,20 +210,39 @@ def _dense(rows: Rows, weight: Tensor, mean: Tensor) -> DenseRows:
     )
 
 
-def _judgements(rows: Rows) -> tuple[Tensor, list[Tensor]]:
-    """Rows with noise of their own, and blocks of rows that share noise, `b x r` for every size `r` of a block."""
+def _judgements(rows: Rows, by: Tensor | None) -> tuple[Tensor, list[Tensor], Tensor]:
+    """Rows with noise of their own; blocks of rows that share noise or a judge, `b x r` for every size `r` of a block;
+    and the blocks' labels.
+    """
     every = torch.arange(rows.num_rows, device=rows.index.device)
-    if rows.noise_root is None:
-        return every, []
     label = torch.zeros_like(every) if rows.block is None else rows.block
-    shares = (rows.noise_root.detach() != 0).any(-1)
+    shares = torch.zeros_like(every, dtype=torch.bool)
+    if rows.noise_root is not None:
+        shares = (rows.noise_root.detach() != 0).any(-1)
+    if by is not None:
+        shares = shares | (by != 0)
+        label = torch.where(by != 0, by.long() + label.max() + 2, label)  # of a new judge -1
+    if not bool(shares.any()):
+        return every, [], label
     size = torch.zeros_like(label).index_add(0, label.unique(return_inverse=True)[1], shares.long())
     size = size[label.unique(return_inverse=True)[1]]
     blocks = []
     for r in size[shares].unique().tolist():
         which = (shares & (size == r)).nonzero().squeeze(-1)
         blocks.append(which[label[which].argsort(stable=True)].view(-1, r))
-    return every[~shares], blocks
+    return every[~shares], blocks, label
+
+
+def _shared_noise(rows: Rows, block: Tensor) -> Tensor | float:
+    """The covariance of the noise that rows share, in blocks of rows `b x r`; `b x r x r`."""
+    if rows.noise_root is None:
+        return 0.0
+    shared = rows.noise_root[block]
+    covariance = shared @ shared.mT
+    if rows.block is None:
+        return covariance
+    label = rows.block[block]
+    return covariance * (label.unsqueeze(-1) == label.unsqueeze(-2))
 
 
 def _prior_covariance(rows: Rows, block: Tensor, prior: LatentPrior) -> Tensor:
@@ -234,11 +276,3 @@ def _covariance_of_columns(prior: LatentPrior, X: Tensor, columns: Tensor) -> Te
     output = (columns % o + o * torch.arange(c, device=columns.device)).unsqueeze(-1)
     K = K.gather(-2, output.expand(*columns.shape, c * o))
     return K.gather(-1, output.mT.expand(*columns.shape, c))
-
-
-def _scatter(roots: Tensor, block: Tensor, num_rows: int) -> Tensor:
-    """Roots of blocks, `b x r x r`, in the rows of the blocks and columns of their own; `num_rows x (b r)`."""
-    b, r = block.shape
-    column = torch.arange(b * r, device=block.device).view(b, 1, r).expand(b, r, r)
-    row = block.unsqueeze(-1).expand(b, r, r)
-    return roots.new_zeros(num_rows, b * r).index_put((row, column), roots)

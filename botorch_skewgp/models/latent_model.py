@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
@@ -18,6 +18,7 @@ from gpytorch.means import Mean
 from gpytorch.models.gp import GP
 from torch import Tensor
 
+from botorch_skewgp.kernels.judges import JudgeKernel
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood
 from botorch_skewgp.models.fantasy import FantasyLevel, SampledValues
 from botorch_skewgp.models.inducing import InducingPoints, over_white_columns
@@ -30,9 +31,10 @@ from botorch_skewgp.models.inputs import (
     move_priors,
     moved,
 )
-from botorch_skewgp.models.latent_prior import LatentPrior
+from botorch_skewgp.models.latent_prior import LatentPrior, ResidualColumns
 from botorch_skewgp.models.marginal_likelihood import Evidence
 from botorch_skewgp.models.means import IntegratedConstantMean
+from botorch_skewgp.models.panel import SHARED, Panel, default_judge_covar_module, judges_of, with_code
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.snapshot import Snapshot
@@ -67,12 +69,34 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     _num_outputs: int
     _outcome_scale: OutcomeScale
     _slopes: tuple[Tensor, Tensor]
+    _panel: Panel | None
+    _judge: int
+    judge_covar_module: Kernel | None
+    approximation: Literal["ep"] | None
     _snapshot: Snapshot | None
     _previous_draws: Draws | None
     _fantasies: tuple[FantasyLevel, ...]
     _sampled: SampledValues | None
 
     # Data
+
+    def _take(self, X: Tensor, observations: Sequence[Observation]) -> None:
+        """Take points and observations; nothing is taken if an error is raised."""
+        panel = Panel.of(observations, X.device)
+        slopes = self._slopes_of(observations, panel)  # raises for kinds that the likelihood does not take
+        self._points, self._observations = X, tuple(observations)
+        self._panel, self._slopes = panel, slopes
+
+    def _start_judges(self, observations: Sequence[Observation]) -> None:
+        """Give the model a kernel of each judge's own part, unless it has one or needs none."""
+        if self.judge_covar_module is None and len(judges_of(observations)) > 1:
+            dim = self.transform_inputs(self._points[:0]).shape[-1] if self.training else self.train_inputs[0].shape[-1]
+            self.judge_covar_module = default_judge_covar_module(dim).to(self._points)
+
+    @property
+    def judges(self) -> frozenset[int]:
+        """The numbers of all judges who gave answers; empty if no answer names one."""
+        return frozenset(judges_of(self._observations))
 
     @property
     def observations(self) -> tuple[Observation, ...]:
@@ -144,16 +168,16 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         observations = self._observations if targets is None else as_sequence(targets)
         check_observations(observations, X)
         new = moved(observations, X)
-        slopes = self._slopes_of(new)  # raises for kinds that the likelihood does not take
-        self._points, self._observations, self._slopes = X, new, slopes
+        self._take(X, new)
         self._clear_cache()
         self.restore_inputs()
         if not self.training:
             self._set_transformed_inputs()
 
-    def _slopes_of(self, observations: Sequence[Observation]) -> tuple[Tensor, Tensor]:
-        """The points at which rows of observations read slopes, and the inputs in which they do."""
+    def _slopes_of(self, observations: Sequence[Observation], panel: Panel | None) -> tuple[Tensor, Tensor]:
+        """The columns at which rows of observations read slopes, and the inputs in which they do."""
         like = torch.empty(0, dtype=torch.float64, device=self.train_inputs[0].device)
+        observations = observations if panel is None else panel.resolve(observations)
         blocks = [self.likelihood.rows(entry, like, self._outcome_scale) for entry in observations]
         return slope_columns(blocks)
 
@@ -214,10 +238,16 @@ class LatentModel(TransformedInputsMixin, Model, GP):
 
     @property
     def prior_kernel(self) -> Kernel:
-        """The kernel of the prior, to which the constant of a mean that is integrated over is added."""
+        """The kernel of the prior, to which the constant of a mean that is integrated over is added; of several judges
+        with each one's own part.
+        """
+        shared = self.covar_module
         if isinstance(self.mean_module, IntegratedConstantMean):
-            return self.mean_module.added_to(self.covar_module)
-        return self.covar_module
+            shared = self.mean_module.added_to(self.covar_module)
+        if self._panel is None:
+            return shared
+        assert self.judge_covar_module is not None
+        return JudgeKernel(shared, self.judge_covar_module)
 
     def latent_prior(self, points: Tensor | None = None) -> LatentPrior:
         r"""The Gaussian prior over all that rows read, before any skewness.
@@ -228,14 +258,25 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         """
         training_points = self.train_inputs[0] if points is None else points
         points = training_points if self.inducing is None else self._transformed_inducing_points(training_points)
+        pseudo_points = None if self.skew_prior is None else self.skew_prior.pseudo_points
+        if self._panel is not None:
+            training_points = self._panel.points(training_points)
+            points = training_points if self.inducing is None else with_code(points, SHARED)
+            pseudo_points = None if pseudo_points is None else with_code(pseudo_points, SHARED)
         return LatentPrior(
             self.mean_module,
             self.prior_kernel,
             points,
-            None if self.skew_prior is None else self.skew_prior.pseudo_points,
+            pseudo_points,
             self._column_layout(points.shape[-2]),
             None if self.inducing is None else training_points,
+            self._panel is not None,
         )
+
+    @property
+    def _column_points(self) -> Tensor:
+        """The points at which columns of training data are values, after input transforms in evaluation mode."""
+        return self.train_inputs[0] if self._panel is None else self._panel.points(self.train_inputs[0])
 
     def _transformed_inducing_points(self, like: Tensor) -> Tensor:
         """The inducing points after input transforms, which learn nothing from them."""
@@ -256,7 +297,11 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         return self._posterior_at(X, self._now())
 
     def row_model(
-        self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None, merge_equal: bool = False
+        self,
+        prior: MultivariateNormal,
+        observations: Sequence[Observation] | None = None,
+        merge_equal: bool = False,
+        judge_code: int | None = None,
     ) -> RowModel:
         r"""Rows of the observations under a prior at the training points, in float64 and differentiable.
 
@@ -264,25 +309,43 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             prior: The prior over the latent function at the training points.
             observations: Other observations than the model's own.
             merge_equal: Whether equal rows may be merged into one with their number, where they are many.
+            judge_code: With inducing points, the judge whose own part is to be known, by the number behind his points.
         """
+        return self._row_model(prior, observations, merge_equal, judge_code)[0]
+
+    def _row_model(
+        self,
+        prior: MultivariateNormal,
+        observations: Sequence[Observation] | None,
+        merge_equal: bool,
+        judge_code: int | None,
+    ) -> tuple[RowModel, ResidualColumns | None]:
+        """The same, and what the columns of the judge's own part are."""
         mean, covariance = prior.mean.double(), prior.lazy_covariance_matrix.to_dense().double()
         observations = self._observations if observations is None else observations
-        layout = self._column_layout(self.train_inputs[0].shape[-2])
+        observations = observations if self._panel is None else self._panel.resolve(observations)
+        column_points = self._column_points
+        layout = self._column_layout(column_points.shape[-2])
         prior_rows = self._prior_rows(mean, covariance, layout)
         blocks = [layout.resolve(self.likelihood.rows(entry, mean, self._outcome_scale)) for entry in observations]
         if blocks and self.inducing is None:
-            first = layout.first_equal(self.train_inputs[0])
+            first = layout.first_equal(column_points)
             blocks = [replace(block, index=first[block.index]) for block in blocks]
         if merge_equal and self._merges([prior_rows, *blocks], len(mean)):
             blocks = [block.merged() if block.can_merge else block for block in blocks]
         rows = Rows.cat([prior_rows, *blocks])
         if self.inducing is None:
-            return RowModel(mean=mean, covariance=covariance, rows=rows)
+            return RowModel(mean=mean, covariance=covariance, rows=rows), None
+        if self._panel is not None and 0 < int(rows.is_equality.sum()) < rows.num_rows:
+            raise UnsupportedError(
+                "Numbers beside other answers of several judges need the exact model; leave inducing_points out."
+            )
         points = self.train_inputs[0]
         points = self.transform_inputs(points) if self.training else points
-        root, rows = over_white_columns(rows, layout, self.latent_prior(points.double()), prior)
+        latent_prior = self.latent_prior(points.double())
+        root, rows, residuals = over_white_columns(rows, layout, latent_prior, prior, judge_code)
         eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device)
-        return RowModel(mean=torch.zeros_like(mean), covariance=eye, rows=rows, column_root=root)
+        return RowModel(mean=root.new_zeros(len(root)), covariance=eye, rows=rows, column_root=root), residuals
 
     def _merges(self, blocks: Sequence[Rows], num_columns: int) -> bool:
         """Whether equal rows are merged: where rows outnumber columns by far, and the noise can be integrated out."""
@@ -338,7 +401,12 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
         """
         X, now = check_query(X, self._points), self._now()
-        return self._posterior_at(now.model.transform_inputs(X), now)
+        return self._posterior_at(self._inputs_at(X, now), now)
+
+    def _inputs_at(self, X: Tensor, now: Snapshot) -> Tensor:
+        """Points after input transforms, with who judges there if there are several judges."""
+        X = now.model.transform_inputs(X)
+        return X if self._panel is None else with_code(X, self._judge)
 
     def posterior_of_mixture(self, X: Tensor, mixture: RepresenterMixture) -> SkewGPPosterior:
         r"""The posterior of the latent function in its own units that another mixture than the model's draws makes.
@@ -352,6 +420,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
         """
         X = self.transform_inputs(check_query(X, self._points))
+        X = X if self._panel is None else with_code(X, self._judge)
         prior = self.latent_prior(self.train_inputs[0].double())
         return SkewGPPosterior(
             prior.mean_at(X), [prior.cross_covariance(X.double())], prior.covariance_at(X), mixture, self._num_outputs
@@ -362,13 +431,15 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         points, or squared distances overflow.
         """
         dim = now.model.train_inputs[0].shape[-1]
-        if X.shape[-1] != dim:
+        if self._panel is not None and X.shape[-1] == dim:
+            X = with_code(X, self._judge)
+        if X.shape[-1] != dim + (self._panel is not None):
             raise BotorchTensorDimensionError(
                 f"After input transforms X has {X.shape[-1]} columns, and train_X {dim}. "
                 "Leave out transforms that append features to queries alone, and give X all columns of train_X."
             )
         check_digits_of_points(X)
-        prior, mixture = now.prior, now.mixture
+        prior, mixture = now.fitted_for(self._judge)
         if self._sampled is not None:
             prior, mixture = self._sampled.extend(prior), self._sampled.mixture
         return SkewGPPosterior(

@@ -25,6 +25,21 @@ from botorch_skewgp.rows import ColumnLayout
 
 
 @dataclass(frozen=True, eq=False)
+class ResidualColumns:
+    r"""What inducing points leave of one judge's rows, as columns of their own.
+
+    Args:
+        points: The points that the rows touch, `c x (d + 1)`.
+        weight: The rows' weights of values there, `b x c`.
+        explained: The representer weights of what inducing points say of the rows, `M x b`.
+    """
+
+    points: Tensor
+    weight: Tensor
+    explained: Tensor
+
+
+@dataclass(frozen=True, eq=False)
 class LatentPrior:
     r"""Means and covariances of the latent function's columns.
 
@@ -37,6 +52,8 @@ class LatentPrior:
         layout: The columns.
         training_points: The training points, after input transforms, where inducing points stand for them; `points`
             if `None`.
+        by_judge: Whether the last column of points says who judges, see `botorch_skewgp.models.panel`.
+        residuals: Further columns, for what inducing points leave of one judge's rows.
     """
 
     mean_module: Mean
@@ -45,6 +62,8 @@ class LatentPrior:
     pseudo_points: Tensor | None
     layout: ColumnLayout
     training_points: Tensor | None = None
+    by_judge: bool = False
+    residuals: ResidualColumns | None = None
 
     @property
     def num_outputs(self) -> int:
@@ -59,6 +78,7 @@ class LatentPrior:
         Args:
             X: A `batch_shape x q x d` tensor.
         """
+        X = self._inputs(X)
         if self.num_outputs == 1:
             mean = self.mean_module(X)
         elif getattr(self.mean_module, "batch_shape", None):
@@ -67,6 +87,10 @@ class LatentPrior:
             mean = self.mean_module(X).repeat_interleave(self.num_outputs, dim=-1)
         # a constant mean is a view of its parameter, which requires gradients even where none are recorded
         return mean if torch.is_grad_enabled() else mean.detach()
+
+    def _inputs(self, X: Tensor) -> Tensor:
+        """Points without who judges there, of which the mean is the same."""
+        return X[..., :-1] if self.by_judge else X
 
     def covariance_at(self, X: Tensor, Z: Tensor | None = None) -> LinearOperator:
         r"""The covariance of values, `batch_shape x (q o) x (q' o)`, output fastest.
@@ -159,21 +183,23 @@ class LatentPrior:
             covariance = self._with_value_points(X)
         else:
             covariance = self.covariance_at(X, self.value_points).to_dense()
-        if not self.has_slopes:
+        if self.has_slopes:
+            self._check_slopes()
+            values = torch.full((X.shape[-2],), VALUE)
+            S = self.slope_points.expand(*X.shape[:-2], *self.slope_points.shape[-2:])
+            slopes = slope_covariance(self.covar_module, X, values, S, self.layout.slope_dims)
+            covariance = torch.cat([covariance, slopes], dim=-1)
+        if self.residuals is None:
             return covariance
-        self._check_slopes()
-        values = torch.full((X.shape[-2],), VALUE)
-        S = self.slope_points.expand(*X.shape[:-2], *self.slope_points.shape[-2:])
-        return torch.cat(
-            [covariance, slope_covariance(self.covar_module, X, values, S, self.layout.slope_dims)], dim=-1
-        )
+        with_rows = self.covariance_at(X, self.residuals.points.to(X)).to_dense() @ self.residuals.weight.to(X).mT
+        return torch.cat([covariance, with_rows - covariance @ self.residuals.explained.to(X)], dim=-1)
 
     def _slope_means(self, points: Tensor) -> Tensor:
         """The derivatives of the mean in the inputs whose slopes are read."""
         recorded = torch.is_grad_enabled()
         with torch.enable_grad():
             x = points if points.requires_grad else points.detach().clone().requires_grad_()
-            total = self.mean_module(x).sum()
+            total = self.mean_module(self._inputs(x)).sum()
             gradient = None
             if total.requires_grad:
                 (gradient,) = torch.autograd.grad(total, x, create_graph=recorded, allow_unused=True)

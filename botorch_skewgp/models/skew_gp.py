@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Self
+from copy import copy
+from typing import Any, Literal, Self
 
 import torch
 from botorch.acquisition.objective import (
@@ -46,6 +47,7 @@ from botorch_skewgp.models.inputs import (
     warn_of_scaling,
 )
 from botorch_skewgp.models.marginal_likelihood import EvidenceMethod, log_normalizer
+from botorch_skewgp.models.panel import SHARED, code_of
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.transforms import learn_outcome_scale, transformed_dim
 from botorch_skewgp.models.unified_skew_normal import UnifiedSkewNormalMixin
@@ -87,6 +89,8 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         draw_settings: DrawSettings | None = None,
         inducing_points: Tensor | int | None = None,
         learn_inducing_points: bool = False,
+        judge_covar_module: Kernel | None = None,
+        approximation: Literal["ep"] | None = None,
     ) -> None:
         r"""
         Args:
@@ -110,6 +114,11 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
                 tensor in the units of `train_X`, or a number of training points to choose, see
                 `choose_inducing_points`. `None` for the exact model.
             learn_inducing_points: Whether the inducing points are fitted with the hyperparameters.
+            judge_covar_module: The kernel of what each judge has of his own, where answers of two judges or more are
+                named; by default linear tastes with a full covariance plus a smooth part, see
+                `default_judge_covar_module`. It is of no account with one judge or none.
+            approximation: `"ep"` for the Gaussian posterior of expectation propagation, in milliseconds and without
+                draws; `None` for the exact one.
 
         Raises:
             InputDataError: If `train_X` is not a finite `n x d` tensor of single or double precision, observations
@@ -129,26 +138,31 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             skew_prior=(skew_prior, SkewPrior),
             input_transform=(input_transform, InputTransform),
             draw_settings=(draw_settings, DrawSettings),
+            judge_covar_module=(judge_covar_module, Kernel),
         )
+        if approximation not in (None, "ep"):
+            raise InputDataError(f"approximation must be 'ep' or None; got {approximation!r}.")
         if inducing_points is not None:
             check_given_points(inducing_points, train_X)
         super().__init__()
-        self._points, self.train_inputs = train_X, (train_X,)
-        self._observations = moved(observations, train_X)
-        self._num_outputs = count_outputs(self._observations, likelihood)
-        self._outcome_scale = learn_outcome_scale(self._observations, outcome_transform)
-        self.likelihood = default_likelihood(self._observations) if likelihood is None else likelihood
+        self._points, self.train_inputs, self._judge = train_X, (train_X,), SHARED
+        observations = moved(observations, train_X)
+        self._num_outputs = count_outputs(observations, likelihood)
+        self._outcome_scale = learn_outcome_scale(observations, outcome_transform)
+        self.likelihood = default_likelihood(observations) if likelihood is None else likelihood
         d = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
         if covar_module is None:
-            covar_module = default_covar_module(d, self._observations)
+            covar_module = default_covar_module(d, observations)
             warn_of_scaling(train_X, observations, inputs=input_transform is None, numbers=outcome_transform is None)
         check_skew_prior(skew_prior, d, self._num_outputs)
         self.skew_prior = skew_prior
         self.covar_module = covar_module
-        self.mean_module = default_mean_module(self._observations) if mean_module is None else mean_module
+        self.mean_module = default_mean_module(observations) if mean_module is None else mean_module
         if input_transform is not None:
             self.input_transform = input_transform
-        self._slopes = self._slopes_of(self._observations)
+        self._take(train_X, observations)
+        self.approximation, self.judge_covar_module = approximation, judge_covar_module
+        self._start_judges(observations)
         self.draw_settings = DrawSettings() if draw_settings is None else draw_settings
         self._snapshot = None
         self._previous_draws = None
@@ -206,6 +220,7 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         output_indices: list[int] | None = None,
         observation_noise: bool | Tensor = False,
         posterior_transform: PosteriorTransform | None = None,
+        judge: int | str | None = None,
     ) -> Posterior:
         r"""The posterior of the latent function.
 
@@ -215,6 +230,8 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             observation_noise: Whether to add the likelihood's noise, or its variances, in squared units of the
                 outcome, as a tensor that broadcasts to `batch_shape x q x num_outputs`.
             posterior_transform: A posterior transform. Affine ones keep the skewness.
+            judge: Whose utility: a judge's number, or `"new"` for one who has not answered yet; `None` for what all
+                share, or for the judge whom the model is for, see `for_judge`.
 
         Returns:
             A `SkewGPPosterior`, or what the transform makes of it.
@@ -224,13 +241,15 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
             UnsupportedError: If an output is wanted that there is not.
         """
+        if judge is not None:
+            return self.for_judge(judge).posterior(X, output_indices, observation_noise, posterior_transform)
         X = check_query(X, self._points)
         if output_indices is not None:
             bad = [i for i in output_indices if not -self._num_outputs <= i < self._num_outputs]
             if bad or not output_indices:
                 raise UnsupportedError(f"output_indices must name outputs 0 to {self._num_outputs - 1}; got {bad}.")
         now = self._now()
-        posterior = self._posterior_at(now.model.transform_inputs(X), now)
+        posterior = self._posterior_at(self._inputs_at(X, now), now)
         if output_indices is not None and self._num_outputs > 1:
             posterior = posterior.select_outputs([i % self._num_outputs for i in output_indices])
         if isinstance(observation_noise, Tensor):
@@ -248,15 +267,50 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             return posterior.expectation(posterior_transform.get_buffer("weights"), posterior_transform.n_w)
         return posterior_transform(posterior=posterior, X=X)
 
-    def predictive(self, X: Tensor) -> Any:
+    def predictive(self, X: Tensor, judge: int | str | None = None) -> Any:
         r"""The distribution of new observations at new points, as the likelihood defines it, in units of the outcome.
 
         Args:
             X: A `batch_shape x q x d` tensor.
+            judge: Whose answers, see `posterior`.
+
+        Raises:
+            InputDataError: If nothing is known of the judge.
         """
+        if judge is not None:
+            return self.for_judge(judge).predictive(X)
         X, now = check_query(X, self._points), self._now()
-        posterior = self._posterior_at(now.model.transform_inputs(X), now)
+        posterior = self._posterior_at(self._inputs_at(X, now), now)
         return now.model.likelihood(posterior, scale=self._outcome_scale)
+
+    def for_judge(self, judge: int | str) -> Self:
+        r"""A model of one judge's utility, for whatever takes a BoTorch model; it shares all modules with this one.
+
+        Args:
+            judge: A judge's number, or `"new"` for one who has not answered yet: what all share plus a part of his own
+                that nothing is known of.
+
+        Raises:
+            InputDataError: If nothing is known of the judge, or there are not two judges who differ.
+            UnsupportedError: If this is a model of fantasies with inducing points.
+
+        Example:
+            >>> panel = Preference([[0, 1], [1, 2]], judge=[0, 1])
+            >>> model = SkewGP(torch.rand(3, 2, dtype=torch.double), panel).for_judge(1)
+        """
+        if self._panel is None and judge == "new":
+            raise InputDataError(
+                "A new judge is foreseen from two judges or more; name them with judge= in observations."
+            )
+        code = code_of(judge, self.judges)
+        if self._fantasies and self.inducing is not None:
+            raise UnsupportedError(
+                "With inducing points make fantasies of the model for a judge, not the other way round."
+            )
+        self._now()  # which both then share
+        new = copy(self)
+        new._judge = code
+        return new
 
     # Evidence
 

@@ -3,11 +3,12 @@ r"""A model as it was at one moment: what posteriors are computed from, whatever
 from __future__ import annotations
 
 from copy import copy, deepcopy
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from torch import Tensor
 from torch.nn import Module
 
@@ -20,9 +21,12 @@ from botorch_skewgp.models.inputs import (
     check_hyperparameters,
 )
 from botorch_skewgp.models.latent_prior import LatentPrior
+from botorch_skewgp.models.panel import SHARED
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.truncated.draws import Draws, draw
+from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.sites import Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 if TYPE_CHECKING:
@@ -49,6 +53,7 @@ class Snapshot:
         frozen.restore_inputs()
         self.model = frozen.eval()
         self._is_checked = False
+        self._of_judges: dict[int, tuple[LatentPrior, RepresenterMixture]] = {}
         self._tensors = _tensors_of([self.model, *_modules_of(self.model)])
 
     def is_current(self, model: LatentModel) -> bool:
@@ -65,6 +70,7 @@ class Snapshot:
             frozen.datapoints is model.datapoints
             and frozen.observations is model.observations
             and frozen.draw_settings == model.draw_settings
+            and frozen.approximation == model.approximation
             and len(modules) == len(self._sources)
             and all(new is old for new, old in zip(modules, self._sources, strict=True))
             and len(now) == len(then)
@@ -77,7 +83,8 @@ class Snapshot:
         return self.model.latent_prior(self.model.train_inputs[0].double())
 
     @cached_property
-    def _fitted(self) -> tuple[Draws, RepresenterMixture]:
+    def _fitted(self) -> tuple[Draws | Sites, RepresenterMixture]:
+        """What the rows tell, as draws or as the sites of expectation propagation, and what follows for the columns."""
         model = self.model
         with torch.no_grad():
             check_hyperparameters(model)
@@ -86,12 +93,15 @@ class Snapshot:
             check_digits_of_points(X)
             row_model = model.row_model(model.forward(X), merge_equal=True)
             check_digits_of_rows(row_model.truncated_normal)
-            draws = self._draw(row_model.truncated_normal)
-            mixture = row_model.representer_mixture(draws).in_space_filling_order(row_model.column_covariance)
+            if model.approximation == "ep" and row_model.intervals.num_rows:
+                told: Draws | Sites = expectation_propagation(row_model.truncated_normal).sites
+            else:
+                told = self._draw(row_model.truncated_normal)
+            mixture = _mixture(row_model, told)
             self._check(row_model, mixture)
             if not mixture.weights.to(X).isfinite().all():
                 raise InputDataError(f"Observations are too large for {X.dtype}; scale them, or use double precision.")
-            return draws, mixture
+            return told, mixture
 
     def check_contradictions(self) -> None:
         r"""Warn of what is contradictory or all but excluded by the kernel, unless that has been done.
@@ -121,18 +131,52 @@ class Snapshot:
 
     @property
     def draws(self) -> Draws:
-        """The draws of the interval rows, made once."""
+        """The draws of the interval rows, made once.
+
+        Raises:
+            UnsupportedError: If the model approximates them by expectation propagation.
+        """
+        if not isinstance(self._fitted[0], Draws):
+            raise UnsupportedError(
+                'A model with approximation="ep" draws nothing; leave it out for the exact posterior.'
+            )
         return self._fitted[0]
 
     @property
     def draws_if_made(self) -> Draws | None:
         """The draws if anyone has asked for them."""
-        return self.draws if "_fitted" in self.__dict__ else None
+        return self.draws if "_fitted" in self.__dict__ and isinstance(self._fitted[0], Draws) else None
 
     @property
     def mixture(self) -> RepresenterMixture:
         """The representer weights of each draw, made once."""
         return self._fitted[1]
+
+    def fitted_for(self, judge_code: int) -> tuple[LatentPrior, RepresenterMixture]:
+        r"""The prior over columns, and what the data say of them, for one judge; made once for each.
+
+        Exact models have a column for every point that a judge was asked about. Inducing points stand for what is
+        shared, and the rest of a judge's rows are further columns, for him alone.
+
+        Args:
+            judge_code: Who judges, by the number behind his points.
+        """
+        model = self.model
+        if judge_code <= SHARED or model.inducing is None:
+            return self.prior, self.mixture
+        if judge_code not in self._of_judges:
+            with torch.no_grad():
+                prior = model.forward(model.train_inputs[0])
+                row_model, residuals = model._row_model(prior, None, True, judge_code)
+                mixture = _mixture(row_model, self._fitted[0])
+            self._of_judges[judge_code] = (replace(self.prior, residuals=residuals), mixture)
+        return self._of_judges[judge_code]
+
+
+def _mixture(row_model: RowModel, told: Draws | Sites) -> RepresenterMixture:
+    if isinstance(told, Draws):
+        return row_model.representer_mixture(told).in_space_filling_order(row_model.column_covariance)
+    return row_model.gaussian_mixture(expectation_propagation(row_model.truncated_normal, told))
 
 
 def _modules_of(model: LatentModel) -> list[Module]:

@@ -8,6 +8,7 @@ r"""The posterior as a unified skew-normal vector, in the papers' terms and as B
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -126,9 +127,11 @@ class UnifiedSkewNormalMixin(LatentModel):
         X = check_query(X, self.datapoints)
         if X.ndim != 2:
             raise BotorchTensorDimensionError(f"X must be q x d; got shape {tuple(X.shape)}.")
-        model = self._now().model
+        now = self._now()
+        model = now.model
         # nearly equal points have a covariance in double precision only
-        X, prior = model.transform_inputs(X).double(), model.latent_prior(model.train_inputs[0].double())
-        row_model = model.row_model(prior.columns())
+        X = self._inputs_at(X, now).double()
+        row_model, residuals = model._row_model(now.prior.columns(), None, False, self._judge)
+        prior = replace(now.prior, residuals=residuals)
         cross, covariance = prior.cross_covariance(X), prior.covariance_at(X).to_dense()
         return row_model, *row_model.joint_given_numbers(prior.mean_at(X), cross, covariance)

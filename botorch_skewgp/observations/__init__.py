@@ -10,7 +10,7 @@ from botorch_skewgp.observations.grades import Ordinal
 from botorch_skewgp.observations.label_preferences import LabelPreference
 from botorch_skewgp.observations.labels import Binary, Validity
 from botorch_skewgp.observations.numeric import Censored, Numeric
-from botorch_skewgp.observations.observation import Mark, Observation
+from botorch_skewgp.observations.observation import Mark, Observation, number_judges
 from botorch_skewgp.observations.rankings import Choice, Ranking
 from botorch_skewgp.observations.slopes import Slope
 
@@ -29,4 +29,5 @@ __all__ = [
     "Slope",
     "Tie",
     "Validity",
+    "number_judges",
 ]

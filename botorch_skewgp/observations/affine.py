@@ -2,7 +2,9 @@ r"""The general affine probit observation."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -78,3 +80,17 @@ class AffineProbit(Observation):
         if m and (torch.linalg.eigvalsh(covariance) < -m * tolerance).any():
             raise InputDataError("covariance must be positive semi-definite; it has a negative eigenvalue.")
         object.__setattr__(self, "covariance", covariance)
+        super().__post_init__()
+
+    @property
+    def num_answers(self) -> int:
+        """The number of rows of the weight."""
+        return self.weight.shape[0]
+
+    def at_columns(self, place: Callable[[Tensor, Tensor], Tensor]) -> Self:
+        """A copy whose weight has columns for each judge; see `Observation`."""
+        by = torch.zeros(self.num_answers, dtype=torch.long) if self.judge is None else self.judge + 1
+        every, position = by.to(self.index.device).unique(return_inverse=True)
+        index = place(*(x.flatten() for x in torch.broadcast_tensors(self.index, every.unsqueeze(-1))))
+        mine = torch.nn.functional.one_hot(position, len(every)).to(self.weight)  # rows x judges
+        return self._with({"index": index, "weight": (mine.unsqueeze(-1) * self.weight.unsqueeze(-2)).flatten(-2)})

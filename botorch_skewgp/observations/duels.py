@@ -33,6 +33,7 @@ class Preference(Observation):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pairs", check_pairs(self.pairs, "pairs"))
+        super().__post_init__()
 
     @property
     def duels(self) -> Tensor:
@@ -65,6 +66,7 @@ class Tie(Observation):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pairs", check_pairs(self.pairs, "pairs"))
+        super().__post_init__()
 
     @property
     def ties(self) -> Tensor:

@@ -54,6 +54,7 @@ class Ordinal(Observation):
             )
         object.__setattr__(self, "grades", grades.long())
         object.__setattr__(self, "index", as_point_index(self.index, grades.shape[0], "grades"))
+        super().__post_init__()
 
     def marks(self) -> tuple[Mark, ...]:
         """The number of each grade."""

@@ -9,7 +9,7 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import as_count, as_index, as_point_index, check_pairs
-from botorch_skewgp.observations.observation import Observation
+from botorch_skewgp.observations.observation import Observation, as_judge
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +51,7 @@ class LabelPreference(Observation):
         if event.shape[0] != m:
             raise InputDataError(f"event must have one entry for each of the {m} rows of labels; got {event.shape[0]}.")
         object.__setattr__(self, "event", event)
+        super().__post_init__()
 
     @property
     def num_outputs(self) -> int:
@@ -58,16 +59,19 @@ class LabelPreference(Observation):
         return self.num_labels
 
     @classmethod
-    def from_classes(cls, classes: Tensor, num_labels: int, index: Tensor | None = None) -> LabelPreference:
+    def from_classes(
+        cls, classes: Tensor, num_labels: int, index: Tensor | None = None, *, judge: Tensor | None = None
+    ) -> LabelPreference:
         r"""Class labels: the label seen beats every other one in a single event.
 
         Args:
             classes: An `m`-dim integer tensor of labels `0, ..., num_labels - 1`.
             num_labels: The number of labels.
             index: As in the class.
+            judge: Who gave each class label, an `m`-dim integer tensor.
 
         Raises:
-            InputDataError: If a class is not one of the labels.
+            InputDataError: If a class is not one of the labels, or judges do not fit their number.
         """
         num_labels = as_count(num_labels, "num_labels")
         classes = as_index(classes, "classes", "m-dim", ndim=1, what="labels")
@@ -76,4 +80,6 @@ class LabelPreference(Observation):
         index = as_point_index(index, classes.shape[0], "classes")
         others = torch.arange(num_labels, device=classes.device).expand(classes.shape[0], num_labels)
         event, loser = (others != classes.unsqueeze(-1)).nonzero(as_tuple=True)
-        return cls(torch.stack([classes[event], loser], dim=-1), num_labels, index.to(event)[event], event)
+        judge = None if judge is None else as_judge(judge, len(classes)).to(event)[event]
+        pairs = torch.stack([classes[event], loser], dim=-1)
+        return cls(pairs, num_labels, index.to(event)[event], event, judge=judge)

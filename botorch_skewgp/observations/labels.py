@@ -33,6 +33,7 @@ class Binary(Observation):
         labels = as_flags(self.labels, "labels")
         object.__setattr__(self, "labels", labels)
         object.__setattr__(self, "index", as_point_index(self.index, labels.shape[0], "labels"))
+        super().__post_init__()
 
     def marks(self) -> tuple[Mark, ...]:
         """A yes for each 1 and a no for each 0."""
@@ -68,6 +69,7 @@ class Validity(Observation):
         valid = as_flags(self.valid, "valid")
         object.__setattr__(self, "valid", valid)
         object.__setattr__(self, "index", as_point_index(self.index, valid.shape[0], "valid"))
+        super().__post_init__()
 
     def marks(self) -> tuple[Mark, ...]:
         """A yes for what worked and a no for what did not."""

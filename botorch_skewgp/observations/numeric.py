@@ -46,6 +46,7 @@ class Numeric(Observation):
             if noise.shape != values.shape or not noise.isfinite().all() or (noise < 0).any():
                 raise InputDataError("noise must hold one finite non-negative variance for each entry of values.")
             object.__setattr__(self, "noise", noise)
+        super().__post_init__()
 
     @property
     def numbers(self) -> Tensor:
@@ -97,6 +98,7 @@ class Censored(Observation):
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper.to(lower))
         object.__setattr__(self, "index", as_point_index(self.index, lower.shape[0], "lower"))
+        super().__post_init__()
 
     def marks(self) -> tuple[Mark, ...]:
         """The bounds that there are."""

@@ -2,12 +2,15 @@ r"""What all kinds of observations share: references to points, and copies that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import torch
+from botorch.exceptions.errors import InputDataError
 from torch import Tensor
+
+from botorch_skewgp.observations.checks import as_index
 
 
 class Mark(NamedTuple):
@@ -26,11 +29,56 @@ class Mark(NamedTuple):
     values: Tensor | None = None
 
 
+def as_judge(value: Any, num_answers: int) -> Tensor:
+    r"""Judges of answers as an integer tensor with one for each.
+
+    Args:
+        value: An integer for all, or integers from 0 on.
+        num_answers: The number of answers.
+
+    Raises:
+        InputDataError: If they are something else.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = [value] * num_answers
+    judge = as_index(value, "judge", "m-dim", ndim=1, what="numbers of judges")
+    if len(judge) != num_answers:
+        raise InputDataError(f"judge must be a number for each of the {num_answers} answers; got {len(judge)}.")
+    return judge
+
+
+def number_judges(names: Iterable[Hashable]) -> tuple[Tensor, list[Any]]:
+    r"""Numbers of judges that are known by name.
+
+    Args:
+        names: Who gave each answer, of any type that can be sorted among itself.
+
+    Returns:
+        An `m`-dim integer tensor for `judge=`, and the names in the order of these numbers.
+
+    Example:
+        >>> judge, names = number_judges(["ann", "bob", "ann"])  # 0, 1, 0 and ["ann", "bob"]
+        >>> observation = Preference([[0, 1], [0, 1], [2, 1]], judge=judge)
+    """
+    given = list(names)
+    order = sorted(set(given))  # type: ignore[type-var]
+    number = {name: i for i, name in enumerate(order)}
+    return torch.tensor([number[name] for name in given], dtype=torch.long), order
+
+
 @dataclass(frozen=True, eq=False)
 class Observation:
     """Base class of all kinds of observations.
 
     Class attributes say what others ask of a kind, so that nobody asks for a kind by its name.
+
+    Args:
+        judge: An `m`-dim integer tensor, by keyword only: who gave each of the `m` answers, counted from 0; a single
+            integer stands for all, and `number_judges` makes numbers of names. `None` if the answers are those of the
+            utility that all judges share.
+
+    Raises:
+        InputDataError: If judges are no integers from 0 on, or not one for each answer.
 
     Attributes:
         index_field: The field that refers to rows of `train_X`, an integer tensor in which -1 is padding.
@@ -47,6 +95,17 @@ class Observation:
     tells_validity: ClassVar[bool] = False
     turns_round: ClassVar[bool] = False
 
+    judge: Tensor | None = field(default=None, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.judge is not None:
+            object.__setattr__(self, "judge", as_judge(self.judge, self.num_answers))
+
+    @property
+    def num_answers(self) -> int:
+        """The number `m` of answers, each of one judge."""
+        return len(getattr(self, self.index_field))
+
     def apply(self, fn: Callable[[Tensor], Tensor]) -> Self:
         """A copy with `fn`, a change of dtype or device, applied to every tensor held; see `torch.nn.Module._apply`."""
         old = {entry.name: getattr(self, entry.name) for entry in fields(self)}
@@ -57,6 +116,24 @@ class Observation:
         """A copy that refers to the same points after `offset` others have been put before them."""
         index = getattr(self, self.index_field)
         return self._with({self.index_field: torch.where(index >= 0, index + offset, index)})  # -1 is padding
+
+    def at_columns(self, place: Callable[[Tensor, Tensor], Tensor]) -> Self:
+        r"""A copy that refers to columns of points and judges in the place of points.
+
+        Args:
+            place: The positions of columns, for tensors of points and of who judges there: 0 for nobody in particular,
+                one more than its number for a judge.
+        """
+        index = getattr(self, self.index_field)
+        by = torch.zeros_like(index[..., 0] if index.ndim > 1 else index) if self.judge is None else self.judge + 1
+        by = by.to(index.device)
+        by = by.unsqueeze(-1).expand_as(index) if index.ndim > 1 else by
+        return self._with({self.index_field: torch.where(index >= 0, place(index.clamp(min=0), by), index)})
+
+    def by(self, judge: int) -> Self:
+        """The same answers, all given by one judge."""
+        index = getattr(self, self.index_field)
+        return self._with({"judge": torch.full((self.num_answers,), judge, device=index.device)})
 
     def reversed(self) -> Observation:
         """The same observations of a function of which low values are good: judgements (what is preferred, what is

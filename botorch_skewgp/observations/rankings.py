@@ -39,6 +39,7 @@ class Choice(Observation):
         check_distinct(options, "options")
         check_filled(options, "options")
         object.__setattr__(self, "options", options)
+        super().__post_init__()
 
     @property
     def duels(self) -> Tensor:
@@ -49,7 +50,7 @@ class Choice(Observation):
         """The same data as a ranking whose losers are not compared with each other."""
         ranks = torch.ones_like(self.options)
         ranks[:, :1] = 0
-        return Ranking(self.options, ranks)
+        return Ranking(self.options, ranks, judge=self.judge)
 
     def reversed(self) -> Ranking:
         """The first item is below all others, which are not compared with each other."""
@@ -100,6 +101,7 @@ class Ranking(Observation):
             if ((ranks[:, 1:] < ranks[:, :-1]) & real[:, 1:]).any():
                 raise InputDataError("ranks must not decrease along a row; list items best first.")
         object.__setattr__(self, "ranks", ranks)
+        super().__post_init__()
 
     @property
     def duels(self) -> Tensor:
@@ -113,7 +115,7 @@ class Ranking(Observation):
         back = torch.where(real, real.sum(-1, keepdim=True) - 1 - position, position)  # padding stays at the end
         ranks = torch.where(real, self.ranks, 0)
         ranks = ranks.amax(-1, keepdim=True) - ranks.gather(-1, back)
-        return Ranking(self.items.gather(-1, back), ranks)
+        return Ranking(self.items.gather(-1, back), ranks, judge=self.judge)
 
     def comparisons(self) -> tuple[Tensor, Tensor]:
         r"""The comparisons between neighbouring ranks.

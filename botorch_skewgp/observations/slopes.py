@@ -70,6 +70,7 @@ class Slope(Observation):
         object.__setattr__(self, "dims", dims)
         object.__setattr__(self, "signs", signs.long())
         object.__setattr__(self, "index", as_point_index(self.index, m, "dims"))
+        super().__post_init__()
 
     @property
     def num_inputs_needed(self) -> int:

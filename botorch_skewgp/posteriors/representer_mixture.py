@@ -68,6 +68,16 @@ class RepresenterMixture:
         coordinates = None if self.coordinates is None else self.coordinates.mT[order].mT
         return RepresenterMixture(weights[order].mT, self.root, coordinates=coordinates)
 
+    def repeated(self, num_draws: int) -> RepresenterMixture:
+        r"""A mixture of a single draw as that of many equal ones.
+
+        Args:
+            num_draws: How many.
+        """
+        parent = None if self.parent is None else self.parent.repeated(num_draws)
+        weights = self.weights.expand(*self.weights.shape[:-1], num_draws)
+        return RepresenterMixture(weights, self.root, parent=parent)
+
     @cached_property
     def weights_by_draw(self) -> Tensor:
         """The weights, `batch_shape x S x n`, those of a draw side by side, where picking some draws reads little."""

@@ -93,6 +93,15 @@ class SkewGPPosterior(NonGaussianPosterior):
         none = RepresenterMixture(mean.new_zeros(0, 1), mean.new_zeros(0, 0))
         return cls(mean, mean.new_zeros(*mean.shape, 0), distribution.lazy_covariance_matrix, none, num_outputs)
 
+    def with_draws_repeated(self, num_draws: int) -> SkewGPPosterior:
+        r"""The same Gaussian posterior as a mixture of many equal draws, each of which may be told something else.
+
+        Args:
+            num_draws: How many.
+        """
+        mixture = self._mixture.repeated(num_draws)
+        return SkewGPPosterior(self._location, self._crosses, self._prior, mixture, self._num_outputs)
+
     @property
     def device(self) -> torch.device:
         """The device of the posterior's tensors."""

@@ -3,8 +3,8 @@ r"""Covariances that are low rank plus block diagonal: what rows share, and what
 Rows are `h = mean + U z + w`, with `z ~ N(0, I_r)` shared by all and `w_b ~ N(0, N_b N_b^T)` by the rows of block `b`:
 one person's answers, or one choice among several. Given sites of precisions `T` the blocks are eliminated one by one,
 all of one size at once, and what is left is of size `r` ([Rasmussen2006]_, appendix A.3). With `Q_b = I + N_b^T T N_b`,
-`V_b = N_b Q_b^-1 N_b^T` and `G_b = (I - V_b T) U_b`, the covariance of `h` given the sites is `V + G A^-1 G^T`, where `A
-= I + U^T T G`. A sweep costs `O(m r^2 + sum_b p_b^3)` for blocks of `p_b` rows, and nothing is of size `m x m`.
+`V_b = N_b Q_b^-1 N_b^T` and `G_b = (I - V_b T) U_b`, the covariance of `h` given the sites is `V + G A^-1 G^T`,
+where `A = I + U^T T G`. A sweep costs `O(m r^2 + sum_b p_b^3)` for blocks of `p_b` rows; nothing is of size `m x m`.
 
 .. [Rasmussen2006] C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning. MIT Press 2006.
 """

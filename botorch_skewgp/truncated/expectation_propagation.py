@@ -127,7 +127,7 @@ class ExpectationPropagation:
 
     @property
     def shared_coordinates(self) -> tuple[Tensor, Tensor]:
-        """Mean and root of the covariance of a low-rank root's coordinates; of those shared by all if it is bordered."""
+        """Mean and root of the covariance of a low-rank root's coordinates; those shared by all if bordered."""
         product = self.gaussian.product
         if product is None:
             return self.latent_mean, self.latent_root

@@ -1,0 +1,289 @@
+"""Several judges: what all share, each one's own part, and inducing points that stand for what is shared alone."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+from botorch.acquisition import qLogExpectedImprovement
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.sampling import SobolQMCNormalSampler
+from gpytorch.kernels import RBFKernel, ScaleKernel
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.kernels.judges import LinearTastesKernel
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations import (
+    AffineProbit,
+    Binary,
+    Censored,
+    Choice,
+    LabelPreference,
+    Numeric,
+    Ordinal,
+    Preference,
+    Ranking,
+    Slope,
+    Tie,
+    Validity,
+    number_judges,
+)
+
+double = torch.double
+X = torch.rand(10, 2, dtype=double, generator=torch.Generator().manual_seed(0))
+Q = torch.rand(3, 2, dtype=double, generator=torch.Generator().manual_seed(1))
+
+
+def own_kernel(scale=3.0):
+    kernel = ScaleKernel(RBFKernel())
+    kernel.outputscale, kernel.base_kernel.lengthscale = scale, 0.4
+    return kernel.double()
+
+
+def duels(num_judges, each=12, seed=0):
+    """Duels by judges whose utilities are linear with weights of their own."""
+    generator = torch.Generator().manual_seed(seed)
+    pairs, judge = [], []
+    for j in range(num_judges):
+        utility = X @ (4 * torch.randn(2, dtype=double, generator=generator))
+        for _ in range(each):
+            a, b = torch.randperm(len(X), generator=generator)[:2].tolist()
+            noise = torch.randn(2, dtype=double, generator=generator)
+            pairs.append([a, b] if utility[a] + noise[0] > utility[b] + noise[1] else [b, a])
+            judge.append(j)
+    return Preference(pairs, judge=judge)
+
+
+def over_points_and_judges(pairs, judge, num_judges):
+    """The same duels as of a model whose training points are every point once for each judge."""
+    points = torch.cat([X] * num_judges)
+    code = torch.arange(num_judges).repeat_interleave(len(X)).to(double)
+    return torch.cat([points, code.unsqueeze(-1)], dim=-1), Preference(pairs + len(X) * judge.unsqueeze(-1))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks:UserWarning")  # of IndexKernel
+def test_posterior_is_that_of_a_kernel_over_points_and_judges():
+    """By hand: a product with an index kernel, on today's engine without judges."""
+    from gpytorch.kernels import IndexKernel
+
+    observation, own = duels(3), own_kernel()
+    model = SkewGP(X, observation, judge_covar_module=own, approximation="ep")
+    shared = RBFKernel(active_dims=(0, 1))
+    model.covar_module.base_kernel.lengthscale, model.covar_module.outputscale = 0.7, 2.0
+    shared.lengthscale = 0.7
+    index = IndexKernel(num_tasks=3, rank=1, active_dims=(2,))
+    index.covar_factor.data.zero_()
+    index.raw_var.data.fill_(torch.tensor(1.0).expm1().log())
+    personal = RBFKernel(active_dims=(0, 1))
+    personal.lengthscale = 0.4
+    by_hand = ScaleKernel(shared) + ScaleKernel(personal * index)
+    by_hand.kernels[0].outputscale, by_hand.kernels[1].outputscale = 2.0, 3.0
+    points, plain = over_points_and_judges(observation.pairs, observation.judge, 3)
+    reference = SkewGP(points, plain, covar_module=by_hand.double(), approximation="ep")
+    values = [m.log_marginal_likelihood("ep").value for m in (model, reference)]
+    assert torch.allclose(*values, rtol=1e-8)
+    for judge in range(3):
+        posterior = model.posterior(Q, judge=judge)
+        other = reference.posterior(torch.cat([Q, torch.full((3, 1), float(judge), dtype=double)], dim=-1))
+        assert torch.allclose(posterior.mean, other.mean, atol=1e-6)
+        assert torch.allclose(posterior.variance, other.variance, atol=1e-6)
+        at = torch.cat([Q, torch.full((3, 1), float(judge), dtype=double)], dim=-1)
+        for one, two in zip(model.for_judge(judge).sun_parameters(Q), reference.sun_parameters(at), strict=True):
+            assert torch.allclose(one, two, atol=1e-8)
+
+
+def test_inducing_points_at_all_points_leave_everything_exact():
+    observation = duels(4)
+    exact = SkewGP(X, observation, approximation="ep")
+    sparse = SkewGP(X, observation, approximation="ep", inducing_points=X)
+    gradients = []
+    for model in (exact, sparse):
+        mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+        value = mll(model.train()(*model.train_inputs), model.train_targets)
+        parameters = [p for name, p in model.named_parameters() if p.requires_grad and "inducing" not in name]
+        gradients.append([value, *torch.autograd.grad(value, parameters, allow_unused=True)])
+        model.eval()
+    for one, other in zip(*gradients, strict=True):
+        assert (one is None and other is None) or torch.allclose(one, other, rtol=1e-4, atol=1e-5)
+    for judge in (None, 0, 3, "new"):
+        one, other = (model.posterior(Q, judge=judge) for model in (exact, sparse))
+        assert torch.allclose(one.mean, other.mean, atol=1e-5)
+        assert torch.allclose(one.variance, other.variance, rtol=1e-5)
+
+
+def test_few_inducing_points_keep_a_judges_answers_exact_beside_them():
+    """One judge's rows are one block, whose covariance is exact whatever the inducing points: with one shared point."""
+    observation = duels(2, each=6)
+    sparse = SkewGP(X, observation, approximation="ep", inducing_points=X[:1])
+    prior = sparse.forward(X)
+    rows = sparse.row_model(prior)
+    covariance = rows.truncated_normal.dense_covariance + torch.diag(rows.truncated_normal.noise)
+    exact = SkewGP(X, observation, approximation="ep")
+    other = exact.row_model(exact.forward(X)).truncated_normal
+    gamma = other.dense_covariance + torch.diag(other.noise)
+    for block in (slice(0, 6), slice(6, 12)):
+        assert torch.allclose(covariance[block, block], gamma[block, block], atol=1e-9)
+
+
+KINDS = {
+    "numbers": Numeric([0.1, 0.5, -0.3, 0.8], noise=0.1, index=[0, 1, 2, 0], judge=[0, 1, 1, 1]),
+    "bounds": Censored([0.1, 0.5, -0.3], [torch.inf] * 3, index=[0, 1, 2], judge=[0, 1, 1]),
+    "labels": Binary([1, 0, 1, 1], index=[0, 1, 0, 2], judge=[0, 0, 1, 1]),
+    "validity": Validity([1, 0, 1, 1], index=[0, 1, 0, 2], judge=[0, 0, 1, 1]),
+    "grades": Ordinal([0, 2, 1, 1], num_grades=3, index=[0, 1, 0, 2], judge=[0, 0, 1, 1]),
+    "duels": Preference([[0, 1], [2, 1], [1, 0]], judge=[0, 0, 1]),
+    "ties": [Preference([[0, 1]], judge=0), Tie([[0, 2], [1, 2]], judge=[0, 1])],
+    "choices": Choice([[0, 1, 2], [2, 1, -1]], judge=[0, 1]),
+    "rankings": Ranking([[0, 1, 2], [2, 1, 0]], judge=[0, 1]),
+    "slopes": [Slope(dims=0, signs=[1, -1], index=[0, 1], judge=[0, 1]), Preference([[0, 1]], judge=0)],
+    "affine": AffineProbit([[1.0, -1.0], [0.5, 0.5]], 0.0, [[1.0, 0.0], [0.0, 1.0]], judge=[0, 1]),
+    "classes": LabelPreference.from_classes([0, 2, 1], num_labels=3, judge=[0, 1, 1]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_has_judges(kind):
+    model = SkewGP(X, KINDS[kind], approximation="ep")
+    shared, first, second, new = (model.posterior(Q, judge=judge) for judge in (None, 0, 1, "new"))
+    assert not torch.allclose(first.mean, second.mean)
+    assert torch.allclose(shared.mean, new.mean)
+    assert bool((new.variance > shared.variance).all())
+    if kind in {"labels", "validity", "grades", "duels", "choices", "rankings", "classes"}:
+        assert bool(model.predictive(Q[:2], judge=1).probs.isfinite().all())
+
+
+def test_numbers_and_bounds_of_judges_together():
+    """The Gaussian posterior by hand, where a wide interval says nothing."""
+    numbers = Numeric([0.1, 0.5, -0.3, 0.8], noise=0.1, index=[0, 1, 2, 3], judge=[0, 1, 1, 0])
+    wide = Censored([-1e6], [1e6], index=[0], judge=[1])
+    own = own_kernel()
+    model = SkewGP(X, [numbers, wide], judge_covar_module=own, approximation="ep")
+    K = model.covar_module(torch.cat([X[:4], Q])).to_dense() + own(torch.cat([X[:4], Q])).to_dense() * (
+        torch.tensor([0, 1, 1, 0, 1, 1, 1]).unsqueeze(-1) == torch.tensor([0, 1, 1, 0, 1, 1, 1])
+    )
+    gain = torch.linalg.solve(K[:4, :4] + 0.1 * torch.eye(4, dtype=double), K[:4, 4:]).mT
+    posterior = model.posterior(Q, judge=1)
+    assert torch.allclose(posterior.mean.squeeze(-1), gain @ numbers.values, atol=1e-6)
+    assert torch.allclose(posterior.variance.squeeze(-1), (K[4:, 4:] - gain @ K[:4, 4:]).diagonal(), atol=1e-6)
+
+
+def test_one_judge_or_none_is_the_model_without():
+    pairs = duels(1).pairs
+    plain, named = SkewGP(X, Preference(pairs)), SkewGP(X, Preference(pairs, judge=3))
+    assert len(list(plain.parameters())) == len(list(named.parameters()))
+    assert torch.equal(plain.posterior(Q).mean, named.posterior(Q).mean)
+    assert torch.equal(plain.posterior(Q).mean, named.posterior(Q, judge=3).mean)
+    assert named.judges == {3}
+
+
+def test_model_for_a_judge_is_a_botorch_model():
+    model = SkewGP(X, duels(3), approximation="ep").for_judge(2)
+    assert torch.equal(model.posterior(Q).mean, model.posterior(Q, judge=2).mean)
+    acquisition = qLogExpectedImprovement(model, best_f=0.0, sampler=SobolQMCNormalSampler(torch.Size([32]), seed=0))
+    point = Q[:1].clone().requires_grad_()
+    acquisition(point).backward()
+    assert bool(point.grad.isfinite().all())
+    fantasy = model.fantasize(Q[:2], SobolQMCNormalSampler(torch.Size([4]), seed=0))
+    assert fantasy.posterior(Q).mean.shape == (4, 3, 1)
+
+
+@pytest.mark.parametrize("inducing", [False, True])
+def test_fantasies_of_a_judge_are_more_answers_of_his(inducing):
+    """A fantasy duel, by importance weights, and the same duel among the data."""
+    settings = {"inducing_points": X} if inducing else {}
+    model = SkewGP(X, duels(2), judge_covar_module=own_kernel(), **settings)
+    view = model.for_judge(1)
+    fantasy = view.condition_on_observations(X[:2].unsqueeze(0), torch.tensor([[[0, 1]]]))
+    more = view.condition_on_observations(X[:2], Preference([[0, 1]]))
+    assert more.observations[-1].judge.tolist() == [1]
+    expected = more.posterior(Q)
+    assert torch.allclose(fantasy.posterior(Q).mean.squeeze(0), expected.mean, atol=0.15)
+
+
+def test_a_second_judge_may_come_later():
+    model = SkewGP(X, Preference([[0, 1], [2, 1]], judge=0))
+    more = model.condition_on_observations(X[:2], Preference([[1, 0]], judge=1))
+    assert more.judges == {0, 1}
+    assert not torch.allclose(more.posterior(Q, judge=0).mean, more.posterior(Q, judge=1).mean)
+    more.posterior(Q, judge="new")
+
+
+def test_samples_of_a_judge_have_his_moments():
+    view = SkewGP(X, duels(3)).for_judge(1)
+    samples = view.posterior(Q).rsample(torch.Size([4096]))
+    posterior = view.posterior(Q)
+    error = posterior.variance.sqrt() / 4096**0.5
+    assert bool(((samples.mean(0) - posterior.mean).abs() < 5 * error).all())
+
+
+def test_tastes_kernel_is_a_quadratic_form():
+    kernel = LinearTastesKernel(2).double()
+    kernel.raw_root.data = torch.randn(3, 3, dtype=double, generator=torch.Generator().manual_seed(0))
+    phi = torch.cat([torch.ones(len(X), 1, dtype=double), X], dim=-1)
+    expected = phi @ kernel.taste_covariance @ phi.mT
+    assert torch.allclose(kernel(X).to_dense(), expected)
+    assert torch.allclose(kernel(X, diag=True), expected.diagonal())
+    assert torch.equal(kernel.root, kernel.root.tril())
+    assert LinearTastesKernel(3, rank=2).taste_covariance.shape == (4, 4)
+    diagonal = LinearTastesKernel(3, diagonal=True).taste_covariance
+    assert torch.equal(diagonal, diagonal.diagonal().diag())
+
+
+def test_judges_are_numbered_in_order_of_their_names():
+    judge, names = number_judges(["bob", "ann", "bob"])
+    assert judge.tolist() == [1, 0, 1]
+    assert names == ["ann", "bob"]
+
+
+def test_judges_survive_what_happens_to_observations():
+    choice = Choice([[0, 1, 2], [2, 1, -1]], judge=[4, 5])
+    for entry in (
+        choice.as_ranking(),
+        choice.reversed(),
+        choice.shift(3),
+        choice.as_ranking().reversed(),
+        choice.by(4),
+    ):
+        assert entry.judge.tolist() in ([4, 5], [4, 4])
+    model = SkewGP(X, duels(2)).float()
+    assert model.observations[0].judge.dtype == torch.long
+
+
+@pytest.mark.parametrize("judge", [[0], [0, -1], [0.5, 1.0], [[0, 1]], "ann", [True, False]])
+def test_judges_that_do_not_fit_are_refused_in_words(judge):
+    with pytest.raises(InputDataError, match="judge"):
+        Preference([[0, 1], [1, 0]], judge=judge)
+
+
+@pytest.mark.parametrize("judge", [7, -1, "ann", 0.0, True])
+def test_unknown_judges_are_refused_in_words(judge):
+    model = SkewGP(X, duels(2))
+    with pytest.raises(InputDataError, match="judge must be the number of one who gave answers"):
+        model.posterior(Q, judge=judge)
+
+
+def test_what_cannot_be_is_refused_in_words():
+    with pytest.raises(InputDataError, match="two judges or more"):
+        SkewGP(X, Preference([[0, 1]])).for_judge("new")
+    with pytest.raises(InputDataError, match="gave answers"):
+        SkewGP(X, Preference([[0, 1]])).for_judge(0)
+    model = SkewGP(X, duels(2))
+    with pytest.raises(InputDataError, match="whose answers"):
+        model.for_judge("new").condition_on_observations(X[:2], Preference([[0, 1]]))
+    numbers = Numeric([0.1, 0.3], index=[0, 1], judge=[0, 1])
+    with pytest.raises(UnsupportedError, match="inducing_points"):
+        SkewGP(X, [duels(2), numbers], inducing_points=X[:4]).posterior(Q)
+    with pytest.raises(InputDataError, match="rank"):
+        LinearTastesKernel(2, rank=4)
+    with pytest.raises(InputDataError, match="approximation"):
+        SkewGP(X, duels(2), approximation="laplace")
+    with pytest.raises(UnsupportedError, match="draws nothing"):
+        _ = SkewGP(X, duels(2), approximation="ep").draws
+
+
+def test_many_judges_draw_few_columns():
+    """Rows outnumber the columns of what is shared: the exact posterior by points agrees with that by rows."""
+    observation = duels(8, each=8)
+    posteriors = [SkewGP(X, observation, **kw).posterior(Q, judge=2) for kw in ({}, {"inducing_points": X})]
+    for one, other in pairwise(posteriors):
+        assert torch.allclose(one.mean, other.mean, atol=0.25)
+        assert torch.allclose(one.variance, other.variance, rtol=0.15)
