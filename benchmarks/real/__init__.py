@@ -46,22 +46,25 @@ Key = tuple[str, str, str, int | None]
 
 def _models(name: str) -> dict[str, Callable[..., Any]]:
     """The models of a data set by name; those of people where several answers are one person's."""
-    from benchmarks.real.ours import OURS, pairwise_gp
+    from benchmarks.real.ours import OF_PEOPLE, OURS, pairwise_gp
     from benchmarks.real.rivals import RIVALS
 
     answers = _answers(name)
     found = dict(RIVALS[type(answers)])
+    ours = OURS if isinstance(answers, Readings) else OURS | OF_PEOPLE
     if len(answers.person.unique()) == len(answers) or len(answers.person.unique()) == 1 or name == PAIRS:
         found = {model: fn for model, fn in found.items() if not ("people" in model or model == "mixed logit")}
+        ours = OURS
     elif isinstance(answers, Grades) and not answers.slopes:
         found = {model: fn for model, fn in found.items() if "slopes" not in model}
     if isinstance(answers, Choices) and answers.points.shape[1] == 2:
         found["PairwiseGP"] = pairwise_gp
-    return found | OURS
+    return found | ours
 
 
-def _is_ours(model: str) -> bool:
-    return model.startswith("SkewGP") or model == "PairwiseGP"
+def _learns_from_some(model: str) -> bool:
+    """Whether a model learns from some of the answers only: those of people learn from all."""
+    return (model.startswith("SkewGP") and "judges" not in model) or model == "PairwiseGP"
 
 
 @cache
@@ -176,7 +179,7 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, str, str, int, int | N
                 for model in _models(name):
                     if options.models is not None and model not in options.models:
                         continue
-                    sizes = (smaller or [None]) if _is_ours(model) else [*smaller, None]
+                    sizes = (smaller or [None]) if _learns_from_some(model) else [*smaller, None]
                     found += [(name, split, model, fold, each) for each in sizes]
     return found
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +22,7 @@ from benchmarks.real.data import Answers, Choices, Grades, Readings
 from benchmarks.real.rivals import Predictions, of_outcomes
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models import default_covar_module
+from botorch_skewgp.models import default_covar_module, default_judge_covar_module
 from botorch_skewgp.observations import Censored, Choice, Numeric, Observation, Ordinal, Preference
 from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 
@@ -29,6 +30,8 @@ NODES = 16  # of the quadrature over the noise of an option
 # Of utilities, for choices, by Sobol's sequence. With 512 independent ones rare choices had probabilities off by
 # factors, which moved the nats of HC by .1.
 SAMPLES = 4096
+SAMPLES_OF_ONE = 1024
+MOST_POINTS = 60  # inducing points of what people share
 MOST_VALUES = 2**24  # of choices at a time
 
 CovarModule = Callable[[int, list[Observation]], Kernel]
@@ -149,6 +152,59 @@ def skew_gp(
             return Predictions(torch.where(read, density.reshape(-1), mass.reshape(-1)).log())
 
 
+def skew_gp_of_people(
+    known: Answers,
+    test: Answers,
+    covar_module: CovarModule = default_covar_module,
+    judge_covar_module: Callable[[int], Kernel] = default_judge_covar_module,
+    seed: int = 0,
+) -> Predictions:
+    """A SkewGP in which everybody has a part of his own, by expectation propagation; people who are new are new judges.
+
+    Args:
+        known: Answers to learn from.
+        test: Answers to predict.
+        covar_module: The kernel of what all share.
+        judge_covar_module: The kernel of everybody's own part.
+        seed: Of the samples of utilities that choices are predicted from.
+    """
+    X, Z = _scaled(known, test)
+    points = X.flatten(0, 1) if isinstance(known, Choices) else X
+    real = points[known.available.flatten()] if isinstance(known, Choices) else points
+    distinct = real.unique(dim=0)
+    people, judge = known.person.unique(return_inverse=True)
+    number = {person: i for i, person in enumerate(people.tolist())}
+    observations = [replace(entry, judge=judge) for entry in _observations(known)]
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        model = SkewGP(
+            points,
+            observations,
+            covar_module=covar_module(points.shape[-1], observations),
+            judge_covar_module=judge_covar_module(points.shape[-1]),
+            inducing_points=distinct if len(distinct) <= MOST_POINTS else MOST_POINTS,
+            approximation="ep",
+        )
+        with torch.enable_grad():
+            fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+        answers = test.chosen if isinstance(test, Choices) else test.grades
+        num_outcomes = Z.shape[1] if isinstance(test, Choices) else test.num_grades
+        found = Z.new_zeros(len(test), num_outcomes)
+        for person in test.person.unique().tolist():
+            which = (test.person == person).nonzero().squeeze(-1)
+            latent = model.for_judge(number.get(person, "new")).latent_posterior
+            if isinstance(test, Choices) and num_outcomes > 2:
+                utility = SobolQMCNormalSampler(torch.Size([SAMPLES_OF_ONE]), seed=seed)(latent(Z[which])).squeeze(-1)
+                found[which] = choice_probabilities(utility, test.available[which], model.likelihood.noise)
+            else:
+                at = Z[which] if isinstance(test, Choices) else Z[which].unsqueeze(-2)
+                probs = model.likelihood(latent(at), scale=model.outcome_scale).probs.reshape(len(which), -1)
+                if probs.shape[-1] == 1:
+                    probs = torch.cat([probs, 1 - probs] if isinstance(test, Choices) else [1 - probs, probs], dim=-1)
+                found[which] = probs
+        return of_outcomes(found, answers)
+
+
 def _cdf(predicted: Any, value: Tensor) -> Tensor:
     found = predicted.cdf(torch.where(value.isfinite(), value, 0.0))
     return torch.where(value.isfinite(), found, (value > 0).to(found))
@@ -174,4 +230,8 @@ OURS: dict[str, Callable[[Answers, Answers], Predictions]] = {
     "SkewGP, EP": skew_gp,
     "SkewGP, exact": partial(skew_gp, exact=True),
     "SkewGP, linear + RBF, EP": partial(skew_gp, covar_module=linear_and_smooth),
+}
+OF_PEOPLE: dict[str, Callable[[Answers, Answers], Predictions]] = {
+    "SkewGP, judges, EP": skew_gp_of_people,
+    "SkewGP, judges, linear + RBF, EP": partial(skew_gp_of_people, covar_module=linear_and_smooth),
 }

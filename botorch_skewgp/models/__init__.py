@@ -6,6 +6,7 @@ The Bayesian transformed Gaussian process lives in `botorch_skewgp.transformed`;
 from botorch_skewgp.models.defaults import default_covar_module, default_mean_module
 from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
 from botorch_skewgp.models.moment_matched import MomentMatchedModel
+from botorch_skewgp.models.panel import default_judge_covar_module
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.transformed import BayesianTransformedGP
@@ -17,5 +18,6 @@ __all__ = [
     "SkewGP",
     "SkewPrior",
     "default_covar_module",
+    "default_judge_covar_module",
     "default_mean_module",
 ]

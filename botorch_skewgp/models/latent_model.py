@@ -332,6 +332,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             first = layout.first_equal(column_points)
             blocks = [replace(block, index=first[block.index]) for block in blocks]
         if merge_equal and self._merges([prior_rows, *blocks], len(mean)):
+            blocks = [block.with_own_noise() for block in blocks]
             blocks = [block.merged() if block.can_merge else block for block in blocks]
         rows = Rows.cat([prior_rows, *blocks])
         if self.inducing is None:
@@ -352,8 +353,9 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         if self.draw_settings.sampler not in (None, "collapsed", "independence"):
             return False
         total = sum(block.num_rows for block in blocks)
-        noisy = all(bool(((block.noise > 0) | block.is_equality).all()) for block in blocks)
-        return noisy and total > max(MOST_SINGLE_ROWS, num_columns)
+        if total <= max(MOST_SINGLE_ROWS, num_columns):
+            return False
+        return all(bool(((block.with_own_noise().noise > 0) | block.is_equality).all()) for block in blocks)
 
     def _prior_rows(self, mean: Tensor, covariance: Tensor, layout: ColumnLayout) -> Rows:
         """The rows of the skew prior."""

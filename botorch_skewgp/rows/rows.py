@@ -9,6 +9,9 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from botorch_skewgp.truncated.bordered import Blocks
+
+LEAST_EIGENVALUE = 1e-6  # of the noise of a block, relative to its largest variance, for it to be divided
 _DENSE_BEYOND = 8  # entries per row; wider rows multiply with a dense weight matrix
 
 
@@ -76,6 +79,34 @@ class Rows:
             count=None if self.count is None else self.count[which],
             block=None if self.block is None else self.block[which],
         )
+
+    def with_own_noise(self) -> Rows:
+        r"""The same rows with the same noise, some of which is each row's own wherever the noise allows it.
+
+        Of a block whose noise has the covariance `D + N N^T` with a least eigenvalue `l > 0`, every row gets `l / 2` of
+        its own.
+        """
+        if self.noise_root is None or bool((self.noise > 0).all()):
+            return self
+        block = torch.zeros_like(self.index[:, 0]) if self.block is None else self.block
+        poor = torch.isin(block, block[self.noise <= 0].unique())
+        groups = Blocks(block, poor, padded=False)
+        shape = max(self.noise_root.shape[-1], *(index.shape[-1] for index in groups.index))
+        root = torch.nn.functional.pad(self.noise_root, (0, shape - self.noise_root.shape[-1]))
+        noise = self.noise
+        for index in groups.index:
+            N = self.noise_root[index]
+            covariance = N @ N.mT + torch.diag_embed(self.noise[index])
+            least = torch.linalg.eigvalsh(covariance)[..., 0]
+            some = least > LEAST_EIGENVALUE * covariance.diagonal(dim1=-2, dim2=-1).amax(-1)
+            if not bool(some.any()):
+                continue
+            which, own = index[some], 0.5 * least[some].unsqueeze(-1).expand(-1, index.shape[-1])
+            L = torch.linalg.cholesky(covariance[some] - torch.diag_embed(own))
+            noise = noise.index_copy(0, which.flatten(), own.flatten())
+            L = torch.nn.functional.pad(L, (0, shape - L.shape[-1]))
+            root = root.index_copy(0, which.flatten(), L.flatten(0, 1))
+        return replace(self, noise=noise, noise_root=root)
 
     @property
     def can_merge(self) -> bool:

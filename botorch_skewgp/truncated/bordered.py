@@ -78,23 +78,25 @@ class Blocks:
     Args:
         block: An `m`-dim integer tensor, the block of each row.
         shares: Which rows share anything with others of their block; the others are blocks of their own.
+        padded: Whether blocks of nearly the same size are one group, padded to the largest.
     """
 
-    def __init__(self, block: Tensor, shares: Tensor) -> None:
+    def __init__(self, block: Tensor, shares: Tensor, padded: bool = True) -> None:
         self.num_rows, device = len(block), block.device
         which = shares.nonzero().squeeze(-1)
         label, size = block[which].unique(return_inverse=True, return_counts=True)[1:]
         order = label.argsort(stable=True)
         place = torch.arange(len(order), device=device) - (size.cumsum(0) - size)[label[order]]
-        padded = size.clamp(min=LEAST_SIZE)
-        padded = (2 ** (padded.double().log2() * 2).ceil().div(2)).ceil().long()  # a factor of 1.41 apart
+        width = size
+        if padded:  # to sizes a factor of 1.41 apart
+            width = (2 ** (size.clamp(min=LEAST_SIZE).double().log2() * 2).ceil().div(2)).ceil().long()
         self.single = (~shares).nonzero().squeeze(-1)
         self.index: list[Tensor] = []  # each b x s, padded by m
-        for width in padded.unique().tolist():
-            chosen = padded == width
+        for s in width.unique().tolist():
+            chosen = width == s
             rank = chosen.cumsum(0) - 1
             mine = chosen[label[order]]
-            index = torch.full((int(chosen.sum()), width), self.num_rows, device=device)
+            index = torch.full((int(chosen.sum()), s), self.num_rows, device=device)
             index[rank[label[order][mine]], place[mine]] = which[order[mine]]
             self.index.append(index)
 

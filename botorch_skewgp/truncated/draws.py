@@ -36,11 +36,13 @@ SamplerName = Literal["reflective", "collapsed", "independence", "linear", "gibb
 WITH_APPROXIMATION = {"collapsed": CollapsedEllipticalSliceSampler, "independence": IndependenceSampler}
 R_HAT_LIMIT = 1.01
 MAX_WATCHED = 256  # functionals
-NARROW = 0.01  # rows closer than this many standard deviations between their bounds
 NUM_PROPOSALS = 256  # that say how good the Gaussian of expectation propagation is as a proposal
-LEAST_SHARE = 0.1  # effective share of these, down to which it is faster than slices (`benchmarks samplers_low_rank`)
+LEAST_SHARE = 0.2  # effective share of these, down to which it is faster than slices (`benchmarks samplers_low_rank`)
 MAX_ENTRIES = 2**20  # of rows that diagnostics copy at a time, which a cache can hold
-MANY_ROWS = 1024  # over few coordinates
+# Entries of matrices that a step reads, in units of those that a reflection does; `benchmarks sizes` has their seconds.
+EVENTS_PER_ROW, EVENT_OVERHEAD, HORIZON = 0.35, 50, math.pi / 2
+PROPOSAL, SLICE = 0.3, 8.0
+CHEAP = 2**16  # up to which reflections are taken without looking further: a third of a second for 2,048 draws
 FEW_CHAINS = 4
 # On a GPU; of 4, 16, 64 and 256, the number at which 2,048 draws of 500 to 2,000 labels took the least time.
 MANY_CHAINS, STEPS_OF_MANY = 64, 16
@@ -183,36 +185,40 @@ class Draws:
 
 
 def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> SamplerName:
-    r"""The default sampler: a rule on the problem alone, so that results repeat.
+    r"""The default sampler: the one whose steps should cost least; results repeat, for the rule is on the problem alone.
 
-    Reflections mix at once wherever they were tried, at a cost of `O(m)` each. Two cases make them expensive: more than
-    `MANY_ROWS` rows of a low-rank covariance, each of which reflects, and rows between near bounds, which reflect once
-    per crossing. There the noise is integrated out instead, provided that it is not small: what is left is nearly
-    Gaussian if a row's noiseless part is known to within a few standard deviations of the noise. With many rows over
-    few coordinates it mostly is so nearly Gaussian that draws of the approximation serve as proposals whatever the
-    chain's place, as some of them show by their importance weights. Rows that stand for several can only be drawn with
-    the noise integrated out.
+    Reflections mix at once wherever they were tried. A step has about `EVENTS_PER_ROW` of them for each row, and more
+    where a trajectory crosses rows between near bounds, at a cost of `O(m)` each. Where that is much, the noise may be
+    integrated out instead, provided that it is not small. With many rows over few coordinates what is left mostly is
+    so nearly Gaussian that draws of expectation propagation's approximation serve as proposals, whatever the chain's
+    place: a pilot says which share of them counts. Slices of what is left serve if a row's noiseless part is known to
+    within a few standard deviations of the noise. Rows that stand for several can only be drawn like this.
 
     Args:
         distribution: The truncated normal.
         approximation: Its expectation propagation fixed point; computed where it is needed if `None`.
     """
-    width = (distribution.upper - distribution.lower) / distribution.gamma_diagonal.sqrt()
-    counted = distribution.count is not None
-    many = counted or (distribution.row_root is not None and distribution.num_rows > MANY_ROWS)
-    noisy = bool((distribution.noise > 0).all())
-    narrow = bool((width < NARROW).any())
-    if not (noisy and (many or narrow)):
+    counted, m = distribution.count is not None, distribution.num_rows
+    if not bool((distribution.noise > 0).all()):
+        return "reflective"
+    crossings = distribution.gamma_diagonal.sqrt() * HORIZON / (distribution.upper - distribution.lower)
+    reflections = (EVENTS_PER_ROW * m + float(crossings.sum(-1).max())) * (m + EVENT_OVERHEAD)
+    if not counted and reflections <= CHEAP:
         return "reflective"
     if approximation is None:
         approximation = expectation_propagation(distribution)
+    if not (counted or approximation.converged):
+        return "reflective"
     generator = torch.Generator(device=distribution.mean.device).manual_seed(0)
     _, log_weight = IndependenceSampler(distribution, approximation).propose(NUM_PROPOSALS, generator)
-    share = (2 * log_weight.logsumexp(-1) - (2 * log_weight).logsumexp(-1)).exp() / NUM_PROPOSALS
-    if bool((share >= LEAST_SHARE).all()):
+    # of the proposals, and of log-normal weights with their variance: in many dimensions a few do not show the tail
+    counting = (2 * log_weight.logsumexp(-1) - (2 * log_weight).logsumexp(-1)).exp() / NUM_PROPOSALS
+    share = float(torch.minimum(counting, (-log_weight.var(-1)).exp()).min())
+    entries = approximation.latent_mean.shape[-1] * m
+    if share >= LEAST_SHARE and (counted or PROPOSAL * entries / share < reflections):
         return "independence"
     unknown = float((approximation.variance / distribution.noise).mean())
-    return "collapsed" if counted or unknown < MOST_UNKNOWN else "reflective"
+    return "collapsed" if counted or (unknown < MOST_UNKNOWN and SLICE * entries < reflections) else "reflective"
 
 
 @torch.no_grad()

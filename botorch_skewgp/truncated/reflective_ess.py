@@ -40,7 +40,7 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 # A billiard between walls that are close makes many honest reflections; beyond this number it takes too long.
 MOST_REFLECTIONS = 10**8
-MOST_DENSE_ROWS = 4096  # rows of a low-rank root for which `Gamma` is built: 128 MiB, a few times while it is made
+MOST_DENSE_ROWS = 12288  # rows of a low-rank root for which `Gamma` is built: 1.1 GiB
 TIGHT = 1.0  # standard deviations beyond a bound, or one over those between bounds, from which on a row is named
 # Velocities are drawn for many steps in one matrix product, but for no more than this many bytes at a time.
 CHUNK_BYTES = 2**28

@@ -5,6 +5,8 @@ import math
 import pytest
 import torch
 
+from botorch_skewgp.likelihoods import PreferenceLikelihood
+from botorch_skewgp.observations import Ranking
 from botorch_skewgp.rows import FantasyRows, Rows
 
 INF = math.inf
@@ -113,3 +115,16 @@ def test_fantasy_rows_at_points(generator):
     eye = torch.eye(3, dtype=torch.float64)
     assert torch.equal(rows.weight, eye)
     assert torch.allclose(rows.noise_covariance, (0.3 * eye).expand(5, 3, 3))
+
+
+@pytest.mark.parametrize("ranks", [None, [0, 0, 1, 1]])
+def test_noise_of_rankings_is_divided_where_it_can_be(ranks):
+    """The covariance of the noise stays; rows of a full ranking get some of their own, those of two pairs do not."""
+    ranking = Ranking([[0, 1, 2, 3], [3, 1, 0, -1]], ranks=None if ranks is None else [ranks, [0, 1, 2, 3]])
+    rows = PreferenceLikelihood().rows(ranking, torch.zeros(1, dtype=torch.double))
+    divided = rows.with_own_noise()
+    before, after = (part.noise_covariance + torch.diag(part.noise) for part in (rows, divided))
+    assert torch.allclose(before, after, atol=1e-12)
+    of_lines = rows.block == 1 if ranks else rows.block >= 0
+    assert bool((divided.noise[of_lines] > 0).all())
+    assert bool((rows.noise == 0).any())

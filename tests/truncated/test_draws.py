@@ -129,7 +129,7 @@ def test_dense_rows_are_drawn_by_reflections():
 def test_many_low_rank_rows_have_their_noise_integrated_out(generator, monkeypatch):
     distribution = low_rank_rows(20, 3, generator)
     assert choose_sampler(distribution) == "reflective"
-    monkeypatch.setattr("botorch_skewgp.truncated.draws.MANY_ROWS", 10)
+    monkeypatch.setattr("botorch_skewgp.truncated.draws.CHEAP", 0)
     draws = draw(distribution, SMALL)
     assert draws.sampler == "independence"
     assert draws.latent is not None
