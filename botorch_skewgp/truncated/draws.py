@@ -185,7 +185,7 @@ class Draws:
 
 
 def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> SamplerName:
-    r"""The default sampler: the one whose steps should cost least; results repeat, for the rule is on the problem alone.
+    r"""The default sampler: the one whose steps should cost least, by a rule on the problem alone.
 
     Reflections mix at once wherever they were tried. A step has about `EVENTS_PER_ROW` of them for each row, and more
     where a trajectory crosses rows between near bounds, at a cost of `O(m)` each. Where that is much, the noise may be
