@@ -17,7 +17,7 @@ for labels its probit form ([NaishGuzman2007generalized]_). Predictions keep the
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -28,6 +28,7 @@ from gpytorch.module import Module
 from torch import Tensor
 
 from botorch_skewgp.models.latent_prior import LatentPrior, ResidualColumns
+from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.rows import ColumnLayout, DenseRows, Rows
 from botorch_skewgp.truncated.derivatives import squared_lengths
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
@@ -119,9 +120,84 @@ def choose_inducing_points(train_X: Tensor, transformed: Tensor, covar_module: K
     return train_X[which[torch.cat([chosen, more])]]
 
 
-def over_white_columns(
-    rows: Rows, layout: ColumnLayout, prior: LatentPrior, columns: MultivariateNormal, code: int | None = None
-) -> tuple[Tensor, DenseRows, ResidualColumns | None]:
+@dataclass(frozen=True, eq=False)
+class WhiteRows:
+    r"""Rows over the white coordinates of the columns of inducing points.
+
+    Args:
+        root: The lower Cholesky factor `L` of the covariance of these columns.
+        rows: The rows.
+        values: The rows as they were, of what they read of values at training points alone.
+        of_values: The same over white coordinates, `m x M`.
+        prior: The prior over the columns.
+    """
+
+    root: Tensor
+    rows: DenseRows
+    values: Rows
+    of_values: Tensor
+    prior: LatentPrior
+
+    def for_judge(self, code: int) -> tuple[Tensor, DenseRows, ResidualColumns | None]:
+        r"""The same with what inducing points leave of one judge's rows in columns of its own, and not in their noise.
+
+        Args:
+            code: The judge, by the number behind his points.
+
+        Returns:
+            The factor and the rows with these columns behind the others, and what they are.
+
+        Raises:
+            UnsupportedError: If there are several latent functions.
+        """
+        X, rows, num_outputs = self.prior.training_points, self.rows, self.prior.num_outputs
+        if code <= 0 or X is None or not self.prior.by_judge:
+            return self.root, rows, None
+        by = judge_of_rows(self.values, self.prior)
+        mine = (by == code).nonzero().squeeze(-1)
+        if not len(mine):
+            return self.root, rows, None
+        if num_outputs > 1:
+            raise UnsupportedError("Judges of several latent functions need a model without inducing points.")
+        assert rows.noise_root is not None  # of blocks of which this is one
+        own = rows.noise_root[mine, : len(mine)]
+        further = rows.coefficient.new_zeros(rows.num_rows, len(mine)).index_copy(0, mine, own)
+        touched, position = self.values.index[mine].unique(return_inverse=True)
+        zeros = own.new_zeros(len(mine), len(touched))
+        weight = zeros.scatter_add(-1, position, self.values.coefficient[mine])
+        explained = torch.linalg.solve_triangular(self.root.mT, self.of_values[mine].mT, upper=True)
+        extended = DenseRows.of_weight(
+            torch.cat([rows.coefficient, further], dim=-1),
+            rows.bias,
+            rows.lower,
+            rows.upper,
+            rows.noise,
+            rows.noise_root.index_fill(0, mine, 0.0),
+            rows.count,
+            rows.block,
+        )
+        return torch.block_diag(self.root, own), extended, ResidualColumns(X[touched], weight, explained)
+
+
+def white_row_model(root: Tensor, rows: DenseRows) -> RowModel:
+    r"""Rows over white coordinates under their standard normal prior.
+
+    Args:
+        root: The factor of the covariance of the columns.
+        rows: The rows.
+    """
+    eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device)
+    return RowModel(mean=root.new_zeros(len(root)), covariance=eye, rows=rows, column_root=root)
+
+
+def judge_of_rows(values: Rows, prior: LatentPrior) -> Tensor:
+    """Who judges at the first point of each row, by the numbers behind points; nobody where rows read no values."""
+    assert prior.training_points is not None
+    by = prior.training_points[values.index[:, 0] // prior.num_outputs, -1]
+    return torch.where(values.coefficient[:, 0] != 0, by, torch.zeros_like(by))
+
+
+def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, columns: MultivariateNormal) -> WhiteRows:
     r"""Rows over training points as rows over the white coordinates of the columns of inducing points.
 
     With `L L^T` the covariance of the columns, the white coordinates are `L^-1 (u - mean)`, standard normal. Values at
@@ -132,16 +208,10 @@ def over_white_columns(
         layout: The columns if training points had columns of their own.
         prior: The prior over the columns of the inducing points.
         columns: The distribution of these.
-        code: The judge, by the number behind his points, whose residuals are to be columns of their own and no noise;
-            nobody if `None`.
 
     Returns:
-        `L`; the rows with the residuals in their noise: in that of a single row its variance, and in that of rows with
-        shared noise, and of all rows of one judge, their covariance; and what the judge's columns are, whose white
-        coordinates follow those of the inducing points.
-
-    Raises:
-        UnsupportedError: If the judge's columns of several latent functions are asked for.
+        The rows with the residuals in their noise: in that of a single row its variance, and in that of rows with
+        shared noise, and of all rows of one judge, their covariance.
     """
     L = cholesky_with_relative_jitter(columns.lazy_covariance_matrix.to_dense().double())
     X = prior.training_points
@@ -151,7 +221,9 @@ def over_white_columns(
     is_value = rows.index < first
     if not bool(is_value.any()):  # for instance the rows of a skew prior
         moved = replace(rows, index=rows.index - first + num_inducing)
-        return L, _dense(rows, moved.times(L), moved.times(columns.mean.double().unsqueeze(-1)).squeeze(-1)), None
+        none = replace(rows, index=torch.zeros_like(rows.index), coefficient=torch.zeros_like(rows.coefficient))
+        dense = _dense(rows, moved.times(L), moved.times(columns.mean.double().unsqueeze(-1)).squeeze(-1))
+        return WhiteRows(L, dense, none, torch.zeros_like(dense.coefficient), prior)
     white = torch.linalg.solve_triangular(L, prior.cross_covariance(X).double().mT, upper=False).mT
     mean = torch.cat([prior.mean_at(X).double(), columns.mean[..., num_inducing:].double()], dim=-1)
     every = torch.cat([white, L[num_inducing:]], dim=-2) if layout.num_columns > first else white
@@ -164,10 +236,7 @@ def over_white_columns(
             coefficient=torch.where(is_value, rows.coefficient, torch.zeros_like(rows.coefficient)),
         )
         of_values = values.times(white)
-    by = None
-    if prior.by_judge:
-        by = torch.where(is_value[:, 0], X[rows.index[:, 0].clamp(max=first - 1) // prior.num_outputs, -1], 0.0)
-    single, blocks, label = _judgements(rows, by)
+    single, blocks, label = _judgements(rows, judge_of_rows(values, prior) if prior.by_judge else None)
     residual = _prior_covariance(values, single.unsqueeze(-1), prior).squeeze(-1).squeeze(-1)
     explained = squared_lengths(of_values)
     residual = (residual - explained[single]).clamp(min=0)  # of a projection; rounding only
@@ -187,20 +256,7 @@ def over_white_columns(
             )
     mean = rows.times(mean.unsqueeze(-1)).squeeze(-1)
     rows = replace(rows, noise=noise, noise_root=root, block=label if blocks else None)
-    mine = None if code is None or by is None else (by == code).nonzero().squeeze(-1)
-    if mine is None or not len(mine):
-        return L, _dense(rows, weight, mean), None
-    assert root is not None
-    own = root[mine, : len(mine)]
-    weight = torch.cat([weight, weight.new_zeros(rows.num_rows, len(mine)).index_copy(0, mine, own)], dim=-1)
-    rows = replace(rows, noise_root=root.index_fill(0, mine, 0.0))
-    touched, position = values.index[mine].unique(return_inverse=True)
-    of_touched = weight.new_zeros(len(mine), len(touched)).scatter_add(-1, position, values.coefficient[mine])
-    if prior.num_outputs > 1:
-        raise UnsupportedError("Judges of several latent functions need a model without inducing points.")
-    explained = torch.linalg.solve_triangular(L.mT, of_values[mine].mT, upper=True)
-    both = torch.block_diag(L, own)
-    return both, _dense(rows, weight, mean), ResidualColumns(X[touched], of_touched, explained)
+    return WhiteRows(L, _dense(rows, weight, mean), values, of_values, prior)
 
 
 def _dense(rows: Rows, weight: Tensor, mean: Tensor) -> DenseRows:

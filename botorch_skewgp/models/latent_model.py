@@ -21,7 +21,7 @@ from torch import Tensor
 from botorch_skewgp.kernels.judges import JudgeKernel
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood
 from botorch_skewgp.models.fantasy import FantasyLevel, SampledValues
-from botorch_skewgp.models.inducing import InducingPoints, over_white_columns
+from botorch_skewgp.models.inducing import InducingPoints, WhiteRows, over_white_columns, white_row_model
 from botorch_skewgp.models.inputs import (
     as_sequence,
     check_digits_of_points,
@@ -31,7 +31,7 @@ from botorch_skewgp.models.inputs import (
     move_priors,
     moved,
 )
-from botorch_skewgp.models.latent_prior import LatentPrior, ResidualColumns
+from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.marginal_likelihood import Evidence
 from botorch_skewgp.models.means import IntegratedConstantMean
 from botorch_skewgp.models.panel import SHARED, Panel, default_judge_covar_module, judges_of, with_code
@@ -297,11 +297,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         return self._posterior_at(X, self._now())
 
     def row_model(
-        self,
-        prior: MultivariateNormal,
-        observations: Sequence[Observation] | None = None,
-        merge_equal: bool = False,
-        judge_code: int | None = None,
+        self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None, merge_equal: bool = False
     ) -> RowModel:
         r"""Rows of the observations under a prior at the training points, in float64 and differentiable.
 
@@ -309,18 +305,17 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             prior: The prior over the latent function at the training points.
             observations: Other observations than the model's own.
             merge_equal: Whether equal rows may be merged into one with their number, where they are many.
-            judge_code: With inducing points, the judge whose own part is to be known, by the number behind his points.
         """
-        return self._row_model(prior, observations, merge_equal, judge_code)[0]
+        rows = self._rows(prior, observations, merge_equal)
+        if isinstance(rows, WhiteRows):
+            return white_row_model(rows.root, rows.rows)
+        mean, covariance = prior.mean.double(), prior.lazy_covariance_matrix.to_dense().double()
+        return RowModel(mean=mean, covariance=covariance, rows=rows)
 
-    def _row_model(
-        self,
-        prior: MultivariateNormal,
-        observations: Sequence[Observation] | None,
-        merge_equal: bool,
-        judge_code: int | None,
-    ) -> tuple[RowModel, ResidualColumns | None]:
-        """The same, and what the columns of the judge's own part are."""
+    def _rows(
+        self, prior: MultivariateNormal, observations: Sequence[Observation] | None, merge_equal: bool
+    ) -> Rows | WhiteRows:
+        """The rows of observations, over columns or, with inducing points, over white coordinates of theirs."""
         mean, covariance = prior.mean.double(), prior.lazy_covariance_matrix.to_dense().double()
         observations = self._observations if observations is None else observations
         observations = observations if self._panel is None else self._panel.resolve(observations)
@@ -336,17 +331,14 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             blocks = [block.merged() if block.can_merge else block for block in blocks]
         rows = Rows.cat([prior_rows, *blocks])
         if self.inducing is None:
-            return RowModel(mean=mean, covariance=covariance, rows=rows), None
+            return rows
         if self._panel is not None and 0 < int(rows.is_equality.sum()) < rows.num_rows:
             raise UnsupportedError(
                 "Numbers beside other answers of several judges need the exact model; leave inducing_points out."
             )
         points = self.train_inputs[0]
         points = self.transform_inputs(points) if self.training else points
-        latent_prior = self.latent_prior(points.double())
-        root, rows, residuals = over_white_columns(rows, layout, latent_prior, prior, judge_code)
-        eye = torch.eye(root.shape[-1], dtype=root.dtype, device=root.device)
-        return RowModel(mean=root.new_zeros(len(root)), covariance=eye, rows=rows, column_root=root), residuals
+        return over_white_columns(rows, layout, self.latent_prior(points.double()), prior)
 
     def _merges(self, blocks: Sequence[Rows], num_columns: int) -> bool:
         """Whether equal rows are merged: where rows outnumber columns by far, and the noise can be integrated out."""

@@ -14,6 +14,7 @@ from torch.nn import Module
 
 from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.models.contradictions import check_contradictions
+from botorch_skewgp.models.inducing import WhiteRows, white_row_model
 from botorch_skewgp.models.inputs import (
     check_digits_of_points,
     check_digits_of_rows,
@@ -25,7 +26,7 @@ from botorch_skewgp.models.panel import SHARED
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.truncated.draws import Draws, draw
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.expectation_propagation import expectation_propagation, product_of_sites
 from botorch_skewgp.truncated.sites import Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -81,6 +82,14 @@ class Snapshot:
     def prior(self) -> LatentPrior:
         """The prior of the copy, its columns in double precision."""
         return self.model.latent_prior(self.model.train_inputs[0].double())
+
+    @cached_property
+    def _white_rows(self) -> WhiteRows:
+        """The rows over the white coordinates of the inducing points' columns."""
+        model = self.model
+        rows = model._rows(model.forward(model.train_inputs[0]), None, True)
+        assert isinstance(rows, WhiteRows)
+        return rows
 
     @cached_property
     def _fitted(self) -> tuple[Draws | Sites, RepresenterMixture]:
@@ -166,9 +175,9 @@ class Snapshot:
             return self.prior, self.mixture
         if judge_code not in self._of_judges:
             with torch.no_grad():
-                prior = model.forward(model.train_inputs[0])
-                row_model, residuals = model._row_model(prior, None, True, judge_code)
-                mixture = _mixture(row_model, self._fitted[0])
+                told = self._fitted[0]
+                root, rows, residuals = self._white_rows.for_judge(judge_code)
+                mixture = _mixture(white_row_model(root, rows), told)
             self._of_judges[judge_code] = (replace(self.prior, residuals=residuals), mixture)
         return self._of_judges[judge_code]
 
@@ -176,7 +185,7 @@ class Snapshot:
 def _mixture(row_model: RowModel, told: Draws | Sites) -> RepresenterMixture:
     if isinstance(told, Draws):
         return row_model.representer_mixture(told).in_space_filling_order(row_model.column_covariance)
-    return row_model.gaussian_mixture(expectation_propagation(row_model.truncated_normal, told))
+    return row_model.gaussian_mixture(product_of_sites(row_model.truncated_normal, told))
 
 
 def _modules_of(model: LatentModel) -> list[Module]:

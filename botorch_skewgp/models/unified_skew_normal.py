@@ -17,6 +17,7 @@ from botorch.utils.probability import TruncatedMultivariateNormal, UnifiedSkewNo
 from torch import Tensor
 from torch.distributions import MultivariateNormal
 
+from botorch_skewgp.models.inducing import WhiteRows, white_row_model
 from botorch_skewgp.models.inputs import check_query
 from botorch_skewgp.models.latent_model import LatentModel
 from botorch_skewgp.models.row_model import RowModel
@@ -131,7 +132,11 @@ class UnifiedSkewNormalMixin(LatentModel):
         model = now.model
         # nearly equal points have a covariance in double precision only
         X = self._inputs_at(X, now).double()
-        row_model, residuals = model._row_model(now.prior.columns(), None, False, self._judge)
-        prior = replace(now.prior, residuals=residuals)
+        rows, prior = model._rows(now.prior.columns(), None, False), now.prior
+        if isinstance(rows, WhiteRows):
+            root, rows, residuals = rows.for_judge(self._judge)
+            row_model, prior = white_row_model(root, rows), replace(prior, residuals=residuals)
+        else:
+            row_model = model.row_model(prior.columns())
         cross, covariance = prior.cross_covariance(X), prior.covariance_at(X).to_dense()
         return row_model, *row_model.joint_given_numbers(prior.mean_at(X), cross, covariance)

@@ -321,6 +321,36 @@ def expectation_propagation(
     )
 
 
+@torch.no_grad()
+def product_of_sites(distribution: TruncatedNormal, sites: Sites) -> ExpectationPropagation:
+    r"""The Gaussian approximation with sites that are known, such as those of the same rows in other coordinates.
+
+    Args:
+        distribution: The truncated normal.
+        sites: The sites.
+
+    Raises:
+        NanError: If the covariance does not admit them.
+    """
+    distribution = as_double(distribution)
+    gaussian = multiply_sites(distribution, sites)
+    if gaussian is None:
+        raise NanError("The covariance of the rows does not admit these sites.")
+    return ExpectationPropagation(
+        distribution=distribution,
+        sites=sites,
+        mean=gaussian.mean,
+        variance=gaussian.variance,
+        cavity_mean=gaussian.cavity_mean,
+        cavity_variance=gaussian.cavity_variance,
+        cholesky=gaussian.cholesky,
+        residual=torch.zeros_like(gaussian.mean[..., 0]),
+        num_iterations=0,
+        converged=True,
+        gaussian=gaussian,
+    )
+
+
 def _approached(
     distribution: TruncatedNormal, sites: Sites, tolerance: float, max_iterations: int
 ) -> tuple[Sites, int]:
