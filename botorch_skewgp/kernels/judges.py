@@ -12,16 +12,23 @@ from typing import Any
 import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.kernels import Kernel
+from gpytorch.priors import HalfCauchyPrior
 from torch import Tensor
 
 from botorch_skewgp.kernels.sums import covariance_of_points
+
+
+def _sizes_of_root(kernel: LinearTastesKernel) -> Tensor:
+    return kernel.raw_root[kernel.taste_mask != 0].abs()
 
 
 class LinearTastesKernel(Kernel):
     r"""`k(x, z) = phi(x)^T S phi(z)` with `phi(x) = (1, x)`: tastes `w ~ N(0, S)`, level first, linear in the inputs.
 
     The mixed logit of choice modelling has such tastes ([Train2009discrete]_, chapter 6), as the random intercepts and
-    slopes of mixed models have. `S = L L^T` has no prior: it is told by the differences between many judges.
+    slopes of mixed models have. `S = L L^T`, with `L` lower triangular. The absolute values of its entries, in units of
+    the noise, have a half-Cauchy prior of scale 1, which leaves alone what the data tell and takes away what they do
+    not.
 
     Args:
         dim: The number `d` of inputs.
@@ -45,15 +52,16 @@ class LinearTastesKernel(Kernel):
                 f"rank must be between 1 and {size}, of a covariance that is not diagonal; got {rank}."
             )
         mask = torch.eye(size) if diagonal else torch.ones(size, size).tril()[:, :rank]
-        self.register_buffer("_mask", mask.double())
+        self.register_buffer("taste_mask", mask.double())
         start = torch.eye(size, mask.shape[-1], dtype=torch.double)
         start[mask.shape[-1] :] = 0.1  # of which zero would be a saddle point
         self.register_parameter("raw_root", torch.nn.Parameter(start))
+        self.register_prior("root_prior", HalfCauchyPrior(1.0), _sizes_of_root)
 
     @property
     def root(self) -> Tensor:
         """The factor `L`, `(d + 1) x rank`."""
-        return self.raw_root * self._mask.to(self.raw_root)
+        return self.raw_root * self.taste_mask.to(self.raw_root)
 
     @property
     def taste_covariance(self) -> Tensor:
