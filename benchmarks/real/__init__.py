@@ -180,6 +180,7 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, str, str, int, int | N
                     if options.models is not None and model not in options.models:
                         continue
                     sizes = (smaller or [None]) if _learns_from_some(model) else [*smaller, None]
+                    sizes = [None] if "judges" in model else sizes
                     found += [(name, split, model, fold, each) for each in sizes]
     return found
 
