@@ -66,6 +66,14 @@ class LatentModel(HasLatentPosterior, Protocol):
 
 
 @runtime_checkable
+class KnowsJudges(Protocol):
+    """A model that answers for one judge at a time."""
+
+    def for_judge(self, judge: int | str) -> Any:
+        """A model of one judge's utility."""
+
+
+@runtime_checkable
 class Ensemble(Protocol):
     """An ensemble of models of the same data."""
 

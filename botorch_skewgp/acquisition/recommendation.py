@@ -42,7 +42,7 @@ from botorch_skewgp.acquisition.knowledge_gradient import (
 from botorch_skewgp.acquisition.search_domain import SearchDomain, Values
 from botorch_skewgp.models.transforms import has_transformed_inputs, rounded_inputs, untransformed_inputs
 from botorch_skewgp.observations.checks import as_tensor
-from botorch_skewgp.protocols import input_transform_of, is_latent_model, kind_of_duels
+from botorch_skewgp.protocols import KnowsJudges, input_transform_of, is_latent_model, kind_of_duels
 
 PairMethod = Literal["qeubo", "knowledge_gradient", "one_shot_knowledge_gradient", "information"]
 ChallengerMethod = Literal[
@@ -82,6 +82,7 @@ def next_pair(
     discrete_dims: Values | None = None,
     cat_dims: Values | None = None,
     X_candidates: Tensor | None = None,
+    judge: int | str | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor]:
     r"""Which pair to ask about next, of a domain or of a list of candidates.
@@ -108,6 +109,7 @@ def next_pair(
         cat_dims: Likewise where it does not.
         X_candidates: An `n x d` tensor of points to choose from instead of a domain; methods for pairs look at all
             `n (n - 1) / 2` of them.
+        judge: Who is to be asked, as in `SkewGP.posterior`; what all share if `None`.
         options: Further arguments of `optimize_acqf`, such as constraints; with discrete or categorical inputs of
             `optimize_acqf_mixed_alternating`. They bind the points that are searched for, not an incumbent.
 
@@ -119,8 +121,9 @@ def next_pair(
             values that inputs may take do not fit them, there are both bounds and candidates or neither, the incumbent
             is not one point, a candidate is not finite, or the method is not known.
         UnsupportedError: If the method does not go with the model, with an incumbent, with candidates, or with discrete
-            inputs.
+            inputs, or the model knows no judges.
     """
+    model = _for_judge(model, judge)
     _check_one_output(model)
     _check_options(num_restarts, raw_samples, options)
     if (bounds is None) == (X_candidates is None):
@@ -165,6 +168,7 @@ def next_choice(
     X_candidates: Tensor | None = None,
     num_restarts: int = 10,
     raw_samples: int = 256,
+    judge: int | str | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor]:
     r"""Between which options to ask for the best next: those whose best is expected to be best (qEUBO).
@@ -183,6 +187,7 @@ def next_choice(
         X_candidates: An `n x d` tensor of points to choose from instead of a domain, one option after the other.
         num_restarts: The number of starting points of `optimize_acqf`.
         raw_samples: The number of raw samples that these are chosen from.
+        judge: Who is to be asked, as in `next_pair`.
         options: Further arguments of `optimize_acqf`.
 
     Returns:
@@ -191,7 +196,9 @@ def next_choice(
     Raises:
         InputDataError: If there are fewer than two options, both bounds and candidates or neither, fewer candidates
             than options, or the bounds do not fit the model.
+        UnsupportedError: If a judge is named and the model knows none.
     """
+    model = _for_judge(model, judge)
     _check_one_output(model)
     _check_options(num_restarts, raw_samples, options)
     if num_options < 2:
@@ -205,6 +212,15 @@ def next_choice(
         return pool[chosen], values[-1]
     domain = SearchDomain.build(model, bounds, None, None, _points_or_none(model))
     return domain.optimize(acquisition, num_options, num_restarts=num_restarts, raw_samples=raw_samples, **options)
+
+
+def _for_judge(model: Model, judge: int | str | None) -> Model:
+    """The model for a judge."""
+    if judge is None:
+        return model
+    if not isinstance(model, KnowsJudges):
+        raise UnsupportedError(f"{type(model).__name__} knows no judges; leave judge out, or give a SkewGP.")
+    return model.for_judge(judge)
 
 
 def _check_options(num_restarts: int, raw_samples: int, options: dict[str, Any]) -> None:
@@ -305,6 +321,7 @@ def recommend(
     raw_samples: int = 256,
     discrete_dims: Values | None = None,
     cat_dims: Values | None = None,
+    judge: int | str | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor]:
     r"""Which point to recommend now: the one of largest posterior mean.
@@ -328,6 +345,7 @@ def recommend(
         discrete_dims: The values that inputs may take, by their number, where their order matters: `{2: [16, 32, 64]}`.
             The least and the largest must be the bounds.
         cat_dims: Likewise where it does not.
+        judge: To whom, as in `SkewGP.posterior`; by what all share if `None`.
         options: Further arguments of `optimize_acqf`, such as constraints or fixed features; they need bounds. With
             discrete or categorical inputs, of `optimize_acqf_mixed_alternating`.
 
@@ -338,8 +356,9 @@ def recommend(
         InputDataError: If there are no candidates or one is not finite, options are given without bounds, the model
             rounds the bounds to values beyond them, or the values that inputs may take do not fit the bounds.
         UnsupportedError: If the model has several outputs and there is no posterior transform, or has no points of
-            its own that are known.
+            its own that are known, or it knows no judges.
     """
+    model = _for_judge(model, judge)
     if posterior_transform is None:
         _check_one_output(model)
     if bounds is None and options:

@@ -6,10 +6,12 @@ import pytest
 import torch
 from botorch.acquisition import qLogExpectedImprovement
 from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models import SingleTaskGP
 from botorch.sampling import SobolQMCNormalSampler
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import next_choice, next_pair, recommend
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import (
@@ -287,3 +289,23 @@ def test_many_judges_draw_few_columns():
     for one, other in pairwise(posteriors):
         assert torch.allclose(one.mean, other.mean, atol=0.25)
         assert torch.allclose(one.variance, other.variance, rtol=0.15)
+
+
+def test_questions_and_recommendations_are_a_judges_own():
+    """Two judges who want opposite ends."""
+    right = [[b, a] for a in range(9) for b in range(9) if X[b, 0] > X[a, 0] + 0.1]
+    pairs = torch.tensor(right)
+    judges = torch.tensor([0, 1]).repeat_interleave(len(pairs))
+    model = SkewGP(X, Preference(torch.cat([pairs, pairs.flip(-1)]), judge=judges), approximation="ep")
+    bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=double)
+    few = {"num_restarts": 2, "raw_samples": 16}
+    best = [recommend(model, bounds, judge=judge, **few)[0][0] for judge in (0, 1)]
+    assert best[0] > 0.8
+    assert best[1] < 0.2
+    pair, _ = next_pair(model, bounds, judge=1, **few)
+    assert pair.shape == (2, 2)
+    assert pair[1, 0] < 0.3  # the incumbent
+    options, _ = next_choice(model, num_options=3, X_candidates=X, judge=0)
+    assert options.shape == (3, 2)
+    with pytest.raises(UnsupportedError, match="knows no judges"):
+        recommend(SingleTaskGP(X, X[:, :1]), judge=0)
