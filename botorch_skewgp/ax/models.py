@@ -99,16 +99,17 @@ class AxSkewGP(SkewGP):
             "probability": training_data.probability,
         }
 
-    def predictive(self, X: Tensor, judge: int | str | None = None) -> Any:
+    def predictive(self, X: Tensor, judge: int | str | None = None, available: Tensor | None = None) -> Any:
         r"""The distribution of new observations at new points, as in `SkewGP`; a low point wins and is valid where the
         metric is minimised.
 
         Args:
             X: A `batch_shape x q x d` tensor.
             judge: As in `SkewGP`.
+            available: As in `SkewGP`.
         """
         if not self.minimize or judge is not None:
-            return super().predictive(X, judge)
+            return super().predictive(X, judge, available)
         return self.likelihood.reversed_marginal(self.latent_posterior(X), self.outcome_scale)
 
     def condition_on_observations(

@@ -15,6 +15,7 @@ from gpytorch.priors import Prior
 from torch import Tensor
 from torch.distributions import Bernoulli, Categorical
 
+from botorch_skewgp.likelihoods.best_of import best_of_probabilities
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import LEAST_POSITIVE, ReadParameter, SetParameter
 from botorch_skewgp.observations import Observation
@@ -33,6 +34,7 @@ class RowLikelihood(Likelihood):
     """
 
     observation_types: ClassVar[tuple[type[Observation], ...]] = ()
+    predicts_choices: ClassVar[bool] = False  # whether `marginal` takes which points can be chosen
     predicts: ClassVar[bool] = True  # whether new observations have a distribution, and not only those of the data
 
     @property
@@ -240,6 +242,8 @@ class RowLikelihood(Likelihood):
                 "model.likelihood.for_kind(kind)(model.latent_posterior(X), scale=model.outcome_scale)."
             )
         reading = self.reading(kind, like, scale, None if at_points else posterior.mean.shape[-2])
+        if not reading.is_single and self.num_outputs == 1 and reading.is_choice:
+            return Categorical(probs=best_of_probabilities(posterior, reading.noise))
         if not reading.is_single:
             samples = SobolQMCNormalSampler(torch.Size([NUM_SAMPLES]), seed=0)(posterior)
             items = samples if self.num_outputs > 1 else samples.squeeze(-1)

@@ -267,21 +267,31 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             return posterior.expectation(posterior_transform.get_buffer("weights"), posterior_transform.n_w)
         return posterior_transform(posterior=posterior, X=X)
 
-    def predictive(self, X: Tensor, judge: int | str | None = None) -> Any:
+    def predictive(self, X: Tensor, judge: int | str | None = None, available: Tensor | None = None) -> Any:
         r"""The distribution of new observations at new points, as the likelihood defines it, in units of the outcome.
 
         Args:
             X: A `batch_shape x q x d` tensor.
             judge: Whose answers, see `posterior`.
+            available: For choices a boolean tensor that broadcasts to `batch_shape x q`: which points can be chosen;
+                all if `None`.
 
         Raises:
-            InputDataError: If nothing is known of the judge.
+            InputDataError: If nothing is known of the judge, or `available` does not fit the points.
+            UnsupportedError: If `available` is given and the likelihood is of no choices.
         """
         if judge is not None:
-            return self.for_judge(judge).predictive(X)
+            return self.for_judge(judge).predictive(X, available=available)
         X, now = check_query(X, self._points), self._now()
         posterior = self._posterior_at(self._inputs_at(X, now), now)
-        return now.model.likelihood(posterior, scale=self._outcome_scale)
+        if available is None:
+            return now.model.likelihood(posterior, scale=self._outcome_scale)
+        if not now.model.likelihood.predicts_choices:
+            raise UnsupportedError(
+                "available is for choices; of several kinds ask the likelihood of theirs: "
+                "model.likelihood.for_kind(Choice)(model.latent_posterior(X), available=available)."
+            )
+        return now.model.likelihood(posterior, scale=self._outcome_scale, available=available)
 
     def for_judge(self, judge: int | str) -> Self:
         r"""A model of one judge's utility, for whatever takes a BoTorch model; it shares all modules with this one.

@@ -19,10 +19,10 @@ class Choice(Observation):
 
     Args:
         options: An `m x k` integer tensor of rows of `train_X`, the chosen one first; `-1` pads shorter rows, which
-            lists need not be.
+            lists need not be. An option may be in a question twice, as in some designs: each has noise of its own.
 
     Raises:
-        InputDataError: If a row has fewer than two items or names one twice.
+        InputDataError: If a row has fewer than two items.
 
     Example:
         >>> Choice([[2, 0, 1], [3, 4, -1]])  # 2 was the best of three, 3 of two
@@ -36,7 +36,6 @@ class Choice(Observation):
 
     def __post_init__(self) -> None:
         options = as_index(self.options, "options", "m x k", ndim=2, padded=True)
-        check_distinct(options, "options")
         check_filled(options, "options")
         object.__setattr__(self, "options", options)
         super().__post_init__()
@@ -50,7 +49,7 @@ class Choice(Observation):
         """The same data as a ranking whose losers are not compared with each other."""
         ranks = torch.ones_like(self.options)
         ranks[:, :1] = 0
-        return Ranking(self.options, ranks, judge=self.judge)
+        return Ranking.unchecked(self.options, ranks, self.judge)
 
     def reversed(self) -> Ranking:
         """The first item is below all others, which are not compared with each other."""
@@ -103,10 +102,20 @@ class Ranking(Observation):
         object.__setattr__(self, "ranks", ranks)
         super().__post_init__()
 
+    @classmethod
+    def unchecked(cls, items: Tensor, ranks: Tensor, judge: Tensor | None) -> Ranking:
+        """A ranking in which items may be named twice, as options of a choice may be."""
+        copy = object.__new__(cls)
+        for name, value in (("items", items), ("ranks", ranks), ("judge", judge)):
+            object.__setattr__(copy, name, value)
+        return copy
+
     @property
     def duels(self) -> Tensor:
-        """The comparisons between neighbouring ranks."""
-        return self.comparisons()[0]
+        """The comparisons between neighbouring ranks, of different items."""
+        places, row = self.comparisons()
+        pairs = self.items[row.unsqueeze(-1), places]
+        return pairs[pairs[:, 0] != pairs[:, 1]]
 
     def reversed(self) -> Ranking:
         """Every row from its last item to its first."""
@@ -115,13 +124,13 @@ class Ranking(Observation):
         back = torch.where(real, real.sum(-1, keepdim=True) - 1 - position, position)  # padding stays at the end
         ranks = torch.where(real, self.ranks, 0)
         ranks = ranks.amax(-1, keepdim=True) - ranks.gather(-1, back)
-        return Ranking(self.items.gather(-1, back), ranks, judge=self.judge)
+        return Ranking.unchecked(self.items.gather(-1, back), ranks, self.judge)
 
     def comparisons(self) -> tuple[Tensor, Tensor]:
         r"""The comparisons between neighbouring ranks.
 
         Returns:
-            A `p x 2` tensor of pairs, winner first, and a `p`-dim tensor with the number of each pair's ranking.
+            A `p x 2` tensor of places of items in their row, winner first, and a `p`-dim tensor: the number of the row.
         """
         items, ranks = self.items, self.ranks
         real = (items.unsqueeze(-1) >= 0) & (items.unsqueeze(-2) >= 0)
@@ -131,4 +140,4 @@ class Ranking(Observation):
         )
         following = beyond.amin(-1, keepdim=True)
         row, winner, loser = (real & (ranks.unsqueeze(-2) == following)).nonzero(as_tuple=True)
-        return torch.stack([items[row, winner], items[row, loser]], dim=-1), row
+        return torch.stack([winner, loser], dim=-1), row

@@ -282,8 +282,13 @@ class Reading:
         weight = (self.weight[0].unsqueeze(-1) * points).sum(-2)
         return FantasyRows(weight, lower, upper, torch.diag_embed(self.variance.expand_as(lower)))
 
+    @property
+    def is_choice(self) -> bool:
+        """Whether outcomes are which item is best."""
+        return self.num_outcomes == self.num_items and self.weight.shape[0] == self.num_items * (self.num_items - 1)
+
     def _check_choice(self) -> None:
-        if self.num_outcomes != self.num_items or self.weight.shape[0] != self.num_items * (self.num_items - 1):
+        if not self.is_choice:
             raise UnsupportedError("Joint probabilities are known for choices only; draw from the posterior instead.")
 
 

@@ -76,7 +76,8 @@ def test_longer_rankings_with_ties():
     dataset = ranking([[4, 2, 0], [1, 3, 0], [0, 1, 2]], [[1, 0, 2], [0, 2, 0], [1, 0, 1]])
     (entry,) = SkewGP.construct_inputs(dataset)["observations"]
     assert isinstance(entry, Ranking)
-    pairs, row = entry.comparisons()
+    places, row = entry.comparisons()
+    pairs = entry.items[row.unsqueeze(-1), places]
     found = {(int(r), *pair) for r, pair in zip(row, pairs.tolist(), strict=True)}
     assert found == {(0, 2, 4), (0, 4, 0), (1, 1, 3), (1, 0, 3), (2, 1, 0), (2, 1, 2)}
 

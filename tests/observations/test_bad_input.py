@@ -67,7 +67,6 @@ BAD = {
     ),
     "a tie with itself": (lambda: Tie(torch.tensor([[2, 2]])), "pairs compares a point with itself"),
     "a choice of one": (lambda: Choice(torch.tensor([[0, -1]])), "options must name at least two points"),
-    "a choice with a repeat": (lambda: Choice(torch.tensor([[0, 1, 0]])), "options names a point twice"),
     "padding first": (lambda: Choice(torch.tensor([[0, -1, 2]])), "options must be padded with -1 at the end"),
     "options of one dimension": (lambda: Choice(torch.tensor([0, 1])), "options must be a m x k"),
     "options below -1": (lambda: Choice(torch.tensor([[0, 1, -2]])), "options must not hold negative"),
@@ -218,9 +217,9 @@ def test_short_rows_of_lists_are_padded():
     assert Choice([[0, 1], [2, 0, 1]]).options.tolist() == [[0, 1, -1], [2, 0, 1]]
     ranking = Ranking([torch.tensor([0, 1]), torch.tensor([2, 0, 1])], ranks=[[0, 1], [0, 0, 1]])
     assert ranking.items.tolist() == [[0, 1, -1], [2, 0, 1]]
-    assert sorted(ranking.comparisons()[0].tolist()) == [[0, 1], [0, 1], [2, 1]]
+    assert sorted(ranking.duels.tolist()) == [[0, 1], [0, 1], [2, 1]]
     padded = Ranking([[0, 1, -1], [2, 0, 1]], ranks=[[0, 1, -1], [0, 0, 1]])
-    assert torch.equal(padded.comparisons()[0], ranking.comparisons()[0])
+    assert torch.equal(padded.duels, ranking.duels)
 
 
 def test_integers_and_single_bounds_are_taken():

@@ -8,7 +8,8 @@ from botorch_skewgp.observations import Ranking
 
 
 def pairs_of(ranking: Ranking) -> list[tuple[int, int, int]]:
-    pairs, event = ranking.comparisons()
+    places, event = ranking.comparisons()
+    pairs = ranking.items[event.unsqueeze(-1), places]
     return sorted((e, a, b) for (a, b), e in zip(pairs.tolist(), event.tolist(), strict=True))
 
 

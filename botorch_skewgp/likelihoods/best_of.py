@@ -1,0 +1,95 @@
+r"""Which of several items is best, under a skewed posterior: orthant probabilities by quasi-Monte Carlo.
+
+Given a draw, noisy utilities `u = f + v` are normal, so that item `i` is best with the probability of an orthant of
+their `k - 1` differences. Its separation into a product of univariate probabilities ([Genz1992numerical]_) is averaged
+over a Sobol sequence, whose first coordinate picks the draw: a point costs `k - 1` univariate probabilities, whatever
+the number of draws, and the average is smooth in the posterior.
+
+.. [Genz1992numerical] A. Genz. Numerical computation of multivariate normal probabilities. Journal of Computational and
+   Graphical Statistics 1, 1992.
+"""
+
+from __future__ import annotations
+
+import torch
+from botorch.utils.sampling import draw_sobol_samples
+from torch import Tensor
+
+from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
+
+# With these, probabilities of the best of six are within .001 for a single Gaussian, and .002 for 2,048 draws.
+NUM_POINTS, NUM_POINTS_OF_ONE = 2048, 256
+SMALLEST = 1e-300  # of a probability, whose normal quantile is finite
+MAX_ENTRIES = 2**18  # of points and items at a time, which a cache can hold
+
+
+def best_of_probabilities(posterior: SkewGPPosterior, noise: Tensor, available: Tensor | None = None) -> Tensor:
+    r"""The probability of each of `k` items to be called the best.
+
+    Args:
+        posterior: The posterior of one output at the items, `batch_shape x k`.
+        noise: The variance of one item's noise.
+        available: A boolean tensor that broadcasts to `batch_shape x k`: which items can be chosen; all if `None`.
+
+    Returns:
+        A `batch_shape x k` tensor whose rows add up to 1; zero for items that cannot be chosen.
+    """
+    covariance = posterior.gaussian_covariance
+    k = covariance.shape[-1]
+    covariance = covariance + noise * torch.eye(k, dtype=covariance.dtype, device=covariance.device)
+    num_points = NUM_POINTS_OF_ONE if posterior.mixture.num_draws == 1 else NUM_POINTS
+    unit = torch.stack([torch.zeros(k), torch.ones(k)]).to(covariance)
+    points = draw_sobol_samples(unit, n=num_points, q=1, seed=0).squeeze(-2).clamp(1e-12, 1 - 1e-12)
+    pick, points = torch.special.ndtri(points[:, 0]), points[:, 1:]
+    means, mixture = posterior.component_means, posterior.mixture
+    batch_shape = torch.broadcast_shapes(means.shape[:-2], covariance.shape[:-2])
+    if mixture.log_weights is None:
+        which = mixture.pick(pick)
+    else:
+        batch = mixture.log_weights.shape[:-1]
+        which = mixture.pick(pick.view(-1, *[1] * len(batch)).expand(-1, *batch)).movedim(0, -1)
+        batch_shape = torch.broadcast_shapes(batch_shape, which.shape[:-1])
+        which = which.expand(*batch_shape, -1).reshape(-1, num_points)
+    means = means.expand(*batch_shape, *means.shape[-2:]).reshape(-1, *means.shape[-2:])
+    covariance = covariance.expand(*batch_shape, k, k).reshape(-1, k, k)
+    can = None if available is None else available.expand(*batch_shape, k).reshape(-1, k)
+    parts = []
+    for chunk in torch.arange(len(means), device=means.device).split(max(1, MAX_ENTRIES // (num_points * k))):
+        picked = means[chunk]
+        if which.ndim == 1:
+            picked = picked[..., which]
+        else:
+            picked = picked.gather(-1, which[chunk].unsqueeze(-2).expand(-1, k, -1))
+        parts.append(_best(picked, covariance[chunk], points, None if can is None else can[chunk]))
+    found = torch.cat(parts) if parts else means[..., 0]
+    return (found / found.sum(-1, keepdim=True)).view(*batch_shape, k)
+
+
+def _best(means: Tensor, covariance: Tensor, points: Tensor, available: Tensor | None) -> Tensor:
+    """Averages over points, `N x (k - 1)`, for means `b x k x N` and covariances `b x k x k`; `b x k`."""
+    k = covariance.shape[-1]
+    other = torch.stack([torch.cat([torch.arange(i), torch.arange(i + 1, k)]) for i in range(k)]).to(means.device)
+    every = torch.arange(k, device=means.device).unsqueeze(-1)
+    margin = means[:, every] - means[:, other]  # b x k x (k - 1) x N
+    crossed = covariance[:, every, other]  # of u_i with the other u_a; below, Cov(u_i - u_a, u_i - u_b)
+    differences = (
+        covariance[:, other.unsqueeze(-1), other.unsqueeze(-2)]
+        - crossed.unsqueeze(-1)
+        - crossed.unsqueeze(-2)
+        + covariance.diagonal(dim1=-2, dim2=-1).unsqueeze(-1).unsqueeze(-1)
+    )
+    L = cholesky_with_relative_jitter(differences).unsqueeze(-1)  # b x k x (k - 1) x (k - 1) x 1
+    rivals = None if available is None else available[:, other].unsqueeze(-1)
+    white: list[Tensor] = []
+    value = torch.ones_like(margin[:, :, 0])
+    for j in range(k - 1):
+        given = sum((L[:, :, j, i] * white[i] for i in range(j)), margin[:, :, j])
+        ahead = torch.special.ndtr(given / L[:, :, j, j])
+        if rivals is not None:
+            ahead = torch.where(rivals[:, :, j], ahead, torch.ones_like(ahead))
+        value = value * ahead
+        if j < k - 2:  # a normal number above the bound that the margin leaves
+            white.append(-torch.special.ndtri((points[:, j] * ahead).clamp(min=SMALLEST)))
+    found = value.mean(-1)
+    return found if available is None else torch.where(available, found, torch.zeros_like(found))

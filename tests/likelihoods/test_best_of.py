@@ -1,0 +1,103 @@
+"""Probabilities of choices: against counting joint samples, with options that are not available, and with repeats."""
+
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.sampling import SobolQMCNormalSampler
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods.best_of import best_of_probabilities
+from botorch_skewgp.observations import Binary, Choice, Preference, Ranking
+
+double = torch.double
+X = torch.rand(12, 2, dtype=double, generator=torch.Generator().manual_seed(0))
+OPTIONS = torch.stack([torch.randperm(12, generator=torch.Generator().manual_seed(i))[:4] for i in range(12)])
+
+
+def model_of(observations, **settings):
+    model = SkewGP(X, observations, **settings)
+    model.covar_module.outputscale = 10.0
+    return model
+
+
+@pytest.mark.parametrize("approximation", [None, "ep"])
+@pytest.mark.parametrize("k", [3, 4, 6])
+def test_probabilities_are_shares_of_joint_samples(k, approximation):
+    model = model_of(Choice(OPTIONS), approximation=approximation)
+    generator = torch.Generator().manual_seed(k)
+    Q = torch.rand(5, k, 2, dtype=double, generator=generator)
+    found = model.predictive(Q).probs
+    num = 2**16
+    samples = SobolQMCNormalSampler(torch.Size([num]), seed=1)(model.latent_posterior(Q)).squeeze(-1)
+    noisy = samples + torch.randn(samples.shape, dtype=double, generator=generator)
+    counted = torch.nn.functional.one_hot(noisy.argmax(-1), k).double().mean(0)
+    error = (counted * (1 - counted) / num).sqrt()
+    assert bool(((found - counted).abs() < 4 * error + 0.002).all())
+    assert torch.allclose(found.sum(-1), torch.ones(5, dtype=double))
+
+
+def test_two_items_are_a_duel():
+    posterior = model_of(Choice(OPTIONS), approximation="ep").latent_posterior(X[:2])
+    noise = torch.ones(1, dtype=double)
+    difference = posterior.affine(torch.tensor([[1.0, -1.0]], dtype=double)).add_noise(2 * noise)
+    wins = difference.probability_above(torch.zeros(1, dtype=double)).squeeze()
+    assert torch.allclose(best_of_probabilities(posterior, noise)[0], wins, atol=1e-9)
+
+
+def test_unavailable_options_are_as_if_they_were_not_there():
+    model = model_of(Choice(OPTIONS), approximation="ep")
+    Q = X[:8].view(2, 4, 2)
+    available = torch.tensor([[True, True, False, True], [True, True, True, True]])
+    found = model.predictive(Q, available=available).probs
+    assert found[0, 2] == 0
+    assert torch.allclose(found[0, [0, 1, 3]], model.predictive(Q[0, [0, 1, 3]]).probs, atol=1e-3)
+    assert torch.allclose(found[1], model.predictive(Q[1]).probs, atol=1e-9)
+    some = available[0] & torch.tensor([True, False, True, True])  # two are left: a duel
+    duel = model.predictive(Q[0], available=some).probs[0]
+    assert torch.allclose(duel, model.predictive(Q[0, [0, 3]]).probs, atol=1e-3)
+
+
+@pytest.mark.parametrize("approximation", [None, "ep"])
+def test_probabilities_are_differentiable(approximation):
+    model = model_of(Choice(OPTIONS), approximation=approximation)
+    point = X[:4].clone().requires_grad_()
+    weights = torch.tensor([1.0, -0.5, 2.0, 0.3], dtype=double)
+    assert torch.autograd.gradcheck(lambda Q: (model.predictive(Q).probs * weights).sum(), point, atol=1e-5)
+
+
+def test_fantasies_have_probabilities():
+    model = model_of(Choice(OPTIONS))
+    fantasy = model.fantasize(X[:2], SobolQMCNormalSampler(torch.Size([3]), seed=0))
+    found = fantasy.predictive(X[:4]).probs
+    assert found.shape == (3, 4)
+    assert torch.allclose(found.sum(-1), torch.ones(3, dtype=double))
+
+
+def test_options_that_are_the_same_have_noise_of_their_own():
+    """With f constant the first of three equal options wins a third of the time; exactly, an orthant of two rows."""
+    model = model_of(Choice([[0, 0, 0]]))
+    assert model.log_marginal_likelihood("exact").value.exp() == pytest.approx(1 / 3, abs=0.01)
+    repeated = model_of([Choice([[0, 1, 1]])]).log_marginal_likelihood("exact").value
+    X2 = torch.cat([X[:2], X[1:2]])
+    named = SkewGP(X2, Choice([[0, 1, 2]]))
+    named.covar_module.outputscale = 10.0
+    assert repeated == pytest.approx(float(named.log_marginal_likelihood("exact").value), abs=0.01)
+
+
+def test_unequal_choices_learn_like_choices_of_their_size():
+    padded = model_of(Choice([[0, 1, 2, 3], [4, 5, -1, -1]]))
+    apart = model_of([Choice([[0, 1, 2, 3]]), Preference([[4, 5]])])
+    values = [model.log_marginal_likelihood("ep").value for model in (padded, apart)]
+    assert torch.allclose(*values, atol=1e-9)
+
+
+def test_what_cannot_be_is_refused_in_words():
+    model = model_of(Choice(OPTIONS), approximation="ep")
+    for available in (torch.tensor([True, False, False, False]), torch.ones(3, dtype=torch.bool), torch.ones(4)):
+        with pytest.raises(InputDataError, match="available"):
+            model.predictive(X[:4], available=available)
+    labels = SkewGP(X, Binary([1], index=[0]), approximation="ep")
+    with pytest.raises(UnsupportedError, match="available is for choices"):
+        labels.predictive(X[:4], available=torch.ones(4, dtype=torch.bool))
+    with pytest.raises(InputDataError, match="twice"):
+        Ranking([[0, 1, 0]])
