@@ -22,6 +22,12 @@ def _sizes_of_root(kernel: LinearTastesKernel) -> Tensor:
     return kernel.raw_root[kernel.taste_mask != 0].abs()
 
 
+def _set_sizes(kernel: LinearTastesKernel, sizes: Tensor) -> None:
+    """For a fit that starts again from the prior."""
+    with torch.no_grad():
+        kernel.raw_root[kernel.taste_mask != 0] = sizes.expand(int(kernel.taste_mask.sum())).to(kernel.raw_root)
+
+
 class LinearTastesKernel(Kernel):
     r"""`k(x, z) = phi(x)^T S phi(z)` with `phi(x) = (1, x)`: tastes `w ~ N(0, S)`, level first, linear in the inputs.
 
@@ -56,7 +62,7 @@ class LinearTastesKernel(Kernel):
         start = torch.eye(size, mask.shape[-1], dtype=torch.double)
         start[mask.shape[-1] :] = 0.1  # of which zero would be a saddle point
         self.register_parameter("raw_root", torch.nn.Parameter(start))
-        self.register_prior("root_prior", HalfCauchyPrior(1.0), _sizes_of_root)
+        self.register_prior("root_prior", HalfCauchyPrior(1.0), _sizes_of_root, _set_sizes)
 
     @property
     def root(self) -> Tensor:
