@@ -51,10 +51,12 @@ def _models(name: str) -> dict[str, Callable[..., Any]]:
 
     answers = _answers(name)
     found = dict(RIVALS[type(answers)])
-    ours = OURS if isinstance(answers, Readings) else OURS | OF_PEOPLE
+    ours = OURS | OF_PEOPLE
+    if isinstance(answers, Readings):
+        ours = {model: fn for model, fn in OURS.items() if "all answers" not in model}
     if len(answers.person.unique()) == len(answers) or len(answers.person.unique()) == 1 or name == PAIRS:
         found = {model: fn for model, fn in found.items() if not ("people" in model or model == "mixed logit")}
-        ours = OURS
+        ours = {model: fn for model, fn in ours.items() if model not in OF_PEOPLE}
     elif isinstance(answers, Grades) and not answers.slopes:
         found = {model: fn for model, fn in found.items() if "slopes" not in model}
     if isinstance(answers, Choices) and answers.points.shape[1] == 2:
@@ -62,9 +64,13 @@ def _models(name: str) -> dict[str, Callable[..., Any]]:
     return found | ours
 
 
+def _learns_from_all(model: str) -> bool:
+    return "judges" in model or "all answers" in model
+
+
 def _learns_from_some(model: str) -> bool:
-    """Whether a model learns from some of the answers only: those of people learn from all."""
-    return (model.startswith("SkewGP") and "judges" not in model) or model == "PairwiseGP"
+    """Whether a model learns from some of the answers only, where they are many."""
+    return (model.startswith("SkewGP") and not _learns_from_all(model)) or model == "PairwiseGP"
 
 
 @cache
@@ -180,7 +186,7 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, str, str, int, int | N
                     if options.models is not None and model not in options.models:
                         continue
                     sizes = (smaller or [None]) if _learns_from_some(model) else [*smaller, None]
-                    sizes = [None] if "judges" in model else sizes
+                    sizes = [None] if _learns_from_all(model) else sizes
                     found += [(name, split, model, fold, each) for each in sizes]
     return found
 

@@ -30,7 +30,6 @@ NODES = 16  # of the quadrature over the noise of an option
 # Of utilities, for choices, by Sobol's sequence. With 512 independent ones rare choices had probabilities off by
 # factors, which moved the nats of HC by .1.
 SAMPLES = 4096
-SAMPLES_OF_ONE = 1024
 MOST_POINTS = 60  # inducing points of what people share
 MOST_VALUES = 2**24  # of choices at a time
 
@@ -157,16 +156,18 @@ def skew_gp_of_people(
     test: Answers,
     covar_module: CovarModule = default_covar_module,
     judge_covar_module: Callable[[int], Kernel] = default_judge_covar_module,
-    seed: int = 0,
+    by_person: bool = True,
 ) -> Predictions:
-    """A SkewGP in which everybody has a part of his own, by expectation propagation; people who are new are new judges.
+    """A SkewGP of all answers by expectation propagation, in which everybody may have a part of his own.
+
+    What is shared has inducing points: all points if they are few. People who are new are new judges.
 
     Args:
         known: Answers to learn from.
         test: Answers to predict.
         covar_module: The kernel of what all share.
         judge_covar_module: The kernel of everybody's own part.
-        seed: Of the samples of utilities that choices are predicted from.
+        by_person: Whether it is known who answered.
     """
     X, Z = _scaled(known, test)
     points = X.flatten(0, 1) if isinstance(known, Choices) else X
@@ -174,7 +175,9 @@ def skew_gp_of_people(
     distinct = real.unique(dim=0)
     people, judge = known.person.unique(return_inverse=True)
     number = {person: i for i, person in enumerate(people.tolist())}
-    observations = [replace(entry, judge=judge) for entry in _observations(known)]
+    observations = _observations(known)
+    if by_person:
+        observations = [replace(entry, judge=judge) for entry in observations]
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         model = SkewGP(
@@ -190,12 +193,13 @@ def skew_gp_of_people(
         answers = test.chosen if isinstance(test, Choices) else test.grades
         num_outcomes = Z.shape[1] if isinstance(test, Choices) else test.num_grades
         found = Z.new_zeros(len(test), num_outcomes)
-        for person in test.person.unique().tolist():
-            which = (test.person == person).nonzero().squeeze(-1)
-            latent = model.for_judge(number.get(person, "new")).latent_posterior
+        asked = test.person if by_person else torch.zeros_like(test.person)
+        for person in asked.unique().tolist():
+            which = (asked == person).nonzero().squeeze(-1)
+            latent = (model.for_judge(number.get(person, "new")) if by_person else model).latent_posterior
             if isinstance(test, Choices) and num_outcomes > 2:
-                utility = SobolQMCNormalSampler(torch.Size([SAMPLES_OF_ONE]), seed=seed)(latent(Z[which])).squeeze(-1)
-                found[which] = choice_probabilities(utility, test.available[which], model.likelihood.noise)
+                available = test.available[which]
+                found[which] = model.likelihood(latent(Z[which]), available=available).probs
             else:
                 at = Z[which] if isinstance(test, Choices) else Z[which].unsqueeze(-2)
                 probs = model.likelihood(latent(at), scale=model.outcome_scale).probs.reshape(len(which), -1)
@@ -230,6 +234,10 @@ OURS: dict[str, Callable[[Answers, Answers], Predictions]] = {
     "SkewGP, EP": skew_gp,
     "SkewGP, exact": partial(skew_gp, exact=True),
     "SkewGP, linear + RBF, EP": partial(skew_gp, covar_module=linear_and_smooth),
+    "SkewGP, all answers, EP": partial(skew_gp_of_people, by_person=False),
+    "SkewGP, all answers, linear + RBF, EP": partial(
+        skew_gp_of_people, covar_module=linear_and_smooth, by_person=False
+    ),
 }
 OF_PEOPLE: dict[str, Callable[[Answers, Answers], Predictions]] = {
     "SkewGP, judges, EP": skew_gp_of_people,
