@@ -92,7 +92,9 @@ def _warn_of(experiment: Experiment, unreadable: list[Unreadable]) -> None:
     warn_of(unreadable, f"Take it back by withdraw_unreadable(client), in {title_of(experiment)}.")
 
 
-def attach_comparison(client: Client, winner: int | str, loser: int | str, tie: bool = False) -> None:
+def attach_comparison(
+    client: Client, winner: int | str, loser: int | str, tie: bool = False, judge: int | str | None = None
+) -> None:
     r"""Record which of two trials was better.
 
     The trials need no numbers. A pair may be compared often, in both orders too. What is better is what the objective
@@ -101,17 +103,21 @@ def attach_comparison(client: Client, winner: int | str, loser: int | str, tie: 
     Example:
         >>> attach_comparison(client, winner=3, loser=1)
         >>> attach_comparison(client, 4, 3, tie=True)
+        >>> attach_comparison(client, 3, 2, judge="ann")
 
     Args:
         client: The client of the experiment.
         winner: The better one: a trial's index, or an arm's name for trials with several arms.
         loser: The other one.
         tie: Whether the two were judged as good as each other; their order is then of no account.
+        judge: Who compared them, by a name or a number from 0 on. With two judges or more, what they share is learned
+            beside a part of each one's own, and experiments search for what all like.
 
     Raises:
-        UserInputError: If a trial or arm is not in the experiment, has several arms, or is compared with itself; or if
-            there are several objectives, of which a comparison does not tell. The experiment is then as before, as it
-            is where its database cannot be reached, which SQLAlchemy's errors say.
+        UserInputError: If a trial or arm is not in the experiment, has several arms, or is compared with itself; if
+            there are several objectives, of which a comparison does not tell; or if the judge is no name or number.
+            The experiment is then as before, as it is where its database cannot be reached, which SQLAlchemy's errors
+            say.
     """
     experiment = experiment_of(client)
     check_one_objective(experiment)
@@ -120,7 +126,12 @@ def attach_comparison(client: Client, winner: int | str, loser: int | str, tie: 
         raise UserInputError(
             f"{winner!r} and {loser!r} are the same arm, {names[0]}; a comparison needs two different ones."
         )
-    _add(client, experiment, COMPARISONS, {"winner": names[0], "loser": names[1], "tie": bool(tie)})
+    entry: dict[str, Any] = {"winner": names[0], "loser": names[1], "tie": bool(tie)}
+    if judge is not None:
+        if not entries.is_judge(judge):
+            raise UserInputError(f"judge must be a name, or a number from 0 on; got {judge!r}.")
+        entry["judge"] = judge
+    _add(client, experiment, COMPARISONS, entry)
 
 
 def attach_censored(

@@ -293,7 +293,7 @@ def make_dataset(
     row_of: dict[Any, int] = {}
     for i, (_, name) in enumerate(index):
         row_of.setdefault(name, i)
-    preferences, ties = as_rows(comparisons, row_of)
+    compared = as_rows(comparisons, row_of)
     limits = {entry[:2]: entry[3:] for entry in bounds if entry.metric == outcome}
     lower, upper = torch.tensor(
         [limits.get(key, (-math.inf, math.inf)) for key in index], dtype=mean.dtype, device=mean.device
@@ -307,8 +307,7 @@ def make_dataset(
         constraints=mean.new_empty(len(X), 0),
         valid=mean * math.nan if valid is None else valid,
         pending=torch.zeros_like(mean, dtype=torch.bool),
-        preferences=preferences,
-        ties=ties,
+        **compared._asdict(),
         labels=Binary in kinds,
     )
     known = data.observed(with_validity=valid is not None)

@@ -138,6 +138,7 @@ class AxSkewGP(SkewGP):
         output_indices: list[int] | None = None,
         observation_noise: bool | Tensor = False,
         posterior_transform: PosteriorTransform | None = None,
+        judge: int | str | None = None,
     ) -> Posterior:
         r"""The posterior of the metric.
 
@@ -146,6 +147,7 @@ class AxSkewGP(SkewGP):
             output_indices: The outputs wanted; all if `None`.
             observation_noise: Whether to add noise to numbers; probabilities have none.
             posterior_transform: A posterior transform.
+            judge: As in `SkewGP`.
 
         Returns:
             A `SkewGPPosterior`, or a `ProbabilityPosterior` of labels, or what the transform makes of it.
@@ -153,6 +155,8 @@ class AxSkewGP(SkewGP):
         Raises:
             UnsupportedError: If a label's probability has a transform that is no `ScalarizedPosteriorTransform`.
         """
+        if judge is not None:
+            return self.for_judge(judge).posterior(X, output_indices, observation_noise, posterior_transform)
         if not self.probability:
             return super().posterior(X, output_indices, observation_noise, posterior_transform)
         latent = super().posterior(X, output_indices)

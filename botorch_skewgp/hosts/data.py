@@ -52,6 +52,9 @@ class ExperimentData:
         pending: Which trials are running, an `n`-dim boolean tensor.
         preferences: Pairs of rows, the better one first.
         ties: Pairs of rows that are as good as each other.
+        preference_judges: For each of the preferences who gave it, by number; -1 if nobody is named. Empty if nobody
+            is named at all.
+        tie_judges: The same for ties.
         labels: Whether numbers are labels.
     """
 
@@ -65,6 +68,8 @@ class ExperimentData:
     pending: Tensor
     preferences: Pairs = ()
     ties: Pairs = ()
+    preference_judges: tuple[int, ...] = ()
+    tie_judges: tuple[int, ...] = ()
     labels: bool = False
 
     @property
@@ -122,9 +127,15 @@ class ExperimentData:
         if bounded.any():
             lower, upper = self.bounds[:, bounded, objective]
             observations.append(Censored(lower, upper, index=point[bounded]))
-        for kind, pairs in ((Preference, self.preferences), (Tie, self.ties)):
-            if pairs:
-                observations.append(kind(point[torch.tensor(pairs, device=point.device)]))
+        told = (Preference, self.preferences, self.preference_judges), (Tie, self.ties, self.tie_judges)
+        for kind, pairs, judges in told:
+            if not pairs:
+                continue
+            compared = point[torch.tensor(pairs, device=point.device)]
+            judge = torch.tensor(judges or [-1] * len(pairs), device=point.device)
+            for which in (judge < 0, judge >= 0):
+                if which.any():
+                    observations.append(kind(compared[which], judge=judge[which] if judge[which][0] >= 0 else None))
         if with_validity:
             observations += _validity(self.valid, point)
         return Observed(self.X[rows], observations, rows, point) if observations else None
@@ -180,18 +191,37 @@ def validity(works: Tensor, failed: Tensor, reported: Tensor | None = None) -> T
     return valid if reported is None else torch.where(reported.isnan(), valid, reported)
 
 
-def as_rows(comparisons: Iterable[Comparison], rows: Mapping[Any, int]) -> tuple[Pairs, Pairs]:
+class Compared(NamedTuple):
+    """Preferences and ties between rows, and who gave them; see `ExperimentData`."""
+
+    preferences: Pairs
+    ties: Pairs
+    preference_judges: tuple[int, ...]
+    tie_judges: tuple[int, ...]
+
+
+def as_rows(comparisons: Iterable[Comparison], rows: Mapping[Any, int]) -> Compared:
     r"""Preferences and ties between rows; those that name something without a row are left out.
+
+    Judges are numbered in the order of their names.
 
     Args:
         comparisons: Comparisons of trials or arms.
         rows: The row of each trial or arm.
     """
+    comparisons = list(comparisons)
+    names = sorted({entry.judge for entry in comparisons if entry.judge is not None}, key=str)
+    number = {name: i for i, name in enumerate(names)}
     found = [entry for entry in comparisons if entry.winner in rows and entry.loser in rows]
-    preferences, ties = (
-        tuple((rows[entry.winner], rows[entry.loser]) for entry in found if entry.tie == tie) for tie in (False, True)
-    )
-    return preferences, ties
+    preferences, ties = ([entry for entry in found if entry.tie == tie] for tie in (False, True))
+
+    def pairs(kind: list[Comparison]) -> Pairs:
+        return tuple((rows[entry.winner], rows[entry.loser]) for entry in kind)
+
+    def judges(kind: list[Comparison]) -> tuple[int, ...]:
+        return tuple(-1 if entry.judge is None else number[entry.judge] for entry in kind) if names else ()
+
+    return Compared(pairs(preferences), pairs(ties), judges(preferences), judges(ties))
 
 
 def _validity(valid: Tensor, point: Tensor) -> list[Observation]:

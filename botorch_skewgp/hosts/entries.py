@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from botorch.exceptions.warnings import InputDataWarning
 
+NO_COMPARISON = "does not name two different trials or arms of the experiment, or a judge by a name or a number"
 SHOWN = 80  # characters of an entry that a warning shows
 SEVERAL_OBJECTIVES = (
     "Comparisons say which trial is better all in all, for which there must be one objective; there are several"
@@ -23,11 +24,12 @@ SEVERAL_OBJECTIVES = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """One trial or arm was judged better than another, or the two as good as each other."""
+    """One trial or arm was judged better than another, or the two as good as each other; by whom, if that is known."""
 
     winner: Any
     loser: Any
     tie: bool = False
+    judge: int | str | None = None
 
 
 class Unreadable(NamedTuple):
@@ -45,19 +47,25 @@ def readable_comparisons(
 
     Args:
         entries: The key of each entry, its value, and whether it is a tie. A value is a pair, the better one first, or
-            a mapping with `winner`, `loser` and perhaps `tie`.
+            a mapping with `winner`, `loser` and perhaps `tie` and `judge`.
         known: The trials or arms.
     """
     found, unreadable = [], []
     for key, value, tie in entries:
-        pair = value
+        pair, judge = value, None
         if isinstance(value, Mapping):
-            pair, tie = (value.get("winner"), value.get("loser")), value.get("tie", False)
-        if isinstance(tie, bool) and _is_pair(pair, known):
-            found.append(Comparison(pair[0], pair[1], tie))
+            pair, tie = (value.get("winner"), value.get("loser")), value.get("tie", tie)
+            judge = value.get("judge")
+        if isinstance(tie, bool) and _is_pair(pair, known) and (judge is None or is_judge(judge)):
+            found.append(Comparison(pair[0], pair[1], tie, judge))
         else:
-            unreadable.append(Unreadable(key, value, "does not name two different trials or arms of the experiment"))
+            unreadable.append(Unreadable(key, value, NO_COMPARISON))
     return found, unreadable
+
+
+def is_judge(value: Any) -> bool:
+    """Whether a value names a judge: a text, or a number from 0 on."""
+    return (isinstance(value, str) and value != "") or (type(value) is int and value >= 0)
 
 
 def _is_pair(value: Any, known: Container[Any]) -> bool:

@@ -23,6 +23,7 @@ from botorch_skewgp.hosts.entries import (
     Unreadable,
     as_number,
     check_one_objective,
+    is_judge,
     readable_comparisons,
 )
 from botorch_skewgp.optuna.internals import (
@@ -40,7 +41,7 @@ AnyTrial = Trial | FrozenTrial | int
 Direction = Literal["maximize", "minimize"]
 
 
-def report_comparison(study: Any, better: AnyTrial, worse: AnyTrial) -> None:
+def report_comparison(study: Any, better: AnyTrial, worse: AnyTrial, judge: int | str | None = None) -> None:
     r"""Record that one trial is better than another, as optuna-dashboard does.
 
     Example:
@@ -50,15 +51,20 @@ def report_comparison(study: Any, better: AnyTrial, worse: AnyTrial) -> None:
         study: A study, preferential or not.
         better: A trial, or its number.
         worse: Another one.
+        judge: Who compared them, by a name or a number from 0 on; optuna-dashboard's page has one user, and names
+            nobody.
 
     Raises:
-        InputDataError: If the study does not have one of the trials, or they are the same one. Nothing is stored then.
+        InputDataError: If the study does not have one of the trials, they are the same one, or the judge is no name or
+            number. Nothing is stored then.
         UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
     study = study_of(study)
     _check_one_objective(study)
     numbers = _numbers(study, better, worse)
-    if system_attrs_of(study).get(PREFERENTIAL):
+    if judge is not None:
+        study.set_user_attr(f"{BETTER}{uuid.uuid4()}", _by_judge(numbers, judge))
+    elif system_attrs_of(study).get(PREFERENTIAL):
         from optuna_dashboard.preferential import PreferentialStudy
 
         trials = study.get_trials(deepcopy=False)
@@ -67,7 +73,16 @@ def report_comparison(study: Any, better: AnyTrial, worse: AnyTrial) -> None:
         study.set_user_attr(f"{BETTER}{uuid.uuid4()}", numbers)
 
 
-def report_tie(study: Any, first: AnyTrial, second: AnyTrial) -> None:
+def _by_judge(numbers: list[int], judge: int | str | None) -> list[int] | dict[str, Any]:
+    """A pair of trials as it is stored."""
+    if judge is None:
+        return numbers
+    if not is_judge(judge):
+        raise InputDataError(f"judge must be a name, or a number from 0 on; got {judge!r}.")
+    return {"winner": numbers[0], "loser": numbers[1], "judge": judge}
+
+
+def report_tie(study: Any, first: AnyTrial, second: AnyTrial, judge: int | str | None = None) -> None:
     r"""Record that two trials are as good as each other.
 
     Example:
@@ -77,14 +92,16 @@ def report_tie(study: Any, first: AnyTrial, second: AnyTrial) -> None:
         study: A study, preferential or not.
         first: A trial, or its number.
         second: Another one.
+        judge: Who compared them, as in `report_comparison`.
 
     Raises:
-        InputDataError: If the study does not have one of the trials, or they are the same one. Nothing is stored then.
+        InputDataError: If the study does not have one of the trials, they are the same one, or the judge is no name or
+            number. Nothing is stored then.
         UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
     study = study_of(study)
     _check_one_objective(study)
-    study.set_user_attr(f"{TIE}{uuid.uuid4()}", _numbers(study, first, second))
+    study.set_user_attr(f"{TIE}{uuid.uuid4()}", _by_judge(_numbers(study, first, second), judge))
 
 
 def report_unusable(study: Any, trial: AnyTrial) -> None:
@@ -208,7 +225,7 @@ def withdraw_comparison(study: Any, first: AnyTrial, second: AnyTrial) -> None:
     """
     study = study_of(study)
     pair = [_as_number(entry) for entry in (first, second)]
-    if not _keep(study, lambda value: value not in (pair, pair[::-1])):
+    if not _keep(study, lambda value: _pair_of(value) not in (pair, pair[::-1])):
         raise InputDataError(f"Trials {pair[0]} and {pair[1]} were not compared; there is nothing to take back.")
 
 
@@ -266,6 +283,11 @@ def _keep(study: Study, is_kept: Callable[[Any], bool]) -> int:
             study.set_user_attr(key, None)
             changes += 1
     return changes
+
+
+def _pair_of(value: Any) -> Any:
+    """The trials of an entry, which may name a judge."""
+    return [value.get("winner"), value.get("loser")] if isinstance(value, dict) else value
 
 
 def _as_list(value: Any) -> Any:

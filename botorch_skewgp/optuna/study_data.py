@@ -99,7 +99,7 @@ def read_study(
         constraints.append([value if abs(value) <= LARGEST else math.nan for value in row])
     warn_of(unreadable, f"Study {study.study_name!r}: the trial counts as if it had no such entry.")
     numbers_of = {trial.number: row for row, trial in enumerate(kept)}
-    preferences, ties = as_rows(records.comparisons, numbers_of)
+    pairs = as_rows(records.comparisons, numbers_of)
     losers = {entry.loser for entry in records.comparisons if not entry.tie}
     failed_trials = torch.tensor(failed, dtype=torch.bool)
     ended = torch.tensor([trial.state != TrialState.RUNNING for trial in kept], dtype=torch.bool)
@@ -120,8 +120,7 @@ def read_study(
         valid=valid if failures == "constraint" else valid.masked_fill(failed_trials, math.nan),
         pending=~ended,
         shown=torch.tensor(shown, dtype=torch.bool),
-        preferences=preferences,
-        ties=ties,
+        **pairs._asdict(),
         preferential=preferential,
     )
 

@@ -417,3 +417,23 @@ def test_the_last_numbers_of_learning_curves_count():
     assert (observations(client)["validity"]["Binary"].labels.sum(), len(client._experiment.trials)) == (3, 4)
     assert node_of(client, next_trial(client)[0]) == "SkewGP"
     assert get_best_arm(client)[0]["x"] == pytest.approx(0.4)
+
+
+def test_comparisons_of_judges():
+    """Two who want opposite ends, and one who is not named; new arms are for what they share."""
+    client = new_client(objective="utility")
+    with_trials(client, [0.0, 0.2, 0.4])
+    attach_comparison(client, 0, 1, judge="ann")
+    attach_comparison(client, 1, 2, judge="ann")
+    attach_comparison(client, 1, 0, judge="bob")
+    attach_comparison(client, 2, 1, judge="bob")
+    attach_comparison(client, 2, 0)
+    (model,) = models(client)
+    assert model.judges == {0, 1}
+    X = datasets(client)["utility"].X
+    first, second = (model.posterior(X, judge=judge).mean.squeeze(-1) for judge in (0, 1))
+    assert first[0] > first[2]
+    assert second[0] < second[2]
+    assert client.get_next_trials(max_trials=1)
+    with pytest.raises(UserInputError, match="judge must be a name"):
+        attach_comparison(client, 0, 1, judge=-3)

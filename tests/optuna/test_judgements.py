@@ -139,3 +139,21 @@ def test_judgements_of_several_objectives_are_refused_when_they_are_made(report)
     with pytest.raises(UnsupportedError, match="must be one objective; there are several: minimize, maximize"):
         report(study)
     assert not study.user_attrs
+
+
+def test_judges_are_numbered_and_kept_apart(study):
+    report_comparison(study, 2, 0, judge="bob")
+    report_comparison(study, 1, 0)
+    report_comparison(study, 0, 2, judge="ann")
+    report_tie(study, 0, 1, judge=7)
+    data = read(study)
+    assert dict(zip(data.preferences, data.preference_judges, strict=True)) == {(2, 0): 2, (1, 0): -1, (0, 2): 1}
+    assert (data.ties, data.tie_judges) == (((0, 1),), (0,))
+    named = {type(entry).__name__: entry.judge for entry in data.observed().observations if entry.judge is not None}
+    assert sorted(named["Preference"].tolist()) == [1, 2]
+    assert named["Tie"].tolist() == [0]
+    withdraw_comparison(study, 0, 2)
+    assert read(study).preferences == ((1, 0),)
+    for judge in (-1, "", 1.5, True):
+        with pytest.raises(InputDataError, match="judge must be a name"):
+            report_comparison(study, 1, 0, judge=judge)
