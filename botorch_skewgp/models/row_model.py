@@ -37,6 +37,7 @@ MAX_ENTRIES = 2**20  # of the rows of draws that are copied at a time, which a c
 LEAST_PRECISION = 1e-12  # of a site, for which it tells nothing
 MANY_POINTS = 256  # from which on sums over rows of few points each go by pairs of points
 FEW_ROWS = 32  # up to which work goes by rows, whose noise makes a jitter of the points' covariance needless
+LITTLE_NOISE = 1e-6  # of a row, relative to its variance, below which roots are so large that they are solved with
 LEAST_NOISE = 1e-8  # of a number, relative to its variance, for which sums of precisions keep the prior's digits
 
 
@@ -313,10 +314,13 @@ class RowModel:
             L = cholesky_with_noise(ordered.covariance(self.covariance), ordered.noise)
         white = torch.linalg.solve_triangular(L, ordered.weight(n), upper=False)  # R^T
         seen = torch.linalg.solve_triangular(L, seen.mT, upper=False)
-        del L
         weights = (seen.mT @ white).mT  # a draw's side by side
+        coordinates = seen if white.shape[0] < n else None
+        if self.column_root is None and bool((ordered.noise < LITTLE_NOISE * L.square().sum(-1)).any()):
+            return RepresenterMixture(weights, white.mT, coordinates=coordinates, factor=(L, ordered.weight(n)))
+        del L
         root = torch.linalg.qr(white).R.mT if white.shape[0] > n else white.mT
-        return RepresenterMixture(weights, root, coordinates=seen if white.shape[0] < n else None)
+        return RepresenterMixture(weights, root, coordinates=coordinates)
 
     def _mixture_by_points(self, draws: Draws) -> RepresenterMixture:
         """Condition through the values at the points, whose distribution given a draw is Gaussian.

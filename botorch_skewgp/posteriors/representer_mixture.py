@@ -27,6 +27,8 @@ class RepresenterMixture:
             mixture's points with others is then the one given the earlier data. Draws correspond one to one.
         coordinates: `p x S` numbers with `weights = root @ coordinates`, where someone knows them and they are fewer
             than the weights.
+        factor: `L` and `A` with `root = A^T L^-T`, `p x p` and `p x n`, where rows have little noise. Roots are large
+            then, and differences of products with them are nothing but rounding, unlike solutions with `L`.
     """
 
     weights: Tensor
@@ -34,13 +36,28 @@ class RepresenterMixture:
     log_weights: Tensor | None = None
     parent: RepresenterMixture | None = None
     coordinates: Tensor | None = None
+    factor: tuple[Tensor, Tensor] | None = None
 
     def apply(self, fn: Callable[[Tensor], Tensor]) -> RepresenterMixture:
         """A copy on the device to which `fn` takes tensors; not of its dtype, for weights that cancel need digits."""
         device = fn(self.weights.new_empty(0)).device
         log_weights, coordinates = (None if x is None else x.to(device) for x in (self.log_weights, self.coordinates))
         parent = None if self.parent is None else self.parent.apply(fn)
-        return RepresenterMixture(self.weights.to(device), self.root.to(device), log_weights, parent, coordinates)
+        factor = None if self.factor is None else (self.factor[0].to(device), self.factor[1].to(device))
+        return RepresenterMixture(
+            self.weights.to(device), self.root.to(device), log_weights, parent, coordinates, factor
+        )
+
+    def times_root(self, cross: Tensor) -> Tensor:
+        r"""The prior covariance of points with `Z` times the root, `batch_shape x e x p`.
+
+        Args:
+            cross: The covariance, `batch_shape x e x n`.
+        """
+        if self.factor is None:
+            return cross @ self.root.to(cross)
+        L, weight = (part.to(cross) for part in self.factor)
+        return torch.linalg.solve_triangular(L, weight @ cross.mT, upper=False).mT
 
     @property
     def num_draws(self) -> int:
@@ -66,7 +83,7 @@ class RepresenterMixture:
         del deviation, some  # as large as the weights
         order = space_filling_order(points)
         coordinates = None if self.coordinates is None else self.coordinates.mT[order].mT
-        return RepresenterMixture(weights[order].mT, self.root, coordinates=coordinates)
+        return RepresenterMixture(weights[order].mT, self.root, coordinates=coordinates, factor=self.factor)
 
     def repeated(self, num_draws: int) -> RepresenterMixture:
         r"""A mixture of a single draw as that of many equal ones.
@@ -76,7 +93,7 @@ class RepresenterMixture:
         """
         parent = None if self.parent is None else self.parent.repeated(num_draws)
         weights = self.weights.expand(*self.weights.shape[:-1], num_draws)
-        return RepresenterMixture(weights, self.root, parent=parent)
+        return RepresenterMixture(weights, self.root, parent=parent, factor=self.factor)
 
     @cached_property
     def weights_by_draw(self) -> Tensor:

@@ -174,7 +174,8 @@ class SkewGPPosterior(NonGaussianPosterior):
     def gains(self) -> list[Tensor]:
         """For each level of the mixture its covariance with the points times its root, `batch_shape x e x p`."""
         return [
-            self._times(cross, level.root) for cross, level in zip(self._crosses, self._mixture.levels, strict=True)
+            self._times(cross, level.root) if level.factor is None else level.times_root(cross).to(self._location)
+            for cross, level in zip(self._crosses, self._mixture.levels, strict=True)
         ]
 
     @cached_property

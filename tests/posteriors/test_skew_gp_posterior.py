@@ -18,7 +18,7 @@ from scipy.stats import norm
 from torch import Tensor
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.observations import Preference
+from botorch_skewgp.observations import Numeric, Preference
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -757,3 +757,18 @@ def test_single_precision_at_large_scales(scale):
     torch.testing.assert_close(posterior.skewness, case.posterior.skewness.float(), rtol=1e-3, atol=1e-3)
     quantile, expected = posterior.quantile(0.9) / scale, case.posterior.quantile(0.9).float()
     torch.testing.assert_close(quantile, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("spacing", [1e-8, 1e-6, 1e-4])
+@pytest.mark.parametrize("with_duel", [False, True])
+def test_samples_near_numbers_without_noise(spacing, with_duel):
+    """Differences of products with large roots are rounding, of which covariances had negative eigenvalues."""
+    X = torch.tensor([[0.2], [0.2 + spacing], [0.7]], dtype=torch.double)
+    observations = [Numeric(torch.sin(3 * X), noise=0.0)] + ([Preference([[2, 0]])] if with_duel else [])
+    model = SkewGP(X, observations)
+    model.covar_module.base_kernel.lengthscale = 0.3
+    for near in (X + 1e-6, X + spacing / 2, torch.cat([X, X + 1e-3])):
+        posterior = model.posterior(near)
+        assert bool(posterior.rsample(torch.Size([4])).isfinite().all())
+        assert bool((torch.linalg.eigvalsh(posterior.gaussian_covariance) > -1e-11).all())
+        assert torch.allclose(posterior.mean, torch.sin(3 * near), atol=1e-2)
