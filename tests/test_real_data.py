@@ -47,7 +47,10 @@ def test_figures_of_the_page_are_the_stored_ones():
         7: ("SkewGP, EP",),
         8: ("SkewGP, exact",),
         9: ("SkewGP, linear + RBF, EP",),
-        10: ("PairwiseGP",),
+        10: ("SkewGP, all answers, EP",),
+        11: ("SkewGP, all answers, linear + RBF, EP",),
+        12: ("SkewGP, judges, EP",),
+        13: ("PairwiseGP",),
     }
     num_cells = 0
     for line in table.splitlines():

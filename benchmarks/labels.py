@@ -1,0 +1,117 @@
+"""The lengthscale prior of labels: active learning of probabilities, and predictions from random points.
+
+Yes or no answers with 2 % lapses, 80 trials. Learners ask where an answer tells most (BALD on 512 Sobol points)
+or at random points; hyperparameters are fitted again after every eighth answer, by expectation propagation's evidence,
+and posteriors are its Gaussian. The error is the root mean square of probabilities over 1,024 points of the unit cube.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+import warnings
+from collections.abc import Callable
+
+import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.utils.sampling import draw_sobol_samples
+from gpytorch.constraints import GreaterThan
+from gpytorch.priors import LogNormalPrior
+from torch import Tensor
+
+from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations import Binary
+
+LAPSE, REFIT, FIRST = 0.02, 8, 8
+FUNCTIONS: dict[str, tuple[int, Callable[[Tensor], Tensor]]] = {
+    "threshold": (2, lambda X: 12 * (X[:, 1] - 0.4 - 0.3 * torch.sin(5 * X[:, 0]))),
+    "disc": (2, lambda X: 12 * (0.3 - (X - 0.5).norm(dim=-1))),
+    "ramp": (3, lambda X: 6 * (X.sum(-1) - 1.5)),
+    "two bumps": (2, lambda X: 8 * (((X - 0.25) / 0.2).square().sum(-1).neg().exp()
+                                    + ((X - 0.75) / 0.2).square().sum(-1).neg().exp() - 0.5)),
+}  # fmt: skip
+# Median lengthscale over the root of the dimension, and the spread of its logarithm.
+PRIORS = {"dimension-scaled": (math.exp(2**0.5), 3**0.5), "0.3, 0.7": (0.3, 0.7), "0.5, 1": (0.5, 1.0)}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of this benchmark."""
+    add_common_arguments(parser)
+    parser.add_argument("--seeds", type=int, default=10, help="seeds, the same first data for all")
+    parser.add_argument("--trials", type=int, default=80, help="answers at the end")
+    parser.add_argument("--functions", nargs="+", choices=list(FUNCTIONS), default=list(FUNCTIONS), metavar="NAME")
+    parser.add_argument("--priors", nargs="+", choices=list(PRIORS), default=list(PRIORS), metavar="NAME")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run it."""
+    folder = prepare(options)
+    table = Table(
+        "labels",
+        ("function", "learner", "prior", "runs", "mean", "median", "worst", "seconds"),
+        notes=[environment(), f"load average at the start {load_average()}; root mean squared errors of probabilities"],
+    )
+    seeds, trials = (1, 16) if options.quick else (options.seeds, options.trials)
+    for function in options.functions[:1] if options.quick else options.functions:
+        for learner in ("BALD", "random"):
+            for prior in options.priors:
+                began = time.process_time()
+                errors = torch.tensor([_error(function, learner, prior, seed, trials) for seed in range(seeds)])
+                table.add(
+                    function=function, learner=learner, prior=prior, runs=seeds, mean=float(errors.mean()),
+                    median=float(errors.median()), worst=float(errors.max()),
+                    seconds=(time.process_time() - began) / seeds,
+                )  # fmt: skip
+                say(f"{function}, {learner}, {prior}: {errors.mean():.3f} (median {errors.median():.3f})")
+    publish([table], folder)
+
+
+def _error(function: str, learner: str, prior: str, seed: int, trials: int) -> float:
+    dim, latent = FUNCTIONS[function]
+    generator = torch.Generator().manual_seed(seed)
+    unit = torch.stack([torch.zeros(dim), torch.ones(dim)]).double()
+    grid = draw_sobol_samples(unit, n=1024, q=1, seed=0).squeeze(1)
+    pool = draw_sobol_samples(unit, n=512, q=1, seed=seed + 1).squeeze(1)
+
+    def probability(X: Tensor) -> Tensor:
+        return LAPSE / 2 + (1 - LAPSE) * torch.special.ndtr(latent(X))
+
+    X = torch.rand(FIRST, dim, generator=generator, dtype=torch.double)
+    at_random = torch.rand(trials, dim, generator=generator, dtype=torch.double)
+    uniform = torch.rand(trials, generator=generator, dtype=torch.double)
+    state = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for n in range(FIRST, trials + 1):
+            labels = uniform[: len(X)] < probability(X)
+            model = _model(X, labels, dim, prior)
+            if state is None or n % REFIT == 0:
+                fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+                state = model.state_dict()
+            else:
+                model.load_state_dict(state)
+            if n == trials:
+                break
+            if learner == "random":
+                X = torch.cat([X, at_random[n : n + 1]])
+                continue
+            with torch.no_grad():
+                told = SkewBayesianActiveLearningByDisagreement(model)(pool.unsqueeze(1))
+            X = torch.cat([X, pool[told.argmax()].unsqueeze(0)])
+        with torch.no_grad():
+            found = model.predictive(grid).probs.squeeze(-1)
+    return float((found - probability(grid)).square().mean().sqrt())
+
+
+def _model(X: Tensor, labels: Tensor, dim: int, prior: str) -> SkewGP:
+    model = SkewGP(X, Binary(labels), approximation="ep")
+    median, spread = PRIORS[prior]
+    median *= dim**0.5
+    base = model.covar_module.base_kernel
+    base.register_prior("lengthscale_prior", LogNormalPrior(math.log(median), spread), "lengthscale")
+    base.register_constraint("raw_lengthscale", GreaterThan(0.025, transform=None, initial_value=min(median, 0.5)))
+    return model
