@@ -238,14 +238,14 @@ class SkewGPAdapter(TorchAdapter):
         r"""The joint posterior of the latent function of the only objective, whichever way that goes.
 
         Args:
-            features: The points.
+            features: The points, in the units of the search space.
         """
         (outcome,) = self._objectives()
         assert isinstance(self.generator, BoTorchGenerator)
         models = self.generator.surrogate.model
         model = models.models[self.outcomes.index(outcome)] if isinstance(models, ModelList) else models
         assert isinstance(model, SkewGP)
-        return model.latent_posterior(self._transform_observation_features(features))
+        return model.latent_posterior(self.transform_observation_features(features))
 
     # Generation
 

@@ -7,6 +7,7 @@ pytest.importorskip("ax")
 
 from ax.api.client import Client
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+from ax.core.observation import ObservationFeatures
 from ax.exceptions.core import UserInputError
 from ax_cases import GENERATES, new_client, node_of, small_strategy, snapshot
 from gpytorch.distributions import MultivariateNormal
@@ -20,6 +21,7 @@ from botorch_skewgp.ax import (
     recorded_comparisons,
 )
 from botorch_skewgp.ax.pairs import _with_tried
+from botorch_skewgp.ax.registry import skewgp_spec_of
 from botorch_skewgp.posteriors import SkewGPPosterior
 
 pytestmark = GENERATES
@@ -125,6 +127,22 @@ def test_pairs_need_a_single_objective():
     assert not recorded_comparisons(client._experiment)
     client.complete_trial(0, {"a": 1.0, "b": 2.0})  # and the experiment goes on
     client.get_next_trials(max_trials=1)
+
+
+@pytest.mark.parametrize("space", ["unordered", "int and float"])
+def test_the_latent_posterior_is_asked_in_units_of_the_search_space(space):
+    client = new_client(objective="taste", parameters=SPACES[space])
+    for _ in range(3):
+        index, arms = get_next_pair(client)
+        complete_pair(client, index, max(arms, key=lambda name: taste(arms[name])))
+    spec = skewgp_spec_of(client)
+    spec.fit(experiment=client._experiment)
+    adapter = spec.fitted_adapter
+    features = [ObservationFeatures.from_arm(arm) for arm in client._experiment.arms_by_name.values()]
+    means, covariances = adapter.predict(features)
+    latent = adapter.latent_posterior(features)  # of a "taste" that is maximised and only compared: no other units
+    torch.testing.assert_close(latent.mean.squeeze(-1), torch.tensor(means["taste"]).double())
+    torch.testing.assert_close(latent.variance.squeeze(-1), torch.tensor(covariances["taste"]["taste"]).double())
 
 
 def test_the_challenger_is_the_arm_most_likely_to_win(monkeypatch):
