@@ -3,8 +3,8 @@ r"""Covariances of slopes: derivatives of a kernel in its inputs.
 Differentiation is linear, so that `Cov(f(x), df/dz_j (z)) = dk/dz_j (x, z)` and
 `Cov(df/dx_i (x), df/dz_j (z)) = d^2 k / dx_i dz_j (x, z)` ([Rasmussen2006]_, section 9.4). The derivatives are
 automatic ones of the kernel at single pairs of points, where GPyTorch computes squared distances without cancellation.
-Matern and periodic kernels go by the distance in GPyTorch, which has no derivative at zero though the kernels have.
-They are written without it here, and so is the RBF kernel, which takes half the time then.
+In GPyTorch, Matern and periodic kernels are functions of the distance, which has no derivative at zero, although the
+kernels have. Here they are functions of its square, and so is the RBF kernel, which then takes half the time.
 
 .. [Rasmussen2006] C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning. MIT Press 2006.
 """
