@@ -94,7 +94,7 @@ class WeightedPoints(NamedTuple):
 
     @property
     def effective_size(self) -> float:
-        """The inverse of the sum of squared weights ([Kong1992note]_): the number of independent draws the points are worth.
+        """The inverse of the sum of squared weights ([Kong1992note]_): how many independent draws the points equal.
 
         Too large where the proposals miss a part of the density; see `pareto_shape`.
         """

@@ -129,7 +129,7 @@ def _split_r_hat(values: Tensor, scores: _Scores) -> Tensor:
 
 
 def _tail_effective_size(values: Tensor, ordered: Tensor) -> Tensor:
-    """Tail effective sample size: the smaller of two quantile indicators' sizes, from chains and their sorted values."""
+    """Tail effective sample size: the smaller of two quantile indicators' sizes; from chains, and sorted values."""
     low, high = (_split((values <= _quantile(ordered, p)).to(values.dtype)) for p in TAIL_PROBABILITIES)
     return torch.minimum(_effective_size(low), _effective_size(high))
 

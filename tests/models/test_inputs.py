@@ -121,7 +121,7 @@ BAD_PARTS = {
     "a class of likelihoods": (lambda: build(likelihood=PreferenceLikelihood), "not an instance"),
     "a class of kernels": (lambda: build(covar_module=RBFKernel), r"covar_module must be a .*Kernel object"),
     "a number for a mean": (lambda: build(mean_module=0.0), r"mean_module must be a .*Mean object"),
-    "a class of transforms": (lambda: build(input_transform=Normalize), r"input_transform must be .* to be called"),
+    "a class of transforms": (lambda: build(input_transform=Normalize), r"input_transform must be .* write Normalize"),
     "a word for a skew prior": (lambda: build(skew_prior="left"), r"skew_prior must be a .*SkewPrior object"),
     "settings in a dictionary": (lambda: build(draw_settings={"num_draws": 8}), "draw_settings must be a"),
     "an input that is not there": (
