@@ -111,9 +111,19 @@ def _forward(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
     if type(kernel) is PeriodicKernel:
         waves = torch.sin(math.pi * (x - z) / kernel.period_length.reshape(-1)).square()
         return torch.exp(-2 * (waves / kernel.lengthscale.reshape(-1)).sum(-1))
-    covariance = kernel.forward(x.unsqueeze(-2), z.unsqueeze(-2))
+    smooth = object.__new__(
+        type(kernel)
+    )  # GPyTorch clamps distances, which from torch 2.14 on loses derivatives at zero
+    smooth.__dict__.update(kernel.__dict__, covar_dist=_distance_of_pairs)
+    covariance = smooth.forward(x.unsqueeze(-2), z.unsqueeze(-2))
     dense = covariance if isinstance(covariance, Tensor) else covariance.to_dense()
     return dense.reshape(-1)
+
+
+def _distance_of_pairs(x: Tensor, z: Tensor, square_dist: bool = False, **_: Any) -> Tensor:
+    """GPyTorch's `covar_dist` of `p x 1 x d` points, `p x 1 x 1`, with derivatives where points coincide."""
+    squared = (x - z).square().sum(-1, keepdim=True)
+    return squared if square_dist else squared.sqrt()
 
 
 def _squared_distance(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
