@@ -84,9 +84,11 @@ def smooth_kernels() -> dict[str, gpytorch.kernels.Kernel]:
     }
 
 
-KERNELS_OF_VARIANCES
-
-
+@pytest.mark.parametrize(
+    "kernel",
+    [RBFKernel(), RQKernel(), ScaleKernel(RQKernel()), ArcsineKernel()],
+    ids=["RBF", "RQ", "scaled", "arcsine"],
+)
 def test_variances_of_slopes_against_finite_differences(kernel, generator):
     """At points that coincide, where a clamped distance may have no second derivative."""
     kernel, X, h = kernel.double(), points(3, generator), 1e-4
