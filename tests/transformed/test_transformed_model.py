@@ -117,7 +117,7 @@ def test_singular_nodes_are_left_out():
         (lambda Y: Y.squeeze(-1), {}, "n x 1"),
         (lambda Y: Y.to(torch.complex128), {}, "real numbers"),
         (lambda Y: Y.tolist(), {}, "got list"),
-        (lambda Y: Y, {"warping": BoxCox}, "the class BoxCox itself"),
+        (lambda Y: Y, {"warping": BoxCox}, "the class BoxCox, not an instance"),
         (lambda Y: Y, {"covar_module": "RBF"}, "covar_module must be"),
     ],
 )
