@@ -87,6 +87,7 @@ class Observation:
         points_per_observation: The least number of points that one observation refers to.
         tells_validity: Whether an outcome says if an experiment worked at all.
         turns_round: Whether the outcome of a function of which low values are good is the opposite, see `reversed`.
+        tells_level: Whether an observation of several points says more than how these compare.
     """
 
     index_field: ClassVar[str] = "index"
@@ -94,6 +95,7 @@ class Observation:
     points_per_observation: ClassVar[int] = 1
     tells_validity: ClassVar[bool] = False
     turns_round: ClassVar[bool] = False
+    tells_level: ClassVar[bool] = False
 
     judge: Tensor | None = field(default=None, kw_only=True, repr=False)
 
