@@ -122,10 +122,16 @@ def test_pairs_of_comparisons():
     duels = {name: entry.duels.tolist() for name, entry in VALID.items() if len(entry.duels)}
     assert duels == {
         "preference": [[3, 1], [0, 1]],
+        "graded duels": [[3, 1], [0, 1]],
+        "graded duel of its name": [[3, 1], [0, 1]],
+        "vote": [[1, 3]],
         "choice": [[3, 1], [3, 0], [1, 2]],
         "ranking": [[3, 1], [1, 0], [1, 2]],
     }
-    assert {name: entry.ties.tolist() for name, entry in VALID.items() if len(entry.ties)} == {"tie": [[3, 1]]}
+    assert {name: entry.ties.tolist() for name, entry in VALID.items() if len(entry.ties)} == {
+        "tie": [[3, 1]],
+        "vote": [[0, 1], [2, 0]],
+    }
 
 
 def test_marks_show_every_observation_at_a_single_point():
