@@ -17,12 +17,11 @@ runs that are there are not repeated.
 from __future__ import annotations
 
 import argparse
-import csv
+import functools
 import statistics
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import optuna
@@ -34,6 +33,7 @@ from optuna_dashboard.preferential import create_study
 from optuna_dashboard.preferential.samplers.gp import PreferentialGPSampler
 
 from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
+from benchmarks._runs import Runs
 from botorch_skewgp.optuna import SkewGPSampler
 
 STARTUP, CRASH_TRIALS, NUM_TRIALS, NUM_DUELS = 10, 30, 40, 30
@@ -83,7 +83,7 @@ class Run(NamedTuple):
     """What came of one study."""
 
     regret: float
-    failed: int
+    failed: float
     seconds: float
 
 
@@ -99,41 +99,21 @@ def run(options: argparse.Namespace) -> None:
     folder = prepare(options)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore")
-    runs = _stored(folder)
+    runs = Runs("optuna_runs", ("scenario", "sampler", "seed"), Run._fields, folder)
     for seed in range(1 if options.quick else options.seeds):
         for name in options.scenarios:
             scenario, samplers = SCENARIOS[name]
             for sampler, make in samplers.items():
-                if (name, sampler, seed) not in runs:
-                    runs[name, sampler, seed] = one = scenario(make(seed))
-                    say(f"{name}, {sampler}, seed {seed}: {one.regret:.4g}, {one.seconds:.2f} s a trial")
-                    _store(runs, folder)
+                regret, _, seconds = runs.get((name, sampler, seed), functools.partial(_run, scenario, make, seed))
+                say(f"{name}, {sampler}, seed {seed}: {regret:.4g}, {seconds:.2f} s a trial")
     publish([_table(runs)], folder)
 
 
-def _stored(folder: Path | None) -> dict[Key, Run]:
-    """The runs that are there already."""
-    if folder is None or not (path := folder / "optuna_runs.csv").exists():
-        return {}
-    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
-    return {
-        (entry["scenario"], entry["sampler"], int(entry["seed"])): Run(
-            float(entry["regret"]), int(entry["failed"]), float(entry["seconds"])
-        )
-        for entry in csv.DictReader(lines)
-    }
+def _run(scenario: Callable[[BaseSampler], Run], make: Callable[[int], BaseSampler], seed: int) -> Run:
+    return scenario(make(seed))
 
 
-def _store(runs: dict[Key, Run], folder: Path | None) -> None:
-    if folder is None:
-        return
-    table = Table("optuna_runs", ("scenario", "sampler", "seed", "regret", "failed", "seconds"), notes=[environment()])
-    for (scenario, sampler, seed), one in sorted(runs.items()):
-        table.add(scenario=scenario, sampler=sampler, seed=seed, **one._asdict())
-    table.store(folder)
-
-
-def _table(runs: dict[Key, Run]) -> Table:
+def _table(stored: Runs) -> Table:
     """All samplers on all scenarios, and how often the first is better than each other one."""
     table = Table(
         "optuna",
@@ -143,6 +123,10 @@ def _table(runs: dict[Key, Run]) -> Table:
             "regret of the best; ahead_of_it: in how many of the seeds SkewGPSampler has less regret",
         ],
     )
+    runs = {
+        (row["scenario"], row["sampler"], int(row["seed"])): Run(*(float(row[field]) for field in Run._fields))
+        for row in stored.rows
+    }
     for name, (_, samplers) in SCENARIOS.items():
         for sampler in samplers:
             found = {seed: one for (a, b, seed), one in sorted(runs.items()) if (a, b) == (name, sampler)}
