@@ -1,14 +1,15 @@
 """Leagues of items: coverage of ranks, held-out votes beside Bradley-Terry, seconds, and votes until the best is known.
 
-- `leagues`: simulated leagues of 20 and 100 items with normal utilities, with and without features, with ties, and with
-  three judges of whom one answers at random. Coverage of 90 % intervals of ranks and of utilities, whose standard errors
-  are those between leagues; divergence of the true probability that an item wins, given that there is no tie, from the
-  predicted one, in nats a vote. Beside it choix's Bradley-Terry model (ties are half a win of each), its bootstrap with 100
-  resamples, whose probabilities are averages over them, and choix with the penalty that is best in hindsight.
+- `leagues`: simulated leagues of 20 and 100 items with normal utilities, with and without features, with ties, and
+  with three judges of whom one answers at random. Coverage of 90 % intervals of ranks and of utilities, with standard
+  errors between leagues. Ranks are whole numbers, so that their intervals hold a bit more than 90 % of the posterior:
+  `rank_mass`, which their coverage has to equal. Divergence of the true probability that an item wins, given that there
+  is no tie, from the predicted one, in nats a vote. Beside it choix's Bradley-Terry model (ties are half a win of each)
+  with a penalty of .01 and with the best one in hindsight, and its bootstrap: probabilities and ranks of 50 resamples.
 - `features`: the same divergence with features and half the votes, and without them.
 - `scale`: seconds to fit and to draw, for a leaderboard, and for the next pair, one thread.
-- `race`: votes until one item of 20 is the best with a probability above .95, for pairs chosen by information, by double
-  Thompson sampling (the best items of two draws of the same posterior) and at random; the stopping rule is the same.
+- `race`: votes until one item of 20 is the best with a probability above .95, for pairs chosen by information, by
+  double Thompson sampling (the best items of two draws of the same posterior) and at random; all stop by the same rule.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -38,16 +40,20 @@ from benchmarks._reporting import (
     publish,
     say,
 )
+from benchmarks._runs import Runs
 from botorch_skewgp import SkewGP
 from botorch_skewgp.items import add_votes, item_model, leaderboard, next_votes, verdict, win_probabilities
+from botorch_skewgp.items.draws import utility_draws
+from botorch_skewgp.items.leaderboard import ranks_of
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference, Tie
 
 PARTS = ("leagues", "features", "scale", "race")
 TIE_WIDTH = 0.5
-SURE, MOST_VOTES, AT_ONCE = 0.95, 800, 5
-RESAMPLES = 100
-PENALTIES = (1e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)
+SPREAD = 1.5  # of the utilities of a race, in units of the noise of an item
+SURE, MOST_VOTES, AT_ONCE, FIT_EVERY = 0.95, 600, 5, 1.2
+RESAMPLES = 50
+PENALTY, PENALTIES = 1e-2, (0.03, 0.1, 0.3, 1.0)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for part in options.parts:
-            table = PART[part](bars, options.quick, seeds if part == "race" else leagues)
+            table = PART[part](bars, options.quick, seeds if part == "race" else leagues, folder)
             table.notes = notes
             tables.append(table)
     publish([*tables, bars], folder)
@@ -143,11 +149,13 @@ def _ours(model: SkewGP, pairs: Tensor) -> Tensor:
 
 
 def _duels(league: League) -> Tensor:
-    """Duels for choix, each twice: a tie is one win of either."""
+    """Duels for choix; each twice where there are ties, which are one win of either."""
+    if not len(league.ties):
+        return league.wins
     return torch.cat([league.wins, league.wins, league.ties, league.ties.flip(-1)])
 
 
-def _choix(duels: Tensor, items: int, penalty: float = 1e-2) -> Tensor:
+def _choix(duels: Tensor, items: int, penalty: float) -> Tensor:
     import choix
 
     return torch.as_tensor(choix.opt_pairwise(items, duels.tolist(), alpha=penalty))
@@ -155,15 +163,19 @@ def _choix(duels: Tensor, items: int, penalty: float = 1e-2) -> Tensor:
 
 def _bootstrap(league: League, pairs: Tensor, seed: int) -> tuple[Tensor, Tensor]:
     """Probabilities averaged over resamples of the votes, and the rank of each item in each."""
+    import choix
+
     generator = torch.Generator().manual_seed(seed)
-    duels, items = _duels(league), len(league.utility)
-    m = len(duels) // 2
+    items, m = len(league.utility), len(league.wins) + len(league.ties)
+    pair = torch.cat([league.wins, league.ties])
+    won = torch.cat([torch.ones(len(league.wins)), torch.full((len(league.ties),), 0.5)]).double()
     ranks, said = [], torch.zeros(len(pairs), dtype=torch.float64)
     for _ in range(RESAMPLES):
         which = torch.randint(m, (m,), generator=generator)
-        first = torch.where(which < len(league.wins), which, which + len(league.wins))
-        other = first + torch.where(which < len(league.wins), len(league.wins), len(league.ties))
-        utility = _choix(duels[torch.cat([first, other])], items)
+        counts = torch.zeros(items, items, dtype=torch.float64)
+        counts.index_put_(tuple(pair[which].mT), won[which], accumulate=True)
+        counts.index_put_(tuple(pair[which].flip(-1).mT), 1 - won[which], accumulate=True)
+        utility = torch.as_tensor(choix.ilsr_pairwise_dense(counts.numpy(), alpha=PENALTY))
         ranks.append((-utility).argsort().argsort() + 1)
         said += torch.sigmoid(utility[pairs[:, 0]] - utility[pairs[:, 1]]) / RESAMPLES
     return said, torch.stack(ranks)
@@ -179,69 +191,106 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def _leagues(bars: Table, quick: bool, num: int) -> Table:
-    columns = ("kind", "leagues", "rank_coverage", "rank_error", "utility_coverage", "utility_error", "rank_width",
-               "divergence", "choix", "choix_best", "bootstrap", "bootstrap_coverage", "bootstrap_width", "seconds")  # fmt: skip
+MEASURED = ("rank_coverage", "rank_mass", "utility_coverage", "rank_width", "divergence", "seconds", "choix",
+            "choix_best", "bootstrap", "bootstrap_coverage", "bootstrap_width")  # fmt: skip
+
+
+def _of_league(kind: str, seed: int) -> list[float]:
+    """What is measured of one league."""
+    design = KINDS[kind]
+    league = make_league(**design, seed=seed)
+    began = time.process_time()
+    model = _fitted(league)
+    board = leaderboard(model).sort_index()
+    seconds = time.process_time() - began
+    true = league.utility - league.utility.mean()
+    rank = (-true).argsort().argsort() + 1
+    low, high = (torch.as_tensor(board[name].to_numpy(copy=True)) for name in ("rank_low", "rank_high"))
+    drawn = ranks_of(utility_draws(model, 4096, 1, "items"))
+    mass = ((low <= drawn) & (drawn <= high)).double().mean()
+    in_utility = (board.utility_low <= true.numpy()) & (true.numpy() <= board.utility_high)
+    pairs, law = _truth(league, design["ties"])
+    found = [_share(low, rank, high), float(mass), float(in_utility.mean()), float((high - low).double().mean())]
+    found += [_divergence(law, _ours(model, pairs)), seconds]
+    if importlib.util.find_spec("choix") is None:
+        return found + [math.nan] * 5
+    first, second = pairs.unbind(-1)
+    rivals = []
+    for penalty in (PENALTY, *PENALTIES):
+        utility = _choix(_duels(league), design["items"], penalty)
+        rivals.append(_divergence(law, torch.sigmoid(utility[first] - utility[second])))
+    said, ranks = _bootstrap(league, pairs, seed)
+    low, high = ranks.double().quantile(torch.tensor([0.05, 0.95], dtype=torch.float64), dim=0).round().long()
+    found += [rivals[0], min(rivals), _divergence(law, said)]
+    return [*found, _share(low, rank, high), float((high - low).double().mean())]
+
+
+def _share(low: Tensor, value: Tensor, high: Tensor) -> float:
+    return float(((low <= value) & (value <= high)).double().mean())
+
+
+def _leagues(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
+    columns = (
+        "kind",
+        "leagues",
+        *MEASURED,
+        "rank_error",
+        "utility_error",
+        "divergence_error",
+        "ahead_by",
+        "ahead_error",
+    )
     table = Table("items_leagues", columns)
-    has_choix = importlib.util.find_spec("choix") is not None
-    every: list[list[float]] = []
+    runs = Runs("items_leagues_runs", ("kind", "seed"), MEASURED, folder)
+    every = []
     for kind, design in KINDS.items():
         if quick and design["items"] > 20:
             continue
         rows = []
         for seed in range(num):
-            league = make_league(**design, seed=seed)
-            began = time.process_time()
-            model = _fitted(league)
-            board = leaderboard(model).sort_index()
-            seconds = time.process_time() - began
-            true = league.utility - league.utility.mean()
-            rank = ((-true).argsort().argsort() + 1).numpy()
-            in_rank = (board.rank_low <= rank) & (rank <= board.rank_high)
-            in_utility = (board.utility_low <= true.numpy()) & (true.numpy() <= board.utility_high)
-            pairs, law = _truth(league, design["ties"])
-            row = [in_rank.mean(), in_utility.mean(), (board.rank_high - board.rank_low).mean(), seconds]
-            row += [_divergence(law, _ours(model, pairs))]
-            if has_choix:
-                first, second = pairs.unbind(-1)
-                by_penalty = []
-                for penalty in PENALTIES:
-                    utility = _choix(_duels(league), design["items"], penalty)
-                    by_penalty.append(_divergence(law, torch.sigmoid(utility[first] - utility[second])))
-                said, ranks = _bootstrap(league, pairs, seed)
-                ends = ranks.double().quantile(torch.tensor([0.05, 0.95], dtype=torch.float64), dim=0).round().numpy()
-                row += [by_penalty[PENALTIES.index(1e-2)], min(by_penalty), _divergence(law, said)]
-                row += [((ends[0] <= rank) & (rank <= ends[1])).mean(), (ends[1] - ends[0]).mean()]
-            rows.append([float(x) for x in row])
+            rows.append(runs.get((kind, seed), lambda kind=kind, seed=seed: _of_league(kind, seed)))  # type: ignore[misc]
+            say(f"{kind}, {seed}: {rows[-1]}")
         found = torch.tensor(rows, dtype=torch.float64)
-        mean, error = found.mean(0).tolist(), (found.std(0) / math.sqrt(num)).tolist()
-        names = ("divergence", "choix", "choix_best", "bootstrap", "bootstrap_coverage", "bootstrap_width")
+        mean = dict(zip(MEASURED, found.mean(0).tolist(), strict=True))
+        error = dict(zip(MEASURED, (found.std(0) / math.sqrt(num)).tolist(), strict=True))
+        column = {name: found[:, i] for i, name in enumerate(MEASURED)}
+        ahead = torch.minimum(column["choix"].mean(), column["bootstrap"].mean())
+        rival = column["choix"] if mean["choix"] <= mean["bootstrap"] else column["bootstrap"]
+        gain = rival - column["divergence"]
         table.add(
-            kind=kind, leagues=num, rank_coverage=mean[0], rank_error=error[0], utility_coverage=mean[1],
-            utility_error=error[1], rank_width=mean[2], seconds=mean[3], **dict(zip(names, mean[4:], strict=False)),
+            kind=kind, leagues=num, **mean, rank_error=error["rank_coverage"], utility_error=error["utility_coverage"],
+            divergence_error=error["divergence"], ahead_by=float(gain.mean()),
+            ahead_error=float(gain.std() / math.sqrt(num)),
         )  # fmt: skip
-        say(f"{table.rows[-1]}")
-        every += rows
-        if has_choix:
-            best_rival = min(mean[5], mean[7])
-            add_bar(bars, "divergence against choix and its bootstrap", kind, mean[4], most=best_rival)
-    found = torch.tensor([row[:2] for row in every], dtype=torch.float64)
-    for name, part in zip(("ranks", "utilities"), found.unbind(-1), strict=True):
-        errors = float((part.mean() - 0.9).abs() / (part.std() / math.sqrt(len(part))))
-        add_bar(bars, f"coverage of {name}, standard errors from .9", f"{len(part)} leagues", errors, most=2.0)
+        every.append(torch.stack([column["rank_coverage"] - column["rank_mass"], column["utility_coverage"] - 0.9], -1))
+        add_bar(
+            bars,
+            "divergence, beside the better of choix and its bootstrap",
+            kind,
+            mean["divergence"],
+            most=float(ahead),
+        )
+    off = torch.cat(every)
+    for name, part in zip(("ranks", "utilities"), off.unbind(-1), strict=True):
+        errors = float(part.mean().abs() / (part.std() / math.sqrt(len(part))))
+        add_bar(bars, f"coverage of {name}, standard errors away", f"{len(part)} leagues", errors, most=2.0)
     return table
 
 
-def _features(bars: Table, quick: bool, num: int) -> Table:
+def _of_features(votes: int, seed: int) -> list[float]:
+    """Divergences with features and half the votes, with features, and without them."""
+    full = make_league(100, votes, 8, False, False, seed)
+    half = League(full.utility, full.features, full.wins[: votes // 2], full.ties, None)
+    pairs, law = _truth(full, False)
+    models = (_fitted(half), _fitted(full), _fitted(full, features=False))
+    return [_divergence(law, _ours(model, pairs)) for model in models]
+
+
+def _features(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
     table = Table("items_features", ("items", "votes", "leagues", "with_half", "with_all", "without"))
+    runs = Runs("items_features_runs", ("votes", "seed"), ("with_half", "with_all", "without"), folder)
     for votes in (400,) if quick else (400, 1000, 2000):
-        rows = []
-        for seed in range(num):
-            full = make_league(100, votes, 8, False, False, seed)
-            half = League(full.utility, full.features, full.wins[: votes // 2], full.ties, None)
-            pairs, law = _truth(full, False)
-            models = (_fitted(half), _fitted(full), _fitted(full, features=False))
-            rows.append([_divergence(law, _ours(model, pairs)) for model in models])
+        rows = [runs.get((votes, i), lambda votes=votes, i=i: _of_features(votes, i)) for i in range(num)]  # type: ignore[misc]
         mean = torch.tensor(rows).mean(0).tolist()
         table.add(items=100, votes=votes, leagues=num, with_half=mean[0], with_all=mean[1], without=mean[2])
         say(f"{table.rows[-1]}")
@@ -252,7 +301,7 @@ def _features(bars: Table, quick: bool, num: int) -> Table:
 # Seconds
 
 
-def _scale(bars: Table, quick: bool, num: int) -> Table:
+def _scale(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
     columns = ("items", "votes", "fit_s", "draws_s", "leaderboard_s", "next_pair_s", "memory_gb", "coverage")
     table = Table("items_scale", columns)
     sizes = ((100, 10_000),) if quick else ((100, 1_000_000), (1000, 100_000))
@@ -318,31 +367,35 @@ POLICIES: dict[str, Callable[[SkewGP, torch.Generator], Tensor]] = {
 }
 
 
-def _race(bars: Table, quick: bool, num: int) -> Table:
+def _race(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
     table = Table("items_race", ("policy", "races", "median_votes", "mean_votes", "error", "unfinished", "right"))
-    found: dict[str, list[tuple[int, bool]]] = {name: [] for name in POLICIES}
+    runs = Runs("items_race_runs", ("policy", "seed"), ("votes", "right"), folder)
+    most = 100 if quick else MOST_VOTES
+    found: dict[str, list[tuple[float, ...]]] = {name: [] for name in POLICIES}
     for seed in range(num):
-        for name, policy in POLICIES.items():
-            found[name].append(_votes_needed(policy, seed, 100 if quick else MOST_VOTES))
-        say(f"race {seed}: { {name: runs[-1] for name, runs in found.items()} }")
+        for name in POLICIES:
+            found[name].append(runs.get((name, seed), lambda name=name, seed=seed: _votes_needed(name, seed, most)))  # type: ignore[misc]
+        say(f"race {seed}: { {name: done[-1] for name, done in found.items()} }")
     mean = {}
-    for name, runs in found.items():
-        votes = torch.tensor([float(run[0]) for run in runs])
+    for name, done in found.items():
+        votes = torch.tensor([run[0] for run in done])
         mean[name] = float(votes.mean())
         table.add(
             policy=name, races=num, median_votes=float(votes.median()), mean_votes=mean[name],
-            error=float(votes.std() / math.sqrt(num)), unfinished=int((votes >= MOST_VOTES).sum()),
-            right=sum(run[1] for run in runs) / num,
+            error=float(votes.std() / math.sqrt(num)), unfinished=int((votes >= most).sum()),
+            right=sum(run[1] for run in done) / num,
         )  # fmt: skip
     for name in ("double Thompson", "random pairs"):
-        add_bar(bars, f"votes until the best is known, against {name}", "20 items", mean["information"], most=mean[name])
+        add_bar(
+            bars, f"votes until the best is known, against {name}", "20 items", mean["information"], most=mean[name]
+        )
     return table
 
 
-def _votes_needed(policy: Callable[[SkewGP, torch.Generator], Tensor], seed: int, most: int) -> tuple[int, bool]:
+def _votes_needed(policy: str, seed: int, most: int) -> tuple[float, float]:
     """The number of votes until the model is sure, and whether it is right then."""
     kind: dict[str, Any] = {"generator": torch.Generator().manual_seed(seed), "dtype": torch.float64}
-    utility = torch.randn(20, **kind)
+    utility = SPREAD * torch.randn(20, **kind)
     order = torch.randperm(20, generator=kind["generator"]).view(10, 2)  # everybody once
     noise = torch.Generator().manual_seed(1000 + seed)
 
@@ -352,17 +405,19 @@ def _votes_needed(policy: Callable[[SkewGP, torch.Generator], Tensor], seed: int
         return Preference(torch.where((said > 0).unsqueeze(-1), pairs, pairs.flip(-1)))
 
     model = item_model(20, answers(order), approximation="ep")
-    asked = len(order)
+    asked, fitted = len(order), 0.0
     while True:
-        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+        if asked >= FIT_EVERY * fitted:
+            fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+            fitted = asked
         now = verdict(model)
         if now.probability > SURE or asked >= most:
             return asked, int(now.items[0]) == int(utility.argmax())
-        model = add_votes(model, answers(policy(model, kind["generator"])))
+        model = add_votes(model, answers(POLICIES[policy](model, kind["generator"])))
         asked += AT_ONCE
 
 
-PART: dict[str, Callable[[Table, bool, int], Table]] = {
+PART: dict[str, Callable[[Table, bool, int, Path | None], Table]] = {
     "leagues": _leagues,
     "features": _features,
     "scale": _scale,

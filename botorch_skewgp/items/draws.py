@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
@@ -73,7 +75,7 @@ def outcomes_of_votes(reading: Reading, difference: Tensor) -> list[Tensor]:
         For each cell of the reading but the last, from the lowest, a tensor of that shape.
     """
     below = [_ndtr((float(cut) - difference) / float(reading.variance.sqrt())) for cut in reading.cutpoints[0]]
-    return [below[0], *(upper - lower for lower, upper in zip(below, below[1:], strict=False))]
+    return [below[0], *(upper - lower for lower, upper in pairwise(below))]
 
 
 def _ndtr(x: Tensor) -> Tensor:

@@ -58,8 +58,8 @@ def leaderboard(
 
     Returns:
         A data frame, best first, indexed by `item` (by `judge` and `item` for `"each"`, where what all share is
-        `"all"`): the posterior mean `utility` with its interval `utility_low`, `utility_high`; the interval of the rank,
-        `rank_low` and `rank_high`, with the median `rank`; `p_best`, the probability to be the best of all; `p_top`, to
+        `"all"`): the posterior mean `utility` with its interval `utility_low`, `utility_high`; the median `rank` with
+        its interval `rank_low`, `rank_high`; `p_best`, the probability to be the best of all; `p_top`, to
         be among the best `k`; `win_probability`, that of winning a vote against a random other item; `votes`, the
         number of comparisons it was in; and `tier`, a number that items share as long as the first of them is not above
         them with the given probability.

@@ -103,7 +103,7 @@ def default_item_covar_module(num_features: int = 0, groups: bool = False) -> Ke
 
 
 def default_item_judge_covar_module(num_judges: int, num_features: int = 0, groups: bool = False) -> ReliabilityKernel:
-    r"""The kernel of judges: how much each follows what all share, and beside it effects of items and tastes for features.
+    r"""The kernel of judges: how much each follows what all share, and each one's own view of items and features.
 
     Args:
         num_judges: The number of judges.
@@ -182,7 +182,7 @@ def item_model(
         transform = Normalize(X.shape[-1], indices=dims, bounds=bounds)
     if covar_module is None:
         covar_module = default_item_covar_module(num_features, groups is not None)
-    num_judges = 1 + max((int(entry.judge.max()) for entry in given if entry.judge is not None and len(entry.judge)), default=0)
+    num_judges = 1 + max((int(torch.as_tensor(entry.judge).max()) for entry in given if _has_judges(entry)), default=0)
     if judge_covar_module is None and num_judges > 1:
         judge_covar_module = default_item_judge_covar_module(num_judges, num_features, groups is not None)
     return SkewGP(
@@ -197,6 +197,10 @@ def item_model(
     )
 
 
+def _has_judges(entry: Observation) -> bool:
+    return entry.judge is not None and len(entry.judge) > 0
+
+
 def _check_votes(votes: Sequence[Observation], num_items: int) -> None:
     """Raise for unknown items and warn of ties alone."""
     for entry in votes:
@@ -206,8 +210,8 @@ def _check_votes(votes: Sequence[Observation], num_items: int) -> None:
         if index.numel() and int(index.max()) >= num_items:
             unknown = index[index >= num_items].unique()[:5].tolist()
             raise InputDataError(
-                f"{type(entry).__name__} is about items {unknown}; there are {num_items}, numbered from 0. Say how many "
-                "there are with num_items, or use add_items."
+                f"{type(entry).__name__} is about items {unknown}; there are {num_items}, numbered from 0. "
+                "Say how many there are with num_items, or use add_items."
             )
     if sum(len(entry.ties) for entry in votes) and not any(entry.num_answers > len(entry.ties) for entry in votes):
         warnings.warn(

@@ -1,10 +1,10 @@
 r"""What to ask next from a pool of items, and when to stop, by joint posterior draws of all utilities.
 
 Let `f_s` be draws and `p_s(y)` the probability of outcome `y` of a vote given one. What one wants to know is a function
-`t(f)`: which item is the best, whether an item is among the best `k`, or all utilities. The information that a vote brings
-about it is `H(E[p]) - E[H(E[p | t])]`, where expectations are averages over draws, so that all pairs are products of
-matrices. For the whole order `t = f`, Bayesian active learning by disagreement ([Houlsby2011bald]_); for the best `k` it
-is the sum over items of the information about the item's membership.
+`t(f)`: which item is the best, whether an item is among the best `k`, or all utilities. The information that a vote
+brings about it is `H(E[p]) - E[H(E[p | t])]`, where expectations are averages over draws: products of matrices, for all
+pairs at once. For the whole order `t = f`, Bayesian active learning by disagreement ([Houlsby2011bald]_); for the best
+`k` it is the sum over items of the information about the item's membership.
 
 Votes of a batch are chosen one after the other, each given outcomes, still unknown, of those before it, that are drawn
 with the probabilities that they have.
@@ -155,7 +155,9 @@ def _check_goal(goal: str, k: int | None, n: int) -> int:
     if goal not in ("best", "top", "order"):
         raise InputDataError(f"goal must be 'best', 'top' or 'order'; got {goal!r}.")
     if (goal == "top") != (k is not None):
-        raise InputDataError(f"k is the number of items wanted for goal='top', and for that alone; got {k} for {goal!r}.")
+        raise InputDataError(
+            f"k is the number of items wanted for goal='top', and for that alone; got {k} for {goal!r}."
+        )
     if k is not None and not 1 <= k < n:
         raise InputDataError(f"k must be from 1 to {n - 1}; got {k}.")
     return 1 if k is None else k
@@ -213,7 +215,7 @@ def _outcomes(draws: Tensor, pairs: Tensor, reading: Reading) -> Tensor:
     columns = draws.mT
     difference = columns[pairs[:, 0]] - columns[pairs[:, 1]]
     known = outcomes_of_votes(reading, difference)
-    return torch.stack([*known, 1 - sum(known)])  # type: ignore[arg-type]
+    return torch.stack([*known, 1 - torch.stack(known).sum(0)])
 
 
 class _Target(NamedTuple):

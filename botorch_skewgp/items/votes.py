@@ -95,7 +95,9 @@ def read_votes(
         raise InputDataError(f"Columns {first!r} and {second!r} have {m} and {len(b)} votes.")
     alone = [i for i in range(m) if a[i] == b[i]]
     if alone:
-        raise InputDataError(f"An item is voted on against itself in rows {alone[:5]} ({a[alone[0]]!r}); leave these out.")
+        raise InputDataError(
+            f"An item is voted on against itself in rows {alone[:5]} ({a[alone[0]]!r}); leave these out."
+        )
     if items is None:
         names: Sequence[Any] = _sorted({*a, *b})
     else:
@@ -131,8 +133,8 @@ def _chosen(who: Tensor | None, which: Tensor) -> Tensor | None:
 
 def _outcomes(said: list[Any], first: str, second: str) -> Tensor:
     """0 and 1 for the items that won, 2 for ties, 3 for both bad, 4 for both good."""
-    code: dict[Any, int] = {word: 2 for word in TIES}
-    code |= {word: 3 for word in BOTH_BAD} | {word: 4 for word in BOTH_GOOD} | {first: 0, second: 1}
+    code: dict[Any, int] = dict.fromkeys(TIES, 2)
+    code |= dict.fromkeys(BOTH_BAD, 3) | dict.fromkeys(BOTH_GOOD, 4) | {first: 0, second: 1}
     unknown = _sorted({word for word in said if word not in code})
     if unknown:
         raise InputDataError(

@@ -91,8 +91,8 @@ class JudgeKernel(Kernel):
 
     Args:
         shared: The kernel of what all share.
-        own: The kernel of a judge's own part; parts of different judges are independent. A `ReliabilityKernel` multiplies
-            what all share by a weight of each judge too.
+        own: The kernel of a judge's own part; parts of different judges are independent. A `ReliabilityKernel`
+            multiplies what all share by a weight of each judge too.
     """
 
     has_lengthscale = False

@@ -20,10 +20,10 @@ POWER = 4  # of the mean that is 1: high, so that judges who answer at random ha
 class ReliabilityKernel(Kernel):
     r"""A judge's own part, with the weight that the shared part has in this judge's utility.
 
-    The utility of judge `j` is `a_j f(x) + g_j(x)`: as the noise of answers is fixed at 1, a judge of weight `a_j` answers
-    as one whose noise has a standard deviation of `1 / a_j` does, and at random where the weight is zero. Weights are
-    learned, with a prior that is normal in their logarithm. Their scale is that of `f`: what counts is each one relative
-    to the fourth root of the mean fourth power, about the weight of the reliable judges. The utility that all share, and
+    The utility of judge `j` is `a_j f(x) + g_j(x)`: as the noise of answers is fixed at 1, a judge of weight `a_j`
+    answers as one whose noise has a standard deviation of `1 / a_j` does, and at random where the weight is zero.
+    Weights are learned, with a prior that is normal in their logarithm. A common factor of theirs is one of `f`; it is
+    fixed by a mean fourth power of 1, so that reliable judges have a weight of about 1. The utility that all share, and
     that of a judge without answers, has a weight of 1. Give this kernel as `judge_covar_module`.
 
     Args:
