@@ -392,7 +392,7 @@ def _race(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
     return table
 
 
-def _votes_needed(policy: str, seed: int, most: int) -> tuple[float, float]:
+def _votes_needed(policy: str, seed: int, most: int) -> list[float]:
     """The number of votes until the model is sure, and whether it is right then."""
     kind: dict[str, Any] = {"generator": torch.Generator().manual_seed(seed), "dtype": torch.float64}
     utility = SPREAD * torch.randn(20, **kind)
@@ -412,7 +412,7 @@ def _votes_needed(policy: str, seed: int, most: int) -> tuple[float, float]:
             fitted = asked
         now = verdict(model)
         if now.probability > SURE or asked >= most:
-            return asked, int(now.items[0]) == int(utility.argmax())
+            return [float(asked), float(now.items[0] == utility.argmax())]
         model = add_votes(model, answers(POLICIES[policy](model, kind["generator"])))
         asked += AT_ONCE
 

@@ -61,7 +61,8 @@ def vote_reading(model: Model, user: str) -> Reading:
 
 def win_of_first(reading: Reading, difference: Tensor) -> Tensor:
     r"""The probability that the first of two items wins outright, given the difference of their utilities."""
-    return _ndtr((difference - float(reading.cutpoints[0, -1])) / float(reading.variance.sqrt()))
+    cutpoints, deviation = _numbers_of(reading)
+    return _ndtr((difference - cutpoints[-1]) / deviation)
 
 
 def outcomes_of_votes(reading: Reading, difference: Tensor) -> list[Tensor]:
@@ -74,8 +75,14 @@ def outcomes_of_votes(reading: Reading, difference: Tensor) -> list[Tensor]:
     Returns:
         For each cell of the reading but the last, from the lowest, a tensor of that shape.
     """
-    below = [_ndtr((float(cut) - difference) / float(reading.variance.sqrt())) for cut in reading.cutpoints[0]]
+    cutpoints, deviation = _numbers_of(reading)
+    below = [_ndtr((cut - difference) / deviation) for cut in cutpoints]
     return [below[0], *(upper - lower for lower, upper in pairwise(below))]
+
+
+def _numbers_of(reading: Reading) -> tuple[list[float], float]:
+    """The cut-points of a reading, and the standard deviation of its noise."""
+    return reading.cutpoints[0].detach().tolist(), reading.variance.detach().sqrt().item()
 
 
 def _ndtr(x: Tensor) -> Tensor:

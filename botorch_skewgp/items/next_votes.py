@@ -176,7 +176,7 @@ def _pool(pairs: Any, draws: Tensor, goal: Goal, k: int, reading: Reading) -> Te
     mean, covariance = draws.mean(0), torch.cov(draws.mT)
     variance = covariance.diagonal()
     spread = (variance.unsqueeze(-1) + variance - 2 * covariance).clamp(min=0.0)
-    noise = float(reading.variance)
+    noise = reading.variance.detach().item()
     gap = mean.unsqueeze(-1) - mean
     # what is unknown of a vote beside its noise, where it is not sure which one wins
     score = (-0.5 * gap.square() / (spread + noise)).exp() * spread / (spread + noise)
