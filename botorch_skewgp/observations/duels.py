@@ -8,11 +8,11 @@ from typing import ClassVar
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import check_pairs
-from botorch_skewgp.observations.observation import Observation
+from botorch_skewgp.observations.observation import Countable
 
 
 @dataclass(frozen=True, eq=False)
-class Preference(Observation):
+class Preference(Countable):
     r"""Duels: one point was preferred to another. The same pair may occur often, also in both orders.
 
     Args:
@@ -46,7 +46,7 @@ class Preference(Observation):
 
 
 @dataclass(frozen=True, eq=False)
-class Tie(Observation):
+class Tie(Countable):
     r"""Duels that ended in a tie: the noisy difference was within a width that the likelihood holds.
 
     Args:
