@@ -11,14 +11,14 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import as_count, as_values, check_pairs
-from botorch_skewgp.observations.observation import Observation
+from botorch_skewgp.observations.observation import Countable
 
 BUTTONS = ("first", "second", "tie", "both bad", "both good")  # of a page that shows two items
 FIRST, SECOND, TIE, BOTH_BAD, BOTH_GOOD = range(5)
 
 
 @dataclass(frozen=True, eq=False)
-class Preference(Observation):
+class Preference(Countable):
     r"""Duels: one point was preferred to another. The same pair may occur often, also in both orders.
 
     With `strength` each answer also says by how much the winner is better, in ordered steps such as "a little" and
@@ -112,7 +112,7 @@ class GradedPreference(Preference):
 
 
 @dataclass(frozen=True, eq=False)
-class Tie(Observation):
+class Tie(Countable):
     r"""Duels that ended in a tie: the noisy difference was within a width that the likelihood holds.
 
     Args:
@@ -145,7 +145,7 @@ class Tie(Observation):
 
 
 @dataclass(frozen=True, eq=False)
-class Vote(Observation):
+class Vote(Countable):
     r"""What a page with two items and some buttons is told: which one is better, or that neither is.
 
     A vote for an item says that the noisy difference is beyond the width of ties. Where it is within, the vote says

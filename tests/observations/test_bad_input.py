@@ -167,6 +167,14 @@ BAD = {
         lambda: AffineProbit(EYE, 0.0, torch.tensor([[1.0, 2.0], [2.0, 1.0]])),
         "covariance must be positive semi-definite",
     ),
+    "a count of none": (lambda: Preference([[0, 1], [1, 2]], count=[2, 0]), r"count must be 1 or more; .* \[1\] is 0"),
+    "a negative count": (lambda: Choice([[0, 1]], count=[-1]), "count must not hold negative numbers of answers"),
+    "a broken count": (lambda: Binary([1], count=[1.5]), "count must hold integer numbers of answers"),
+    "counts too few": (
+        lambda: Ordinal([0, 1], 2, count=[3]),
+        "count must be a number for each of the 2 answers; got 1",
+    ),
+    "a count of nothing": (lambda: Ranking([[0, 1]], count=0), r"count must be 1 or more"),
     "affine index": (lambda: AffineProbit(EYE, 0.0, EYE, index=torch.tensor([0])), "index must have one entry"),
 }
 
