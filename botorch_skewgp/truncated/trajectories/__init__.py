@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from importlib.util import find_spec
 
 import torch
 
 BACKENDS = ("auto", "eager", "numba", "triton")
+INSTALL = {"numba": "botorch_skewgp[fast]", "triton": "triton"}
+
+
+def uses_numba(device: torch.device) -> bool:
+    """Whether numba compiles for `device` and is installed."""
+    return choose_backend("auto", device) == "numba"
 
 
 def choose_backend(name: str, device: torch.device) -> str:
@@ -32,13 +37,8 @@ def choose_backend(name: str, device: torch.device) -> str:
                 return backend
         return "eager"
     if find_spec(name) is None:
-        raise ImportError(f"backend={name!r} needs {name}: pip install botorch_skewgp[fast]")
+        raise ImportError(f"backend={name!r} needs {name}: pip install {INSTALL[name]}")
     needed = "cpu" if name == "numba" else "cuda"
     if device.type != needed:
         raise ValueError(f"backend={name!r} runs on {needed}, the distribution is on {device.type}; use 'auto'.")
     return name
-
-
-def numba_is_loaded(device: torch.device) -> bool:
-    """Whether numba compiles for `device` and is there already; loading it for a few sorts does not pay."""
-    return "numba" in sys.modules and choose_backend("auto", device) == "numba"
