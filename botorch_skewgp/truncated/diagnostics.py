@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.trajectories import numba_is_loaded
+from botorch_skewgp.truncated.trajectories import uses_numba
 
 TAIL_PROBABILITIES = (0.05, 0.95)
 MAX_ENTRIES = 2**17  # of draws that are diagnosed at a time, with a dozen copies of them
@@ -165,7 +165,7 @@ def _normal_scores(values: Tensor) -> _Scores:
     n = flat.shape[-1]
     halves = torch.arange(2, 2 * n + 1, dtype=flat.dtype, device=flat.device)  # twice an average rank
     scores = torch.special.ndtri((0.5 * halves - 0.375) / (n + 0.25))
-    if numba_is_loaded(flat.device):
+    if uses_numba(flat.device):
         from botorch_skewgp.truncated.compiled_scores import normal_scores
 
         return _Scores(*(entry.view_as(values) for entry in normal_scores(flat, scores)))
@@ -203,7 +203,7 @@ def _quantile(ordered: Tensor, probability: float) -> Tensor:
 
 def _r_hat(values: Tensor) -> Tensor:
     """R-hat of chains that are split already, equations (1) to (4)."""
-    if numba_is_loaded(values.device):
+    if uses_numba(values.device):
         from botorch_skewgp.truncated.compiled_chains import r_hats
 
         return r_hats(values)
@@ -217,7 +217,7 @@ def _r_hat(values: Tensor) -> Tensor:
 
 def _effective_size(values: Tensor) -> Tensor:
     """Effective sample size of chains that are split already, equations (10) to (13)."""
-    if not numba_is_loaded(values.device):
+    if not uses_numba(values.device):
         return _effective_size_by_transform(values)
     from botorch_skewgp.truncated.compiled_chains import effective_sizes
 
