@@ -12,8 +12,9 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.analytic import PosteriorMean
 from botorch.acquisition.input_constructors import acqf_input_constructor, construct_inputs_best_f
 from botorch.acquisition.objective import PosteriorTransform
-from botorch.models.model import Model
+from botorch.models.model import Model, ModelList
 from botorch.sampling.base import MCSampler
+from botorch.utils.datasets import SupervisedDataset
 from torch import Tensor
 
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement
@@ -54,12 +55,41 @@ CHALLENGERS: tuple[type[AcquisitionFunction], ...] = (
     MaximallyUncertainChallenge,
 )
 
-acqf_input_constructor(
+
+def _single(model: Model) -> Model:
+    """The only model of a list, which Ax makes of one model of comparisons."""
+    return model.models[0] if isinstance(model, ModelList) and len(model.models) == 1 else model
+
+
+@acqf_input_constructor(
     SkewExpectedImprovement,
     SkewLogExpectedImprovement,
     SkewProbabilityOfImprovement,
     SkewLogProbabilityOfImprovement,
-)(construct_inputs_best_f)
+)
+def construct_inputs_improvement(
+    model: Model,
+    training_data: SupervisedDataset | dict[Any, SupervisedDataset] | None = None,
+    posterior_transform: PosteriorTransform | None = None,
+    best_f: float | Tensor | None = None,
+    maximize: bool = True,
+) -> dict[str, Any]:
+    r"""Arguments of improvement in closed form.
+
+    Args:
+        model: The model.
+        training_data: The data, for the default of `best_f`.
+        posterior_transform: A posterior transform.
+        best_f: What is to be improved on; the best value of the data if `None`.
+        maximize: Whether high values are good.
+    """
+    return construct_inputs_best_f(
+        model=_single(model),
+        training_data=training_data,
+        posterior_transform=posterior_transform,
+        best_f=best_f,
+        maximize=maximize,
+    )
 
 
 @acqf_input_constructor(*CHALLENGERS)
@@ -87,6 +117,7 @@ def construct_inputs_challenger(
         sampler: Likewise.
         generator: Likewise.
     """
+    model = _single(model)
     if X_reference is None:
         X = members_of(model, "construct_inputs_challenger")[0].datapoints
         with torch.no_grad():
@@ -115,7 +146,7 @@ def construct_inputs_information(
         kind: The kind of the observation.
         X_pending: Points whose observations are pending.
     """
-    return {"model": model, "kind": kind, "X_pending": X_pending}
+    return {"model": _single(model), "kind": kind, "X_pending": X_pending}
 
 
 @acqf_input_constructor(SkewKnowledgeGradient)
@@ -133,7 +164,7 @@ def construct_inputs_knowledge_gradient(
         X_candidates: Points to recommend from; the model's own if `None`.
         include_points: Whether those of the observation may be recommended too.
     """
-    return {"model": model, "kind": kind, "X_candidates": X_candidates, "include_points": include_points}
+    return {"model": _single(model), "kind": kind, "X_candidates": X_candidates, "include_points": include_points}
 
 
 @acqf_input_constructor(DuelingKnowledgeGradient)
@@ -147,7 +178,7 @@ def construct_inputs_dueling_knowledge_gradient(
         X_candidates: Points to recommend from; the model's own if `None`.
         include_pair: Whether the points of the pair may be recommended too.
     """
-    return {"model": model, "X_candidates": X_candidates, "include_pair": include_pair}
+    return {"model": _single(model), "X_candidates": X_candidates, "include_pair": include_pair}
 
 
 @acqf_input_constructor(SkewLogNoisyExpectedImprovement)
@@ -169,6 +200,7 @@ def construct_inputs_noisy_improvement(
         maximize: Whether high values are good.
         seed: The seed of the baseline's values.
     """
+    model = _single(model)
     if X_baseline is None:
         X_baseline = members_of(model, "construct_inputs_noisy_improvement")[0].datapoints
     return {
@@ -197,7 +229,7 @@ def construct_inputs_quantile_bound(
         maximize: Whether high values are good.
     """
     return {
-        "model": model,
+        "model": _single(model),
         "posterior_transform": posterior_transform,
         "probability": probability,
         "maximize": maximize,
@@ -224,7 +256,7 @@ def construct_inputs_penalized_bound(
         probability: The bound's probability.
     """
     return {
-        "model": model,
+        "model": _single(model),
         "validity_model": validity_model,
         "level": level,
         "penalty": penalty,
@@ -240,4 +272,4 @@ def construct_inputs_validity(model: Model) -> dict[str, Any]:
     Args:
         model: The model.
     """
-    return {"model": model}
+    return {"model": _single(model)}
