@@ -33,7 +33,7 @@ class Runs:
             lines = self._path.read_text(encoding="utf-8").splitlines()
             self._head = [line for line in lines if line.startswith("#")]
             found = csv.DictReader(line for line in lines if not line.startswith("#"))
-            self.rows = [{"commit": "", **row} for row in found]
+            self.rows = [{**dict.fromkeys(self.columns, ""), **row} for row in found]
 
     def __contains__(self, key: Sequence[Cell]) -> bool:
         return bool(self.of(key))
@@ -66,4 +66,4 @@ class Runs:
         if key not in self:
             self.add(dict(zip((*self.keys, *self.values), (*key, *make()), strict=True)))
         (row,) = self.of(key)
-        return tuple(float(row[name]) for name in self.values)
+        return tuple(float(row[name] or "nan") for name in self.values)
