@@ -51,7 +51,7 @@ from botorch_skewgp.observations import Preference, Tie
 PARTS = ("leagues", "features", "scale", "race")
 TIE_WIDTH = 0.5
 SPREAD = 1.5  # of the utilities of a race, in units of the noise of an item
-SURE, MOST_VOTES, AT_ONCE, FIT_EVERY = 0.95, 600, 5, 1.2
+SURE, MOST_VOTES, AT_ONCE, FIT_EVERY = 0.95, 400, 10, 1.3
 RESAMPLES = 50
 PENALTY, PENALTIES = 1e-2, (0.03, 0.1, 0.3, 1.0)
 

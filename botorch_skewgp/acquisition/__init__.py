@@ -3,9 +3,11 @@
 `components` is what closed forms on the mixture ask of a posterior; `analytic` and `noisy_improvement` hold them.
 `dueling` and `challenge` are challengers of a point; `questions`, `active_learning` and `knowledge_gradient` look ahead
 to the outcomes of one observation. `validity` and `constraints` are about validity and safety, `recommendation` about
-which pair to ask about next and which point to recommend now.
+which pair to ask about next and which point to recommend now. `input_constructors` tells BoTorch, and so Ax, what they
+are made from.
 """
 
+from botorch_skewgp.acquisition import input_constructors
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement, select_from_pool
 from botorch_skewgp.acquisition.analytic import (
     QuantileBound,
@@ -69,6 +71,7 @@ __all__ = [
     "ValidityInitialConditions",
     "ValidityWeightedAcquisitionFunction",
     "gen_valid_candidates",
+    "input_constructors",
     "next_choice",
     "next_pair",
     "recommend",

@@ -213,7 +213,8 @@ def _check_votes(votes: Sequence[Observation], num_items: int) -> None:
                 f"{type(entry).__name__} is about items {unknown}; there are {num_items}, numbered from 0. "
                 "Say how many there are with num_items, or use add_items."
             )
-    if sum(len(entry.ties) for entry in votes) and not any(entry.num_answers > len(entry.ties) for entry in votes):
+    told = any(entry.tells_level or entry.num_answers > len(entry.ties) for entry in votes)
+    if sum(len(entry.ties) for entry in votes) and not told:
         warnings.warn(
             "All votes are ties: they say that items are alike, to a width that they do not tell, and not which is "
             "better. Add votes that an item won.",

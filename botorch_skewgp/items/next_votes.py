@@ -101,6 +101,7 @@ def next_votes(
     k: int | None = None,
     pairs: Any = None,
     judge: int | str | None = None,
+    distinct: bool = False,
     num_samples: int = NUM_SAMPLES,
     seed: int = 0,
 ) -> NextVotes:
@@ -114,16 +115,18 @@ def next_votes(
 
     Args:
         model: As for `leaderboard`.
-        num_votes: The number of votes, all different pairs, asked for at once.
+        num_votes: The number of votes asked for at once. A pair comes up again where a second answer, of somebody else,
+            would tell more than any other pair.
         goal: What is wanted: the `"best"` item, the `"top"` `k`, or the whole `"order"`.
         k: The number of items wanted, for `"top"`.
         pairs: An `m x 2` integer tensor of the pairs that can be asked for; all if `None`.
         judge: Who is asked, and by whose opinion; that which all share if `None`.
+        distinct: Whether all pairs are different, as for one person, who would repeat himself.
         num_samples: The number of joint draws.
         seed: The seed of the draws.
 
     Raises:
-        InputDataError: If the goal is not known, `k` does not fit, or there are fewer pairs than votes.
+        InputDataError: If the goal is not known, `k` does not fit, or there are fewer (distinct) pairs than wanted.
     """
     model = for_judge(model, judge)
     draws = utility_draws(model, num_samples, seed, "next_votes")
@@ -131,8 +134,11 @@ def next_votes(
     k = _check_goal(goal, k, n)
     reading = vote_reading(model, "next_votes")
     pool = _pool(pairs, draws, goal, k, reading)
-    if not 1 <= num_votes <= len(pool):
-        raise InputDataError(f"num_votes must be from 1 to {len(pool)}, the number of pairs; got {num_votes}.")
+    if num_votes < 1 or not len(pool) or (distinct and num_votes > len(pool)):
+        raise InputDataError(
+            f"num_votes must be at least 1, and at most the number of pairs if these are to be distinct; got {num_votes}"
+            f" of {len(pool)} pairs."
+        )
     target = _Target.of(draws, goal, k)
     generator = torch.Generator().manual_seed(seed)
     weights = torch.full((1, len(draws)), 1 / len(draws), device=draws.device)
@@ -142,7 +148,7 @@ def next_votes(
         value = target.values(pool, weights, reading)
         value[~left] = -torch.inf
         best = int(value.argmax())
-        left[best] = False
+        left[best] = not distinct
         chosen.append(pool[best])
         values.append(value[best])
         if len(chosen) < num_votes:

@@ -10,14 +10,19 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations import Observation, Preference, Tie
+from botorch_skewgp.observations import Observation, Preference, Tie, Vote
+from botorch_skewgp.observations.duels import BOTH_BAD, BOTH_GOOD, BUTTONS, FIRST, SECOND, TIE
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-TIES = ("tie",)
-BOTH_BAD = ("both bad", "bothbad", "both_bad", "tie (bothbad)")
-BOTH_GOOD = ("both good", "bothgood", "both_good")
+OTHER_WORDS = {
+    "bothbad": BOTH_BAD,
+    "both_bad": BOTH_BAD,
+    "tie (bothbad)": BOTH_BAD,
+    "bothgood": BOTH_GOOD,
+    "both_good": BOTH_GOOD,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,18 +40,19 @@ class Votes:
     judges: tuple[Any, ...] | None = None
 
     def to_frame(self) -> DataFrame:
-        r"""The votes as a data frame with columns `winner`, `loser`, `outcome` (`"winner"` or `"tie"`), and `judge`.
+        r"""The votes as a data frame with columns `winner`, `loser`, `outcome`, and `judge`.
 
-        Wins come before ties; a tie has its two items in either column. `read_votes` reads it back.
+        The outcome is `"winner"`, or for a vote that neither won `"tie"`, `"both bad"` or `"both good"`. Such votes have
+        their two items in either column. `read_votes` reads it back.
         """
         frame: dict[str, list[Any]] = {"winner": [], "loser": [], "outcome": []}
         judge: list[Any] = []
         for entry in self.observations:
-            tied = len(entry.ties) > 0
-            for first, second in (entry.ties if tied else entry.duels).tolist():
-                frame["winner"].append(self.items[first])
-                frame["loser"].append(self.items[second])
-                frame["outcome"].append("tie" if tied else "winner")
+            for (first, second), answer in zip(*_pairs_and_answers(entry), strict=True):
+                winner, loser = (second, first) if answer == SECOND else (first, second)
+                frame["winner"].append(self.items[winner])
+                frame["loser"].append(self.items[loser])
+                frame["outcome"].append(BUTTONS[answer] if answer > SECOND else "winner")
             if self.judges is not None and entry.judge is not None:
                 judge += [self.judges[number] for number in entry.judge.tolist()]
         if self.judges is not None:
@@ -61,7 +67,7 @@ def read_votes(
     outcome: str | None = None,
     judge: str | None = None,
     items: Sequence[Hashable] | None = None,
-    both_alike: Literal["tie", "drop"] = "tie",
+    both_alike: Literal["level", "tie", "drop"] = "level",
 ) -> Votes:
     r"""Votes of a data frame, a row for each.
 
@@ -79,11 +85,11 @@ def read_votes(
         judge: The name of the column of those who voted.
         items: The names of all items, in the order wanted; those in the votes, sorted, if `None`. Name those that no
             vote is about here.
-        both_alike: What votes for both or against both say: `"tie"`, that the two are about as good, or `"drop"`,
-            nothing. That both are bad, and not merely alike, needs a threshold, which votes of this form do not have.
+        both_alike: What votes for both or against both say: with `"level"` that the two are about as good, and above or
+            below a threshold; with `"tie"` the former alone; with `"drop"` nothing.
 
     Returns:
-        The votes, of which wins come first and ties second.
+        The votes: wins and ties, or one `Vote` of all of them where some tell the level.
 
     Raises:
         InputDataError: If a column is missing, a cell is empty, an item plays against itself or is not among `items`,
@@ -110,21 +116,36 @@ def read_votes(
         raise InputDataError(f"Votes are about items that are not in items: {unknown[:5]}.")
     pairs = torch.tensor([[number[x] for x in a], [number[x] for x in b]], dtype=torch.long).mT
     code = torch.zeros(m, dtype=torch.long) if outcome is None else _outcomes(_column(frame, outcome), first, second)
-    if both_alike not in ("tie", "drop"):
-        raise InputDataError(f"both_alike must be 'tie' or 'drop'; got {both_alike!r}.")
-    known = code <= 2 if both_alike == "drop" else torch.ones_like(code, dtype=torch.bool)
+    if both_alike not in ("level", "tie", "drop"):
+        raise InputDataError(f"both_alike must be 'level', 'tie' or 'drop'; got {both_alike!r}.")
+    known = code <= TIE if both_alike == "drop" else torch.ones_like(code, dtype=torch.bool)
     who, judges = None, None
     if judge is not None:
         said_by = _column(frame, judge)
         judges = tuple(_sorted(set(said_by)))
         place = {name: i for i, name in enumerate(judges)}
         who = torch.tensor([place[name] for name in said_by], dtype=torch.long)
-    pairs = torch.where((code == 1).unsqueeze(-1), pairs.flip(-1), pairs)
-    won, tied = code < 2, (code >= 2) & known
+    if both_alike == "level" and bool((code > TIE).any()):
+        return Votes((Vote(pairs, code, buttons=_buttons(code), judge=who),), tuple(names), judges)
+    pairs = torch.where((code == SECOND).unsqueeze(-1), pairs.flip(-1), pairs)
+    won, tied = code < TIE, (code >= TIE) & known
     observations: list[Observation] = [Preference(pairs[won], judge=_chosen(who, won))]
     if bool(tied.any()):
         observations.append(Tie(pairs[tied], judge=_chosen(who, tied)))
     return Votes(tuple(observations), tuple(names), judges)
+
+
+def _pairs_and_answers(entry: Observation) -> tuple[list[list[int]], list[int]]:
+    """The pairs of votes and the numbers of their answers, as of a `Vote`."""
+    if isinstance(entry, Vote):
+        return entry.pairs.tolist(), torch.as_tensor(entry.answers).tolist()
+    pairs = torch.cat([entry.duels, entry.ties])
+    return pairs.tolist(), [FIRST] * len(entry.duels) + [TIE] * len(entry.ties)
+
+
+def _buttons(code: Tensor) -> tuple[str, ...]:
+    """The buttons of a page on which these answers were given: who can say that both are bad can say that they tie."""
+    return tuple(BUTTONS[number] for number in sorted({FIRST, SECOND, TIE, *code.unique().tolist()}))
 
 
 def _chosen(who: Tensor | None, which: Tensor) -> Tensor | None:
@@ -132,9 +153,9 @@ def _chosen(who: Tensor | None, which: Tensor) -> Tensor | None:
 
 
 def _outcomes(said: list[Any], first: str, second: str) -> Tensor:
-    """0 and 1 for the items that won, 2 for ties, 3 for both bad, 4 for both good."""
-    code: dict[Any, int] = dict.fromkeys(TIES, 2)
-    code |= dict.fromkeys(BOTH_BAD, 3) | dict.fromkeys(BOTH_GOOD, 4) | {first: 0, second: 1}
+    """The numbers of answers, as of a `Vote`."""
+    code: dict[Any, int] = {**OTHER_WORDS, **{BUTTONS[number]: number for number in (TIE, BOTH_BAD, BOTH_GOOD)}}
+    code |= {first: FIRST, second: SECOND}
     unknown = _sorted({word for word in said if word not in code})
     if unknown:
         raise InputDataError(

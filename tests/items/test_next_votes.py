@@ -82,10 +82,13 @@ def test_a_batch_knows_what_it_has_asked():
     sure = [[0, i] for i in range(2, 8)] * 40 + [[1, i] for i in range(2, 8)] * 40
     model = item_model(8, Preference(sure), approximation="ep")
     model.covar_module.outputscale = 4.0
-    pairs, values = next_votes(model, 3, "best")
+    pairs, values = next_votes(model, 3, "best", distinct=True)
     assert sorted(pairs[0].tolist()) == [0, 1]  # only they can be the best
     assert len({tuple(sorted(pair)) for pair in pairs.tolist()}) == 3
     assert values[1] < 0.2 * values[0]
+    again, values = next_votes(model, 3, "best")
+    assert [sorted(pair) for pair in again.tolist()] == [[0, 1]] * 3  # noise leaves something to ask
+    assert values[2] < values[1] < values[0]
     assert next_votes(model, 1, "top", k=2).values.item() == pytest.approx(0.0, abs=1e-6)  # both are sure to be in
 
 
@@ -145,8 +148,10 @@ def test_bad_input(model):
         verdict(model, "top")
     with pytest.raises(InputDataError, match="k must be from 1 to 5"):
         verdict(model, "top", 6)
-    with pytest.raises(InputDataError, match="num_votes must be from 1 to 15"):
-        next_votes(model, 16)
+    with pytest.raises(InputDataError, match="16 of 15 pairs"):
+        next_votes(model, 16, distinct=True)
+    with pytest.raises(InputDataError, match="num_votes must be at least 1"):
+        next_votes(model, 0)
     with pytest.raises(InputDataError, match="numbered from 0"):
         next_votes(model, pairs=[[0, 6]])
     with pytest.raises(InputDataError, match="itself"):

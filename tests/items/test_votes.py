@@ -4,9 +4,10 @@ import pandas as pd
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import InputDataWarning
 
-from botorch_skewgp.items import read_votes
-from botorch_skewgp.observations import Preference, Tie
+from botorch_skewgp.items import item_model, leaderboard, read_votes
+from botorch_skewgp.observations import Preference, Tie, Vote
 
 ARENA = pd.DataFrame(
     {
@@ -29,7 +30,7 @@ def test_winners_and_losers():
 
 
 def test_outcomes_and_judges():
-    votes = read_votes(ARENA, "model_a", "model_b", outcome="winner", judge="judge")
+    votes = read_votes(ARENA, "model_a", "model_b", outcome="winner", judge="judge", both_alike="tie")
     wins, ties = votes.observations
     assert wins.pairs.tolist() == [[0, 1], [2, 1], [0, 1]]
     assert wins.judge.tolist() == [0, 1, 1]
@@ -41,8 +42,39 @@ def test_outcomes_and_judges():
     assert ties.pairs.tolist() == [[2, 0]]
 
 
-def test_back_and_forth():
+def test_both_bad_tells_the_level():
     votes = read_votes(ARENA, "model_a", "model_b", outcome="winner", judge="judge")
+    (entry,) = votes.observations
+    assert isinstance(entry, Vote)
+    assert entry.pairs.tolist() == [[0, 1], [1, 2], [2, 0], [0, 2], [1, 0]]
+    assert entry.answers.tolist() == [0, 1, 2, 3, 1]
+    assert entry.buttons == ("first", "second", "tie", "both bad")
+    assert entry.judge.tolist() == [0, 1, 1, 0, 1]
+    frame = votes.to_frame()
+    assert frame.iloc[3].tolist() == ["x", "z", "both bad", "ann"]
+    assert frame.iloc[4].tolist() == ["x", "y", "winner", "bot"]
+    (again,) = read_votes(frame, outcome="outcome", judge="judge").observations
+    assert isinstance(again, Vote)
+    assert again.duels.tolist() == entry.duels.tolist()
+
+
+def test_items_that_are_both_bad_are_bad():
+    """Of items that never won, those that were bad with others are below one that was never shown."""
+    outcome = ["both bad"] * 6
+    votes = read_votes(
+        {"a": ["x"] * 6, "b": ["y"] * 6, "how": outcome}, "a", "b", outcome="how", items=["x", "y", "unseen"]
+    )
+    model = item_model(3, votes.observations)
+    model.covar_module.outputscale = 5.0
+    table = leaderboard(model, votes.items)
+    assert table.utility["unseen"] > table.utility["x"] + 0.2
+    tied = read_votes({"a": ["x"] * 6, "b": ["y"] * 6, "how": outcome}, "a", "b", outcome="how", both_alike="tie")
+    with pytest.warns(InputDataWarning, match="All votes are ties"):
+        item_model(2, tied.observations)
+
+
+def test_back_and_forth():
+    votes = read_votes(ARENA, "model_a", "model_b", outcome="winner", judge="judge", both_alike="tie")
     frame = votes.to_frame()
     assert frame.columns.tolist() == ["winner", "loser", "outcome", "judge"]
     assert frame.iloc[1].tolist() == ["z", "y", "winner", "bot"]
