@@ -66,7 +66,7 @@ class StochasticMarginalLogLikelihood(RowMarginalLogLikelihood):
             likelihood: The model's likelihood.
             model: The model.
             num_chains: The number of Markov chains.
-            num_steps: The number of steps of every chain in an evaluation, all of which are averaged.
+            num_steps: The number of steps of every chain in an evaluation; all are averaged.
             warmup: The number of steps before the first evaluation.
             seed: Seeds the chains.
 

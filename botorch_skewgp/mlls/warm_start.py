@@ -1,4 +1,4 @@
-r"""Expectation propagation that goes on from where it was."""
+r"""Expectation propagation that starts at the sites of the previous call."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-r"""Sweeps of expectation propagation, compiled for CPUs, for as many rows as a person judges.
+r"""Sweeps of expectation propagation, compiled for CPUs, for up to 150 rows.
 
-At a hundred rows the arithmetic of a sweep takes a tenth of the time that torch needs to be told of it. Here are the
-sweeps of the ordinary case alone, the same ones with the same accelerations: from their end the general ones go on,
-which find there what they would have come to, or have all the way to go where a row is out of the ordinary.
+At a hundred rows torch's overhead is ten times the arithmetic of a sweep. These are the same sweeps with the same
+accelerations for ordinary rows. The general sweeps continue from their result: they find it converged, or start from
+the beginning where a row is out of the ordinary.
 """
 
 from __future__ import annotations

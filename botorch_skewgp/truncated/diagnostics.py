@@ -56,7 +56,7 @@ def effective_sample_size(draws: Tensor, kind: Literal["bulk", "tail", "mean"] =
     Args:
         draws: A `batch_shape x num_steps x num_chains x k` tensor of `k` functionals of the draws.
         kind: "mean" for the functional itself, that is for its average; "bulk" for its normal scores,
-            which also have a meaning where it has no variance; "tail" for the lesser one of the sizes
+            which also have a meaning where it has no variance; "tail" for the smaller of the sizes
             of the indicators of the 5 % and 95 % quantiles.
 
     Returns:
@@ -129,7 +129,7 @@ def _split_r_hat(values: Tensor, scores: _Scores) -> Tensor:
 
 
 def _tail_effective_size(values: Tensor, ordered: Tensor) -> Tensor:
-    """The lesser one of the sizes of the indicators of two quantiles, from chains and all of their values in order."""
+    """Tail effective sample size: the smaller of two quantile indicators' sizes; from chains, and sorted values."""
     low, high = (_split((values <= _quantile(ordered, p)).to(values.dtype)) for p in TAIL_PROBABILITIES)
     return torch.minimum(_effective_size(low), _effective_size(high))
 

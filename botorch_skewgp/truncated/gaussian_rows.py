@@ -24,7 +24,7 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 LEAST_ROOM = 0.02  # standard deviation of a row between its bounds over that without them, below which it is replaced
 MOST_SKEWNESS = 0.01  # and excess kurtosis
-SOME_ROOM = 0.1  # below which a row is replaced that has nothing of its shape left
+SOME_ROOM = 0.1  # below which a row is replaced whose message is Gaussian to 1e-4
 NO_SKEWNESS = 1e-4
 SWEEPS = 3
 
