@@ -3,7 +3,8 @@
 `components` is what closed forms on the mixture ask of a posterior; `analytic` and `noisy_improvement` hold them.
 `dueling` and `challenge` are challengers of a point; `questions`, `active_learning` and `knowledge_gradient` look ahead
 to the outcomes of one observation. `validity` and `constraints` are about validity and safety, `recommendation` about
-which pair to ask about next and which point to recommend now.
+which pair to ask about next and which point to recommend now. `next_question` chooses among kinds of questions, points
+and people by what an answer is worth for its price; `question_values` is the look-ahead behind it.
 """
 
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement, select_from_pool
@@ -39,6 +40,7 @@ from botorch_skewgp.acquisition.knowledge_gradient import (
     OneShotDuelingKnowledgeGradient,
     SkewKnowledgeGradient,
 )
+from botorch_skewgp.acquisition.next_question import NextQuestion, Question, next_question, next_questions
 from botorch_skewgp.acquisition.noisy_improvement import SkewLogNoisyExpectedImprovement
 from botorch_skewgp.acquisition.recommendation import next_choice, next_pair, recommend
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
@@ -54,9 +56,11 @@ __all__ = [
     "HallucinatedUpperConfidenceBound",
     "LogProbabilityOfValidity",
     "MaximallyUncertainChallenge",
+    "NextQuestion",
     "OneShotDuelingKnowledgeGradient",
     "PenalizedUpperConfidenceBound",
     "QuantileBound",
+    "Question",
     "SkewBayesianActiveLearningByDisagreement",
     "SkewExpectedImprovement",
     "SkewKnowledgeGradient",
@@ -71,6 +75,8 @@ __all__ = [
     "gen_valid_candidates",
     "next_choice",
     "next_pair",
+    "next_question",
+    "next_questions",
     "recommend",
     "select_from_pool",
 ]
