@@ -15,6 +15,7 @@ from botorch_skewgp.acquisition.analytic import (
     SkewLogProbabilityOfImprovement,
     SkewProbabilityOfImprovement,
 )
+from botorch_skewgp.acquisition.best_probabilities import probability_of_best
 from botorch_skewgp.acquisition.challenge import (
     DuelingLogExpectedImprovement,
     DuelingUpperConfidenceBound,
@@ -77,6 +78,7 @@ __all__ = [
     "next_pair",
     "next_question",
     "next_questions",
+    "probability_of_best",
     "recommend",
     "select_from_pool",
 ]
