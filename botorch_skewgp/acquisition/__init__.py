@@ -3,7 +3,7 @@
 `components` is what closed forms on the mixture ask of a posterior; `analytic` and `noisy_improvement` hold them.
 `dueling` and `challenge` are challengers of a point; `questions`, `active_learning` and `knowledge_gradient` look ahead
 to the outcomes of one observation. `validity` and `constraints` are about validity and safety, `recommendation` about
-which pair to ask about next and which point to recommend now.
+which pair to ask about next and which point to recommend now, `committee` about the votes of several judges.
 """
 
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement, select_from_pool
@@ -21,6 +21,7 @@ from botorch_skewgp.acquisition.challenge import (
     HallucinatedUpperConfidenceBound,
     MaximallyUncertainChallenge,
 )
+from botorch_skewgp.acquisition.committee import probability_of_majority
 from botorch_skewgp.acquisition.constraints import (
     PenalizedUpperConfidenceBound,
     ValidityConstraint,
@@ -71,6 +72,7 @@ __all__ = [
     "gen_valid_candidates",
     "next_choice",
     "next_pair",
+    "probability_of_majority",
     "recommend",
     "select_from_pool",
 ]

@@ -16,6 +16,7 @@ from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 from gpytorch.models.gp import GP
+from linear_operator.operators import to_linear_operator
 from torch import Tensor
 
 from botorch_skewgp.kernels.judges import JudgeKernel
@@ -43,6 +44,7 @@ from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
 from botorch_skewgp.truncated.draws import Draws, DrawSettings
+from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 MOST_SINGLE_ROWS = 1024  # beyond which equal rows are merged
@@ -433,7 +435,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
                 "Leave out transforms that append features to queries alone, and give X all columns of train_X."
             )
         check_digits_of_points(X)
-        prior, mixture = now.fitted_for(self._judge)
+        prior, mixture = now.fitted_for((self._judge,))
         if self._sampled is not None:
             prior, mixture = self._sampled.extend(prior), self._sampled.mixture
         return SkewGPPosterior(
@@ -443,6 +445,36 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             mixture=self._fantasies[-1].mixture if self._fantasies else mixture,
             num_outputs=self._num_outputs,
         )
+
+    def latent_posterior_of_judges(self, X: Tensor, codes: Sequence[int]) -> SkewGPPosterior:
+        r"""The joint posterior of several judges' utilities in their own units, an output for each of them.
+
+        With inducing points, what these leave of different judges' utilities is independent, as it is of their answers.
+
+        Args:
+            X: A `batch_shape x q x d` tensor, before input transforms.
+            codes: Who judges, by the numbers behind points, see `botorch_skewgp.models.panel`.
+
+        Raises:
+            InputDataError: If `X` is no tensor of single or double precision.
+            BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
+            UnsupportedError: If the model has several latent functions, or is one of fantasies or samples.
+        """
+        if self._num_outputs > 1 or self._fantasies or self._sampled is not None:
+            raise UnsupportedError("Judges have a joint posterior in models of data with one latent function.")
+        X, now = check_query(X, self._points), self._now()
+        inputs = now.model.transform_inputs(X)
+        check_digits_of_points(inputs)
+        inputs = torch.stack([with_code(inputs, code) for code in codes], dim=-2).flatten(-3, -2)
+        prior, mixture = now.fitted_for(tuple(codes))
+        cross, covariance = prior.cross_covariance(inputs.double()), prior.covariance_at(inputs)
+        if self.inducing is not None:
+            L = cholesky_with_relative_jitter(prior.columns().lazy_covariance_matrix.to_dense())
+            white = torch.linalg.solve_triangular(L, cross[..., : len(L)].mT, upper=False)
+            same = inputs[..., -1:] == inputs[..., -1:].mT
+            told = (white.mT @ white).to(inputs)
+            covariance = to_linear_operator(torch.where(same, covariance.to_dense(), told))
+        return SkewGPPosterior(prior.mean_at(inputs), [cross], covariance, mixture, len(codes))
 
     def _cross_covariances(self, prior: LatentPrior, X: Tensor, mixture: RepresenterMixture) -> list[Tensor]:
         """The covariance with the columns, and with the points of each fantasy given what was known then."""

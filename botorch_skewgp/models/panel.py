@@ -76,16 +76,18 @@ class Panel:
         return torch.cat([X[keys // (self.num_judges + 1)], self.codes.to(X).unsqueeze(-1)], dim=-1)
 
 
-def code_of(judge: int | str, known: frozenset[int] | set[int]) -> int:
+def code_of(judge: int | str | None, known: frozenset[int] | set[int]) -> int:
     r"""The number behind the inputs of a judge's points.
 
     Args:
-        judge: A judge's number, or `"new"` for one who has not answered yet.
+        judge: A judge's number, `"new"` for one who has not answered yet, or `None` for what all share.
         known: The numbers of those who gave answers.
 
     Raises:
         InputDataError: If nothing is known of the judge.
     """
+    if judge is None:
+        return SHARED
     if judge == "new":
         return NEW
     if isinstance(judge, bool) or not isinstance(judge, int) or judge not in known:
