@@ -19,7 +19,7 @@ from gpytorch.models.gp import GP
 from linear_operator.operators import to_linear_operator
 from torch import Tensor
 
-from botorch_skewgp.kernels.judges import JudgeKernel
+from botorch_skewgp.kernels.judges import JudgeKernel, Reliability
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood
 from botorch_skewgp.models.fantasy import FantasyLevel, SampledValues
 from botorch_skewgp.models.inducing import InducingPoints, WhiteRows, over_white_columns, white_row_model
@@ -74,6 +74,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     _panel: Panel | None
     _judge: int
     judge_covar_module: Kernel | None
+    judge_reliability: Reliability | None
     approximation: Literal["ep"] | None
     _snapshot: Snapshot | None
     _previous_draws: Draws | None
@@ -93,7 +94,14 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         """Give the model a kernel of each judge's own part, unless it has one or needs none."""
         if self.judge_covar_module is None and len(judges_of(observations)) > 1:
             dim = self.transform_inputs(self._points[:0]).shape[-1] if self.training else self.train_inputs[0].shape[-1]
-            self.judge_covar_module = default_judge_covar_module(dim).to(self._points)
+            self.judge_covar_module = default_judge_covar_module(dim, observations).to(self._points)
+        num_judges = max(judges_of(observations), default=-1) + 1
+        if len(judges_of(observations)) < 2 or any(entry.anchors_scale for entry in observations):
+            self.judge_reliability = None  # numbers tell the scale of a utility
+        elif self.judge_reliability is None:
+            self.judge_reliability = Reliability(num_judges).to(self._points)
+        elif len(self.judge_reliability.logarithm) < num_judges:
+            self.judge_reliability = self.judge_reliability.extended(num_judges)
 
     @property
     def judges(self) -> frozenset[int]:
@@ -249,7 +257,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         if self._panel is None:
             return shared
         assert self.judge_covar_module is not None
-        return JudgeKernel(shared, self.judge_covar_module)
+        return JudgeKernel(shared, self.judge_covar_module, self.judge_reliability)
 
     def latent_prior(self, points: Tensor | None = None) -> LatentPrior:
         r"""The Gaussian prior over all that rows read, before any skewness.

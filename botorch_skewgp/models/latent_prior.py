@@ -80,9 +80,11 @@ class LatentPrior:
         Args:
             X: A `batch_shape x q x d` tensor.
         """
+        reliability, by = getattr(self.covar_module, "reliability", None), X[..., -1]
         X = self._inputs(X)
         if self.num_outputs == 1:
             mean = self.mean_module(X)
+            mean = mean if reliability is None else mean * reliability.at(by)
         elif getattr(self.mean_module, "batch_shape", None):
             mean = self.mean_module(X.unsqueeze(-3)).mT.flatten(-2)
         else:

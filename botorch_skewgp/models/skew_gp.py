@@ -164,6 +164,7 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             self.input_transform = input_transform
         self._take(train_X, observations)
         self.approximation, self.judge_covar_module = approximation, judge_covar_module
+        self.judge_reliability = None
         self._start_judges(observations)
         self.draw_settings = DrawSettings() if draw_settings is None else draw_settings
         self._snapshot = None
