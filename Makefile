@@ -1,3 +1,4 @@
+SHELL := bash
 # `make demo` and `make test` need nothing but python3: each builds .venv first, and installs what it needs once.
 PYTHON ?= python3
 VENV := .venv
@@ -7,7 +8,7 @@ REQUIREMENTS := pyproject.toml constraints.txt
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
 
-.PHONY: demo test test-all lint docs dist format clean
+.PHONY: demo test test-all lint docs pictures dist format clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/python tutorials/demo.py $(ARGS)
@@ -27,15 +28,26 @@ docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -W --keep-going -q -n docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-# The wheel, in an empty environment away from the checkout, must run the README's examples.
+# The pictures of README.md and of the paper, in some minutes.
+pictures: $(VENV)/.installed-test
+	$(BIN)/python docs/pictures/skewness.py
+	$(BIN)/python docs/pictures/uses.py
+
+# The wheel, in an empty environment away from the checkout, must run the README's examples; the source archive must
+# build a wheel of the same files.
 dist: $(BIN)/python
-	rm -rf dist
-	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	rm -rf dist build
+	$(BIN)/python -m pip install --quiet build twine
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
 	place=$$(mktemp -d) && trap 'rm -rf "$$place"' EXIT && wheel=$$(echo "$(CURDIR)"/dist/*.whl) && \
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir "$$place/again" dist/*.tar.gz && \
+	diff <($(BIN)/python -m zipfile --list "$$wheel" | cut -d' ' -f1 | sort) \
+		<($(BIN)/python -m zipfile --list "$$place"/again/*.whl | cut -d' ' -f1 | sort) && \
 	$(PYTHON) -m venv "$$place/venv" && \
 	"$$place/venv/bin/python" -m pip install --quiet --constraint constraints.txt "$$wheel[ax,fast,optuna,plot]" && \
 	cd "$$place" && venv/bin/python "$(CURDIR)/tests/run_readme.py"
-	@echo dist/*.whl
+	@echo dist/*
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .

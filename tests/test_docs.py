@@ -7,7 +7,16 @@ import inspect
 import re
 
 import pytest
+import torch
+from botorch.exceptions import errors
+from botorch.exceptions import warnings as botorch_warnings
 from code_blocks import ROOT, markdown_blocks, public_modules, run
+from linear_operator.utils import errors as linear_operator_errors
+
+from botorch_skewgp import SkewGP, exceptions
+from botorch_skewgp.acquisition import next_pair
+from botorch_skewgp.likelihoods import PreferenceLikelihood
+from botorch_skewgp.observations import Binary, Preference
 
 PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if markdown_blocks(page)]
 LONG = {"ax", "bofire"}
@@ -25,9 +34,51 @@ def test_pages_are_found():
 def test_page_runs(page, capsys):
     if page.stem in ("ax", "bofire", "optuna"):
         pytest.importorskip(page.stem)
+    pyplot = pytest.importorskip("matplotlib.pyplot")
     namespace: dict[str, object] = {}
     for number, block in enumerate(markdown_blocks(page)):
         run(block, f"{page.name} block {number}", namespace)
+    pyplot.close("all")
+
+
+def test_every_error_and_warning_is_on_the_page_of_trouble():
+    page = (ROOT / "docs" / "trouble.md").read_text()
+    headings = re.findall(r"^### (\w+)$", page, flags=re.MULTILINE)
+    ours = {name for name, entry in vars(exceptions).items() if getattr(entry, "__module__", "") == exceptions.__name__}
+    assert len(ours) == 11
+    assert ours <= set(headings), f"trouble.md lacks {ours - set(headings)}"
+    for name in set(headings) - ours:
+        assert any(hasattr(module, name) for module in (errors, botorch_warnings, linear_operator_errors)), name
+
+
+def test_messages_on_the_page_of_trouble_are_real():
+    page = (ROOT / "docs" / "trouble.md").read_text()
+    X, duel = torch.rand(4, 2, dtype=torch.double), Preference([[0, 1]])
+    calls = [
+        lambda: SkewGP(X.half(), duel),
+        lambda: SkewGP(X, Preference([[0, 9]])),
+        lambda: SkewGP(X, Binary([1, 0, 1, 0]), PreferenceLikelihood()),
+        lambda: next_pair(SkewGP(X, duel), torch.rand(3, 2, dtype=torch.double)),
+    ]
+    table = page.partition("| message | cure |")[2].partition("\n\n")[0]
+    messages = re.findall(r"^\| `(.+?)` \|", table, flags=re.MULTILINE)
+    for call, message in zip(calls, messages, strict=True):
+        pattern = ".*".join(re.escape(part) for part in message.split("..."))
+        with pytest.raises(errors.InputDataError, match=pattern):
+            call()
+
+
+def test_every_page_is_in_the_contents():
+    contents = (ROOT / "docs" / "index.md").read_text()
+    for page in (ROOT / "docs").glob("*.md"):
+        assert page.stem == "index" or re.search(rf"^{page.stem}$", contents, flags=re.MULTILINE), page.stem
+
+
+def test_words_of_the_glossary_are_in_order():
+    page = (ROOT / "docs" / "glossary.md").read_text()
+    words = [word.lower() for word in re.findall(r"^\| \*\*(.+?)\*\* \|", page, flags=re.MULTILINE)]
+    assert len(words) > 25
+    assert words == sorted(words)
 
 
 def test_references_of_docstrings_are_in_the_bibliography():
@@ -69,7 +120,7 @@ def test_figures_of_samplers_are_the_stored_ones():
 
 
 def test_figures_of_decisions_are_the_stored_ones():
-    page = (ROOT / "README.md").read_text()
+    page = (ROOT / "docs" / "measured.md").read_text()
     rows = {"camel": r"six-hump camel, median of ten seeds", "hartmann6": r"the same, Hartmann in 6 dimensions"}
     for function, label in rows.items():
         (row,) = re.findall(rf"^\|[^|]*{label} \|(.*)\| `python -m benchmarks decisions` \|$", page, flags=re.MULTILINE)

@@ -62,7 +62,8 @@ def test_cases_that_are_there_are_not_repeated(tmp_path, capsys):
     assert set(found) == {(str(number), *case) for number in range(5) for case in (("x", "a"), ("x", "b"), ("y", "a"))}
     lines = (tmp_path / "counting.csv").read_text().splitlines()
     assert lines[-1] == "30"
-    assert "5 trials" in lines[0]
+    assert lines[0].startswith("# commit ")
+    assert "5 trials" in lines[1]
     run_experiment(counting(done), 1, False, 1, tmp_path)  # of fewer trials
     assert (tmp_path / "counting.csv").read_text().splitlines()[-1] == "0"
 

@@ -8,6 +8,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models import PairwiseGP, SingleTaskGP
 from botorch.models.transforms.input import Normalize
 from botorch.models.transforms.outcome import Log
+from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
@@ -31,14 +32,17 @@ from botorch_skewgp.plots import (
     COLORS,
     plot_draws,
     plot_duels,
+    plot_grades,
     plot_interval_width,
     plot_map,
     plot_marginal,
     plot_optimization_trace,
     plot_posterior,
+    plot_reliability,
     plot_skewness,
     plot_slices,
     plot_validity,
+    plot_win_probability,
 )
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -46,6 +50,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:Data :botorch.exceptions.InputDataWarning"  # inputs and outcomes that are not scaled
 )
 
+pyplot.switch_backend("agg")  # no windows
 SETTINGS = DrawSettings(num_draws=256)
 PAIRS = torch.tensor([[1, 0], [1, 2], [3, 2], [3, 4]])
 
@@ -96,13 +101,11 @@ def numbers():
 
 @pytest.fixture(autouse=True)
 def untouched():
-    """No picture changes matplotlib's parameters or opens a figure of pyplot."""
-    from matplotlib import pyplot
-
+    """No picture changes matplotlib's parameters; figures of pyplot are closed afterwards."""
     before = dict(mpl.rcParams)
     yield
     assert dict(mpl.rcParams) == before
-    assert pyplot.get_fignums() == []
+    pyplot.close("all")
 
 
 def labelled(ax, label):
@@ -410,6 +413,105 @@ class TestMaps:
             plot_duels(square, SQUARE, best=POINTS_2D)
         with pytest.raises(InputDataError, match="model does not tell them"):
             plot_duels(SingleTaskGP(POINTS_2D, POINTS_2D[:, :1]), SQUARE)
+
+
+class TestPyplot:
+    @pytest.mark.parametrize("picture", [plot_posterior, plot_slices])
+    def test_the_new_figure_is_the_current_one(self, line, picture):
+        previous = pyplot.figure()
+        arguments = (POINTS[0],) if picture is plot_slices else ()
+        panel = np.ravel(picture(line, LINE, *arguments, resolution=5))[0]
+        assert pyplot.gcf() is panel.figure is not previous  # which plt.show and plt.savefig take
+
+    def test_axes_given_open_no_figure(self, line):
+        plot_posterior(line, LINE, resolution=5, ax=Figure().subplots())
+        assert pyplot.get_fignums() == []
+
+    def test_units(self, line, numbers):
+        unit = "(unit: noise of one answer)"
+        assert plot_posterior(line, LINE, resolution=5).get_ylabel() == f"$f(x)$ {unit}"
+        assert plot_posterior(numbers, LINE, resolution=5).get_ylabel() == "$f(x)$"
+        mixed = skew_gp(POINTS, [Preference(PAIRS), Numeric([-1.0, 0.0, 0.5, 1.0, 1.5])])
+        assert plot_posterior(mixed, LINE, resolution=5).get_ylabel() == "$f(x)$"
+
+    def test_heads_of_arrows_are_drawn_over_the_points(self, square):
+        ax = plot_duels(square, SQUARE, resolution=5)
+        (arrows,) = [artist for artist in ax.collections if hasattr(artist, "U")]
+        assert arrows.get_zorder() > max(line.get_zorder() for line in ax.lines)
+
+
+class TestOutcomes:
+    def test_win_probability(self, line, square):
+        for model, bounds, points in ((line, LINE, POINTS), (square, SQUARE, POINTS_2D)):
+            ax = plot_win_probability(model, bounds, points[3], resolution=7)
+            X, values = (
+                grid(ax) if model is square else (tensor(v) for v in (ax.lines[0].get_xdata(), ax.lines[0].get_ydata()))
+            )
+            X = X.reshape(len(values), -1)
+            expected = [model.predictive(torch.stack([x, points[3]])).probs for x in X]
+            torch.testing.assert_close(values, torch.stack(expected).detach(), rtol=1e-6, atol=1e-6)
+
+    def test_win_probability_with_ties_is_that_of_the_first_outcome(self):
+        model = skew_gp(POINTS, [Preference(PAIRS), Tie([[0, 4]])])
+        line = plot_win_probability(model, LINE, POINTS[3], resolution=5).lines[0]
+        duels = torch.stack([tensor(line.get_xdata())[:, None], POINTS[3].expand(5, 1)], -2)
+        expected = model.predictive(duels).probs
+        assert expected.shape == (5, 3)
+        np.testing.assert_allclose(line.get_ydata(), expected[:, 0].detach())
+
+    def test_grades(self):
+        for seen in (
+            Ordinal([0, 1, 2, 2, 1], 4),
+            [Numeric([0.1, 0.2], index=[0, 1]), Ordinal([0, 2, 1], 3, index=[2, 3, 4])],
+        ):
+            model = skew_gp(POINTS, seen)
+            ax = plot_grades(model, LINE, resolution=11)
+            likelihood = model.likelihood.for_kind(Ordinal)
+            x = torch.linspace(-1, 2, 11, dtype=torch.double).unsqueeze(-1)
+            expected = likelihood(model.latent_posterior(x), scale=model.outcome_scale).probs.squeeze(-2).detach()
+            bottom = torch.zeros(11)
+            for area, probability in zip(ax.collections, expected.mT, strict=True):
+                drawn = edges_of_stack(area, 11)
+                np.testing.assert_allclose(drawn[0], bottom, atol=1e-12)
+                np.testing.assert_allclose(drawn[1] - drawn[0], probability, atol=1e-12)
+                bottom = drawn[1]
+            np.testing.assert_allclose(bottom, 1.0)
+            assert labels(ax) == [f"grade {j}" for j in range(expected.shape[-1])]
+
+    def test_reliability(self):
+        probabilities = tensor([0.1] * 10 + [0.8] * 10)
+        occurred = torch.tensor([1] + [0] * 9 + [1] * 7 + [0] * 3)
+        shuffled = torch.randperm(20, generator=torch.Generator().manual_seed(0))
+        ax = plot_reliability(probabilities[shuffled], occurred[shuffled], num_bins=2)
+        ((x, y),) = [line.get_data() for line in ax.lines if line.get_marker() == "o"]
+        np.testing.assert_allclose(x, [0.1, 0.8])
+        np.testing.assert_allclose(y, [0.1, 0.7])
+        bars = [segment[:, 1] for segment in ax.collections[0].get_segments()]
+        errors = np.sqrt(np.array([0.1 * 0.9, 0.8 * 0.2]) / 10)  # of the mean of ten
+        np.testing.assert_allclose(np.diff(bars).squeeze(-1), 4 * errors)
+
+    def test_bad_input(self, line, square):
+        with pytest.raises(InputDataError, match="one entry for each prediction"):
+            plot_reliability(tensor([0.5, 0.6]), tensor([1.0]))
+        with pytest.raises(InputDataError, match="between 0 and 1"):
+            plot_reliability(tensor([0.5, 1.6]), tensor([1.0, 0.0]))
+        with pytest.raises(InputDataError, match="one point of 2 elements"):
+            plot_win_probability(square, SQUARE, POINTS_2D)
+        with pytest.raises(InputDataError, match="grades among its observations"):
+            plot_grades(line, LINE)
+        with pytest.raises(InputDataError, match="duels"):
+            plot_win_probability(skew_gp(POINTS, Binary([1, 0, 1, 0, 1])), LINE, POINTS[0])
+        assert pyplot.get_fignums() == []
+
+
+def edges_of_stack(area, n):
+    """Lower and upper edge of a filled area of `n` points."""
+    (path,) = area.get_paths()
+    at = {}
+    for x, y in path.vertices:
+        at.setdefault(round(float(x), 9), []).append(float(y))
+    assert len(at) == n
+    return np.array([[min(at[x]), max(at[x])] for x in sorted(at)]).T
 
 
 class TestOptimizationTrace:

@@ -2,36 +2,53 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 from code_blocks import ROOT, markdown_blocks, run
 
+TEXT = (ROOT / "README.md").read_text()
 BLOCKS = markdown_blocks(ROOT / "README.md")
+SHOWN = TEXT.partition("```text\n")[2].partition("```")[0]  # what the first block prints
+MOST_ROWS = 5  # of measurements
 
 
 def test_blocks_run(capsys):
     for extra in ("ax", "optuna"):
         pytest.importorskip(extra)
     namespace: dict[str, object] = {}
-    models = 0
     for number, block in enumerate(BLOCKS):
-        before = namespace.get("model")
         run(block, f"README block {number}", namespace)
-        model, train_X = namespace["model"], namespace["train_X"]
-        if model is not before:
-            mean = model.posterior(train_X).mean  # type: ignore[attr-defined]
-            assert mean.shape == (len(train_X), 1)  # type: ignore[arg-type]
-            assert torch.isfinite(mean).all()
-            models += 1
-    assert models == 3
-    median = namespace["outcome"].median  # type: ignore[attr-defined]
-    assert (median > 0).all()  # the warping's domain
+        if number == 0:
+            printed = capsys.readouterr().out
+            assert printed.count("%") == SHOWN.count("%") == 4
+            assert re.sub(r"\d+%", "", printed) == re.sub(r"\d+%", "", SHOWN)
+            found, shown = (torch.tensor([int(n) for n in re.findall(r"(\d+)%", text)]) for text in (printed, SHOWN))
+            assert (found - shown).abs().max() <= 3
+    model = namespace["mixed"]
+    mean = model.posterior(namespace["train_X"]).mean  # type: ignore[attr-defined]
+    assert mean.shape == (6, 1)
+    assert torch.isfinite(mean).all()
 
 
 def test_pages_and_pictures_that_it_names_exist():
-    text = (ROOT / "README.md").read_text()
-    links = [part.split(")")[0] for part in text.split("](")[1:]]
+    links = [part.split(")")[0].partition("#")[0] for part in TEXT.split("](")[1:]]
     local = [link for link in links if not link.startswith("http")]
     assert len(local) > 10
     for link in local:
         assert (ROOT / link).exists(), link
+
+
+def test_it_stays_a_landing_page():
+    assert len(TEXT.splitlines()) < 200
+    measured = TEXT.partition("## What was measured")[2].partition("\n## ")[0]
+    assert len(re.findall(r"^\|", measured, flags=re.MULTILINE)) - 2 <= MOST_ROWS
+
+
+def test_counts_are_right():
+    tutorials = len(list((ROOT / "tutorials").glob("*.ipynb")))
+    assert tutorials == 11
+    assert "eleven tutorials" in TEXT
+    section = TEXT.partition("[All twelve kinds]")[2].partition("```")[0]
+    assert len(re.findall(r"`\w+`", section)) == 12

@@ -20,7 +20,7 @@ import os, sys, warnings
 import matplotlib, nbformat
 matplotlib.use("agg")
 warnings.simplefilter("error")
-warnings.filterwarnings("ignore", "`torch.jit.script.*` is deprecated", DeprecationWarning)
+warnings.filterwarnings("ignore", ".torch.jit.", Warning, "(torch|linear_operator|gpytorch)[.]")
 warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive", UserWarning)
 warnings.filterwarnings("ignore", "More than 20 figures have been opened", RuntimeWarning)
 namespace = {"__name__": "__main__"}

@@ -5,6 +5,7 @@ A model's posterior is its exact one, or expectation propagation's Gaussian. Inp
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,12 +16,14 @@ import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
 from botorch.sampling.normal import SobolQMCNormalSampler
-from gpytorch.kernels import Kernel, LinearKernel
+from gpytorch.kernels import Kernel, LinearKernel, RBFKernel, ScaleKernel
+from gpytorch.priors import HalfCauchyPrior, LogNormalPrior
 from torch import Tensor
 
 from benchmarks.real.data import Answers, Choices, Grades, Readings
 from benchmarks.real.rivals import Predictions, of_outcomes
 from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import NumericLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import default_covar_module, default_judge_covar_module
 from botorch_skewgp.observations import Censored, Choice, Numeric, Observation, Ordinal, Preference
@@ -60,12 +63,41 @@ def _observations(known: Answers) -> list[Observation]:
 
 
 def linear_and_smooth(dim: int, observations: list[Observation]) -> Kernel:
-    """A linear utility plus the default kernel."""
-    return LinearKernel() + default_covar_module(dim, observations)
+    """What docs/kernels.md says of noisy answers: linear plus a smooth part that the evidence may take away."""
+    lengthscale_prior = LogNormalPrior(math.log(0.3 * math.sqrt(dim)), 0.7)
+    smooth = ScaleKernel(RBFKernel(lengthscale_prior=lengthscale_prior), outputscale_prior=HalfCauchyPrior(1.0))
+    return LinearKernel() + smooth
+
+
+def _likelihood(observations: list[Observation], covar_module: CovarModule) -> NumericLikelihood | None:
+    """The likelihood that docs/kernels.md gives noisy readings beside that kernel; `None` for the default."""
+    if covar_module is not linear_and_smooth or not any(entry.anchors_scale for entry in observations):
+        return None
+    return NumericLikelihood(noise_prior=LogNormalPrior(-2.0, 1.5))
+
+
+def _standardised(known: Answers, test: Answers) -> tuple[Answers, Answers, float]:
+    """Readings in units of what was read, of bounds those that are finite; their standard deviation."""
+    if not isinstance(known, Readings) or not isinstance(test, Readings):
+        return known, test, 1.0
+    ends = torch.stack([known.lower, known.upper])
+    middle = torch.where(ends.isfinite(), ends, torch.nan).nanmean(0)
+    middle = middle[middle.isfinite()]
+    location, scale = middle.mean(), middle.std()
+    moved = [
+        replace(each, lower=(each.lower - location) / scale, upper=(each.upper - location) / scale)
+        for each in (known, test)
+    ]
+    return moved[0], moved[1], float(scale)
 
 
 def _fit(X: Tensor, observations: list[Observation], covar_module: CovarModule) -> SkewGP:
-    model = SkewGP(X, observations, covar_module=covar_module(X.shape[-1], observations))
+    model = SkewGP(
+        X,
+        observations,
+        likelihood=_likelihood(observations, covar_module),
+        covar_module=covar_module(X.shape[-1], observations),
+    )
     fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
     return model.eval()
 
@@ -122,6 +154,7 @@ def skew_gp(
         seed: Of the samples of utilities that choices are predicted from.
     """
     X, Z = _scaled(known, test)
+    known, test, unit = _standardised(known, test)
     points = X.flatten(0, 1) if isinstance(known, Choices) else X
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -140,15 +173,20 @@ def skew_gp(
                 first = model.likelihood(latent(Z), scale=model.outcome_scale).probs.reshape(-1)
                 return of_outcomes(torch.stack([first, 1 - first], dim=-1), test.chosen)
             predicted = model.likelihood(latent(Z.unsqueeze(-2)), scale=model.outcome_scale)
-            if isinstance(test, Grades):
-                found = predicted.probs.reshape(len(test), -1)
-                found = torch.cat([1 - found, found], dim=-1) if found.shape[-1] == 1 else found
-                return of_outcomes(found, test.grades)
-            read = test.lower == test.upper
-            lower, upper = (torch.where(read, 0.0, bound)[:, None, None] for bound in (test.lower, test.upper))
-            mass = _cdf(predicted, upper) - _cdf(predicted, lower)
-            density = predicted.density(torch.where(read, test.lower, 0.0)[:, None, None])
-            return Predictions(torch.where(read, density.reshape(-1), mass.reshape(-1)).log())
+            if isinstance(test, Readings):
+                return _of_readings(predicted, test, unit)
+            found = predicted.probs.reshape(len(test), -1)
+            found = torch.cat([1 - found, found], dim=-1) if found.shape[-1] == 1 else found
+            return of_outcomes(found, test.grades)
+
+
+def _of_readings(predicted: Any, test: Readings, unit: float) -> Predictions:
+    """The density of numbers that were read, per unit of the data, and the probability of bounds."""
+    read = test.lower == test.upper
+    lower, upper = (torch.where(read, 0.0, bound)[:, None, None] for bound in (test.lower, test.upper))
+    mass = _cdf(predicted, upper) - _cdf(predicted, lower)
+    density = predicted.density(torch.where(read, test.lower, 0.0)[:, None, None]) / unit
+    return Predictions(torch.where(read, density.reshape(-1), mass.reshape(-1)).log())
 
 
 def skew_gp_of_people(
@@ -170,6 +208,7 @@ def skew_gp_of_people(
         by_person: Whether it is known who answered.
     """
     X, Z = _scaled(known, test)
+    known, test, unit = _standardised(known, test)
     points = X.flatten(0, 1) if isinstance(known, Choices) else X
     real = points[known.available.flatten()] if isinstance(known, Choices) else points
     distinct = real.unique(dim=0)
@@ -183,6 +222,7 @@ def skew_gp_of_people(
         model = SkewGP(
             points,
             observations,
+            likelihood=_likelihood(observations, covar_module),
             covar_module=covar_module(points.shape[-1], observations),
             judge_covar_module=judge_covar_module(points.shape[-1]),
             inducing_points=distinct if len(distinct) <= MOST_POINTS else MOST_POINTS,
@@ -190,6 +230,9 @@ def skew_gp_of_people(
         )
         with torch.enable_grad():
             fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+        if isinstance(test, Readings):
+            predicted = model.likelihood(model.latent_posterior(Z.unsqueeze(-2)), scale=model.outcome_scale)
+            return _of_readings(predicted, test, unit)
         answers = test.chosen if isinstance(test, Choices) else test.grades
         num_outcomes = Z.shape[1] if isinstance(test, Choices) else test.num_grades
         found = Z.new_zeros(len(test), num_outcomes)

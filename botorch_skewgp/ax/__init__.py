@@ -1,7 +1,7 @@
 """The Ax backend: experiments learn from every trial, be it a number, a failure, a label or a comparison.
 
-Needs `ax-platform`: `pip install botorch_skewgp[ax]`. Importing it registers what Ax needs to build and to store; do so
-before loading a stored experiment.
+Needs the extra `ax`. Import it before loading a stored experiment: the import registers what Ax needs to build and to
+store.
 """
 
 from botorch_skewgp.ax.acquisition import SkewGPAcquisition

@@ -1,6 +1,6 @@
 """Trials as Ray tasks: what Ax's orchestration needs to run a function on a cluster.
 
-Needs `ray`: `pip install botorch_skewgp[ax,ray]`. It is imported when the first trial is run.
+Needs the extra `ray`. It is imported when the first trial is run.
 """
 
 from __future__ import annotations

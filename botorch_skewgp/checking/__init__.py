@@ -1,9 +1,10 @@
-"""Model checking: leave-one-out predictive densities, the information score of predictions, and whether inducing points
-are enough.
+"""Model checking: leave-one-out predictive densities, the information score of predictions, whether inducing points are
+enough, and draws for ArviZ.
 """
 
 from botorch_skewgp.checking.cross_validation import LeaveOneOut, leave_one_out
 from botorch_skewgp.checking.inducing_points import InducingPointsCheck, check_inducing_points
+from botorch_skewgp.checking.inference_data import to_arviz
 from botorch_skewgp.checking.scores import information_score
 
 __all__ = [
@@ -12,4 +13,5 @@ __all__ = [
     "check_inducing_points",
     "information_score",
     "leave_one_out",
+    "to_arviz",
 ]

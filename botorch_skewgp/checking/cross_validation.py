@@ -70,9 +70,40 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
     Raises:
         UnsupportedError: If the model is a fantasy model.
     """
+    per_draw = log_densities_by_draw(model)
+    log_predictive, size = _harmonic_mean(per_draw.log_density)
+    exact = size.new_full(size.shape, torch.inf) if per_draw.is_exact else size
+    return LeaveOneOut(log_predictive, exact, per_draw.observation)
+
+
+class LogDensitiesByDraw(NamedTuple):
+    r"""What leave-one-out densities are the harmonic means of.
+
+    Args:
+        log_density: An `S x m` tensor of log densities of each observation given each draw of all others; one row if
+            they do not depend on draws.
+        observation: As in `LeaveOneOut`.
+        is_exact: Whether they do not depend on draws.
+    """
+
+    log_density: Tensor
+    observation: Tensor
+    is_exact: bool
+
+
+@torch.no_grad()
+def log_densities_by_draw(model: SkewGP) -> LogDensitiesByDraw:
+    r"""The log densities of each observation given each of the model's draws of all others; see `leave_one_out`.
+
+    Args:
+        model: A model with observations.
+
+    Raises:
+        UnsupportedError: If the model is a fantasy model.
+    """
     if model.batch_shape:
         raise UnsupportedError("Fantasy models have no leave-one-out densities; use the model they come from.")
-    model = deepcopy(model).eval()  # nobody else changes it meanwhile
+    model = deepcopy(model).eval()  # another thread may change the original
     draws = model.draws
     prior = model.forward(model.train_inputs[0])
     row_model = model.row_model(prior)
@@ -85,8 +116,8 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
         counts.append(int(of_entry.max()) + 1 if of_entry.numel() else 0)
     jacobian = _log_jacobian(model, row_model.mean, counts[1:])
     is_equality = row_model.rows.is_equality
-    log_density = row_model.mean.new_empty(sum(counts))
-    size = torch.empty_like(log_density)
+    is_exact = row_model.intervals.num_rows == 0
+    log_density = row_model.mean.new_empty(1 if is_exact else draws.rows.shape[-2], sum(counts))
     rows = draws.rows.to(row_model.mean)
     if row_model.intervals.num_rows:
         distribution = row_model.truncated_normal
@@ -101,7 +132,7 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
             (distribution.upper - conditional.mean) / conditional.scale,
         )
         log_p = log_p.new_zeros(log_p.shape[0], len(which)).index_add(-1, interval_unit, log_p)
-        log_density[which], size[which] = _harmonic_mean(log_p)
+        log_density[:, which] = log_p
     if row_model.numbers.num_rows:
         conditional = _number_conditionals(row_model, rows)
         log_p = (
@@ -109,12 +140,9 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
             - conditional.scale.log()
         )
         which = unit[is_equality]
-        log_density[which], size[which] = _harmonic_mean(log_p)
-        log_density[which] += jacobian[which - num_prior_rows] - math.log(model.outcome_scale.scale)
-        if row_model.intervals.num_rows == 0:
-            size[which] = torch.inf
+        log_density[:, which] = log_p + jacobian[which - num_prior_rows] - math.log(model.outcome_scale.scale)
     index = torch.repeat_interleave(torch.arange(len(counts) - 1), torch.tensor(counts[1:], dtype=torch.long))
-    return LeaveOneOut(log_density[num_prior_rows:], size[num_prior_rows:], index.to(unit.device))
+    return LogDensitiesByDraw(log_density[:, num_prior_rows:], index.to(unit.device), is_exact)
 
 
 def _log_jacobian(model: SkewGP, like: Tensor, counts: Sequence[int]) -> Tensor:

@@ -15,6 +15,7 @@ from gpytorch.kernels import Kernel
 from gpytorch.priors import HalfCauchyPrior
 from torch import Tensor
 
+from botorch_skewgp.kernels.reliability import ReliabilityKernel
 from botorch_skewgp.kernels.sums import covariance_of_points
 
 
@@ -90,7 +91,8 @@ class JudgeKernel(Kernel):
 
     Args:
         shared: The kernel of what all share.
-        own: The kernel of a judge's own part; parts of different judges are independent.
+        own: The kernel of a judge's own part; parts of different judges are independent. A `ReliabilityKernel`
+            multiplies what all share by a weight of each judge too.
     """
 
     has_lengthscale = False
@@ -106,11 +108,18 @@ class JudgeKernel(Kernel):
         x2, by2 = x2[..., :-1], x2[..., -1]
         if diag:
             same = (by1 == by2) & (by1 != 0)
-            return self.shared(x1, x2, diag=True) + self.own(x1, x2, diag=True) * same
+            shared = self._weigh(self.shared(x1, x2, diag=True), by1, by2)
+            return shared + self.own(x1, x2, diag=True) * same
         same = (by1.unsqueeze(-1) == by2.unsqueeze(-2)) & (by1 != 0).unsqueeze(-1)
         if is_square:
             parts = covariance_of_points(self.shared, x1), covariance_of_points(self.own, x1)
         else:
             parts = self.shared(x1, x2), self.own(x1, x2)
         shared, own = (part.to_dense() for part in parts)
-        return shared + own * same
+        return self._weigh(shared, by1.unsqueeze(-1), by2.unsqueeze(-2)) + own * same
+
+    def _weigh(self, shared: Tensor, by1: Tensor, by2: Tensor) -> Tensor:
+        """What all share, by the weights that it has for two judges."""
+        if not isinstance(self.own, ReliabilityKernel):
+            return shared
+        return shared * self.own.of_judges(by1) * self.own.of_judges(by2)

@@ -132,7 +132,7 @@ def as_logarithm() -> Positive:
 
 
 def default_mean_module(observations: Sequence[Observation]) -> Mean:
-    r"""A constant: fitted where numbers tell it, irrelevant to comparisons, integrated over for labels and grades.
+    r"""A constant: fitted where numbers tell it, irrelevant to comparisons, integrated over for labels and votes.
 
     A fitted constant would take a few equal labels for the whole domain's. The variance of the one that is integrated
     over is that of the latent function at the median of its prior; with it, predictions far from 5 to 40 data are about
@@ -142,7 +142,9 @@ def default_mean_module(observations: Sequence[Observation]) -> Mean:
         observations: What the model is to be of.
     """
     anchored = any(entry.anchors_scale for entry in observations)
-    told = (entry.points_per_observation == 1 and entry.num_outputs == 1 for entry in observations)
+    told = (
+        (entry.points_per_observation == 1 or entry.tells_level) and entry.num_outputs == 1 for entry in observations
+    )
     if any(told) and not anchored:
         return IntegratedConstantMean(MEAN_SPREAD**2)
     return ConstantMean()

@@ -9,7 +9,7 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import as_point_index, as_tensor, as_values
-from botorch_skewgp.observations.observation import Mark, Observation
+from botorch_skewgp.observations.observation import Countable, Mark, Observation
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Numeric(Observation):
 
 
 @dataclass(frozen=True, eq=False)
-class Censored(Observation):
+class Censored(Countable):
     r"""Readings of which only bounds are known: detection limits, saturation, rounding.
 
     Args:

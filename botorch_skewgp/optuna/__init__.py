@@ -1,7 +1,6 @@
 """The Optuna backend: studies learn from every trial, be it a number, a failure, a constraint or a comparison.
 
-Needs `optuna`: `pip install botorch_skewgp[optuna]`, which brings optuna-dashboard along, on whose page people compare
-trials.
+Needs the extra `optuna`, which includes optuna-dashboard: people compare trials on its page.
 """
 
 from botorch_skewgp.optuna.judgements import (

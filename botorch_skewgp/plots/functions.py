@@ -13,7 +13,7 @@ from matplotlib.colors import to_rgb
 from torch import Tensor
 
 from botorch_skewgp.plots.data import draw_data
-from botorch_skewgp.plots.marginals import Marginals, check_bounds, input_label, like_inputs, linspace
+from botorch_skewgp.plots.marginals import Marginals, check_bounds, input_label, like_inputs, linspace, value_label
 from botorch_skewgp.plots.style import BLACK, BLUE, COLORS, SMALL, VERMILLION, array, finish, new_axes, new_panels
 
 PROBABILITIES = (0.5, 0.8, 0.95)
@@ -75,7 +75,7 @@ def plot_posterior(
         values = torch.cat([distribution.mean.unsqueeze(0), *bands])
         draw_data(ax, model, float(values.min()), float(values.max()))
     ax.set_xlim(float(x[0]), float(x[-1]))
-    return finish(ax, input_label(0, 1), "$f(x)$", legend="beside")
+    return finish(ax, input_label(0, 1), value_label(model), legend="beside")
 
 
 def plot_slices(
@@ -133,7 +133,7 @@ def plot_slices(
         panel.axvline(float(point[i]), color=VERMILLION, linewidth=1, label="the point")
         panel.set_xlim(float(x[0]), float(x[-1]))
         first = ax is not None or i % columns == 0
-        finish(panel, input_label(i, d), "$f(x)$" if first else "", legend="none")
+        finish(panel, input_label(i, d), value_label(model) if first else "", legend="none")
     if ax is None:
         handles, labels = panels[0].get_legend_handles_labels()
         panels[0].figure.legend(
@@ -205,7 +205,7 @@ def plot_marginal(
         title = f"skewness {float(first.skewness):.2f}".replace("-", "\N{MINUS SIGN}")
     ax.set_xlim(float(values[0]), float(values[-1]))
     ax.set_ylim(0, ax.dataLim.y1 * (1.05 + 0.09 * len(ax.get_legend_handles_labels()[0])))
-    return finish(ax, "$f(x)$", "density", title)
+    return finish(ax, value_label(model), "density", title)
 
 
 def _band_edges(distribution: Marginals, probabilities: Sequence[float]) -> list[Tensor]:

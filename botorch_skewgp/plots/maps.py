@@ -18,6 +18,7 @@ from botorch_skewgp.plots.marginals import (
     known_duels,
     known_points,
     linspace,
+    value_label,
 )
 from botorch_skewgp.plots.style import BLACK, BLUE, DIVERGING, SEQUENTIAL, SMALL, VERMILLION, array, finish, new_axes
 from botorch_skewgp.protocols import members_of
@@ -177,7 +178,7 @@ def plot_interval_width(
     title = f"Width of the {100 * probability:g} % interval"
     ax = plot_map(
         lambda X: Marginals(model, X, output).quantile(levels).diff(dim=0).squeeze(0),
-        bounds, label="width", title=title, resolution=resolution, ax=ax,
+        bounds, label=value_label(model, "width"), title=title, resolution=resolution, ax=ax,
     )  # fmt: skip
     if data:
         _mark_points(ax, model, bounds.shape[1])
@@ -224,13 +225,14 @@ def plot_duels(
     pairs = known_duels(model) if pairs is None else pairs
     ax = plot_map(
         lambda X: Marginals(model, X, None).mean,
-        bounds, label="utility", title="Posterior mean and duels (winner to loser)", resolution=resolution, ax=ax,
+        bounds, label=value_label(model, "utility"), title="Posterior mean and duels (winner to loser)",
+        resolution=resolution, ax=ax,
     )  # fmt: skip
     winners, losers = points.cpu()[pairs.cpu()].unbind(-2)
     x, y, u, v = (array(value) for value in (*winners.mT, *(losers - winners).mT))
     ax.quiver(
-        x, y, u, v, angles="xy", scale_units="xy", scale=1, width=0.005, facecolor=BLACK, edgecolor="white",
-        linewidth=0.4, zorder=3,
+        x, y, u, v, angles="xy", scale_units="xy", scale=1, width=0.005, headwidth=6, headlength=7,
+        headaxislength=6, facecolor=BLACK, edgecolor="white", linewidth=0.4, zorder=4.5,
     )  # fmt: skip
     _mark_xy(ax, points)
     if best is not None:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.distributions import Normal
 
 from botorch_skewgp.models.inputs import as_bounds
-from botorch_skewgp.protocols import MixturePosterior
+from botorch_skewgp.protocols import MixturePosterior, is_latent_model, members_of
 
 
 class Marginals:
@@ -132,6 +132,16 @@ def linspace(bounds: Tensor, i: int, num: int) -> Tensor:
 def input_label(i: int, d: int) -> str:
     """The name of input `i` of `d`."""
     return "$x$" if d == 1 else f"$x_{{{i + 1}}}$"
+
+
+def value_label(model: Model, name: str = "$f(x)$") -> str:
+    """What an axis of values shows: its name, and its unit where that is the noise of one answer."""
+    if not is_latent_model(model) or model.num_outputs != 1:
+        return name
+    likelihood = members_of(model, "value_label")[0].likelihood
+    noise = getattr(likelihood, "noise", None)
+    in_noise = isinstance(noise, Tensor) and not likelihood.takes_numbers and bool((noise == 1).all())
+    return f"{name} (unit: noise of one answer)" if in_noise else name
 
 
 def known_points(model: Model) -> Tensor | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, cast
 
+import matplotlib.pyplot as plt
 import numpy as np
 from botorch.exceptions.errors import InputDataError
 from matplotlib.axes import Axes
@@ -25,14 +26,19 @@ SMALL = "small"
 
 
 def new_axes(ax: Axes | None, size: tuple[float, float] = (5.0, 3.2)) -> Axes:
-    """The axes given, or those of a new figure of a size in inches."""
-    return Figure(figsize=size, dpi=DPI, layout="constrained").subplots() if ax is None else ax
+    """The axes given, or those of a new figure of pyplot's, of a size in inches."""
+    return new_figure(size).subplots() if ax is None else ax
+
+
+def new_figure(size: tuple[float, float]) -> Figure:
+    """A new figure of a size in inches, which is pyplot's current one, so that `plt.show` and `plt.savefig` take it."""
+    return plt.figure(figsize=size, dpi=DPI, layout="constrained")
 
 
 def new_panels(
     ax: Axes | Iterable[Axes] | None, num: int, size: tuple[float, float], columns: int = 3, **options: Any
 ) -> np.ndarray:
-    """The panels given, or those of a new figure with so many columns at most and panels of a size in inches.
+    """The panels given, or those of a new figure with at most `columns` columns and panels of a size in inches.
 
     Raises:
         InputDataError: If those given are too few or too many.
@@ -40,7 +46,7 @@ def new_panels(
     if ax is None:
         columns = min(num, columns)
         rows = -(-num // columns)
-        figure = Figure(figsize=(columns * size[0], rows * size[1]), dpi=DPI, layout="constrained")
+        figure = new_figure((columns * size[0], rows * size[1]))
         panels = figure.subplots(rows, columns, squeeze=False, **options).ravel()
         for panel in panels[num:]:
             panel.remove()
@@ -56,7 +62,7 @@ def new_panels(
 def finish(
     ax: Axes, xlabel: str, ylabel: str, title: str = "", legend: Literal["none", "best", "beside"] = "best"
 ) -> Axes:
-    """Label axes and take away what no reader needs."""
+    """Label axes and remove the spines at the top and on the right."""
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
     if title:
@@ -69,5 +75,5 @@ def finish(
 
 
 def array(x: Tensor) -> np.ndarray:
-    """What matplotlib draws: a tensor as an array of the host."""
+    """A tensor as a numpy array, which matplotlib draws."""
     return x.detach().cpu().numpy()

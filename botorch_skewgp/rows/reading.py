@@ -114,6 +114,16 @@ class Reading:
         return self.weight.shape[0] == 1
 
     @property
+    def has_independent_noise(self) -> bool:
+        """Whether the noises of all readings are independent, as those of a difference and an average."""
+        gram = self.weight @ self.weight.mT
+        return bool((gram == torch.diag(gram.diagonal())).all())
+
+    @property
+    def _all_bounds(self) -> tuple[Tensor, Tensor]:
+        return self.bounds(torch.arange(self.num_outcomes, device=self.weight.device))
+
+    @property
     def variance(self) -> Tensor:
         """The noise variance of each reading; shape `R`."""
         return self.noise * self.weight.square().sum(-1)
@@ -140,12 +150,16 @@ class Reading:
             outcome: An integer tensor of any shape.
 
         Returns:
-            An integer tensor `outcome.shape x A`, with `A` the number of readings that each outcome asks.
+            An integer tensor `outcome.shape x A`, with `A` the number of readings that each outcome asks; all readings
+            where some outcomes ask more than others.
         """
         last = self.cutpoints.shape[-1] + 1
         below, above = self.outcomes.unbind(-1)
         bounded = (below > 0) | (above < last)
-        readings = bounded.nonzero()[:, 1].view(self.num_outcomes, -1)  # as many for every outcome
+        asked = bounded.sum(-1)
+        if bool((asked != asked[0]).any()):
+            bounded = torch.ones_like(bounded)
+        readings = bounded.nonzero()[:, 1].view(self.num_outcomes, -1)
         return readings[outcome]
 
     # Data
@@ -196,8 +210,12 @@ class Reading:
             A `... x O` tensor.
 
         Raises:
-            UnsupportedError: If outcomes are joint and not those of a choice.
+            UnsupportedError: If outcomes are joint, not those of a choice, and the readings' noise is correlated.
         """
+        if not self.is_single and self.has_independent_noise:
+            value = (items @ self.weight.mT).unsqueeze(-2)  # ... x 1 x R
+            lower, upper = (standardise(bound, value, self.variance.sqrt()) for bound in self._all_bounds)
+            return log_interval_probability(lower, upper).sum(-1)
         if not self.is_single:
             self._check_choice()
             return _log_best_of(items / self.noise.sqrt())

@@ -136,6 +136,8 @@ def test_observation_noise_is_in_units_of_the_outcome_in_the_end():
     noisy = model.posterior(TEST_X, observation_noise=True)
     expected = SCALE**2 * (by_hand.posterior(TEST_X).variance + P.number_noise)
     assert torch.allclose(noisy.variance, expected, rtol=1e-10, atol=0)
+    given = model.posterior(TEST_X, observation_noise=tensor(7.0))
+    assert torch.allclose(given.variance, model.posterior(TEST_X).variance + 7.0, rtol=1e-10, atol=0)
 
 
 def test_scale_is_that_of_the_numbers_alone():

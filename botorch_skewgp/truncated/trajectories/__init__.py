@@ -32,7 +32,8 @@ def choose_backend(name: str, device: torch.device) -> str:
                 return backend
         return "eager"
     if find_spec(name) is None:
-        raise ImportError(f"backend={name!r} needs {name}: pip install botorch_skewgp[fast]")
+        source = "the extra `fast` installs it" if name == "numba" else "torch's builds for CUDA bring it"
+        raise ImportError(f"backend={name!r} needs {name}; {source}.")
     needed = "cpu" if name == "numba" else "cuda"
     if device.type != needed:
         raise ValueError(f"backend={name!r} runs on {needed}, the distribution is on {device.type}; use 'auto'.")

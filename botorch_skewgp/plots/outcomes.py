@@ -1,0 +1,165 @@
+r"""Probabilities of outcomes: of winning a duel, of grades, and how often what was predicted comes true.
+
+.. [Murphy1977] A. H. Murphy, R. L. Winkler. Reliability of subjective probability forecasts of precipitation and
+   temperature. Journal of the Royal Statistical Society C 26, 1977.
+"""
+
+from __future__ import annotations
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from botorch.models.model import Model
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from torch import Tensor
+
+from botorch_skewgp.observations import Observation
+from botorch_skewgp.plots.maps import plot_map
+from botorch_skewgp.plots.marginals import check_bounds, input_label, like_inputs, linspace
+from botorch_skewgp.plots.style import BLACK, BLUE, SEQUENTIAL, VERMILLION, array, finish, new_axes
+from botorch_skewgp.protocols import kind_of_duels, members_of
+
+
+def plot_win_probability(
+    model: Model, bounds: Tensor, reference: Tensor, *, resolution: int | None = None, ax: Axes | None = None
+) -> Axes:
+    r"""The probability that a point wins a duel against a reference point, over one or two inputs.
+
+    Example:
+        >>> ax = plot_win_probability(model, bounds, reference=train_X[0])
+
+    Args:
+        model: A model that takes comparisons, or an ensemble of such models.
+        bounds: A `2 x 1` or `2 x 2` tensor of lower and upper bounds.
+        reference: The point that all others are compared with, a tensor of `d` elements.
+        resolution: As in `plot_map`.
+        ax: The axes to draw on; new ones if `None`.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputDataError: If bounds or reference do not fit the model, or its likelihood takes no comparisons.
+        UnsupportedError: If there are more than two inputs, or the model has several outputs.
+    """
+    bounds = check_bounds(bounds, model, (1, 2), "plot_win_probability")
+    d = bounds.shape[1]
+    if reference.numel() != d:
+        raise InputDataError(f"reference must be one point of {d} elements; got shape {tuple(reference.shape)}.")
+    kind, reference = kind_of_duels(model, "plot_win_probability"), like_inputs(reference.reshape(1, d), model)
+
+    def win_probability(X: Tensor) -> Tensor:
+        duels = torch.stack([X, reference.expand_as(X)], dim=-2)
+        probabilities = _probabilities(model, kind, duels, "plot_win_probability")
+        return probabilities if probabilities.ndim == 1 else probabilities[..., 0]  # with ties three outcomes
+
+    ax = plot_map(
+        win_probability, bounds, label="probability of being preferred", title="Against the reference",
+        limits=(0.0, 1.0), level=0.5, resolution=resolution, ax=ax,
+    )  # fmt: skip
+    x, y = (float(reference[0, 0]), 0.5) if d == 1 else reference[0].tolist()
+    ax.plot(
+        x, y, linestyle="", marker="*", markersize=13, color=VERMILLION, markeredgecolor="white", label="reference",
+        zorder=5,
+    )  # fmt: skip
+    ax.legend(fontsize="small", framealpha=0.85)
+    return ax
+
+
+def plot_grades(model: Model, bounds: Tensor, *, resolution: int = 201, ax: Axes | None = None) -> Axes:
+    r"""The probability of each grade along one input, as a stack that adds up to one.
+
+    Example:
+        >>> graded = SkewGP(train_X[:, :1], Ordinal(torch.arange(len(train_X)) % 3, num_grades=3))
+        >>> ax = plot_grades(graded, bounds[:, :1])
+
+    Args:
+        model: A model that takes grades, or an ensemble of such models.
+        bounds: A `2 x 1` tensor: from where to where to draw.
+        resolution: The number of points on the grid.
+        ax: The axes to draw on; new ones if `None`.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputDataError: If bounds do not fit the model, or it has seen no grades.
+        UnsupportedError: If there is more than one input, or the model has several outputs.
+    """
+    bounds = check_bounds(bounds, model, (1,), "plot_grades")
+    members = members_of(model, "plot_grades")
+    graded = [entry for entry in members[0].observations if hasattr(entry, "num_grades")]
+    if not graded:
+        raise InputDataError("plot_grades needs a model with grades among its observations (Ordinal).")
+    x = linspace(bounds, 0, resolution)
+    probabilities = _probabilities(model, type(graded[0]), x.unsqueeze(-1), "plot_grades").reshape(resolution, -1)
+    ax = new_axes(ax)
+    num_grades = probabilities.shape[-1]
+    shades = colormaps[SEQUENTIAL](torch.linspace(0.1, 0.95, num_grades).tolist())
+    labels = [f"grade {j}" for j in range(num_grades)]
+    ax.stackplot(array(x), array(probabilities.mT), colors=shades, labels=labels, edgecolor="white", linewidth=0.5)
+    ax.set(xlim=(float(x[0]), float(x[-1])), ylim=(0, 1))
+    finish(ax, input_label(0, 1), "probability", legend="beside")
+    ax.legend(*(reversed(part) for part in ax.get_legend_handles_labels()), loc="center left", frameon=False,
+              bbox_to_anchor=(1.0, 0.5), fontsize="small")  # fmt: skip
+    return ax
+
+
+def plot_reliability(
+    probabilities: Tensor, outcomes: Tensor, *, num_bins: int = 10, name: str = "observed", ax: Axes | None = None
+) -> Axes:
+    r"""A reliability diagram ([Murphy1977]_): how often an event occurs against the probability predicted for it.
+
+    Predictions are put into bins with equal numbers of them. Bars are two standard errors of a bin's frequency if its
+    predictions are right; a reliable model's bars cross the diagonal.
+
+    Example:
+        >>> ax = plot_reliability(torch.rand(200), torch.rand(200) < 0.5)
+
+    Args:
+        probabilities: An `n`-dim tensor of predicted probabilities, of data that the model has not seen.
+        outcomes: An `n`-dim tensor of 0 and 1, or of booleans: whether the event occurred.
+        num_bins: The number of bins, at most; bins hold at least five predictions.
+        name: The name in the legend.
+        ax: The axes to draw on; new ones if `None`.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputDataError: If shapes differ, there are no predictions, a probability is outside [0, 1], or an outcome is
+            neither 0 nor 1.
+    """
+    predicted = torch.as_tensor(probabilities).detach().double().cpu().flatten()
+    occurred = torch.as_tensor(outcomes).double().cpu().flatten()
+    if predicted.shape != occurred.shape or not len(predicted) or num_bins < 1:
+        raise InputDataError(
+            f"probabilities and outcomes must have one entry for each prediction, and num_bins must be positive; got "
+            f"{len(predicted)} and {len(occurred)} entries, and {num_bins} bins."
+        )
+    if not ((predicted >= 0) & (predicted <= 1)).all() or not ((occurred == 0) | (occurred == 1)).all():
+        raise InputDataError("probabilities must be between 0 and 1, and outcomes 0 or 1.")
+    order = predicted.argsort()
+    bins = order.tensor_split(max(1, min(num_bins, len(order) // 5)))
+    said = torch.stack([predicted[entry].mean() for entry in bins])
+    seen = torch.stack([occurred[entry].mean() for entry in bins])
+    error = torch.stack([(predicted[entry] * (1 - predicted[entry])).sum().sqrt() / len(entry) for entry in bins])
+    ax = new_axes(ax, (3.8, 3.6))
+    ax.plot([0, 1], [0, 1], color=BLACK, linewidth=0.8, linestyle=":", label="reliable")
+    ax.errorbar(
+        array(said), array(seen), yerr=array(2 * error), color=BLUE, marker="o", markersize=4, linewidth=1,
+        elinewidth=1, capsize=2, label=name,
+    )  # fmt: skip
+    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    return finish(ax, "predicted probability", "observed frequency")
+
+
+def _probabilities(model: Model, kind: type[Observation], X: Tensor, user: str) -> Tensor:
+    """The probabilities of the outcomes of one kind, averaged over an ensemble."""
+    with torch.no_grad():
+        each = [
+            member.likelihood.for_kind(kind)(member.latent_posterior(X), scale=member.outcome_scale).probs
+            for member in members_of(model, user)
+        ]
+    average: Tensor = torch.stack(each).mean(0)
+    return average

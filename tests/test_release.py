@@ -1,0 +1,75 @@
+"""What is released says the same everywhere: versions, requirements, extras, Python's versions."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+from code_blocks import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def text(path: str) -> str:
+    return (ROOT / path).read_text()
+
+
+def test_the_version_is_the_same():
+    assert f"version: {PROJECT['version']}\n" in text("CITATION.cff")
+    assert f"botorch_skewgp-{PROJECT['version']}-py3-none-any.whl" in text("README.md")
+    assert f"Version {PROJECT['version']} " in text("README.md")
+
+
+def test_conda_requires_what_pip_does():
+    recipe = text("conda/meta.yaml")
+    names = {"torch": "pytorch"}
+    run = re.findall(
+        r"^    - (\w+) >=([\d.]+)$", recipe.partition("  run:")[2].partition("\ntest:")[0], flags=re.MULTILINE
+    )
+    expected = [requirement.split(">=") for requirement in PROJECT["dependencies"]]
+    assert run == [("python", "3.11"), *((names.get(name, name), version) for name, version in expected)]
+    assert PROJECT["requires-python"] == ">=3.11"
+
+
+def test_versions_of_python_are_those_that_are_tested():
+    classified = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+    (matrix,) = re.findall(r"^        python: \[(.*)\]$", text(".github/workflows/test.yml"), flags=re.MULTILINE)
+    assert classified == re.findall(r"3\.\d+", matrix)
+
+
+def test_every_requirement_has_a_lowest_version():
+    extras = PROJECT["optional-dependencies"]
+    printed = subprocess.run(
+        [sys.executable, ".ci/lowest.py"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    lowest = dict(line.split("==") for line in printed.splitlines())
+    wanted = [*PROJECT["dependencies"], *(entry for name in ("fast", "plot", "ax", "optuna") for entry in extras[name])]
+    for requirement in wanted:
+        assert ">=" in requirement, f"{requirement} has no lower bound"
+        name, version = requirement.split(">=")
+        assert lowest[name] == version
+
+
+def test_extras_are_named_in_the_readme():
+    table = text("README.md").partition("| extra | for |")[2].partition("\n\n")[0]
+    assert set(PROJECT["optional-dependencies"]) <= set(re.findall(r"`(\w+)`", table))
+
+
+@pytest.mark.parametrize(
+    "path", ["README.md", "docs/index.md", "docs/getting_started.md", "docs/bofire.md", "docs/ax.md", "docs/optuna.md"]
+)
+def test_nothing_is_installed_that_is_nowhere(path):
+    """Until the project is published, pip finds it in a checkout or a wheel alone."""
+    assert not re.search(r"pip install [\"']?botorch_skewgp(?!-)", text(path))
+
+
+@pytest.mark.parametrize(
+    "path", ["CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "docs/releasing.md", "docs/style.md"]
+)
+def test_files_that_pages_name_exist(path):
+    for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text(path)):
+        if not link.startswith("http"):
+            assert ((ROOT / path).parent / link).exists(), f"{path} links to {link}"
