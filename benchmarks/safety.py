@@ -104,10 +104,8 @@ def _claims(table: Table, name: str, family: list[tuple[str, int]], size: int, m
             difference=float(gaps.sum() / number), standard_error=float(error), share=float(counts.double().mean()),
             seconds=(time.process_time() - began) / len(family),
         )  # fmt: skip
-        say(
-            f"{name}, {size} labels, {method}, {level}: "
-            + ", ".join(f"{v:.3f}" for v in list(table.rows[-1].values())[5:])
-        )
+        row = table.rows[-1]
+        say(f"{name}, {size} labels, {method}, {level}: claimed {row['claimed']:.3f}, true {row['true']:.3f}")
 
 
 def _searches(table: Table, name: str, family: list[tuple[str, int]], method: str, num_trials: int) -> None:
