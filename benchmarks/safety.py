@@ -46,8 +46,9 @@ FAMILIES = ("prior", "Branin", "camel")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     add_common_arguments(parser)
-    parser.add_argument("--functions", type=int, default=200, help="of the prior; half as many of the two others")
-    parser.add_argument("--labels", type=int, nargs="+", default=[5, 8, 16, 30], metavar="N")
+    parser.add_argument("--functions", type=int, default=200, help="functions of the prior")
+    parser.add_argument("--others", type=int, default=100, help="functions of Branin's and the camel's")
+    parser.add_argument("--labels", type=int, nargs="*", default=[5, 8, 16, 30], metavar="N")
     parser.add_argument("--searches", type=int, default=40, help="safe searches, half of them on the prior's functions")
     parser.add_argument("--trials", type=int, default=12, help="trials of a search")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
@@ -56,9 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run it."""
     folder = prepare(options)
-    num_functions, num_searches = (4, 2) if options.quick else (options.functions, options.searches)
+    num_functions, num_others, num_searches = (
+        (4, 2, 2) if options.quick else (options.functions, options.others, options.searches)
+    )
     seeds = [("prior", seed) for seed in range(num_functions)]
-    others = [(("Branin", "camel")[seed % 2], seed) for seed in range(num_functions // 2)]
+    others = [(("Branin", "camel")[seed % 2], seed) for seed in range(num_others)]
     claims = Table(
         "safety_claims",
         ("functions", "labels", "hyperparameters", "one_class", "level", "claimed", "true", "difference",
@@ -76,9 +79,12 @@ def run(options: argparse.Namespace) -> None:
             for size in options.labels:
                 for method in options.methods:
                     _claims(claims, name, family, size, method)
+                    if folder is not None:
+                        claims.store(folder)  # it takes long
         for name, family in (("prior", seeds), ("Branin and camel", others)):
             for method in options.methods:
-                _searches(searches, name, family[: num_searches // 2], method, options.trials)
+                if num_searches > 1:
+                    _searches(searches, name, family[: num_searches // 2], method, options.trials)
     publish([claims, searches], folder)
 
 

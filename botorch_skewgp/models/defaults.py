@@ -44,6 +44,9 @@ ANCHORED_LENGTHSCALE, ANCHORED_LENGTHSCALE_SPREAD = 0.3, 0.7
 # Failures alone have shorter lengthscales, by which what few of them say of the probability that a point is valid is
 # true: under the dimension-scaled prior, all that lies between a few valid points is taken to be valid.
 VALIDITY_LENGTHSCALE, VALIDITY_LENGTHSCALE_SPREAD = 0.2, 0.5
+# Likewise a larger output scale, whose mode is about the variance of the constant mean: five valid points would else be
+# explained by a constant that is high everywhere.
+VALIDITY_OUTPUTSCALE_LOCATION = math.log(100.0)
 # Bounds for the optimiser, as for BoTorch's lengthscales: long steps neither underflow nor diverge. The function's
 # standard deviation stays between a hundredth of the noise's and a hundred times it, as nearly all of the prior does.
 OUTPUTSCALE_BOUNDS = (1e-4, 1e4)
@@ -59,9 +62,10 @@ def default_covar_module(
     r"""A scaled RBF kernel.
 
     Lengthscales for labels have the dimension-scaled prior of [Hvarfner2024vanilla]_, BoTorch's; where there
-    are numbers it is narrower, around the same mode. For failures alone (`Validity`) it is narrower still, and for
-    comparisons alone (duels, ties, choices, rankings) too, whose output scale, which is measured in units of the
-    judge's noise, has a wide one, unless it is said what is known of the judge. Both are then fitted as logarithms.
+    are numbers it is narrower, around the same mode. For failures alone (`Validity`) it is narrower still, and the
+    output scale's prior is around larger values. For comparisons alone (duels, ties, choices, rankings) lengthscales
+    have that narrow prior too, and the output scale, which is measured in units of the judge's noise, has a wide one,
+    unless it is said what is known of the judge. Both are then fitted as logarithms.
 
     Example:
         >>> covar_module = default_covar_module(train_X.shape[-1], [Preference(pairs)], judge="consistent")
@@ -103,7 +107,9 @@ def default_covar_module(
     )
     covar_module = CheckedScaleKernel(
         base_kernel,
-        outputscale_prior=LogNormalPrior(loc=OUTPUTSCALE_LOCATION, scale=OUTPUTSCALE_SPREAD),
+        outputscale_prior=LogNormalPrior(
+            loc=VALIDITY_OUTPUTSCALE_LOCATION if failures else OUTPUTSCALE_LOCATION, scale=OUTPUTSCALE_SPREAD
+        ),
         outputscale_constraint=Interval(*OUTPUTSCALE_BOUNDS, transform=None),
     )
     covar_module.outputscale = covar_module.outputscale_prior.mode

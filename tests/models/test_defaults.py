@@ -9,7 +9,7 @@ from botorch.fit import fit_gpytorch_mll
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models.defaults import default_covar_module
+from botorch_skewgp.models.defaults import default_covar_module, default_mean_module
 from botorch_skewgp.observations import Binary, Censored, Numeric, Preference, Ranking, Tie, Validity
 
 DUELS = Preference(torch.tensor([[0, 1], [2, 3]]))
@@ -54,6 +54,13 @@ def test_failures_alone_have_lengthscales_near_a_fifth_of_the_diagonal(dim):
     assert float(within) == pytest.approx(2 / 3, abs=0.02)
     assert float(prior.cdf(torch.tensor(median))) == pytest.approx(0.5, abs=1e-4)
     assert torch.allclose(kernel.lengthscale, torch.tensor(median))  # where fits start
+
+
+def test_the_likeliest_variance_of_failures_is_about_that_of_the_constant():
+    """Else a few valid points are explained by a constant that is high everywhere."""
+    mode = float(default_covar_module(2, [FAILURES]).outputscale_prior.mode)
+    constant = float(default_mean_module([FAILURES]).variance)
+    assert constant == pytest.approx(mode, rel=0.1)
 
 
 def test_a_consistent_judge_is_believed_and_a_noisy_one_less():
