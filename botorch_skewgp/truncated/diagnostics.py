@@ -22,7 +22,6 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.trajectories import uses_numba
 
-TAIL_PROBABILITIES = (0.05, 0.95)
 MAX_ENTRIES = 2**17  # of draws that are diagnosed at a time, with a dozen copies of them
 
 
@@ -47,7 +46,7 @@ def split_r_hat(draws: Tensor) -> Tensor:
     return _split_r_hat(values, _normal_scores(values)).to(draws.dtype)
 
 
-def effective_sample_size(draws: Tensor, kind: Literal["bulk", "tail", "mean"] = "bulk") -> Tensor:
+def effective_sample_size(draws: Tensor, kind: Literal["bulk", "mean"] = "bulk") -> Tensor:
     r"""Effective sample size of every functional [Vehtari2021rhat]_, sections 3 and 4.
 
     Autocorrelations of the split chains are summed up to where Geyer's initial monotone sequence ends
@@ -56,8 +55,7 @@ def effective_sample_size(draws: Tensor, kind: Literal["bulk", "tail", "mean"] =
     Args:
         draws: A `batch_shape x num_steps x num_chains x k` tensor of `k` functionals of the draws.
         kind: "mean" for the functional itself, that is for its average; "bulk" for its normal scores,
-            which also have a meaning where it has no variance; "tail" for the lesser one of the sizes
-            of the indicators of the 5 % and 95 % quantiles.
+            which also have a meaning where it has no variance.
 
     Returns:
         A `batch_shape x k` tensor of the draws' dtype. The number of draws for a functional that is the same
@@ -66,17 +64,15 @@ def effective_sample_size(draws: Tensor, kind: Literal["bulk", "tail", "mean"] =
         logarithm to base ten.
 
     Raises:
-        ValueError: If there are fewer than four steps or if the kind is not one of the three.
+        ValueError: If there are fewer than four steps or if the kind is neither.
     """
     values = _steps_last(draws)
     if kind == "mean":
         size = _effective_size(_split(values))
     elif kind == "bulk":
         size = _effective_size(_normal_scores(_split(values)).bulk)
-    elif kind == "tail":
-        size = _tail_effective_size(values, values.flatten(-2).sort(-1).values)
     else:
-        raise ValueError(f'kind must be "bulk", "tail" or "mean"; got {kind!r}.')
+        raise ValueError(f'kind must be "bulk" or "mean"; got {kind!r}.')
     return _nan_where_undefined(size, values).to(draws.dtype)
 
 
@@ -126,12 +122,6 @@ class _Scores(NamedTuple):
 def _split_r_hat(values: Tensor, scores: _Scores) -> Tensor:
     """The larger one of bulk and folded R-hat, from split chains and their normal scores."""
     return _nan_where_undefined(torch.fmax(_r_hat(scores.bulk), _r_hat(scores.folded)), values)
-
-
-def _tail_effective_size(values: Tensor, ordered: Tensor) -> Tensor:
-    """The lesser one of the sizes of the indicators of two quantiles, from chains and all of their values in order."""
-    low, high = (_split((values <= _quantile(ordered, p)).to(values.dtype)) for p in TAIL_PROBABILITIES)
-    return torch.minimum(_effective_size(low), _effective_size(high))
 
 
 def _steps_last(draws: Tensor) -> Tensor:
@@ -190,15 +180,6 @@ def _scores_of_ranks(ordered: Tensor, order: Tensor, scores: Tensor) -> Tensor:
 def _median(ordered: Tensor) -> Tensor:
     n = ordered.shape[-1]
     return 0.5 * (ordered[..., (n - 1) // 2] + ordered[..., n // 2]).unsqueeze(-1)
-
-
-def _quantile(ordered: Tensor, probability: float) -> Tensor:
-    """Quantiles over all draws, interpolated linearly (type 7)."""
-    n = ordered.shape[-1]
-    place = n * probability + (1 - probability)  # counts from one
-    index = min(max(int(place), 1), n - 1)
-    below, above = ordered[..., index - 1], ordered[..., index]
-    return torch.lerp(below, above, min(max(place - index, 0.0), 1.0))[..., None, None]
 
 
 def _r_hat(values: Tensor) -> Tensor:
