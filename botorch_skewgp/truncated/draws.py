@@ -14,20 +14,20 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from botorch_skewgp.exceptions import ContradictionError, PoorDrawsWarning
-from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
 from botorch_skewgp.truncated.diagnostics import diagnose
-from botorch_skewgp.truncated.expectation_propagation import (
+from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
+from botorch_skewgp.truncated.propagation.expectation_propagation import (
     ROUNDING,
     ExpectationPropagation,
     expectation_propagation,
 )
-from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
-from botorch_skewgp.truncated.gibbs import GibbsSampler
-from botorch_skewgp.truncated.independence import IndependenceSampler
-from botorch_skewgp.truncated.linear_ess import LinearEllipticalSliceSampler
-from botorch_skewgp.truncated.reflective_ess import ReflectiveEllipticalSliceSampler
-from botorch_skewgp.truncated.sampler import Sampler
-from botorch_skewgp.truncated.start import feasible_start, require_feasible
+from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.gibbs import GibbsSampler
+from botorch_skewgp.truncated.samplers.independence import IndependenceSampler
+from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.sampler import Sampler
+from botorch_skewgp.truncated.samplers.start import feasible_start, require_feasible
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 SamplerName = Literal["reflective", "collapsed", "independence", "linear", "gibbs"]

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.trajectories import uses_numba
+from botorch_skewgp.truncated.backends import uses_numba
 
 MAX_ENTRIES = 2**17  # of draws that are diagnosed at a time, with a dozen copies of them
 
@@ -156,7 +156,7 @@ def _normal_scores(values: Tensor) -> _Scores:
     halves = torch.arange(2, 2 * n + 1, dtype=flat.dtype, device=flat.device)  # twice an average rank
     scores = torch.special.ndtri((0.5 * halves - 0.375) / (n + 0.25))
     if uses_numba(flat.device):
-        from botorch_skewgp.truncated.compiled_scores import normal_scores
+        from botorch_skewgp.truncated.diagnostics.compiled_scores import normal_scores
 
         return _Scores(*(entry.view_as(values) for entry in normal_scores(flat, scores)))
     ordered, order = flat.sort(-1)
@@ -185,7 +185,7 @@ def _median(ordered: Tensor) -> Tensor:
 def _r_hat(values: Tensor) -> Tensor:
     """R-hat of chains that are split already, equations (1) to (4)."""
     if uses_numba(values.device):
-        from botorch_skewgp.truncated.compiled_chains import r_hats
+        from botorch_skewgp.truncated.diagnostics.compiled_chains import r_hats
 
         return r_hats(values)
     n = values.shape[-1]
@@ -200,7 +200,7 @@ def _effective_size(values: Tensor) -> Tensor:
     """Effective sample size of chains that are split already, equations (10) to (13)."""
     if not uses_numba(values.device):
         return _effective_size_by_transform(values)
-    from botorch_skewgp.truncated.compiled_chains import effective_sizes
+    from botorch_skewgp.truncated.diagnostics.compiled_chains import effective_sizes
 
     size = effective_sizes(values)
     slow = size.isnan()
