@@ -39,9 +39,9 @@ from benchmarks._reporting import (
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference
-from botorch_skewgp.truncated.corrections import corrected_log_normalizer
 from botorch_skewgp.truncated.evidence import bridge_log_normalizer
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.propagation.corrections import corrected_log_normalizer
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 DIMENSION = 6

@@ -45,14 +45,14 @@ from benchmarks._reporting import (
     publish,
     say,
 )
-from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
 from botorch_skewgp.truncated.diagnostics import effective_sample_size
 from botorch_skewgp.truncated.draws import Draws, DrawSettings, choose_sampler, draw
-from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation, expectation_propagation
-from botorch_skewgp.truncated.gibbs import GibbsSampler
-from botorch_skewgp.truncated.linear_ess import LinearEllipticalSliceSampler
-from botorch_skewgp.truncated.reflective_ess import ReflectiveEllipticalSliceSampler
-from botorch_skewgp.truncated.sampler import Sampler
+from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
+from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.gibbs import GibbsSampler
+from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.sampler import Sampler
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 NAMES = ("default", "linear", "botorch", "gibbs")

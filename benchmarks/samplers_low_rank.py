@@ -21,13 +21,13 @@ from benchmarks._reporting import Table, add_common_arguments, environment, load
 from benchmarks.scale import LENGTHSCALES, VARIANCE, make_labels
 from botorch_skewgp import SkewGP
 from botorch_skewgp.observations import Binary
-from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
 from botorch_skewgp.truncated.diagnostics import effective_sample_size
 from botorch_skewgp.truncated.draws import DrawSettings, choose_sampler, draw
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.factorization import cholesky_of_precision
 from botorch_skewgp.truncated.priors import LowRankPrior
-from botorch_skewgp.truncated.sampler import SamplerInfo, SamplerState
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.sampler import SamplerInfo, SamplerState
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 NAMES = ("independence", "collapsed", "reflective", "augmentation")

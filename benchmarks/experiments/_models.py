@@ -26,12 +26,12 @@ from botorch_skewgp.likelihoods import OutcomeScale, PreferenceLikelihood
 from botorch_skewgp.observations import Observation, Preference
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.truncated.draws import DrawSettings, draw
-from botorch_skewgp.truncated.expectation_propagation import (
+from botorch_skewgp.truncated.priors import Sites
+from botorch_skewgp.truncated.propagation.expectation_propagation import (
     ExpectationPropagation,
     expectation_propagation,
     product_of_sites,
 )
-from botorch_skewgp.truncated.priors import Sites
 
 # As the papers run it: one chain, nothing thinned, and no look at how good the draws are.
 LINEAR_DRAWS = DrawSettings(num_draws=3000, num_chains=1, sampler="linear", warmup=100, max_thinning=1)

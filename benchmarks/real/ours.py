@@ -27,7 +27,7 @@ from botorch_skewgp.likelihoods import NumericLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import default_covar_module, default_judge_covar_module
 from botorch_skewgp.observations import Censored, Choice, Numeric, Observation, Ordinal, Preference
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 
 NODES = 16  # of the quadrature over the noise of an option
 # Of utilities, for choices, by Sobol's sequence. With 512 independent ones rare choices had probabilities off by

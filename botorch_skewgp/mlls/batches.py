@@ -23,7 +23,7 @@ from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
 from botorch_skewgp.mlls.warm_start import WarmExpectationPropagation
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 # Where Proposition 1's bound is below this, the objective goes on linearly; see BatchBoundMarginalLogLikelihood.

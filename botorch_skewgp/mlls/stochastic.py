@@ -13,13 +13,13 @@ from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
 from botorch_skewgp.mlls.warm_start import WarmExpectationPropagation
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
 from botorch_skewgp.truncated.conditionals import row_conditionals
 from botorch_skewgp.truncated.draws import choose_sampler
-from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation
-from botorch_skewgp.truncated.reflective_ess import ReflectiveEllipticalSliceSampler
-from botorch_skewgp.truncated.sampler import Sampler
-from botorch_skewgp.truncated.start import feasible_start
+from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
+from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.sampler import Sampler
+from botorch_skewgp.truncated.samplers.start import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 from botorch_skewgp.truncated.univariate import (
     interval_moments,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation, expectation_propagation
-from botorch_skewgp.truncated.sites import Sites
+from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
+from botorch_skewgp.truncated.propagation.sites import Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 REDUCTION = 1e-3  # of the distance from the fixed point, whose square is the error of the value

@@ -22,7 +22,6 @@ from torch import Tensor
 from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.draws import Draws, draw
-from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.factorization import (
     cholesky_with_noise,
     cholesky_with_relative_jitter,
@@ -37,6 +36,7 @@ from botorch_skewgp.truncated.priors import (
     keeps_digits,
     low_rank_prior,
 )
+from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 MAX_ENTRIES = 2**20  # of the rows of draws that are copied at a time, which a cache can hold

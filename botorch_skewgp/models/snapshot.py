@@ -26,8 +26,8 @@ from botorch_skewgp.models.panel import SHARED
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.truncated.draws import Draws, draw
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation, product_of_sites
-from botorch_skewgp.truncated.sites import Sites
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation, product_of_sites
+from botorch_skewgp.truncated.propagation.sites import Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 if TYPE_CHECKING:

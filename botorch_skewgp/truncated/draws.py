@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from numbers import Integral
 from typing import Literal, get_args
 
@@ -15,20 +14,20 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from botorch_skewgp.exceptions import ContradictionError, PoorDrawsWarning
-from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
-from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size
-from botorch_skewgp.truncated.expectation_propagation import (
+from botorch_skewgp.truncated.diagnostics import diagnose
+from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
+from botorch_skewgp.truncated.propagation.expectation_propagation import (
     ROUNDING,
     ExpectationPropagation,
     expectation_propagation,
 )
-from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
-from botorch_skewgp.truncated.gibbs import GibbsSampler
-from botorch_skewgp.truncated.independence import IndependenceSampler
-from botorch_skewgp.truncated.linear_ess import LinearEllipticalSliceSampler
-from botorch_skewgp.truncated.reflective_ess import ReflectiveEllipticalSliceSampler
-from botorch_skewgp.truncated.sampler import Sampler
-from botorch_skewgp.truncated.start import feasible_start, require_feasible
+from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.gibbs import GibbsSampler
+from botorch_skewgp.truncated.samplers.independence import IndependenceSampler
+from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.sampler import Sampler
+from botorch_skewgp.truncated.samplers.start import feasible_start, require_feasible
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 SamplerName = Literal["reflective", "collapsed", "independence", "linear", "gibbs"]
@@ -168,13 +167,6 @@ class Draws:
         """The covariance of the rows, `batch_shape x m x m`."""
         centred = self.rows - self.rows.mean(-2, keepdim=True)
         return centred.mT @ centred / (self.num_draws - 1)
-
-    @cached_property
-    def tail_effective_size(self) -> Tensor:
-        """Tail effective sample size of every functional watched, `batch_shape x k`."""
-        if self.functionals.numel() == 0:
-            return self.effective_size
-        return effective_sample_size(self.functionals, kind="tail")
 
     @property
     def autocorrelation_time(self) -> Tensor:

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.diagnostics import effective_sample_size
 from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw
-from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation, expectation_propagation
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
+from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 GAUSSIAN_DRAWS = 4  # per draw of the truncated normal; they cost next to nothing

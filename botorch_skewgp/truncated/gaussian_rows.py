@@ -17,8 +17,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.priors import Sites
+from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.row_factor import open_uniform
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 

@@ -10,7 +10,7 @@ from scipy import stats
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.draws import DrawSettings, draw
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 
 N = 4
 INF = math.inf

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.diagnostics import effective_sample_size, split_r_hat
 from botorch_skewgp.truncated.priors import LowRankPrior
-from botorch_skewgp.truncated.sampler import Sampler
-from botorch_skewgp.truncated.start import feasible_start
+from botorch_skewgp.truncated.samplers.sampler import Sampler
+from botorch_skewgp.truncated.samplers.start import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = math.inf

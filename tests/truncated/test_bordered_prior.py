@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from botorch_skewgp.truncated.corrections import corrected_log_normalizer
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.priors import BorderedPrior, Sites
+from botorch_skewgp.truncated.propagation.corrections import corrected_log_normalizer
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 double = torch.double

@@ -17,9 +17,9 @@ from sampler_cases import (
     trivariate_orthant,
 )
 
-from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
-from botorch_skewgp.truncated.start import feasible_start
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.start import feasible_start
 
 
 @pytest.mark.parametrize("case", [independent, bivariate_orthant, trivariate_orthant, slab])

@@ -23,8 +23,8 @@ def test_is_told_once_and_of_this_package_only(caplog):
     herald = _Herald()
     herald.on_start(compile_event("another.module"))
     assert not caplog.records
-    herald.on_start(compile_event("botorch_skewgp.truncated.radix_sort"))
-    herald.on_start(compile_event("botorch_skewgp.truncated.compiled_scores"))
+    herald.on_start(compile_event("botorch_skewgp.truncated.diagnostics.compiled_chains"))
+    herald.on_start(compile_event("botorch_skewgp.truncated.diagnostics.compiled_scores"))
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert "Compiling" in record.message
@@ -36,7 +36,7 @@ def test_functions_that_cannot_be_kept_are_compiled_all_the_same(monkeypatch, ca
     monkeypatch.setattr(compilation, "herald", herald)
     monkeypatch.setattr(CacheImpl, "_locator_classes", [])  # no folder can be written to
     assert compilation.compiled()(lambda x: x + 1.0)(1.0) == 2.0
-    herald.on_start(compile_event("botorch_skewgp.truncated.radix_sort"))
+    herald.on_start(compile_event("botorch_skewgp.truncated.diagnostics.compiled_chains"))
     assert "NUMBA_CACHE_DIR" in caplog.text
 
 

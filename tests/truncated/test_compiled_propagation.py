@@ -5,14 +5,14 @@ import math
 import pytest
 import torch
 
-from botorch_skewgp.truncated import expectation_propagation as propagation
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.priors import LowRankPrior
-from botorch_skewgp.truncated.sites import Sites
+from botorch_skewgp.truncated.propagation import expectation_propagation as propagation
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.propagation.sites import Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 pytest.importorskip("numba")
-from botorch_skewgp.truncated.compiled_propagation import approach
+from botorch_skewgp.truncated.propagation.compiled_propagation import approach
 
 INF = math.inf
 BOUNDS = {

@@ -10,10 +10,10 @@ from scipy.integrate import quad
 from scipy.stats import multivariate_normal, norm
 
 from botorch_skewgp.exceptions import LargeCorrectionWarning
-from botorch_skewgp.truncated.corrections import corrected_log_normalizer
 from botorch_skewgp.truncated.evidence import bridge_log_normalizer
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.priors import LowRankPrior
+from botorch_skewgp.truncated.propagation.corrections import corrected_log_normalizer
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = math.inf
@@ -114,7 +114,7 @@ def test_blocks_of_rows_add_up(monkeypatch):
     zeros = torch.zeros(9, dtype=torch.float64)
     ep = expectation_propagation(rows(A @ A.mT, zeros, zeros + INF, zeros + 1))
     whole = corrected_log_normalizer(ep)
-    monkeypatch.setattr("botorch_skewgp.truncated.corrections.MAX_ENTRIES", 20)
+    monkeypatch.setattr("botorch_skewgp.truncated.propagation.corrections.MAX_ENTRIES", 20)
     torch.testing.assert_close(corrected_log_normalizer(ep), whole)
 
 

@@ -4,13 +4,13 @@ import pytest
 import torch
 from scipy import stats
 
-from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
-from botorch_skewgp.truncated.corrections import corrected_log_normalizer
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.evidence import bridge_log_normalizer
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.gaussian_rows import gaussian_rows
 from botorch_skewgp.truncated.priors import LowRankPrior
+from botorch_skewgp.truncated.propagation.corrections import corrected_log_normalizer
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = torch.inf

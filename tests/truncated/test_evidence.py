@@ -9,8 +9,8 @@ from scipy import stats
 
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.evidence import _bridge, bridge_log_normalizer
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.priors import DensePrior, LowRankPrior
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = math.inf

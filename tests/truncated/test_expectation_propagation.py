@@ -9,9 +9,9 @@ import torch
 from scipy import stats
 
 from botorch_skewgp.exceptions import ConvergenceWarning
-from botorch_skewgp.truncated import expectation_propagation as propagation
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.priors import LowRankPrior
+from botorch_skewgp.truncated.propagation import expectation_propagation as propagation
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = math.inf

@@ -9,9 +9,9 @@ from scipy.special import log_ndtr
 
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.evidence import bridge_log_normalizer
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
 from botorch_skewgp.truncated.priors import LowRankPrior
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = math.inf

@@ -6,7 +6,7 @@ from sampler_cases import (
     make,
 )
 
-from botorch_skewgp.truncated.gibbs import GibbsSampler
+from botorch_skewgp.truncated.samplers.gibbs import GibbsSampler
 
 
 def test_conditionals_equal_those_of_the_gaussian(generator):

@@ -7,10 +7,10 @@ import torch
 
 from botorch_skewgp.truncated import draws as module
 from botorch_skewgp.truncated.draws import DrawSettings, choose_sampler, draw
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
-from botorch_skewgp.truncated.independence import IndependenceSampler
 from botorch_skewgp.truncated.priors import LowRankPrior
-from botorch_skewgp.truncated.start import feasible_start
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.samplers.independence import IndependenceSampler
+from botorch_skewgp.truncated.samplers.start import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = torch.inf

@@ -8,7 +8,7 @@ from sampler_cases import (
     INF,
 )
 
-from botorch_skewgp.truncated.linear_ess import free_angle
+from botorch_skewgp.truncated.samplers.linear_ess import free_angle
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

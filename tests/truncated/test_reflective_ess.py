@@ -8,13 +8,13 @@ from scipy import integrate, stats
 from torch import Tensor
 
 from botorch_skewgp.exceptions import TooManyReflectionsError
-from botorch_skewgp.truncated import reflective_ess
 from botorch_skewgp.truncated.priors import LowRankPrior
-from botorch_skewgp.truncated.reflective_ess import (
+from botorch_skewgp.truncated.samplers import reflective_ess
+from botorch_skewgp.truncated.samplers.reflective_ess import (
     MOST_DENSE_ROWS,
     ReflectiveEllipticalSliceSampler,
 )
-from botorch_skewgp.truncated.trajectories.eager import half_angle_tangent
+from botorch_skewgp.truncated.samplers.trajectories.eager import half_angle_tangent
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = math.inf

@@ -25,15 +25,15 @@ from sampler_cases import (
     trivariate_orthant,
 )
 
-from botorch_skewgp.truncated import linear_ess
-from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
-from botorch_skewgp.truncated.gibbs import GibbsSampler
-from botorch_skewgp.truncated.independence import IndependenceSampler
-from botorch_skewgp.truncated.linear_ess import LinearEllipticalSliceSampler
-from botorch_skewgp.truncated.reflective_ess import ReflectiveEllipticalSliceSampler
-from botorch_skewgp.truncated.sampler import RowSampler, Sampler
-from botorch_skewgp.truncated.start import feasible_start
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.samplers import linear_ess
+from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.gibbs import GibbsSampler
+from botorch_skewgp.truncated.samplers.independence import IndependenceSampler
+from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.sampler import RowSampler, Sampler
+from botorch_skewgp.truncated.samplers.start import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 

@@ -9,7 +9,7 @@ from sampler_cases import DENSE, INF, LOW_RANK, gaussian_sites, independent, low
 from scipy.optimize import nnls
 
 from botorch_skewgp.truncated.priors import LowRankPrior
-from botorch_skewgp.truncated.start import feasible_start
+from botorch_skewgp.truncated.samplers.start import feasible_start
 
 
 def check_feasible(distribution, rows, latent, num_chains):

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated import trajectories
-from botorch_skewgp.truncated.reflective_ess import ReflectiveEllipticalSliceSampler
-from botorch_skewgp.truncated.trajectories import choose_backend
+from botorch_skewgp.truncated import backends
+from botorch_skewgp.truncated.backends import choose_backend
+from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -46,17 +46,17 @@ def run(distribution: TruncatedNormal, start: Tensor, backend: str, steps: int, 
 
 class TestChooseKernel:
     def test_auto(self, monkeypatch):
-        monkeypatch.setattr(trajectories, "find_spec", lambda name: object())
+        monkeypatch.setattr(backends, "find_spec", lambda name: object())
         assert choose_backend("auto", CPU) == "numba"
         assert choose_backend("auto", CUDA) == "triton"
         assert choose_backend("auto", torch.device("mps")) == "eager"
-        monkeypatch.setattr(trajectories, "find_spec", lambda name: None)
+        monkeypatch.setattr(backends, "find_spec", lambda name: None)
         assert choose_backend("auto", CPU) == choose_backend("auto", CUDA) == "eager"
         assert choose_backend("eager", CPU) == "eager"
 
     def test_missing_numba_is_logged_once_with_the_extra_that_brings_it(self, monkeypatch, caplog):
-        trajectories.log_missing_numba.cache_clear()
-        monkeypatch.setattr(trajectories, "find_spec", lambda name: None)
+        backends.log_missing_numba.cache_clear()
+        monkeypatch.setattr(backends, "find_spec", lambda name: None)
         for device in (CUDA, CPU, CPU):
             choose_backend("auto", device)
         (record,) = caplog.records
@@ -64,12 +64,12 @@ class TestChooseKernel:
 
     @pytest.mark.parametrize(("name", "source"), [("numba", "the extra `fast`"), ("triton", "torch's builds for CUDA")])
     def test_missing(self, name, source, monkeypatch):
-        monkeypatch.setattr(trajectories, "find_spec", lambda name: None)
+        monkeypatch.setattr(backends, "find_spec", lambda name: None)
         with pytest.raises(ImportError, match=f"needs {name}; {source}"):
             choose_backend(name, CPU)
 
     def test_wrong_device_or_name(self, monkeypatch):
-        monkeypatch.setattr(trajectories, "find_spec", lambda name: object())
+        monkeypatch.setattr(backends, "find_spec", lambda name: object())
         with pytest.raises(ValueError, match="runs on cpu"):
             choose_backend("numba", CUDA)
         with pytest.raises(ValueError, match="runs on cuda"):
@@ -126,7 +126,7 @@ class TestNumba:
 
     def test_look_ahead_does_not_change_the_trajectory(self, monkeypatch):
         # The compiled constant cannot be changed, so the search itself is compared for many windows.
-        from botorch_skewgp.truncated.trajectories.numba_trajectories import _advance, _half_angle_tangent
+        from botorch_skewgp.truncated.samplers.trajectories.numba_trajectories import _advance, _half_angle_tangent
 
         generator = torch.Generator().manual_seed(0)
         bound = -torch.rand(3000, generator=generator, dtype=torch.float64)
@@ -157,7 +157,7 @@ class TestNumba:
         assert torch.equal(one_info.num_evaluations, three_info.num_evaluations)
 
     def test_stops_after_too_many_reflections(self):
-        from botorch_skewgp.truncated.trajectories.numba_trajectories import NumbaTrajectories
+        from botorch_skewgp.truncated.samplers.trajectories.numba_trajectories import NumbaTrajectories
 
         gamma = torch.eye(2, dtype=torch.float64).unsqueeze(0)
         lower, upper = torch.zeros(1, 2, dtype=torch.float64), torch.full((1, 2), 0.01, dtype=torch.float64)

@@ -11,8 +11,8 @@ from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import row_model
 from botorch_skewgp.observations import Binary, Numeric, Preference
 from botorch_skewgp.truncated.draws import DrawSettings, draw
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.priors import LowRankPrior, WeightedPrior, keeps_digits
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 N, R, M = 9, 7, 60

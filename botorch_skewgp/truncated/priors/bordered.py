@@ -54,7 +54,6 @@ class BorderedPrior(RowPrior):
 
     @property
     def num_rows(self) -> int:
-        """The number `m` of rows."""
         return len(self.root)
 
     @cached_property
@@ -64,23 +63,19 @@ class BorderedPrior(RowPrior):
 
     @property
     def is_low_rank(self) -> bool:  # type: ignore[override]
-        """Whether the wide form is low rank."""
         return self.wide.is_low_rank
 
     @property
     def rank(self) -> int:
-        """The number of latent coordinates of the wide form."""
         return self.wide.rank
 
     @cached_property
     def covariance(self) -> Tensor:
-        """The covariance, `m x m`."""
         within = self.block_root @ self.block_root.mT * (self.block.unsqueeze(-1) == self.block)
         return self.root @ self.root.mT + within
 
     @cached_property
     def variances(self) -> Tensor:
-        """The diagonal, of size `m`; differentiable."""
         return squared_lengths(self.root) + squared_lengths(self.block_root)
 
     @cached_property
@@ -99,32 +94,25 @@ class BorderedPrior(RowPrior):
         return torch.cat([self.root, wide[:, (wide.detach() != 0).any(0)]], dim=-1)
 
     def map(self, change: Map) -> BorderedPrior:
-        """The prior with its roots changed, for instance moved to another device."""
         root = change(self.root)
         return BorderedPrior(root, change(self.block_root), self.block.to(root.device), self._is_wide_low_rank)
 
     def select(self, index: Tensor) -> RowPrior:
-        """The prior of some rows, by the wide form."""
         return self.wide.select(index)
 
     def times(self, latent: Tensor) -> Tensor:
-        """Rows less their mean at latent coordinates of the wide form."""
         return self.wide.times(latent)
 
     def given_sites(self, which: Tensor, sites: Sites, mean: Tensor) -> PriorGivenSites:
-        """The prior given the sites of some rows, by the wide form."""
         return self.wide.given_sites(which, sites, mean)
 
     def with_noise(self, noise: Tensor) -> NoisyPrior:
-        """The rows with noise, by the wide form."""
         return self.wide.with_noise(noise)
 
     def minimal_root(self) -> Tensor:
-        """A minimal root of the wide form."""
         return self.wide.minimal_root()
 
     def by_minimal_root(self, latent: Tensor, root: Tensor) -> Tensor:
-        """Coordinates by the minimal root, of latent coordinates of the wide form."""
         return self.wide.by_minimal_root(latent, root)
 
     def given(self, mean: Tensor, sites: Sites, total: Sites) -> BorderedFactor | None:
@@ -248,7 +236,6 @@ class BorderedFactor(Factor):
 
     @property
     def log_det(self) -> Tensor:
-        """Half of the log determinant of `I + S C S`; a number."""
         return self.block_log_det + super().log_det
 
     @cached_property
@@ -260,7 +247,6 @@ class BorderedFactor(Factor):
 
     @property
     def latent_mean(self) -> Tensor:
-        """The mean of the latent coordinates of the wide form."""
         return self.wide.latent_mean
 
     @property
@@ -270,20 +256,16 @@ class BorderedFactor(Factor):
 
     @property
     def shared_coordinates(self) -> tuple[Tensor, Tensor]:
-        """Mean and root of the covariance of the coordinates `z` of `U`."""
         mean = torch.cholesky_solve(self.product.weight.mT @ self.offset.unsqueeze(-1), self.cholesky).squeeze(-1)
         return mean, torch.linalg.solve_triangular(self.cholesky.mT, eye_like(self.cholesky), upper=True)
 
     def covariance_rows(self) -> Map:
-        """A function from indices to their rows of the covariance, by the wide form."""
         return self.wide.covariance_rows()
 
     def responses(self) -> tuple[Map, Map]:
-        """Products of the covariance, and of the squares on its diagonal, with vectors."""
         return self.product.times, lambda vector: self.moments.variance.square() * vector
 
     def with_slope(self, value: Tensor, pull: Tensor) -> Tensor:
-        """A value with the derivative of the integral of prior times sites in both roots."""
         U, N, blocks = self.prior.root, self.prior.block_root, self.prior.blocks
         weight, halves = self.product.weight, self.product.halves
         with torch.no_grad():

@@ -55,44 +55,36 @@ class DensePrior(RowPrior):
 
     @property
     def num_rows(self) -> int:
-        """The number `m` of rows."""
         return self._covariance.shape[-1]
 
     @property
     def rank(self) -> int:
-        """The number `m` of rows, which are the latent coordinates."""
         return self.num_rows
 
     @property
     def covariance(self) -> Tensor:
-        """The covariance, `batch_shape x m x m`."""
         return self._covariance
 
     @property
     def variances(self) -> Tensor:
-        """The diagonal of the covariance, `batch_shape x m`; differentiable."""
         return self._covariance.diagonal(dim1=-2, dim2=-1)
 
     def map(self, change: Map) -> DensePrior:
-        """The prior with its covariance changed, for instance moved to another device."""
         return DensePrior(change(self._covariance), self.has_jitter)
 
     def select(self, index: Tensor) -> DensePrior:
-        """The prior of some rows."""
         if index.dtype == torch.bool:
             return DensePrior(self._covariance[..., index, :][..., index], self.has_jitter)
         return DensePrior(self._covariance[index.unsqueeze(-1), index.unsqueeze(-2)], self.has_jitter)
 
     @classmethod
     def stack(cls, priors: Sequence[RowPrior]) -> DensePrior | None:
-        """Dense priors of one shape as one batch."""
         dense = [prior for prior in priors if isinstance(prior, DensePrior)]
         if len(dense) < len(priors):
             return None
         return DensePrior(torch.stack([prior.covariance for prior in dense]), dense[0].has_jitter)
 
     def times(self, latent: Tensor) -> Tensor:
-        """Latent coordinates themselves, which are rows less their mean."""
         return latent
 
     def given(self, mean: Tensor, sites: Sites, total: Sites) -> DenseFactor | None:
@@ -147,7 +139,6 @@ class DensePrior(RowPrior):
         return DenseFactor(self, mean, sites, moments, cholesky)
 
     def given_sites(self, which: Tensor, sites: Sites, mean: Tensor) -> PriorGivenSites:
-        """The prior given the sites of some rows."""
         C = self._covariance
         offset = (sites.shift / sites.precision - mean[..., which]).unsqueeze(-1)
         L = cholesky_with_noise(C[..., which, :][..., which], 1 / sites.precision)
@@ -156,11 +147,9 @@ class DensePrior(RowPrior):
         return PriorGivenSites(mean, DensePrior(C - half.mT @ half, self.has_jitter))
 
     def with_noise(self, noise: Tensor) -> NoisyDensePrior:
-        """The rows with noise."""
         return NoisyDensePrior(self, noise)
 
     def minimal_root(self) -> Tensor:
-        """The eigenvectors times roots of eigenvalues that are more than rounding and jitter."""
         values, vectors = torch.linalg.eigh(self._covariance)
         rounding = max(self.num_rows * torch.finfo(values.dtype).eps, 4 * RELATIVE_JITTER[values.dtype])
         positive = values > rounding * values[..., -1:]
@@ -169,7 +158,6 @@ class DensePrior(RowPrior):
         return root[..., self.num_rows - size :]
 
     def by_minimal_root(self, latent: Tensor, root: Tensor) -> Tensor:
-        """Projections on the columns of the root, which are orthogonal."""
         norms = root.square().sum(-2).unsqueeze(-1)
         products = root.mT @ latent.unsqueeze(-1)
         return (products / torch.where(norms > 0, norms, torch.ones_like(norms))).squeeze(-1)
@@ -192,7 +180,6 @@ class DenseFactor(Factor):
 
     @property
     def latent_mean(self) -> Tensor:
-        """The mean of `h` less its prior mean, `batch_shape x m`."""
         return self.moments.mean - self.prior_mean
 
     @cached_property
@@ -209,12 +196,10 @@ class DenseFactor(Factor):
         return torch.linalg.solve_triangular(self.cholesky, scaled, upper=False)
 
     def covariance_rows(self) -> Map:
-        """A function from indices to their rows of the covariance."""
         C, half = self.prior.covariance, self._half
         return lambda rows: C[..., rows, :] - half[..., rows].mT @ half
 
     def responses(self) -> tuple[Map, Map] | None:
-        """Products of the covariance, and of its squared entries, with vectors; `None` without the inverse."""
         if self.inverse is None:
             return None
         S = self.sites.precision.sqrt()
@@ -225,7 +210,6 @@ class DenseFactor(Factor):
         return (lambda vector: _times(V, vector)), (lambda vector: _times(squares, vector))
 
     def with_slope(self, value: Tensor, pull: Tensor) -> Tensor:
-        """A value with the derivative of the integral of prior times sites in the covariance."""
         C = self.prior.covariance
         if not C.requires_grad:
             return value
@@ -241,7 +225,6 @@ class DenseFactor(Factor):
         return with_slope(value, C, slope)
 
     def without_spare_parts(self) -> DenseFactor:
-        """The same without the inverse."""
         return replace(self, inverse=None)
 
 
@@ -263,7 +246,6 @@ class NoisyDensePrior(NoisyPrior):
 
     @property
     def num_normals(self) -> int:
-        """The number of rows."""
         return self.prior.num_rows
 
     def colour(self, like: Tensor) -> Map:
@@ -273,14 +255,12 @@ class NoisyDensePrior(NoisyPrior):
 
     @property
     def coloured_covariance(self) -> Tensor:
-        """`Gamma` with the jitter of the Cholesky factor."""
         variance = self.cholesky.square().sum(-1)
         covariance = self.prior.covariance.expand(*variance.shape, -1)
         return torch.diagonal_scatter(covariance, variance, dim1=-2, dim2=-1)
 
     @property
     def own_variances(self) -> Tensor:
-        """The variance of every row given all others, `batch_shape x m`."""
         L = self.cholesky
         inverse = torch.linalg.solve_triangular(L, eye_like(L).to(self.noise), upper=False)
         return 1 / inverse.square().sum(-2)

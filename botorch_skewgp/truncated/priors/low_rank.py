@@ -44,42 +44,34 @@ class LowRankPrior(RowPrior):
 
     @property
     def num_rows(self) -> int:
-        """The number `m` of rows."""
         return self.matrix.shape[-2]
 
     @property
     def rank(self) -> int:
-        """The number `r` of coordinates."""
         return self.matrix.shape[-1]
 
     @cached_property
     def covariance(self) -> Tensor:
-        """The covariance as a dense `batch_shape x m x m` tensor."""
         F = self.root
         return F @ F.mT
 
     @property
     def variances(self) -> Tensor:
-        """The variances of the rows, `batch_shape x m`; differentiable."""
         return squared_lengths(self.matrix)
 
     def map(self, change: Map) -> LowRankPrior:
-        """The prior with its root changed, for instance moved to another device."""
         return LowRankPrior(change(self.matrix))
 
     def select(self, index: Tensor) -> RowPrior:
-        """The prior of some rows; a dense one where these are no more than the coordinates."""
         return low_rank_prior(self.root[..., index, :] if index.dtype == torch.bool else self.root[index])
 
     @classmethod
     def stack(cls, priors: Sequence[RowPrior]) -> RowPrior | None:
-        """Priors of one shape as one batch."""
         if any(type(prior) is not LowRankPrior for prior in priors):
             return None
         return LowRankPrior(torch.stack([prior.matrix for prior in priors if isinstance(prior, LowRankPrior)]))
 
     def times(self, latent: Tensor) -> Tensor:
-        r"""Rows less their mean, `batch_shape x k x m`, at latent coordinates, `batch_shape x k x r`."""
         return latent @ self.matrix.mT
 
     def transposed_times(self, values: Tensor) -> Tensor:
@@ -130,7 +122,6 @@ class LowRankPrior(RowPrior):
         return LowRankFactor(self, mean, total, moments, cholesky)
 
     def given_sites(self, which: Tensor, sites: Sites, mean: Tensor) -> LowRankPriorGivenSites:
-        """The prior given the sites of some rows, in coordinates that are standard normal again."""
         F = self.root
         offset = (sites.shift / sites.precision - mean[..., which]).unsqueeze(-1)
         cholesky = cholesky_of_precision(F[..., which, :], sites.precision)
@@ -141,15 +132,12 @@ class LowRankPrior(RowPrior):
         return LowRankPriorGivenSites(mean, LowRankPrior(left), centre, cholesky)
 
     def with_noise(self, noise: Tensor) -> NoisyLowRankPrior:
-        """The rows with noise."""
         return NoisyLowRankPrior(self, noise)
 
     def minimal_root(self) -> Tensor:
-        """The root."""
         return self.root
 
     def by_minimal_root(self, latent: Tensor, root: Tensor) -> Tensor:
-        """The latent coordinates themselves."""
         return latent
 
 
@@ -176,11 +164,9 @@ class LowRankPriorGivenSites(PriorGivenSites):
     cholesky: Tensor
 
     def before(self, latent: Tensor) -> Tensor:
-        """The latent coordinates of the prior at those of what is left, `batch_shape x k x r`."""
         return self.centre + torch.linalg.solve_triangular(self.cholesky.mT, latent.mT, upper=True).mT
 
     def after(self, latent: Tensor) -> Tensor:
-        """The inverse of `before`."""
         return (self.cholesky.mT @ (latent - self.centre).mT).mT
 
 
@@ -192,7 +178,6 @@ class LowRankFactor(Factor):
 
     @cached_property
     def latent_mean(self) -> Tensor:
-        """The mean of the latent coordinates, `batch_shape x r`."""
         return self._projected(self.offset)
 
     def _projected(self, vector: Tensor) -> Tensor:
@@ -205,19 +190,16 @@ class LowRankFactor(Factor):
         return torch.linalg.solve_triangular(self.cholesky.mT, eye_like(self.cholesky), upper=True)
 
     def covariance_rows(self) -> Map:
-        """A function from indices to their rows of the covariance of all rows."""
         half = torch.linalg.solve_triangular(self.cholesky, self.prior.root.mT, upper=False)
         return lambda rows: half[..., rows].mT @ half
 
     def responses(self) -> tuple[Map, Map]:
-        """Products of the covariance, and of the squares on its diagonal, with vectors."""
         return (
             lambda vector: self.prior.times(self._projected(vector).unsqueeze(-2)).squeeze(-2),
             lambda vector: self.moments.variance.square() * vector,
         )
 
     def with_slope(self, value: Tensor, pull: Tensor) -> Tensor:
-        """A value with the derivative of the integral of prior times sites in the root."""
         if not self.prior.matrix.requires_grad:
             return value
         return self.prior.with_slope(value, pull, self.sites.precision, self.cholesky)
@@ -238,7 +220,6 @@ class NoisyLowRankPrior(NoisyPrior):
 
     @property
     def num_normals(self) -> int:
-        """The number of coordinates and rows."""
         return self.prior.rank + self.prior.num_rows
 
     def colour(self, like: Tensor) -> Map:
@@ -249,13 +230,11 @@ class NoisyLowRankPrior(NoisyPrior):
 
     @property
     def coloured_covariance(self) -> Tensor:
-        """`Gamma`, without a jitter."""
         F = self.prior.root
         return F @ F.mT + torch.diag_embed(self.noise)
 
     @property
     def own_variances(self) -> Tensor:
-        """The noise, which is what a row has for itself beside the latent coordinates."""
         return self.noise
 
     def sample_latent(self, num_draws: int, generator: torch.Generator | None) -> Tensor:

@@ -39,7 +39,6 @@ class WeightedPrior(LowRankPrior):
 
     @property
     def num_rows(self) -> int:
-        """The number `m` of rows."""
         return len(self.index)
 
     @property
@@ -48,7 +47,6 @@ class WeightedPrior(LowRankPrior):
         return self._vectors(self.matrix, self.index, self.weight)
 
     def map(self, change: Map) -> WeightedPrior:
-        """The prior with its matrix and weights changed, for instance moved to another device."""
         return WeightedPrior(self.index.to(change(self.matrix).device), change(self.weight), change(self.matrix))
 
     def _pairs(self) -> Iterator[tuple[Tensor, Tensor]]:
@@ -98,11 +96,9 @@ class WeightedPrior(LowRankPrior):
 
     @property
     def variances(self) -> Tensor:
-        """The variances of the rows, `m`; differentiable."""
         return self._lengths(self.matrix)
 
     def times(self, latent: Tensor) -> Tensor:
-        r"""Rows at latent coordinates: `k x m` for `k x r`."""
         at = latent @ self.matrix.mT
         terms = (at[..., i].mul_(w) for i, w in zip(self.index.mT, self.weight.mT, strict=True))
         total = next(terms)
@@ -128,7 +124,6 @@ class WeightedPrior(LowRankPrior):
         return self._lengths(torch.linalg.solve_triangular(cholesky, self.matrix.mT, upper=False).mT)
 
     def with_slope(self, value: Tensor, pull: Tensor, precision: Tensor, cholesky: Tensor) -> Tensor:
-        """As of a root given as a matrix, by the derivative in `R`."""
         with torch.no_grad():
             g = self._by_points(pull).unsqueeze(-1)
             slope = g @ (g.mT @ self.matrix)

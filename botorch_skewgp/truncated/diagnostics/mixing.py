@@ -20,9 +20,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.trajectories import uses_numba
+from botorch_skewgp.truncated.backends import uses_numba
 
-TAIL_PROBABILITIES = (0.05, 0.95)
 MAX_ENTRIES = 2**17  # of draws that are diagnosed at a time, with a dozen copies of them
 
 
@@ -47,7 +46,7 @@ def split_r_hat(draws: Tensor) -> Tensor:
     return _split_r_hat(values, _normal_scores(values)).to(draws.dtype)
 
 
-def effective_sample_size(draws: Tensor, kind: Literal["bulk", "tail", "mean"] = "bulk") -> Tensor:
+def effective_sample_size(draws: Tensor, kind: Literal["bulk", "mean"] = "bulk") -> Tensor:
     r"""Effective sample size of every functional [Vehtari2021rhat]_, sections 3 and 4.
 
     Autocorrelations of the split chains are summed up to where Geyer's initial monotone sequence ends
@@ -56,8 +55,7 @@ def effective_sample_size(draws: Tensor, kind: Literal["bulk", "tail", "mean"] =
     Args:
         draws: A `batch_shape x num_steps x num_chains x k` tensor of `k` functionals of the draws.
         kind: "mean" for the functional itself, that is for its average; "bulk" for its normal scores,
-            which also have a meaning where it has no variance; "tail" for the smaller of the sizes
-            of the indicators of the 5 % and 95 % quantiles.
+            which also have a meaning where it has no variance.
 
     Returns:
         A `batch_shape x k` tensor of the draws' dtype. The number of draws for a functional that is the same
@@ -66,17 +64,15 @@ def effective_sample_size(draws: Tensor, kind: Literal["bulk", "tail", "mean"] =
         logarithm to base ten.
 
     Raises:
-        ValueError: If there are fewer than four steps or if the kind is not one of the three.
+        ValueError: If there are fewer than four steps or if the kind is neither.
     """
     values = _steps_last(draws)
     if kind == "mean":
         size = _effective_size(_split(values))
     elif kind == "bulk":
         size = _effective_size(_normal_scores(_split(values)).bulk)
-    elif kind == "tail":
-        size = _tail_effective_size(values, values.flatten(-2).sort(-1).values)
     else:
-        raise ValueError(f'kind must be "bulk", "tail" or "mean"; got {kind!r}.')
+        raise ValueError(f'kind must be "bulk" or "mean"; got {kind!r}.')
     return _nan_where_undefined(size, values).to(draws.dtype)
 
 
@@ -128,12 +124,6 @@ def _split_r_hat(values: Tensor, scores: _Scores) -> Tensor:
     return _nan_where_undefined(torch.fmax(_r_hat(scores.bulk), _r_hat(scores.folded)), values)
 
 
-def _tail_effective_size(values: Tensor, ordered: Tensor) -> Tensor:
-    """Tail effective sample size: the smaller of two quantile indicators' sizes; from chains, and sorted values."""
-    low, high = (_split((values <= _quantile(ordered, p)).to(values.dtype)) for p in TAIL_PROBABILITIES)
-    return torch.minimum(_effective_size(low), _effective_size(high))
-
-
 def _steps_last(draws: Tensor) -> Tensor:
     """`batch_shape x num_steps x num_chains x k` to `batch_shape x k x num_chains x num_steps`, in float64."""
     if draws.dim() < 3:
@@ -166,7 +156,7 @@ def _normal_scores(values: Tensor) -> _Scores:
     halves = torch.arange(2, 2 * n + 1, dtype=flat.dtype, device=flat.device)  # twice an average rank
     scores = torch.special.ndtri((0.5 * halves - 0.375) / (n + 0.25))
     if uses_numba(flat.device):
-        from botorch_skewgp.truncated.compiled_scores import normal_scores
+        from botorch_skewgp.truncated.diagnostics.compiled_scores import normal_scores
 
         return _Scores(*(entry.view_as(values) for entry in normal_scores(flat, scores)))
     ordered, order = flat.sort(-1)
@@ -192,19 +182,10 @@ def _median(ordered: Tensor) -> Tensor:
     return 0.5 * (ordered[..., (n - 1) // 2] + ordered[..., n // 2]).unsqueeze(-1)
 
 
-def _quantile(ordered: Tensor, probability: float) -> Tensor:
-    """Quantiles over all draws, interpolated linearly (type 7)."""
-    n = ordered.shape[-1]
-    place = n * probability + (1 - probability)  # counts from one
-    index = min(max(int(place), 1), n - 1)
-    below, above = ordered[..., index - 1], ordered[..., index]
-    return torch.lerp(below, above, min(max(place - index, 0.0), 1.0))[..., None, None]
-
-
 def _r_hat(values: Tensor) -> Tensor:
     """R-hat of chains that are split already, equations (1) to (4)."""
     if uses_numba(values.device):
-        from botorch_skewgp.truncated.compiled_chains import r_hats
+        from botorch_skewgp.truncated.diagnostics.compiled_chains import r_hats
 
         return r_hats(values)
     n = values.shape[-1]
@@ -219,7 +200,7 @@ def _effective_size(values: Tensor) -> Tensor:
     """Effective sample size of chains that are split already, equations (10) to (13)."""
     if not uses_numba(values.device):
         return _effective_size_by_transform(values)
-    from botorch_skewgp.truncated.compiled_chains import effective_sizes
+    from botorch_skewgp.truncated.diagnostics.compiled_chains import effective_sizes
 
     size = effective_sizes(values)
     slow = size.isnan()

@@ -18,7 +18,7 @@ import math
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.sampler import RowSampler, SamplerInfo, SamplerState
+from botorch_skewgp.truncated.samplers.sampler import RowSampler, SamplerInfo, SamplerState
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 TWO_PI = 2 * math.pi

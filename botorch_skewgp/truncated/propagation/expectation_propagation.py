@@ -21,11 +21,11 @@ from linear_operator.utils.errors import NanError
 from torch import Tensor
 
 from botorch_skewgp.exceptions import ConvergenceWarning
-from botorch_skewgp.truncated.acceleration import LONGER, MANY_ROWS, SHORTER, SHORTEST_STEP, Acceleration
+from botorch_skewgp.truncated.backends import uses_numba
 from botorch_skewgp.truncated.derivatives import with_slope
 from botorch_skewgp.truncated.priors import Factor, Sites
-from botorch_skewgp.truncated.sites import multiply_sites, next_sites
-from botorch_skewgp.truncated.trajectories import uses_numba
+from botorch_skewgp.truncated.propagation.acceleration import LONGER, MANY_ROWS, SHORTER, SHORTEST_STEP, Acceleration
+from botorch_skewgp.truncated.propagation.sites import multiply_sites, next_sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 # Residual at which sweeps from sites nearby may stop once they have reduced it enough.
@@ -285,7 +285,7 @@ def _approached(
     single = distribution.count is None
     if not 0 < m < MANY_ROWS or not (single and uses_numba(device)):
         return sites, 0
-    from botorch_skewgp.truncated.compiled_propagation import approach
+    from botorch_skewgp.truncated.propagation.compiled_propagation import approach
 
     return approach(distribution, sites, 0.5 * tolerance, min(max_iterations, MOST_COMPILED_SWEEPS))
 

@@ -1,4 +1,4 @@
-"""Trajectories that are reflected at bounds: in torch, and compiled where a compiler is installed and asked for."""
+"""Whether compiled code runs on a device: numba on CPUs, triton on CUDA, torch everywhere."""
 
 from __future__ import annotations
 

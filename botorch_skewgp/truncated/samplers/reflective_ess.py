@@ -32,9 +32,9 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.exceptions import SamplingError, TooManyReflectionsError
-from botorch_skewgp.truncated.sampler import RowSampler, SamplerInfo, SamplerState
-from botorch_skewgp.truncated.trajectories import choose_backend
-from botorch_skewgp.truncated.trajectories.eager import DenseGamma, EagerTrajectories, LowRankGamma
+from botorch_skewgp.truncated.backends import choose_backend
+from botorch_skewgp.truncated.samplers.sampler import RowSampler, SamplerInfo, SamplerState
+from botorch_skewgp.truncated.samplers.trajectories.eager import DenseGamma, EagerTrajectories, LowRankGamma
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 # A billiard between walls that are close makes many honest reflections; beyond this number it takes too long.
@@ -101,11 +101,11 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
             return
         gamma = self._flatten(noisy_prior.coloured_covariance.to(mean), 2)
         if self.backend == "numba":
-            from botorch_skewgp.truncated.trajectories.numba_trajectories import NumbaTrajectories
+            from botorch_skewgp.truncated.samplers.trajectories.numba_trajectories import NumbaTrajectories
 
             self._trajectories = NumbaTrajectories(gamma, *walls)
         elif self.backend == "triton":
-            from botorch_skewgp.truncated.trajectories.triton_trajectories import TritonTrajectories
+            from botorch_skewgp.truncated.samplers.trajectories.triton_trajectories import TritonTrajectories
 
             self._trajectories = TritonTrajectories(gamma, *walls)
         else:

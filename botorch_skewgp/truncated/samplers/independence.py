@@ -12,13 +12,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.collapsed_ess import (
+from botorch_skewgp.truncated.propagation.sites import SiteApproximation
+from botorch_skewgp.truncated.samplers.collapsed_ess import (
     LEAST_DRAWS,
     MAX_ENTRIES,
     CollapsedEllipticalSliceSampler,
 )
-from botorch_skewgp.truncated.sampler import SamplerInfo, SamplerState
-from botorch_skewgp.truncated.sites import SiteApproximation
+from botorch_skewgp.truncated.samplers.sampler import SamplerInfo, SamplerState
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 MOST_STEPS = 32  # between two slice updates

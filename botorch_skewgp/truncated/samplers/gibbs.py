@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 
 from botorch_skewgp.truncated.row_factor import RowFactor, open_uniform
-from botorch_skewgp.truncated.sampler import RowSampler, SamplerInfo, SamplerState
+from botorch_skewgp.truncated.samplers.sampler import RowSampler, SamplerInfo, SamplerState
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.priors import Factor, Sites
 from botorch_skewgp.truncated.priors.base import Map
-from botorch_skewgp.truncated.sites import match_moments
+from botorch_skewgp.truncated.propagation.sites import match_moments
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 SHARES = (-10.0, 0.5)  # of the last sites in an extrapolated step

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.exceptions import LargeCorrectionWarning
-from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation
+from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 
 MAX_ENTRIES = 2**24  # of the covariance of rows that are held at a time
 # Nats, and share of the log evidence, beyond which a correction counts as large.

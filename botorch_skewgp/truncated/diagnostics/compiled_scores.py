@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.compilation import compiled
-from botorch_skewgp.truncated.radix_sort import argsort
 
 
 @compiled()
@@ -64,6 +63,6 @@ def normal_scores(values: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
     bulk, folded = torch.empty_like(values), torch.empty_like(values)
     if values.numel() > 0:
         rows = (-1, values.shape[-1])
-        arrays = (entry.view(rows).numpy() for entry in (values, argsort(values), bulk, folded))
-        _score_all(scores.numpy(), *arrays)
+        flat = values.detach().view(rows).numpy()
+        _score_all(scores.numpy(), flat, flat.argsort(-1), *(entry.view(rows).numpy() for entry in (bulk, folded)))
     return bulk, folded

@@ -18,8 +18,8 @@ import math
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.sampler import Sampler, SamplerInfo, SamplerState
-from botorch_skewgp.truncated.sites import SiteApproximation
+from botorch_skewgp.truncated.propagation.sites import SiteApproximation
+from botorch_skewgp.truncated.samplers.sampler import Sampler, SamplerInfo, SamplerState
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 TWO_PI = 2 * math.pi

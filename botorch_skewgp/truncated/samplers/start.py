@@ -7,10 +7,10 @@ import math
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.feasibility import feasible_point
-from botorch_skewgp.truncated.linear_ess import free_angle
+from botorch_skewgp.truncated.propagation.sites import SiteApproximation
 from botorch_skewgp.truncated.row_factor import open_uniform
-from botorch_skewgp.truncated.sites import SiteApproximation
+from botorch_skewgp.truncated.samplers.feasibility import feasible_point
+from botorch_skewgp.truncated.samplers.linear_ess import free_angle
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 

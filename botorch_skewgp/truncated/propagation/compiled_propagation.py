@@ -12,10 +12,17 @@ import math
 import numpy as np
 from torch import Tensor
 
-from botorch_skewgp.truncated.acceleration import LONGER, MOST_FAILURES, NEAR, SHARES, SHORTER, SHORTEST_STEP
 from botorch_skewgp.truncated.compilation import compiled
 from botorch_skewgp.truncated.priors import Sites
 from botorch_skewgp.truncated.priors.dense import LEAST_SHARE, PRECISE_SITE
+from botorch_skewgp.truncated.propagation.acceleration import (
+    LONGER,
+    MOST_FAILURES,
+    NEAR,
+    SHARES,
+    SHORTER,
+    SHORTEST_STEP,
+)
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 FARTHEST = 10.0  # standard deviations in a tail, from which on moments in closed form lose their digits
