@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
-from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.kernels import Kernel, LinearKernel, RBFKernel, ScaleKernel
 from gpytorch.priors import HalfCauchyPrior, LogNormalPrior
 from torch import Tensor
@@ -29,12 +28,7 @@ from botorch_skewgp.models import default_covar_module, default_judge_covar_modu
 from botorch_skewgp.observations import Censored, Choice, Numeric, Observation, Ordinal, Preference
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 
-NODES = 16  # of the quadrature over the noise of an option
-# Of utilities, for choices, by Sobol's sequence. With 512 independent ones rare choices had probabilities off by
-# factors, which moved the nats of HC by .1.
-SAMPLES = 4096
 MOST_POINTS = 60  # inducing points of what people share
-MOST_VALUES = 2**24  # of choices at a time
 
 CovarModule = Callable[[int, list[Observation]], Kernel]
 
@@ -110,39 +104,11 @@ def _gaussian_posterior(model: SkewGP) -> Callable[[Tensor], Any]:
     return lambda X: model.posterior_of_mixture(X, mixture)
 
 
-def choice_probabilities(utility: Tensor, available: Tensor, noise: Tensor) -> Tensor:
-    r"""The probability that each option is best given utilities, by quadrature over the option's own noise.
-
-    Args:
-        utility: A `samples x m x k` tensor.
-        available: An `m x k` boolean tensor.
-        noise: The variance of an option's noise.
-
-    Returns:
-        An `m x k` tensor, averaged over samples.
-    """
-    nodes, weights = _hermite(NODES, utility)
-    gaps = (utility.unsqueeze(-1) - utility.unsqueeze(-2)) / noise.sqrt()  # of option i over option j
-    eye = torch.eye(utility.shape[-1], dtype=torch.bool)
-    ahead = torch.special.log_ndtr(gaps.unsqueeze(-1) + nodes)
-    ahead = ahead.masked_fill((eye | ~available.unsqueeze(-2)).unsqueeze(-1), 0.0)
-    found = (ahead.sum(-2).exp() @ weights).mean(0) * available
-    return found / found.sum(-1, keepdim=True)
-
-
-def _hermite(num: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Gauss and Hermite's nodes and weights for a standard normal."""
-    off = torch.arange(1, num, dtype=like.dtype).sqrt()
-    nodes, vectors = torch.linalg.eigh(torch.diag(off, 1) + torch.diag(off, -1))
-    return nodes, vectors[0].square()
-
-
 def skew_gp(
     known: Answers,
     test: Answers,
     covar_module: CovarModule = default_covar_module,
     exact: bool = False,
-    seed: int = 0,
 ) -> Predictions:
     """A SkewGP of the kind of the answers.
 
@@ -151,7 +117,6 @@ def skew_gp(
         test: Answers to predict.
         covar_module: Its kernel.
         exact: Whether to use the exact posterior, rather than expectation propagation's.
-        seed: Of the samples of utilities that choices are predicted from.
     """
     X, Z = _scaled(known, test)
     known, test, unit = _standardised(known, test)
@@ -162,13 +127,7 @@ def skew_gp(
         latent = model.latent_posterior if exact else _gaussian_posterior(model)
         with torch.no_grad():
             if isinstance(test, Choices) and Z.shape[-2] > 2:
-                sampler = SobolQMCNormalSampler(torch.Size([SAMPLES]), seed=seed)
-                at_once = max(1, MOST_VALUES // (SAMPLES * NODES * Z.shape[-2] ** 2))
-                chunks = []
-                for z, available in zip(Z.split(at_once), test.available.split(at_once), strict=True):
-                    utility = torch.cat([sampler(latent(each)) for each in z.unsqueeze(1)], dim=1).squeeze(-1)
-                    chunks.append(choice_probabilities(utility, available, model.likelihood.noise))
-                return of_outcomes(torch.cat(chunks), test.chosen)
+                return of_outcomes(model.likelihood(latent(Z), available=test.available).probs, test.chosen)
             if isinstance(test, Choices):
                 first = model.likelihood(latent(Z), scale=model.outcome_scale).probs.reshape(-1)
                 return of_outcomes(torch.stack([first, 1 - first], dim=-1), test.chosen)
