@@ -32,6 +32,7 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 nitpicky = True
+suppress_warnings = ["ref.python"]  # LatentModel is a class of models and a protocol
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
@@ -57,6 +58,7 @@ OTHERS = "ax|botorch|collections|gpytorch|linear_operator|matplotlib|numpy|optun
 nitpick_ignore_regex = [
     (r"py:.*", rf"({OTHERS})(\.\w+)*"),
     (r"py:.*", r"botorch_skewgp\.warpings\.parameters\.AnyModule"),  # a type variable
+    (r"py:class", r"Pairs"),  # an alias of a tuple of pairs
     (r"py:(class|exc)", r"(Tensor|Kernel|\w+Error)"),  # as docstrings call torch's, GPyTorch's and BoTorch's
     (r"py:class", r"object|abc\.ABC"),  # bases
     (r"py:class", r"botorch_skewgp\.(\w+\.)*_\w+"),  # private types in signatures

@@ -8,6 +8,7 @@ from pathlib import Path
 from code_blocks import ROOT, markdown_blocks, run
 
 import botorch_skewgp
+from botorch_skewgp.exceptions import SkewGPWarning
 
 if __name__ == "__main__":
     place = Path(botorch_skewgp.__file__)
@@ -16,6 +17,7 @@ if __name__ == "__main__":
     if not (place.parent / "py.typed").exists():
         raise SystemExit("The wheel lacks py.typed.")
     warnings.simplefilter("ignore")
+    warnings.filterwarnings("error", category=SkewGPWarning)  # none of ours
     namespace: dict[str, object] = {}
     blocks = markdown_blocks(ROOT / "README.md")
     for number, block in enumerate(blocks):

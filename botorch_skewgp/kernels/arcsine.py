@@ -100,8 +100,10 @@ class ArcsineKernel(Kernel):
         else:
             product = 2 * (bias + x1 @ x2.mT)
             first, second = first.unsqueeze(-1), second.unsqueeze(-2)
-        # arcsin(c / sqrt((1 + a) (1 + b))) without its cancellation near one; a b - c^2 is negative by rounding only
-        rest = 1 + first + second + (first * second - product.square()).clamp(min=0)
+        # arcsin(c / sqrt((1 + a) (1 + b))) without its cancellation near one; a b - c^2 is negative by rounding only,
+        # then raised to zero by a constant: a clamp would lose second derivatives where points coincide
+        excess = first * second - product.square()
+        rest = 1 + first + second + excess + (-excess.detach()).clamp(min=0)
         return 2 / math.pi * torch.atan2(product, rest.sqrt())
 
 

@@ -213,8 +213,8 @@ def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, col
         columns: The distribution of these.
 
     Returns:
-        The rows with the residuals in their noise: in that of a single row its variance, and in that of rows with
-        shared noise, and of all rows of one judge, their covariance.
+        The rows with the residuals in their noise, as its variance in a single row, and as their covariance in
+        rows with shared noise and in all rows of one judge.
     """
     L = cholesky_with_relative_jitter(columns.lazy_covariance_matrix.to_dense().double())
     X = prior.training_points

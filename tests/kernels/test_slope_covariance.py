@@ -19,7 +19,7 @@ from gpytorch.kernels import (
     ScaleKernel,
 )
 
-from botorch_skewgp.kernels import slope_covariance
+from botorch_skewgp.kernels import ArcsineKernel, slope_covariance
 
 D = 3
 VALUE = -1
@@ -82,6 +82,22 @@ def smooth_kernels() -> dict[str, gpytorch.kernels.Kernel]:
         "scaled sum of a product": ScaleKernel(first_two * last + RQKernel(active_dims=[1])),
         "active inputs in another order": RBFKernel(ard_num_dims=2, active_dims=[2, 0]),
     }
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [RBFKernel(), RQKernel(), ScaleKernel(RQKernel()), ArcsineKernel()],
+    ids=["RBF", "RQ", "scaled", "arcsine"],
+)
+def test_variances_of_slopes_against_finite_differences(kernel, generator):
+    """At points that coincide, where a clamped distance may have no second derivative."""
+    kernel, X, h = kernel.double(), points(3, generator), 1e-4
+    step = h * torch.eye(D, dtype=torch.float64)[0]
+    found = slope_covariance(kernel, X, torch.zeros(3, dtype=torch.long), X, torch.zeros(3, dtype=torch.long))
+    with torch.no_grad():
+        ends = [[kernel(X + a * step, X + b * step).to_dense() for b in (1, -1)] for a in (1, -1)]
+        expected = (ends[0][0] - ends[0][1] - ends[1][0] + ends[1][1]) / (4 * h * h)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", smooth_kernels())
