@@ -12,7 +12,7 @@ once, the best challenger of the recommended point, and some that are spread ove
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -40,6 +40,7 @@ from botorch_skewgp.protocols import LatentModel, input_transform_of, members_of
 from botorch_skewgp.rows import Reading
 
 QuestionMethod = Literal["knowledge_gradient", "information"]
+ROUNDING = 1e-9  # of a gain, in units of the outcome's scale
 NUM_SPREAD = 512  # points over the domain that draws choose from
 NUM_PATHS = 64  # draws, each of which names the point that it takes for the best
 NUM_OWN = 48  # points asked about before, the best ones, that are asked about or recommended again
@@ -145,8 +146,8 @@ def next_question(
         judges: Who may be asked, as in `SkewGP.posterior`: their numbers, or a mapping from these to what multiplies
             the price. The gain is that of the utility that the model is of: what all share, or of `model.for_judge(j)`.
         worth: What one unit of the outcome is worth, in units of the costs, for `stop`.
-        method: `"knowledge_gradient"` for the expected gain of the recommended point, `"information"` for what is
-            learned about which point is best.
+        method: `"knowledge_gradient"` for the expected gain of the recommended point (and where no single answer would
+            change it, as `"information"`), `"information"` for what is learned about which point is best.
         discrete_dims: The values that inputs may take, by their number, where their order matters.
         cat_dims: Likewise where it does not.
         seed: Of the pool of points.
@@ -226,20 +227,24 @@ def next_questions(
     recommended = torch.arange(len(pool.X), device=pool.X.device)
     found: list[NextQuestion] = []
     for _ in range(num_questions):
-        best: tuple[float, int, int, Tensor] | None = None
-        for number, (entry, price) in enumerate(zip(asked, prices, strict=True)):
-            items = pool.sets(beliefs, entry, recommended, seed)
-            for place, judge in enumerate(who):
-                shifted = items if judge is None else items + (place + 1) * len(pool.X)
+        every = [(pool.sets(beliefs, entry, recommended, seed), entry) for entry in asked]
+
+        def best_by(value: Callable[..., Tensor], every: Any = every, beliefs: Any = beliefs) -> tuple[Any, ...]:
+            """The largest value for its price: the ratio, the question, whom to ask, the points."""
+            found = []
+            for number, (items, entry) in enumerate(every):
                 asks = _asks(members, beliefs, entry, pool.X)
-                value = knowledge_gradient if method == "knowledge_gradient" else information
-                worths = value(beliefs, asks, shifted, recommended)
-                top = int(worths.argmax())
-                ratio = float(worths[top]) / (price * people[judge])
-                if best is None or ratio > best[0]:
-                    best = (ratio, number, place, items[top])
-        assert best is not None
-        _, number, place, chosen = best
+                for place, judge in enumerate(who):
+                    shifted = items if judge is None else items + (place + 1) * len(pool.X)
+                    values = value(beliefs, asks, shifted, recommended)
+                    ratio = float(values.max()) / (prices[number] * people[judge])
+                    found.append((ratio, number, place, items[values.argmax()]))
+            return max(found, key=lambda entry: entry[0])
+
+        least_gain = ROUNDING * members[0].outcome_scale.scale
+        ratio, number, place, chosen = best_by(knowledge_gradient if method == "knowledge_gradient" else information)
+        if method == "knowledge_gradient" and ratio * prices[number] * people[who[place]] <= least_gain:
+            _, number, place, chosen = best_by(information)  # no single answer changes the recommendation
         entry, judge = asked[number], who[place]
         cost = prices[number] * people[judge]
         asks = _asks(members, beliefs, entry, pool.X)

@@ -196,6 +196,18 @@ def test_information_as_the_method(model):
     assert asked.value >= 0
 
 
+def test_where_no_answer_changes_the_recommendation_the_likeliest_points_are_compared():
+    """Noisy duels of three points: two about which it is unknown which one is better, and a hopeless one."""
+    points = torch.tensor([[0.0], [5.0], [10.0]], dtype=torch.float64)
+    likelihood = MixedLikelihood(NumericLikelihood(noise=1.0, learn_noise=False), PreferenceLikelihood(noise=1e5))
+    known = Numeric([1.0, 0.4, -9.0], noise=[1.0, 1.0, 1e-4])
+    model = SkewGP(points, known, likelihood, kernel(), draw_settings=SETTINGS).eval()
+    for candidates in (points, points.flip(0), points[[0, 2, 1]]):
+        asked = next_question(model, questions=[Preference], X_candidates=candidates)
+        assert asked.value < 1e-6
+        assert sorted(asked.X.flatten().tolist()) == [0.0, 5.0]
+
+
 def test_stops_where_no_answer_is_worth_its_price(model):
     value = next_question(model, BOUNDS, [Preference], [1.0]).value
     assert not next_question(model, BOUNDS, [Preference], [1.0], worth=1.01 / value).stop
