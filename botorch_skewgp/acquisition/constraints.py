@@ -198,9 +198,9 @@ class PenalizedUpperConfidenceBound(AnalyticAcquisitionFunction):
 class ValidityInequality(Module):
     r"""`P(valid at x) >= level`, a non-linear inequality constraint for `optimize_acqf`.
 
-    Under the default prior of `Validity` models what is claimed is true from five labels on, within the figures of
-    the page on safety; a `OneClassWarning` is issued if all labels are of one class, which only the prior then tells
-    from what is unsafe.
+    With few labels give an ensemble whose hyperparameters are sampled (`fit_fully_bayesian_skew_gp`) and observations
+    that are `Validity`: the page of sharp bits has what was claimed then, and what was true. A `OneClassWarning` is
+    issued if all labels are of one class, as then the prior alone says where the limit is.
 
     The value is the difference of the log odds of both: it has the sign of `P - level`, but changes with the latent
     function where probabilities are all but 0 or 1, so that SLSQP's linear model of it holds further.

@@ -146,6 +146,8 @@ def covar_module(space: SearchSpace, observations: list[Observation]) -> Kernel:
         space: The search space.
         observations: The observations the model will be built from.
     """
+    if all(entry.tells_validity for entry in observations):
+        observations = []  # searches that weigh by what fails end higher with the prior of labels
     scaled = default_covar_module(space.dim, observations)
     categorical = list(space.cat_dims)
     if not categorical:
