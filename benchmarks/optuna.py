@@ -9,8 +9,8 @@ Every sampler gets the same budget and, with one seed, the same first trials, so
 - `duels`: preferential studies that show two trials (`n_generate=2`), of which a judge without noise names the worse
   one, 30 times; nobody sees a number. Branin, the six-hump camel on [-2, 2] x [-1, 1], and Hartmann in 6 dimensions.
   Scored is the trial that has lost to none, below the maximum.
-- `mixed`: five problems of floats, whole numbers and a category, three of them with regions that crash (`_mixed`). 24 trials
-  in batches of three, of which the first 10 are random. Counted are the trials, of those chosen by a model, that are within
+- `mixed`: five problems of floats, whole numbers and a category, three of them with regions that crash (`_mixed`). 24
+  trials in batches of three, of which the first 10 are random. Close trials are those chosen by a model that are within
   a thousandth of an earlier one in every coordinate.
 
 Seconds are those of the processor, of choosing a trial that is not random; on one thread. Every run is a row of a file;
@@ -181,7 +181,9 @@ def _table(runs: dict[Key, Run]) -> Table:
                 ahead_of_it=None if sampler == OURS else sum(a is not None and a.regret < b.regret for a, b in pairs),
                 failed_trials=statistics.mean(one.failed for one in found.values()),
                 seconds_a_trial=statistics.mean(one.seconds for one in found.values()),
-                close_trials=sum(close) if (close := [one.close for one in found.values() if one.close is not None]) else None,
+                close_trials=sum(close)
+                if (close := [one.close for one in found.values() if one.close is not None])
+                else None,
             )
     return table
 
