@@ -9,8 +9,8 @@ Every sampler gets the same budget and, with one seed, the same first trials, so
 - `duels`: preferential studies that show two trials (`n_generate=2`), of which a judge without noise names the worse
   one, 30 times; nobody sees a number. Branin, the six-hump camel on [-2, 2] x [-1, 1], and Hartmann in 6 dimensions.
   Scored is the trial that has lost to none, below the maximum.
-- `mixed`: five problems of floats, whole numbers and a category, three of them with regions that crash (`_mixed`). 24 trials
-  in batches of three, of which the first 10 are random. Counted are the trials, of those chosen by a model, that are within
+- `mixed`: five problems of floats, whole numbers and a category, three of them with regions that crash (`_mixed`). 24
+  trials in batches of three, of which the first 10 are random. Close trials are those chosen by a model that are within
   a thousandth of an earlier one in every coordinate.
 
 Seconds are those of the processor, of choosing a trial that is not random; on one thread. Every run is a row of a file;

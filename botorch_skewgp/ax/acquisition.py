@@ -164,7 +164,7 @@ class SkewGPAcquisition(Acquisition):
         self.acqf = NumberedAcquisition(self.acqf, categories)
         self.X_observed, self.X_pending = (None if X is None else categories.numbered(X) for X in before[1:])
         try:
-            candidates, *rest = self.optimize(
+            candidates, values, weights = self.optimize(
                 n,
                 categories.digest,
                 inequality_constraints=categories.constraints(inequality_constraints),
@@ -175,7 +175,7 @@ class SkewGPAcquisition(Acquisition):
             )
         finally:
             self.acqf, self.X_observed, self.X_pending = before
-        return categories.one_hot(candidates), *rest
+        return categories.one_hot(candidates), values, weights
 
     def _optimize_mixed(
         self,

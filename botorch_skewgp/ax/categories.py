@@ -1,7 +1,7 @@
 """Unordered choices in searches: one coordinate for each, where Ax's `OneHot` gives the model a column for each value.
 
-A search that takes these columns for continuous ends between the values, where the acquisition function may be large and
-no point exists. Rounded, its result is a point that nobody chose: often next to one that was seen.
+A search that takes these columns for continuous ends between the values, where the acquisition function may be large
+and no point exists. Its result is rounded to a point of low value, often next to one that was seen.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Constraints = list[tuple[Tensor, Tensor, float]]
 
 
 class CategoryCoordinates:
-    r"""The map between points with one-hot columns and points with a category's number in place of each group of columns.
+    r"""The map between points with one-hot columns and points with a number for each category.
 
     Numbered points have the other columns first, in their order, and then the categories.
 
@@ -106,7 +106,8 @@ class NumberedAcquisition(AcquisitionFunction):
         super().__init__(model=acquisition.model)
         self.acquisition, self.coordinates = acquisition, coordinates
         self._log = acquisition._log
-        baseline = getattr(acquisition, "X_baseline", None)
+        pending, baseline = (getattr(acquisition, name, None) for name in ("X_pending", "X_baseline"))
+        self.X_pending: Tensor | None = None if pending is None else coordinates.numbered(pending)  # type: ignore[assignment]
         if baseline is not None:
             self.X_baseline = coordinates.numbered(baseline)
 
