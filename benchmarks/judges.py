@@ -1,7 +1,7 @@
 """Several judges, simulated: one who answers at random, a second person after a first, and the cost of many.
 
 - *random*: five judges, of whom one answers at random. How much utility the recommended item lacks, of what the others
-  share: with every answer named, with that judge left out, and with nobody named.
+  share: with judges named and reliabilities learned, named without, that judge left out, and nobody named.
 - *second*: a person is asked after four others were, and without them. How much utility the item recommended to that
   person lacks after each number of questions.
 - *people*: seconds of one evidence with its gradient, and of a posterior, by the number of people.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -96,7 +97,7 @@ def _lack(model: SkewGP, X: Tensor, utility: Tensor, judge: int | None = None) -
 
 def at_random(seeds: list[int], notes: list[str]) -> Table:
     """Decisions beside a judge who answers at random."""
-    table = Table("judges_random", ("seed", "named", "left_out", "nobody_named"), notes=notes)
+    table = Table("judges_random", ("seed", "reliability", "named", "left_out", "nobody_named"), notes=notes)
     for seed in seeds:
         panel = Panel.simulate(seed, 5)
         judge = torch.arange(5).repeat_interleave(EACH)
@@ -106,18 +107,22 @@ def at_random(seeds: list[int], notes: list[str]) -> Table:
         )
         honest = judge < 4
         answers = {
+            "reliability": Preference(pairs, judge=judge),
             "named": Preference(pairs, judge=judge),
             "left_out": Preference(pairs[honest], judge=judge[honest]),
             "nobody_named": Preference(pairs),
         }
-        row = {name: _lack(_fit(_model(panel.X, entry)), panel.X, panel.shared) for name, entry in answers.items()}
+        row = {
+            name: _lack(_fit(_model(panel.X, entry, name == "reliability")), panel.X, panel.shared)
+            for name, entry in answers.items()
+        }
         table.add(seed=seed, **row)
         say(f"seed {seed}: {row}")
     return table
 
 
-def _model(X: Tensor, observations: Preference) -> SkewGP:
-    return SkewGP(X, observations, approximation="ep")
+def _model(X: Tensor, observations: Preference, reliability: bool = False) -> SkewGP:
+    return SkewGP(X, observations, approximation="ep", learn_judge_reliability=reliability)
 
 
 def second_person(seeds: list[int], notes: list[str]) -> Table:
@@ -139,7 +144,7 @@ def second_person(seeds: list[int], notes: list[str]) -> Table:
     return table
 
 
-def _questions(panel: Panel, first: Tensor, judge: Tensor, asked: Tensor):
+def _questions(panel: Panel, first: Tensor, judge: Tensor, asked: Tensor) -> Iterator[float]:
     """How much utility is lacking after each question; hyperparameters are fitted after every fourth."""
     utility, state = panel.shared + panel.own[4], None
     for number in range(1, QUESTIONS + 1):

@@ -589,6 +589,7 @@ def test_judges_tastes_and_agreement_are_those_of_the_table():
     panels = plot_tastes(summary, names=["ann", "bob"], inputs=["sweet", "strong"])
     assert [panel.get_xlabel() for panel in panels] == ["taste for sweet", "taste for strong"]
     for i, panel in enumerate(panels):
+        assert panel.yaxis_inverted()
         points, _, (bars,) = panel.containers[0].lines
         assert np.allclose(points.get_xdata(), summary.mean[1:, i + 1])
         ends = np.array([segment[:, 0] for segment in bars.get_segments()])

@@ -189,6 +189,7 @@ def item_model(
         covar_module=covar_module,
         input_transform=transform,
         judge_covar_module=judge_covar_module,
+        learn_judge_reliability=not any(entry.anchors_scale for entry in given),
         draw_settings=draw_settings,
         approximation=approximation,
     )

@@ -75,6 +75,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     _judge: int
     judge_covar_module: Kernel | None
     judge_reliability: Reliability | None
+    _learns_reliability: bool
     approximation: Literal["ep"] | None
     _snapshot: Snapshot | None
     _previous_draws: Draws | None
@@ -95,10 +96,12 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         if self.judge_covar_module is None and len(judges_of(observations)) > 1:
             dim = self.transform_inputs(self._points[:0]).shape[-1] if self.training else self.train_inputs[0].shape[-1]
             self.judge_covar_module = default_judge_covar_module(dim, observations).to(self._points)
-        num_judges = max(judges_of(observations), default=-1) + 1
-        if len(judges_of(observations)) < 2 or any(entry.anchors_scale for entry in observations):
-            self.judge_reliability = None  # numbers tell the scale of a utility
-        elif self.judge_reliability is None:
+        if not self._learns_reliability or len(judges_of(observations)) < 2:
+            return
+        if any(entry.anchors_scale for entry in observations):
+            raise UnsupportedError("Numbers fix the scale of utilities; leave learn_judge_reliability out.")
+        num_judges = max(judges_of(observations)) + 1
+        if self.judge_reliability is None:
             self.judge_reliability = Reliability(num_judges).to(self._points)
         elif len(self.judge_reliability.logarithm) < num_judges:
             self.judge_reliability = self.judge_reliability.extended(num_judges)

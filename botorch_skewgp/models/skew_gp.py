@@ -93,6 +93,7 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         learn_inducing_points: bool = False,
         judge_covar_module: Kernel | None = None,
         approximation: Literal["ep"] | None = None,
+        learn_judge_reliability: bool = False,
     ) -> None:
         r"""
         Args:
@@ -121,14 +122,17 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
                 `default_judge_covar_module`. It is of no account with one judge or none.
             approximation: `"ep"` for the Gaussian posterior of expectation propagation, in milliseconds and without
                 draws; `None` for the exact one.
+            learn_judge_reliability: Whether every judge has a reliability of his own, see
+                `botorch_skewgp.kernels.judges.Reliability`: for panels in which one may answer at random. With few
+                answers of each of many judges it overfits.
 
         Raises:
             InputDataError: If `train_X` is not a finite `n x d` tensor of single or double precision, observations
                 refer to rows that it does not have, the likelihood does not take them, a part is of another class, or
                 inducing points have another dimension, repeat each other, or are more than there are points to choose
                 them from.
-            UnsupportedError: If the outcome transform is another than `Standardize(m=1)`, or a skew prior is given for
-                several latent functions.
+            UnsupportedError: If the outcome transform is another than `Standardize(m=1)`, a skew prior is given for
+                several latent functions, or reliabilities are to be learned from numbers.
         """
         check_train_X(train_X)
         observations = as_sequence(observations)
@@ -164,7 +168,7 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             self.input_transform = input_transform
         self._take(train_X, observations)
         self.approximation, self.judge_covar_module = approximation, judge_covar_module
-        self.judge_reliability = None
+        self.judge_reliability, self._learns_reliability = None, learn_judge_reliability
         self._start_judges(observations)
         self.draw_settings = DrawSettings() if draw_settings is None else draw_settings
         self._snapshot = None

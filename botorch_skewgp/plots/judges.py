@@ -51,8 +51,8 @@ def plot_tastes(
         panel.axvline(float(mean[0]), color=VERMILLION, linewidth=1, label="all")
         panel.errorbar(mean[1:], place, xerr=[mean[1:] - low[1:], high[1:] - mean[1:]], fmt="o", color=BLUE, ms=4)
         panel.set_yticks(place.tolist(), labels=names)
+        panel.set_ylim(len(names) - 0.5, -0.5)
         finish(panel, f"taste for {inputs[i]}", "", legend="none")
-    panels[0].invert_yaxis()
     return panels
 
 

@@ -9,7 +9,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.sampling import SobolQMCNormalSampler
-from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_choice, next_pair, recommend
@@ -238,7 +238,8 @@ def with_reliability(model, *values):
 
 def test_reliability_scales_a_judges_utility():
     observation, own = duels(2), own_kernel()
-    model = with_reliability(SkewGP(X, observation, judge_covar_module=own), 0.5, 2.0)
+    model = SkewGP(X, observation, judge_covar_module=own, learn_judge_reliability=True)
+    model = with_reliability(model, 0.5, 2.0)
     first = (2 / (1 + 4**4)) ** 0.25  # the other is four times as reliable, and the mean of fourth powers is 1
     r = torch.tensor([1.0, first, 4 * first, 1.0], dtype=double)  # of what all share, of both judges, of a new one
     code = torch.tensor([0.0, 1.0, 2.0, -1.0], dtype=double)
@@ -254,7 +255,8 @@ def test_answers_of_a_judge_without_reliability_tell_nothing():
     """The posterior of all others is that of a model that was not given them."""
     observation, own = duels(3), own_kernel()
     kept = observation.judge < 2
-    with_him = with_reliability(SkewGP(X, observation, judge_covar_module=own, approximation="ep"), 1.0, 1.0, 1e-9)
+    with_him = SkewGP(X, observation, judge_covar_module=own, approximation="ep", learn_judge_reliability=True)
+    with_him = with_reliability(with_him, 1.0, 1.0, 1e-9)
     without = SkewGP(
         X,
         Preference(observation.pairs[kept], judge=observation.judge[kept]),
@@ -275,15 +277,18 @@ def test_a_judge_who_answers_at_random_is_found_out():
     turned = (torch.rand(24, generator=generator) < 0.5).unsqueeze(-1)
     pairs = observation.pairs.clone()
     pairs[-24:] = torch.where(turned, pairs[-24:].flip(-1), pairs[-24:])
-    model = SkewGP(X, Preference(pairs, judge=observation.judge), approximation="ep")
+    answers = Preference(pairs, judge=observation.judge)
+    model = SkewGP(X, answers, approximation="ep", learn_judge_reliability=True)
     fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
     honest, other, random = model.judge_reliability.values.tolist()
     assert random < 0.5 * min(honest, other)
 
 
 def test_numbers_tell_the_scale_of_a_utility_and_later_judges_get_a_reliability():
-    assert SkewGP(X, Numeric([0.1, 0.3], index=[0, 1], judge=[0, 1])).judge_reliability is None
-    model = with_reliability(SkewGP(X, duels(2)), 0.5, 2.0)
+    with pytest.raises(UnsupportedError, match="scale of utilities"):
+        SkewGP(X, Numeric([0.1, 0.3], index=[0, 1], judge=[0, 1]), learn_judge_reliability=True)
+    assert SkewGP(X, duels(2)).judge_reliability is None
+    model = with_reliability(SkewGP(X, duels(2), learn_judge_reliability=True), 0.5, 2.0)
     more = model.condition_on_observations(X[:2], Preference([[0, 1]], judge=3))
     expected = torch.cat([model.judge_reliability.values, torch.ones(2, dtype=double)])
     assert torch.allclose(more.judge_reliability.values, expected)
@@ -379,3 +384,30 @@ def test_questions_and_recommendations_are_a_judges_own():
     assert options.shape == (3, 2)
     with pytest.raises(UnsupportedError, match="knows no judges"):
         recommend(SingleTaskGP(X, X[:, :1]), judge=0)
+
+
+def test_attributes_of_people_as_columns_foresee_new_people():
+    """Tastes `w_j = W a_j + own`: the shared kernel has a product of kernels of points and of attributes."""
+    generator = torch.Generator().manual_seed(0)
+    num, each = 24, 6
+    young = torch.arange(num) % 2 == 0
+    shown = torch.rand(num * each, 2, 1, dtype=double, generator=generator)
+    judge = torch.arange(num).repeat_interleave(each)
+    taste = torch.where(young, 5.0, -5.0)[judge] + torch.randn(num, dtype=double, generator=generator)[judge]
+    said = taste.unsqueeze(-1) * shown.squeeze(-1) + torch.randn(num * each, 2, dtype=double, generator=generator)
+    points = torch.cat([shown, young[judge].to(double).view(-1, 1, 1).expand(-1, 2, 1)], dim=-1).flatten(0, 1)
+    pairs = torch.arange(2 * num * each).view(-1, 2).gather(-1, said.argsort(-1, descending=True))
+    x, who = LinearKernel(active_dims=(0,)), RBFKernel(active_dims=(1,))
+    model = SkewGP(
+        points,
+        Preference(pairs, judge=judge),
+        covar_module=ScaleKernel(x * who).double(),
+        judge_covar_module=LinearTastesKernel(1, active_dims=(0,)).double(),
+        inducing_points=torch.tensor([[0.2, 0.0], [0.8, 0.0], [0.2, 1.0], [0.8, 1.0]], dtype=double),
+        approximation="ep",
+    )
+    model.covar_module.outputscale = 25.0
+    duel = torch.tensor([[[0.9, 1.0], [0.1, 1.0]], [[0.9, 0.0], [0.1, 0.0]]], dtype=double)  # young, and not
+    first = model.predictive(duel, judge="new").probs.flatten()
+    assert first[0] > 0.8
+    assert first[1] < 0.2
