@@ -42,8 +42,8 @@ class Votes:
     def to_frame(self) -> DataFrame:
         r"""The votes as a data frame with columns `winner`, `loser`, `outcome`, and `judge`.
 
-        The outcome is `"winner"`, or for a vote that neither won `"tie"`, `"both bad"` or `"both good"`. Such votes have
-        their two items in either column. `read_votes` reads it back.
+        The outcome is `"winner"`, or for a vote that neither won `"tie"`, `"both bad"` or `"both good"`; the columns of
+        such votes are the items shown. `read_votes` reads it back.
         """
         frame: dict[str, list[Any]] = {"winner": [], "loser": [], "outcome": []}
         judge: list[Any] = []
