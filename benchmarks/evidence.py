@@ -157,7 +157,7 @@ def _random_box(generator: torch.Generator, largest: int = 20) -> TruncatedNorma
     kind = torch.randint(3, (m,), generator=generator)
     return TruncatedNormal(
         mean=mean,
-        covariance=root @ root.mT,
+        prior=root @ root.mT,
         lower=torch.where(kind == 0, -math.inf, lower),
         upper=torch.where(kind == 1, math.inf, upper),
         noise=noise,

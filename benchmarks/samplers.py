@@ -124,7 +124,7 @@ class _Functionals:
 
     def __init__(self, distribution: TruncatedNormal) -> None:
         m = distribution.num_rows
-        self.gain = torch.cholesky_solve(distribution.dense_covariance, distribution.gamma_cholesky)
+        self.gain = torch.cholesky_solve(distribution.prior.covariance, distribution.gamma_cholesky)
         self.some = torch.arange(0, m, max(1, m // 12), device=self.gain.device)[:12]
 
     def __call__(self, rows: Tensor) -> Tensor:
@@ -370,7 +370,7 @@ def _end_to_end(distribution: TruncatedNormal, functionals: _Functionals, chains
     """Effective draws a second of one call of `draw`, with factorisation, expectation propagation and diagnostics."""
     settings = DrawSettings(num_chains=chains, num_draws=max(DrawSettings().num_draws, 8 * chains))
     fresh = TruncatedNormal(
-        distribution.mean, distribution.covariance, distribution.lower, distribution.upper, distribution.noise
+        distribution.mean, distribution.prior.covariance, distribution.lower, distribution.upper, distribution.noise
     )
     began = _synchronised_time(distribution.mean.device)
     draws = draw(fresh, settings)

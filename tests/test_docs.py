@@ -74,6 +74,21 @@ def test_every_page_is_in_the_contents():
         assert page.stem == "index" or re.search(rf"^{page.stem}$", contents, flags=re.MULTILINE), page.stem
 
 
+def test_files_and_folders_that_the_architecture_page_names_exist():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    package = ROOT / "botorch_skewgp"
+    for path in re.findall(r"`([a-z_]+/[a-z_]+\.py)`", page):
+        assert (package / path).exists() or (ROOT / path).exists(), path
+    table = page.partition("## Folders")[2].partition("## Three walks")[0]
+    folders = {
+        folder for line in table.splitlines() if line.startswith("| `") for folder in re.findall(r"`(\w+)/`", line)
+    }
+    assert folders == {entry.parent.name for entry in package.glob("*/__init__.py")}
+    answers = page.partition("## Which file do I open?")[2].partition("## Folders")[0]
+    for path, name in re.findall(r"`(\w+/\w+\.py)` \(`(\w+)`\)", answers):
+        assert f"def {name}(" in (package / path).read_text(), f"{path} has no {name}"
+
+
 def test_words_of_the_glossary_are_in_order():
     page = (ROOT / "docs" / "glossary.md").read_text()
     words = [word.lower() for word in re.findall(r"^\| \*\*(.+?)\*\* \|", page, flags=re.MULTILINE)]

@@ -239,7 +239,7 @@ def test_tables_of_part_of_the_cases(name):
 def test_rows_of_other_samplers_have_the_moments_of_ours():
     """Means and second moments of `E[h | u]`, in standard errors of both."""
     distribution = classification(12).distribution
-    gain = torch.cholesky_solve(distribution.dense_covariance, distribution.gamma_cholesky)
+    gain = torch.cholesky_solve(distribution.prior.covariance, distribution.gamma_cholesky)
     moments, errors = [], []
     samplers = {_draws._ours: 16_000, _draws._hamiltonian: 16_000, _draws._elliptical_slice: 4000}
     for sample, num_draws in samplers.items():

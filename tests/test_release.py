@@ -73,3 +73,13 @@ def test_files_that_pages_name_exist(path):
     for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text(path)):
         if not link.startswith("http"):
             assert ((ROOT / path).parent / link).exists(), f"{path} links to {link}"
+
+
+def test_references_and_figures_of_the_paper_exist():
+    paper = text("paper/paper.md")
+    known = set(re.findall(r"^@\w+\{(\w+),", text("docs/references.bib"), flags=re.MULTILINE))
+    assert set(re.findall(r"@(\w+)", paper)) <= known
+    figures = re.findall(r"\]\((\S+\.png)\)", paper)
+    assert len(figures) == 2
+    for figure in figures:
+        assert (ROOT / "paper" / figure).exists()

@@ -1,4 +1,4 @@
-"""How acquisition functions are searched where some inputs may only take certain values and others are free."""
+"""Optimisation of acquisition functions over discrete and continuous inputs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
-LEAST_GAIN = 1e-3  # in nats, of a round
-LEAST_SHARE = 1e-4  # of the interquartile range over the domain, of functions that are no logarithms
-NUM_SPREAD = 64  # points that tell this range
+LEAST_GAIN = 1e-3  # of a round, in nats
+LEAST_SHARE = 1e-4  # of the interquartile range over the domain, for values that are not logarithmic
+NUM_SPREAD = 64  # points that estimate this range
 
 
 def mixed_search_options(acquisition: AcquisitionFunction, bounds: Tensor) -> dict[str, Any]:

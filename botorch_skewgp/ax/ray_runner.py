@@ -45,12 +45,12 @@ class _Tasks:
             raise UserInputError("The experiment was loaded without its function; call configure_ray again.")
         import ray
 
-        function = _telling_why_it_failed(self.function)
+        function = _returning_exceptions(self.function)
         remote = ray.remote(**self.options)(function) if self.options else ray.remote(function)
         self.running[trial_index] = remote.remote(**parameters)
 
 
-def _telling_why_it_failed(function: Callable[..., Any]) -> Callable[..., tuple[Any, str | None]]:
+def _returning_exceptions(function: Callable[..., Any]) -> Callable[..., tuple[Any, str | None]]:
     """A function that returns instead of raising, so that what Ray itself raises is no failure of a trial."""
 
     def call(**parameters: Any) -> tuple[Any, str | None]:
@@ -148,7 +148,7 @@ class RayRunner(IRunner):
         return TrialStatus.COMPLETED
 
     def poll_exception(self, trial: BaseTrial) -> str:
-        """Why a trial failed, in as many letters as Ax's databases take.
+        """Why a trial failed, truncated to Ax's column width.
 
         Args:
             trial: The trial.

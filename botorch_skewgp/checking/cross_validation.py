@@ -47,7 +47,7 @@ class LeaveOneOut(NamedTuple):
 def leave_one_out(model: SkewGP) -> LeaveOneOut:
     r"""Leave-one-out predictive log densities by importance sampling on the model's draws.
 
-    What is left out at a time are all rows that share noise: one ranking, one choice, one event of a label preference,
+    All rows that share noise are left out together: one ranking, one choice, one event of a label preference,
     rows of an affine probit with correlated noise; else a single row. With `P_I(u_{-I})` the probability (or density,
     for a number) of the rows `I` given draws of all others,
 
@@ -77,7 +77,7 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
 
 
 class LogDensitiesByDraw(NamedTuple):
-    r"""What leave-one-out densities are the harmonic means of.
+    r"""Log densities by draw, whose harmonic means are the leave-one-out densities.
 
     Args:
         log_density: An `S x m` tensor of log densities of each observation given each draw of all others; one row if

@@ -1,7 +1,7 @@
 """Fitting: hyperparameters from several starts, phases of a skew prior by search, hyperparameters sampled, and
 those of one model as the start of another.
 
-For a single start `botorch.fit.fit_gpytorch_mll` does, with an objective of `botorch_skewgp.mlls`.
+For a single start use `botorch.fit.fit_gpytorch_mll` with an objective of `botorch_skewgp.mlls`.
 """
 
 from botorch_skewgp.fitting.hyperparameters import (

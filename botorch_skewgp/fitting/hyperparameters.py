@@ -167,7 +167,7 @@ def fit_fully_bayesian_skew_gp(
         num_draws: The number of members.
         min_effective_size: As in `sample_hyperparameters`.
         max_evaluations: As in `sample_hyperparameters`.
-        draw_settings: How each member draws its rows; by default 256 draws, of which the ensemble has many times.
+        draw_settings: How each member draws its rows; by default 256, as the ensemble has many times that.
         generator: The source of randomness.
         progress: Whether to show a progress bar.
 

@@ -94,7 +94,7 @@ class WeightedPoints(NamedTuple):
 
     @property
     def effective_size(self) -> float:
-        """The inverse of the sum of squared weights ([Kong1992note]_): what averages over the points are worth.
+        """The inverse of the sum of squared weights ([Kong1992note]_): how many independent draws the points equal.
 
         Too large where the proposals miss a part of the density; see `pareto_shape`.
         """
@@ -102,7 +102,7 @@ class WeightedPoints(NamedTuple):
 
     @property
     def pareto_shape(self) -> float:
-        """The shape of the weights' tail, up to 0.7 of which averages can be relied upon; infinite for few points."""
+        """The shape of the weights' tail; averages are reliable up to 0.7. Infinite for few points."""
         proper = self.log_weights[self.log_weights.isfinite()]
         return float(pareto_shape(proper)) if len(proper) >= LEAST_WEIGHTS else math.inf
 

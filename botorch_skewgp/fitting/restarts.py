@@ -88,7 +88,7 @@ class _Search:
         self.best_value, self.best_state = -float("inf"), None
 
     def attempt(self) -> None:
-        """Fit from the present state; a start that cannot be fitted counts for nothing."""
+        """Fit from the present state; a start that cannot be fitted is skipped."""
         try:
             if any(parameter.requires_grad for parameter in self.mll.parameters()):  # else there are only phases
                 fit_gpytorch_mll(self.mll, **self.kwargs)

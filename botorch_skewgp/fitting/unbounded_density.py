@@ -38,9 +38,7 @@ class UnboundedDensity:
             gradients = torch.autograd.grad(prior, [p for _, p in named], allow_unused=True)
         self.parameters = {n: p for (n, p), g in zip(named, gradients, strict=True) if g is not None}
         if not self.parameters:
-            raise UnsupportedError(
-                "No hyperparameter that is to be learned has a prior; register priors, or fit the model instead."
-            )
+            raise UnsupportedError("No free hyperparameter has a prior; register priors, or fit the model instead.")
         self.constraints = {name: all_constraints[name] for name in self.parameters}
         self.sizes = [p.numel() for p in self.parameters.values()]
 

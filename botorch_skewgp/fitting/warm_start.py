@@ -29,9 +29,9 @@ class WarmStart(NamedTuple):
 
 @torch.no_grad()
 def warm_start(model: SkewGP, previous: SkewGP) -> WarmStart:
-    r"""Start a model's hyperparameters at those of another, which may know other data and other kinds of data.
+    r"""Start a model's hyperparameters at those of another, which may have other data and other kinds of data.
 
-    Values are copied, not what GPyTorch holds of them, so that constraints may differ. A likelihood's parameters belong
+    Constrained values are copied, not raw ones, so that constraints may differ. A likelihood's parameters belong
     to the kind of observation they are for: those of a model of comparisons alone go to the part for comparisons of a
     model of numbers and comparisons. Parameters that do not require gradients stay as they are.
 
@@ -79,7 +79,7 @@ def _by_place(model: SkewGP) -> dict[str, tuple[str, Tensor, Interval | None]]:
 
 
 def _admits(constraint: Interval | None, value: Tensor) -> bool:
-    """Whether a value, and what GPyTorch would hold for it, is inside a constraint."""
+    """Whether a value, and its raw value, is inside a constraint."""
     if not bool(value.isfinite().all()):
         return False
     return constraint is None or bool(((value > constraint.lower_bound) & (value < constraint.upper_bound)).all())

@@ -1,4 +1,4 @@
-"""Kernels beyond GPyTorch's, and what its kernels say about slopes of the function."""
+"""Kernels beyond GPyTorch's, and the covariances of slopes under its kernels."""
 
 from botorch_skewgp.kernels.arcsine import ArcsineKernel
 from botorch_skewgp.kernels.items import ItemEffectKernel

@@ -1,4 +1,4 @@
-"""GPyTorch's kernels, whose parameters refuse values in words that cannot be theirs, and stay as they were."""
+"""GPyTorch's kernels with validated setters: an invalid value raises an error and leaves the kernel unchanged."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ class CheckedRBFKernel(RBFKernel):
         super()._set_lengthscale(torch.as_tensor(value).to(self.raw_lengthscale))
 
 
-# those that are what their names say: other subclasses may have another covariance
+# exact classes, not subclasses, which may have another covariance
 SCALE_KERNELS, RBF_KERNELS = (ScaleKernel, CheckedScaleKernel), (RBFKernel, CheckedRBFKernel)

@@ -1,4 +1,4 @@
-"""Squared exponential covariances with hyperparameters that stay as they are, in a handful of operations."""
+"""Squared exponential covariances with fixed hyperparameters, in a handful of operations."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class SquaredExponential:
         return variance.expand(X.shape[:-1])
 
     def with_points(self, Z: Tensor) -> CovarianceWithPoints | None:
-        r"""The covariance with points that stay as they are; `None` where too few digits would be left of it, or
+        r"""The covariance with fixed points; `None` where too few digits would be left of it, or
         there are none.
 
         Args:
@@ -117,7 +117,7 @@ class SquaredExponential:
 
 @dataclass(frozen=True, eq=False)
 class CovarianceWithPoints:
-    r"""The covariance of any points with some that stay as they are.
+    r"""The covariance of any points with fixed ones.
 
     Args:
         kernel: The covariance function.

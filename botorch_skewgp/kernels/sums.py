@@ -1,4 +1,4 @@
-"""Sums of kernels, without the decompositions that linear operators make of them."""
+"""Sums of kernels with a linear part, added as matrices without any decomposition."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from torch import Tensor
 def covariance_of_points(kernel: Kernel, X: Tensor) -> LinearOperator:
     r"""The covariance of a kernel at points.
 
-    Where a sum has a linear kernel, a linear operator of low rank is added to another, which is decomposed for it: with
-    jitter and a warning if points come close to each other, and in a time that nobody asked for. Such sums are added up
-    as matrices.
+    When a linear kernel is part of a sum, linear_operator decomposes the other part, slowly, and with jitter and a
+    warning if points nearly coincide. Such sums are added as matrices.
 
     Args:
         kernel: A kernel.

@@ -1,4 +1,4 @@
-r"""What all objectives for hyperparameters share: the formula of the evidence, priors and dtypes."""
+r"""The base class of objectives for hyperparameters: the formula of the evidence, priors and dtypes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _log_density(prior: Prior, value: Tensor) -> Tensor:
 
 
 class Terms(NamedTuple):
-    r"""What an objective is made of at one set of hyperparameters, before log normalisers are computed.
+    r"""The parts of an objective at one set of hyperparameters, before log normalisers are computed.
 
     Args:
         evidence: The parts of the evidence.

@@ -67,7 +67,7 @@ def default_covar_module(
 
     Args:
         dim: The number of inputs, each with a lengthscale of its own.
-        observations: What the model is to be of.
+        observations: The observations the model will be built from.
         judge: What is known of the one who compares: `"consistent"` if answers would hardly change when asked again, as
             those of a computation (of duels between random points, about one in 220 is wrong), `"noisy"` if many would
             (one in ten).
@@ -132,7 +132,7 @@ def default_mean_module(observations: Sequence[Observation]) -> Mean:
     as often right as they say. To class labels, which compare outputs, a constant is irrelevant too.
 
     Args:
-        observations: What the model is to be of.
+        observations: The observations the model will be built from.
     """
     anchored = any(entry.anchors_scale for entry in observations)
     told = (

@@ -153,26 +153,29 @@ def as_sequence(observations: Observation | Sequence[Observation] | None) -> tup
 
 
 def _refuse_observation(entry: Any) -> NoReturn:
-    is_class = isinstance(entry, type)
-    got = f"the class {entry.__name__} itself, which is to be called" if is_class else type(entry).__name__
+    got = _class_itself(entry) if isinstance(entry, type) else type(entry).__name__
     raise InputDataError(
         f"observations must be observation objects such as Preference(pairs), alone or in a list; got {got}. Wrap the "
         "data in the class of its kind."
     )
 
 
+def _class_itself(cls: type) -> str:
+    return f"the class {cls.__name__}, not an instance; write {cls.__name__}(...)"
+
+
 def check_parts(**parts: tuple[Any, type]) -> None:
     r"""Raise unless each part of a model, by the name of its argument, is `None` or an object of its class.
 
     Args:
-        parts: Objects and the classes that they must be of.
+        parts: Objects and their required classes.
 
     Raises:
         InputDataError: If one is of another class.
     """
     for name, (part, wanted) in parts.items():
         if part is not None and not isinstance(part, wanted):
-            got = f"the class {part.__name__} itself, which is to be called" if isinstance(part, type) else type(part)
+            got = _class_itself(part) if isinstance(part, type) else type(part)
             raise InputDataError(f"{name} must be a {wanted.__module__}.{wanted.__qualname__} object; got {got}.")
 
 

@@ -34,7 +34,7 @@ from botorch_skewgp.models.inputs import (
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.marginal_likelihood import Evidence
 from botorch_skewgp.models.means import IntegratedConstantMean
-from botorch_skewgp.models.panel import SHARED, Panel, default_judge_covar_module, judges_of, with_code
+from botorch_skewgp.models.panel import SHARED, Panel, code_of, default_judge_covar_module, judges_of, with_code
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.snapshot import Snapshot
@@ -384,18 +384,29 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         """The draws of the interval rows behind the posterior, with their diagnostics; made if need be."""
         return self._now().draws
 
-    def latent_posterior(self, X: Tensor) -> SkewGPPosterior:
+    def latent_posterior(self, X: Tensor, judges: Sequence[int | str | None] | None = None) -> SkewGPPosterior:
         r"""The posterior of the latent function in its own units, those of the noise of labels and comparisons.
 
         Args:
             X: A `batch_shape x q x d` tensor, before input transforms.
+            judges: For each of the `q` points whose utility it is, as `SkewGP.posterior` takes a judge, for the joint
+                posterior of several people's utilities; `None` (for one point or all) for the utility that the model is
+                of.
 
         Raises:
-            InputDataError: If `X` is no tensor of single or double precision.
+            InputDataError: If `X` is no tensor of single or double precision, or nothing is known of a judge.
             BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
+            UnsupportedError: If judges are given and the model knows none, or has inducing points.
         """
         X, now = check_query(X, self._points), self._now()
-        return self._posterior_at(self._inputs_at(X, now), now)
+        inputs = self._inputs_at(X, now)
+        if judges is not None:
+            if self._panel is None or self.inducing is not None:
+                raise UnsupportedError("Utilities of several judges at once are those of an exact model of judges.")
+            codes = [self._judge if judge is None else code_of(judge, self.judges) for judge in judges]
+            column = inputs.new_tensor(codes).unsqueeze(-1).expand(*inputs.shape[:-1], 1)
+            inputs = torch.cat([inputs[..., :-1], column], dim=-1)
+        return self._posterior_at(inputs, now)
 
     def _inputs_at(self, X: Tensor, now: Snapshot) -> Tensor:
         """Points after input transforms, with who judges there if there are several judges."""

@@ -144,7 +144,7 @@ def covar_module(space: SearchSpace, observations: list[Observation]) -> Kernel:
 
     Args:
         space: The search space.
-        observations: What the model is to be of.
+        observations: The observations the model will be built from.
     """
     scaled = default_covar_module(space.dim, observations)
     categorical = list(space.cat_dims)

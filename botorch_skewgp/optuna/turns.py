@@ -1,8 +1,8 @@
 """Workers that choose points at the same time: the one with the larger trial number waits for the other's point.
 
-Two workers that choose at once know nothing of each other's point, and would choose the same one. Whoever chooses says
-so with its trial in the storage, again and again while it does. Who waits watches whether that changes, by its own
-clock: neither how fast a machine is nor what its clock says matters, and only who is not heard of at all is given up.
+Two workers that choose at once do not see each other's point, and would choose the same one. A worker that chooses
+writes a heartbeat with its trial into the storage. A waiting worker polls it with its own clock, so that the speed and
+the clock of the other machine do not matter; only a worker whose heartbeat stops is abandoned.
 """
 
 from __future__ import annotations

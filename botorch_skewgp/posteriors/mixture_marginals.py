@@ -35,7 +35,7 @@ class MixtureMarginals(ABC):
 
     Args:
         probabilities: The probabilities of the components, `S` or `batch_shape x S`; they sum to one.
-        parameters: Tensors that broadcast to `batch_shape x S`; what they mean is the subclass's affair.
+        parameters: Tensors that broadcast to `batch_shape x S`; their meaning is defined by the subclass.
     """
 
     def __init__(self, probabilities: Tensor, parameters: Sequence[Tensor]) -> None:

@@ -134,7 +134,7 @@ class _ColumnCovariances(FeatureMap):
 
 
 def _read_columns(paths: SamplePath, prior: LatentPrior) -> Tensor:
-    """What paths are in all columns, `sample_shape x c`: their values, and their slopes by forward differentiation."""
+    """The values and slopes of paths at all columns, `sample_shape x c`; slopes by forward differentiation."""
     values = paths.forward(prior.value_points)
     if not prior.has_slopes:
         return values
@@ -208,7 +208,7 @@ def _draw_kernel_feature_paths(model: SkewGP, *, sample_shape: torch.Size, **kwa
 
 @contextmanager
 def _random_numbers_from(generator: torch.Generator | None, device: torch.device) -> Iterator[None]:
-    """Let functions that only know torch's global generators draw from a given one; the global ones are put back."""
+    """Let functions that use torch's global generators draw from a given one, and restore the global ones."""
     if generator is None:
         yield
         return

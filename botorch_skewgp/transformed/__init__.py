@@ -1,6 +1,6 @@
 """Bayesian transformed Gaussian processes, for numbers of unknown scale: from data to posterior and acquisition.
 
-They share kernels, warpings and checks of inputs with the rest of the package, and nothing of rows and draws.
+They share kernels, warpings and checks of inputs with the rest of the package, but neither rows nor draws.
 """
 
 from botorch_skewgp.transformed.acquisition import (

@@ -1,4 +1,4 @@
-r"""What is integrated over in a transformed process: its parameters, the nodes in them, and their weights."""
+r"""The parameters that a transformed process integrates over, their nodes, and the weights of these."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from botorch_skewgp.warpings import Warping
 
 
 class Quadrature(NamedTuple):
-    r"""The nodes that posteriors are made of, and what is known of them all.
+    r"""The nodes of posteriors, and diagnostics of them all.
 
     Args:
         nodes: The nodes kept.
@@ -47,7 +47,7 @@ class Quadrature(NamedTuple):
 
 
 class IntegratedProcess(TransformedInputsMixin, Model):
-    r"""Base class of `BayesianTransformedGP`: its data and its nodes, which are made when they are first asked for."""
+    r"""Base class of `BayesianTransformedGP`: its data and its nodes, which are made on first use."""
 
     train_inputs: tuple[Tensor]
     train_targets: Tensor

@@ -1,4 +1,4 @@
-r"""The Bayesian transformed Gaussian process: numbers on a scale that nobody knows.
+r"""The Bayesian transformed Gaussian process: numbers on an unknown scale.
 
 .. [DeOliveira1997btg] V. De Oliveira, B. Kedem, D. A. Short. Bayesian prediction of transformed Gaussian random fields.
    Journal of the American Statistical Association 92, 1997.
@@ -40,20 +40,20 @@ from botorch_skewgp.transformed.posterior import JointScale, TransformedTPosteri
 from botorch_skewgp.warpings import SinhArcsinh, Warping
 
 SMALLEST = 1e-12  # posterior variance, in units of the prior's
-LEAST_AFTER_CONDITIONING = 4.0  # effective number of nodes below which a warning comes
+LEAST_AFTER_CONDITIONING = 4.0  # effective number of nodes below which a warning is issued
 NO_FANTASIES = (
-    "A BayesianTransformedGP cannot be conditioned on batches of data, so that look-ahead acquisition functions, which "
-    "make fantasies, cannot use it; take qLogNoisyExpectedImprovement, say."
+    "A BayesianTransformedGP cannot be conditioned on batches of data, hence not be used by look-ahead acquisition "
+    "functions, which make fantasies; use qLogNoisyExpectedImprovement, for instance."
 )
 NOISE_IS_LEARNED = "The noise is that of the warped outcome, and learned;"
 
 
 class BayesianTransformedGP(IntegratedProcess):
-    r"""A Gaussian process of a warped outcome, over whose warping and kernel parameters is integrated.
+    r"""A Gaussian process of a warped outcome, with its warping and kernel parameters integrated out.
 
     `g(f(x))` is a Gaussian process for an increasing map `g` with unknown shape. Mean and scale of the process are
     integrated out in closed form, as in [DeOliveira1997btg]_; the parameters of the warping, the kernel and the noise
-    by quadrature ([Zhu2023btg]_). Nothing is fitted: the nodes are made when the posterior is first asked for.
+    by quadrature ([Zhu2023btg]_). Nothing is fitted: the nodes are made with the first posterior.
 
     Outcomes are standardised inside by their median and interquartile range, on which scale the warpings' priors make
     sense; positive ones, if the warping needs them, divided by their geometric mean. Posteriors are in units of the
@@ -359,9 +359,9 @@ class BayesianTransformedGP(IntegratedProcess):
         raise UnsupportedError(NO_FANTASIES)
 
     def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> Self:
-        r"""The model of further outcomes, whose nodes stay where they are and are weighted anew.
+        r"""The model given further outcomes: the same nodes with new weights.
 
-        A `QuadratureWarning` comes if few of them count then; other nodes are made by `set_train_data`.
+        A `QuadratureWarning` is issued if few of them carry the weight; `set_train_data` makes other nodes.
 
         Args:
             X: A `m x d` tensor of points, before any input transform.

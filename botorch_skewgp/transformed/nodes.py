@@ -19,10 +19,10 @@ from botorch_skewgp.transformed.quadrature import WIDENING, Proposal, ProposalMi
 LogPosterior = Callable[[Tensor], Tensor]  # of coordinates, S x D, to S
 
 START_SPREAD = 2.0  # standard deviation of starts around the modules' own parameters, in every coordinate
-TRIED_PER_START = 32  # points of which the best become starts
-REACH = 8.0  # how far from the modules' own parameters a mode is looked for, in coordinates
-FLOOR = -1e8  # what the optimiser gets where the posterior density is zero
-MOST_SPREAD = 2.0  # standard deviation of a coordinate that the data say little about
+TRIED_PER_START = 32  # points; the best one is the start
+REACH = 8.0  # largest distance of a mode from the modules' own parameters, in coordinates
+FLOOR = -1e8  # the optimiser's value where the posterior density is zero
+MOST_SPREAD = 2.0  # standard deviation of a coordinate on which the data have little information
 LEAST_RATIO = -7.0  # log of the mass of a mode, relative to the largest, with which it still gets nodes
 WARPINGS_PER_KERNEL = 4  # nodes of the warping for each of the kernel, with Sobol nodes
 MOST_ROUNDS = 6
@@ -30,7 +30,7 @@ BOX = 2.5  # half the side of a Smolyak grid, in standard deviations along the a
 
 
 class Nodes(NamedTuple):
-    r"""Nodes of all parameters, without what the data say of them.
+    r"""Nodes of all parameters, before the data weigh them.
 
     Args:
         u: Their coordinates, `S x D`.
@@ -67,7 +67,7 @@ class Mode(NamedTuple):
 
     @property
     def log_mass(self) -> float:
-        """The logarithm of what Laplace's approximation says of the integral around the mode."""
+        """The logarithm of the integral around the mode, by Laplace's approximation."""
         return self.log_density + float(self.root.diagonal().log().sum()) + 0.5 * len(self.center) * math.log(math.tau)
 
     def distance(self, u: Tensor) -> float:
@@ -83,7 +83,7 @@ class Mode(NamedTuple):
 def find_modes(
     log_posterior: LogPosterior, start: Tensor, num_restarts: int, seed: int, along: Tensor | None = None
 ) -> list[Mode]:
-    r"""The modes that a search from several starts arrives at, the highest first.
+    r"""The modes found by a search from several starts, the highest first.
 
     One start is given. The others are the best of quasi-random points around it, one from each of as many layers: long
     lengthscales with much noise and short ones with little explain the same data, and a search from one seldom finds

@@ -1,4 +1,4 @@
-r"""What outcomes a transformed process takes, and the units in which it takes them."""
+r"""Checks and units of the outcomes of a transformed process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from botorch_skewgp.warpings import Warping
 
 
 class OutcomeUnits(NamedTuple):
-    r"""What outcomes are taken relative to, and in units of.
+    r"""The offset and the scale by which outcomes are standardised.
 
     Args:
         center: What is subtracted.

@@ -130,7 +130,7 @@ class ParameterSpace:
         return torch.where(total.isnan(), -math.inf, total)
 
     def _log_prior_of(self, raws: Sequence[Tensor], num: int) -> Tensor:
-        """The log prior density of values, for raw parameters of so many nodes."""
+        """The log prior density of values, for raw parameters of `num` nodes."""
         total = torch.zeros(num, dtype=torch.float64, device=raws[0].device if raws else None)
         for key, module in self.modules.items():
             named = {e.name: raw for e, raw in zip(self.entries, raws, strict=True) if e.module == key}

@@ -190,7 +190,7 @@ def smolyak_grid(dim: int, level: int) -> tuple[Tensor, Tensor]:
 
 
 def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
-    """All ways to write a number as an ordered sum of so many non-negative ones."""
+    """All ways to write a number as an ordered sum of `parts` non-negative ones."""
     for bars in itertools.combinations(range(total + parts - 1), parts - 1):
         ends = (-1, *bars, total + parts - 1)
         yield tuple(after - before - 1 for before, after in itertools.pairwise(ends))

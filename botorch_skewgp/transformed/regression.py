@@ -1,4 +1,4 @@
-r"""Generalised least squares of several warped outcomes under several kernels, with all that they share made once.
+r"""Generalised least squares of several warped outcomes under several kernels, with shared parts computed once.
 
 With covariance `K = L L^T` of the noisy warped outcomes, basis functions `M` and warped outcomes `z`:
 
@@ -89,7 +89,7 @@ class TransformedRegression(NamedTuple):
         return torch.where(self.is_valid.unsqueeze(-1), value, -math.inf)
 
     def gains(self, cross: Tensor, basis: Tensor) -> tuple[Tensor, Tensor]:
-        r"""What points have in common with the data, whitened.
+        r"""Cross covariances of points with the data, whitened.
 
         Args:
             cross: The covariance of data and points, `T x n x N`.

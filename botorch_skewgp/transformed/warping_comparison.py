@@ -1,4 +1,4 @@
-r"""Which warping of an outcome the data speak for."""
+r"""Comparison of warpings of an outcome."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from botorch_skewgp.warpings import Warping
 
 
 class WarpingScore(NamedTuple):
-    r"""What the data say for a warping.
+    r"""The evidence and the leave-one-out score of a warping.
 
     Args:
         model: The model with the warping, ready for predictions.
@@ -36,7 +36,7 @@ def compare_warpings(
     r"""Models of the same outcomes with several warpings, the best leave-one-out score first.
 
     The evidence depends on the priors of a warping's parameters and weighs what is predicted from the first few data;
-    the leave-one-out score hardly depends on priors. Where the two disagree, few data tell little.
+    the leave-one-out score hardly depends on priors. Where the two disagree, the data are too few to decide.
 
     Example:
         >>> scores = compare_warpings(train_X, values.exp().unsqueeze(-1), [Affine(), BoxCox()], num_nodes=16)

@@ -1,4 +1,4 @@
-r"""What the data say of nodes of all parameters: the factors of their regressions, and their weights."""
+r"""Nodes of all parameters given the data: the factors of their regressions, and their weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from botorch_skewgp.transformed.regression import TransformedRegression
 
 
 class WeightedNodes(NamedTuple):
-    r"""Nodes with all that follows from the data, of which posteriors are made.
+    r"""Nodes with everything that posteriors need from the data.
 
     Args:
         regression: The factors, of `T` kernels and up to `J` warpings each.
@@ -52,7 +52,7 @@ class WeightedNodes(NamedTuple):
         return self.u[_first(self.kernel)]
 
     def select(self, x: Tensor) -> Tensor:
-        r"""What belongs to the nodes.
+        r"""The entries of some nodes.
 
         Args:
             x: A tensor `T x ... x J`.
@@ -86,7 +86,7 @@ def normalised(log_weight: Tensor, sign: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class TransformedData:
-    r"""Outcomes, as what weighs nodes.
+    r"""Outcomes, in the form in which they weigh nodes.
 
     Args:
         space: The parameters of `covar_module`, `likelihood` and `warping`, in this order.

@@ -11,12 +11,12 @@ cost less than one that is exact. And near the fixed point, where sweeps act lin
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.sites import Gaussian, Sites, match_moments
+from botorch_skewgp.truncated.priors import Factor, Sites
+from botorch_skewgp.truncated.priors.base import Map
+from botorch_skewgp.truncated.sites import match_moments
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 SHARES = (-10.0, 0.5)  # of the last sites in an extrapolated step
@@ -25,12 +25,7 @@ SHORTER, LONGER, SHORTEST_STEP = 0.5, 1.2, 0.02
 NEAR = 0.1  # residual up to which steps are extrapolated
 MOST_FAILURES = 2  # of either kind of step
 MANY_ROWS = 150  # from which on a factorisation costs more than sweeps with approximate marginals
-APPROXIMATE_SWEEPS = 4
-LOW_RANK_SWEEPS = 2  # of a low-rank covariance, whose marginals are known less well
 LEAST_PART = 0.1  # of a precision that a change of sites may leave, for its effect to be foreseen
-
-
-_Map = Callable[[Tensor], Tensor]
 
 
 class Acceleration:
@@ -52,12 +47,12 @@ class Acceleration:
         self._last: tuple[Tensor, Tensor] | None = None
 
     def __call__(
-        self, gaussian: Gaussian, sites: Sites, target: Sites, residual: Tensor, grew: Tensor, is_full: Tensor
+        self, factor: Factor, sites: Sites, target: Sites, residual: Tensor, grew: Tensor, is_full: Tensor
     ) -> Sites:
         r"""The sites to go to.
 
         Args:
-            gaussian: The marginals at the present sites.
+            factor: The marginals at the present sites.
             sites: The present sites.
             target: The next sites, which match moments.
             residual: How far these are, `batch_shape x 1`.
@@ -69,19 +64,19 @@ class Acceleration:
         self._left_to_look_ahead -= bool((failed & ~self._was_extrapolated).any())
         self.taken = ~grew & is_full
         looks_ahead = self._left_to_look_ahead > 0 and bool(self.taken.any())
-        covariance = self._covariance(gaussian, sites) if looks_ahead else None
-        if (covariance is not None) != self._was_foreseen:
-            self._was_foreseen, self._last = covariance is not None, None
-        ahead = target if covariance is None else self._foreseen(gaussian, sites, target, *covariance)
+        responses = factor.responses() if looks_ahead else None
+        if (responses is not None) != self._was_foreseen:
+            self._was_foreseen, self._last = responses is not None, None
+        ahead = target if responses is None else self._foreseen(factor, sites, target, *responses)
         extrapolates = self.taken & (residual <= NEAR) & (self._failures < MOST_FAILURES)
-        ahead, self._was_extrapolated = self._extrapolated(gaussian, sites, ahead, extrapolates)
-        if covariance is None:
+        ahead, self._was_extrapolated = self._extrapolated(factor, sites, ahead, extrapolates)
+        if responses is None:
             self.taken = self._was_extrapolated
         usable = self.taken & (ahead.precision >= 0) & ahead.precision.isfinite() & ahead.shift.isfinite()
         return Sites(*(torch.where(usable, new, plain) for new, plain in zip(ahead, target, strict=True)))
 
     def _foreseen(
-        self, gaussian: Gaussian, sites: Sites, target: Sites, times_covariance: _Map, times_squares: _Map
+        self, factor: Factor, sites: Sites, target: Sites, times_covariance: Map, times_squares: Map
     ) -> Sites:
         r"""The sites after further sweeps, with marginals from the present covariance `V`.
 
@@ -89,49 +84,21 @@ class Acceleration:
         without the off-diagonal part of what is inverted: exact where one site changes. A change `s` of shifts makes
         the mean `E h + V p` with `p = s - d * (E h + V p)`, for which every sweep takes one step.
         """
-        ahead, mean, pull = target, gaussian.mean, torch.zeros_like(gaussian.mean)
-        is_dense = gaussian.product is None and self._distribution.row_root is None
-        for _ in range(APPROXIMATE_SWEEPS if is_dense else LOW_RANK_SWEEPS):
+        moments = factor.moments
+        ahead, mean, pull = target, moments.mean, torch.zeros_like(moments.mean)
+        for _ in range(factor.num_foreseen):
             change, shift = (self._distribution.times_count(new - old) for new, old in zip(ahead, sites, strict=True))
-            spread = (1 + change * gaussian.variance).clamp(min=LEAST_PART)
+            spread = (1 + change * moments.variance).clamp(min=LEAST_PART)
             pull = pull + (shift - change * mean - pull) / spread
-            mean = gaussian.mean + times_covariance(pull)
-            variance = gaussian.variance - times_squares(change / spread)
+            mean = moments.mean + times_covariance(pull)
+            variance = moments.variance - times_squares(change / spread)
             left = 1 - ahead.precision * variance
             if not bool(((variance > 0) & (left > 0)).all()):
                 break
             ahead = match_moments(self._distribution, (mean - ahead.shift * variance) / left, variance / left)
         return ahead
 
-    def _covariance(self, gaussian: Gaussian, sites: Sites) -> tuple[_Map, _Map] | None:
-        """Products of the rows' covariance, and of its squared entries, with vectors; `None` if it is not at hand.
-
-        Of a low-rank covariance the off-diagonal squares are left out: with them a product would cost a factorisation.
-        """
-        product = gaussian.product
-        if product is not None:
-            return (
-                lambda vector: product.times(vector.unsqueeze(-1)).squeeze(-1),
-                lambda vector: gaussian.variance.square() * vector,
-            )
-        root = self._distribution.row_root
-        if root is not None:
-
-            def times_low_rank(vector: Tensor) -> Tensor:
-                projected = root.transposed_times(vector.unsqueeze(-2)).mT
-                return root.times(torch.cholesky_solve(projected, gaussian.cholesky).mT).squeeze(-2)
-
-            return times_low_rank, lambda vector: gaussian.variance.square() * vector
-        if gaussian.inverse is None:
-            return None
-        S = sites.precision.sqrt()
-        V = gaussian.inverse / (-S.unsqueeze(-1))
-        V /= S.unsqueeze(-2)
-        V.diagonal(dim1=-2, dim2=-1).copy_(gaussian.variance)
-        squares = V.square()
-        return (lambda vector: _times(V, vector)), (lambda vector: _times(squares, vector))
-
-    def _extrapolated(self, gaussian: Gaussian, sites: Sites, target: Sites, wanted: Tensor) -> tuple[Sites, Tensor]:
+    def _extrapolated(self, factor: Factor, sites: Sites, target: Sites, wanted: Tensor) -> tuple[Sites, Tensor]:
         """Of the last two sites and what follows from each, the affine combination whose residual is least.
 
         The residual is in units of the rows' marginals. Also returned is where that was done, `batch_shape x 1`.
@@ -142,12 +109,8 @@ class Acceleration:
         if last is None or not bool(wanted.any()):
             return target, torch.zeros_like(wanted)
         d_x, d_change = x - last[0], change - last[1]
-        variance = gaussian.variance.clamp(min=0)
+        variance = factor.moments.variance.clamp(min=0)
         weighted = torch.stack([variance.square(), variance]) * d_change
         share = (weighted * change).sum((0, -1)) / (weighted * d_change).sum((0, -1))
         share = share.nan_to_num(0.0).clamp(*SHARES).unsqueeze(-1)
         return Sites(*torch.where(wanted, x + change - share * (d_x + d_change), torch.stack(target))), wanted
-
-
-def _times(matrix: Tensor, vector: Tensor) -> Tensor:
-    return (matrix @ vector.unsqueeze(-1)).squeeze(-1)

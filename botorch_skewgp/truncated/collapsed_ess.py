@@ -9,60 +9,22 @@ References:
 .. [Nishihara2014parallel]
     R. Nishihara, I. Murray, and R. P. Adams. Parallel MCMC with generalized elliptical slice sampling. Journal of
     Machine Learning Research, 15, 2014.
-
-.. [Cornish1938moments]
-    E. A. Cornish, R. A. Fisher. Moments and cumulants in the specification of distributions. Revue de l'Institut
-    International de Statistique, 5, 1938.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.sampler import Sampler, SamplerInfo, SamplerState
+from botorch_skewgp.truncated.sites import SiteApproximation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
-from botorch_skewgp.truncated.univariate import (
-    interval_moments,
-    inverse_normal_cdf,
-    log_interval_probability,
-    log_normal_cdf,
-    log_normal_density,
-    normal_cdf,
-    normal_hazard,
-    sample_interval,
-)
 
 TWO_PI = 2 * math.pi
-FAR = {torch.float64: 30.0, torch.float32: 10.0}  # standard deviations, beyond which probabilities lose their digits
 MAX_ENTRIES = 2**18  # of rows that are worked on at a time, which a cache can hold
 LEAST_DRAWS = 32  # at a time
-
-
-class SiteApproximation(Protocol):
-    r"""A Gaussian approximation of `h` given the rows: the prior of `h` times one Gaussian site per row.
-
-    The site of row `i` is `exp(-tau_i h_i^2 / 2 + nu_i h_i)`. The result of expectation propagation is one.
-    """
-
-    @property
-    def site_precision(self) -> Tensor:
-        """The sites' `tau`, `batch_shape x m`."""
-
-    @property
-    def site_shift(self) -> Tensor:
-        """The sites' `nu`, `batch_shape x m`."""
-
-    @property
-    def latent_mean(self) -> Tensor:
-        """The mean in latent coordinates, `batch_shape x r`."""
-
-    @property
-    def latent_root(self) -> Tensor:
-        """A root of the covariance in latent coordinates, `batch_shape x r x r`."""
 
 
 class CollapsedEllipticalSliceSampler(Sampler):
@@ -109,11 +71,7 @@ class CollapsedEllipticalSliceSampler(Sampler):
         self._shift = distribution.times_count(expectation_propagation.site_shift.to(like))
         self._latent_mean = expectation_propagation.latent_mean.to(like).unsqueeze(-2)
         self._latent_root = expectation_propagation.latent_root.to(like)
-        self._scale = distribution.noise.sqrt()
-        has_lower, has_upper = distribution.lower.isfinite(), distribution.upper.isfinite()
-        self._one_bound = bool((has_lower != has_upper).all())
-        self._bound = torch.where(has_lower, distribution.lower, distribution.upper)
-        self._margin = (has_lower.to(like) - has_upper.to(like)) / self._scale  # of h - bound, where there is one bound
+        self._flat_factor = distribution.factor.map(lambda values: values.reshape(-1, distribution.num_rows))
 
     def init(self, rows: Tensor, latent: Tensor | None = None) -> SamplerState:
         r"""Make a state from feasible rows.
@@ -121,19 +79,14 @@ class CollapsedEllipticalSliceSampler(Sampler):
         Args:
             rows: A `batch_shape x num_chains x m` tensor of values of `u` inside the bounds; not used if `latent` is
                 given.
-            latent: A `batch_shape x num_chains x r` tensor of latent coordinates of `h` at these rows. For a dense
-                covariance, `E[h | u]` takes its place where it is missing.
+            latent: A `batch_shape x num_chains x r` tensor of latent coordinates of `h` at these rows; their mean given
+                the rows if `None`.
 
         Raises:
-            ValueError: If `latent` is needed and missing, or if the density at the start is not finite.
+            ValueError: If the density at the start is not finite.
         """
         if latent is None:
-            if self.distribution.row_root is not None:
-                raise ValueError("A low-rank covariance needs the latent coordinates of the rows.")
-            residual = (rows - self.distribution.mean.unsqueeze(-2)).mT
-            latent = (
-                self.distribution.dense_covariance @ torch.cholesky_solve(residual, self.distribution.gamma_cholesky)
-            ).mT
+            latent = self.distribution.noisy_prior.expected_latent(rows - self.distribution.mean.unsqueeze(-2))
         batch, chains = self.distribution.batch_shape, latent.shape[-2]
         h = self.distribution.noiseless(latent).reshape(-1, self.distribution.num_rows)
         value = self._log_ratio(h, None, chains).reshape(*batch, chains)
@@ -168,85 +121,31 @@ class CollapsedEllipticalSliceSampler(Sampler):
 
     def _rows(self, positions: Tensor, generator: torch.Generator | None) -> Tensor:
         """Rows at positions `batch_shape x k x r`."""
-        distribution = self.distribution
-        h, scale = distribution.noiseless(positions), self._scale.unsqueeze(-2)
-        lower, upper = distribution.lower.unsqueeze(-2), distribution.upper.unsqueeze(-2)
+        distribution, factor = self.distribution, self.distribution.factor_of_draws
+        h = distribution.noiseless(positions)
 
         def uniform(shape: torch.Size) -> Tensor:
             level = torch.rand(shape, dtype=h.dtype, device=h.device, generator=generator)
             return level.clamp_(min=0.25 * torch.finfo(h.dtype).eps)  # in the open interval (0, 1)
 
         if distribution.count is None:
-            standard = self._standard_draws(h, uniform(h.shape))
-        else:
-            one = (distribution.count == 1).reshape(-1)
-            if not bool(one.any()):
-                standard = self._standard_means(h, uniform(h.shape))
-            else:
-                standard = torch.empty_like(h)
-                for draw, which in ((self._standard_draws, one), (self._standard_means, ~one)):
-                    which = which.nonzero().squeeze(-1)
-                    part = h.index_select(-1, which)
-                    standard.index_copy_(-1, which, draw(part, uniform(part.shape), which))
-        # Rounding only: the draw is inside the standardised interval.
-        return torch.maximum(torch.minimum(h + scale * standard, upper), lower)
-
-    def _standard_draws(self, h: Tensor, uniform: Tensor, which: Tensor | slice = slice(None)) -> Tensor:
-        """The noise of some rows at `h`, in units of its deviation, that puts them inside their bounds."""
-        if self._one_bound:
-            margin = self._margins(h, which)
-            if float(margin.amin()) >= -FAR[margin.dtype]:
-                below = inverse_normal_cdf(uniform * normal_cdf(margin))
-                return -self._margin[..., which].sign().unsqueeze(-2) * below
-        return sample_interval(*self._standard_bounds(h, which), uniform)
-
-    def _standard_means(self, h: Tensor, uniform: Tensor, which: Tensor | slice = slice(None)) -> Tensor:
-        """The mean noise of the rows that each of some rows stands for, in the same units."""
-        assert self.distribution.count is not None
-        mean, variance, skewness = self._moments(h, which)
-        count = self.distribution.count[..., which].unsqueeze(-2).to(h)
-        normal = inverse_normal_cdf(uniform)
-        # The expansion of [Cornish1938moments]_; what it leaves out is of order 1 / count, and averages over rows.
-        normal = normal + (normal.square() - 1) * (skewness / (6 * count.sqrt()))
-        return mean + (variance / count).sqrt() * normal
-
-    def _margins(self, h: Tensor, which: Tensor | slice) -> Tensor:
-        """How far some rows are inside their only bound, in units of the noise."""
-        return (h - self._bound[..., which].unsqueeze(-2)).mul_(self._margin[..., which].unsqueeze(-2))
-
-    def _standard_bounds(self, h: Tensor, which: Tensor | slice) -> tuple[Tensor, Tensor]:
-        """The bounds of some rows' noise in units of its deviation."""
-        lower, upper = (x[..., which].unsqueeze(-2) for x in (self.distribution.lower, self.distribution.upper))
-        scale = self._scale[..., which].unsqueeze(-2)
-        return (lower - h) / scale, (upper - h) / scale
-
-    def _moments(self, h: Tensor, which: Tensor | slice) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean, variance and skewness of the standardised noise of some rows at `h`, `batch_shape x k x m`."""
-        if self._one_bound:
-            margin = self._margins(h, which)
-            hazard = normal_hazard(margin)
-            excess = margin + hazard
-            variance = 1 - hazard * excess
-            third = hazard * (excess * (excess + hazard) - 1)
-            skewness = third / (variance * variance.sqrt())
-            far = margin < -FAR[margin.dtype]  # exponential there, where differences cancel
-            if bool(far.any()):
-                variance = torch.where(far, margin.square().reciprocal(), variance)
-                skewness = torch.where(far, 2.0, skewness)
-            sign = self._margin[..., which].sign().unsqueeze(-2)
-            return sign * hazard, variance, sign * skewness
-        bounds = self._standard_bounds(h, which)
-        log_probability, mean, variance = interval_moments(*bounds)
-        pulls = [
-            torch.where(bound.isfinite(), bound.square() * torch.exp(log_normal_density(bound) - log_probability), 0.0)
-            for bound in bounds
-        ]
-        third = 2 * mean + pulls[0] - pulls[1] - 3 * mean * variance - mean.pow(3)
-        return mean, variance, (third / variance.pow(1.5)).nan_to_num(0.0).clamp(-2, 2)  # cancels in narrow intervals
+            return factor.draw_given(h, uniform(h.shape))
+        count = distribution.count.unsqueeze(-2).to(h)
+        single = (count == 1).reshape(-1)
+        if not bool(single.any()):
+            return factor.draw_mean_given(h, count, uniform(h.shape))
+        rows = torch.empty_like(h)
+        for is_single, mask in ((True, single), (False, ~single)):
+            which = mask.nonzero().squeeze(-1)
+            part, some = h.index_select(-1, which), factor.map(lambda values: values[..., which])  # noqa: B023
+            level = uniform(part.shape)
+            drawn = some.draw_given(part, level) if is_single else some.draw_mean_given(part, count[..., which], level)
+            rows.index_copy_(-1, which, drawn)
+        return rows
 
     def latent(self, positions: Tensor) -> Tensor | None:
         """The positions, `... x r`, for a low-rank covariance; `None` for a dense one."""
-        return None if self.distribution.row_root is None else positions
+        return positions if self.distribution.prior.is_low_rank else None
 
     def _log_ratio(self, h: Tensor, chain: Tensor | None, num_chains: int) -> Tensor:
         """Log density relative to the approximating Gaussian, up to a constant, at rows of `h`, `k x m`.
@@ -268,18 +167,14 @@ class CollapsedEllipticalSliceSampler(Sampler):
 
         `element` holds the places of these rows in the batch; `None` if there is no batch.
         """
-        distribution = self.distribution
-
-        def of(parameter: Tensor) -> Tensor:
-            return parameter.reshape(1, -1) if element is None else parameter.flatten(0, -2)[element]
-
-        if self._one_bound:
-            value = _log_terms(h.sub(of(self._bound)).mul_(of(self._margin)))
-        else:
-            scale = of(self._scale)
-            bounds = ((of(bound) - h) / scale for bound in (distribution.lower, distribution.upper))
-            value = log_interval_probability(*bounds)
-        return value.sum(-1) if distribution.count is None else (value * of(distribution.count)).sum(-1)
+        factor, count = self._flat_factor, self.distribution.count
+        if element is not None:
+            factor = factor.map(lambda values: values[element])
+        value = factor.log_likelihood(h)
+        if count is None:
+            return value.sum(-1)
+        count = count.reshape(-1, h.shape[-1])
+        return (value * (count if element is None else count[element])).sum(-1)
 
     def _update(
         self, position: Tensor, value: Tensor, generator: torch.Generator | None
@@ -294,11 +189,8 @@ class CollapsedEllipticalSliceSampler(Sampler):
         direction = normal @ self._latent_root.mT
         # On the ellipse h is linear in cosine and sine, so that an evaluation costs O(m) and needs no product.
         middle = self.distribution.noiseless(self._latent_mean)
-        root = self.distribution.row_root
-        h_cosine, h_sine = (
-            (part if root is None else root.times(part)).reshape(-1, self.distribution.num_rows)
-            for part in (centred, direction)
-        )
+        prior, m = self.distribution.prior, self.distribution.num_rows
+        h_cosine, h_sine = (prior.times(part).reshape(-1, m) for part in (centred, direction))
         h_middle = middle.expand(*position.shape[:-1], -1).reshape(h_cosine.shape)
 
         num_chains = position.shape[-2]
@@ -327,10 +219,3 @@ class CollapsedEllipticalSliceSampler(Sampler):
         theta = theta.reshape(*value.shape, 1)
         position = self._latent_mean + centred * theta.cos() + direction * theta.sin()
         return position, found.reshape(value.shape), evaluations.reshape(value.shape)
-
-
-def _log_terms(x: Tensor) -> Tensor:
-    """`log Phi(x)` as a term of a sum, with the digits of one and not of itself, in the place of `x`."""
-    if float(x.amin()) < -FAR[x.dtype]:
-        return log_normal_cdf(x)
-    return x.mul_(-math.sqrt(0.5)).erfc_().mul_(0.5).log_()

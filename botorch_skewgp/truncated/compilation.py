@@ -1,4 +1,4 @@
-"""How functions are compiled for CPUs, and the word that is said when it happens."""
+"""Compilation of functions for CPUs, and the notice logged on the first one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _logger = logging.getLogger(PACKAGE)
 def compiled(signature: Any = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     r"""A decorator of functions that numba compiles, keeps on disk, and runs without the interpreter's lock.
 
-    Where no folder can be written to, they are compiled again in every process, and that is told.
+    Without a writable folder they are compiled again in every process, which is logged.
 
     Args:
         signature: Types to compile for when the module is loaded; by default those of the first call's arguments.

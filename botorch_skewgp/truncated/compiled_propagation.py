@@ -1,8 +1,8 @@
-r"""Sweeps of expectation propagation, compiled for CPUs, for as many rows as a person judges.
+r"""Sweeps of expectation propagation, compiled for CPUs, for up to 150 rows.
 
-At a hundred rows the arithmetic of a sweep takes a tenth of the time that torch needs to be told of it. Here are the
-sweeps of the ordinary case alone, the same ones with the same accelerations: from their end the general ones go on,
-which find there what they would have come to, or have all the way to go where a row is out of the ordinary.
+At a hundred rows torch's overhead is ten times the arithmetic of a sweep. These are the same sweeps with the same
+accelerations for ordinary rows. The general sweeps continue from their result: they find it converged, or start from
+the beginning where a row is out of the ordinary.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.acceleration import LONGER, MOST_FAILURES, NEAR, SHARES, SHORTER, SHORTEST_STEP
 from botorch_skewgp.truncated.compilation import compiled
-from botorch_skewgp.truncated.sites import LEAST_SHARE, PRECISE_SITE, Sites
+from botorch_skewgp.truncated.priors import Sites
+from botorch_skewgp.truncated.priors.dense import LEAST_SHARE, PRECISE_SITE
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 FARTHEST = 10.0  # standard deviations in a tail, from which on moments in closed form lose their digits
@@ -250,7 +251,7 @@ def approach(distribution: TruncatedNormal, sites: Sites, tolerance: float, max_
         return values.detach().expand(*distribution.batch_shape, *event).reshape(-1, *event).contiguous().numpy()
 
     both = np.stack([flat(entry, m) for entry in sites], axis=1)
-    covariance, mean = flat(distribution.dense_covariance, m, m), flat(distribution.mean, m)
+    covariance, mean = flat(distribution.prior.covariance, m, m), flat(distribution.mean, m)
     lower, upper, noise = flat(distribution.lower, m), flat(distribution.upper, m), flat(distribution.noise, m)
     done = _approach_all(covariance, mean, lower, upper, noise, both, tolerance, max_iterations)
     if done == 0:

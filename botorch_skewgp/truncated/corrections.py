@@ -15,14 +15,12 @@ the rows ([Opper2013perturbative]_). Terms of order 3 and 4 are kept.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from botorch_skewgp.exceptions import LargeCorrectionWarning
 from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation
-from botorch_skewgp.truncated.univariate import interval_cumulants
 
 MAX_ENTRIES = 2**24  # of the covariance of rows that are held at a time
 # Nats, and share of the log evidence, beyond which a correction counts as large.
@@ -43,15 +41,12 @@ def corrected_log_normalizer(approximation: ExpectationPropagation) -> Tensor:
         may matter, as for many rows without noise that nearly say the same.
     """
     distribution = approximation.distribution
-    scale = (approximation.cavity_variance + distribution.noise).sqrt()
-    scale = torch.where(scale > 0, scale, torch.ones_like(scale))
-    third, fourth = interval_cumulants(
-        (distribution.lower - approximation.cavity_mean) / scale,
-        (distribution.upper - approximation.cavity_mean) / scale,
-    )
+    cavity = approximation.cavity_mean, approximation.cavity_variance
+    third, fourth = distribution.factor.cumulants(*cavity)
+    scale = distribution.factor.scale(approximation.cavity_variance)
     share = approximation.cavity_variance / scale  # of the standardised row that is its noiseless part
     variance = torch.where(approximation.variance > 0, approximation.variance, torch.ones_like(scale))
-    covariance_rows = _covariance_rows(approximation.in_latent_coordinates)
+    covariance_rows = approximation.factor.covariance_rows()
     m = distribution.num_rows
     total = torch.zeros_like(scale[..., 0]) if m else distribution.mean.new_zeros(distribution.batch_shape)
     cumulants = ((third * share.pow(3), 3, 6.0), (fourth * share.pow(4), 4, 24.0))
@@ -77,15 +72,3 @@ def corrected_log_normalizer(approximation: ExpectationPropagation) -> Tensor:
             stacklevel=2,
         )
     return value + total
-
-
-def _covariance_rows(approximation: ExpectationPropagation) -> Callable[[Tensor], Tensor]:
-    """A function that gives blocks of rows of the approximate posterior covariance of the rows."""
-    root = approximation.distribution.root
-    if root is not None:
-        half = torch.linalg.solve_triangular(approximation.cholesky, root.mT, upper=False)
-        return lambda rows: half[..., rows].mT @ half
-    C = approximation.distribution.dense_covariance
-    precision_root = approximation.sites.precision.sqrt().unsqueeze(-1)
-    half = torch.linalg.solve_triangular(approximation.cholesky, precision_root * C, upper=False)
-    return lambda rows: C[..., rows, :] - half[..., rows].mT @ half

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.trajectories import numba_is_loaded
+from botorch_skewgp.truncated.trajectories import uses_numba
 
 TAIL_PROBABILITIES = (0.05, 0.95)
 MAX_ENTRIES = 2**17  # of draws that are diagnosed at a time, with a dozen copies of them
@@ -56,7 +56,7 @@ def effective_sample_size(draws: Tensor, kind: Literal["bulk", "tail", "mean"] =
     Args:
         draws: A `batch_shape x num_steps x num_chains x k` tensor of `k` functionals of the draws.
         kind: "mean" for the functional itself, that is for its average; "bulk" for its normal scores,
-            which also have a meaning where it has no variance; "tail" for the lesser one of the sizes
+            which also have a meaning where it has no variance; "tail" for the smaller of the sizes
             of the indicators of the 5 % and 95 % quantiles.
 
     Returns:
@@ -129,7 +129,7 @@ def _split_r_hat(values: Tensor, scores: _Scores) -> Tensor:
 
 
 def _tail_effective_size(values: Tensor, ordered: Tensor) -> Tensor:
-    """The lesser one of the sizes of the indicators of two quantiles, from chains and all of their values in order."""
+    """Tail effective sample size: the smaller of two quantile indicators' sizes; from chains, and sorted values."""
     low, high = (_split((values <= _quantile(ordered, p)).to(values.dtype)) for p in TAIL_PROBABILITIES)
     return torch.minimum(_effective_size(low), _effective_size(high))
 
@@ -165,7 +165,7 @@ def _normal_scores(values: Tensor) -> _Scores:
     n = flat.shape[-1]
     halves = torch.arange(2, 2 * n + 1, dtype=flat.dtype, device=flat.device)  # twice an average rank
     scores = torch.special.ndtri((0.5 * halves - 0.375) / (n + 0.25))
-    if numba_is_loaded(flat.device):
+    if uses_numba(flat.device):
         from botorch_skewgp.truncated.compiled_scores import normal_scores
 
         return _Scores(*(entry.view_as(values) for entry in normal_scores(flat, scores)))
@@ -203,7 +203,7 @@ def _quantile(ordered: Tensor, probability: float) -> Tensor:
 
 def _r_hat(values: Tensor) -> Tensor:
     """R-hat of chains that are split already, equations (1) to (4)."""
-    if numba_is_loaded(values.device):
+    if uses_numba(values.device):
         from botorch_skewgp.truncated.compiled_chains import r_hats
 
         return r_hats(values)
@@ -217,7 +217,7 @@ def _r_hat(values: Tensor) -> Tensor:
 
 def _effective_size(values: Tensor) -> Tensor:
     """Effective sample size of chains that are split already, equations (10) to (13)."""
-    if not numba_is_loaded(values.device):
+    if not uses_numba(values.device):
         return _effective_size_by_transform(values)
     from botorch_skewgp.truncated.compiled_chains import effective_sizes
 

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from botorch_skewgp.exceptions import ContradictionError
 from botorch_skewgp.truncated.factorization import cholesky_of_precision
+from botorch_skewgp.truncated.row_factor import RowFactor
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
-from botorch_skewgp.truncated.univariate import interval_moments, log_interval_probability
 
 # Softness of the bounds, in standard deviations of the rows, from the first to the last attempt.
 SOFTNESS = tuple(4.0**-k for k in range(17))
@@ -43,17 +43,14 @@ def feasible_point(distribution: TruncatedNormal, root: Tensor, point: Tensor) -
         ContradictionError: If none is found; it names rows that cannot hold together, and none too many.
     """
     batch, m, r = distribution.batch_shape, distribution.num_rows, root.shape[-1]
-    mean, lower, upper, noise = (
-        value.double().reshape(-1, m)
-        for value in (distribution.mean, distribution.lower, distribution.upper, distribution.noise)
-    )
-    eps = torch.finfo(distribution.mean.dtype).eps
-    rows = _Rows(root.double().reshape(-1, m, r), mean, lower, upper, noise, eps)
+    mean, factor = distribution.mean.double().reshape(-1, m), distribution.factor
+    factor = factor.map(lambda values: values.double().reshape(-1, m))
+    rows = _Rows(root.double().reshape(-1, m, r), mean, factor, torch.finfo(distribution.mean.dtype).eps)
     z, force = _search(rows, point.double().reshape(-1, r))
     inside = rows.inside(z)
     if not bool(inside.all()):
         element = int((~inside.all(-1)).nonzero()[0])
-        noiseless = rows.noise[element] == 0
+        noiseless = rows.factor.noise[element] == 0
         suspects = noiseless & ((force[element] > 0) | ~inside[element])
         names = _irreducible(rows, element, suspects.nonzero().squeeze(-1)[force[element][suspects].argsort()])
         where = f" of batch element {element}" if batch.numel() > 1 else ""
@@ -69,9 +66,7 @@ class _Rows(NamedTuple):
 
     root: Tensor
     mean: Tensor
-    lower: Tensor
-    upper: Tensor
-    noise: Tensor
+    factor: RowFactor
     eps: float
 
     def inside(self, z: Tensor) -> Tensor:
@@ -79,12 +74,13 @@ class _Rows(NamedTuple):
         h = self.mean + (self.root @ z.unsqueeze(-1)).squeeze(-1)
         size = self.mean.abs() + (self.root.abs() @ z.abs().unsqueeze(-1)).squeeze(-1)
         margin = 8 * self.eps * size
-        return ((h - margin > self.lower) & (h + margin < self.upper)) | (self.noise > 0)
+        factor = self.factor
+        return ((h - margin > factor.lower) & (h + margin < factor.upper)) | (factor.noise > 0)
 
     def take(self, element: int, index: Tensor) -> _Rows:
         """Some rows of one element of the batch."""
-        root, mean, lower, upper, noise = (value[element : element + 1, index] for value in self[:5])
-        return _Rows(root, mean, lower, upper, noise, self.eps)
+        factor = self.factor.map(lambda values: values[element : element + 1, index])
+        return _Rows(self.root[element : element + 1, index], self.mean[element : element + 1, index], factor, self.eps)
 
 
 def _search(rows: _Rows, z: Tensor) -> tuple[Tensor, Tensor]:
@@ -97,8 +93,9 @@ def _search(rows: _Rows, z: Tensor) -> tuple[Tensor, Tensor]:
     for softness in SOFTNESS:
         if bool(found.all()):
             break
-        deviation = torch.where(rows.noise > 0, rows.noise.sqrt(), softness * scale)
-        new, signed = _maximise(rows.root, rows.mean, rows.lower, rows.upper, deviation, z, ~found)
+        noise = rows.factor.noise
+        factor = rows.factor.with_noise(torch.where(noise > 0, noise, (softness * scale).square()))
+        new, signed = _maximise(rows.root, rows.mean, factor, z, ~found)
         z, force = torch.where(found.unsqueeze(-1), z, new), signed.abs() * scale
         found = rows.inside(z).all(-1)
     return z, force
@@ -129,22 +126,21 @@ def _irreducible(rows: _Rows, element: int, suspects: Tensor) -> list[int]:
         size //= 2
 
 
-def _maximise(
-    F: Tensor, mean: Tensor, lower: Tensor, upper: Tensor, deviation: Tensor, z: Tensor, active: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Maximise `-|z|^2 / 2 + sum_i log P(lower_i < h_i + deviation_i e_i <= upper_i)`; also returns rows' forces."""
+def _maximise(F: Tensor, mean: Tensor, factor: RowFactor, z: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
+    """Maximise `-|z|^2 / 2 + sum_i log P(lower_i < h_i + v_i <= upper_i)`, with noise; also returns rows' forces."""
 
-    def standardised(z: Tensor) -> tuple[Tensor, Tensor]:
-        h = mean + (F @ z.unsqueeze(-1)).squeeze(-1)
-        return (lower - h) / deviation, (upper - h) / deviation
+    def at(z: Tensor) -> Tensor:
+        return mean + (F @ z.unsqueeze(-1)).squeeze(-1)
 
     def objective(z: Tensor) -> Tensor:
-        return log_interval_probability(*standardised(z)).sum(-1) - 0.5 * z.square().sum(-1)
+        return factor.log_probability(at(z), zero).sum(-1) - 0.5 * z.square().sum(-1)
+
+    zero = torch.zeros_like(mean)
 
     eye = torch.eye(F.shape[-1], dtype=F.dtype, device=F.device)
     value = objective(z)
     for _ in range(NEWTON_STEPS):
-        _, moment, variance = interval_moments(*standardised(z))
+        deviation, moment, variance = factor.moments(at(z), zero)
         force = moment / deviation
         gradient = (F.mT @ force.unsqueeze(-1)).squeeze(-1) - z
         curvature = (1 - variance).clamp(min=0) / deviation.square()  # log-concave; rounding only

@@ -16,9 +16,9 @@ from botorch_skewgp.truncated.collapsed_ess import (
     LEAST_DRAWS,
     MAX_ENTRIES,
     CollapsedEllipticalSliceSampler,
-    SiteApproximation,
 )
 from botorch_skewgp.truncated.sampler import SamplerInfo, SamplerState
+from botorch_skewgp.truncated.sites import SiteApproximation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 MOST_STEPS = 32  # between two slice updates

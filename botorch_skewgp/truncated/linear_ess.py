@@ -18,13 +18,13 @@ import math
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.sampler import Sampler, SamplerInfo, SamplerState
+from botorch_skewgp.truncated.sampler import RowSampler, SamplerInfo, SamplerState
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 TWO_PI = 2 * math.pi
 
 
-class LinearEllipticalSliceSampler(Sampler):
+class LinearEllipticalSliceSampler(RowSampler):
     r"""Elliptical slice sampling of a truncated normal without rejections [Gessner2020integrals]_.
 
     A step draws a Gaussian direction `v` and moves to `x cos(theta) + v sin(theta)`, with `theta` uniform on
@@ -32,8 +32,7 @@ class LinearEllipticalSliceSampler(Sampler):
     but with `m` rows the free angle shrinks like `1 / m`, and the chains need thousands of steps for one
     independent draw. It is here as the algorithm of the papers and as a baseline.
 
-    Positions are `u - mean` for a dense covariance. For an `m x r` root `F` they are the `r + m` standard
-    normals `(z, e)` of `u = mean + F z + sqrt(noise) e`, and a step costs `O(m r)` for every chain.
+    Positions are `u - mean`. A step costs `O(m^2)` for every chain, `O(m r)` with a low-rank prior.
 
     Args:
         distribution: The truncated normal to draw from.
@@ -49,74 +48,19 @@ class LinearEllipticalSliceSampler(Sampler):
         super().__init__(distribution)
         self._lower = (distribution.lower - distribution.mean).unsqueeze(-2)
         self._upper = (distribution.upper - distribution.mean).unsqueeze(-2)
-        self._scale = distribution.noise.sqrt().unsqueeze(-2)
-
-    def init(self, rows: Tensor, latent: Tensor | None = None) -> SamplerState:
-        r"""Make a state from feasible rows.
-
-        Args:
-            rows: A `batch_shape x num_chains x m` tensor of values of `u` inside the bounds.
-            latent: A `batch_shape x num_chains x r` tensor of latent coordinates of `h` at these rows; needed
-                where the covariance is a low-rank root, not used elsewhere.
-
-        Raises:
-            ValueError: If a row is out of its bounds, if `latent` is needed and missing, or if a row without
-                noise disagrees with it.
-        """
-        distribution = self.distribution
-        inside = (rows >= distribution.lower.unsqueeze(-2)) & (rows <= distribution.upper.unsqueeze(-2))
-        if not bool(inside.all()):
-            raise ValueError("rows must be inside the bounds; feasible_start finds such rows.")
-        if distribution.root is None:
-            return SamplerState(position=rows - distribution.mean.unsqueeze(-2))
-        if latent is None:
-            raise ValueError("A low-rank covariance needs the latent coordinates of the rows.")
-        noisy = self._scale > 0
-        residual = rows - distribution.noiseless(latent)
-        size = distribution.mean.abs().unsqueeze(-2) + latent.abs() @ distribution.root.abs().mT
-        tolerance = 100 * torch.finfo(rows.dtype).eps * size
-        if bool((~noisy & (residual.abs() > tolerance)).any()):
-            raise ValueError("A row without noise must equal its noiseless part at the latent coordinates.")
-        noise = torch.where(noisy, residual / torch.where(noisy, self._scale, torch.ones_like(residual)), 0.0)
-        return SamplerState(position=torch.cat([latent, noise], dim=-1))
+        self._colour = distribution.noisy_prior.colour(distribution.mean)
 
     def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:
         """Move every chain once; one ellipse for every chain, which is what the info counts."""
         position = state.position
-        direction = torch.randn(position.shape, dtype=position.dtype, device=position.device, generator=generator)
-        if self.distribution.root is None:
-            direction = direction @ self.distribution.gamma_cholesky.mT
-        theta = free_angle(
-            self._offset(position), self._offset(direction), self._lower, self._upper, generator=generator
-        ).unsqueeze(-1)
+        shape = (*position.shape[:-1], self.distribution.noisy_prior.num_normals)
+        normal = torch.randn(shape, dtype=position.dtype, device=position.device, generator=generator)
+        direction = self._colour(normal)
+        theta = free_angle(position, direction, self._lower, self._upper, generator=generator).unsqueeze(-1)
         position = position * theta.cos() + direction * theta.sin()
-        if self.distribution.root is None:
-            # Rounding only: the angle is free, but it may be so close to a wall that the last digit crosses it.
-            position = torch.maximum(torch.minimum(position, self._upper), self._lower)
+        # Rounding only: the angle is free, but it may be so close to a wall that the last digit crosses it.
+        position = torch.maximum(torch.minimum(position, self._upper), self._lower)
         return SamplerState(position), SamplerInfo(torch.ones_like(position[..., 0], dtype=torch.long))
-
-    def rows(self, positions: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Map positions, `... x p`, to rows `u`, `... x m`, inside the bounds; `generator` is not used."""
-        distribution = self.distribution
-        batch, middle = distribution.batch_shape, positions.shape[len(distribution.batch_shape) : -1]
-        flat = positions.reshape(*batch, -1, positions.shape[-1])
-        rows = distribution.mean.unsqueeze(-2) + self._offset(flat)
-        # Rounding only, as in the step.
-        rows = torch.maximum(torch.minimum(rows, distribution.upper.unsqueeze(-2)), distribution.lower.unsqueeze(-2))
-        return rows.reshape(*batch, *middle, -1)
-
-    def latent(self, positions: Tensor) -> Tensor | None:
-        """Map positions, `... x p`, to latent coordinates `... x r`; `None` for a dense covariance."""
-        root = self.distribution.root
-        return None if root is None else positions[..., : root.shape[-1]]
-
-    def _offset(self, position: Tensor) -> Tensor:
-        """`u - mean` at a position, which is linear in it."""
-        root = self.distribution.root
-        if root is None:
-            return position
-        z, noise = position.split([root.shape[-1], root.shape[-2]], dim=-1)
-        return z @ root.mT + self._scale * noise
 
 
 def free_angle(x: Tensor, v: Tensor, lower: Tensor, upper: Tensor, generator: torch.Generator | None = None) -> Tensor:

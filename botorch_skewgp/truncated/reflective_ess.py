@@ -32,10 +32,9 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.exceptions import SamplingError, TooManyReflectionsError
-from botorch_skewgp.truncated.factorization import times_transpose
-from botorch_skewgp.truncated.sampler import Sampler, SamplerInfo, SamplerState
+from botorch_skewgp.truncated.sampler import RowSampler, SamplerInfo, SamplerState
 from botorch_skewgp.truncated.trajectories import choose_backend
-from botorch_skewgp.truncated.trajectories.eager import EagerLowRankTrajectories, EagerTrajectories
+from botorch_skewgp.truncated.trajectories.eager import DenseGamma, EagerTrajectories, LowRankGamma
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 # A billiard between walls that are close makes many honest reflections; beyond this number it takes too long.
@@ -46,11 +45,11 @@ TIGHT = 1.0  # standard deviations beyond a bound, or one over those between bou
 CHUNK_BYTES = 2**28
 
 
-class ReflectiveEllipticalSliceSampler(Sampler):
+class ReflectiveEllipticalSliceSampler(RowSampler):
     r"""Linear elliptical slice sampling with reflections (see this module's first lines).
 
-    Dense covariance: a chain's position is `u - mean`, `p = m`. Low-rank root `F` (`m x r`): it is the white
-    coordinates `(z, e)` of `u = mean + F z + sqrt(noise) e`, `p = r + m`, and an event costs `O(m r)`.
+    A chain's position is `u - mean`, and an event costs `O(m)`. Beyond `MOST_DENSE_ROWS` rows with a low-rank prior
+    `Gamma` is not built, and an event costs `O(m r)`.
 
     All backends draw the same random numbers: from the same generator they give the same chains up to rounding.
 
@@ -67,12 +66,11 @@ class ReflectiveEllipticalSliceSampler(Sampler):
             distribution: The truncated normal to draw from.
             horizon: The length of a trajectory, in `(0, pi)`.
             backend: "auto", "eager", "numba" or "triton". "auto" takes numba on CPU and triton on CUDA where they are
-                installed, and eager torch elsewhere. A low-rank covariance runs in numba for up to `MOST_DENSE_ROWS`
-                rows, of which it builds `Gamma`, and in eager torch beyond and on CUDA.
+                installed, and eager torch elsewhere, which alone does not build `Gamma` of a low-rank prior.
 
         Raises:
             ImportError: If a backend that was asked for by name is not installed.
-            ValueError: If `horizon` is out of range, or the backend is unknown or does not fit the distribution.
+            ValueError: If `horizon` is out of range, or the backend is unknown or does not run on the device.
         """
         super().__init__(distribution)
         if not 0 < horizon < math.pi:
@@ -89,109 +87,41 @@ class ReflectiveEllipticalSliceSampler(Sampler):
         plausible = 1000 * (distribution.num_rows + 10) + 10 * (crossings + falls)
         self.max_reflections = int(min(plausible, MOST_REFLECTIONS))
         lower, upper = self._flatten(distribution.lower - mean, 1), self._flatten(distribution.upper - mean, 1)
-        if distribution.root is not None:
-            if backend == "triton":
-                raise ValueError("backend='triton' needs a dense covariance; use backend='auto' for a low-rank root.")
-            self.backend = choose_backend(backend, mean.device)
-            if self.backend == "triton" or (backend == "auto" and distribution.num_rows > MOST_DENSE_ROWS):
-                self.backend = "eager"
-            root, noise = self._flatten(distribution.root, 2), self._flatten(distribution.noise, 1)
-            low_rank = (root, noise, lower, upper, horizon, self.max_reflections)
-            self._trajectories: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, float]]
-            if self.backend == "numba":
-                from botorch_skewgp.truncated.trajectories.numba_trajectories import NumbaLowRankTrajectories
-
-                self._trajectories = NumbaLowRankTrajectories(*low_rank)
-            else:
-                self._trajectories = EagerLowRankTrajectories(*low_rank)
+        m, device = distribution.num_rows, mean.device
+        noisy_prior = as_double(distribution).noisy_prior
+        self._colour, self._num_normals = noisy_prior.colour(mean), noisy_prior.num_normals
+        self.backend = choose_backend(backend, device)
+        if backend == "auto" and distribution.prior.is_low_rank and m > MOST_DENSE_ROWS:
+            self.backend = "eager"
+        walls = (lower, upper, horizon, self.max_reflections)
+        self._trajectories: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, float]]
+        if self.backend == "eager" and distribution.prior.is_low_rank:
+            root, noise = self._flatten(distribution.prior.minimal_root(), 2), self._flatten(distribution.noise, 1)
+            self._trajectories = EagerTrajectories(LowRankGamma(root, noise), *walls)
             return
-        self.backend = choose_backend(backend, mean.device)
-        cholesky, gamma = self._factor()
-        self._cholesky = self._flatten(cholesky, 2)
-        arguments = (self._flatten(gamma, 2), lower, upper, horizon, self.max_reflections)
-        del gamma
+        gamma = self._flatten(noisy_prior.coloured_covariance.to(mean), 2)
         if self.backend == "numba":
             from botorch_skewgp.truncated.trajectories.numba_trajectories import NumbaTrajectories
 
-            self._trajectories = NumbaTrajectories(*arguments)
+            self._trajectories = NumbaTrajectories(gamma, *walls)
         elif self.backend == "triton":
             from botorch_skewgp.truncated.trajectories.triton_trajectories import TritonTrajectories
 
-            self._trajectories = TritonTrajectories(*arguments)
+            self._trajectories = TritonTrajectories(gamma, *walls)
         else:
-            self._trajectories = EagerTrajectories(*arguments)
-
-    def _factor(self) -> tuple[Tensor, Tensor]:
-        """Cholesky factor and covariance of velocities, factored in double precision."""
-        distribution = as_double(self.distribution)
-        cholesky = distribution.gamma_cholesky
-        # Reflections have to keep the distribution of the velocities: if the factor has jitter, so has Gamma.
-        variance = cholesky.square().sum(-1)
-        covariance = distribution.dense_covariance.expand(*variance.shape, -1)
-        gamma = torch.diagonal_scatter(covariance, variance, dim1=-2, dim2=-1)
-        return cholesky.to(self.distribution.mean), gamma.to(self.distribution.mean)
+            self._trajectories = EagerTrajectories(DenseGamma(gamma), *walls)
 
     def _flatten(self, values: Tensor, event_dims: int) -> Tensor:
         """Expand to the batch shape and make it one dimension."""
         event = values.shape[values.dim() - event_dims :]
         return values.detach().expand(*self.distribution.batch_shape, *event).reshape(-1, *event)
 
-    def _align(self, values: Tensor, positions: Tensor) -> Tensor:
-        """View `batch_shape x m` values so that they broadcast with `batch_shape x ... x m`."""
-        batch_shape = self.distribution.batch_shape
-        return values.reshape(*batch_shape, *[1] * (positions.dim() - 1 - len(batch_shape)), values.shape[-1])
-
-    def init(self, rows: Tensor, latent: Tensor | None = None) -> SamplerState:
-        r"""Make a state from feasible rows.
-
-        Args:
-            rows: A `batch_shape x num_chains x m` tensor of values of `u` inside the bounds.
-            latent: A `batch_shape x num_chains x r` tensor of latent coordinates of `h` at these rows; needed where
-                the covariance is a low-rank root, not used elsewhere.
-
-        Raises:
-            ValueError: If shapes disagree, if rows are not inside the bounds, if the latent coordinates are needed and
-                missing, or if they disagree with a row that has no noise.
-        """
-        distribution = self.distribution
-        batch_shape, m = distribution.batch_shape, distribution.num_rows
-        if rows.dim() != len(batch_shape) + 2 or rows.shape[:-2] != batch_shape or rows.shape[-1] != m:
-            expected = " x ".join(str(size) for size in (*batch_shape, "num_chains", m))
-            raise ValueError(f"rows must be {expected}; got {tuple(rows.shape)}.")
-        rows = rows.detach().to(distribution.mean)
-        lower, upper = distribution.lower.unsqueeze(-2), distribution.upper.unsqueeze(-2)
-        outside = ~((rows >= lower) & (rows <= upper))
-        if bool(outside.any()):
-            places = outside.flatten(0, -2).any(0).nonzero().squeeze(-1).tolist()[:10]
-            raise ValueError(
-                f"{int(outside.sum())} of the {rows.numel()} starting values, of rows {places}, are not inside their "
-                "bounds; feasible_start finds such rows."
-            )
-        if distribution.root is None:
-            x = rows - distribution.mean.unsqueeze(-2)
-            return SamplerState(position=x)
-        if latent is None:
-            raise ValueError("A low-rank covariance needs the latent coordinates of the starting rows; pass latent.")
-        latent = latent.detach().to(rows)
-        rest = rows - distribution.noiseless(latent)
-        noise_sd = distribution.noise.sqrt().unsqueeze(-2).expand_as(rest)
-        noisy = noise_sd > 0
-        tolerance = math.sqrt(torch.finfo(rows.dtype).eps) * distribution.gamma_diagonal.sqrt().unsqueeze(-2)
-        if bool((~noisy & (rest.abs() > tolerance)).any()):
-            raise ValueError("A row without noise must equal mean + F latent; its starting value does not.")
-        # Without noise the coordinate e has no effect on its row.
-        white = torch.where(noisy, rest / torch.where(noisy, noise_sd, 1), 0)
-        return SamplerState(position=torch.cat([latent, white], dim=-1))
-
     def _velocities(self, position: Tensor, num_steps: int, generator: torch.Generator | None) -> Tensor:
-        """Draw `b x num_steps x num_chains x p` velocities, all steps in one matrix product."""
-        b, chains, p = position.shape
-        normal = torch.randn(
-            b, num_steps * chains, p, generator=generator, dtype=position.dtype, device=position.device
-        )
-        if self.distribution.root is None:
-            normal = times_transpose(normal, self._cholesky)
-        return normal.reshape(b, num_steps, chains, p)
+        """Draw `b x num_steps x num_chains x m` velocities, all steps in one matrix product."""
+        b, chains, m = position.shape
+        shape = (*self.distribution.batch_shape, num_steps * chains, self._num_normals)
+        normal = torch.randn(shape, generator=generator, dtype=position.dtype, device=position.device)
+        return self._colour(normal).reshape(b, num_steps, chains, m)
 
     def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:
         """Move every chain once; raises as `run` does."""
@@ -205,7 +135,7 @@ class ReflectiveEllipticalSliceSampler(Sampler):
         r"""Move every chain `num_steps` times.
 
         Returns:
-            The last state, the positions as a `batch_shape x num_steps x num_chains x p` tensor, and the info with the
+            The last state, the positions as a `batch_shape x num_steps x num_chains x m` tensor, and the info with the
             numbers of reflections summed over the steps.
 
         Raises:
@@ -270,25 +200,3 @@ class ReflectiveEllipticalSliceSampler(Sampler):
             for i in order
         )
         return f"All rows together leave almost no room; by themselves these leave the least: {rows}."
-
-    def rows(self, positions: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Map positions, `batch_shape x ... x p`, to rows `u`, `batch_shape x ... x m`, inside the bounds."""
-        distribution = self.distribution
-        offset = positions
-        if distribution.root is not None:
-            r = distribution.root.shape[-1]
-            noise_sd = self._align(distribution.noise.sqrt(), positions)
-            root = distribution.root
-            extra = positions.dim() - 1 - len(distribution.batch_shape)
-            root = root.reshape(*root.shape[:-2], *[1] * max(0, extra - 1), *root.shape[-2:])
-            z = positions[..., :r]
-            h = (z.unsqueeze(-2) @ root.mT).squeeze(-2) if extra == 0 else z @ root.mT
-            offset = h + noise_sd * positions[..., r:]
-        rows = self._align(distribution.mean, positions) + offset
-        # Adding the mean, or multiplying by the root again, rounds; in place, for these are large.
-        return rows.clamp_(self._align(distribution.lower, positions), self._align(distribution.upper, positions))
-
-    def latent(self, positions: Tensor) -> Tensor | None:
-        """Map positions, `... x p`, to the coordinates `z`, `... x r`; `None` for a dense covariance."""
-        root = self.distribution.root
-        return None if root is None else positions[..., : root.shape[-1]]

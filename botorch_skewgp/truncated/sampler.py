@@ -61,7 +61,7 @@ class Sampler(ABC):
         Args:
             rows: A `batch_shape x num_chains x m` tensor of values of `u` inside the bounds.
             latent: A `batch_shape x num_chains x r` tensor of latent coordinates of `h` at these rows;
-                needed where the covariance is a low-rank root, not used elsewhere.
+                only those of a low-rank prior are looked at.
         """
 
     @abstractmethod
@@ -88,6 +88,43 @@ class Sampler(ABC):
     def rows(self, positions: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Map positions, `... x p`, to rows `u`, `... x m`, inside the bounds."""
 
-    @abstractmethod
     def latent(self, positions: Tensor) -> Tensor | None:
-        """Map positions, `... x p`, to latent coordinates `... x r`; `None` for a dense covariance."""
+        """Map positions, `... x p`, to latent coordinates `... x r`; `None` where chains do not move by them."""
+        return None
+
+
+class RowSampler(Sampler):
+    """A sampler whose positions are rows less their mean, `u - mean`."""
+
+    def init(self, rows: Tensor, latent: Tensor | None = None) -> SamplerState:
+        r"""Make a state from feasible rows.
+
+        Args:
+            rows: A `batch_shape x num_chains x m` tensor of values of `u` inside the bounds.
+            latent: Not used.
+
+        Raises:
+            ValueError: If the shape is another one, or rows are not inside their bounds.
+        """
+        distribution = self.distribution
+        batch_shape, m = distribution.batch_shape, distribution.num_rows
+        if rows.dim() != len(batch_shape) + 2 or rows.shape[:-2] != batch_shape or rows.shape[-1] != m:
+            expected = " x ".join(str(size) for size in (*batch_shape, "num_chains", m))
+            raise ValueError(f"rows must be {expected}; got {tuple(rows.shape)}.")
+        rows = rows.detach().to(distribution.mean)
+        outside = ~((rows >= distribution.lower.unsqueeze(-2)) & (rows <= distribution.upper.unsqueeze(-2)))
+        if bool(outside.any()):
+            places = outside.flatten(0, -2).any(0).nonzero().squeeze(-1).tolist()[:10]
+            raise ValueError(
+                f"{int(outside.sum())} of the {rows.numel()} starting values, of rows {places}, are not inside their "
+                "bounds; feasible_start finds such rows."
+            )
+        return SamplerState(position=rows - distribution.mean.unsqueeze(-2))
+
+    def rows(self, positions: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Map positions, `... x m`, to rows `u`, `... x m`, inside the bounds; `generator` is not used."""
+        mean, lower, upper = (
+            x.unsqueeze(-2) for x in (self.distribution.mean, self.distribution.lower, self.distribution.upper)
+        )
+        rows = mean + positions.reshape(*mean.shape[:-2], -1, mean.shape[-1])
+        return rows.clamp_(lower, upper).reshape(positions.shape)  # adding the mean rounds; in place, for it is large

@@ -3,39 +3,22 @@ r"""Feasible rows to start the chains from."""
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.factorization import RELATIVE_JITTER, cholesky_of_precision
 from botorch_skewgp.truncated.feasibility import feasible_point
 from botorch_skewgp.truncated.linear_ess import free_angle
+from botorch_skewgp.truncated.row_factor import open_uniform
+from botorch_skewgp.truncated.sites import SiteApproximation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
-from botorch_skewgp.truncated.univariate import sample_interval
-
-# Least squared pivot of the Cholesky factor, relative to its row's variance, at which a covariance counts as of
-# full rank. Rows that others determine more closely are started from a point of the latent space.
-FULL_RANK_PIVOT = 1e-6
-
-
-class LatentApproximation(Protocol):
-    """A Gaussian approximation of the latent coordinates; the result of expectation propagation is one."""
-
-    @property
-    def latent_mean(self) -> Tensor:
-        """The mean, `batch_shape x r`."""
-
-    @property
-    def latent_root(self) -> Tensor:
-        """A root of the covariance, `batch_shape x r x r`."""
 
 
 def feasible_start(
     distribution: TruncatedNormal,
     num_chains: int,
     generator: torch.Generator | None = None,
-    expectation_propagation: LatentApproximation | None = None,
+    expectation_propagation: SiteApproximation | None = None,
     previous: tuple[Tensor, Tensor | None] | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     r"""Find rows inside their bounds, without a linear program.
@@ -79,22 +62,23 @@ def feasible_start(
         old_rows = old_rows[..., turn, :].to(distribution.mean)
         old_latent = None if old_latent is None else old_latent[..., turn, :].to(distribution.mean)
 
-    if bool((distribution.noise > 0).all()):
+    noisy_prior, mean = distribution.noisy_prior, distribution.mean.unsqueeze(-2)
+    has_noise = bool((distribution.noise > 0).all())
+    if has_noise or noisy_prior.has_full_rank:
         if previous is not None:
-            return _continue_noisy(distribution, old_rows, generator)
+            residual = old_rows - distribution.mean[..., : old_rows.shape[-1]].unsqueeze(-2)
+            centre, scale, latent = noisy_prior.predict(residual, generator)
+            return _keep(distribution, old_rows, _draw_rows(distribution, mean + centre, scale, generator)), latent
+        if not has_noise:
+            return _start_apart(distribution, num_chains, expectation_propagation, generator), None
         latent = _draw_latent(distribution, num_chains, expectation_propagation, generator)
         rows = _draw_rows(distribution, distribution.noiseless(latent), distribution.noise.sqrt(), generator)
-        return rows, None if distribution.row_root is None else latent
+        return rows, latent if distribution.prior.is_low_rank else None
 
-    if distribution.row_root is None and _has_full_rank(distribution):
-        if previous is not None:
-            return _continue_dense(distribution, old_rows, generator), None
-        return _start_dense(distribution, num_chains, expectation_propagation, generator), None
-
-    root = _latent_root(distribution)
+    root = distribution.prior.minimal_root()
     if previous is not None:
         kept = _continue_latent(distribution, root, old_rows, old_latent, generator)
-        feasible = _is_inside(distribution, kept @ root.mT + distribution.mean.unsqueeze(-2)).all(-1)
+        feasible = _is_inside(distribution, kept @ root.mT + mean).all(-1)
         if bool(feasible.all()):
             return _finish_latent(distribution, root, kept, generator)
     z = _start_latent(distribution, root, num_chains, expectation_propagation, generator)
@@ -110,8 +94,8 @@ def _check_previous(distribution: TruncatedNormal, previous: tuple[Tensor, Tenso
             f"Previous rows must be batch_shape x k x m_old with batch_shape {tuple(distribution.batch_shape)} and "
             f"m_old at most {distribution.num_rows}; got {tuple(rows.shape)}."
         )
-    if latent is not None and distribution.row_root is not None:
-        size = distribution.row_root.rank
+    if latent is not None and distribution.prior.is_low_rank:
+        size = distribution.prior.rank
         if latent.shape[:-1] != rows.shape[:-1] or latent.shape[-1] > size:
             raise ValueError(
                 f"Previous latent coordinates must be batch_shape x k x r_old with r_old at most {size}; got "
@@ -127,13 +111,7 @@ def _draw_rows(
     distribution: TruncatedNormal, centre: Tensor, scale: Tensor, generator: torch.Generator | None
 ) -> Tensor:
     """Independent truncated normals around `centre`, `batch_shape x k x m`, of deviation `scale`, `batch_shape x m`."""
-    lower, upper = distribution.lower.unsqueeze(-2), distribution.upper.unsqueeze(-2)
-    scale = scale.unsqueeze(-2)
-    uniform = torch.rand(centre.shape, dtype=centre.dtype, device=centre.device, generator=generator)
-    uniform = uniform + 0.25 * torch.finfo(centre.dtype).eps  # in the open interval (0, 1)
-    rows = centre + scale * sample_interval((lower - centre) / scale, (upper - centre) / scale, uniform)
-    # Rounding only: the draw is inside the standardised interval.
-    return torch.maximum(torch.minimum(rows, upper), lower)
+    return distribution.factor_of_draws.draw(centre, scale.unsqueeze(-2), open_uniform(centre, generator))
 
 
 def rows_given_latent(
@@ -161,7 +139,7 @@ def _is_inside(distribution: TruncatedNormal, h: Tensor) -> Tensor:
 def _draw_latent(
     distribution: TruncatedNormal,
     num_chains: int,
-    approximation: LatentApproximation | None,
+    approximation: SiteApproximation | None,
     generator: torch.Generator | None,
 ) -> Tensor:
     like = distribution.mean
@@ -170,34 +148,7 @@ def _draw_latent(
         mean, root = approximation.latent_mean.to(like), approximation.latent_root.to(like)
         normal = _randn(like, *batch, num_chains, root.shape[-1], generator=generator)
         return mean.unsqueeze(-2) + normal @ root.mT
-    if distribution.row_root is not None:
-        return _randn(like, *batch, num_chains, distribution.row_root.rank, generator=generator)
-    # E[h | u] at a draw of u from its prior: less spread than a draw of h, and no factor of its covariance is needed.
-    normal = _randn(like, *batch, num_chains, distribution.num_rows, generator=generator)
-    solved = torch.linalg.solve_triangular(distribution.gamma_cholesky.mT, normal.mT, upper=True)
-    return (distribution.dense_covariance @ solved).mT
-
-
-def _continue_noisy(
-    distribution: TruncatedNormal, old_rows: Tensor, generator: torch.Generator | None
-) -> tuple[Tensor, Tensor | None]:
-    """Keep old rows inside the bounds; draw the others given all old rows, if possible through latent coordinates."""
-    if distribution.root is None:
-        return _continue_dense(distribution, old_rows, generator), None
-    root, m_old = distribution.root, old_rows.shape[-1]
-    z = latent_given_rows(root[..., :m_old, :], distribution.noise[..., :m_old],
-                           old_rows - distribution.mean[..., :m_old].unsqueeze(-2), generator)  # fmt: skip
-    rows = _draw_rows(distribution, distribution.noiseless(z), distribution.noise.sqrt(), generator)
-    return _keep(distribution, old_rows, rows), z
-
-
-def latent_given_rows(root: Tensor, noise: Tensor, residual: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Draw `z` given `F z + v = residual`, a Gaussian, for residuals `batch_shape x k x m`."""
-    weighted = root / noise.unsqueeze(-1)
-    cholesky = cholesky_of_precision(root, 1 / noise)
-    mean = torch.cholesky_solve((residual @ weighted).mT, cholesky)
-    normal = torch.randn(mean.shape, dtype=root.dtype, device=root.device, generator=generator)
-    return (mean + torch.linalg.solve_triangular(cholesky.mT, normal, upper=True)).mT
+    return distribution.noisy_prior.sample_latent(num_chains, generator)
 
 
 def _keep(distribution: TruncatedNormal, old_rows: Tensor, rows: Tensor) -> Tensor:
@@ -207,19 +158,13 @@ def _keep(distribution: TruncatedNormal, old_rows: Tensor, rows: Tensor) -> Tens
     return torch.cat([torch.where(inside, old_rows, rows[..., :m_old]), rows[..., m_old:]], dim=-1)
 
 
-# Dense and of full rank.
+# No row is determined by the others.
 
 
-def _has_full_rank(distribution: TruncatedNormal) -> bool:
-    factor, info = torch.linalg.cholesky_ex(distribution.gamma)
-    pivots = factor.diagonal(dim1=-2, dim2=-1).square()
-    return not bool(info.any()) and bool((pivots > FULL_RANK_PIVOT * distribution.gamma_diagonal).all())
-
-
-def _start_dense(
+def _start_apart(
     distribution: TruncatedNormal,
     num_chains: int,
-    approximation: LatentApproximation | None,
+    approximation: SiteApproximation | None,
     generator: torch.Generator | None,
 ) -> Tensor:
     batch = distribution.batch_shape
@@ -234,42 +179,10 @@ def _start_dense(
     return _draw_rows(distribution, centre, torch.maximum(variance, least).sqrt(), generator)
 
 
-def _continue_dense(distribution: TruncatedNormal, old_rows: Tensor, generator: torch.Generator | None) -> Tensor:
-    m_old = old_rows.shape[-1]
-    cholesky = distribution.gamma_cholesky[..., :m_old, :m_old]  # of the leading block
-    residual = (old_rows - distribution.mean[..., :m_old].unsqueeze(-2)).mT
-    # The kept rows' noise says nothing of the new ones: h of all rows given the old u.
-    cross = distribution.dense_covariance[..., :m_old, :]
-    whitened = torch.linalg.solve_triangular(cholesky, cross, upper=False)
-    centre = whitened.mT @ torch.linalg.solve_triangular(cholesky, residual, upper=False)
-    variance = distribution.gamma_diagonal - whitened.square().sum(-2)
-    least = torch.finfo(variance.dtype).eps * distribution.gamma_diagonal
-    rows = _draw_rows(
-        distribution, distribution.mean.unsqueeze(-2) + centre.mT, torch.maximum(variance, least).sqrt(), generator
-    )
-    return _keep(distribution, old_rows, rows)
-
-
 # Rows without noise that latent coordinates determine.
 
 
-def _latent_root(distribution: TruncatedNormal) -> Tensor:
-    """A root of the covariance of `h`: the low-rank one, or one from the eigenvectors of a dense covariance.
-
-    What a jitter may have added is not room that rows have.
-    """
-    if distribution.root is not None:
-        return distribution.root
-    values, vectors = torch.linalg.eigh(distribution.dense_covariance)
-    rounding = max(distribution.num_rows * torch.finfo(values.dtype).eps, 4 * RELATIVE_JITTER[values.dtype])
-    least = rounding * values[..., -1:]
-    positive = values > least
-    size = int(positive.sum(-1).max())
-    root = vectors * torch.where(positive, values, torch.zeros_like(values)).sqrt().unsqueeze(-2)
-    return root[..., distribution.num_rows - size :]
-
-
-def require_feasible(distribution: TruncatedNormal, approximation: LatentApproximation | None = None) -> None:
+def require_feasible(distribution: TruncatedNormal, approximation: SiteApproximation | None = None) -> None:
     r"""Raise an error if rows without noise contradict each other.
 
     Args:
@@ -279,32 +192,25 @@ def require_feasible(distribution: TruncatedNormal, approximation: LatentApproxi
     Raises:
         ContradictionError: If no feasible point is found, naming the rows that cannot hold together.
     """
-    if bool((distribution.noise > 0).all()) or (distribution.row_root is None and _has_full_rank(distribution)):
+    if bool((distribution.noise > 0).all()) or distribution.noisy_prior.has_full_rank:
         return
-    root = _latent_root(distribution)
+    root = distribution.prior.minimal_root()
     feasible_point(distribution, root, _approximate_latent(distribution, root, approximation))
 
 
-def _approximate_latent(
-    distribution: TruncatedNormal, root: Tensor, approximation: LatentApproximation | None
-) -> Tensor:
+def _approximate_latent(distribution: TruncatedNormal, root: Tensor, approximation: SiteApproximation | None) -> Tensor:
     """The mean of an approximation in the coordinates of a root; zero where there is none."""
     zero = torch.zeros(*distribution.batch_shape, root.shape[-1], dtype=root.dtype, device=root.device)
     if approximation is None or not bool(approximation.latent_mean.isfinite().all()):
         return zero
-    if distribution.row_root is not None:
-        return approximation.latent_mean.to(root)
-    # The columns of the root are orthogonal.
-    offset = approximation.latent_mean.to(root).unsqueeze(-1)
-    norms = root.square().sum(-2).unsqueeze(-1)
-    return (root.mT @ offset / torch.where(norms > 0, norms, torch.ones_like(norms))).squeeze(-1)
+    return distribution.prior.by_minimal_root(approximation.latent_mean.to(root), root)
 
 
 def _start_latent(
     distribution: TruncatedNormal,
     root: Tensor,
     num_chains: int,
-    approximation: LatentApproximation | None,
+    approximation: SiteApproximation | None,
     generator: torch.Generator | None,
 ) -> Tensor:
     batch, r = distribution.batch_shape, root.shape[-1]
@@ -336,7 +242,7 @@ def _continue_latent(
 ) -> Tensor:
     """Old coordinates with the new ones drawn from the prior; or those closest to the old rows."""
     batch, r = distribution.batch_shape, root.shape[-1]
-    if old_latent is not None and distribution.row_root is not None:
+    if old_latent is not None and distribution.prior.is_low_rank:
         new = _randn(root, *batch, old_latent.shape[-2], r - old_latent.shape[-1], generator=generator)
         return torch.cat([old_latent, new], dim=-1)
     m_old = old_rows.shape[-1]
@@ -352,4 +258,4 @@ def _finish_latent(
     noisy = (distribution.noise > 0).unsqueeze(-2)
     scale = torch.where(distribution.noise > 0, distribution.noise.sqrt(), torch.ones_like(distribution.noise))
     rows = torch.where(noisy, _draw_rows(distribution, h, scale, generator), h)
-    return rows, None if distribution.row_root is None else z
+    return rows, z if distribution.prior.is_low_rank else None

@@ -130,7 +130,7 @@ def people(num_answers: int = 40) -> Figure:
     model = fitted(X, Preference(pairs.gather(-1, said.argsort(-1, descending=True)), judge=judge))
     figure = Figure(figsize=(9.0, 2.9), dpi=130, layout="constrained")
     panels = figure.subplots(1, 3, sharey=True)
-    who = {"Ann": 0, "Bob": 1, "somebody new": "new"}
+    who = {"Ann": 0, "Bob": 1, "a new person": "new"}
     for panel, (name, number), peak in zip(panels, who.items(), (*peaks.tolist(), None), strict=True):
         plot_win_probability(model.for_judge(number), SQUARE[:, :1], torch.tensor([0.5]), ax=panel)
         if peak is not None:

@@ -104,7 +104,10 @@ BAD_PARTS = {
     "no columns": (lambda: SkewGP(X[:, :0], DUELS), "Give it a column for each input"),
     "a vector": (lambda: SkewGP(X[:, 0], DUELS), "train_X must be n x d"),
     "pairs for observations": (lambda: SkewGP(X, torch.tensor([[0, 1]])), r"got Tensor\. Wrap the data"),
-    "a class for observations": (lambda: SkewGP(X, Preference), "the class Preference itself, which is to be called"),
+    "a class for observations": (
+        lambda: SkewGP(X, Preference),
+        r"the class Preference, not an instance; write Preference\(...\)",
+    ),
     "a number for observations": (lambda: SkewGP(X, 5), r"got int\. Wrap the data"),
     "a dictionary of observations": (lambda: SkewGP(X, {"duels": DUELS}), r"got dict\. Wrap the data"),
     "another likelihood": (
@@ -115,10 +118,10 @@ BAD_PARTS = {
         lambda: build(likelihood=[PreferenceLikelihood()]),
         r"must be .*RowLikelihood",
     ),
-    "a class of likelihoods": (lambda: build(likelihood=PreferenceLikelihood), "which is to be called"),
+    "a class of likelihoods": (lambda: build(likelihood=PreferenceLikelihood), "not an instance"),
     "a class of kernels": (lambda: build(covar_module=RBFKernel), r"covar_module must be a .*Kernel object"),
     "a number for a mean": (lambda: build(mean_module=0.0), r"mean_module must be a .*Mean object"),
-    "a class of transforms": (lambda: build(input_transform=Normalize), r"input_transform must be .* to be called"),
+    "a class of transforms": (lambda: build(input_transform=Normalize), r"input_transform must be .* write Normalize"),
     "a word for a skew prior": (lambda: build(skew_prior="left"), r"skew_prior must be a .*SkewPrior object"),
     "settings in a dictionary": (lambda: build(draw_settings={"num_draws": 8}), "draw_settings must be a"),
     "an input that is not there": (

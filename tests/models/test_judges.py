@@ -118,10 +118,10 @@ def test_few_inducing_points_keep_a_judges_answers_exact_beside_them():
     sparse = SkewGP(X, observation, approximation="ep", inducing_points=X[:1])
     prior = sparse.forward(X)
     rows = sparse.row_model(prior)
-    covariance = rows.truncated_normal.dense_covariance + torch.diag(rows.truncated_normal.noise)
+    covariance = rows.truncated_normal.prior.covariance + torch.diag(rows.truncated_normal.noise)
     exact = SkewGP(X, observation, approximation="ep")
     other = exact.row_model(exact.forward(X)).truncated_normal
-    gamma = other.dense_covariance + torch.diag(other.noise)
+    gamma = other.prior.covariance + torch.diag(other.noise)
     for block in (slice(0, 6), slice(6, 12)):
         assert torch.allclose(covariance[block, block], gamma[block, block], atol=1e-9)
 

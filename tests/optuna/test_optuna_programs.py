@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import runpy
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,19 @@ def test_runs(path):
     )
     assert result.returncode == 0, result.stderr[-3000:]
     assert result.stdout
+
+
+@pytest.mark.slow
+def test_a_picture_is_tuned_further_after_a_restart(tmp_path):
+    for _ in range(2):
+        with socket.socket() as free:
+            free.bind(("localhost", 0))
+            arguments = [str(tmp_path), str(free.getsockname()[1])]
+        program = [sys.executable, str(ROOT / "tutorials" / "optuna" / "tune_a_picture.py"), *arguments]
+        with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            line = process.stdout.readline()
+            process.kill()
+            assert line.startswith("judge on"), process.stderr.read()[-2000:]
 
 
 def hub_module():

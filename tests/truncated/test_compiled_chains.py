@@ -30,7 +30,7 @@ def without_numba(monkeypatch):
 
     def compute(function, values):
         with monkeypatch.context() as patch:
-            patch.setattr(diagnostics, "numba_is_loaded", lambda device: False)
+            patch.setattr(diagnostics, "uses_numba", lambda device: False)
             return function(values)
 
     return compute

@@ -54,10 +54,10 @@ class TestChooseKernel:
         assert choose_backend("auto", CPU) == choose_backend("auto", CUDA) == "eager"
         assert choose_backend("eager", CPU) == "eager"
 
-    @pytest.mark.parametrize("name", ["numba", "triton"])
-    def test_missing(self, name, monkeypatch):
+    @pytest.mark.parametrize(("name", "install"), [("numba", r"botorch_skewgp\[fast\]"), ("triton", "triton")])
+    def test_missing(self, name, install, monkeypatch):
         monkeypatch.setattr(trajectories, "find_spec", lambda name: None)
-        with pytest.raises(ImportError, match=r"pip install botorch_skewgp\[fast\]"):
+        with pytest.raises(ImportError, match=f"pip install {install}"):
             choose_backend(name, CPU)
 
     def test_wrong_device_or_name(self, monkeypatch):
@@ -105,7 +105,11 @@ class TestNumba:
         # Bounds just under the mean and one wide look ahead: rows fall below them and come back within it.
         distribution, start = problem(4, "at the mean")
         distribution = TruncatedNormal(
-            distribution.mean, distribution.covariance, distribution.lower - 0.3, distribution.upper, distribution.noise
+            distribution.mean,
+            distribution.prior.covariance,
+            distribution.lower - 0.3,
+            distribution.upper,
+            distribution.noise,
         )
         _, eager, eager_info = run(distribution, start, "eager", 40, horizon=3.1)
         _, fast, fast_info = run(distribution, start, "numba", 40, horizon=3.1)
@@ -169,8 +173,7 @@ class TestTriton:
     @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-8), (torch.float32, 5e-2)])
     def test_agrees_with_eager(self, m, walls, dtype, tolerance):
         distribution, start = problem(m, walls, dtype)
-        fields = ("mean", "covariance", "lower", "upper", "noise")
-        distribution = TruncatedNormal(*(getattr(distribution, name).cuda() for name in fields))
+        distribution = distribution.map(torch.Tensor.cuda)
         steps = 3 if dtype == torch.float64 else 1
         _, eager, _ = run(distribution, start.cuda(), "eager", steps)
         _, fast, info = run(distribution, start.cuda(), "triton", steps)

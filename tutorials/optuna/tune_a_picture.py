@@ -1,4 +1,4 @@
-"""A person tunes the look of a picture on optuna-dashboard's page: python tune_a_picture.py FOLDER PORT."""
+"""A person tunes a picture on optuna-dashboard's page, or goes on doing so: python tune_a_picture.py FOLDER PORT."""
 
 import os
 import sys
@@ -24,8 +24,8 @@ def picture(exposure: float, warmth: float, haze: float) -> np.ndarray:
 
 if __name__ == "__main__":
     os.makedirs(folder := sys.argv[1], exist_ok=True)
-    storage, store = f"sqlite:///{folder}/study.db", FileSystemArtifactStore(folder)
-    study = create_study(n_generate=2, storage=storage, study_name="hills", sampler=SkewGPSampler(seed=0))
+    storage, sampler, store = f"sqlite:///{folder}/study.db", SkewGPSampler(seed=0), FileSystemArtifactStore(folder)
+    study = create_study(n_generate=2, storage=storage, study_name="hills", sampler=sampler, load_if_exists=True)
     register_preference_feedback_component(study, "artifact", artifact_key="picture")
     threading.Thread(target=run_server, args=(storage, "localhost", int(sys.argv[2]), store), daemon=True).start()
     print(f"judge on http://localhost:{sys.argv[2]}/dashboard", flush=True)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from importlib.util import find_spec
 
 import torch
 
 BACKENDS = ("auto", "eager", "numba", "triton")
+
+
+def uses_numba(device: torch.device) -> bool:
+    """Whether numba compiles for `device` and is installed."""
+    return choose_backend("auto", device) == "numba"
 
 
 def choose_backend(name: str, device: torch.device) -> str:
@@ -38,8 +42,3 @@ def choose_backend(name: str, device: torch.device) -> str:
     if device.type != needed:
         raise ValueError(f"backend={name!r} runs on {needed}, the distribution is on {device.type}; use 'auto'.")
     return name
-
-
-def numba_is_loaded(device: torch.device) -> bool:
-    """Whether numba compiles for `device` and is there already; loading it for a few sorts does not pay."""
-    return "numba" in sys.modules and choose_backend("auto", device) == "numba"

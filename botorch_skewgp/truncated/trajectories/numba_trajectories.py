@@ -102,12 +102,10 @@ _update_without_dips, _update_lower, _update_both = map(_update_and_flag, (LOWER
 
 
 @compiled()
-def _run_chain(position, moves, changes, signs, gamma, diagonal, lower, upper, walls, horizon, max_reflections):
+def _run_chain(position, moves, signs, gamma, diagonal, lower, upper, walls, horizon, max_reflections):
     """Run one chain; `moves`, `num_steps x m`, holds velocities and is overwritten with positions.
 
-    The rows of `moves`, unlike all others, are yet to be multiplied with `signs`. If `changes`, `num_steps x m` of
-    zeros, is not empty, what reflections add to the end of each trajectory is returned in it as coefficients of rows
-    of the original `Gamma`.
+    The rows of `moves`, unlike all others, are yet to be multiplied with `signs`.
 
     Returns the number of reflections, or -1 if one trajectory had too many, and the largest excess of a row over a
     bound in standard deviations of the row.
@@ -195,8 +193,6 @@ def _run_chain(position, moves, changes, signs, gamma, diagonal, lower, upper, w
             row = hit
             velocity = flat_b[row] * cos_start - flat_a[row] * sin_start
             change = 2.0 * velocity / diagonal[row]
-            if changes.shape[0] > 0:
-                changes[step, row] += signs[row] * change * (sin_start * cos_horizon - cos_start * sin_horizon)
             flat_a[row] = wall * cos_start - velocity * sin_start
             flat_b[row] = wall * sin_start + velocity * cos_start
         total += reflections
@@ -259,16 +255,12 @@ class NumbaTrajectories:
         self.horizon = horizon
         self.max_reflections = max_reflections
 
-    def __call__(
-        self, position: Tensor, velocities: Tensor, changes: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, float]:
+    def __call__(self, position: Tensor, velocities: Tensor) -> tuple[Tensor, Tensor, float]:
         r"""Run every chain.
 
         Args:
             position: A `b x num_chains x m` tensor.
             velocities: A contiguous `b x num_steps x num_chains x m` tensor; overwritten.
-            changes: A tensor of zeros of that shape, or `None`; filled with the coefficients of the rows of `Gamma`
-                that reflections add to the end of each trajectory.
 
         Returns:
             The positions, in the place of `velocities`; the `b x num_chains` numbers of reflections, -1 for a chain
@@ -279,7 +271,6 @@ class NumbaTrajectories:
         start = (self.signs.unsqueeze(-2) * position.detach()).numpy()
         signs = self.signs.numpy()
         moves = velocities.numpy()
-        kept = velocities.new_zeros(batch, 0, chains, 0).numpy() if changes is None else changes.numpy()
         counts = torch.zeros(batch, chains, dtype=torch.long)
 
         def run(program: int) -> float:
@@ -287,7 +278,6 @@ class NumbaTrajectories:
             reflections, excess = _run_chain(
                 start[i, j],
                 moves[i, :, j],
-                kept[i, :, j],
                 signs[i],
                 self.gamma[i],
                 self.diagonal[i],
@@ -308,41 +298,3 @@ class NumbaTrajectories:
         else:
             excesses = [run(program) for program in programs]
         return velocities, counts, max(excesses, default=0.0)
-
-
-class NumbaLowRankTrajectories:
-    r"""Trajectories of the white coordinates `(z, e)` of `u = mean + F z + sqrt(noise) e`, run on the rows.
-
-    The rows' trajectories need nothing but `Gamma`, which is built: for a moderate number of rows that is faster than a
-    product with `F` at each reflection. The white coordinates follow from the coefficients of the reflections.
-
-    Args:
-        root: The `b x m x r` root `F`.
-        noise: The `b x m` variances of noise.
-        lower: The `b x m` lower bounds of rows less their mean.
-        upper: The `b x m` upper bounds of rows less their mean.
-        horizon: The length of a trajectory.
-        max_reflections: The most reflections that one trajectory may have.
-    """
-
-    def __init__(
-        self, root: Tensor, noise: Tensor, lower: Tensor, upper: Tensor, horizon: float, max_reflections: int
-    ) -> None:
-        gamma = root @ root.mT + torch.diag_embed(noise)
-        self.rows = NumbaTrajectories(gamma, lower, upper, horizon, max_reflections)
-        self.root, self.noise_sd = root, noise.sqrt().unsqueeze(-2)
-        self.cosine, self.sine = math.cos(horizon), math.sin(horizon)
-
-    def __call__(self, position: Tensor, velocities: Tensor) -> tuple[Tensor, Tensor, float]:
-        """Run every chain; as `NumbaTrajectories`, in white coordinates, `p = r + m`."""
-        r = self.root.shape[-1]
-        moves = velocities[..., :r] @ self.root.mT.unsqueeze(-3) + self.noise_sd.unsqueeze(-2) * velocities[..., r:]
-        start = position[..., :r] @ self.root.mT + self.noise_sd * position[..., r:]
-        changes = torch.zeros_like(moves)
-        _, counts, excess = self.rows(start, moves, changes)
-        added = torch.cat([changes @ self.root.unsqueeze(-3), self.noise_sd.unsqueeze(-2) * changes], dim=-1)
-        positions = []
-        for velocity, change in zip(velocities.unbind(1), added.unbind(1), strict=True):
-            position = position * self.cosine + velocity * self.sine + change
-            positions.append(position)
-        return torch.stack(positions, dim=1), counts, excess

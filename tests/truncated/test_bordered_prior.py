@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from botorch_skewgp.truncated.bordered import BorderedLinearOperator, BorderedProduct
 from botorch_skewgp.truncated.corrections import corrected_log_normalizer
 from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.priors import BorderedPrior, Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 double = torch.double
@@ -21,11 +21,11 @@ def parts(seed, m=50, r=3, p=4, num_blocks=12):
 
 
 def normal(U, N, block, mean, dense):
-    covariance = BorderedLinearOperator(U, N, block)
+    prior = BorderedPrior(U, N, block)
     m = len(mean)
     return TruncatedNormal(
         mean=mean,
-        covariance=covariance.to_dense() if dense else covariance,
+        prior=prior.covariance if dense else prior,
         lower=torch.full((m,), -0.2, dtype=double),
         upper=torch.where(torch.arange(m) % 3 == 0, 1.5, torch.inf).to(double),
         noise=torch.ones(m, dtype=double),
@@ -36,20 +36,22 @@ def normal(U, N, block, mean, dense):
 def test_product_is_that_of_the_dense_matrix(seed):
     U, N, block, _ = parts(seed)
     N[::7] = 0  # rows that share nothing
-    covariance = BorderedLinearOperator(U, N, block)
-    C = covariance.to_dense()
-    assert torch.allclose(covariance.wide_root @ covariance.wide_root.mT, C)
-    assert torch.allclose(covariance.squared_lengths, C.diagonal())
+    prior = BorderedPrior(U, N, block)
+    C = prior.covariance
+    assert torch.allclose(prior.wide.covariance, C)
+    assert torch.allclose(prior.variances, C.diagonal())
     precision = torch.rand(len(U), dtype=double, generator=torch.Generator().manual_seed(seed))
     precision[:5] = 0
-    product = BorderedProduct.of(covariance, precision)
+    sites = Sites(precision, torch.zeros_like(precision))
+    factor = prior.given(torch.zeros_like(precision), sites, sites)
     given = torch.linalg.solve(torch.eye(len(C), dtype=double) + C * precision, C)
-    assert torch.allclose(product.variance, given.diagonal(), rtol=1e-11)
-    X = torch.randn(len(U), 2, dtype=double, generator=torch.Generator().manual_seed(seed))
-    assert torch.allclose(product.times(X), given @ X, rtol=1e-11)
+    assert torch.allclose(factor.moments.variance, given.diagonal(), rtol=1e-11)
+    x = torch.randn(len(U), dtype=double, generator=torch.Generator().manual_seed(seed))
+    assert torch.allclose(factor.responses()[0](x), given @ x, rtol=1e-11)
+    assert torch.allclose(factor.covariance_rows()(torch.arange(5)), given[:5])
     S = precision.sqrt()
     log_det = torch.logdet(torch.eye(len(C), dtype=double) + S.unsqueeze(-1) * C * S)
-    assert torch.allclose(2 * product.log_det, log_det)
+    assert torch.allclose(2 * factor.log_det, log_det)
 
 
 @pytest.mark.parametrize(("seed", "m", "p"), [(0, 50, 4), (1, 260, 9), (2, 40, 45)])
@@ -69,8 +71,8 @@ def test_shared_coordinates_and_latent_coordinates():
     U, N, block, mean = parts(3, m=60, num_blocks=5)
     approximation = expectation_propagation(normal(U, N, block, mean, dense=False))
     dense = expectation_propagation(normal(U, N, block, mean, dense=True))
-    z, root = approximation.shared_coordinates
-    C, precision = dense.distribution.dense_covariance, dense.site_precision
+    z, root = approximation.factor.shared_coordinates
+    C, precision = dense.distribution.prior.covariance, dense.site_precision
     # E z = U^T C^-1 E (h - mean), and likewise the covariance
     solved = torch.linalg.solve(C + torch.diag(1 / precision), U)
     assert torch.allclose(z, solved.mT @ (dense.site_shift / precision - mean), atol=1e-8)

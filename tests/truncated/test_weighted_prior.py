@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
-from linear_operator.operators import RootLinearOperator
 from torch import Tensor
 
 from botorch_skewgp import SkewGP
@@ -15,7 +12,7 @@ from botorch_skewgp.models import row_model
 from botorch_skewgp.observations import Binary, Numeric, Preference
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
-from botorch_skewgp.truncated.row_root import RowRoot, WeightedRowRoot, keeps_digits, row_root, weighted_covariance
+from botorch_skewgp.truncated.priors import LowRankPrior, WeightedPrior, keeps_digits
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 N, R, M = 9, 7, 60
@@ -33,24 +30,24 @@ def dense(index: Tensor, weight: Tensor, matrix: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])
-class TestWeightedRowRoot:
+class TestWeightedPrior:
     def test_products(self, width):
         index, weight, matrix = terms(width)
-        F, root = dense(index, weight, matrix), WeightedRowRoot(index, weight, matrix)
+        F, root = dense(index, weight, matrix), WeightedPrior(index, weight, matrix)
         generator = torch.Generator().manual_seed(1)
         precision = torch.rand(M, generator=generator, dtype=torch.float64)
         latent = torch.randn(4, R, generator=generator, dtype=torch.float64)
         values = torch.randn(4, M, generator=generator, dtype=torch.float64)
         L = torch.linalg.cholesky(torch.eye(R, dtype=torch.float64) + F.mT @ (precision.unsqueeze(-1) * F))
-        for other in (root, RowRoot(F)):
-            torch.testing.assert_close(other.dense, F)
-            torch.testing.assert_close(other.squared_lengths, F.square().sum(-1))
+        for other in (root, LowRankPrior(F)):
+            torch.testing.assert_close(other.root, F)
+            torch.testing.assert_close(other.variances, F.square().sum(-1))
             torch.testing.assert_close(other.times(latent), latent @ F.mT)
             torch.testing.assert_close(other.transposed_times(values), values @ F)
             torch.testing.assert_close(other.information(precision), F.mT @ torch.diag(precision) @ F)
             torch.testing.assert_close(other.cholesky_of_precision(precision), L)
             inverse = torch.linalg.inv(L @ L.mT)
-            torch.testing.assert_close(other.variances(L), (F @ inverse @ F.mT).diagonal())
+            torch.testing.assert_close(other.variances_given(L), (F @ inverse @ F.mT).diagonal())
 
     def test_slope_is_that_of_the_matrix(self, width):
         index, weight, matrix = terms(width)
@@ -64,7 +61,7 @@ class TestWeightedRowRoot:
         value = 0.5 * ((g.outer(g) - inner) * C).sum()
         (wanted,) = torch.autograd.grad(value, matrix, retain_graph=True)
         L = torch.linalg.cholesky(torch.eye(R, dtype=torch.float64) + F.mT @ (precision.unsqueeze(-1) * F)).detach()
-        for root in (WeightedRowRoot(index, weight, matrix), RowRoot(F)):
+        for root in (WeightedPrior(index, weight, matrix), LowRankPrior(F)):
             found = root.with_slope(torch.zeros((), dtype=torch.float64), g, precision, L)
             torch.testing.assert_close(torch.autograd.grad(found, matrix, retain_graph=True)[0], wanted)
 
@@ -74,7 +71,7 @@ class TestWeightedRowRoot:
         weight[:5] = weight[:5, :1] * torch.tensor([1.0, -1.0, 0.0], dtype=torch.float64)[:width]
         index[:5] = torch.tensor([0, 1, 2])[:width]
         matrix.requires_grad_()
-        found = WeightedRowRoot(index, weight, matrix).squared_lengths
+        found = WeightedPrior(index, weight, matrix).variances
         torch.testing.assert_close(found, dense(index, weight, matrix).square().sum(-1))
         pull = torch.linspace(-1, 1, M, dtype=torch.float64)
         (wanted,) = torch.autograd.grad((dense(index, weight, matrix).square().sum(-1) * pull).sum(), matrix)
@@ -84,9 +81,9 @@ class TestWeightedRowRoot:
 def test_differences_of_nearly_equal_values_keep_their_digits():
     matrix = torch.ones(2, 3, dtype=torch.float64)
     matrix[1, 0] += 1e-7
-    root = WeightedRowRoot(torch.tensor([[0, 1]]), torch.tensor([[1.0, -1.0]], dtype=torch.float64), matrix)
+    root = WeightedPrior(torch.tensor([[0, 1]]), torch.tensor([[1.0, -1.0]], dtype=torch.float64), matrix)
     exact = (matrix[1, 0] - matrix[0, 0]).square()
-    torch.testing.assert_close(root.squared_lengths[0], exact, rtol=1e-12, atol=0)
+    torch.testing.assert_close(root.variances[0], exact, rtol=1e-12, atol=0)
 
 
 def test_where_sums_by_pairs_keep_digits():
@@ -99,15 +96,6 @@ def test_where_sums_by_pairs_keep_digits():
     assert not keeps_digits(apart, weight, K, 1e10 * precision)
 
 
-def test_only_roots_are_found():
-    index, weight, matrix = terms(2)
-    covariance = weighted_covariance(index, weight, matrix)
-    assert covariance.shape == (M, M)
-    assert isinstance(row_root(covariance), WeightedRowRoot)
-    assert type(row_root(RootLinearOperator(matrix))) is RowRoot
-    assert row_root(matrix @ matrix.mT) is None
-
-
 def distributions() -> tuple[TruncatedNormal, TruncatedNormal]:
     index, weight, matrix = terms(2)
     generator = torch.Generator().manual_seed(3)
@@ -115,9 +103,9 @@ def distributions() -> tuple[TruncatedNormal, TruncatedNormal]:
     upper = torch.full((M,), torch.inf, dtype=torch.float64)
     count = torch.randint(1, 5, (M,), generator=generator).double()
     parts = {"lower": torch.zeros_like(mean), "upper": upper, "noise": torch.ones_like(mean), "count": count}
-    root = RootLinearOperator(dense(index, weight, matrix))
-    weighted = TruncatedNormal(mean=mean, covariance=weighted_covariance(index, weight, matrix), **parts)
-    return weighted, TruncatedNormal(mean=mean, covariance=root, **parts)
+    root = LowRankPrior(dense(index, weight, matrix))
+    weighted = TruncatedNormal(mean=mean, prior=WeightedPrior(index, weight, matrix), **parts)
+    return weighted, TruncatedNormal(mean=mean, prior=root, **parts)
 
 
 class TestTruncatedNormal:
@@ -135,11 +123,9 @@ class TestTruncatedNormal:
 
     def test_shapes_and_dense_covariance(self):
         weighted, other = distributions()
-        torch.testing.assert_close(weighted.dense_covariance, other.dense_covariance)
+        torch.testing.assert_close(weighted.prior.covariance, other.prior.covariance)
         torch.testing.assert_close(weighted.gamma_diagonal, other.gamma_diagonal)
-        torch.testing.assert_close(weighted.expanded().root, other.expanded().root)
-        single = replace(weighted, count=None)
-        torch.testing.assert_close(single.root, other.root)
+        torch.testing.assert_close(weighted.prior.root, other.prior.root)
 
 
 def duels(n: int, m: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -176,9 +162,9 @@ def test_a_model_of_many_duels_is_the_same(monkeypatch, beside):
         rows = model.row_model(model.forward(X), merge_equal=True)
         draws = draw(rows.truncated_normal, settings) if draws is None else draws  # reflections hang on rounding
         mixture = rows.representer_mixture(draws)
-        kind = type(rows.truncated_normal.row_root)
+        kind = type(rows.truncated_normal.prior)
         found.append((kind, value.detach(), gradient, mixture.weights, mixture.root @ mixture.root.mT))
-    assert found[0][0] is WeightedRowRoot
-    assert found[1][0] is RowRoot
+    assert found[0][0] is WeightedPrior
+    assert found[1][0] is LowRankPrior
     for one, other in zip(found[0][1:], found[1][1:], strict=True):
         torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-8)

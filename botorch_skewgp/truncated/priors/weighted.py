@@ -1,8 +1,8 @@
-r"""Roots of the covariance of many rows over few latent coordinates, and the products with them that sweeps need.
+r"""Low-rank covariances of rows that weigh few rows each of another matrix, and the products that sweeps need.
 
-A root `F` of `m` rows over `r` coordinates is a matrix, or its rows weigh few rows each of another matrix of `n` rows,
-`F = W R`, as duels between `n` items do, which are differences of two. Sums over rows then go by pairs of items, `F^T
-diag(tau) F = R^T (W^T diag(tau) W) R`, at a cost of `O(m + n^3)` instead of `O(m r^2)`.
+A root `F` of `m` rows over `r` coordinates may be `F = W R` with a matrix `R` of `n` rows, as that of duels between `n`
+items, which are differences of two. Sums over rows then go by pairs of items, `F^T diag(tau) F = R^T (W^T diag(tau) W)
+R`, at a cost of `O(m + n^3)` instead of `O(m r^2)`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from itertools import combinations
 
 import torch
-from linear_operator.operators import InterpolatedLinearOperator, LinearOperator, RootLinearOperator
 from torch import Tensor
 
-from botorch_skewgp.truncated.bordered import BorderedLinearOperator
 from botorch_skewgp.truncated.derivatives import squared_lengths, with_slope
-from botorch_skewgp.truncated.factorization import cholesky_of_precision
+from botorch_skewgp.truncated.priors.base import Map
+from botorch_skewgp.truncated.priors.low_rank import LowRankPrior
 
 # Variance of a row's noiseless part, as a share of what it would be if all its terms added up, below which it is a
 # difference that loses digits if it is taken of variances and not of vectors.
@@ -25,76 +24,8 @@ MOST_KNOWN = 1e8  # prior variance of a point over the variance that rows leave 
 MAX_ENTRIES = 2**20  # of vectors of rows that are held at a time, which a cache can hold
 
 
-class RowRoot:
-    r"""A root given as a matrix.
-
-    Args:
-        matrix: The `batch_shape x m x r` root `F`.
-    """
-
-    def __init__(self, matrix: Tensor) -> None:
-        self.matrix = matrix
-
-    @property
-    def dense(self) -> Tensor:
-        """The root as a matrix, `batch_shape x m x r`; differentiable."""
-        return self.matrix
-
-    @property
-    def rank(self) -> int:
-        """The number `r` of coordinates."""
-        return self.matrix.shape[-1]
-
-    @property
-    def requires_grad(self) -> bool:
-        """Whether it is differentiated."""
-        return self.matrix.requires_grad
-
-    @property
-    def squared_lengths(self) -> Tensor:
-        """The variances of the rows, `batch_shape x m`; differentiable."""
-        return squared_lengths(self.matrix)
-
-    def times(self, latent: Tensor) -> Tensor:
-        r"""Rows at latent coordinates: `batch_shape x k x m` for `batch_shape x k x r`."""
-        return latent @ self.matrix.mT
-
-    def transposed_times(self, values: Tensor) -> Tensor:
-        r"""Sums over rows of values times the root: `batch_shape x k x r` for `batch_shape x k x m`."""
-        return values @ self.matrix
-
-    def information(self, precision: Tensor) -> Tensor:
-        r"""The matrix `F^T diag(precision) F`, `batch_shape x r x r`, for precisions `batch_shape x m`."""
-        return self.matrix.mT @ (precision.unsqueeze(-1) * self.matrix)
-
-    def cholesky_of_precision(self, precision: Tensor) -> Tensor:
-        r"""The lower Cholesky factor of `I + F^T diag(precision) F`, `batch_shape x r x r`; not differentiable."""
-        return cholesky_of_precision(self.matrix, precision)
-
-    def variances(self, cholesky: Tensor) -> Tensor:
-        r"""The diagonal of `F (L L^T)^-1 F^T`, `batch_shape x m`, for a lower factor `L`."""
-        half = torch.linalg.solve_triangular(cholesky, self.matrix.mT, upper=False)
-        return torch.linalg.vector_norm(half, dim=-2).square()  # without a copy of what may be large
-
-    def with_slope(self, value: Tensor, pull: Tensor, precision: Tensor, cholesky: Tensor) -> Tensor:
-        r"""A value whose derivative in the covariance `F F^T` is half of `g g^T - (F F^T + diag(1 / tau))^-1`.
-
-        Args:
-            value: A `batch_shape` tensor.
-            pull: The vectors `g`, `batch_shape x m`.
-            precision: The precisions `tau`, `batch_shape x m`.
-            cholesky: The lower factor of `I + F^T diag(tau) F`.
-        """
-        with torch.no_grad():
-            g = pull.unsqueeze(-1)
-            slope = self.matrix @ -torch.cholesky_inverse(cholesky)
-            slope *= precision.unsqueeze(-1)
-            slope += g @ (g.mT @ self.matrix)
-        return with_slope(value, self.matrix, slope)
-
-
-class WeightedRowRoot(RowRoot):
-    r"""A root whose rows weigh few rows each of a matrix, `F = W R`.
+class WeightedPrior(LowRankPrior):
+    r"""A prior with the covariance `F F^T`, where rows of `F = W R` weigh few rows each of a matrix.
 
     Args:
         index: An `m x k` integer tensor: the rows of `R` that each row weighs.
@@ -107,9 +38,18 @@ class WeightedRowRoot(RowRoot):
         self.index, self.weight = index, weight
 
     @property
-    def dense(self) -> Tensor:
-        """The root as a matrix, `m x r`; differentiable."""
+    def num_rows(self) -> int:
+        """The number `m` of rows."""
+        return len(self.index)
+
+    @property
+    def root(self) -> Tensor:
+        """The root `F` as a matrix, `m x r`; differentiable."""
         return self._vectors(self.matrix, self.index, self.weight)
+
+    def map(self, change: Map) -> WeightedPrior:
+        """The prior with its matrix and weights changed, for instance moved to another device."""
+        return WeightedPrior(self.index.to(change(self.matrix).device), change(self.weight), change(self.matrix))
 
     def _pairs(self) -> Iterator[tuple[Tensor, Tensor]]:
         """For every pair of terms of a row, its place in an `n x n` matrix and the product of the weights."""
@@ -157,7 +97,7 @@ class WeightedRowRoot(RowRoot):
         return lengths.index_copy(0, cancels, torch.cat(parts))
 
     @property
-    def squared_lengths(self) -> Tensor:
+    def variances(self) -> Tensor:
         """The variances of the rows, `m`; differentiable."""
         return self._lengths(self.matrix)
 
@@ -183,31 +123,17 @@ class WeightedRowRoot(RowRoot):
         eye = torch.eye(self.rank, dtype=self.matrix.dtype, device=self.matrix.device)
         return torch.linalg.cholesky(eye + self.information(precision))
 
-    def variances(self, cholesky: Tensor) -> Tensor:
+    def variances_given(self, cholesky: Tensor) -> Tensor:
         r"""The diagonal of `F (L L^T)^-1 F^T`, of size `m`, for a lower factor `L`."""
         return self._lengths(torch.linalg.solve_triangular(cholesky, self.matrix.mT, upper=False).mT)
 
     def with_slope(self, value: Tensor, pull: Tensor, precision: Tensor, cholesky: Tensor) -> Tensor:
-        """As of a matrix, by the derivative in `R`."""
+        """As of a root given as a matrix, by the derivative in `R`."""
         with torch.no_grad():
             g = self._by_points(pull).unsqueeze(-1)
             slope = g @ (g.mT @ self.matrix)
             slope -= self._by_pairs(precision) @ (self.matrix @ torch.cholesky_inverse(cholesky))
         return with_slope(value, self.matrix, slope)
-
-
-def weighted_covariance(index: Tensor, weight: Tensor, matrix: Tensor) -> LinearOperator:
-    r"""The covariance `W R R^T W^T` of rows that weigh few rows each of `R`.
-
-    Args:
-        index: As of `WeightedRowRoot`.
-        weight: As there.
-        matrix: As there.
-
-    Returns:
-        A linear operator, of which `row_root` finds the root.
-    """
-    return InterpolatedLinearOperator(RootLinearOperator(matrix), index, weight, index, weight)
 
 
 @torch.no_grad()
@@ -217,7 +143,7 @@ def keeps_digits(index: Tensor, weight: Tensor, covariance: Tensor, precision: T
     They lose them where a row is a difference of nearly equal values, or so precise that the prior is lost beside it.
 
     Args:
-        index: As of `WeightedRowRoot`.
+        index: As of `WeightedPrior`.
         weight: As there.
         covariance: The covariance `R R^T`, `n x n`.
         precision: The precisions of the rows, `m`.
@@ -227,15 +153,3 @@ def keeps_digits(index: Tensor, weight: Tensor, covariance: Tensor, precision: T
     of_pairs = covariance.flatten()[index.unsqueeze(-1) * n + index.unsqueeze(-2)]
     of_rows = (weight.unsqueeze(-2) @ of_pairs @ weight.unsqueeze(-1)).reshape(-1)
     return bool((of_rows >= LEAST_SHARE * single).all()) and bool((of_rows * precision <= MOST_KNOWN).all())
-
-
-def row_root(covariance: Tensor | LinearOperator) -> RowRoot | None:
-    """The root that a covariance was made of; `None` if it was made of none."""
-    if isinstance(covariance, RootLinearOperator):
-        return RowRoot(covariance.root.to_dense())
-    if isinstance(covariance, BorderedLinearOperator):
-        return RowRoot(covariance.wide_root)
-    if isinstance(covariance, InterpolatedLinearOperator) and isinstance(covariance.base_linear_op, RootLinearOperator):
-        matrix = covariance.base_linear_op.root.to_dense()
-        return WeightedRowRoot(covariance.left_interp_indices, covariance.left_interp_values, matrix)
-    return None
