@@ -1,19 +1,11 @@
 """Pictures of models and of optimisations. Needs matplotlib, the extra `plot`.
 
-<<<<<<< HEAD
-`functions` draws functions and densities with their bands, `maps` what varies over one or two inputs, `traces` the
-progress of optimisations and of Markov chains, `leaderboards` items with how sure their places are. Every function
-draws on the axes that it is given, or on a new figure of its own, and returns the axes (an array of them for several
-panels); nothing global is touched, neither `rcParams` nor pyplot's current figure. In a notebook, give it an axes of
-`matplotlib.pyplot.subplots()`, or end the cell with `ax.figure`. Points are in the units of `train_X`, and functions in
-those of the model's posterior.
-=======
 `functions` draws functions and densities with their bands, `maps` quantities over one or two inputs, `outcomes` the
-probabilities of outcomes and how reliable they are, `traces` the progress of optimisations and of Markov chains. Every
-function draws on the axes given as `ax`, or on a new figure of pyplot's, and returns the axes (an array of them for
-several panels); `plt.show()` and `plt.savefig(...)` afterwards take that figure, and `plt.close()` closes it.
-`rcParams` stay as they are. Points are in the units of `train_X`, and functions in those of the model's posterior.
->>>>>>> main
+probabilities of outcomes and how reliable they are, `traces` the progress of optimisations and of Markov chains,
+`leaderboards` items with how sure their places are. Every function draws on the axes given as `ax`, or on a new figure
+of pyplot's, and returns the axes (an array of them for several panels); `plt.show()` and `plt.savefig(...)` afterwards
+take that figure, and `plt.close()` closes it. `rcParams` stay as they are. Points are in the units of `train_X`, and
+functions in those of the model's posterior.
 """
 
 from botorch_skewgp.plots.functions import plot_marginal, plot_posterior, plot_slices
