@@ -68,8 +68,8 @@ def verdict(
     r"""The answer so far, and how sure it is: a reason to stop.
 
     Example:
-        >>> while verdict(model).probability < 0.95:
-        ...     pairs, _ = next_votes(model)
+        >>> best, probability = verdict(model)
+        >>> is_enough = probability > 0.95
 
     Args:
         model: As for `leaderboard`.

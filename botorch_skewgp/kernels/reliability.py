@@ -34,7 +34,7 @@ class ReliabilityKernel(Kernel):
         InputDataError: If there are no judges.
 
     Example:
-        >>> judge_covar_module = ReliabilityKernel(ScaleKernel(ItemEffectKernel(active_dims=[0])), num_judges=3)
+        >>> judge_covar_module = ReliabilityKernel(ItemEffectKernel(active_dims=[0]), num_judges=3)
     """
 
     has_lengthscale = False
