@@ -69,8 +69,8 @@ class LatentModel(HasLatentPosterior, Protocol):
 class KnowsJudges(Protocol):
     """A model that answers for one judge at a time."""
 
-    def for_judge(self, judge: int | str) -> Any:
-        """A model of one judge's utility."""
+    def for_judge(self, judge: int | str | Sequence[int | str]) -> Any:
+        """A model of one judge's utility, or of several."""
 
 
 @runtime_checkable

@@ -193,7 +193,7 @@ def skew_gp_of_people(
     known: Answers,
     test: Answers,
     covar_module: CovarModule = default_covar_module,
-    judge_covar_module: Callable[[int], Kernel] = default_judge_covar_module,
+    judge_covar_module: Callable[[int, list[Observation]], Kernel] = default_judge_covar_module,
     by_person: bool = True,
 ) -> Predictions:
     """A SkewGP of all answers by expectation propagation, in which everybody may have a part of his own.
@@ -224,7 +224,7 @@ def skew_gp_of_people(
             observations,
             likelihood=_likelihood(observations, covar_module),
             covar_module=covar_module(points.shape[-1], observations),
-            judge_covar_module=judge_covar_module(points.shape[-1]),
+            judge_covar_module=judge_covar_module(points.shape[-1], observations),
             inducing_points=distinct if len(distinct) <= MOST_POINTS else MOST_POINTS,
             approximation="ep",
         )

@@ -3,9 +3,10 @@
 `components` is what closed forms on the mixture ask of a posterior; `analytic` and `noisy_improvement` hold them.
 `dueling` and `challenge` are challengers of a point; `questions`, `active_learning` and `knowledge_gradient` look ahead
 to the outcomes of one observation. `validity` and `constraints` are about validity and safety, `recommendation` about
-which pair to ask about next and which point to recommend now. `next_question` chooses among kinds of questions, points
-and people by what an answer is worth for its price; `question_values` is the look-ahead behind it. `input_constructors`
-tells BoTorch, and so Ax, what acquisition functions are made from.
+which pair to ask about next and which point to recommend now, `committee` about the votes of several judges.
+`next_question` chooses among kinds of questions, points and people by what an answer is worth for its price;
+`question_values` is the look-ahead behind it. `input_constructors` tells BoTorch, and so Ax, what acquisition functions
+are made from.
 """
 
 from botorch_skewgp.acquisition import input_constructors
@@ -25,6 +26,7 @@ from botorch_skewgp.acquisition.challenge import (
     HallucinatedUpperConfidenceBound,
     MaximallyUncertainChallenge,
 )
+from botorch_skewgp.acquisition.committee import probability_of_majority
 from botorch_skewgp.acquisition.constraints import (
     PenalizedUpperConfidenceBound,
     ValidityConstraint,
@@ -82,6 +84,7 @@ __all__ = [
     "next_question",
     "next_questions",
     "probability_of_best",
+    "probability_of_majority",
     "recommend",
     "select_from_pool",
 ]

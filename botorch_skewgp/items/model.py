@@ -25,7 +25,6 @@ from torch import Tensor
 from botorch_skewgp.kernels.checked import CheckedRBFKernel, CheckedScaleKernel
 from botorch_skewgp.kernels.items import ItemEffectKernel
 from botorch_skewgp.kernels.judges import LinearTastesKernel
-from botorch_skewgp.kernels.reliability import ReliabilityKernel
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.models.defaults import as_logarithm
@@ -102,18 +101,17 @@ def default_item_covar_module(num_features: int = 0, groups: bool = False) -> Ke
     return reduce(add, parts)
 
 
-def default_item_judge_covar_module(num_judges: int, num_features: int = 0, groups: bool = False) -> ReliabilityKernel:
-    r"""The kernel of judges: how much each follows what all share, and each one's own view of items and features.
+def default_item_judge_covar_module(num_features: int = 0, groups: bool = False) -> Kernel:
+    r"""The kernel of a judge's own view of items and of their features.
 
     Args:
-        num_judges: The number of judges.
         num_features: The number of features.
         groups: Whether points have a column for groups.
     """
     effect: Kernel = _scaled(ItemEffectKernel(active_dims=[0]))
     if num_features:
         effect = effect + LinearTastesKernel(num_features, active_dims=_feature_dims(num_features, groups))
-    return ReliabilityKernel(effect, num_judges)
+    return effect
 
 
 def _feature_dims(num_features: int, groups: bool) -> list[int]:
@@ -182,9 +180,8 @@ def item_model(
         transform = Normalize(X.shape[-1], indices=dims, bounds=bounds)
     if covar_module is None:
         covar_module = default_item_covar_module(num_features, groups is not None)
-    num_judges = 1 + max((int(torch.as_tensor(entry.judge).max()) for entry in given if _has_judges(entry)), default=0)
-    if judge_covar_module is None and num_judges > 1:
-        judge_covar_module = default_item_judge_covar_module(num_judges, num_features, groups is not None)
+    if judge_covar_module is None:
+        judge_covar_module = default_item_judge_covar_module(num_features, groups is not None)
     return SkewGP(
         X,
         given,
@@ -195,10 +192,6 @@ def item_model(
         draw_settings=draw_settings,
         approximation=approximation,
     )
-
-
-def _has_judges(entry: Observation) -> bool:
-    return entry.judge is not None and len(entry.judge) > 0
 
 
 def _check_votes(votes: Sequence[Observation], num_items: int) -> None:

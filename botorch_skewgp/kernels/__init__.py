@@ -2,7 +2,6 @@
 
 from botorch_skewgp.kernels.arcsine import ArcsineKernel
 from botorch_skewgp.kernels.items import ItemEffectKernel
-from botorch_skewgp.kernels.reliability import ReliabilityKernel
 from botorch_skewgp.kernels.slopes import slope_covariance
 
-__all__ = ["ArcsineKernel", "ItemEffectKernel", "ReliabilityKernel", "slope_covariance"]
+__all__ = ["ArcsineKernel", "ItemEffectKernel", "slope_covariance"]

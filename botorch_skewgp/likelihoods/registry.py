@@ -3,6 +3,7 @@ r"""The likelihood that each kind of observation gets by default."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from botorch.exceptions.errors import InputDataError
@@ -98,13 +99,25 @@ def register_default_likelihood(kind: type[Observation], factory: Factory) -> No
     r"""Say which likelihood a model makes for a kind of observation when it is given none.
 
     Args:
-        kind: A class of observations.
+        kind: A class of observations: a dataclass with a field named by its class attribute `index_field` (`"index"`
+            unless set), which holds the rows of `train_X`.
         factory: Makes the likelihood from the first observation object of the kind (`None` if nothing of the kind has
             been observed yet) and the `Context`.
+
+    Raises:
+        InputDataError: If `kind` is no dataclass of that sort.
 
     Example:
         >>> register_default_likelihood(Binary, lambda observation, context: ProbitLikelihood(**context.noise))
     """
+    if not (isinstance(kind, type) and issubclass(kind, Observation)):
+        raise InputDataError(f"kind must be a subclass of Observation; got {kind!r}.")
+    if kind.index_field not in {entry.name for entry in fields(kind)}:
+        raise InputDataError(
+            f"{kind.__name__} has no field {kind.index_field!r}, the rows of train_X that an observation refers to. "
+            "Name that field so, or set the class attribute index_field to its name, and decorate the class with "
+            "@dataclass(frozen=True, eq=False)."
+        )
     _FACTORIES[kind] = factory
 
 

@@ -134,7 +134,7 @@ class UnifiedSkewNormalMixin(LatentModel):
         X = self._inputs_at(X, now).double()
         rows, prior = model._rows(now.prior.columns(), None, False), now.prior
         if isinstance(rows, WhiteRows):
-            root, rows, residuals = rows.for_judge(self._judge)
+            root, rows, residuals = rows.for_judges([self._judge])
             row_model, prior = white_row_model(root, rows), replace(prior, residuals=residuals)
         else:
             row_model = model.row_model(prior.columns())

@@ -62,6 +62,9 @@ class Numeric(Observation):
 class Censored(Countable):
     r"""Readings of which only bounds are known: detection limits, saturation, rounding.
 
+    `outcome_transform=Standardize(m=1)` learns from the numbers of a model; if it has none, from the middles of these
+    intervals, or the one bound that there is.
+
     Args:
         lower: An `m`-dim tensor of lower bounds; `-inf` where there is none. One of the two may be a number for all.
         upper: An `m`-dim tensor of upper bounds; `inf` where there is none.
@@ -99,6 +102,13 @@ class Censored(Countable):
         object.__setattr__(self, "upper", upper.to(lower))
         object.__setattr__(self, "index", as_point_index(self.index, lower.shape[0], "lower"))
         super().__post_init__()
+
+    @property
+    def middles(self) -> Tensor:
+        """The middles of intervals, and the bounds of readings that have one."""
+        below, above = self.upper.isfinite(), self.lower.isfinite()
+        lower, upper = self.lower.where(above, self.upper), self.upper.where(below, self.lower)
+        return (lower + 0.5 * (upper - lower))[below | above]
 
     def marks(self) -> tuple[Mark, ...]:
         """The bounds that there are."""

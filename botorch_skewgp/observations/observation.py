@@ -184,6 +184,11 @@ class Observation:
         return torch.empty(0)
 
     @property
+    def middles(self) -> Tensor:
+        """What a standardisation learns from where there are no numbers, in units of the outcome; mostly none."""
+        return torch.empty(0)
+
+    @property
     def duels(self) -> Tensor:
         """The comparisons of two points among them, `m x 2` with the winner first; mostly none."""
         return torch.empty(0, 2, dtype=torch.long)

@@ -41,7 +41,7 @@ class Reading:
     The weight of a reading of a single item is taken into its cut-points, so that it is 1.
 
     Raises:
-        InputDataError: If that weight is zero or not finite.
+        InputDataError: If that weight is zero or not finite, or shapes are others.
     """
 
     weight: Tensor
@@ -50,6 +50,13 @@ class Reading:
     outcomes: Tensor = None  # type: ignore[assignment]  # set when built
 
     def __post_init__(self) -> None:
+        if self.weight.ndim != 2 or self.cutpoints.ndim != 2 or len(self.cutpoints) != len(self.weight):
+            raise InputDataError(
+                "weight must be R x k and cutpoints R x C, with a row for each of R readings; got shapes "
+                f"{tuple(self.weight.shape)} and {tuple(self.cutpoints.shape)}."
+            )
+        if self.noise.shape != (1,):
+            raise InputDataError(f"noise must be one variance, of shape (1,); got shape {tuple(self.noise.shape)}.")
         if self.outcomes is None:
             cell = torch.arange(self.cutpoints.shape[-1] + 1, device=self.weight.device)
             object.__setattr__(self, "outcomes", torch.stack([cell, cell + 1], dim=-1).unsqueeze(-2))

@@ -334,11 +334,12 @@ def draw(
             thinning *= 2
             del rows, latent, values
     if not good:
+        other = "" if name == "reflective" else ', or use DrawSettings(sampler="reflective")'
         warnings.warn(
             f"{settings.num_draws} draws of {distribution.num_rows} rows by the {name} sampler are poor: the least "
             f"effective size is {float(bulk.min()):.0f} (asked for: {wanted:.0f}), the largest R-hat "
             f"{float(r_hat.max()):.3f} (limit: {float(allowed.min()):.3f}), after thinning by {thinning}. Raise "
-            "max_thinning or num_draws, or use the reflective sampler.",
+            f"max_thinning or num_draws{other}.",
             PoorDrawsWarning,
             stacklevel=2,
         )

@@ -93,7 +93,7 @@ def test_a_judge_who_answers_at_random_is_found_out(generator):
     ]
     judge = torch.arange(3).repeat_interleave(150)
     model = fit(item_model(12, Preference(torch.cat(pairs), judge=judge), approximation="ep"))
-    weights = model.judge_covar_module.weights
+    weights = model.judge_reliability.values
     assert weights[2] < 0.4 * weights[:2].min()
     pooled = fit(item_model(12, Preference(torch.cat(pairs)), approximation="ep"))
 

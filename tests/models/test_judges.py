@@ -6,6 +6,7 @@ import pytest
 import torch
 from botorch.acquisition import qLogExpectedImprovement
 from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.sampling import SobolQMCNormalSampler
 from gpytorch.kernels import RBFKernel, ScaleKernel
@@ -228,6 +229,72 @@ def test_tastes_kernel_is_a_quadratic_form():
     assert LinearTastesKernel(3, rank=2).taste_covariance.shape == (4, 4)
     diagonal = LinearTastesKernel(3, diagonal=True).taste_covariance
     assert torch.equal(diagonal, diagonal.diagonal().diag())
+
+
+def with_reliability(model, *values):
+    model.judge_reliability.logarithm.data = torch.tensor(values, dtype=double).log()
+    return model
+
+
+def test_reliability_scales_a_judges_utility():
+    observation, own = duels(2), own_kernel()
+    model = with_reliability(SkewGP(X, observation, judge_covar_module=own), 0.5, 2.0)
+    r = torch.tensor([1.0, 0.5, 2.0, 1.0], dtype=double)  # of what all share, of both judges, of a new one
+    code = torch.tensor([0.0, 1.0, 2.0, -1.0], dtype=double)
+    points = torch.cat([X[:4], code.unsqueeze(-1)], dim=-1)
+    shared, each = model.covar_module(X[:4]).to_dense(), own(X[:4]).to_dense()
+    same = torch.diag(torch.tensor([0.0, 1.0, 1.0, 1.0], dtype=double))
+    expected = (shared + each * same) * r.unsqueeze(-1) * r
+    assert torch.allclose(model.prior_kernel(points).to_dense(), expected)
+    assert torch.allclose(model.prior_kernel(points, diag=True), expected.diagonal())
+
+
+def test_answers_of_a_judge_without_reliability_tell_nothing():
+    """The posterior of all others is that of a model that was not given them."""
+    observation, own = duels(3), own_kernel()
+    kept = observation.judge < 2
+    with_him = with_reliability(SkewGP(X, observation, judge_covar_module=own, approximation="ep"), 1.0, 1.0, 1e-9)
+    without = SkewGP(
+        X,
+        Preference(observation.pairs[kept], judge=observation.judge[kept]),
+        judge_covar_module=own,
+        approximation="ep",
+    )
+    for judge in (None, 0, 1, "new"):
+        one, other = with_him.posterior(Q, judge=judge), without.posterior(Q, judge=judge)
+        assert torch.allclose(one.mean, other.mean, atol=1e-5)
+        assert torch.allclose(one.variance, other.variance, atol=1e-5)
+    assert torch.allclose(with_him.predictive(Q[:2], judge=2).probs, torch.full((1,), 0.5, dtype=double))
+
+
+def test_a_judge_who_answers_at_random_is_found_out():
+    observation = duels(3, each=24)
+    generator = torch.Generator().manual_seed(5)
+    turned = (torch.rand(24, generator=generator) < 0.5).unsqueeze(-1)
+    pairs = observation.pairs.clone()
+    pairs[-24:] = torch.where(turned, pairs[-24:].flip(-1), pairs[-24:])
+    model = SkewGP(X, Preference(pairs, judge=observation.judge), approximation="ep")
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    honest, other, random = model.judge_reliability.logarithm.exp().tolist()
+    assert random < 0.5 * min(honest, other)
+
+
+def test_numbers_tell_the_scale_of_a_utility_and_later_judges_get_a_reliability():
+    assert SkewGP(X, Numeric([0.1, 0.3], index=[0, 1], judge=[0, 1])).judge_reliability is None
+    model = with_reliability(SkewGP(X, duels(2)), 0.5, 2.0)
+    more = model.condition_on_observations(X[:2], Preference([[0, 1]], judge=3))
+    assert torch.allclose(more.judge_reliability.logarithm.exp(), torch.tensor([0.5, 2.0, 1.0, 1.0], dtype=double))
+    assert len(model.judge_reliability.logarithm) == 2
+
+
+def test_tastes_are_wider_where_there_are_comparisons_alone():
+    """Both priors lose mass beyond ten times the noise, the one of grades more of it."""
+    large = torch.tensor(10.0, dtype=double)
+    densities = []
+    for observations in (duels(2), Ordinal([0, 2, 1], num_grades=3, judge=[0, 1, 1])):
+        tastes = SkewGP(X[:10] if observations.points_per_observation > 1 else X[:3], observations).judge_covar_module
+        densities.append(tastes.kernels[0].root_prior.log_prob(large).exp())
+    assert densities[0] > 2 * densities[1]
 
 
 def test_judges_are_numbered_in_order_of_their_names():

@@ -325,13 +325,20 @@ def test_poor_draws_are_reported():
     settings = DrawSettings(num_draws=64, sampler="linear", max_thinning=2, warmup=0, min_effective_size=60)
     pattern = (
         r"64 draws of 60 rows by the linear sampler are poor: the least effective size is \d+ \(asked for: 60\), the "
-        r"largest R-hat [\d.]+ \(limit: [\d.]+\), after thinning by 2\."
+        r"largest R-hat [\d.]+ \(limit: [\d.]+\), after thinning by 2\. "
+        r"Raise max_thinning or num_draws, or use DrawSettings\(sampler=\"reflective\"\)\."
     )
     with pytest.warns(PoorDrawsWarning, match=pattern):
         draws = draw(slow_rows(), settings)
     assert draws.thinning == 2
     assert draws.effective_size.min() < 60
     assert issubclass(PoorDrawsWarning, SkewGPWarning)
+
+
+def test_poor_draws_by_reflections_are_not_told_to_use_reflections():
+    settings = DrawSettings(num_draws=16, sampler="reflective", max_thinning=1, warmup=0, min_effective_size=100)
+    with pytest.warns(PoorDrawsWarning, match=r"Raise max_thinning or num_draws\.$"):
+        draw(slow_rows(10), settings)
 
 
 def test_thinning_makes_draws_good():

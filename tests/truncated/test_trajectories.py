@@ -54,10 +54,18 @@ class TestChooseKernel:
         assert choose_backend("auto", CPU) == choose_backend("auto", CUDA) == "eager"
         assert choose_backend("eager", CPU) == "eager"
 
-    @pytest.mark.parametrize(("name", "install"), [("numba", r"botorch_skewgp\[fast\]"), ("triton", "triton")])
-    def test_missing(self, name, install, monkeypatch):
+    def test_missing_numba_is_logged_once_with_the_extra_that_brings_it(self, monkeypatch, caplog):
+        trajectories.log_missing_numba.cache_clear()
         monkeypatch.setattr(trajectories, "find_spec", lambda name: None)
-        with pytest.raises(ImportError, match=f"pip install {install}"):
+        for device in (CUDA, CPU, CPU):
+            choose_backend("auto", device)
+        (record,) = caplog.records
+        assert "the extra `fast`" in record.message
+
+    @pytest.mark.parametrize(("name", "source"), [("numba", "the extra `fast`"), ("triton", "torch's builds for CUDA")])
+    def test_missing(self, name, source, monkeypatch):
+        monkeypatch.setattr(trajectories, "find_spec", lambda name: None)
+        with pytest.raises(ImportError, match=f"needs {name}; {source}"):
             choose_backend(name, CPU)
 
     def test_wrong_device_or_name(self, monkeypatch):

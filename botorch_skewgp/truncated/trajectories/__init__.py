@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from importlib.util import find_spec
 
 import torch
 
 BACKENDS = ("auto", "eager", "numba", "triton")
+_logger = logging.getLogger("botorch_skewgp")
 
 
 def uses_numba(device: torch.device) -> bool:
@@ -34,6 +37,8 @@ def choose_backend(name: str, device: torch.device) -> str:
         for backend, kind in (("numba", "cpu"), ("triton", "cuda")):
             if device.type == kind and find_spec(backend) is not None:
                 return backend
+        if device.type == "cpu":
+            log_missing_numba()
         return "eager"
     if find_spec(name) is None:
         source = "the extra `fast` installs it" if name == "numba" else "torch's builds for CUDA bring it"
@@ -42,3 +47,12 @@ def choose_backend(name: str, device: torch.device) -> str:
     if device.type != needed:
         raise ValueError(f"backend={name!r} runs on {needed}, the distribution is on {device.type}; use 'auto'.")
     return name
+
+
+@functools.cache
+def log_missing_numba() -> None:
+    """Log, once in a process, that samplers run in eager torch, and which extra compiles them."""
+    _logger.warning(
+        "numba is not installed, so that samplers run in eager torch, up to a hundred times slower; the extra `fast` "
+        "installs it."
+    )
