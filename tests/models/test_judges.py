@@ -239,7 +239,8 @@ def with_reliability(model, *values):
 def test_reliability_scales_a_judges_utility():
     observation, own = duels(2), own_kernel()
     model = with_reliability(SkewGP(X, observation, judge_covar_module=own), 0.5, 2.0)
-    r = torch.tensor([1.0, 0.5, 2.0, 1.0], dtype=double)  # of what all share, of both judges, of a new one
+    first = (2 / (1 + 4**4)) ** 0.25  # the other is four times as reliable, and the mean of fourth powers is 1
+    r = torch.tensor([1.0, first, 4 * first, 1.0], dtype=double)  # of what all share, of both judges, of a new one
     code = torch.tensor([0.0, 1.0, 2.0, -1.0], dtype=double)
     points = torch.cat([X[:4], code.unsqueeze(-1)], dim=-1)
     shared, each = model.covar_module(X[:4]).to_dense(), own(X[:4]).to_dense()
@@ -260,6 +261,7 @@ def test_answers_of_a_judge_without_reliability_tell_nothing():
         judge_covar_module=own,
         approximation="ep",
     )
+    without.judge_reliability = with_him.judge_reliability
     for judge in (None, 0, 1, "new"):
         one, other = with_him.posterior(Q, judge=judge), without.posterior(Q, judge=judge)
         assert torch.allclose(one.mean, other.mean, atol=1e-5)
@@ -275,7 +277,7 @@ def test_a_judge_who_answers_at_random_is_found_out():
     pairs[-24:] = torch.where(turned, pairs[-24:].flip(-1), pairs[-24:])
     model = SkewGP(X, Preference(pairs, judge=observation.judge), approximation="ep")
     fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-    honest, other, random = model.judge_reliability.logarithm.exp().tolist()
+    honest, other, random = model.judge_reliability.values.tolist()
     assert random < 0.5 * min(honest, other)
 
 
@@ -283,7 +285,8 @@ def test_numbers_tell_the_scale_of_a_utility_and_later_judges_get_a_reliability(
     assert SkewGP(X, Numeric([0.1, 0.3], index=[0, 1], judge=[0, 1])).judge_reliability is None
     model = with_reliability(SkewGP(X, duels(2)), 0.5, 2.0)
     more = model.condition_on_observations(X[:2], Preference([[0, 1]], judge=3))
-    assert torch.allclose(more.judge_reliability.logarithm.exp(), torch.tensor([0.5, 2.0, 1.0, 1.0], dtype=double))
+    expected = torch.cat([model.judge_reliability.values, torch.ones(2, dtype=double)])
+    assert torch.allclose(more.judge_reliability.values, expected)
     assert len(model.judge_reliability.logarithm) == 2
 
 
