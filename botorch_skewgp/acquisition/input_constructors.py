@@ -5,7 +5,7 @@ Importing this file registers the input constructors with BoTorch: `get_acqf_inp
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -58,7 +58,7 @@ CHALLENGERS: tuple[type[AcquisitionFunction], ...] = (
 
 def _single(model: Model) -> Model:
     """The only model of a list, which Ax makes of one model of comparisons."""
-    return model.models[0] if isinstance(model, ModelList) and len(model.models) == 1 else model
+    return cast(Model, model.models[0]) if isinstance(model, ModelList) and len(model.models) == 1 else model
 
 
 @acqf_input_constructor(

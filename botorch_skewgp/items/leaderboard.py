@@ -41,7 +41,7 @@ def leaderboard(
     alone. Rank 1 is the best.
 
     Example:
-        >>> votes = read_votes(frame)
+        >>> votes = read_votes({"winner": ["a", "c", "d"], "loser": ["b", "a", "b"]})
         >>> model = item_model(len(votes.items), votes.observations)
         >>> table = leaderboard(model, votes.items, k=3)
 

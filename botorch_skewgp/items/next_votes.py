@@ -68,8 +68,8 @@ def verdict(
     r"""The answer so far, and how sure it is: a reason to stop.
 
     Example:
-        >>> while verdict(model).probability < 0.95:
-        ...     pairs, _ = next_votes(model)
+        >>> best, probability = verdict(model)
+        >>> is_enough = probability > 0.95
 
     Args:
         model: As for `leaderboard`.
@@ -136,8 +136,8 @@ def next_votes(
     pool = _pool(pairs, draws, goal, k, reading)
     if num_votes < 1 or not len(pool) or (distinct and num_votes > len(pool)):
         raise InputDataError(
-            f"num_votes must be at least 1, and at most the number of pairs if these are to be distinct; got {num_votes}"
-            f" of {len(pool)} pairs."
+            f"num_votes must be at least 1, and at most the number of pairs if these are to be distinct; got "
+            f"{num_votes} of {len(pool)} pairs."
         )
     target = _Target.of(draws, goal, k)
     generator = torch.Generator().manual_seed(seed)

@@ -42,8 +42,8 @@ class Votes:
     def to_frame(self) -> DataFrame:
         r"""The votes as a data frame with columns `winner`, `loser`, `outcome`, and `judge`.
 
-        The outcome is `"winner"`, or for a vote that neither won `"tie"`, `"both bad"` or `"both good"`. Such votes have
-        their two items in either column. `read_votes` reads it back.
+        The outcome is `"winner"`, or for a vote that neither won `"tie"`, `"both bad"` or `"both good"`; the columns of
+        such votes are the items shown. `read_votes` reads it back.
         """
         frame: dict[str, list[Any]] = {"winner": [], "loser": [], "outcome": []}
         judge: list[Any] = []
@@ -72,9 +72,10 @@ def read_votes(
     r"""Votes of a data frame, a row for each.
 
     Example:
-        >>> votes = read_votes(pandas.DataFrame({"winner": ["a", "c"], "loser": ["b", "a"]}))
+        >>> votes = read_votes({"winner": ["a", "c"], "loser": ["b", "a"]})
         >>> model = item_model(len(votes.items), votes.observations)
-        >>> votes = read_votes(arena, "model_a", "model_b", outcome="winner", judge="judge")
+        >>> arena = {"model_a": ["x", "y"], "model_b": ["y", "x"], "winner": ["model_a", "tie"]}
+        >>> votes = read_votes(arena, "model_a", "model_b", outcome="winner")
 
     Args:
         frame: A data frame, or a dictionary of columns.

@@ -17,7 +17,8 @@ class ItemEffectKernel(Kernel):
     intercept is in a mixed model, and the whole prior in a Bradley-Terry or Thurstone model.
 
     Example:
-        >>> covar_module = ScaleKernel(ItemEffectKernel(active_dims=[0])) + ScaleKernel(RBFKernel(active_dims=[1, 2]))
+        >>> kernel = ItemEffectKernel(active_dims=[0])
+        >>> covariance = kernel(torch.tensor([[0.0, 0.3], [1.0, 0.3], [0.0, 0.7]])).to_dense()
     """
 
     has_lengthscale = False

@@ -23,7 +23,7 @@ def plot_leaderboard(table: DataFrame, ax: Axes | None = None, num_items: int | 
     Items of one tier, which cannot be told apart from its first one, share a colour.
 
     Example:
-        >>> plot_leaderboard(leaderboard(model, items))
+        >>> ax = plot_leaderboard(leaderboard(model))
 
     Args:
         table: The table of `botorch_skewgp.items.leaderboard`, of one judge or of what all share.
