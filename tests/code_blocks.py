@@ -142,7 +142,7 @@ def docstring_names() -> dict[str, Any]:
         "acq": names["SkewLogExpectedImprovement"](objective, best_f=values.max()),
         "distribution": distribution,
         "mean": distribution.mean,
-        "covariance": distribution.covariance,
+        "covariance": torch.eye(3).to(rows),
         "lower": distribution.lower,
         "upper": distribution.upper,
         "noise": distribution.noise,
