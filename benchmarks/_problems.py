@@ -32,7 +32,7 @@ def positive_rows(covariance: Tensor, noise: float) -> TruncatedNormal:
     zeros = covariance.new_zeros(covariance.shape[-1])
     return TruncatedNormal(
         mean=zeros,
-        covariance=covariance,
+        prior=covariance,
         lower=zeros,
         upper=torch.full_like(zeros, math.inf),
         noise=torch.full_like(zeros, noise),
@@ -117,13 +117,5 @@ def duels(m: int, noise: float, d: int = 4, seed: int = 3) -> Problem:
 
 
 def to_device(distribution: TruncatedNormal, device: torch.device) -> TruncatedNormal:
-    """The same distribution on another device; its covariance must be a tensor."""
-    if not isinstance(distribution.covariance, Tensor):
-        raise TypeError("Only distributions with a dense covariance can be moved.")
-    return TruncatedNormal(
-        mean=distribution.mean.to(device),
-        covariance=distribution.covariance.to(device),
-        lower=distribution.lower.to(device),
-        upper=distribution.upper.to(device),
-        noise=distribution.noise.to(device),
-    )
+    """The same distribution on another device."""
+    return distribution.map(lambda values: values.to(device))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import csv
+import functools
 import io
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,12 +31,26 @@ def environment(devices: Sequence[torch.device] = ()) -> str:
     return ", ".join(parts)
 
 
+@functools.cache
+def commit() -> str:
+    """The commit of this checkout, with a plus if package or benchmarks have changed since; empty outside git."""
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(RESULTS.parent), *arguments], capture_output=True, text=True, check=False
+        ).stdout.strip()
+
+    places = (":/botorch_skewgp", ":/benchmarks", ":(exclude,top)benchmarks/results")
+    return git("rev-parse", "--short", "HEAD") + "+" * bool(git("status", "--porcelain", "--", *places))
+
+
 def load_average() -> str:
     """The machine's load; above the number of threads, timings are those of a busy machine."""
     return " / ".join(f"{value:.2f}" for value in os.getloadavg())
 
 
-def _show(cell: Cell) -> str:
+def shown(cell: Cell) -> str:
+    """A cell as text."""
     if cell is None:
         return ""
     if isinstance(cell, bool):
@@ -52,12 +68,14 @@ class Table:
         name: The name of the CSV file.
         columns: The names of the columns.
         notes: Lines in the head of the table and of its file.
+        is_stored: Whether it is a result, and not only printed.
     """
 
     name: str
     columns: tuple[str, ...]
     notes: list[str] = field(default_factory=list)
     rows: list[dict[str, Cell]] = field(default_factory=list)
+    is_stored: bool = True
 
     def add(self, **cells: Cell) -> dict[str, Cell]:
         """Append a row; columns that are not named stay empty.
@@ -73,23 +91,23 @@ class Table:
 
     def text(self) -> str:
         """The table in aligned columns, its notes first."""
-        shown = [list(self.columns)] + [[_show(row[column]) for column in self.columns] for row in self.rows]
-        widths = [max(len(line[i]) for line in shown) for i in range(len(self.columns))]
+        lines_of_cells = [list(self.columns)] + [[shown(row[column]) for column in self.columns] for row in self.rows]
+        widths = [max(len(line[i]) for line in lines_of_cells) for i in range(len(self.columns))]
         lines = [f"# {note}" for note in self.notes]
-        for line in shown:
+        for line in lines_of_cells:
             first, *rest = (cell.rjust(width) for cell, width in zip(line, widths, strict=True))
             lines.append("  ".join([first.strip().ljust(widths[0]), *rest]))
         return "\n".join(line.rstrip() for line in lines)
 
     def store(self, folder: Path) -> Path:
-        """Write `name.csv` into a folder; notes are comment lines."""
+        """Write `name.csv` into a folder; the commit and the notes are comment lines."""
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.csv"
         buffer = io.StringIO()
-        buffer.writelines(f"# {note}\n" for note in self.notes)
+        buffer.writelines(f"# {note}\n" for note in [f"commit {commit()}", *self.notes])
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerow(self.columns)
-        writer.writerows([_show(row[column]) for column in self.columns] for row in self.rows)
+        writer.writerows([shown(row[column]) for column in self.columns] for row in self.rows)
         path.write_text(buffer.getvalue(), encoding="utf-8")
         return path
 
@@ -121,13 +139,13 @@ def publish(tables: Sequence[Table], folder: Path | None) -> None:
     """Print tables, and store them if there is a folder."""
     for table in tables:
         print(f"\n{table.text()}")
-        if folder is not None:
+        if folder is not None and table.is_stored:
             table.store(folder)
 
 
 def bars_table(name: str) -> Table:
-    """A table of bars: what was asked for, what was measured, and whether that is enough."""
-    return Table(name, ("bar", "case", "wanted", "measured", "met"))
+    """A table of bars: what was asked for, what was measured, and whether that is enough; printed and not stored."""
+    return Table(name, ("bar", "case", "wanted", "measured", "met"), is_stored=False)
 
 
 def add_bar(

@@ -8,14 +8,12 @@ would be used: the best valid trial seen, or the arm that the strategy recommend
 from __future__ import annotations
 
 import argparse
-import csv
 import functools
 import logging
 import statistics
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -42,6 +40,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
+from benchmarks._runs import Runs
 from botorch_skewgp.ax import (
     attach_comparison,
     compare_outcomes,
@@ -59,14 +58,13 @@ PAIRWISE = Keys.PAIRWISE_PREFERENCE_QUERY.value
 
 
 STEPS = "steps"
-Key = tuple[str, str, int]  # scenario, strategy, seed
 
 
 class Run(NamedTuple):
     """What came of one experiment."""
 
     score: float
-    failed: int
+    failed: float
     seconds: float
 
 
@@ -90,20 +88,22 @@ def run(options: argparse.Namespace) -> None:
     set_ax_logger_levels(logging.ERROR)
     warnings.simplefilter("ignore")
     num_seeds = 1 if options.quick else options.seeds
-    runs = _stored(folder)
+    runs = Runs("ax_runs", ("scenario", "strategy", "seed"), Run._fields, folder)
     for name in options.scenarios:  # a table for each: they take long, and are run one by one
         if name == STEPS:
             publish([_steps(num_seeds)], folder)
             continue
         for seed in range(num_seeds):
             for strategy, scenario in _strategies(name).items():
-                if (name, strategy, seed) not in runs:
-                    start = time.process_time()
-                    score, failed = scenario(seed)
-                    runs[name, strategy, seed] = Run(score, failed, time.process_time() - start)
-                    say(f"{name}, {strategy}, seed {seed}: {score:.4g}, {failed} failed trials")
-                    _store(runs, folder)
+                runs.get((name, strategy, seed), functools.partial(_timed, scenario, seed))
         publish(_tables(name, runs), folder)
+
+
+def _timed(scenario: Callable[[int], tuple[float, int]], seed: int) -> Run:
+    start = time.process_time()
+    score, failed = scenario(seed)
+    say(f"seed {seed}: {score:.4g}, {failed} failed trials")
+    return Run(score, failed, time.process_time() - start)
 
 
 def _strategies(name: str) -> dict[str, Callable[[int], tuple[float, int]]]:
@@ -114,30 +114,7 @@ def _strategies(name: str) -> dict[str, Callable[[int], tuple[float, int]]]:
     return strategies
 
 
-def _stored(folder: Path | None) -> dict[Key, Run]:
-    """The runs that are there already."""
-    if folder is None or not (path := folder / "ax_runs.csv").exists():
-        return {}
-    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
-    return {
-        (entry["scenario"], entry["strategy"], int(entry["seed"])): Run(
-            float(entry["score"]), int(entry["failed"]), float(entry["seconds"])
-        )
-        for entry in csv.DictReader(lines)
-    }
-
-
-def _store(runs: dict[Key, Run], folder: Path | None) -> None:
-    if folder is None:
-        return
-    notes = [environment(), "scores: lower is better; seconds of processor time"]
-    table = Table("ax_runs", ("scenario", "strategy", "seed", "score", "failed", "seconds"), notes=notes)
-    for (scenario, strategy, seed), one in sorted(runs.items()):
-        table.add(scenario=scenario, strategy=strategy, seed=seed, **one._asdict())
-    table.store(folder)
-
-
-def _tables(name: str, runs: dict[Key, Run]) -> list[Table]:
+def _tables(name: str, runs: Runs) -> list[Table]:
     """One scenario: the results of both strategies, and whether ours is no worse at the median and on average."""
     table = Table(
         f"ax_{name}",
@@ -146,7 +123,8 @@ def _tables(name: str, runs: dict[Key, Run]) -> list[Table]:
     )
     averages: dict[str, dict[str, float]] = {"median": {}, "mean": {}}
     for strategy in _strategies(name):
-        found = [one for key, one in sorted(runs.items()) if key[:2] == (name, strategy)]
+        rows = [row for row in runs.rows if (row["scenario"], row["strategy"]) == (name, strategy)]
+        found = [Run(*(float(row[field]) for field in Run._fields)) for row in rows]
         values = [one.score for one in found]
         averages["median"][strategy] = statistics.median(values)
         averages["mean"][strategy] = statistics.mean(values)
@@ -161,7 +139,7 @@ def _tables(name: str, runs: dict[Key, Run]) -> list[Table]:
             failed_trials=statistics.mean(one.failed for one in found),
             seconds=statistics.mean(one.seconds for one in found),
         )
-    bars = Table(f"ax_{name}_bars", ("scenario", "bar", "skewgp", "ax", "reached"))
+    bars = Table(f"ax_{name}_bars", ("scenario", "bar", "skewgp", "ax", "reached"), is_stored=False)
     for average, of in averages.items():
         bars.add(
             scenario=name,

@@ -110,7 +110,8 @@ def _draw(kind: str, n: int, seed: int) -> tuple[Tensor, Observation, Tensor]:
     """Points, observations, and the true probability at the far corner."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        covar_module = default_covar_module(DIMENSION).double()
+        seen = [Validity(torch.tensor([True]))] if kind == "validity" else []
+        covar_module = default_covar_module(DIMENSION, seen).double()
         covar_module.outputscale = covar_module.outputscale_prior.sample()
         lengthscale = covar_module.base_kernel.lengthscale_prior.sample((1, DIMENSION))
         covar_module.base_kernel.lengthscale = lengthscale.clamp(min=LEAST_LENGTHSCALE)  # one in a thousand

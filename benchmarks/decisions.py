@@ -42,7 +42,6 @@ there are not repeated.
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 import time
 import warnings
@@ -66,6 +65,7 @@ from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
 from benchmarks._reporting import RESULTS, Table, environment, load_average, publish, say
+from benchmarks._runs import Runs
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair, recommend
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -276,7 +276,7 @@ METHODS: dict[str, Method] = {
 
 # Runs
 
-COLUMNS = ("function", "judge", "method", "seed", "duels", "seconds_per_step", "trace")
+KEYS = ("function", "judge", "method", "seed", "duels")
 
 
 def _run(function: str, judge_kind: str, method_name: str, seed: int, duels: int) -> dict[str, Any]:
@@ -304,24 +304,8 @@ def _run(function: str, judge_kind: str, method_name: str, seed: int, duels: int
             history.add(pair, judge.first_wins(pair))
     seconds = (time.process_time() - began) / len(trace)
     shown = " ".join(f"{regret:.3g}" for regret in trace)
-    return dict(zip(COLUMNS, (function, judge_kind, method_name, seed, duels, f"{seconds:.3g}", shown), strict=True))
-
-
-def _read(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def _append(path: Path, row: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = not path.exists()
-    with path.open("a", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
+    case = dict(zip(KEYS, (function, judge_kind, method_name, seed, duels), strict=True))
+    return {**case, "seconds_per_step": f"{seconds:.3g}", "trace": shown}
 
 
 # Reports
@@ -332,13 +316,13 @@ def _at(row: dict[str, Any], duels: int) -> float | None:
     return trace[duels - FIRST] if duels - FIRST < len(trace) else None
 
 
-def _tables(rows: list[dict[str, Any]], checkpoints: Iterable[int], note: str = "") -> list[Table]:
+def _tables(rows: list[dict[str, Any]], checkpoints: Iterable[int]) -> list[Table]:
     """Medians for every function and judge, paired comparisons with `default`, and these over all functions."""
     columns = [f"regret_{n}" for n in checkpoints]
     medians = Table(
         "decisions",
         ("function", "judge", "method", "seeds", *columns, "mean_regret", "seconds_per_step"),
-        notes=[environment(), *filter(None, [note]), "medians over seeds of the recommended point's regret"],
+        notes=[environment(), "medians over seeds of the recommended point's regret"],
     )
     paired = Table(
         "decisions_paired",
@@ -440,7 +424,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--duels", type=int, default=60)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder of runs, tables and pictures")
-    parser.add_argument("--note", default="", help="a line for the head of the tables, such as the commit of the runs")
     parser.add_argument(
         "--quick", action="store_true", help="one short run of each method on the camel, nothing stored"
     )
@@ -452,10 +435,10 @@ def run(options: argparse.Namespace) -> None:
         rows = [_run("camel", "consistent", name, 0, FIRST + 2) for name in options.methods]
         publish(_tables(rows, [FIRST + 2]), None)
         return
-    path = options.output / "decisions_runs.csv"
+    runs = Runs("decisions_runs", KEYS, ("seconds_per_step", "trace"), options.output)
     known = {
         (row["function"], row["judge"], row["method"], int(row["seed"]))
-        for row in _read(path)
+        for row in runs.rows
         if int(row["duels"]) >= options.duels
     }
     wanted = [
@@ -469,12 +452,12 @@ def run(options: argparse.Namespace) -> None:
     say(f"{len(wanted)} runs of {options.duels} duels, {len(known)} known; load average {load_average()}")
     jobs = (joblib.delayed(_run)(*case, options.duels) for case in wanted)
     for row in joblib.Parallel(n_jobs=options.processes, return_as="generator_unordered")(jobs):
-        _append(path, row)
+        runs.add(row)
         trace = row["trace"].split()
         shown = " ".join(trace[n - FIRST] for n in CHECKPOINTS if n <= options.duels)
-        case = ", ".join(str(row[name]) for name in COLUMNS[:4])
+        case = ", ".join(str(row[name]) for name in KEYS[:4])
         say(f"{case}: {shown}; {row['seconds_per_step']} s")
-    latest = {(row["function"], row["judge"], row["method"], row["seed"]): row for row in _read(path)}
+    latest = {(row["function"], row["judge"], row["method"], row["seed"]): row for row in runs.rows}
     rows = list(latest.values())
-    publish(_tables(rows, CHECKPOINTS, options.note), options.output)
+    publish(_tables(rows, CHECKPOINTS), options.output)
     _plot(rows, options.output / "decisions.png")

@@ -39,9 +39,9 @@ from benchmarks._reporting import (
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference
-from botorch_skewgp.truncated.corrections import corrected_log_normalizer
 from botorch_skewgp.truncated.evidence import bridge_log_normalizer
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.propagation.corrections import corrected_log_normalizer
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 DIMENSION = 6
@@ -157,7 +157,7 @@ def _random_box(generator: torch.Generator, largest: int = 20) -> TruncatedNorma
     kind = torch.randint(3, (m,), generator=generator)
     return TruncatedNormal(
         mean=mean,
-        covariance=root @ root.mT,
+        prior=root @ root.mT,
         lower=torch.where(kind == 0, -math.inf, lower),
         upper=torch.where(kind == 1, math.inf, upper),
         noise=noise,

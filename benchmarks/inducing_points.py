@@ -19,7 +19,7 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import check_inducing_points
 from botorch_skewgp.observations import Binary
 from botorch_skewgp.posteriors import SkewGPPosterior
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 
 CASES = ((3, 0.1), (3, 0.2), (3, 0.4), (6, 0.4), (6, 1.0), (10, 1.0))  # inputs and lengthscale
 NUM_LABELS, NUM_TEST, FEATURES, VARIANCE = 800, 300, 1000, 2.0

@@ -1,8 +1,9 @@
 """The lengthscale prior of labels: active learning of probabilities, and predictions from random points.
 
-Yes or no answers with 2 % lapses, 80 trials. Learners ask where an answer tells most (BALD on 512 Sobol points)
-or at random points; hyperparameters are fitted again after every eighth answer, by expectation propagation's evidence,
-and posteriors are its Gaussian. The error is the root mean square of probabilities over 1,024 points of the unit cube.
+Yes or no answers with 2 % lapses, 80 trials. Learners ask where an answer tells most (BALD on 512 Sobol points, or on
+these and 128 points of the faces and corners of the unit cube, as a search of the whole domain would find them), or at
+random points. Hyperparameters are fitted again after every eighth answer, by expectation propagation's evidence, and
+posteriors are its Gaussian. The error is the root mean square of probabilities over 1,024 points of the unit cube.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ FUNCTIONS: dict[str, tuple[int, Callable[[Tensor], Tensor]]] = {
                                     + ((X - 0.75) / 0.2).square().sum(-1).neg().exp() - 0.5)),
 }  # fmt: skip
 # Median lengthscale over the root of the dimension, and the spread of its logarithm.
-PRIORS = {"dimension-scaled": (math.exp(2**0.5), 3**0.5), "0.3, 0.7": (0.3, 0.7), "0.5, 1": (0.5, 1.0)}
+PRIORS = {"dimension-scaled": (math.exp(2**0.5), 3**0.5), "0.3, 0.7": (0.3, 0.7), "0.2, 0.5": (0.2, 0.5)}
+LEARNERS = ("BALD, with faces", "BALD, Sobol", "random")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=10, help="seeds, the same first data for all")
     parser.add_argument("--trials", type=int, default=80, help="answers at the end")
     parser.add_argument("--functions", nargs="+", choices=list(FUNCTIONS), default=list(FUNCTIONS), metavar="NAME")
+    parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=list(LEARNERS), metavar="NAME")
     parser.add_argument("--priors", nargs="+", choices=list(PRIORS), default=list(PRIORS), metavar="NAME")
 
 
@@ -52,30 +55,37 @@ def run(options: argparse.Namespace) -> None:
     folder = prepare(options)
     table = Table(
         "labels",
-        ("function", "learner", "prior", "runs", "mean", "median", "worst", "seconds"),
+        ("function", "learner", "prior", "runs", "mean", "median", "worst", "on_faces", "seconds"),
         notes=[environment(), f"load average at the start {load_average()}; root mean squared errors of probabilities"],
     )
     seeds, trials = (1, 16) if options.quick else (options.seeds, options.trials)
     for function in options.functions[:1] if options.quick else options.functions:
-        for learner in ("BALD", "random"):
+        for learner in options.learners:
             for prior in options.priors:
                 began = time.process_time()
-                errors = torch.tensor([_error(function, learner, prior, seed, trials) for seed in range(seeds)])
+                runs = [_run(function, learner, prior, seed, trials) for seed in range(seeds)]
+                errors, on_faces = torch.tensor(runs).T
                 table.add(
                     function=function, learner=learner, prior=prior, runs=seeds, mean=float(errors.mean()),
-                    median=float(errors.median()), worst=float(errors.max()),
+                    median=float(errors.median()), worst=float(errors.max()), on_faces=float(on_faces.mean()),
                     seconds=(time.process_time() - began) / seeds,
                 )  # fmt: skip
                 say(f"{function}, {learner}, {prior}: {errors.mean():.3f} (median {errors.median():.3f})")
     publish([table], folder)
 
 
-def _error(function: str, learner: str, prior: str, seed: int, trials: int) -> float:
+def _run(function: str, learner: str, prior: str, seed: int, trials: int) -> tuple[float, float]:
+    """The error of probabilities at the end, and the share of points that were asked for on faces."""
     dim, latent = FUNCTIONS[function]
     generator = torch.Generator().manual_seed(seed)
     unit = torch.stack([torch.zeros(dim), torch.ones(dim)]).double()
     grid = draw_sobol_samples(unit, n=1024, q=1, seed=0).squeeze(1)
     pool = draw_sobol_samples(unit, n=512, q=1, seed=seed + 1).squeeze(1)
+    if learner == "BALD, with faces":
+        faces = draw_sobol_samples(unit, n=128, q=1, seed=seed + 2).squeeze(1)
+        faces[torch.arange(128), torch.arange(128) % dim] = (torch.arange(128) // dim % 2).double()
+        corners = torch.cartesian_prod(*[torch.arange(2.0).double()] * dim)
+        pool = torch.cat([pool, faces, corners])
 
     def probability(X: Tensor) -> Tensor:
         return LAPSE / 2 + (1 - LAPSE) * torch.special.ndtr(latent(X))
@@ -104,7 +114,8 @@ def _error(function: str, learner: str, prior: str, seed: int, trials: int) -> f
             X = torch.cat([X, pool[told.argmax()].unsqueeze(0)])
         with torch.no_grad():
             found = model.predictive(grid).probs.squeeze(-1)
-    return float((found - probability(grid)).square().mean().sqrt())
+    on_faces = ((X == 0) | (X == 1)).any(-1)[FIRST:].double().mean()
+    return float((found - probability(grid)).square().mean().sqrt()), float(on_faces)
 
 
 def _model(X: Tensor, labels: Tensor, dim: int, prior: str) -> SkewGP:

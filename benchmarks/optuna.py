@@ -9,6 +9,9 @@ Every sampler gets the same budget and, with one seed, the same first trials, so
 - `duels`: preferential studies that show two trials (`n_generate=2`), of which a judge without noise names the worse
   one, 30 times; nobody sees a number. Branin, the six-hump camel on [-2, 2] x [-1, 1], and Hartmann in 6 dimensions.
   Scored is the trial that has lost to none, below the maximum.
+- `mixed`: five problems of floats, whole numbers and a category, three of them with regions that crash (`_mixed`). 24
+  trials in batches of three, of which the first 10 are random. Close trials are those chosen by a model that are within
+  a thousandth of an earlier one in every coordinate.
 
 Seconds are those of the processor, of choosing a trial that is not random; on one thread. Every run is a row of a file;
 runs that are there are not repeated.
@@ -17,12 +20,12 @@ runs that are there are not repeated.
 from __future__ import annotations
 
 import argparse
-import csv
+import functools
+import math
 import statistics
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import optuna
@@ -33,13 +36,15 @@ from optuna.trial import TrialState
 from optuna_dashboard.preferential import create_study
 from optuna_dashboard.preferential.samplers.gp import PreferentialGPSampler
 
+from benchmarks._mixed import MIXED_PROBLEMS, MixedProblem, Parameter
 from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
+from benchmarks._runs import Runs
 from botorch_skewgp.optuna import SkewGPSampler
 
 STARTUP, CRASH_TRIALS, NUM_TRIALS, NUM_DUELS = 10, 30, 40, 30
+MIXED_TRIALS, BATCH, CLOSE = 24, 3, 1e-3
 OURS = "SkewGPSampler"
 Params = dict[str, float]
-Key = tuple[str, str, int]  # scenario, sampler, seed
 
 
 class Function(NamedTuple):
@@ -83,8 +88,9 @@ class Run(NamedTuple):
     """What came of one study."""
 
     regret: float
-    failed: int
+    failed: float
     seconds: float
+    close: float = math.nan  # trials within a thousandth of an earlier one, of a mixed batch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -99,50 +105,45 @@ def run(options: argparse.Namespace) -> None:
     folder = prepare(options)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore")
-    runs = _stored(folder)
+    runs = Runs("optuna_runs", ("scenario", "sampler", "seed"), Run._fields, folder)
     for seed in range(1 if options.quick else options.seeds):
         for name in options.scenarios:
             scenario, samplers = SCENARIOS[name]
             for sampler, make in samplers.items():
-                if (name, sampler, seed) not in runs:
-                    runs[name, sampler, seed] = one = scenario(make(seed))
-                    say(f"{name}, {sampler}, seed {seed}: {one.regret:.4g}, {one.seconds:.2f} s a trial")
-                    _store(runs, folder)
+                regret, _, seconds, _ = runs.get((name, sampler, seed), functools.partial(_run, scenario, make, seed))
+                say(f"{name}, {sampler}, seed {seed}: {regret:.4g}, {seconds:.2f} s a trial")
     publish([_table(runs)], folder)
 
 
-def _stored(folder: Path | None) -> dict[Key, Run]:
-    """The runs that are there already."""
-    if folder is None or not (path := folder / "optuna_runs.csv").exists():
-        return {}
-    lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
-    return {
-        (entry["scenario"], entry["sampler"], int(entry["seed"])): Run(
-            float(entry["regret"]), int(entry["failed"]), float(entry["seconds"])
-        )
-        for entry in csv.DictReader(lines)
-    }
+def _run(scenario: Callable[[BaseSampler], Run], make: Callable[[int], BaseSampler], seed: int) -> Run:
+    return scenario(make(seed))
 
 
-def _store(runs: dict[Key, Run], folder: Path | None) -> None:
-    if folder is None:
-        return
-    table = Table("optuna_runs", ("scenario", "sampler", "seed", "regret", "failed", "seconds"), notes=[environment()])
-    for (scenario, sampler, seed), one in sorted(runs.items()):
-        table.add(scenario=scenario, sampler=sampler, seed=seed, **one._asdict())
-    table.store(folder)
-
-
-def _table(runs: dict[Key, Run]) -> Table:
+def _table(stored: Runs) -> Table:
     """All samplers on all scenarios, and how often the first is better than each other one."""
     table = Table(
         "optuna",
-        ("scenario", "sampler", "seeds", "median", "mean", "worst", "ahead_of_it", "failed_trials", "seconds_a_trial"),
+        (
+            "scenario",
+            "sampler",
+            "seeds",
+            "median",
+            "mean",
+            "worst",
+            "ahead_of_it",
+            "failed_trials",
+            "seconds_a_trial",
+            "close_trials",
+        ),
         notes=[
             environment(),
             "regret of the best; ahead_of_it: in how many of the seeds SkewGPSampler has less regret",
         ],
     )
+    runs = {
+        (row["scenario"], row["sampler"], int(row["seed"])): Run(*(float(row[field] or "nan") for field in Run._fields))
+        for row in stored.rows
+    }
     for name, (_, samplers) in SCENARIOS.items():
         for sampler in samplers:
             found = {seed: one for (a, b, seed), one in sorted(runs.items()) if (a, b) == (name, sampler)}
@@ -161,6 +162,7 @@ def _table(runs: dict[Key, Run]) -> Table:
                 ahead_of_it=None if sampler == OURS else sum(a is not None and a.regret < b.regret for a, b in pairs),
                 failed_trials=statistics.mean(one.failed for one in found.values()),
                 seconds_a_trial=statistics.mean(one.seconds for one in found.values()),
+                close_trials=total if (total := sum(one.close for one in found.values())) == total else None,
             )
     return table
 
@@ -209,8 +211,44 @@ def duels(function: Function, num_duels: int = NUM_DUELS) -> Any:
     return scenario
 
 
+def batches(problem: MixedProblem) -> Any:
+    """A study of numbers whose trials are asked for three at a time, and may crash."""
+
+    def scenario(sampler: BaseSampler) -> Run:
+        study, seconds, close = optuna.create_study(sampler=sampler), 0.0, 0
+        seen: list[dict[str, Any]] = []
+        while len(seen) < MIXED_TRIALS:
+            trials = []
+            for _ in range(BATCH):
+                trial, start = study.ask(), time.process_time()
+                params = {name: _suggested(trial, name, entry) for name, entry in problem.parameters.items()}
+                if len(seen) >= STARTUP:
+                    seconds += time.process_time() - start
+                    close += any(problem.distance(params, other) < CLOSE for other in seen)
+                seen.append(params)
+                trials.append((trial, params))
+            for trial, params in trials:
+                if problem.crashes(params):
+                    study.tell(trial, state=TrialState.FAIL)
+                else:
+                    study.tell(trial, problem.regret(params))
+        failed = len(study.get_trials(states=[TrialState.FAIL]))
+        return Run(study.best_value, failed, seconds / (MIXED_TRIALS - STARTUP), close)
+
+    return scenario
+
+
+def _suggested(trial: optuna.Trial, name: str, parameter: Parameter) -> Any:
+    if parameter.categories:
+        return trial.suggest_categorical(name, parameter.categories)
+    if parameter.is_whole:
+        return trial.suggest_int(name, int(parameter.low), int(parameter.high))
+    return trial.suggest_float(name, parameter.low, parameter.high, log=parameter.is_log)
+
+
 SCENARIOS: dict[str, tuple[Callable[[BaseSampler], Run], dict[str, Callable[[int], BaseSampler]]]] = {
     "crash": (numbers(FUNCTIONS["branin"], CRASH_TRIALS, crashes), SAMPLERS),
     "hartmann6": (numbers(FUNCTIONS["hartmann6"], NUM_TRIALS), SAMPLERS),
     **{f"duels_{name}": (duels(function), PREFERENTIAL) for name, function in FUNCTIONS.items()},
+    **{f"mixed_{name}": (batches(problem), SAMPLERS) for name, problem in MIXED_PROBLEMS.items()},
 }

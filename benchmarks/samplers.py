@@ -45,14 +45,14 @@ from benchmarks._reporting import (
     publish,
     say,
 )
-from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
 from botorch_skewgp.truncated.diagnostics import effective_sample_size
 from botorch_skewgp.truncated.draws import Draws, DrawSettings, choose_sampler, draw
-from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation, expectation_propagation
-from botorch_skewgp.truncated.gibbs import GibbsSampler
-from botorch_skewgp.truncated.linear_ess import LinearEllipticalSliceSampler
-from botorch_skewgp.truncated.reflective_ess import ReflectiveEllipticalSliceSampler
-from botorch_skewgp.truncated.sampler import Sampler
+from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
+from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.gibbs import GibbsSampler
+from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.sampler import Sampler
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 NAMES = ("default", "linear", "botorch", "gibbs")
@@ -124,7 +124,7 @@ class _Functionals:
 
     def __init__(self, distribution: TruncatedNormal) -> None:
         m = distribution.num_rows
-        self.gain = torch.cholesky_solve(distribution.dense_covariance, distribution.gamma_cholesky)
+        self.gain = torch.cholesky_solve(distribution.prior.covariance, distribution.gamma_cholesky)
         self.some = torch.arange(0, m, max(1, m // 12), device=self.gain.device)[:12]
 
     def __call__(self, rows: Tensor) -> Tensor:
@@ -370,7 +370,7 @@ def _end_to_end(distribution: TruncatedNormal, functionals: _Functionals, chains
     """Effective draws a second of one call of `draw`, with factorisation, expectation propagation and diagnostics."""
     settings = DrawSettings(num_chains=chains, num_draws=max(DrawSettings().num_draws, 8 * chains))
     fresh = TruncatedNormal(
-        distribution.mean, distribution.covariance, distribution.lower, distribution.upper, distribution.noise
+        distribution.mean, distribution.prior.covariance, distribution.lower, distribution.upper, distribution.noise
     )
     began = _synchronised_time(distribution.mean.device)
     draws = draw(fresh, settings)

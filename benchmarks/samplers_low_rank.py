@@ -21,12 +21,13 @@ from benchmarks._reporting import Table, add_common_arguments, environment, load
 from benchmarks.scale import LENGTHSCALES, VARIANCE, make_labels
 from botorch_skewgp import SkewGP
 from botorch_skewgp.observations import Binary
-from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
 from botorch_skewgp.truncated.diagnostics import effective_sample_size
 from botorch_skewgp.truncated.draws import DrawSettings, choose_sampler, draw
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.factorization import cholesky_of_precision
-from botorch_skewgp.truncated.sampler import SamplerInfo, SamplerState
+from botorch_skewgp.truncated.priors import LowRankPrior
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.sampler import SamplerInfo, SamplerState
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 NAMES = ("independence", "collapsed", "reflective", "augmentation")
@@ -38,9 +39,9 @@ class AugmentationSampler(CollapsedEllipticalSliceSampler):
 
     def __init__(self, distribution: TruncatedNormal) -> None:
         super().__init__(distribution, expectation_propagation(distribution, tolerance=1e-3))
-        assert distribution.root is not None
-        self.scaled = distribution.root / distribution.noise.unsqueeze(-1)
-        self.factor = cholesky_of_precision(distribution.root, 1 / distribution.noise)
+        assert isinstance(distribution.prior, LowRankPrior)
+        self.scaled = distribution.prior.root / distribution.noise.unsqueeze(-1)
+        self.factor = cholesky_of_precision(distribution.prior.root, 1 / distribution.noise)
 
     def given_rows(self, rows: Tensor) -> Tensor:
         """The mean of latent coordinates given rows, `... x r` for `... x m`."""
@@ -108,7 +109,7 @@ def _effective(distribution: TruncatedNormal, name: str, budget: float) -> float
         return float(draw(distribution, settings).effective_size.min())
     sampler, generator = AugmentationSampler(distribution), torch.Generator().manual_seed(0)
     start = torch.randn(
-        settings.num_chains, distribution.root.shape[-1], generator=generator, dtype=distribution.mean.dtype
+        settings.num_chains, distribution.prior.root.shape[-1], generator=generator, dtype=distribution.mean.dtype
     )
     state, _, _ = sampler.run(SamplerState(start), settings.warmup, generator)
     began, steps, kept, effective = time.process_time(), NUM_DRAWS // settings.num_chains, [], 0.0

@@ -36,7 +36,8 @@ from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Preference
 from botorch_skewgp.posteriors import RepresenterMixture
-from botorch_skewgp.truncated import draws, expectation_propagation
+from botorch_skewgp.truncated import draws
+from botorch_skewgp.truncated.propagation import expectation_propagation
 
 SIZES = (20, 50, 100, 300)  # duels
 LABELS = (50, 200, 500, 1000)

@@ -46,3 +46,7 @@ class QuadratureWarning(SkewGPWarning):
 
 class UndecidedRecommendationWarning(SkewGPWarning):
     """No comparisons link the recommended point to another that is about as likely to be better."""
+
+
+class OneClassWarning(SkewGPWarning):
+    """All labels are of one class, so that the data say nothing of where the limit between the classes is."""

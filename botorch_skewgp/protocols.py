@@ -46,8 +46,8 @@ class HasLatentPosterior(Protocol):
     def posterior(self, X: Tensor) -> Any:
         """The posterior in units of the outcome."""
 
-    def latent_posterior(self, X: Tensor) -> SkewGPPosterior:
-        """The posterior of the latent function in its own units."""
+    def latent_posterior(self, X: Tensor, judges: Sequence[int | str | None] | None = None) -> SkewGPPosterior:
+        """The posterior of the latent function in its own units, at each point that of a judge where they are named."""
 
     def condition_on_draws(
         self, X: Tensor, samples_per_draw: int = 1, seed: int = 0, weight: Tensor | None = None
@@ -69,8 +69,8 @@ class LatentModel(HasLatentPosterior, Protocol):
 class KnowsJudges(Protocol):
     """A model that answers for one judge at a time."""
 
-    def for_judge(self, judge: int | str) -> Any:
-        """A model of one judge's utility."""
+    def for_judge(self, judge: int | str | Sequence[int | str]) -> Any:
+        """A model of one judge's utility, or of several."""
 
 
 @runtime_checkable

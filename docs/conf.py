@@ -68,7 +68,7 @@ nitpick_ignore_regex = [
 # The reference: a page for every module or package, written anew from the package itself.
 
 # compiled code behind the samplers, which needs its compilers to be imported
-INTERNAL = {"botorch_skewgp.truncated.trajectories"}
+INTERNAL = {"botorch_skewgp.truncated.samplers.trajectories"}
 
 
 def submodules(package: ModuleType) -> list[str]:

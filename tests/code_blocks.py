@@ -26,12 +26,12 @@ import botorch_skewgp
 from botorch_skewgp import SkewGP
 from botorch_skewgp.observations import Numeric, Preference
 from botorch_skewgp.transformed import BayesianTransformedGP
-from botorch_skewgp.truncated.start import feasible_start
+from botorch_skewgp.truncated.samplers.start import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 ROOT = Path(__file__).parents[1]
 # compiled code behind the samplers, which cannot be imported without its compilers
-INTERNAL = "botorch_skewgp.truncated.trajectories"
+INTERNAL = "botorch_skewgp.truncated.samplers.trajectories"
 
 
 def markdown_blocks(page: Path) -> list[str]:
@@ -142,7 +142,7 @@ def docstring_names() -> dict[str, Any]:
         "acq": names["SkewLogExpectedImprovement"](objective, best_f=values.max()),
         "distribution": distribution,
         "mean": distribution.mean,
-        "covariance": distribution.covariance,
+        "covariance": torch.eye(3).to(rows),
         "lower": distribution.lower,
         "upper": distribution.upper,
         "noise": distribution.noise,

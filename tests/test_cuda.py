@@ -34,6 +34,7 @@ from botorch_skewgp.observations import (
     Slope,
     Tie,
     Validity,
+    Vote,
 )
 from botorch_skewgp.posteriors.mixture_marginals import NormalMixtureMarginals
 from botorch_skewgp.sampling import SkewGPSamplePath
@@ -56,6 +57,8 @@ KINDS = {
     "ordinal": Ordinal([2, 0, 1, 2], 3, index=[0, 2, 3, 5]),
     "censored": Censored([-torch.inf, 0.8, -0.3], [-0.4, torch.inf, 0.1], index=[1, 3, 4]),
     "preference": Preference(PAIRS),
+    "graded duels": Preference(PAIRS[:3], strength=[0, 1, 1]),
+    "vote": Vote([[0, 2], [1, 4], [3, 5]], ["first", "both bad", "tie"]),
     "tie": Tie([[0, 2], [1, 4], [3, 5]]),
     "choice": Choice([[1, 0, 2, 5], [4, 3, -1, -1]]),
     "ranking": Ranking([[2, 0, 4, 1], [3, 5, 0, -1]]),

@@ -62,7 +62,8 @@ def test_cases_that_are_there_are_not_repeated(tmp_path, capsys):
     assert set(found) == {(str(number), *case) for number in range(5) for case in (("x", "a"), ("x", "b"), ("y", "a"))}
     lines = (tmp_path / "counting.csv").read_text().splitlines()
     assert lines[-1] == "30"
-    assert "5 trials" in lines[0]
+    assert lines[0].startswith("# commit ")
+    assert "5 trials" in lines[1]
     run_experiment(counting(done), 1, False, 1, tmp_path)  # of fewer trials
     assert (tmp_path / "counting.csv").read_text().splitlines()[-1] == "0"
 
@@ -238,7 +239,7 @@ def test_tables_of_part_of_the_cases(name):
 def test_rows_of_other_samplers_have_the_moments_of_ours():
     """Means and second moments of `E[h | u]`, in standard errors of both."""
     distribution = classification(12).distribution
-    gain = torch.cholesky_solve(distribution.dense_covariance, distribution.gamma_cholesky)
+    gain = torch.cholesky_solve(distribution.prior.covariance, distribution.gamma_cholesky)
     moments, errors = [], []
     samplers = {_draws._ours: 16_000, _draws._hamiltonian: 16_000, _draws._elliptical_slice: 4000}
     for sample, num_draws in samplers.items():

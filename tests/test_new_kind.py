@@ -1,15 +1,20 @@
 """The kind of observation that the documentation writes as an example, against simulation of how it comes about."""
 
 import math
+from dataclasses import dataclass
 
 import pytest
 import torch
+from botorch.exceptions.errors import InputDataError
 from botorch.sampling.normal import SobolQMCNormalSampler
 from code_blocks import ROOT, markdown_blocks, run
 from gpytorch.kernels import RBFKernel
 from gpytorch.means import ZeroMean
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import register_default_likelihood
+from botorch_skewgp.observations import Observation
+from botorch_skewgp.rows import Reading
 from botorch_skewgp.truncated.draws import DrawSettings
 
 X = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)
@@ -86,3 +91,44 @@ def test_fantasies(model, kept):
 def test_default_likelihood_beside_numbers(page):
     run(markdown_blocks(ROOT / "docs" / "new_kind.md")[1], "new_kind.md", page)
     assert page["model"].posterior(X).mean.isfinite().all()
+
+
+def test_groups_with_parameters_of_their_own_are_siblings(page):
+    names = [("PoolOfA", 0.0), ("PoolOfB", 5.0)]
+    kinds, likelihoods = [], []
+    for name, limit in names:
+        kinds.append(dataclass(frozen=True, eq=False)(type(name, (page["Pool"],), {})))
+        likelihoods.append(type(f"{name}Likelihood", (page["PoolLikelihood"],), {"observation_types": (kinds[-1],)}))
+        register_default_likelihood(kinds[-1], lambda entry, context, make=likelihoods[-1], limit=limit: make(limit))
+    for order in ([0, 1], [1, 0]):
+        model = SkewGP(X, [kinds[i](INDEX, FOUND) for i in order])
+        assert [model.likelihood.for_kind(kind).limit for kind in kinds] == [0.0, 5.0]
+
+
+def test_what_is_wrong_with_a_kind_is_said_when_it_is_registered():
+    @dataclass(frozen=True, eq=False)
+    class Renamed(Observation):
+        rows: torch.Tensor
+
+    class Undecorated(Observation):
+        index: torch.Tensor
+
+    for kind in (Renamed, Undecorated):
+        with pytest.raises(InputDataError, match=f"{kind.__name__} has no field 'index', the rows of train_X"):
+            register_default_likelihood(kind, lambda entry, context: None)
+    with pytest.raises(InputDataError, match="kind must be a subclass of Observation"):
+        register_default_likelihood(int, lambda entry, context: None)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        (((1, 3), (1, 1), ()), "noise must be one variance, of shape \\(1,\\)"),
+        (((1, 3), (1, 1), (3,)), "noise must be one variance"),
+        (((3,), (1, 1), (1,)), "weight must be R x k and cutpoints R x C"),
+        (((1, 3), (2, 1), (1,)), "weight must be R x k and cutpoints R x C"),
+    ],
+)
+def test_shapes_of_a_reading_are_checked(shapes, message):
+    with pytest.raises(InputDataError, match=message):
+        Reading(*(torch.ones(shape) for shape in shapes))

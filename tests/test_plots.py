@@ -30,6 +30,7 @@ from botorch_skewgp.observations import (
 )
 from botorch_skewgp.plots import (
     COLORS,
+    plot_agreement,
     plot_draws,
     plot_duels,
     plot_grades,
@@ -41,6 +42,7 @@ from botorch_skewgp.plots import (
     plot_reliability,
     plot_skewness,
     plot_slices,
+    plot_tastes,
     plot_validity,
     plot_win_probability,
 )
@@ -577,6 +579,27 @@ class TestDraws:
             plot_draws(skew_gp(POINTS, Numeric(POINTS)))
         with pytest.raises(InputDataError, match="ax must hold 3 axes"):
             plot_draws(line, ax=Figure().subplots(2))
+
+
+def test_judges_tastes_and_agreement_are_those_of_the_table():
+    X = torch.rand(6, 2, dtype=torch.double, generator=torch.Generator().manual_seed(0))
+    pairs = [[0, 1], [2, 3], [4, 5], [1, 3]]
+    model = SkewGP(X, Preference(pairs * 2, judge=[0] * 4 + [1] * 4), approximation="ep")
+    summary = model.judge_summary()
+    panels = plot_tastes(summary, names=["ann", "bob"], inputs=["sweet", "strong"])
+    assert [panel.get_xlabel() for panel in panels] == ["taste for sweet", "taste for strong"]
+    for i, panel in enumerate(panels):
+        assert panel.yaxis_inverted()
+        points, _, (bars,) = panel.containers[0].lines
+        assert np.allclose(points.get_xdata(), summary.mean[1:, i + 1])
+        ends = np.array([segment[:, 0] for segment in bars.get_segments()])
+        assert np.allclose(ends, torch.stack([summary.lower[1:, i + 1], summary.upper[1:, i + 1]], dim=-1))
+    ax = plot_agreement(summary, names=["ann", "bob"])
+    assert np.allclose(ax.images[0].get_array(), summary.agreement)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["ann", "bob"]
+    for bad in ({"names": ["ann"]}, {"inputs": ["sweet"]}, {"ax": ax}):
+        with pytest.raises(InputDataError, match="must hold"):
+            plot_tastes(summary, **bad)
 
 
 def test_pictures_can_be_saved(line, square, validity, tmp_path):

@@ -4,6 +4,7 @@ import csv
 import math
 import re
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -172,15 +173,13 @@ def test_densities_of_readings():
     assert float(found[4]) == pytest.approx(0.0)
 
 
-def test_probabilities_of_choices_are_those_of_noisy_utilities():
-    utility = torch.tensor([0.3, -0.2, 0.5, 1.0], dtype=torch.float64)
-    available = torch.tensor([True, True, True, False])
-    noise = torch.tensor(0.7, dtype=torch.float64)
-    found = ours.choice_probabilities(utility.expand(3, 1, 4), available.unsqueeze(0), noise)[0]
-    draws = utility + noise.sqrt() * torch.randn(400_000, 4, generator=torch.Generator().manual_seed(0)).double()
-    share = torch.bincount(draws[:, :3].argmax(-1), minlength=4) / 400_000
-    assert found[3] == 0
-    assert torch.allclose(found, share.double(), atol=3e-3)
+def test_standardised_readings_have_the_density_of_the_data():
+    known, test = data.ammonium().take(torch.arange(0, 100, 2)), data.ammonium().take(torch.arange(1, 100, 2))
+    read = test.take((test.lower == test.upper).nonzero().squeeze(-1))
+    scaled = [replace(each, lower=10 * each.lower, upper=10 * each.upper) for each in (known, read)]
+    for fit in (ours.skew_gp, partial(ours.skew_gp_of_people, by_person=False)):
+        of_data, of_scaled = fit(known, read).log_density, fit(*scaled).log_density
+        assert torch.allclose(of_scaled, of_data - math.log(10), atol=1e-3)
 
 
 def test_errors_within_and_between_people():

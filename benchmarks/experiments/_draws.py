@@ -17,14 +17,14 @@ from torch import Tensor
 from benchmarks._problems import classification
 from benchmarks._reporting import Table
 from benchmarks.experiments._experiment import Row, paired
-from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
 from botorch_skewgp.truncated.diagnostics import diagnose
 from botorch_skewgp.truncated.draws import DrawSettings, draw
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
-from botorch_skewgp.truncated.linear_ess import LinearEllipticalSliceSampler
-from botorch_skewgp.truncated.sampler import Sampler
-from botorch_skewgp.truncated.start import feasible_start
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.sampler import Sampler
+from botorch_skewgp.truncated.samplers.start import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import sample_interval
 
@@ -59,7 +59,7 @@ def _compile() -> None:
 def _functionals(distribution: TruncatedNormal, rows: Tensor) -> Tensor:
     """What is watched of rows `... x m`: twelve of `E[h | u]`, its mean square and its log likelihood."""
     m = distribution.num_rows
-    h = rows @ torch.cholesky_solve(distribution.dense_covariance, distribution.gamma_cholesky)
+    h = rows @ torch.cholesky_solve(distribution.prior.covariance, distribution.gamma_cholesky)
     summaries = [h.square().mean(-1, keepdim=True), torch.special.log_ndtr(h).sum(-1, keepdim=True)]
     return torch.cat([h[..., :: max(1, m // 12)][..., :12], *summaries], dim=-1)
 
@@ -93,7 +93,7 @@ class _Prior:
 
 def _elliptical_slice(distribution: TruncatedNormal, num_draws: int) -> Tensor:
     zero = torch.zeros_like(distribution.mean)
-    prior = _Prior(zero, zero, zero, cholesky_with_relative_jitter(distribution.dense_covariance))
+    prior = _Prior(zero, zero, zero, cholesky_with_relative_jitter(distribution.prior.covariance))
     return _run(CollapsedEllipticalSliceSampler(distribution, prior, num_inner_steps=1), distribution, num_draws)
 
 
@@ -103,7 +103,7 @@ def _hamiltonian(distribution: TruncatedNormal, num_draws: int) -> Tensor:
     import numpyro
 
     jax.config.update("jax_enable_x64", True)
-    L = cholesky_with_relative_jitter(distribution.dense_covariance).numpy()
+    L = cholesky_with_relative_jitter(distribution.prior.covariance).numpy()
 
     def model() -> None:
         z = numpyro.sample("z", numpyro.distributions.Normal(0, 1).expand([len(L)]).to_event(1))
@@ -145,7 +145,7 @@ def _laplace(distribution: TruncatedNormal, num_draws: int) -> None:
     m = distribution.num_rows
     labels = torch.ones(m).numpy()
     labels[0] = 0
-    matrix = distribution.dense_covariance.clone()
+    matrix = distribution.prior.covariance.clone()
     matrix[0] *= -1
     matrix[:, 0] *= -1
     classifier = GaussianProcessClassifier(_Known(matrix.numpy()), optimizer=None)

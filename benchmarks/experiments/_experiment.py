@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,8 +12,7 @@ import joblib
 import torch
 
 from benchmarks._reporting import Table, environment, publish, say
-
-Row = dict[str, str]
+from benchmarks._runs import Row, Runs
 
 
 @dataclass(frozen=True)
@@ -80,9 +78,8 @@ def run_experiment(
         only: Names of functions, sets or methods: no others are run; see `Experiment.selected`.
     """
     wanted = trials if trials is not None else 1 if smoke else experiment.trials
-    path = None if folder is None else folder / f"{experiment.name}_runs.csv"
-    rows = _read(path) if path is not None and path.exists() else []
-    known = {tuple(row[key] for key in experiment.keys) for row in rows}
+    runs = Runs(f"{experiment.name}_runs", experiment.keys, experiment.columns, folder)
+    known = {tuple(row[key] for key in experiment.keys) for row in runs.rows}
     cases = experiment.smallest if smoke else experiment.selected(only)
     missing = [
         (number, case) for number in range(wanted) for case in cases if (str(number), *case.values()) not in known
@@ -90,12 +87,10 @@ def run_experiment(
     say(f"{experiment.name}: {len(missing)} cases, {len(known)} known")
     jobs = (joblib.delayed(_trial)(experiment, number, case, smoke) for number, case in missing)
     for found in joblib.Parallel(n_jobs=processes, return_as="generator_unordered")(jobs):
-        rows += found
-        if path is not None:
-            _append(path, (*experiment.keys, *experiment.columns), found)
+        runs.add(*found)
         say(f"{experiment.name}, {found[-1]}")
     order = {tuple(case.values()): i for i, case in enumerate(experiment.cases)}
-    rows = [row for row in rows if int(row["trial"]) < wanted]
+    rows = [row for row in runs.rows if int(row["trial"]) < wanted]
     rows.sort(
         key=lambda row: (int(row["trial"]), order.get(tuple(row[key] for key in experiment.keys[1:]), len(order)))
     )
@@ -136,22 +131,6 @@ def _trial(experiment: Experiment, number: int, case: Row, smoke: bool) -> list[
         warnings.simplefilter("ignore")
         found = experiment.trial(number, case, smoke)
     return [{"trial": str(number), **case, **row} for row in found]
-
-
-def _read(path: Path) -> list[Row]:
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def _append(path: Path, columns: Sequence[str], rows: Sequence[Row]) -> None:
-    """All rows of a case at once, so that one that was cut off leaves none."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    is_new = not path.exists()
-    with path.open("a", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        if is_new:
-            writer.writeheader()
-        writer.writerows(rows)
 
 
 def paired(differences: Sequence[float]) -> tuple[float, float]:

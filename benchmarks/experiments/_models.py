@@ -26,7 +26,12 @@ from botorch_skewgp.likelihoods import OutcomeScale, PreferenceLikelihood
 from botorch_skewgp.observations import Observation, Preference
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.truncated.draws import DrawSettings, draw
-from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation, Sites, expectation_propagation
+from botorch_skewgp.truncated.priors import Sites
+from botorch_skewgp.truncated.propagation.expectation_propagation import (
+    ExpectationPropagation,
+    expectation_propagation,
+    product_of_sites,
+)
 
 # As the papers run it: one chain, nothing thinned, and no look at how good the draws are.
 LINEAR_DRAWS = DrawSettings(num_draws=3000, num_chains=1, sampler="linear", warmup=100, max_thinning=1)
@@ -93,7 +98,7 @@ def at_mode(approximation: ExpectationPropagation) -> ExpectationPropagation:
     Learning, section 3.4, from the mean of expectation propagation and with steps halved where they overshoot.
     """
     distribution = approximation.distribution
-    C, noise = distribution.dense_covariance, distribution.noise
+    C, noise = distribution.prior.covariance, distribution.noise
     above = distribution.lower.isfinite()
     assert bool((above != distribution.upper.isfinite()).all()), "Laplace's approximation is for rows with one bound."
     sign, bound = torch.where(above, 1.0, -1.0).to(C), torch.where(above, distribution.lower, distribution.upper)
@@ -127,12 +132,7 @@ def at_mode(approximation: ExpectationPropagation) -> ExpectationPropagation:
             break
     h = distribution.mean + C @ alpha
     _, slope, curvature = slope_and_curvature(h)
-    sites = Sites(curvature, slope + curvature * h)
-    if distribution.root is None:
-        return replace(approximation, sites=sites)
-    F = distribution.root  # more rows than latent coordinates
-    precision = torch.eye(F.shape[-1], dtype=F.dtype) + F.mT @ (curvature.unsqueeze(-1) * F)
-    return replace(approximation, sites=sites, cholesky=torch.linalg.cholesky(precision))
+    return product_of_sites(distribution, Sites(curvature, slope + curvature * h))
 
 
 class _Duelist(Model):

@@ -52,8 +52,6 @@ def _models(name: str) -> dict[str, Callable[..., Any]]:
     answers = _answers(name)
     found = dict(RIVALS[type(answers)])
     ours = OURS | OF_PEOPLE
-    if isinstance(answers, Readings):
-        ours = {model: fn for model, fn in OURS.items() if "all answers" not in model}
     if len(answers.person.unique()) == len(answers) or len(answers.person.unique()) == 1 or name == PAIRS:
         found = {model: fn for model, fn in found.items() if not ("people" in model or model == "mixed logit")}
         ours = {model: fn for model, fn in ours.items() if model not in OF_PEOPLE}

@@ -5,6 +5,7 @@ A model's posterior is its exact one, or expectation propagation's Gaussian. Inp
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,24 +15,20 @@ from typing import Any
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
-from botorch.sampling.normal import SobolQMCNormalSampler
-from gpytorch.kernels import Kernel, LinearKernel
+from gpytorch.kernels import Kernel, LinearKernel, RBFKernel, ScaleKernel
+from gpytorch.priors import HalfCauchyPrior, LogNormalPrior
 from torch import Tensor
 
 from benchmarks.real.data import Answers, Choices, Grades, Readings
 from benchmarks.real.rivals import Predictions, of_outcomes
 from botorch_skewgp import SkewGP
+from botorch_skewgp.likelihoods import NumericLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import default_covar_module, default_judge_covar_module
 from botorch_skewgp.observations import Censored, Choice, Numeric, Observation, Ordinal, Preference
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 
-NODES = 16  # of the quadrature over the noise of an option
-# Of utilities, for choices, by Sobol's sequence. With 512 independent ones rare choices had probabilities off by
-# factors, which moved the nats of HC by .1.
-SAMPLES = 4096
 MOST_POINTS = 60  # inducing points of what people share
-MOST_VALUES = 2**24  # of choices at a time
 
 CovarModule = Callable[[int, list[Observation]], Kernel]
 
@@ -60,12 +57,41 @@ def _observations(known: Answers) -> list[Observation]:
 
 
 def linear_and_smooth(dim: int, observations: list[Observation]) -> Kernel:
-    """A linear utility plus the default kernel."""
-    return LinearKernel() + default_covar_module(dim, observations)
+    """What docs/kernels.md says of noisy answers: linear plus a smooth part that the evidence may take away."""
+    lengthscale_prior = LogNormalPrior(math.log(0.3 * math.sqrt(dim)), 0.7)
+    smooth = ScaleKernel(RBFKernel(lengthscale_prior=lengthscale_prior), outputscale_prior=HalfCauchyPrior(1.0))
+    return LinearKernel() + smooth
+
+
+def _likelihood(observations: list[Observation], covar_module: CovarModule) -> NumericLikelihood | None:
+    """The likelihood that docs/kernels.md gives noisy readings beside that kernel; `None` for the default."""
+    if covar_module is not linear_and_smooth or not any(entry.anchors_scale for entry in observations):
+        return None
+    return NumericLikelihood(noise_prior=LogNormalPrior(-2.0, 1.5))
+
+
+def _standardised(known: Answers, test: Answers) -> tuple[Answers, Answers, float]:
+    """Readings in units of what was read, of bounds those that are finite; their standard deviation."""
+    if not isinstance(known, Readings) or not isinstance(test, Readings):
+        return known, test, 1.0
+    ends = torch.stack([known.lower, known.upper])
+    middle = torch.where(ends.isfinite(), ends, torch.nan).nanmean(0)
+    middle = middle[middle.isfinite()]
+    location, scale = middle.mean(), middle.std()
+    moved = [
+        replace(each, lower=(each.lower - location) / scale, upper=(each.upper - location) / scale)
+        for each in (known, test)
+    ]
+    return moved[0], moved[1], float(scale)
 
 
 def _fit(X: Tensor, observations: list[Observation], covar_module: CovarModule) -> SkewGP:
-    model = SkewGP(X, observations, covar_module=covar_module(X.shape[-1], observations))
+    model = SkewGP(
+        X,
+        observations,
+        likelihood=_likelihood(observations, covar_module),
+        covar_module=covar_module(X.shape[-1], observations),
+    )
     fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
     return model.eval()
 
@@ -78,39 +104,11 @@ def _gaussian_posterior(model: SkewGP) -> Callable[[Tensor], Any]:
     return lambda X: model.posterior_of_mixture(X, mixture)
 
 
-def choice_probabilities(utility: Tensor, available: Tensor, noise: Tensor) -> Tensor:
-    r"""The probability that each option is best given utilities, by quadrature over the option's own noise.
-
-    Args:
-        utility: A `samples x m x k` tensor.
-        available: An `m x k` boolean tensor.
-        noise: The variance of an option's noise.
-
-    Returns:
-        An `m x k` tensor, averaged over samples.
-    """
-    nodes, weights = _hermite(NODES, utility)
-    gaps = (utility.unsqueeze(-1) - utility.unsqueeze(-2)) / noise.sqrt()  # of option i over option j
-    eye = torch.eye(utility.shape[-1], dtype=torch.bool)
-    ahead = torch.special.log_ndtr(gaps.unsqueeze(-1) + nodes)
-    ahead = ahead.masked_fill((eye | ~available.unsqueeze(-2)).unsqueeze(-1), 0.0)
-    found = (ahead.sum(-2).exp() @ weights).mean(0) * available
-    return found / found.sum(-1, keepdim=True)
-
-
-def _hermite(num: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    """Gauss and Hermite's nodes and weights for a standard normal."""
-    off = torch.arange(1, num, dtype=like.dtype).sqrt()
-    nodes, vectors = torch.linalg.eigh(torch.diag(off, 1) + torch.diag(off, -1))
-    return nodes, vectors[0].square()
-
-
 def skew_gp(
     known: Answers,
     test: Answers,
     covar_module: CovarModule = default_covar_module,
     exact: bool = False,
-    seed: int = 0,
 ) -> Predictions:
     """A SkewGP of the kind of the answers.
 
@@ -119,9 +117,9 @@ def skew_gp(
         test: Answers to predict.
         covar_module: Its kernel.
         exact: Whether to use the exact posterior, rather than expectation propagation's.
-        seed: Of the samples of utilities that choices are predicted from.
     """
     X, Z = _scaled(known, test)
+    known, test, unit = _standardised(known, test)
     points = X.flatten(0, 1) if isinstance(known, Choices) else X
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -129,33 +127,32 @@ def skew_gp(
         latent = model.latent_posterior if exact else _gaussian_posterior(model)
         with torch.no_grad():
             if isinstance(test, Choices) and Z.shape[-2] > 2:
-                sampler = SobolQMCNormalSampler(torch.Size([SAMPLES]), seed=seed)
-                at_once = max(1, MOST_VALUES // (SAMPLES * NODES * Z.shape[-2] ** 2))
-                chunks = []
-                for z, available in zip(Z.split(at_once), test.available.split(at_once), strict=True):
-                    utility = torch.cat([sampler(latent(each)) for each in z.unsqueeze(1)], dim=1).squeeze(-1)
-                    chunks.append(choice_probabilities(utility, available, model.likelihood.noise))
-                return of_outcomes(torch.cat(chunks), test.chosen)
+                return of_outcomes(model.likelihood(latent(Z), available=test.available).probs, test.chosen)
             if isinstance(test, Choices):
                 first = model.likelihood(latent(Z), scale=model.outcome_scale).probs.reshape(-1)
                 return of_outcomes(torch.stack([first, 1 - first], dim=-1), test.chosen)
             predicted = model.likelihood(latent(Z.unsqueeze(-2)), scale=model.outcome_scale)
-            if isinstance(test, Grades):
-                found = predicted.probs.reshape(len(test), -1)
-                found = torch.cat([1 - found, found], dim=-1) if found.shape[-1] == 1 else found
-                return of_outcomes(found, test.grades)
-            read = test.lower == test.upper
-            lower, upper = (torch.where(read, 0.0, bound)[:, None, None] for bound in (test.lower, test.upper))
-            mass = _cdf(predicted, upper) - _cdf(predicted, lower)
-            density = predicted.density(torch.where(read, test.lower, 0.0)[:, None, None])
-            return Predictions(torch.where(read, density.reshape(-1), mass.reshape(-1)).log())
+            if isinstance(test, Readings):
+                return _of_readings(predicted, test, unit)
+            found = predicted.probs.reshape(len(test), -1)
+            found = torch.cat([1 - found, found], dim=-1) if found.shape[-1] == 1 else found
+            return of_outcomes(found, test.grades)
+
+
+def _of_readings(predicted: Any, test: Readings, unit: float) -> Predictions:
+    """The density of numbers that were read, per unit of the data, and the probability of bounds."""
+    read = test.lower == test.upper
+    lower, upper = (torch.where(read, 0.0, bound)[:, None, None] for bound in (test.lower, test.upper))
+    mass = _cdf(predicted, upper) - _cdf(predicted, lower)
+    density = predicted.density(torch.where(read, test.lower, 0.0)[:, None, None]) / unit
+    return Predictions(torch.where(read, density.reshape(-1), mass.reshape(-1)).log())
 
 
 def skew_gp_of_people(
     known: Answers,
     test: Answers,
     covar_module: CovarModule = default_covar_module,
-    judge_covar_module: Callable[[int], Kernel] = default_judge_covar_module,
+    judge_covar_module: Callable[[int, list[Observation]], Kernel] = default_judge_covar_module,
     by_person: bool = True,
 ) -> Predictions:
     """A SkewGP of all answers by expectation propagation, in which everybody may have a part of his own.
@@ -170,6 +167,7 @@ def skew_gp_of_people(
         by_person: Whether it is known who answered.
     """
     X, Z = _scaled(known, test)
+    known, test, unit = _standardised(known, test)
     points = X.flatten(0, 1) if isinstance(known, Choices) else X
     real = points[known.available.flatten()] if isinstance(known, Choices) else points
     distinct = real.unique(dim=0)
@@ -183,13 +181,17 @@ def skew_gp_of_people(
         model = SkewGP(
             points,
             observations,
+            likelihood=_likelihood(observations, covar_module),
             covar_module=covar_module(points.shape[-1], observations),
-            judge_covar_module=judge_covar_module(points.shape[-1]),
+            judge_covar_module=judge_covar_module(points.shape[-1], observations),
             inducing_points=distinct if len(distinct) <= MOST_POINTS else MOST_POINTS,
             approximation="ep",
         )
         with torch.enable_grad():
             fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+        if isinstance(test, Readings):
+            predicted = model.likelihood(model.latent_posterior(Z.unsqueeze(-2)), scale=model.outcome_scale)
+            return _of_readings(predicted, test, unit)
         answers = test.chosen if isinstance(test, Choices) else test.grades
         num_outcomes = Z.shape[1] if isinstance(test, Choices) else test.num_grades
         found = Z.new_zeros(len(test), num_outcomes)

@@ -10,9 +10,9 @@ from scipy import stats
 from torch import Tensor
 
 from benchmarks._reporting import Table, add_bar, say
+from benchmarks._runs import Runs
 from benchmarks.transformed.data import DOUBLE
 from benchmarks.transformed.methods import WARPINGS
-from benchmarks.transformed.runs import Runs
 from botorch_skewgp.transformed import BayesianTransformedGP
 
 N = 12  # training points
@@ -67,7 +67,7 @@ def calibration_table(bars: Table, notes: list[str], replicates: int, num_nodes:
         ("warping", "data_sets", "uniform_p", *(f"within_{int(100 * c)}" for c in COVERAGES)),
         notes=[*notes, f"{N} points of one input; p of a Kolmogorov-Smirnov test"],
     )
-    runs = Runs("transformed_calibration_runs", ("warping", "seed"), ("level",), folder, notes)
+    runs = Runs("transformed_calibration_runs", ("warping", "seed"), ("level",), folder)
     for name in ("I", "SA"):
         levels = []
         for i in range(replicates):

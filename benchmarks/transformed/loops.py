@@ -22,8 +22,8 @@ from scipy import stats
 from torch import Tensor
 
 from benchmarks._reporting import Cell, Table, say
+from benchmarks._runs import Runs
 from benchmarks.transformed.data import DOUBLE
-from benchmarks.transformed.runs import Runs
 from botorch_skewgp.test_functions import Colville, GoldsteinPrice
 from botorch_skewgp.transformed import BayesianTransformedGP, TransformedLogExpectedImprovement
 from botorch_skewgp.warpings import Arcsinh, SinhArcsinh, Warping
@@ -103,7 +103,7 @@ def loops_tables(bars: Table, notes: list[str], seeds: int, num_nodes: int, fold
         ("problem", "warping", "baseline", "gain_log10", "standard_error", "won", "wilcoxon_p"),
         notes=[*notes, "log10 of the regret of the baseline less ours, at the end, from the same start"],
     )
-    runs = Runs("transformed_loops_runs", ("problem", "seed", "method"), ("halfway", "at_the_end"), folder, notes)
+    runs = Runs("transformed_loops_runs", ("problem", "seed", "method"), ("halfway", "at_the_end"), folder)
     problems = {label: make() for label, make in PROBLEMS.items()}
     regrets: dict[str, dict[str, list[list[float]]]] = {}
     for seed in range(FIRST_SEED, FIRST_SEED + seeds):

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks._reporting import Cell, Table, add_bar, say
+from benchmarks._runs import Runs
 from benchmarks.transformed.data import SETS, int_sine
 from benchmarks.transformed.methods import (
     BASELINES,
@@ -19,7 +20,6 @@ from benchmarks.transformed.methods import (
     paper_score,
     transformed_score,
 )
-from benchmarks.transformed.runs import Runs
 
 PRINTED = {  # RMSE and NLPD of IntSine, by Zhu et al. (2023)
     "GP": (0.227, -1.179),
@@ -56,7 +56,7 @@ def int_sine_table(
             "or with its prior of lengthscales alone: uniform in their inverse squares, on (0, 50); or none",
         ],
     )
-    runs = Runs("transformed_int_sine_runs", ("seed", "method"), Score._fields, folder, notes)
+    runs = Runs("transformed_int_sine_runs", ("seed", "method"), Score._fields, folder)
     scores: dict[str, list[Score]] = {}
     for seed in range(draws):
         data = int_sine(seed)
@@ -112,7 +112,7 @@ def sets_tables(bars: Table, notes: list[str], draws: int, num_nodes: int, folde
             "standard errors from the means of data sets, whose pairs belong together",
         ],
     )
-    runs = Runs("transformed_sets_runs", ("set", "seed", "method"), Score._fields, folder, notes)
+    runs = Runs("transformed_sets_runs", ("set", "seed", "method"), Score._fields, folder)
     scores: dict[str, dict[str, list[Score]]] = {}
     for seed in range(draws):
         for label, make_data in SETS.items():

@@ -3,9 +3,13 @@
 `components` is what closed forms on the mixture ask of a posterior; `analytic` and `noisy_improvement` hold them.
 `dueling` and `challenge` are challengers of a point; `questions`, `active_learning` and `knowledge_gradient` look ahead
 to the outcomes of one observation. `validity` and `constraints` are about validity and safety, `recommendation` about
-which pair to ask about next and which point to recommend now.
+which pair to ask about next and which point to recommend now, `committee` about the votes of several judges.
+`next_question` chooses among kinds of questions, points and people by what an answer is worth for its price;
+`question_values` is the look-ahead behind it. `input_constructors` tells BoTorch, and so Ax, what acquisition functions
+are made from.
 """
 
+from botorch_skewgp.acquisition import input_constructors
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement, select_from_pool
 from botorch_skewgp.acquisition.analytic import (
     QuantileBound,
@@ -14,6 +18,7 @@ from botorch_skewgp.acquisition.analytic import (
     SkewLogProbabilityOfImprovement,
     SkewProbabilityOfImprovement,
 )
+from botorch_skewgp.acquisition.best_probabilities import probability_of_best
 from botorch_skewgp.acquisition.challenge import (
     DuelingLogExpectedImprovement,
     DuelingUpperConfidenceBound,
@@ -21,6 +26,7 @@ from botorch_skewgp.acquisition.challenge import (
     HallucinatedUpperConfidenceBound,
     MaximallyUncertainChallenge,
 )
+from botorch_skewgp.acquisition.committee import probability_of_majority
 from botorch_skewgp.acquisition.constraints import (
     PenalizedUpperConfidenceBound,
     ValidityConstraint,
@@ -39,6 +45,7 @@ from botorch_skewgp.acquisition.knowledge_gradient import (
     OneShotDuelingKnowledgeGradient,
     SkewKnowledgeGradient,
 )
+from botorch_skewgp.acquisition.next_question import NextQuestion, Question, next_question, next_questions
 from botorch_skewgp.acquisition.noisy_improvement import SkewLogNoisyExpectedImprovement
 from botorch_skewgp.acquisition.recommendation import next_choice, next_pair, recommend
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
@@ -54,9 +61,11 @@ __all__ = [
     "HallucinatedUpperConfidenceBound",
     "LogProbabilityOfValidity",
     "MaximallyUncertainChallenge",
+    "NextQuestion",
     "OneShotDuelingKnowledgeGradient",
     "PenalizedUpperConfidenceBound",
     "QuantileBound",
+    "Question",
     "SkewBayesianActiveLearningByDisagreement",
     "SkewExpectedImprovement",
     "SkewKnowledgeGradient",
@@ -69,8 +78,13 @@ __all__ = [
     "ValidityInitialConditions",
     "ValidityWeightedAcquisitionFunction",
     "gen_valid_candidates",
+    "input_constructors",
     "next_choice",
     "next_pair",
+    "next_question",
+    "next_questions",
+    "probability_of_best",
+    "probability_of_majority",
     "recommend",
     "select_from_pool",
 ]

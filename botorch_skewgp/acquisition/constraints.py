@@ -37,6 +37,7 @@ from botorch_skewgp.acquisition.validity import (
     LogProbabilityOfValidity,
     log_probability_of_validity,
     validity_bounds,
+    warn_of_one_class,
 )
 
 LinearConstraints = list[tuple[Tensor, Tensor, float]] | None
@@ -182,6 +183,7 @@ class PenalizedUpperConfidenceBound(AnalyticAcquisitionFunction):
             raise ValueError(f"penalty must not be negative; got {penalty}.")
         super().__init__(model=model, posterior_transform=posterior_transform)
         self.validity = LogProbabilityOfValidity(model if validity_model is None else validity_model)
+        warn_of_one_class(self.validity.model)
         self.level, self.penalty, self.probability = level, penalty, probability
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
@@ -195,6 +197,10 @@ class PenalizedUpperConfidenceBound(AnalyticAcquisitionFunction):
 
 class ValidityInequality(Module):
     r"""`P(valid at x) >= level`, a non-linear inequality constraint for `optimize_acqf`.
+
+    With few labels give an ensemble whose hyperparameters are sampled (`fit_fully_bayesian_skew_gp`) and observations
+    that are `Validity`: the page of sharp bits has what was claimed then, and what was true. A `OneClassWarning` is
+    issued if all labels are of one class, as then the prior alone says where the limit is.
 
     The value is the difference of the log odds of both: it has the sign of `P - level`, but changes with the latent
     function where probabilities are all but 0 or 1, so that SLSQP's linear model of it holds further.
@@ -229,7 +235,7 @@ class ValidityInequality(Module):
         super().__init__()
         if not 0 < level < 1:
             raise ValueError(f"level must be strictly between 0 and 1; got {level}.")
-        validity_bounds(model)
+        warn_of_one_class(model)
         self.model, self.level = model, level
 
     def forward(self, X: Tensor) -> Tensor:

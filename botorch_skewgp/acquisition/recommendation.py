@@ -9,6 +9,7 @@ the best to the present knowledge.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -214,8 +215,8 @@ def next_choice(
     return domain.optimize(acquisition, num_options, num_restarts=num_restarts, raw_samples=raw_samples, **options)
 
 
-def _for_judge(model: Model, judge: int | str | None) -> Model:
-    """The model for a judge."""
+def _for_judge(model: Model, judge: int | str | Sequence[int | str] | None) -> Model:
+    """The model for a judge, or for several."""
     if judge is None:
         return model
     if not isinstance(model, KnowsJudges):
@@ -321,7 +322,7 @@ def recommend(
     raw_samples: int = 256,
     discrete_dims: Values | None = None,
     cat_dims: Values | None = None,
-    judge: int | str | None = None,
+    judge: int | str | Sequence[int | str] | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor]:
     r"""Which point to recommend now: the one of largest posterior mean.
@@ -345,7 +346,8 @@ def recommend(
         discrete_dims: The values that inputs may take, by their number, where their order matters: `{2: [16, 32, 64]}`.
             The least and the largest must be the bounds.
         cat_dims: Likewise where it does not.
-        judge: To whom, as in `SkewGP.posterior`; by what all share if `None`.
+        judge: To whom, as in `SkewGP.posterior`; by what all share if `None`. To several judges by a posterior
+            transform that weights their utilities.
         options: Further arguments of `optimize_acqf`, such as constraints or fixed features; they need bounds. With
             discrete or categorical inputs, of `optimize_acqf_mixed_alternating`.
 

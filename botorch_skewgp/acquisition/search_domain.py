@@ -134,6 +134,14 @@ class SearchDomain:
         unit = self.coordinates.bounds
         return self.coordinates.to_inputs(draw_sobol_samples(unit, n=num_points, q=1, seed=0).squeeze(-2))
 
+    def nearest(self, X: Tensor) -> Tensor:
+        """Points with the values that inputs may take, the nearest to those of `n x d` others."""
+        X = self.rounded(X).clone()
+        for dim, values in (self.discrete_dims | self.cat_dims).items():
+            allowed = X.new_tensor(values)
+            X[:, dim] = allowed[(X[:, dim, None] - allowed).abs().argmin(-1)]
+        return X
+
     @property
     def coordinates(self) -> SearchCoordinates:
         """Coordinates to search in."""
@@ -199,11 +207,7 @@ def _search_coordinates(
     found, _ = _search(unit, AcquisitionFunctionOfCoordinates(acquisition, coordinates), q, options)
     if pending is not None:
         acquisition.set_X_pending(pending)  # what went to coordinates and back lost its last digit
-    points = domain.rounded(coordinates.to_inputs(found))
-    for dim, values in (domain.discrete_dims | domain.cat_dims).items():
-        allowed = points.new_tensor(values)
-        points[:, dim] = allowed[(points[:, dim, None] - allowed).abs().argmin(-1)]
-    return points
+    return domain.nearest(coordinates.to_inputs(found))
 
 
 def _search(

@@ -7,6 +7,7 @@ r"""The probability that an experiment is valid, or that a label is positive.
 from __future__ import annotations
 
 import math
+import warnings
 from typing import NamedTuple
 
 import torch
@@ -16,6 +17,7 @@ from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
+from botorch_skewgp.exceptions import OneClassWarning
 from botorch_skewgp.protocols import LatentModel, is_latent_model, members_of
 
 
@@ -98,6 +100,34 @@ def _validity_bound(model: LatentModel) -> ValidityBound | None:
             is_above = (reading.highest == 1) != (model.minimize and kind.turns_round)
             return ValidityBound(1.0 if is_above else -1.0, reading.cutpoints[0], reading.variance)
     return None
+
+
+def warn_of_one_class(model: Model) -> None:
+    r"""Issue a `OneClassWarning` if a model knows nothing but outcomes that are all valid, or all invalid.
+
+    Args:
+        model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
+
+    Raises:
+        UnsupportedError: If the likelihood takes neither.
+    """
+    member, bound = validity_bounds(model)[0]
+    outcomes = []
+    for entry in member.observations:
+        if entry.points_per_observation > 1 or entry.anchors_scale:
+            return  # these tell more than on which side of the limit a point is
+        outcomes.append(member.likelihood.for_kind(type(entry)).answers(entry)[1].flatten())
+    told = torch.cat(outcomes)
+    if len(told) == 0 or bool((told != told[0]).any()):
+        return
+    are_valid = bool(told[0] > 0) == (bound.sign > 0)
+    warnings.warn(
+        f"All {len(told)} outcomes that the model knows are {'valid' if are_valid else 'invalid'}: where the limit "
+        "is, and how sure a point is to be on one side of it, comes from the prior alone. Add an outcome of the other "
+        "class before you rely on a probability of validity.",
+        OneClassWarning,
+        stacklevel=3,
+    )
 
 
 def log_probability_of_validity(model: Model, X: Tensor, log_odds: bool = False) -> Tensor:

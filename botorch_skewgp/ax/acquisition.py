@@ -21,6 +21,7 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.mixed_search import mixed_search_options
 from botorch_skewgp.acquisition.reference_point import plausible_reference_point
+from botorch_skewgp.ax.categories import CategoryCoordinates, Constraints, NumberedAcquisition, categories_of
 from botorch_skewgp.ax.data import ObservationDataset
 from botorch_skewgp.ax.noisy_improvement import BaselineLogNoisyExpectedImprovement
 
@@ -123,8 +124,11 @@ class SkewGPAcquisition(Acquisition):
         may have been tried; else as Ax does, with fewer starts in few dimensions, and in mixed spaces always by turns
         in the discrete and the continuous parameters.
         """
-        dim = len(search_space_digest.feature_names) * (n if self._asks_for_pair else 1)
         from_points = any(kwargs.get(name) is not None for name in ("candidate_set", "sampling_strategy"))
+        categories = None if from_points else categories_of(search_space_digest)
+        if categories is not None:
+            return self._optimize_numbered(categories, n, *args, **kwargs)
+        dim = len(search_space_digest.feature_names) * (n if self._asks_for_pair else 1)
         is_mixed = not from_points and _is_mixed(search_space_digest, kwargs.get("fixed_features"))
         effort = _effort(dim, starts_in_each=1 if is_mixed else 2)
         has_values = search_space_digest.ordinal_features or search_space_digest.categorical_features
@@ -145,12 +149,40 @@ class SkewGPAcquisition(Acquisition):
         finally:
             self.X_observed, self.X_pending = tried
 
+    def _optimize_numbered(
+        self,
+        categories: CategoryCoordinates,
+        n: int,
+        inequality_constraints: Constraints | None = None,
+        equality_constraints: Constraints | None = None,
+        fixed_features: dict[int, float] | None = None,
+        rounding_func: Callable[[Tensor], Tensor] | None = None,
+        **kwargs: Any,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Optimise with one coordinate for each unordered choice."""
+        before = self.acqf, self.X_observed, self.X_pending
+        self.acqf = NumberedAcquisition(self.acqf, categories)
+        self.X_observed, self.X_pending = (None if X is None else categories.numbered(X) for X in before[1:])
+        try:
+            candidates, values, weights = self.optimize(
+                n,
+                categories.digest,
+                inequality_constraints=categories.constraints(inequality_constraints),
+                equality_constraints=categories.constraints(equality_constraints),
+                fixed_features=categories.fixed_features(fixed_features),
+                rounding_func=categories.rounding(rounding_func),
+                **kwargs,
+            )
+        finally:
+            self.acqf, self.X_observed, self.X_pending = before
+        return categories.one_hot(candidates), values, weights
+
     def _optimize_mixed(
         self,
         n: int,
         search_space_digest: SearchSpaceDigest,
-        inequality_constraints: list[tuple[Tensor, Tensor, float]] | None = None,
-        equality_constraints: list[tuple[Tensor, Tensor, float]] | None = None,
+        inequality_constraints: Constraints | None = None,
+        equality_constraints: Constraints | None = None,
         fixed_features: dict[int, float] | None = None,
         rounding_func: Callable[[Tensor], Tensor] | None = None,
         optimizer_options: dict[str, Any] | None = None,

@@ -25,7 +25,7 @@ from botorch_skewgp.likelihoods import ProbitLikelihood, RowLikelihood, Validity
 from botorch_skewgp.likelihoods.defaults import VALIDITY_NOISE  # a label of Ax is what works
 from botorch_skewgp.likelihoods.registry import Factory, default_likelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models import SkewGP, SkewPrior
+from botorch_skewgp.models import SkewGP, SkewPrior, default_covar_module
 from botorch_skewgp.models.inputs import as_sequence
 from botorch_skewgp.observations import Binary, Observation, Validity
 from botorch_skewgp.posteriors import ProbabilityPosterior, SkewGPPosterior
@@ -91,10 +91,13 @@ class AxSkewGP(SkewGP):
         """
         if not isinstance(training_data, ObservationDataset):
             return super().construct_inputs(training_data)
+        failures = all(entry.tells_validity for entry in training_data.observations)
         return {
             "train_X": training_data.X,
             "observations": training_data.observations,
             "likelihood": likelihood_of_kinds(training_data),
+            # searches that weigh by what fails end higher with the prior of labels than with that of failures
+            "covar_module": default_covar_module(training_data.X.shape[-1]) if failures else None,
             "minimize": training_data.minimize,
             "probability": training_data.probability,
         }

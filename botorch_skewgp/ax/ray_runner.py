@@ -16,6 +16,7 @@ from ax.api.types import TParameterization
 from ax.core.base_trial import BaseTrial
 from ax.core.data import Data
 from ax.core.metric import Metric, MetricFetchE, MetricFetchResult
+from ax.core.search_space import SearchSpace
 from ax.core.trial_status import TrialStatus
 from ax.exceptions.core import UserInputError
 from ax.utils.common.result import Err, Ok
@@ -32,8 +33,15 @@ Outcome = tuple[float, float]  # mean and standard error
 class _Tasks:
     """What a runner has in this process alone; Ax looks for keys of its database in all other attributes."""
 
-    def __init__(self, function: Callable[..., Any] | None, metrics: Sequence[str], options: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any] | None,
+        metrics: Sequence[str],
+        options: Mapping[str, Any],
+        search_space: SearchSpace | None,
+    ) -> None:
         self.function = function
+        self.search_space = search_space
         self.metrics = list(metrics)
         self.options = dict(options)
         self.running: dict[int, Any] = {}  # references to results, by trial
@@ -48,6 +56,24 @@ class _Tasks:
         function = _returning_exceptions(self.function)
         remote = ray.remote(**self.options)(function) if self.options else ray.remote(function)
         self.running[trial_index] = remote.remote(**parameters)
+
+    def resume(self, trial_index: int, metadata: Mapping[str, Any]) -> None:
+        """Start the task of a trial whose parameters come out of a storage, where anybody may have written."""
+        parameters = metadata.get(PARAMETERS)
+        try:
+            if not isinstance(parameters, Mapping):
+                raise ValueError("They are not there.")
+            if any(value != value for value in parameters.values()):
+                raise ValueError("One is NaN.")
+            if self.search_space is not None:
+                self.search_space.check_membership(dict(parameters), raise_error=True)
+                self.search_space.check_types(dict(parameters), allow_none=False, raise_error=True)
+        except (ValueError, TypeError) as error:
+            raise UserInputError(
+                f"The stored parameters of trial {trial_index}, {parameters!r}, are not in the search space. {error} "
+                f"Call client.mark_trial_abandoned({trial_index}), or correct them."
+            ) from None
+        self.start(trial_index, parameters)
 
 
 def _returning_exceptions(function: Callable[..., Any]) -> Callable[..., tuple[Any, str | None]]:
@@ -74,6 +100,7 @@ class RayRunner(IRunner):
             metric, in which some may be missing. A number may be a pair with its standard error.
         metrics: The names of the metrics that it may return.
         options: What a task needs, as `ray.remote` takes it, such as `num_cpus` and `max_retries`.
+        search_space: The experiment's, in which the parameters of trials that are run again must be.
     """
 
     def __init__(
@@ -81,9 +108,10 @@ class RayRunner(IRunner):
         function: Callable[..., Any] | None = None,
         metrics: Sequence[str] = (),
         options: Mapping[str, Any] | None = None,
+        search_space: SearchSpace | None = None,
     ) -> None:
         super().__init__()
-        self._tasks = _Tasks(function, metrics, options or {})
+        self._tasks = _Tasks(function, metrics, options or {}, search_space)
 
     @classmethod
     def serialize_init_args(cls, obj: Any) -> dict[str, Any]:
@@ -115,8 +143,9 @@ class RayRunner(IRunner):
             trial_metadata: What `run_trial` returned.
 
         Raises:
-            UserInputError: If the function returned something else than numbers of metrics. The trial is still running
-                then, and will be run again.
+            UserInputError: If the function returned something else than numbers of metrics, or the parameters of a
+                trial that another process ran are not in the search space. The trial is still running then, and will be
+                run again.
             RayError: If Ray could not run the task, for example because a module is missing on the cluster; likewise.
         """
         import ray
@@ -124,7 +153,7 @@ class RayRunner(IRunner):
 
         tasks = self._tasks
         if trial_index not in tasks.running:
-            tasks.start(trial_index, trial_metadata[PARAMETERS])
+            tasks.resume(trial_index, trial_metadata)
         done, _ = ray.wait([tasks.running[trial_index]], timeout=0)
         if not done:
             return TrialStatus.RUNNING
@@ -221,7 +250,7 @@ def configure_ray(client: Client, function: Callable[..., Any], **options: Any) 
     if experiment.optimization_config is None:
         raise UserInputError("Call client.configure_optimization(objective=...) before configure_ray.")
     fetched = [metric for metric in experiment.metrics.values() if not isinstance(metric, ValidityMetric)]
-    client.configure_runner(RayRunner(function, [metric.name for metric in fetched], options))
+    client.configure_runner(RayRunner(function, [metric.name for metric in fetched], options, experiment.search_space))
     metrics = [RayMetric(name=metric.name, lower_is_better=metric.lower_is_better) for metric in fetched]
     client.configure_metrics(metrics)  # type: ignore[arg-type]  # Ax takes all its metrics
 

@@ -22,7 +22,7 @@ from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.conditionals import RowConditionals, row_conditionals
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
-from botorch_skewgp.truncated.start import rows_given_latent
+from botorch_skewgp.truncated.samplers.start import rows_given_latent
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density
 

@@ -16,9 +16,9 @@ from torch import Tensor
 from botorch_skewgp.models.inputs import check_query
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.posteriors import SkewGPPosterior
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
-from botorch_skewgp.truncated.independence import IndependenceSampler
-from botorch_skewgp.truncated.pareto import pareto_shape
+from botorch_skewgp.truncated.diagnostics.pareto import pareto_shape
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.samplers.independence import IndependenceSampler
 
 NUM_PROPOSALS = 1024
 MOST_POINTS = 1000  # training points at which posteriors are compared

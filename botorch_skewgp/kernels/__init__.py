@@ -1,6 +1,7 @@
 """Kernels beyond GPyTorch's, and the covariances of slopes under its kernels."""
 
 from botorch_skewgp.kernels.arcsine import ArcsineKernel
+from botorch_skewgp.kernels.items import ItemEffectKernel
 from botorch_skewgp.kernels.slopes import slope_covariance
 
-__all__ = ["ArcsineKernel", "slope_covariance"]
+__all__ = ["ArcsineKernel", "ItemEffectKernel", "slope_covariance"]

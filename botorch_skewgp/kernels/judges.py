@@ -7,15 +7,20 @@ Points carry who judges in their last column: 0 for nobody in particular, anothe
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.kernels import Kernel
-from gpytorch.priors import HalfCauchyPrior
+from gpytorch.module import Module
+from gpytorch.priors import HalfCauchyPrior, NormalPrior
 from torch import Tensor
 
 from botorch_skewgp.kernels.sums import covariance_of_points
+
+RELIABILITY_SPREAD = 1.0  # of the logarithm of a judge's reliability
+POWER = 4  # of the mean that is 1: high, so that judges who answer at random hardly lift the others
 
 
 def _sizes_of_root(kernel: LinearTastesKernel) -> Tensor:
@@ -33,13 +38,13 @@ class LinearTastesKernel(Kernel):
 
     The mixed logit of choice modelling has such tastes ([Train2009discrete]_, chapter 6), as the random intercepts and
     slopes of mixed models have. `S = L L^T`, with `L` lower triangular. The absolute values of its entries, in units of
-    the noise, have a half-Cauchy prior of scale 1, which leaves alone what the data tell and takes away what they do
-    not.
+    the noise, have a half-Cauchy prior, which leaves alone what the data tell and takes away what they do not.
 
     Args:
         dim: The number `d` of inputs.
         rank: The number of directions in which tastes differ, the columns of `L`; `d + 1` if `None`.
         diagonal: Whether tastes are independent, `S` diagonal.
+        scale: The scale of the prior.
 
     Raises:
         InputDataError: If the rank is not between 1 and `d + 1`, or one is given for a diagonal covariance.
@@ -50,7 +55,9 @@ class LinearTastesKernel(Kernel):
 
     has_lengthscale = False
 
-    def __init__(self, dim: int, rank: int | None = None, diagonal: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self, dim: int, rank: int | None = None, diagonal: bool = False, scale: float = 1.0, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         size = dim + 1
         if rank is not None and (diagonal or not 1 <= rank <= size):
@@ -62,7 +69,7 @@ class LinearTastesKernel(Kernel):
         start = torch.eye(size, mask.shape[-1], dtype=torch.double)
         start[mask.shape[-1] :] = 0.1  # of which zero would be a saddle point
         self.register_parameter("raw_root", torch.nn.Parameter(start))
-        self.register_prior("root_prior", HalfCauchyPrior(1.0), _sizes_of_root, _set_sizes)
+        self.register_prior("root_prior", HalfCauchyPrior(scale), _sizes_of_root, _set_sizes)
 
     @property
     def root(self) -> Tensor:
@@ -85,19 +92,59 @@ class LinearTastesKernel(Kernel):
         return root[0] + X @ root[1:]
 
 
+class Reliability(Module):
+    r"""How large each judge's utility is beside the noise of his answers, relative to others.
+
+    The utility of a judge is multiplied by his reliability `r`, so that his noise is `1 / r` in units of what all
+    share: near 0 of one who answers at random. Reliabilities are told up to a common factor, which is one of what all
+    share; it is fixed by a mean fourth power of 1, so that reliable judges have about 1, however many others there are.
+    Their logarithms have a normal prior around 0.
+
+    Args:
+        num_judges: The number of judges, one more than the largest number of one.
+    """
+
+    def __init__(self, num_judges: int) -> None:
+        super().__init__()
+        self.register_parameter("logarithm", torch.nn.Parameter(torch.zeros(num_judges, dtype=torch.double)))
+        self.register_prior("logarithm_prior", NormalPrior(0.0, RELIABILITY_SPREAD), "logarithm")
+
+    def extended(self, num_judges: int) -> Reliability:
+        """The same for more judges, of whom nothing is known yet: theirs is 1, and that of the others stays."""
+        new = Reliability(num_judges).to(self.logarithm)
+        with torch.no_grad():
+            new.logarithm[: len(self.logarithm)] = self.values.log()
+        return new
+
+    @property
+    def values(self) -> Tensor:
+        """The reliability of each judge, `num_judges`."""
+        scale = torch.logsumexp(POWER * self.logarithm, dim=-1) - math.log(len(self.logarithm))
+        return (self.logarithm - scale / POWER).exp()
+
+    def at(self, code: Tensor) -> Tensor:
+        r"""The reliability where judges are told by the numbers behind points; 1 of new ones and of what all share.
+
+        Args:
+            code: A tensor of numbers, 0 for what all share, `j + 1` for judge `j`, -1 for a new judge.
+        """
+        return torch.nn.functional.pad(self.values, (1, 1), value=1.0).to(code)[code.long()]
+
+
 class JudgeKernel(Kernel):
-    r"""`k(x, z) + k_own(x, z) [the same judge]`: what all share, plus a part of each judge's own.
+    r"""`r_x r_z (k(x, z) + k_own(x, z) [the same judge])`: what all share, plus a part of each judge's own.
 
     Args:
         shared: The kernel of what all share.
         own: The kernel of a judge's own part; parts of different judges are independent.
+        reliability: The factors `r` of judges; 1 if `None`.
     """
 
     has_lengthscale = False
 
-    def __init__(self, shared: Kernel, own: Kernel) -> None:
+    def __init__(self, shared: Kernel, own: Kernel, reliability: Reliability | None = None) -> None:
         super().__init__()
-        self.shared, self.own = shared, own
+        self.shared, self.own, self.reliability = shared, own, reliability
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
         """The covariance of points with a last column for judges, `batch_shape x n x m`, or its diagonal."""
@@ -106,11 +153,17 @@ class JudgeKernel(Kernel):
         x2, by2 = x2[..., :-1], x2[..., -1]
         if diag:
             same = (by1 == by2) & (by1 != 0)
-            return self.shared(x1, x2, diag=True) + self.own(x1, x2, diag=True) * same
+            variance = self.shared(x1, x2, diag=True) + self.own(x1, x2, diag=True) * same
+            return (
+                variance if self.reliability is None else variance * self.reliability.at(by1) * self.reliability.at(by2)
+            )
         same = (by1.unsqueeze(-1) == by2.unsqueeze(-2)) & (by1 != 0).unsqueeze(-1)
         if is_square:
             parts = covariance_of_points(self.shared, x1), covariance_of_points(self.own, x1)
         else:
             parts = self.shared(x1, x2), self.own(x1, x2)
         shared, own = (part.to_dense() for part in parts)
-        return shared + own * same
+        covariance = shared + own * same
+        if self.reliability is None:
+            return covariance
+        return covariance * self.reliability.at(by1).unsqueeze(-1) * self.reliability.at(by2).unsqueeze(-2)

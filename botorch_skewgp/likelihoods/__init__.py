@@ -12,6 +12,7 @@ from botorch_skewgp.likelihoods.probit import ProbitLikelihood
 from botorch_skewgp.likelihoods.registry import Context, default_likelihood, register_default_likelihood
 from botorch_skewgp.likelihoods.slope import SlopeLikelihood
 from botorch_skewgp.likelihoods.validity import ValidityLikelihood
+from botorch_skewgp.likelihoods.votes import VoteLikelihood
 
 __all__ = [
     "Context",
@@ -26,6 +27,7 @@ __all__ = [
     "RowLikelihood",
     "SlopeLikelihood",
     "ValidityLikelihood",
+    "VoteLikelihood",
     "default_likelihood",
     "outcome_distribution",
     "register_default_likelihood",

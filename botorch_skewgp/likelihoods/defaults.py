@@ -22,3 +22,7 @@ NUMERIC_NOISE, NUMERIC_NOISE_PRIOR = 0.1, (-4.0, 1.0)
 TIE_WIDTH, TIE_WIDTH_PRIOR = 0.5, (-1.0, 1.0)
 # The gap between cut-points is about the noise that blurs them; without a prior a grade that nobody gave has none.
 GAP_PRIOR = (0.0, 1.0)
+# Steps of "a little" and "much" better are about as wide as an item's noise, which is what a first fit starts from.
+STRENGTH_GAP = 1.0
+# Between "both bad" and "both good" lies about as much as between two grades.
+LEVEL_GAP = 1.0

@@ -1,4 +1,4 @@
-r"""The probit likelihood of comparisons between points: duels, ties, choices, rankings.
+r"""The probit likelihood of comparisons between points: duels, ties, graded duels, choices, rankings.
 
 .. [Benavoli2021preferential] A. Benavoli, D. Azzimonti, D. Piga. Preferential Bayesian optimisation with skew Gaussian
    processes. GECCO 2021.
@@ -8,11 +8,11 @@ r"""The probit likelihood of comparisons between points: duels, ties, choices, r
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from botorch.exceptions.errors import InputDataError
-from gpytorch.constraints import Interval
+from gpytorch.constraints import Interval, Positive
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.priors import LogNormalPrior, Prior
 from torch import Tensor
@@ -20,11 +20,11 @@ from torch.distributions import Categorical
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.best_of import best_of_probabilities
-from botorch_skewgp.likelihoods.defaults import JUDGEMENT_NOISE, TIE_WIDTH, TIE_WIDTH_PRIOR
+from botorch_skewgp.likelihoods.defaults import GAP_PRIOR, JUDGEMENT_NOISE, STRENGTH_GAP, TIE_WIDTH, TIE_WIDTH_PRIOR
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
-from botorch_skewgp.likelihoods.parameters import PositiveParameter
-from botorch_skewgp.observations import Choice, Observation, Preference, Ranking, Tie
-from botorch_skewgp.observations.checks import as_tensor
+from botorch_skewgp.likelihoods.parameters import PositiveParameter, ReadParameter, SetParameter
+from botorch_skewgp.observations import Choice, GradedPreference, Observation, Preference, Ranking, Tie
+from botorch_skewgp.observations.checks import as_count, as_tensor
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading, Rows, shared_noise_rows
 
@@ -55,12 +55,20 @@ class PreferenceLikelihood(RowLikelihood):
         ties_allowed: Whether the judge could have called a duel a tie. Then a win is a noisy difference beyond the
             width, so that the probabilities of a win, a loss and a tie add up to one. Choices and rankings force an
             answer and need no margin.
+        num_strengths: The number of ordered steps by which a winner may be called better, see `Preference`; 1 if
+            answers only say who won. The cut-points between them lie symmetrically around zero, a tie (if allowed) in
+            the middle, and are fitted.
+        strength_gap_prior: A prior on the `num_strengths - 1` gaps between cut-points; by default LogNormal(0, 1).
+
+    Raises:
+        InputDataError: If the number of steps is not a whole number of at least 1.
     """
 
-    observation_types = (Preference, Tie, Choice, Ranking)
+    observation_types: ClassVar[tuple[type[Observation], ...]] = (Preference, Tie, Choice, Ranking)
     predicts_choices = True
     noise = PositiveParameter()
     tie_width = PositiveParameter()
+    strength_gaps = PositiveParameter()
 
     def __init__(
         self,
@@ -72,6 +80,8 @@ class PreferenceLikelihood(RowLikelihood):
         learn_tie_width: bool = False,
         tie_width_prior: Prior | None = None,
         ties_allowed: bool = False,
+        num_strengths: int = 1,
+        strength_gap_prior: Prior | None = None,
     ) -> None:
         super().__init__()
         self.ties_allowed = ties_allowed
@@ -79,6 +89,15 @@ class PreferenceLikelihood(RowLikelihood):
         if tie_width_prior is None and learn_tie_width:
             tie_width_prior = LogNormalPrior(*TIE_WIDTH_PRIOR)
         self._register_positive("tie_width", tie_width, learn_tie_width, tie_width_prior, None)
+        self.num_strengths = 1 if num_strengths == 1 else as_count(num_strengths, "num_strengths")
+        if self.num_strengths > 1:
+            gaps = torch.nn.Parameter(torch.zeros(self.num_strengths - 1, dtype=torch.float64))
+            self.register_parameter("raw_strength_gaps", gaps)
+            self.register_constraint("raw_strength_gaps", Positive())
+            prior = LogNormalPrior(*GAP_PRIOR) if strength_gap_prior is None else strength_gap_prior
+            name = "strength_gaps"
+            self.register_prior(f"{name}_prior", prior, ReadParameter(name), SetParameter(name))
+            self.strength_gaps = STRENGTH_GAP
 
     def latent_noise(self, X: Tensor) -> Tensor:
         """The variance of one item's noise."""
@@ -86,8 +105,16 @@ class PreferenceLikelihood(RowLikelihood):
 
     @property
     def kinds_of_outcomes(self) -> tuple[type[Observation], ...]:
-        """A duel; a tie is one of its outcomes."""
-        return (Preference,)
+        """A duel, a tie being one of its outcomes, and a graded one where strengths are known."""
+        return (Preference, GradedPreference) if self.num_strengths > 1 else (Preference,)
+
+    @property
+    def strength_cutpoints(self) -> Tensor:
+        """The cut-points of a winner's noisy advantage, increasing; shape `num_strengths`. The first one is zero, or
+        the width of ties where these are allowed.
+        """
+        least = self.tie_width if self.ties_allowed else torch.zeros_like(self.tie_width)
+        return least if self.num_strengths == 1 else torch.cat([least, least + self.strength_gaps.cumsum(-1)])
 
     def reading(
         self,
@@ -99,12 +126,21 @@ class PreferenceLikelihood(RowLikelihood):
         r"""The noisy difference of two items, or those of all pairs of several, of which one is best.
 
         Without ties outcome 1 of a duel is that the first item wins, 0 that the second does. Where ties are allowed,
-        outcomes 0, 1 and 2 are that the first wins, that it loses, and a tie. Outcome `i` of a choice is that item `i`
+        outcomes 0, 1 and 2 are that the first wins, that it loses, and a tie. Outcomes of graded duels are in the order
+        of the difference, from "the second is much better" to "the first is". Outcome `i` of a choice is that item `i`
         is best.
+
+        Raises:
+            InputDataError: For graded duels, if the likelihood knows of no strengths.
         """
         if issubclass(kind, Choice | Ranking) or (num_points or 2) > 2:
             return Reading.choice(num_points or 2, self.noise, like)
         weight = like.new_tensor([[1.0, -1.0]])
+        if issubclass(kind, GradedPreference):
+            self._check_strengths(2)
+            above = self.strength_cutpoints.to(like)
+            below = -(above if self.ties_allowed else above[1:]).flip(-1)
+            return Reading(weight, torch.cat([below, above]).unsqueeze(0), self.noise.to(like))
         if not self.ties_allowed and not issubclass(kind, Tie):
             return Reading(weight, like.new_zeros(1, 1), self.noise.to(like))
         width = self.tie_width.to(like)
@@ -125,7 +161,21 @@ class PreferenceLikelihood(RowLikelihood):
             places, event = observation.comparisons()
             items = observation.items[event.unsqueeze(-1), places]
             return shared_noise_rows(places, event, self.noise, like, index=items)
+        if isinstance(observation, Preference) and observation.strength is not None:
+            assert observation.num_strengths is not None
+            self._check_strengths(observation.num_strengths)
+            step = observation.strength.to(like.device)
+            least = self.strength_cutpoints.to(like)
+            upper = torch.cat([least[1:], torch.full_like(least[:1], torch.inf)])
+            return self.reading(Preference, like, scale).rows_between(observation.pairs, least[step], upper[step])
         return super().rows(observation, like, scale)
+
+    def _check_strengths(self, num_strengths: int) -> None:
+        if num_strengths > self.num_strengths:
+            raise InputDataError(
+                f"The answers have {num_strengths} strengths, their likelihood {self.num_strengths}; give "
+                f"PreferenceLikelihood(num_strengths={num_strengths})."
+            )
 
     def marginal(
         self,

@@ -3,6 +3,7 @@ r"""The likelihood that each kind of observation gets by default."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from botorch.exceptions.errors import InputDataError
@@ -19,11 +20,13 @@ from botorch_skewgp.likelihoods.preference import PreferenceLikelihood
 from botorch_skewgp.likelihoods.probit import ProbitLikelihood
 from botorch_skewgp.likelihoods.slope import SlopeLikelihood
 from botorch_skewgp.likelihoods.validity import ValidityLikelihood
+from botorch_skewgp.likelihoods.votes import VoteLikelihood
 from botorch_skewgp.observations import (
     AffineProbit,
     Binary,
     Censored,
     Choice,
+    GradedPreference,
     LabelPreference,
     Numeric,
     Observation,
@@ -33,7 +36,9 @@ from botorch_skewgp.observations import (
     Slope,
     Tie,
     Validity,
+    Vote,
 )
+from botorch_skewgp.observations.duels import BUTTONS
 
 
 class Context(NamedTuple):
@@ -42,10 +47,12 @@ class Context(NamedTuple):
     Args:
         anchored: Whether the scale of the latent function is fixed by numbers.
         kinds: All kinds of observations that the model has.
+        observations: The observations themselves.
     """
 
     anchored: bool
     kinds: tuple[type[Observation], ...]
+    observations: tuple[Observation, ...] = ()
 
     @property
     def noise(self) -> dict[str, Any]:
@@ -59,8 +66,16 @@ Factory = Callable[[Any, Context], RowLikelihood]
 
 
 def _preference_likelihood(observation: Observation, context: Context) -> RowLikelihood:
+    steps = [entry.num_strengths for entry in context.observations if isinstance(entry, Preference)]
+    least = 2 if GradedPreference in context.kinds else 1
+    num_strengths = max([step for step in steps if step is not None], default=least)
+    if Vote in context.kinds:
+        buttons = {button for entry in context.observations if isinstance(entry, Vote) for button in entry.buttons}
+        return VoteLikelihood(
+            buttons or BUTTONS, learn_thresholds=context.anchored, num_strengths=num_strengths, **context.noise
+        )
     ties = Tie in context.kinds
-    return PreferenceLikelihood(learn_tie_width=ties, ties_allowed=ties, **context.noise)
+    return PreferenceLikelihood(learn_tie_width=ties, ties_allowed=ties, num_strengths=num_strengths, **context.noise)
 
 
 _FACTORIES: dict[type[Observation], Factory] = {
@@ -68,6 +83,7 @@ _FACTORIES: dict[type[Observation], Factory] = {
     Censored: lambda observation, context: NumericLikelihood(),
     Preference: _preference_likelihood,
     Tie: _preference_likelihood,
+    Vote: _preference_likelihood,
     Choice: _preference_likelihood,
     Ranking: _preference_likelihood,
     Binary: lambda observation, context: ProbitLikelihood(**context.noise),
@@ -83,13 +99,25 @@ def register_default_likelihood(kind: type[Observation], factory: Factory) -> No
     r"""Say which likelihood a model makes for a kind of observation when it is given none.
 
     Args:
-        kind: A class of observations.
+        kind: A class of observations: a dataclass with a field named by its class attribute `index_field` (`"index"`
+            unless set), which holds the rows of `train_X`.
         factory: Makes the likelihood from the first observation object of the kind (`None` if nothing of the kind has
             been observed yet) and the `Context`.
+
+    Raises:
+        InputDataError: If `kind` is no dataclass of that sort.
 
     Example:
         >>> register_default_likelihood(Binary, lambda observation, context: ProbitLikelihood(**context.noise))
     """
+    if not (isinstance(kind, type) and issubclass(kind, Observation)):
+        raise InputDataError(f"kind must be a subclass of Observation; got {kind!r}.")
+    if kind.index_field not in {entry.name for entry in fields(kind)}:
+        raise InputDataError(
+            f"{kind.__name__} has no field {kind.index_field!r}, the rows of train_X that an observation refers to. "
+            "Name that field so, or set the class attribute index_field to its name, and decorate the class with "
+            "@dataclass(frozen=True, eq=False)."
+        )
     _FACTORIES[kind] = factory
 
 
@@ -117,7 +145,7 @@ def default_likelihood(
     for entry in observations:
         examples.setdefault(type(entry), entry)
     examples.update({kind: None for kind in kinds if kind not in examples})
-    context = Context(any(kind.anchors_scale for kind in examples), tuple(examples))
+    context = Context(any(kind.anchors_scale for kind in examples), tuple(examples), tuple(observations))
     likelihoods: list[RowLikelihood] = []
     for kind, example in examples.items():
         if any(issubclass(kind, likelihood.observation_types) for likelihood in likelihoods):

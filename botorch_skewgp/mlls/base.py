@@ -16,7 +16,7 @@ from torch import Tensor
 from botorch_skewgp.models.marginal_likelihood import Evidence
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 

@@ -12,11 +12,9 @@ import math
 import warnings
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from gpytorch.distributions import MultivariateNormal
-from linear_operator.operators import RootLinearOperator
 from torch import Tensor
 
 from botorch_skewgp.exceptions import VacuousBoundWarning
@@ -25,7 +23,7 @@ from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
 from botorch_skewgp.mlls.warm_start import WarmExpectationPropagation
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 # Where Proposition 1's bound is below this, the objective goes on linearly; see BatchBoundMarginalLogLikelihood.
@@ -77,28 +75,9 @@ class _BatchMarginalLogLikelihood(RowMarginalLogLikelihood):
         for group in self._partition(distribution.num_rows - num_shared):
             shared = torch.arange(num_shared).expand(group.shape[0], -1)
             index = torch.cat([shared, group + num_shared], dim=-1).to(distribution.mean.device)
-            ep = self._expectation_propagation[index.shape[-1]](_select(distribution, index))
+            ep = self._expectation_propagation[index.shape[-1]](distribution.select(index))
             values.append(ep.log_normalizer)
         return torch.cat(values) if values else distribution.mean.new_zeros(0)
-
-
-def _select(distribution: TruncatedNormal, index: Tensor) -> TruncatedNormal:
-    """A batch of distributions of the rows given by a `b x k` tensor."""
-    root = distribution.root
-    covariance: Any
-    if root is None:
-        covariance = distribution.dense_covariance[index.unsqueeze(-1), index.unsqueeze(-2)]
-    elif root.shape[-1] < index.shape[-1]:
-        covariance = RootLinearOperator(root[index])
-    else:
-        covariance = root[index] @ root[index].mT
-    return TruncatedNormal(
-        mean=distribution.mean[index],
-        covariance=covariance,
-        lower=distribution.lower[index],
-        upper=distribution.upper[index],
-        noise=distribution.noise[index],
-    )
 
 
 class BatchedMarginalLogLikelihood(_BatchMarginalLogLikelihood):
@@ -122,7 +101,7 @@ class BatchedMarginalLogLikelihood(_BatchMarginalLogLikelihood):
             return log_probabilities.sum()
         # each batch is given the skew prior's rows, and so are the numbers
         rows_of_prior = torch.arange(s, device=rows.mean.device).unsqueeze(0)
-        given_numbers = expectation_propagation(_select(rows, rows_of_prior)).log_normalizer.squeeze(0)
+        given_numbers = expectation_propagation(rows.select(rows_of_prior)).log_normalizer.squeeze(0)
         return log_probabilities.sum() + (1 - log_probabilities.shape[0]) * given_numbers
 
 

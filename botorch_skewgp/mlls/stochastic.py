@@ -13,19 +13,17 @@ from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
 from botorch_skewgp.mlls.warm_start import WarmExpectationPropagation
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
 from botorch_skewgp.truncated.conditionals import row_conditionals
 from botorch_skewgp.truncated.draws import choose_sampler
-from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation
-from botorch_skewgp.truncated.reflective_ess import ReflectiveEllipticalSliceSampler
-from botorch_skewgp.truncated.sampler import Sampler
-from botorch_skewgp.truncated.start import feasible_start
+from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
+from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.sampler import Sampler
+from botorch_skewgp.truncated.samplers.start import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 from botorch_skewgp.truncated.univariate import (
     interval_moments,
-    log_interval_probability,
     log_normal_density,
-    standardise,
 )
 
 
@@ -107,11 +105,14 @@ class _PersistentChains:
         """The log normaliser: expectation propagation's value with the gradient from the chains."""
         distribution = as_double(distribution)
         with torch.no_grad():
-            frozen = _detach(distribution)
+            frozen = distribution.map(Tensor.detach)
             ep = self._expectation_propagation(frozen)
             rows, latent = self._draw(frozen, ep)
             value = ep.log_normalizer
-        if latent is not None and bool((frozen.noise > 0).all()):
+        if frozen.prior.is_low_rank and bool((frozen.noise > 0).all()):
+            if latent is None:
+                with torch.no_grad():
+                    latent = frozen.noisy_prior.draw_latent(rows - frozen.mean, self._generator)
             surrogate = _by_latent(distribution, latent)
         else:
             surrogate = _by_rows(distribution, frozen, rows)
@@ -141,21 +142,9 @@ class _PersistentChains:
         return rows.flatten(0, 1), None if latent is None else latent.flatten(0, 1)
 
 
-def _detach(distribution: TruncatedNormal) -> TruncatedNormal:
-    return TruncatedNormal(
-        mean=distribution.mean.detach(),
-        covariance=distribution.covariance.detach(),
-        lower=distribution.lower.detach(),
-        upper=distribution.upper.detach(),
-        noise=distribution.noise.detach(),
-    )
-
-
 def _by_latent(distribution: TruncatedNormal, latent: Tensor) -> Tensor:
     """The average log likelihood at draws of the latent coordinates, whose prior has no parameters."""
-    h, scale = distribution.noiseless(latent), distribution.noise.sqrt()
-    lower, upper = (standardise(bound, h, scale) for bound in (distribution.lower, distribution.upper))
-    return log_interval_probability(lower, upper).sum(-1).mean(0)
+    return distribution.factor_of_draws.log_likelihood(distribution.noiseless(latent)).sum(-1).mean(0)
 
 
 def _by_rows(distribution: TruncatedNormal, frozen: TruncatedNormal, rows: Tensor) -> Tensor:

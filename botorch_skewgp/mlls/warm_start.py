@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from linear_operator.operators import RootLinearOperator
 from torch import Tensor
 
-from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation, expectation_propagation
-from botorch_skewgp.truncated.sites import Sites
+from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
+from botorch_skewgp.truncated.propagation.sites import Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 REDUCTION = 1e-3  # of the distance from the fixed point, whose square is the error of the value
@@ -70,20 +69,18 @@ class WarmExpectationPropagation:
 
 
 def _stacked(distributions: Sequence[TruncatedNormal]) -> list[TruncatedNormal]:
-    """A batch of distributions where all covariances, or all their roots, are matrices; else each for itself."""
-    roots = [d.covariance.root.to_dense() for d in distributions if isinstance(d.covariance, RootLinearOperator)]
-    matrices = [d.covariance for d in distributions if isinstance(d.covariance, Tensor)]
-    counts = [d.count for d in distributions if d.count is not None]
-    if len(distributions) == 1 or len(distributions) not in (len(roots), len(matrices)):
+    """A batch of distributions where their priors make one; else each for itself."""
+    prior = type(distributions[0].prior).stack([d.prior for d in distributions]) if len(distributions) > 1 else None
+    if prior is None:
         return list(distributions)
+    counts = [d.count for d in distributions if d.count is not None]
     return [
         TruncatedNormal(
             mean=torch.stack([d.mean for d in distributions]),
-            covariance=RootLinearOperator(torch.stack(roots)) if roots else torch.stack(matrices),
+            prior=prior,
             lower=torch.stack([d.lower for d in distributions]),
             upper=torch.stack([d.upper for d in distributions]),
             noise=torch.stack([d.noise for d in distributions]),
             count=torch.stack(counts) if counts else None,
-            has_jitter=distributions[0].has_jitter,
         )
     ]

@@ -19,13 +19,13 @@ from botorch_skewgp.exceptions import ContradictionError, ContradictionWarning
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.rows import ColumnLayout, Rows
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.factorization import (
     RELATIVE_JITTER,
     cholesky_with_noise,
     cholesky_with_relative_jitter,
     missing_noise,
 )
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 
 JITTER = RELATIVE_JITTER[torch.float64]
 TOLERANCE = 0.02  # of twice the log density: a hundredth of a nat

@@ -39,9 +39,14 @@ JUDGES = {"consistent": (5000.0, 1.0), "noisy": (10.0, 1.0)}
 # 1.6. Spreads of 0.4 to 0.6 have the best held-out density of duels, and it is the same for 0.15 to 0.25 sqrt(dim).
 COMPARISON_LENGTHSCALE, COMPARISON_LENGTHSCALE_SPREAD = 0.2, 0.5
 # Where there are numbers: two thirds within a factor of 2. Under the dimension-scaled prior a few numbers are taken for
-# those of a function that is sure to be smooth. Labels keep that prior: with a narrower one as the model of what fails,
-# searches among failures end higher.
+# those of a function that is sure to be smooth. Labels and grades keep that prior: it predicts many inputs best.
 ANCHORED_LENGTHSCALE, ANCHORED_LENGTHSCALE_SPREAD = 0.3, 0.7
+# Failures alone have shorter lengthscales, by which what few of them say of the probability that a point is valid is
+# true: under the dimension-scaled prior, all that lies between a few valid points is taken to be valid.
+VALIDITY_LENGTHSCALE, VALIDITY_LENGTHSCALE_SPREAD = 0.2, 0.5
+# Likewise a larger output scale, whose mode is about the variance of the constant mean: five valid points would else be
+# explained by a constant that is high everywhere.
+VALIDITY_OUTPUTSCALE_LOCATION = math.log(100.0)
 # Bounds for the optimiser, as for BoTorch's lengthscales: long steps neither underflow nor diverge. The function's
 # standard deviation stays between a hundredth of the noise's and a hundred times it, as nearly all of the prior does.
 OUTPUTSCALE_BOUNDS = (1e-4, 1e4)
@@ -57,9 +62,10 @@ def default_covar_module(
     r"""A scaled RBF kernel.
 
     Lengthscales for labels have the dimension-scaled prior of [Hvarfner2024vanilla]_, BoTorch's; where there
-    are numbers it is narrower, around the same mode. For comparisons alone (duels, ties, choices, rankings) it is
-    narrower still, and the output scale, which is measured in units of the judge's noise, has a wide one, unless it is
-    said what is known of the judge. Both are then fitted as logarithms.
+    are numbers it is narrower, around the same mode. For failures alone (`Validity`) it is narrower still, and the
+    output scale's prior is around larger values. For comparisons alone (duels, ties, choices, rankings) lengthscales
+    have that narrow prior too, and the output scale, which is measured in units of the judge's noise, has a wide one,
+    unless it is said what is known of the judge. Both are then fitted as logarithms.
 
     Example:
         >>> covar_module = default_covar_module(train_X.shape[-1], [Preference(pairs)], judge="consistent")
@@ -84,19 +90,26 @@ def default_covar_module(
     if comparisons:
         mode, spread = JUDGES.get(str(judge), (COMPARISON_OUTPUTSCALE, COMPARISON_OUTPUTSCALE_SPREAD))
         return _comparison_covar_module(dim, mode, spread)
-    if any(entry.anchors_scale for entry in observations):
-        median = ANCHORED_LENGTHSCALE * math.sqrt(dim)
-        lengthscale_prior = LogNormalPrior(math.log(median), ANCHORED_LENGTHSCALE_SPREAD)
+    vanilla = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
+    lengthscale_prior, lengthscale_constraint = vanilla.lengthscale_prior, vanilla.raw_lengthscale_constraint
+    failures = len(observations) > 0 and all(entry.tells_validity for entry in observations)
+    if failures or any(entry.anchors_scale for entry in observations):
+        fraction, spread = (
+            (VALIDITY_LENGTHSCALE, VALIDITY_LENGTHSCALE_SPREAD)
+            if failures
+            else (ANCHORED_LENGTHSCALE, ANCHORED_LENGTHSCALE_SPREAD)
+        )
+        median = fraction * math.sqrt(dim)
+        lengthscale_prior = LogNormalPrior(math.log(median), spread)
         lengthscale_constraint = GreaterThan(LEAST_LENGTHSCALE, transform=None, initial_value=median)
-    else:
-        vanilla = get_covar_module_with_dim_scaled_prior(ard_num_dims=dim)
-        lengthscale_prior, lengthscale_constraint = vanilla.lengthscale_prior, vanilla.raw_lengthscale_constraint
     base_kernel = CheckedRBFKernel(
         ard_num_dims=dim, lengthscale_prior=lengthscale_prior, lengthscale_constraint=lengthscale_constraint
     )
     covar_module = CheckedScaleKernel(
         base_kernel,
-        outputscale_prior=LogNormalPrior(loc=OUTPUTSCALE_LOCATION, scale=OUTPUTSCALE_SPREAD),
+        outputscale_prior=LogNormalPrior(
+            loc=VALIDITY_OUTPUTSCALE_LOCATION if failures else OUTPUTSCALE_LOCATION, scale=OUTPUTSCALE_SPREAD
+        ),
         outputscale_constraint=Interval(*OUTPUTSCALE_BOUNDS, transform=None),
     )
     covar_module.outputscale = covar_module.outputscale_prior.mode
@@ -125,7 +138,7 @@ def as_logarithm() -> Positive:
 
 
 def default_mean_module(observations: Sequence[Observation]) -> Mean:
-    r"""A constant: fitted where numbers tell it, irrelevant to comparisons, integrated over for labels and grades.
+    r"""A constant: fitted where numbers tell it, irrelevant to comparisons, integrated over for labels and votes.
 
     A fitted constant would take a few equal labels for the whole domain's. The variance of the one that is integrated
     over is that of the latent function at the median of its prior; with it, predictions far from 5 to 40 data are about
@@ -135,7 +148,9 @@ def default_mean_module(observations: Sequence[Observation]) -> Mean:
         observations: The observations the model will be built from.
     """
     anchored = any(entry.anchors_scale for entry in observations)
-    told = (entry.points_per_observation == 1 and entry.num_outputs == 1 for entry in observations)
+    told = (
+        (entry.points_per_observation == 1 or entry.tells_level) and entry.num_outputs == 1 for entry in observations
+    )
     if any(told) and not anchored:
         return IntegratedConstantMean(MEAN_SPREAD**2)
     return ConstantMean()

@@ -17,6 +17,7 @@ for labels its probit form ([NaishGuzman2007generalized]_). Predictions keep the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -138,11 +139,11 @@ class WhiteRows:
     of_values: Tensor
     prior: LatentPrior
 
-    def for_judge(self, code: int) -> tuple[Tensor, DenseRows, ResidualColumns | None]:
-        r"""The same with what inducing points leave of one judge's rows in columns of its own, and not in their noise.
+    def for_judges(self, codes: Sequence[int]) -> tuple[Tensor, DenseRows, ResidualColumns | None]:
+        r"""The same with what inducing points leave of some judges' rows in columns of their own, not in their noise.
 
         Args:
-            code: The judge, by the number behind his points.
+            codes: The judges, by the numbers behind their points.
 
         Returns:
             The factor and the rows with these columns behind the others, and what they are.
@@ -151,16 +152,18 @@ class WhiteRows:
             UnsupportedError: If there are several latent functions.
         """
         X, rows, num_outputs = self.prior.training_points, self.rows, self.prior.num_outputs
-        if code <= 0 or X is None or not self.prior.by_judge:
+        if X is None or not self.prior.by_judge:
             return self.root, rows, None
         by = judge_of_rows(self.values, self.prior)
-        mine = (by == code).nonzero().squeeze(-1)
-        if not len(mine):
+        each = [(by == code).nonzero().squeeze(-1) for code in sorted(set(codes)) if code > 0]
+        each = [rows_of_one for rows_of_one in each if len(rows_of_one)]
+        if not each:
             return self.root, rows, None
         if num_outputs > 1:
             raise UnsupportedError("Judges of several latent functions need a model without inducing points.")
-        assert rows.noise_root is not None  # of blocks of which this is one
-        own = rows.noise_root[mine, : len(mine)]
+        mine, noise_root = torch.cat(each), rows.noise_root
+        assert noise_root is not None  # each judge's rows are a block
+        own = torch.block_diag(*[noise_root[which, : len(which)] for which in each])
         further = rows.coefficient.new_zeros(rows.num_rows, len(mine)).index_copy(0, mine, own)
         touched, position = self.values.index[mine].unique(return_inverse=True)
         zeros = own.new_zeros(len(mine), len(touched))
@@ -172,11 +175,11 @@ class WhiteRows:
             rows.lower,
             rows.upper,
             rows.noise,
-            rows.noise_root.index_fill(0, mine, 0.0),
+            noise_root.index_fill(0, mine, 0.0),
             rows.count,
             rows.block,
         )
-        return torch.block_diag(self.root, own), extended, ResidualColumns(X[touched], weight, explained)
+        return torch.block_diag(self.root, own), extended, ResidualColumns(X[touched], weight, explained, by[mine])
 
 
 def white_row_model(root: Tensor, rows: DenseRows) -> RowModel:

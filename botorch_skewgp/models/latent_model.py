@@ -16,9 +16,10 @@ from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 from gpytorch.models.gp import GP
+from linear_operator.operators import to_linear_operator
 from torch import Tensor
 
-from botorch_skewgp.kernels.judges import JudgeKernel
+from botorch_skewgp.kernels.judges import JudgeKernel, Reliability
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood
 from botorch_skewgp.models.fantasy import FantasyLevel, SampledValues
 from botorch_skewgp.models.inducing import InducingPoints, WhiteRows, over_white_columns, white_row_model
@@ -34,7 +35,7 @@ from botorch_skewgp.models.inputs import (
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.marginal_likelihood import Evidence
 from botorch_skewgp.models.means import IntegratedConstantMean
-from botorch_skewgp.models.panel import SHARED, Panel, default_judge_covar_module, judges_of, with_code
+from botorch_skewgp.models.panel import SHARED, Panel, code_of, default_judge_covar_module, judges_of, with_code
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.snapshot import Snapshot
@@ -43,6 +44,7 @@ from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
 from botorch_skewgp.truncated.draws import Draws, DrawSettings
+from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 MOST_SINGLE_ROWS = 1024  # beyond which equal rows are merged
@@ -72,6 +74,8 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     _panel: Panel | None
     _judge: int
     judge_covar_module: Kernel | None
+    judge_reliability: Reliability | None
+    _learns_reliability: bool
     approximation: Literal["ep"] | None
     _snapshot: Snapshot | None
     _previous_draws: Draws | None
@@ -91,7 +95,16 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         """Give the model a kernel of each judge's own part, unless it has one or needs none."""
         if self.judge_covar_module is None and len(judges_of(observations)) > 1:
             dim = self.transform_inputs(self._points[:0]).shape[-1] if self.training else self.train_inputs[0].shape[-1]
-            self.judge_covar_module = default_judge_covar_module(dim).to(self._points)
+            self.judge_covar_module = default_judge_covar_module(dim, observations).to(self._points)
+        if not self._learns_reliability or len(judges_of(observations)) < 2:
+            return
+        if any(entry.anchors_scale for entry in observations):
+            raise UnsupportedError("Numbers fix the scale of utilities; leave learn_judge_reliability out.")
+        num_judges = max(judges_of(observations)) + 1
+        if self.judge_reliability is None:
+            self.judge_reliability = Reliability(num_judges).to(self._points)
+        elif len(self.judge_reliability.logarithm) < num_judges:
+            self.judge_reliability = self.judge_reliability.extended(num_judges)
 
     @property
     def judges(self) -> frozenset[int]:
@@ -247,7 +260,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         if self._panel is None:
             return shared
         assert self.judge_covar_module is not None
-        return JudgeKernel(shared, self.judge_covar_module)
+        return JudgeKernel(shared, self.judge_covar_module, self.judge_reliability)
 
     def latent_prior(self, points: Tensor | None = None) -> LatentPrior:
         r"""The Gaussian prior over all that rows read, before any skewness.
@@ -384,18 +397,30 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         """The draws of the interval rows behind the posterior, with their diagnostics; made if need be."""
         return self._now().draws
 
-    def latent_posterior(self, X: Tensor) -> SkewGPPosterior:
+    def latent_posterior(self, X: Tensor, judges: Sequence[int | str | None] | None = None) -> SkewGPPosterior:
         r"""The posterior of the latent function in its own units, those of the noise of labels and comparisons.
 
         Args:
             X: A `batch_shape x q x d` tensor, before input transforms.
+            judges: For each of the `q` points whose utility it is, as `SkewGP.posterior` takes a judge, for the joint
+                posterior of several people's utilities; `None` (for one point or all) for the utility that the model is
+                of.
 
         Raises:
-            InputDataError: If `X` is no tensor of single or double precision.
+            InputDataError: If `X` is no tensor of single or double precision, or nothing is known of a judge.
             BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
+            UnsupportedError: If judges are given, and the model knows none, has several latent functions, or is one of
+                fantasies or samples.
         """
         X, now = check_query(X, self._points), self._now()
-        return self._posterior_at(self._inputs_at(X, now), now)
+        inputs = self._inputs_at(X, now)
+        if judges is not None:
+            if self._panel is None:
+                raise UnsupportedError("Utilities of several judges at once are those of a model of judges.")
+            codes = [self._judge if judge is None else code_of(judge, self.judges) for judge in judges]
+            column = inputs.new_tensor(codes).unsqueeze(-1).expand(*inputs.shape[:-1], 1)
+            return self._joint_posterior(torch.cat([inputs[..., :-1], column], dim=-1), codes, 1, now)
+        return self._posterior_at(inputs, now)
 
     def _inputs_at(self, X: Tensor, now: Snapshot) -> Tensor:
         """Points after input transforms, with who judges there if there are several judges."""
@@ -433,7 +458,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
                 "Leave out transforms that append features to queries alone, and give X all columns of train_X."
             )
         check_digits_of_points(X)
-        prior, mixture = now.fitted_for(self._judge)
+        prior, mixture = now.fitted_for((self._judge,))
         if self._sampled is not None:
             prior, mixture = self._sampled.extend(prior), self._sampled.mixture
         return SkewGPPosterior(
@@ -443,6 +468,42 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             mixture=self._fantasies[-1].mixture if self._fantasies else mixture,
             num_outputs=self._num_outputs,
         )
+
+    def latent_posterior_of_judges(self, X: Tensor, codes: Sequence[int]) -> SkewGPPosterior:
+        r"""The joint posterior of several judges' utilities in their own units, an output for each of them.
+
+        With inducing points, what these leave of different judges' utilities is independent, as it is of their answers.
+
+        Args:
+            X: A `batch_shape x q x d` tensor, before input transforms.
+            codes: Who judges, by the numbers behind points, see `botorch_skewgp.models.panel`.
+
+        Raises:
+            InputDataError: If `X` is no tensor of single or double precision.
+            BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
+            UnsupportedError: If the model has several latent functions, or is one of fantasies or samples.
+        """
+        X, now = check_query(X, self._points), self._now()
+        inputs = now.model.transform_inputs(X)
+        inputs = torch.stack([with_code(inputs, code) for code in codes], dim=-2).flatten(-3, -2)
+        return self._joint_posterior(inputs, codes, len(codes), now)
+
+    def _joint_posterior(
+        self, inputs: Tensor, codes: Sequence[int], num_outputs: int, now: Snapshot
+    ) -> SkewGPPosterior:
+        """The posterior at transformed inputs of several judges, who are all named in `codes`."""
+        if self._num_outputs > 1 or self._fantasies or self._sampled is not None:
+            raise UnsupportedError("Judges have a joint posterior in models of data with one latent function.")
+        check_digits_of_points(inputs)
+        prior, mixture = now.fitted_for(tuple(codes))
+        cross, covariance = prior.cross_covariance(inputs.double()), prior.covariance_at(inputs)
+        if self.inducing is not None:
+            L = cholesky_with_relative_jitter(prior.columns().lazy_covariance_matrix.to_dense())
+            white = torch.linalg.solve_triangular(L, cross[..., : len(L)].mT, upper=False)
+            same = inputs[..., -1:] == inputs[..., -1:].mT
+            told = (white.mT @ white).to(inputs)
+            covariance = to_linear_operator(torch.where(same, covariance.to_dense(), told))
+        return SkewGPPosterior(prior.mean_at(inputs), [cross], covariance, mixture, num_outputs)
 
     def _cross_covariances(self, prior: LatentPrior, X: Tensor, mixture: RepresenterMixture) -> list[Tensor]:
         """The covariance with the columns, and with the points of each fantasy given what was known then."""

@@ -26,17 +26,19 @@ from botorch_skewgp.rows import ColumnLayout
 
 @dataclass(frozen=True, eq=False)
 class ResidualColumns:
-    r"""What inducing points leave of one judge's rows, as columns of their own.
+    r"""What inducing points leave of some judges' rows, as columns of their own.
 
     Args:
         points: The points that the rows touch, `c x (d + 1)`.
         weight: The rows' weights of values there, `b x c`.
         explained: The representer weights of what inducing points say of the rows, `M x b`.
+        by: Who judges at each row, by the number behind points; what is left of different judges is independent.
     """
 
     points: Tensor
     weight: Tensor
     explained: Tensor
+    by: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +55,7 @@ class LatentPrior:
         training_points: The training points, after input transforms, where inducing points stand for them; `points`
             if `None`.
         by_judge: Whether the last column of points says who judges, see `botorch_skewgp.models.panel`.
-        residuals: Further columns, for what inducing points leave of one judge's rows.
+        residuals: Further columns, for what inducing points leave of some judges' rows.
     """
 
     mean_module: Mean
@@ -78,9 +80,11 @@ class LatentPrior:
         Args:
             X: A `batch_shape x q x d` tensor.
         """
+        reliability, by = getattr(self.covar_module, "reliability", None), X[..., -1]
         X = self._inputs(X)
         if self.num_outputs == 1:
             mean = self.mean_module(X)
+            mean = mean if reliability is None else mean * reliability.at(by)
         elif getattr(self.mean_module, "batch_shape", None):
             mean = self.mean_module(X.unsqueeze(-3)).mT.flatten(-2)
         else:
@@ -192,7 +196,8 @@ class LatentPrior:
         if self.residuals is None:
             return covariance
         with_rows = self.covariance_at(X, self.residuals.points.to(X)).to_dense() @ self.residuals.weight.to(X).mT
-        return torch.cat([covariance, with_rows - covariance @ self.residuals.explained.to(X)], dim=-1)
+        left = with_rows - covariance @ self.residuals.explained.to(X)
+        return torch.cat([covariance, left * (X[..., -1:] == self.residuals.by.to(X))], dim=-1)
 
     def _slope_means(self, points: Tensor) -> Tensor:
         """The derivatives of the mean in the inputs whose slopes are read."""

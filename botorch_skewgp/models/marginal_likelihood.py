@@ -15,10 +15,10 @@ from botorch.exceptions.errors import UnsupportedError
 from botorch.utils.probability import MVNXPB
 from torch import Tensor
 
-from botorch_skewgp.truncated.corrections import corrected_log_normalizer
 from botorch_skewgp.truncated.draws import Draws
 from botorch_skewgp.truncated.evidence import LogNormalizer, bridge_log_normalizer
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.propagation.corrections import corrected_log_normalizer
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 EvidenceMethod = Literal["exact", "ep", "ep_corrected", "mvnxpb"]

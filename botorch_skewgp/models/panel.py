@@ -22,6 +22,8 @@ from botorch_skewgp.models.defaults import COMPARISON_LENGTHSCALE, COMPARISON_LE
 from botorch_skewgp.observations import Observation
 
 SHARED, NEW = 0, -1
+# Of the prior of tastes. With a scale of 1, tastes for prices worth 38 times the noise were taken for smooth parts.
+COMPARISON_TASTES = 10.0
 OWN_OUTPUTSCALE, OWN_OUTPUTSCALE_SPREAD = 1.0, 1.5  # of the smooth part, in units of the noise: mode, spread of its log
 
 
@@ -76,16 +78,18 @@ class Panel:
         return torch.cat([X[keys // (self.num_judges + 1)], self.codes.to(X).unsqueeze(-1)], dim=-1)
 
 
-def code_of(judge: int | str, known: frozenset[int] | set[int]) -> int:
+def code_of(judge: int | str | None, known: frozenset[int] | set[int]) -> int:
     r"""The number behind the inputs of a judge's points.
 
     Args:
-        judge: A judge's number, or `"new"` for one who has not answered yet.
+        judge: A judge's number, `"new"` for one who has not answered yet, or `None` for what all share.
         known: The numbers of those who gave answers.
 
     Raises:
         InputDataError: If nothing is known of the judge.
     """
+    if judge is None:
+        return SHARED
     if judge == "new":
         return NEW
     if isinstance(judge, bool) or not isinstance(judge, int) or judge not in known:
@@ -108,14 +112,16 @@ def with_code(X: Tensor, code: int) -> Tensor:
     return torch.cat([X, X.new_full((*X.shape[:-1], 1), float(code))], dim=-1)
 
 
-def default_judge_covar_module(dim: int, smooth: bool = True) -> Kernel:
+def default_judge_covar_module(dim: int, observations: Sequence[Observation] = (), smooth: bool = True) -> Kernel:
     r"""The kernel of a judge's own part: linear tastes with a full covariance, plus a smooth part.
 
     Args:
         dim: The number of inputs.
+        observations: What the model is to be of: utilities are larger in units of the noise for comparisons alone.
         smooth: Whether there is a smooth part, an RBF kernel with a scale and lengthscales of its own.
     """
-    tastes = LinearTastesKernel(dim)
+    comparisons = len(observations) > 0 and all(entry.points_per_observation > 1 for entry in observations)
+    tastes = LinearTastesKernel(dim, scale=COMPARISON_TASTES if comparisons else 1.0)
     if not smooth:
         return tastes
     median = COMPARISON_LENGTHSCALE * dim**0.5

@@ -17,20 +17,26 @@ from functools import cached_property
 from typing import NamedTuple
 
 import torch
-from linear_operator.operators import LinearOperator, RootLinearOperator
 from torch import Tensor
 
 from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.rows import Rows
-from botorch_skewgp.truncated.bordered import BorderedLinearOperator
 from botorch_skewgp.truncated.draws import Draws, draw
-from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.factorization import (
     cholesky_with_noise,
     cholesky_with_relative_jitter,
     missing_noise,
 )
-from botorch_skewgp.truncated.row_root import RowRoot, keeps_digits, weighted_covariance
+from botorch_skewgp.truncated.priors import (
+    BorderedPrior,
+    DensePrior,
+    LowRankPrior,
+    RowPrior,
+    WeightedPrior,
+    keeps_digits,
+    low_rank_prior,
+)
+from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 MAX_ENTRIES = 2**20  # of the rows of draws that are copied at a time, which a cache can hold
@@ -181,34 +187,35 @@ class RowModel:
     def truncated_normal(self) -> TruncatedNormal:
         """The interval rows given the numbers."""
         rows = self.intervals
-        mean, covariance = self._points_given_numbers
-        if self.works_by_points:
-            covariance = self._covariance_by_points
-        else:
-            covariance = rows.covariance(covariance)
-            # The joint covariance of rows and numbers has this jitter, relative to variances before the numbers are
-            # known, which may be much more than those after: draws without it would be too close together. Without
-            # numbers too, since normalisers of the same rows with and without them are compared.
-            prior = covariance if self.numbers.num_rows == 0 else rows.covariance(self.covariance)
-            missing = missing_noise(prior.diagonal() + rows.noise, rows.noise)
-            del prior
-            # Far in a tail what multiplies it is as large as 1e12: a difference of rounding above and below the
-            # diagonal would be worth nats.
-            covariance = (covariance + covariance.mT).mul_(0.5)  # in place, for these are large
-            covariance.diagonal().add_(missing)
         return TruncatedNormal(
-            mean=rows.mean(mean),
-            covariance=covariance,
+            mean=rows.mean(self._points_given_numbers[0]),
+            prior=self._prior_by_points if self.works_by_points else self._prior_by_rows,
             lower=rows.lower,
             upper=rows.upper,
             noise=rows.noise,
             count=rows.count,
-            has_jitter=not self.works_by_points,
         )
 
     @property
-    def _covariance_by_points(self) -> LinearOperator:
-        """The covariance of the interval rows given the numbers, low rank plus the noise that blocks share."""
+    def _prior_by_rows(self) -> RowPrior:
+        """The prior of the interval rows given the numbers, by their covariance."""
+        rows = self.intervals
+        covariance = rows.covariance(self._points_given_numbers[1])
+        # The joint covariance of rows and numbers has this jitter, relative to variances before the numbers are
+        # known, which may be much more than those after: draws without it would be too close together. Without
+        # numbers too, since normalisers of the same rows with and without them are compared.
+        prior = covariance if self.numbers.num_rows == 0 else rows.covariance(self.covariance)
+        missing = missing_noise(prior.diagonal() + rows.noise, rows.noise)
+        del prior
+        # Far in a tail what multiplies it is as large as 1e12: a difference of rounding above and below the
+        # diagonal would be worth nats.
+        covariance = (covariance + covariance.mT).mul_(0.5)  # in place, for these are large
+        covariance.diagonal().add_(missing)
+        return DensePrior(covariance, has_jitter=True)
+
+    @property
+    def _prior_by_points(self) -> RowPrior:
+        """The prior of the interval rows given the numbers, low rank plus the noise that blocks share."""
         rows, n = self.intervals, self.mean.shape[-1]
         if self.column_root is not None and self.numbers.num_rows == 0:
             root = rows.weight(n)
@@ -217,12 +224,13 @@ class RowModel:
                 count = 1.0 if rows.count is None else rows.count
                 terms = rows.index, rows.coefficient
                 if keeps_digits(*terms, self._points_given_numbers[1], count / rows.noise):
-                    return weighted_covariance(*terms, self._point_cholesky)
+                    return WeightedPrior(*terms, self._point_cholesky)
             root = rows.times(self._point_cholesky)
+        is_counted = rows.count is not None
         if rows.noise_root is None:
-            return RootLinearOperator(root)
+            return LowRankPrior(root) if is_counted else low_rank_prior(root)
         block = torch.zeros_like(rows.index[:, 0]) if rows.block is None else rows.block
-        return BorderedLinearOperator(root, rows.noise_root, block)
+        return BorderedPrior(root, rows.noise_root, block, is_wide_low_rank=is_counted)
 
     def joint_given_numbers(self, location: Tensor, cross: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         r"""The joint normal of the latent function at new points and of the interval rows, given the numbers.
@@ -263,7 +271,7 @@ class RowModel:
     @torch.no_grad()
     def representer_mixture(self, draws: Draws) -> RepresenterMixture:
         r"""The latent function given the numbers and each of the draws of the interval rows."""
-        if self.works_by_points and self.truncated_normal.row_root is not None:
+        if self.works_by_points and self.truncated_normal.prior.is_low_rank:
             mixture = self._mixture_by_points(draws)
         elif self._number_information is not None:
             mixture = self._mixture_given_many_numbers(draws)
@@ -279,7 +287,7 @@ class RowModel:
             approximation: The expectation propagation fixed point of `truncated_normal`.
         """
         if self.works_by_points:
-            latent, root = approximation.shared_coordinates
+            latent, root = approximation.factor.shared_coordinates
             return self._of_columns(self._mixture_of_values(latent.unsqueeze(-1), root))
         # a site is a number with Gaussian noise
         precision = approximation.site_precision.clamp(min=LEAST_PRECISION)
@@ -330,24 +338,24 @@ class RowModel:
         draw, `a_s = K^-1 (e_s - mean)` and `R R^T = K^-1 - K^-1 V K^-1`.
         """
         distribution, n = self.truncated_normal, self.mean.shape[-1]
-        root, noisy = distribution.row_root, missing_noise(distribution.gamma_diagonal, distribution.noise) == 0
-        assert root is not None
-        assert draws.latent is not None
+        prior, noisy = distribution.prior.wide, missing_noise(distribution.gamma_diagonal, distribution.noise) == 0
+        assert isinstance(prior, LowRankPrior)
         noise, mean = distribution.noise_of_mean, distribution.mean
-        free = torch.eye(root.rank, dtype=mean.dtype, device=mean.device)
+        free = torch.eye(prior.rank, dtype=mean.dtype, device=mean.device)
         latent, known = torch.zeros_like(free[0]), torch.zeros_like(free[0])
         if fixes := not bool(noisy.all()):
-            F = root.dense
+            F = prior.root
             _, singular, directions = torch.linalg.svd(torch.linalg.qr(F[~noisy], mode="r").R, full_matrices=True)
             tolerance = F.shape[-1] * torch.finfo(F.dtype).eps
             rank = int((singular > tolerance * singular.amax()).sum()) if len(singular) else 0
-            fixed, free = directions[:rank].mT, directions[rank:].mT
-            noise, mean, root = noise[noisy], mean[noisy], RowRoot(F[noisy] @ free)
-            latent = draws.latent.to(F) @ fixed @ fixed.mT
-            known = latent @ (F[noisy].mT @ (root.matrix / noise.unsqueeze(-1)))
-        factor = root.cholesky_of_precision(1 / noise)
+            free = directions[rank:].mT
+            residual = draws.rows[:, ~noisy].to(F) - mean[~noisy]
+            latent = residual @ torch.linalg.pinv(F[~noisy], rtol=tolerance).mT
+            noise, mean, prior = noise[noisy], mean[noisy], LowRankPrior(F[noisy] @ free)
+            known = latent @ (F[noisy].mT @ (prior.matrix / noise.unsqueeze(-1)))
+        factor = prior.cholesky_of_precision(1 / noise)
         pulls = [  # in parts, for the rows of all draws are many numbers
-            root.transposed_times(((rows[:, noisy] if fixes else rows).to(mean) - mean) / noise)
+            prior.transposed_times(((rows[:, noisy] if fixes else rows).to(mean) - mean) / noise)
             for rows in draws.rows.split(max(1, MAX_ENTRIES // distribution.num_rows))
         ]
         latent = latent + torch.cholesky_solve((torch.cat(pulls) - known).mT, factor).mT @ free.mT

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, overload
 
 import torch
 from botorch.acquisition.objective import (
@@ -31,6 +31,7 @@ from gpytorch.means import Mean
 from torch import Tensor
 
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood, default_likelihood
+from botorch_skewgp.models.committee import Committee
 from botorch_skewgp.models.conditioning import ConditioningMixin
 from botorch_skewgp.models.datasets import from_dataset
 from botorch_skewgp.models.defaults import default_covar_module, default_mean_module
@@ -46,6 +47,7 @@ from botorch_skewgp.models.inputs import (
     moved,
     warn_of_scaling,
 )
+from botorch_skewgp.models.judge_summary import JudgeSummary, summarize_judges
 from botorch_skewgp.models.marginal_likelihood import EvidenceMethod, log_normalizer
 from botorch_skewgp.models.panel import SHARED, code_of
 from botorch_skewgp.models.skew_prior import SkewPrior
@@ -91,6 +93,7 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         learn_inducing_points: bool = False,
         judge_covar_module: Kernel | None = None,
         approximation: Literal["ep"] | None = None,
+        learn_judge_reliability: bool = False,
     ) -> None:
         r"""
         Args:
@@ -119,14 +122,17 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
                 `default_judge_covar_module`. It is of no account with one judge or none.
             approximation: `"ep"` for the Gaussian posterior of expectation propagation, in milliseconds and without
                 draws; `None` for the exact one.
+            learn_judge_reliability: Whether every judge has a reliability of his own, see
+                `botorch_skewgp.kernels.judges.Reliability`: for panels in which one may answer at random. With few
+                answers of each of many judges it overfits.
 
         Raises:
             InputDataError: If `train_X` is not a finite `n x d` tensor of single or double precision, observations
                 refer to rows that it does not have, the likelihood does not take them, a part is of another class, or
                 inducing points have another dimension, repeat each other, or are more than there are points to choose
                 them from.
-            UnsupportedError: If the outcome transform is another than `Standardize(m=1)`, or a skew prior is given for
-                several latent functions.
+            UnsupportedError: If the outcome transform is another than `Standardize(m=1)`, a skew prior is given for
+                several latent functions, or reliabilities are to be learned from numbers.
         """
         check_train_X(train_X)
         observations = as_sequence(observations)
@@ -162,6 +168,7 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             self.input_transform = input_transform
         self._take(train_X, observations)
         self.approximation, self.judge_covar_module = approximation, judge_covar_module
+        self.judge_reliability, self._learns_reliability = None, learn_judge_reliability
         self._start_judges(observations)
         self.draw_settings = DrawSettings() if draw_settings is None else draw_settings
         self._snapshot = None
@@ -220,7 +227,7 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         output_indices: list[int] | None = None,
         observation_noise: bool | Tensor = False,
         posterior_transform: PosteriorTransform | None = None,
-        judge: int | str | None = None,
+        judge: int | str | Sequence[int | str] | None = None,
     ) -> Posterior:
         r"""The posterior of the latent function.
 
@@ -231,7 +238,8 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
                 outcome, as a tensor that broadcasts to `batch_shape x q x num_outputs`.
             posterior_transform: A posterior transform. Affine ones keep the skewness.
             judge: Whose utility: a judge's number, or `"new"` for one who has not answered yet; `None` for what all
-                share, or for the judge whom the model is for, see `for_judge`.
+                share, or for the judge whom the model is for, see `for_judge`. Of a sequence of judges their joint
+                utilities, an output for each.
 
         Returns:
             A `SkewGPPosterior`, or what the transform makes of it.
@@ -293,12 +301,16 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             )
         return now.model.likelihood(posterior, scale=self._outcome_scale, available=available)
 
-    def for_judge(self, judge: int | str) -> Self:
+    @overload
+    def for_judge(self, judge: int | str) -> Self: ...
+    @overload
+    def for_judge(self, judge: Sequence[int | str]) -> Committee: ...
+    def for_judge(self, judge: int | str | Sequence[int | str]) -> Self | Committee:
         r"""A model of one judge's utility, for whatever takes a BoTorch model; it shares all modules with this one.
 
         Args:
             judge: A judge's number, or `"new"` for one who has not answered yet: what all share plus a part of his own
-                that nothing is known of.
+                that nothing is known of. Of a sequence of these a `Committee`, which has an output for each.
 
         Raises:
             InputDataError: If nothing is known of the judge, or there are not two judges who differ.
@@ -308,6 +320,10 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             >>> panel = Preference([[0, 1], [1, 2]], judge=[0, 1])
             >>> model = SkewGP(torch.rand(3, 2, dtype=torch.double), panel).for_judge(1)
         """
+        if isinstance(judge, Sequence) and not isinstance(judge, str):
+            if self._panel is None:
+                raise InputDataError("A committee is of two judges or more; name them with judge= in observations.")
+            return Committee(self, judge)
         if self._panel is None and judge == "new":
             raise InputDataError(
                 "A new judge is foreseen from two judges or more; name them with judge= in observations."
@@ -321,6 +337,34 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         new = copy(self)
         new._judge = code
         return new
+
+    def judge_summary(
+        self,
+        judges: Sequence[int | str] | None = None,
+        X: Tensor | None = None,
+        level: float = 0.9,
+        num_samples: int = 512,
+        seed: int = 0,
+    ) -> JudgeSummary:
+        r"""A table of the judges: tastes with intervals, how far each is from what all share, who agrees with whom.
+
+        Args:
+            judges: Which; all by default.
+            X: The points, `n x d`, where utilities are compared; by default some of the training points, evenly spaced
+                in their order.
+            level: The probability of intervals.
+            num_samples: The number of joint samples of utilities.
+            seed: Of these samples.
+
+        Raises:
+            InputDataError: If answers do not name two judges, there are too many judges and points, or the points do
+                not tell linear effects apart.
+
+        Example:
+            >>> panel = Preference([[0, 1], [1, 2], [3, 1]], judge=[0, 1, 0])
+            >>> print(SkewGP(torch.rand(4, 2, dtype=torch.double), panel).judge_summary())  # doctest: +SKIP
+        """
+        return summarize_judges(self, judges, X, level, num_samples, seed)
 
     # Evidence
 

@@ -26,8 +26,8 @@ from botorch_skewgp.models.panel import SHARED
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.posteriors import RepresenterMixture
 from botorch_skewgp.truncated.draws import Draws, draw
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation, product_of_sites
-from botorch_skewgp.truncated.sites import Sites
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation, product_of_sites
+from botorch_skewgp.truncated.propagation.sites import Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Snapshot:
         frozen.restore_inputs()
         self.model = frozen.eval()
         self._is_checked = False
-        self._of_judges: dict[int, tuple[LatentPrior, RepresenterMixture]] = {}
+        self._of_judges: dict[tuple[int, ...], tuple[LatentPrior, RepresenterMixture]] = {}
         self._tensors = _tensors_of([self.model, *_modules_of(self.model)])
 
     def is_current(self, model: LatentModel) -> bool:
@@ -161,25 +161,25 @@ class Snapshot:
         """The representer weights of each draw, made once."""
         return self._fitted[1]
 
-    def fitted_for(self, judge_code: int) -> tuple[LatentPrior, RepresenterMixture]:
-        r"""The prior over columns, and what the data say of them, for one judge; made once for each.
+    def fitted_for(self, judge_codes: tuple[int, ...]) -> tuple[LatentPrior, RepresenterMixture]:
+        r"""The prior over columns, and what the data say of them, for some judges; made once for each set of them.
 
         Exact models have a column for every point that a judge was asked about. Inducing points stand for what is
-        shared, and the rest of a judge's rows are further columns, for him alone.
+        shared, and the rest of a judge's rows are further columns.
 
         Args:
-            judge_code: Who judges, by the number behind his points.
+            judge_codes: Who judges, by the numbers behind their points.
         """
-        model = self.model
-        if judge_code <= SHARED or model.inducing is None:
+        model, codes = self.model, tuple(sorted({code for code in judge_codes if code > SHARED}))
+        if not codes or model.inducing is None:
             return self.prior, self.mixture
-        if judge_code not in self._of_judges:
+        if codes not in self._of_judges:
             with torch.no_grad():
                 told = self._fitted[0]
-                root, rows, residuals = self._white_rows.for_judge(judge_code)
+                root, rows, residuals = self._white_rows.for_judges(codes)
                 mixture = _mixture(white_row_model(root, rows), told)
-            self._of_judges[judge_code] = (replace(self.prior, residuals=residuals), mixture)
-        return self._of_judges[judge_code]
+            self._of_judges[codes] = (replace(self.prior, residuals=residuals), mixture)
+        return self._of_judges[codes]
 
 
 def _mixture(row_model: RowModel, told: Draws | Sites) -> RepresenterMixture:

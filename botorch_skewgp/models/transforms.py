@@ -29,7 +29,7 @@ def transformed_dim(input_transform: InputTransform, train_X: Tensor) -> int:
 
 
 def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeTransform | None) -> OutcomeScale:
-    r"""Learn the standardisation from the numbers.
+    r"""Learn the standardisation from the numbers, or from the middles of censored readings if there are none.
 
     Args:
         observations: The observations, numbers or not.
@@ -42,6 +42,7 @@ def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeT
     if transform is None:
         return OutcomeScale()
     values = [entry.numbers for entry in observations if entry.numbers.numel()]
+    values = values or [entry.middles for entry in observations if entry.middles.numel()]
     if type(transform) is not Standardize or (values and transform.means.shape != (1, 1)):
         raise UnsupportedError(
             "outcome_transform must be Standardize(m=1): other transforms are not affine, so that comparisons would "

@@ -51,7 +51,7 @@ def unified_skew_normal_parameters(
     order = which.argsort(stable=True)
     sign, which = sign[order], which[order]
     bound = torch.where(sign > 0, distribution.lower[which], distribution.upper[which])
-    gamma = distribution.dense_covariance + torch.diag_embed(distribution.noise)
+    gamma = distribution.gamma
     return UnifiedSkewNormalParameters(
         location=location,
         scale=scale,
@@ -77,7 +77,7 @@ def botorch_unified_skew_normal(
     """
     if distribution.num_rows == 0:
         raise UnsupportedError("Without interval rows the posterior is normal; use posterior(X).moment_matched().")
-    gamma = distribution.dense_covariance + torch.diag_embed(distribution.noise)
+    gamma = distribution.gamma
     # BoTorch's sampler takes finite bounds only: 30 standard deviations beyond the rest stand for infinity
     far = 30 * distribution.gamma_diagonal.sqrt()
     mean, lower, upper = distribution.mean, distribution.lower, distribution.upper
@@ -134,7 +134,7 @@ class UnifiedSkewNormalMixin(LatentModel):
         X = self._inputs_at(X, now).double()
         rows, prior = model._rows(now.prior.columns(), None, False), now.prior
         if isinstance(rows, WhiteRows):
-            root, rows, residuals = rows.for_judge(self._judge)
+            root, rows, residuals = rows.for_judges([self._judge])
             row_model, prior = white_row_model(root, rows), replace(prior, residuals=residuals)
         else:
             row_model = model.row_model(prior.columns())

@@ -5,7 +5,7 @@ likelihoods.
 """
 
 from botorch_skewgp.observations.affine import AffineProbit
-from botorch_skewgp.observations.duels import Preference, Tie
+from botorch_skewgp.observations.duels import GradedPreference, Preference, Tie, Vote
 from botorch_skewgp.observations.grades import Ordinal
 from botorch_skewgp.observations.label_preferences import LabelPreference
 from botorch_skewgp.observations.labels import Binary, Validity
@@ -19,6 +19,7 @@ __all__ = [
     "Binary",
     "Censored",
     "Choice",
+    "GradedPreference",
     "LabelPreference",
     "Mark",
     "Numeric",
@@ -29,5 +30,6 @@ __all__ = [
     "Slope",
     "Tie",
     "Validity",
+    "Vote",
     "number_judges",
 ]

@@ -2,30 +2,47 @@ r"""Comparisons of two points."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
+import torch
+from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import check_pairs
-from botorch_skewgp.observations.observation import Observation
+from botorch_skewgp.observations.checks import as_count, as_values, check_pairs
+from botorch_skewgp.observations.observation import Countable
+
+BUTTONS = ("first", "second", "tie", "both bad", "both good")  # of a page that shows two items
+FIRST, SECOND, TIE, BOTH_BAD, BOTH_GOOD = range(5)
 
 
 @dataclass(frozen=True, eq=False)
-class Preference(Observation):
+class Preference(Countable):
     r"""Duels: one point was preferred to another. The same pair may occur often, also in both orders.
+
+    With `strength` each answer also says by how much the winner is better, in ordered steps such as "a little" and
+    "much": the noisy difference fell between two neighbouring cut-points, which the likelihood learns. Duels with and
+    without a strength are given as two objects.
 
     Args:
         pairs: An `m x 2` integer tensor of rows of `train_X`, winner first.
+        strength: An `m`-dim tensor of integers `0, ..., num_strengths - 1`, the least difference first; `None` if the
+            answers only say who won.
+        num_strengths: The number of steps, at least 2; by default the largest strength plus one.
 
     Raises:
-        InputDataError: If `pairs` is not `m x 2` integers, holds a negative index, or compares a point with itself.
+        InputDataError: If `pairs` is not `m x 2` integers, holds a negative index, or compares a point with itself, a
+            strength is out of range, or there is not one for each pair.
 
     Example:
         >>> Preference(torch.tensor([[0, 1], [2, 1]]))  # 0 beat 1, and 2 beat 1
+        >>> Preference([[0, 1], [2, 1]], strength=[0, 1])  # 0 is a little better than 1, and 2 is much better
     """
 
     pairs: Tensor
+    strength: Tensor | None = None
+    num_strengths: int | None = None
 
     index_field: ClassVar[str] = "pairs"
     points_per_observation: ClassVar[int] = 2
@@ -33,7 +50,32 @@ class Preference(Observation):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pairs", check_pairs(self.pairs, "pairs"))
+        self._check_strength()
         super().__post_init__()
+
+    def _check_strength(self) -> None:
+        if self.strength is None:
+            if self.num_strengths is not None:
+                raise InputDataError("num_strengths counts the steps of strength, which is missing; give both.")
+            return
+        strength = as_values(self.strength, "strength")
+        if len(strength) != len(self.pairs):
+            raise InputDataError(
+                f"strength must have one entry for each of the {len(self.pairs)} pairs; got {len(strength)}."
+            )
+        whole = (strength == strength.round()) & (strength >= 0)
+        if self.num_strengths is None:
+            steps = max(2, int(strength[whole].max()) + 1 if whole.any() else 2)
+        else:
+            steps = as_count(self.num_strengths, "num_strengths")
+        bad = (~whole | (strength >= steps)).nonzero().squeeze(-1)
+        if bad.numel():
+            raise InputDataError(
+                f"strength must be integers from 0 to {steps - 1}, the number of the step by which the winner is "
+                f"better; got {strength[bad[:5]].tolist()} at positions {bad[:5].tolist()}."
+            )
+        object.__setattr__(self, "strength", strength.long())
+        object.__setattr__(self, "num_strengths", steps)
 
     @property
     def duels(self) -> Tensor:
@@ -46,7 +88,31 @@ class Preference(Observation):
 
 
 @dataclass(frozen=True, eq=False)
-class Tie(Observation):
+class GradedPreference(Preference):
+    r"""Duels whose strength is always told: the name of such a question for acquisition functions.
+
+    The data are those of a `Preference` with a strength.
+
+    Args:
+        pairs: As of `Preference`.
+        strength: As of `Preference`; required.
+        num_strengths: As of `Preference`.
+
+    Raises:
+        InputDataError: As `Preference`, and without a strength.
+
+    Example:
+        >>> GradedPreference([[0, 1]], strength=[1], num_strengths=2)  # 0 is much better than 1
+    """
+
+    def _check_strength(self) -> None:
+        if self.strength is None:
+            raise InputDataError("GradedPreference needs a strength for each pair; without one give a Preference.")
+        super()._check_strength()
+
+
+@dataclass(frozen=True, eq=False)
+class Tie(Countable):
     r"""Duels that ended in a tie: the noisy difference was within a width that the likelihood holds.
 
     Args:
@@ -76,3 +142,124 @@ class Tie(Observation):
     def reversed(self) -> Tie:
         """The same ties; the difference of each pair has the other sign."""
         return self._with({"pairs": self.pairs.flip(-1)})
+
+
+@dataclass(frozen=True, eq=False)
+class Vote(Countable):
+    r"""What a page with two items and some buttons is told: which one is better, or that neither is.
+
+    A vote for an item says that the noisy difference is beyond the width of ties. Where it is within, the vote says
+    that neither is better, and, if the page has these buttons, on which level: both are bad where the noisy average of
+    the two is below a threshold, both are good where it is above another one. The answers exclude each other and leave
+    nothing out, so that their probabilities add up to one.
+
+    Args:
+        pairs: An `m x 2` integer tensor of rows of `train_X`: the items shown, first and second.
+        answers: For each pair one of `"first"`, `"second"`, `"tie"`, `"both bad"` and `"both good"`, or its number in
+            this order.
+        buttons: The answers that the page offers; by default `"first"`, `"second"`, `"tie"` and those given. Pages with
+            one of `"both bad"` and `"both good"` must have the other one or `"tie"`.
+
+    Raises:
+        InputDataError: If the pairs are none, an answer is unknown, not among the buttons, or there is not one for each
+            pair, or the buttons leave no answer where neither item is better.
+
+    Example:
+        >>> Vote([[0, 1], [2, 1], [0, 3]], ["first", "both bad", "tie"])
+    """
+
+    pairs: Tensor
+    answers: Tensor | Sequence[str]
+    buttons: tuple[str, ...] = None  # type: ignore[assignment]  # set when built
+
+    index_field: ClassVar[str] = "pairs"
+    points_per_observation: ClassVar[int] = 2
+    turns_round: ClassVar[bool] = True
+    tells_level: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pairs", check_pairs(self.pairs, "pairs"))
+        codes = _as_answers(self.answers)
+        if len(codes) != len(self.pairs):
+            raise InputDataError(
+                f"answers must have one entry for each of the {len(self.pairs)} pairs; got {len(codes)}."
+            )
+        given = {BUTTONS[code] for code in codes.unique().tolist()}
+        buttons = check_buttons({*BUTTONS[:3], *given} if self.buttons is None else self.buttons)
+        if not given.issubset(buttons):
+            raise InputDataError(f"answers must be among the buttons {buttons}; got {sorted(given - set(buttons))}.")
+        object.__setattr__(self, "answers", codes)
+        object.__setattr__(self, "buttons", buttons)
+        super().__post_init__()
+
+    @property
+    def duels(self) -> Tensor:
+        """The pairs of which one item was better, winner first."""
+        return self._winner_first()[self._codes < TIE]
+
+    @property
+    def ties(self) -> Tensor:
+        """The pairs of which neither was better."""
+        return self.pairs[self._codes >= TIE]
+
+    @property
+    def _codes(self) -> Tensor:
+        assert isinstance(self.answers, Tensor)
+        return self.answers
+
+    def _winner_first(self) -> Tensor:
+        return torch.where((self._codes == SECOND).unsqueeze(-1), self.pairs.flip(-1), self.pairs)
+
+    def reversed(self) -> Self:
+        """The other item is better, and what was bad is good."""
+        swapped = tuple(reverse_button(button) for button in self.buttons)
+        turned = torch.tensor([SECOND, FIRST, TIE, BOTH_GOOD, BOTH_BAD], device=self._codes.device)
+        return self._with({"answers": turned[self._codes], "buttons": check_buttons(swapped)})
+
+
+def reverse_button(button: str) -> str:
+    """The button that means the same where low values are good."""
+    return BUTTONS[[SECOND, FIRST, TIE, BOTH_GOOD, BOTH_BAD][BUTTONS.index(button)]]
+
+
+def check_buttons(buttons: Any) -> tuple[str, ...]:
+    r"""The buttons of a page in the order of `BUTTONS`.
+
+    Args:
+        buttons: Some of `BUTTONS`.
+
+    Raises:
+        InputDataError: If one is unknown, one of the first two is missing, or a pair of which neither is better has no
+            button.
+    """
+    given = {buttons} if isinstance(buttons, str) else set(buttons)
+    unknown = sorted(str(button) for button in given if button not in BUTTONS)
+    if unknown:
+        raise InputDataError(f"buttons must be some of {', '.join(map(repr, BUTTONS))}; got {unknown}.")
+    if not given.issuperset(BUTTONS[:2]):
+        raise InputDataError("buttons must hold 'first' and 'second', the votes for one of the two items.")
+    if len(given.intersection(BUTTONS[3:])) == 1 and "tie" not in given:
+        raise InputDataError(
+            "buttons leave no answer where neither item is better and both are on the other side of the threshold; add "
+            "'tie', or both of 'both bad' and 'both good'."
+        )
+    return tuple(button for button in BUTTONS if button in given)
+
+
+def _as_answers(answers: Any) -> Tensor:
+    """The numbers of answers; raises `InputDataError` for what is no answer."""
+    message = f"answers must be a sequence of {', '.join(map(repr, BUTTONS))}"
+    if isinstance(answers, str):
+        raise InputDataError(f"{message}; got {answers!r}. Write answers=[{answers!r}] for a single one.")
+    if not isinstance(answers, Tensor):
+        answers = list(answers)
+    if not isinstance(answers, Tensor) and all(isinstance(answer, str) for answer in answers):
+        unknown = sorted(set(answers).difference(BUTTONS))
+        if unknown:
+            raise InputDataError(f"{message}; got {unknown}.")
+        return torch.tensor([BUTTONS.index(answer) for answer in answers], dtype=torch.long)
+    codes = as_values(answers, "answers")
+    bad = ((codes != codes.round()) | (codes < 0) | (codes >= len(BUTTONS))).nonzero().squeeze(-1)
+    if bad.numel():
+        raise InputDataError(f"{message}, or their numbers from 0 to 4; got {codes[bad[:5]].tolist()}.")
+    return codes.long()

@@ -10,11 +10,11 @@ from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import as_count, as_point_index, as_values
-from botorch_skewgp.observations.observation import Mark, Observation
+from botorch_skewgp.observations.observation import Countable, Mark
 
 
 @dataclass(frozen=True, eq=False)
-class Ordinal(Observation):
+class Ordinal(Countable):
     r"""Grades: the noisy latent function fell between two neighbouring cut-points.
 
     Args:

@@ -8,11 +8,11 @@ from typing import ClassVar
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import as_flags, as_point_index
-from botorch_skewgp.observations.observation import Mark, Observation
+from botorch_skewgp.observations.observation import Countable, Mark
 
 
 @dataclass(frozen=True, eq=False)
-class Binary(Observation):
+class Binary(Countable):
     r"""Yes or no: label 1 where the noisy latent function is positive, 0 where it is not.
 
     Args:
@@ -41,7 +41,7 @@ class Binary(Observation):
 
 
 @dataclass(frozen=True, eq=False)
-class Validity(Observation):
+class Validity(Countable):
     r"""Whether an experiment worked: the noisy latent function was above a threshold that the likelihood holds.
 
     Equation (40) of the unified framework paper and section 3.2 of the preference paper. What a valid experiment

@@ -9,7 +9,7 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import as_point_index, as_tensor, as_values
-from botorch_skewgp.observations.observation import Mark, Observation
+from botorch_skewgp.observations.observation import Countable, Mark, Observation
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +59,11 @@ class Numeric(Observation):
 
 
 @dataclass(frozen=True, eq=False)
-class Censored(Observation):
+class Censored(Countable):
     r"""Readings of which only bounds are known: detection limits, saturation, rounding.
+
+    `outcome_transform=Standardize(m=1)` learns from the numbers of a model; if it has none, from the middles of these
+    intervals, or the one bound that there is.
 
     Args:
         lower: An `m`-dim tensor of lower bounds; `-inf` where there is none. One of the two may be a number for all.
@@ -99,6 +102,13 @@ class Censored(Observation):
         object.__setattr__(self, "upper", upper.to(lower))
         object.__setattr__(self, "index", as_point_index(self.index, lower.shape[0], "lower"))
         super().__post_init__()
+
+    @property
+    def middles(self) -> Tensor:
+        """The middles of intervals, and the bounds of readings that have one."""
+        below, above = self.upper.isfinite(), self.lower.isfinite()
+        lower, upper = self.lower.where(above, self.upper), self.upper.where(below, self.lower)
+        return (lower + 0.5 * (upper - lower))[below | above]
 
     def marks(self) -> tuple[Mark, ...]:
         """The bounds that there are."""

@@ -47,6 +47,29 @@ def as_judge(value: Any, num_answers: int) -> Tensor:
     return judge
 
 
+def as_repeats(value: Any, num_answers: int) -> Tensor:
+    r"""How often answers were given as an integer tensor with one number for each.
+
+    Args:
+        value: An integer for all, or integers from 1 on.
+        num_answers: The number of answers.
+
+    Raises:
+        InputDataError: If they are something else.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = [value] * num_answers
+    count = as_index(value, "count", "m-dim", ndim=1, what="numbers of answers")
+    if len(count) != num_answers:
+        raise InputDataError(f"count must be a number for each of the {num_answers} answers; got {len(count)}.")
+    below = (count < 1).nonzero().squeeze(-1)
+    if below.numel():
+        raise InputDataError(
+            f"count must be 1 or more; that of answers {below[:5].tolist()} is 0. Leave out what was not answered."
+        )
+    return count
+
+
 def number_judges(names: Iterable[Hashable]) -> tuple[Tensor, list[Any]]:
     r"""Numbers of judges that are known by name.
 
@@ -87,6 +110,7 @@ class Observation:
         points_per_observation: The least number of points that one observation refers to.
         tells_validity: Whether an outcome says if an experiment worked at all.
         turns_round: Whether the outcome of a function of which low values are good is the opposite, see `reversed`.
+        tells_level: Whether an observation of several points says more than how these compare.
     """
 
     index_field: ClassVar[str] = "index"
@@ -94,6 +118,7 @@ class Observation:
     points_per_observation: ClassVar[int] = 1
     tells_validity: ClassVar[bool] = False
     turns_round: ClassVar[bool] = False
+    tells_level: ClassVar[bool] = False
 
     judge: Tensor | None = field(default=None, kw_only=True, repr=False)
 
@@ -159,6 +184,11 @@ class Observation:
         return torch.empty(0)
 
     @property
+    def middles(self) -> Tensor:
+        """What a standardisation learns from where there are no numbers, in units of the outcome; mostly none."""
+        return torch.empty(0)
+
+    @property
     def duels(self) -> Tensor:
         """The comparisons of two points among them, `m x 2` with the winner first; mostly none."""
         return torch.empty(0, 2, dtype=torch.long)
@@ -182,3 +212,30 @@ class Observation:
     def num_inputs_needed(self) -> int:
         """The least number of inputs, columns of `train_X`, that these observations refer to; mostly none."""
         return 0
+
+
+@dataclass(frozen=True, eq=False)
+class Countable(Observation):
+    """Base class of the kinds whose equal answers may be given once, with their number.
+
+    Args:
+        count: An `m`-dim integer tensor, by keyword only: how often each of the `m` answers was given, at least once; a
+            single integer stands for all. Each time has noise of its own, so that the answers are held one by one, and
+            `count` is `None` once they are.
+
+    Raises:
+        InputDataError: If counts are no integers from 1 on, or not one for each answer.
+    """
+
+    count: Tensor | None = field(default=None, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.count is None:
+            return
+        count = as_repeats(self.count, self.num_answers)
+        object.__setattr__(self, "count", None)
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if isinstance(value, Tensor):
+                object.__setattr__(self, entry.name, value.repeat_interleave(count.to(value.device), dim=0))

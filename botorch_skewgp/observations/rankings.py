@@ -10,11 +10,11 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import as_index, check_distinct, check_filled
-from botorch_skewgp.observations.observation import Observation
+from botorch_skewgp.observations.observation import Countable
 
 
 @dataclass(frozen=True, eq=False)
-class Choice(Observation):
+class Choice(Countable):
     r"""Best of several: the first item of each row was chosen among all items of the row.
 
     Args:
@@ -57,7 +57,7 @@ class Choice(Observation):
 
 
 @dataclass(frozen=True, eq=False)
-class Ranking(Observation):
+class Ranking(Countable):
     r"""Rankings: several items put in order by one judgement, in which each item's noise is drawn once.
 
     Args:
@@ -106,7 +106,7 @@ class Ranking(Observation):
     def unchecked(cls, items: Tensor, ranks: Tensor, judge: Tensor | None) -> Ranking:
         """A ranking in which items may be named twice, as options of a choice may be."""
         copy = object.__new__(cls)
-        for name, value in (("items", items), ("ranks", ranks), ("judge", judge)):
+        for name, value in (("items", items), ("ranks", ranks), ("judge", judge), ("count", None)):
             object.__setattr__(copy, name, value)
         return copy
 

@@ -10,7 +10,6 @@ import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError
 from botorch.optim import optimize_acqf, optimize_acqf_discrete
-from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES, optimize_acqf_mixed_alternating
 from botorch.utils.sampling import manual_seed
 from optuna import Study, logging
 from optuna.distributions import BaseDistribution
@@ -19,9 +18,9 @@ from optuna.search_space import intersection_search_space
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
-from botorch_skewgp.acquisition.mixed_search import mixed_search_options
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.optuna.internals import set_trial_system_attr, study_of
+from botorch_skewgp.optuna.mixed_search import best_mixed_point
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import RELATIVE_PARAMS, Failures, StudyData, read_study
 from botorch_skewgp.optuna.study_model import StudyModel
@@ -206,23 +205,18 @@ def best_point(acquisition: AcquisitionFunction, space: SearchSpace, X_avoid: Te
     """
     if space.num_points is not None and space.num_points <= MOST_POINTS:
         return _best_new(acquisition, space.all_points(), X_avoid)
-    point = _searched(acquisition, space, num_seen=len(X_avoid))
+    point = _searched(acquisition, space, X_avoid)
     if space.num_points is not None and _is_among(point.unsqueeze(0), X_avoid).all():
         return _best_new(acquisition, torch.cat([space.beside(point), space.spread(RAW_SAMPLES)]), X_avoid)
     return point
 
 
-def _searched(acquisition: AcquisitionFunction, space: SearchSpace, num_seen: int) -> Tensor:
-    """The best point found by climbing, with coordinates of more than a few values taken for free ones and rounded."""
+def _searched(acquisition: AcquisitionFunction, space: SearchSpace, X_seen: Tensor) -> Tensor:
+    """The best point found by climbing, with coordinates of many values taken for free ones and rounded."""
+    if space.dims_of_few_values:
+        return best_mixed_point(acquisition, space, X_seen)
     common: dict[str, Any] = {"q": 1, "num_restarts": NUM_RESTARTS, "raw_samples": RAW_SAMPLES}
-    has_few = any(len(values) <= MAX_DISCRETE_VALUES for values in space.discrete_dims.values())
-    if has_few or space.cat_dims:
-        dims: dict[str, Any] = {"discrete_dims": space.discrete_dims, "cat_dims": space.cat_dims}
-        around_seen = {"num_spray_points": max(RAW_SAMPLES // max(num_seen, 1), 1)}  # each, with other values
-        options = mixed_search_options(acquisition, space.bounds) | around_seen
-        point, _ = optimize_acqf_mixed_alternating(acquisition, space.bounds, options=options, **dims, **common)
-        return point[0]
-    options = {"maxiter": MOST_ITERATIONS, "sample_around_best": True}
+    options: dict[str, Any] = {"maxiter": MOST_ITERATIONS, "sample_around_best": True}
     point, _ = optimize_acqf(acquisition, space.bounds, options=options, post_processing_func=space.rounded, **common)
     return point[0]
 

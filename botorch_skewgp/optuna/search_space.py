@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from botorch.optim.optimize_mixed import round_discrete_dims
+from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES, round_discrete_dims
 from botorch.utils.sampling import draw_sobol_samples
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from torch import Tensor
@@ -60,9 +60,7 @@ class SearchSpace:
         return torch.cartesian_prod(*columns).reshape(-1, self.dim)
 
     def beside(self, point: Tensor) -> Tensor:
-        """Points of a space in which no coordinate is free that differ from one of it in a single coordinate, `n x
-        dim`.
-        """
+        """Points that differ from one in a single coordinate that is not free, `n x dim`."""
         rows = []
         for i, values in (self.discrete_dims | self.cat_dims).items():
             rows.append(point.repeat(len(values), 1))
@@ -73,6 +71,25 @@ class SearchSpace:
     def spread(self, num_points: int) -> Tensor:
         """Points spread over the space, `num_points x dim`; the same ones whenever asked."""
         X = draw_sobol_samples(self.bounds, n=num_points, q=1, seed=0).squeeze(-2)
+        return self.rounded(X)
+
+    @property
+    def dims_of_few_values(self) -> list[int]:
+        """Categories, and coordinates whose values are few enough for each to be searched by itself."""
+        few = [i for i, values in self.discrete_dims.items() if len(values) <= MAX_DISCRETE_VALUES]
+        return sorted([*few, *self.cat_dims])
+
+    def spread_evenly(self, num_points: int) -> Tensor:
+        """Random points, `num_points x dim`, in which all combinations of few values come about equally often."""
+        X = draw_sobol_samples(self.bounds, n=num_points, q=1).squeeze(-2)
+        values = [(i, (self.discrete_dims | self.cat_dims)[i]) for i in self.dims_of_few_values]
+        num_combinations = math.prod(len(choices) for _, choices in values)
+        if num_combinations <= num_points:
+            # consecutive points of a Sobol sequence are spread in the free coordinates
+            number = torch.arange(num_points) * num_combinations // num_points
+            for i, choices in values:
+                X[:, i] = torch.tensor(choices, dtype=X.dtype)[number % len(choices)]
+                number = number // len(choices)
         return self.rounded(X)
 
     def rounded(self, X: Tensor) -> Tensor:

@@ -37,6 +37,8 @@ from botorch_skewgp.truncated.draws import DrawSettings
 
 NUM_DRAWS = 512  # of the rows; where there are none, of the values at the points seen
 
+CORRELATION = 0.5  # of functions of two categories
+
 
 class SumOfLogs(AcquisitionFunction):
     r"""The sum of logarithmic acquisition functions of single points: the logarithm of a product.
@@ -139,25 +141,27 @@ class StudyModel:
 def covar_module(space: SearchSpace, observations: list[Observation]) -> Kernel:
     r"""The default kernel of the observations, times one of the categories.
 
-    Any two categories of a parameter are as far from each other as the ends of a numeric parameter, whose prior their
-    lengthscale has: `exp(-1 / (2 l^2))` is the covariance in both cases.
+    The mode of the prior is a correlation of one half between the functions of two categories. Were they nearly
+    independent, what is learned in one category would say nothing of another.
 
     Args:
         space: The search space.
         observations: The observations the model will be built from.
     """
+    if all(entry.tells_validity for entry in observations):
+        observations = []  # searches that weigh by what fails end higher with the prior of labels
     scaled = default_covar_module(space.dim, observations)
     categorical = list(space.cat_dims)
     if not categorical:
         return scaled
     prior, count = scaled.base_kernel.lengthscale_prior, len(categorical)
-    # CategoricalKernel averages over parameters and divides by its lengthscale: 1 / (count ell) = 1 / (2 l^2)
-    location, spread = math.log(2 / count) + 2 * float(prior.loc), 2 * float(prior.scale)
+    # CategoricalKernel averages over parameters and divides by its lengthscale
+    mode, spread = -1 / (count * math.log(CORRELATION)), float(prior.scale)
     categories = CategoricalKernel(
         ard_num_dims=count,
         active_dims=categorical,
-        lengthscale_prior=LogNormalPrior(location, spread),
-        lengthscale_constraint=GreaterThan(1e-3, transform=None, initial_value=math.exp(location)),
+        lengthscale_prior=LogNormalPrior(math.log(mode) + spread**2, spread),
+        lengthscale_constraint=GreaterThan(1e-3, transform=None, initial_value=mode),
     )
     numeric = [i for i in range(space.dim) if i not in space.cat_dims]
     base: Kernel = categories

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from optuna import Study
-from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from botorch_skewgp.optuna.internals import set_trial_system_attr
@@ -32,10 +32,11 @@ def choosing(study: Study, trial: FrozenTrial) -> Iterator[None]:
     over = threading.Event()
 
     def beat() -> None:
-        with suppress(StorageInternalError, UpdateFinishedTrialError):  # who chooses hears of it by itself
-            for number in itertools.count(1):
-                if over.wait(BEAT):
-                    return
+        for number in itertools.count(1):
+            if over.wait(BEAT):
+                return
+            # a storage that is away may come back: others would take a silent worker for dead
+            with suppress(Exception):
                 set_trial_system_attr(study, trial, CHOOSING, number)
 
     thread = threading.Thread(target=beat, daemon=True)

@@ -18,7 +18,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.trajectories import choose_backend
+from botorch_skewgp.truncated.backends import choose_backend
 
 CELL_WIDTH = 0.36  # in standard deviations
 NUM_MOMENTS = 12  # of a cell, from that of order zero on

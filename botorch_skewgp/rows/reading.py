@@ -41,7 +41,7 @@ class Reading:
     The weight of a reading of a single item is taken into its cut-points, so that it is 1.
 
     Raises:
-        InputDataError: If that weight is zero or not finite.
+        InputDataError: If that weight is zero or not finite, or shapes are others.
     """
 
     weight: Tensor
@@ -50,6 +50,13 @@ class Reading:
     outcomes: Tensor = None  # type: ignore[assignment]  # set when built
 
     def __post_init__(self) -> None:
+        if self.weight.ndim != 2 or self.cutpoints.ndim != 2 or len(self.cutpoints) != len(self.weight):
+            raise InputDataError(
+                "weight must be R x k and cutpoints R x C, with a row for each of R readings; got shapes "
+                f"{tuple(self.weight.shape)} and {tuple(self.cutpoints.shape)}."
+            )
+        if self.noise.shape != (1,):
+            raise InputDataError(f"noise must be one variance, of shape (1,); got shape {tuple(self.noise.shape)}.")
         if self.outcomes is None:
             cell = torch.arange(self.cutpoints.shape[-1] + 1, device=self.weight.device)
             object.__setattr__(self, "outcomes", torch.stack([cell, cell + 1], dim=-1).unsqueeze(-2))
@@ -114,6 +121,16 @@ class Reading:
         return self.weight.shape[0] == 1
 
     @property
+    def has_independent_noise(self) -> bool:
+        """Whether the noises of all readings are independent, as those of a difference and an average."""
+        gram = self.weight @ self.weight.mT
+        return bool((gram == torch.diag(gram.diagonal())).all())
+
+    @property
+    def _all_bounds(self) -> tuple[Tensor, Tensor]:
+        return self.bounds(torch.arange(self.num_outcomes, device=self.weight.device))
+
+    @property
     def variance(self) -> Tensor:
         """The noise variance of each reading; shape `R`."""
         return self.noise * self.weight.square().sum(-1)
@@ -140,12 +157,16 @@ class Reading:
             outcome: An integer tensor of any shape.
 
         Returns:
-            An integer tensor `outcome.shape x A`, with `A` the number of readings that each outcome asks.
+            An integer tensor `outcome.shape x A`, with `A` the number of readings that each outcome asks; all readings
+            where some outcomes ask more than others.
         """
         last = self.cutpoints.shape[-1] + 1
         below, above = self.outcomes.unbind(-1)
         bounded = (below > 0) | (above < last)
-        readings = bounded.nonzero()[:, 1].view(self.num_outcomes, -1)  # as many for every outcome
+        asked = bounded.sum(-1)
+        if bool((asked != asked[0]).any()):
+            bounded = torch.ones_like(bounded)
+        readings = bounded.nonzero()[:, 1].view(self.num_outcomes, -1)
         return readings[outcome]
 
     # Data
@@ -196,8 +217,12 @@ class Reading:
             A `... x O` tensor.
 
         Raises:
-            UnsupportedError: If outcomes are joint and not those of a choice.
+            UnsupportedError: If outcomes are joint, not those of a choice, and the readings' noise is correlated.
         """
+        if not self.is_single and self.has_independent_noise:
+            value = (items @ self.weight.mT).unsqueeze(-2)  # ... x 1 x R
+            lower, upper = (standardise(bound, value, self.variance.sqrt()) for bound in self._all_bounds)
+            return log_interval_probability(lower, upper).sum(-1)
         if not self.is_single:
             self._check_choice()
             return _log_best_of(items / self.noise.sqrt())

@@ -9,7 +9,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.bordered import Blocks
+from botorch_skewgp.truncated.priors import Blocks
 
 LEAST_EIGENVALUE = 1e-6  # of the noise of a block, relative to its largest variance, for it to be divided
 _DENSE_BEYOND = 8  # entries per row; wider rows multiply with a dense weight matrix

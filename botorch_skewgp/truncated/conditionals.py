@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.factorization import cholesky_of_precision
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
@@ -33,15 +31,5 @@ def row_conditionals(distribution: TruncatedNormal, rows: Tensor) -> RowConditio
         distribution: The truncated normal.
         rows: Values of `u`, `batch_shape x num_draws x m`.
     """
-    centred = rows - distribution.mean.unsqueeze(-2)
-    if distribution.root is not None and bool((distribution.noise > 0).all()):
-        F, noise = distribution.root, distribution.noise.unsqueeze(-2)
-        factor = cholesky_of_precision(F, 1 / distribution.noise)
-        half = torch.linalg.solve_triangular(factor, (F / noise.mT).mT, upper=False)
-        diagonal = 1 / noise - half.square().sum(-2, keepdim=True)
-        product = centred / noise - (centred @ half.mT) @ half
-    else:
-        precision = torch.cholesky_inverse(distribution.gamma_cholesky)
-        diagonal = precision.diagonal(dim1=-2, dim2=-1).unsqueeze(-2)
-        product = centred @ precision
+    diagonal, product = distribution.noisy_prior.precision(rows - distribution.mean.unsqueeze(-2))
     return RowConditionals(mean=rows - product / diagonal, scale=diagonal.rsqrt())

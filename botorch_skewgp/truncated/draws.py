@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from numbers import Integral
 from typing import Literal, get_args
 
@@ -15,27 +14,25 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from botorch_skewgp.exceptions import ContradictionError, PoorDrawsWarning
-from botorch_skewgp.truncated.collapsed_ess import CollapsedEllipticalSliceSampler
-from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size
-from botorch_skewgp.truncated.expectation_propagation import (
+from botorch_skewgp.truncated.diagnostics import diagnose
+from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
+from botorch_skewgp.truncated.propagation.expectation_propagation import (
     ROUNDING,
     ExpectationPropagation,
     expectation_propagation,
 )
-from botorch_skewgp.truncated.factorization import RELATIVE_JITTER
-from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
-from botorch_skewgp.truncated.gibbs import GibbsSampler
-from botorch_skewgp.truncated.independence import IndependenceSampler
-from botorch_skewgp.truncated.linear_ess import LinearEllipticalSliceSampler
-from botorch_skewgp.truncated.reflective_ess import ReflectiveEllipticalSliceSampler
-from botorch_skewgp.truncated.sampler import Sampler
-from botorch_skewgp.truncated.start import feasible_start, require_feasible
+from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.gibbs import GibbsSampler
+from botorch_skewgp.truncated.samplers.independence import IndependenceSampler
+from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.sampler import Sampler
+from botorch_skewgp.truncated.samplers.start import feasible_start, require_feasible
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 SamplerName = Literal["reflective", "collapsed", "independence", "linear", "gibbs"]
 WITH_APPROXIMATION = {"collapsed": CollapsedEllipticalSliceSampler, "independence": IndependenceSampler}
 R_HAT_LIMIT = 1.01
-MAX_WATCHED = 256  # functionals
 NUM_PROPOSALS = 256  # that say how good the Gaussian of expectation propagation is as a proposal
 LEAST_SHARE = 0.2  # effective share of these, down to which it is faster than slices (`benchmarks samplers_low_rank`)
 MAX_ENTRIES = 2**20  # of rows that diagnostics copy at a time, which a cache can hold
@@ -134,8 +131,8 @@ class Draws:
 
     Args:
         rows: The draws of `u`, `batch_shape x num_draws x m`; of a row that stands for several, of their mean.
-        latent: The latent coordinates of `h` at the draws, `batch_shape x num_draws x r`, if the covariance is a
-            low-rank root; else `None`.
+        latent: The latent coordinates of `h` at the draws, `batch_shape x num_draws x r`, if the prior is low rank and
+            the sampler moves by them; else `None`.
         r_hat: Rank-normalised split R-hat of every functional watched, `batch_shape x k`.
         effective_size: Bulk effective sample size of every functional watched, `batch_shape x k`.
         functionals: The functionals watched, `batch_shape x num_steps x num_chains x k`; none for independent draws.
@@ -170,13 +167,6 @@ class Draws:
         """The covariance of the rows, `batch_shape x m x m`."""
         centred = self.rows - self.rows.mean(-2, keepdim=True)
         return centred.mT @ centred / (self.num_draws - 1)
-
-    @cached_property
-    def tail_effective_size(self) -> Tensor:
-        """Tail effective sample size of every functional watched, `batch_shape x k`."""
-        if self.functionals.numel() == 0:
-            return self.effective_size
-        return effective_sample_size(self.functionals, kind="tail")
 
     @property
     def autocorrelation_time(self) -> Tensor:
@@ -239,7 +229,7 @@ def draw(
     The functionals watched are what posteriors average: `E[h_i | u]` of every row (`E[z_j | u]` of every latent
     coordinate where there are fewer of those), the slow directions of the chains, and the squared Mahalanobis length of
     `u` (the squared length of `E[z | u]`). Of more than
-    `MAX_WATCHED` rows or coordinates, as many are watched, evenly spaced.
+    `priors.base.MAX_WATCHED` rows or coordinates, as many are watched, evenly spaced.
 
     Args:
         distribution: The truncated normal.
@@ -284,7 +274,7 @@ def draw(
     name = settings.sampler or choose_sampler(distribution, approximation)
     if distribution.count is not None and name not in ("collapsed", "independence"):
         raise ValueError(
-            f"The {name} sampler draws single rows; these stand for several, see `TruncatedNormal.expanded`."
+            f"The {name} sampler draws single rows; these stand for several; use 'collapsed' or 'independence'."
         )
     if previous is not None and (distribution.count is not None or previous.rows.shape[-1] > distribution.num_rows):
         previous = None  # its rows are not the first rows of this one
@@ -336,11 +326,12 @@ def draw(
             thinning *= 2
             del rows, latent, values
     if not good:
+        other = "" if name == "reflective" else ', or use DrawSettings(sampler="reflective")'
         warnings.warn(
             f"{settings.num_draws} draws of {distribution.num_rows} rows by the {name} sampler are poor: the least "
             f"effective size is {float(bulk.min()):.0f} (asked for: {wanted:.0f}), the largest R-hat "
             f"{float(r_hat.max()):.3f} (limit: {float(allowed.min()):.3f}), after thinning by {thinning}. Raise "
-            "max_thinning or num_draws, or use the reflective sampler.",
+            f"max_thinning or num_draws{other}.",
             PoorDrawsWarning,
             stacklevel=2,
         )
@@ -373,11 +364,11 @@ def _draw_around_sites(
         previous = replace(previous, rows=previous.rows[..., kept], latent=None)
     rest = draw(conditioned.rest, settings, generator, previous=previous)
     latent = rest.latent
-    if distribution.row_root is not None and latent is None:  # no more rows are left than coordinates
+    if distribution.prior.is_low_rank and latent is None:  # no more rows are left than coordinates
         latent = conditioned.latent_given_rest(rest.rows, generator)
     rows = conditioned.complete(rest.rows, latent, generator)
     if latent is not None:
-        latent = conditioned.latent(latent).to(distribution.mean)
+        latent = conditioned.given.before(latent).to(distribution.mean)
     if rest.r_hat.shape[-1] == 0:  # independent draws
         one = rest.r_hat.new_ones(*rest.r_hat.shape[:-1], 1)
         many = rest.num_draws * one
@@ -401,34 +392,10 @@ def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:
     Posteriors average Gaussians given the rows, so these are expectations given the rows, not latent coordinates: part
     of what moves those is fresh noise in every draw, which would hide slow chains.
     """
-    mean = distribution.mean[..., None, None, :]
-    if distribution.row_root is not None:
-        double = as_double(distribution)
-        root, noise = double.row_root, double.noise_of_mean
-        assert root is not None
-        noise = torch.maximum(noise, RELATIVE_JITTER[torch.float64] * double.gamma_diagonal)
-        factor = root.cholesky_of_precision(1 / noise)
-        some = _evenly(root.rank, mean.device)
-
-        def of_latent(rows: Tensor) -> Tensor:
-            parts = [
-                root.transposed_times(((part - mean).to(noise) / noise[..., None, None, :]).flatten(-3, -2))
-                for part in _in_parts(rows)
-            ]
-            latent = torch.cholesky_solve(torch.cat(parts, dim=-2).mT, factor).mT.unflatten(-2, rows.shape[-3:-1])
-            return torch.cat([latent[..., some], latent.square().sum(-1, keepdim=True)], dim=-1)
-
-        return of_latent
-    L = distribution.gamma_cholesky
-    watched = _evenly(distribution.num_rows, L.device)
-    gain = torch.cholesky_solve(distribution.dense_covariance.to(L)[..., watched], L)
+    mean, watched = distribution.mean[..., None, None, :], distribution.noisy_prior.expectations()
 
     def of_rows(rows: Tensor) -> Tensor:
-        parts = []
-        for part in _in_parts(rows):
-            stacked = (part - mean).to(L).flatten(-3, -2)
-            length = torch.linalg.solve_triangular(L, stacked.mT, upper=False).square().sum(-2).unsqueeze(-1)
-            parts.append(torch.cat([stacked @ gain, length], dim=-1))
+        parts = [watched((part - mean).flatten(-3, -2)) for part in _in_parts(rows)]
         return torch.cat(parts, dim=-2).unflatten(-2, rows.shape[-3:-1])
 
     return of_rows
@@ -437,11 +404,6 @@ def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:
 def _in_parts(rows: Tensor) -> tuple[Tensor, ...]:
     """Rows, `batch_shape x num_steps x num_chains x m`, by steps, of no more entries than a cache can hold."""
     return rows.split(max(1, MAX_ENTRIES * rows.shape[-3] // rows.numel()), dim=-3)
-
-
-def _evenly(size: int, device: torch.device) -> Tensor:
-    """Up to `MAX_WATCHED` of `size` indices, evenly spaced."""
-    return torch.linspace(0, size - 1, min(size, MAX_WATCHED), device=device, dtype=torch.float64).round().long()
 
 
 def _allowed_r_hat(num_steps: int, num_chains: int, autocorrelation_time: Tensor) -> Tensor:

@@ -17,10 +17,9 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.diagnostics import effective_sample_size
 from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw
-from botorch_skewgp.truncated.expectation_propagation import ExpectationPropagation, expectation_propagation
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
+from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
-from botorch_skewgp.truncated.univariate import log_interval_probability
 
 GAUSSIAN_DRAWS = 4  # per draw of the truncated normal; they cost next to nothing
 
@@ -78,8 +77,8 @@ def bridge_log_normalizer(
     if bool(replaced.any()):
         conditioned = SiteConditioned(distribution, approximation, replaced)
         latent = None
-        if draws.latent is not None and conditioned.rest.root is not None:
-            latent = conditioned.latent_of_rest(draws.latent.to(zero))
+        if draws.latent is not None and conditioned.rest.prior.is_low_rank:
+            latent = conditioned.given.after(draws.latent.to(zero))
         draws = replace(draws, rows=draws.rows.to(zero)[..., ~replaced], latent=latent)
         rest = bridge_log_normalizer(conditioned.rest, draws, None, generator, settings, num_iterations)
         if conditioned.rest.num_rows == 0:
@@ -104,30 +103,17 @@ def bridge_log_normalizer(
 
 def _log_ratio(distribution: TruncatedNormal, approximation: ExpectationPropagation, h: Tensor) -> Tensor:
     """Log of likelihood over sites at values of `h`, `batch_shape x k x m`; `-inf` beyond a noise-free row's bounds."""
-    lower, upper, noise = (x.unsqueeze(-2) for x in (distribution.lower, distribution.upper, distribution.noise))
     tau, nu = approximation.site_precision.unsqueeze(-2), approximation.site_shift.unsqueeze(-2)
-    scale = torch.where(noise > 0, noise.sqrt(), torch.ones_like(noise))
-    smooth = log_interval_probability((lower - h) / scale, (upper - h) / scale)
-    inside = (h >= lower) & (h <= upper)
-    hard = torch.where(inside, torch.zeros_like(h), torch.full_like(h, -torch.inf))
-    ratio = torch.where(noise > 0, smooth, hard) + 0.5 * tau * h.square() - nu * h
+    ratio = distribution.factor_of_draws.log_likelihood(h) + 0.5 * tau * h.square() - nu * h
     return (ratio if distribution.count is None else ratio * distribution.count.unsqueeze(-2)).sum(-1)
 
 
 def _noiseless_draws(distribution: TruncatedNormal, draws: Draws, generator: torch.Generator) -> Tensor:
-    """Draws of `h` given the draws of the rows, `batch_shape x num_draws x m`, by Matheron's rule."""
+    """Draws of `h` given the draws of the rows, `batch_shape x num_draws x m`."""
     if draws.latent is not None:
         return distribution.noiseless(draws.latent.to(distribution.mean))
-    # an eigendecomposition, as cycles of duels and repeated points make the covariance singular
-    eigenvalues, vectors = torch.linalg.eigh(distribution.dense_covariance)
-    root = vectors * eigenvalues.clamp(min=0).sqrt().unsqueeze(-2)  # rounding only
-    rows = draws.rows.to(root)
-    mean = distribution.mean.unsqueeze(-2)
-    kind = {"dtype": root.dtype, "device": root.device, "generator": generator}
-    h = mean + torch.randn(rows.shape, **kind) @ root.mT
-    u = h + distribution.noise.sqrt().unsqueeze(-2) * torch.randn(rows.shape, **kind)
-    gain = torch.cholesky_solve(distribution.dense_covariance, distribution.gamma_cholesky)
-    h = h + (rows - u) @ gain
+    rows, mean = draws.rows.to(distribution.mean), distribution.mean.unsqueeze(-2)
+    h = distribution.noiseless(distribution.noisy_prior.draw_latent(rows - mean, generator))
     return torch.where(distribution.noise.unsqueeze(-2) > 0, h, rows)
 
 

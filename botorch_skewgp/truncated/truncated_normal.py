@@ -1,46 +1,34 @@
-r"""The truncated normal of the rows: what it is, its Gaussian factors, and its latent coordinates."""
+r"""The truncated normal of the rows: a Gaussian prior of their noiseless parts, their noise and their bounds."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from linear_operator.operators import LinearOperator, RootLinearOperator, to_linear_operator
 from torch import Tensor
 
-from botorch_skewgp.truncated.bordered import BorderedLinearOperator
-from botorch_skewgp.truncated.factorization import (
-    add_to_diagonal,
-    cholesky_as_it_is,
-    cholesky_with_noise,
-)
-from botorch_skewgp.truncated.row_root import RowRoot, row_root
+from botorch_skewgp.truncated.priors import DensePrior, NoisyPrior, RowPrior
+from botorch_skewgp.truncated.row_factor import RowFactor
 
 
 @dataclass(frozen=True, eq=False)
 class TruncatedNormal:
     r"""The distribution of `u = h + v` given `lower < u <= upper`, row by row.
 
-    `h ~ N(mean, covariance)` is the noiseless part and `v ~ N(0, diag(noise))` is independent of it.
-    Without the truncation `u ~ N(mean, Gamma)` with `Gamma = covariance + diag(noise)`.
-
-    Samplers work in *latent coordinates* of `h`. If the covariance is a `RootLinearOperator` of an
-    `m x r` root `F` with `r < m` (many rows over few points), or what `weighted_covariance` makes of one, these are
-    `z ~ N(0, I_r)` with `h = mean + F z`, and nothing of size `m x m` is ever built. Otherwise they are `h - mean`
-    itself.
+    `h ~ N(mean, C)` is the noiseless part and `v ~ N(0, diag(noise))` is independent of it.
+    Without the truncation `u ~ N(mean, Gamma)` with `Gamma = C + diag(noise)`.
 
     Args:
         mean: A `batch_shape x m` tensor.
-        covariance: A `batch_shape x m x m` tensor or `LinearOperator`; positive semi-definite.
+        prior: The prior of `h - mean`; or its dense covariance `C`, `batch_shape x m x m`, positive semi-definite.
         lower: A `batch_shape x m` tensor of lower bounds; `-inf` where there is none.
         upper: A `batch_shape x m` tensor of upper bounds; `inf` where there is none.
         noise: A `batch_shape x m` tensor of variances of the rows' independent noise; zero is allowed.
         count: A `batch_shape x m` tensor of whole numbers: for how many rows a row stands, which have the same `h` and
-            bounds and each its own noise; draws of `u` are of their mean. One each if `None`. Needs a low-rank root
+            bounds and each its own noise; draws of `u` are of their mean. One each if `None`. Needs a low-rank prior
             and noise in every row.
-        has_jitter: Whether the covariance has the jitter of rows with less noise than that already, which must not be
-            added twice: what draws say is computed with it once.
 
     Raises:
         ValueError: If shapes, dtypes or devices disagree, if a value is NaN, if a lower bound is not
@@ -48,19 +36,18 @@ class TruncatedNormal:
     """
 
     mean: Tensor
-    covariance: Tensor | LinearOperator
+    prior: RowPrior
     lower: Tensor
     upper: Tensor
     noise: Tensor
     count: Tensor | None = None
-    has_jitter: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.prior, Tensor):
+            object.__setattr__(self, "prior", _dense_prior(self.prior))
         m = self.mean.shape[-1]
-        if self.covariance.shape[-2:] != (m, m):
-            raise ValueError(
-                f"covariance must be batch_shape x {m} x {m} to match mean; got {tuple(self.covariance.shape)}."
-            )
+        if self.prior.num_rows != m:
+            raise ValueError(f"prior must be that of {m} rows to match mean; got {self.prior.num_rows}.")
         for name in ("lower", "upper", "noise"):
             value = getattr(self, name)
             if value.shape != self.mean.shape:
@@ -78,14 +65,14 @@ class TruncatedNormal:
         if self.count is not None:
             if self.count.shape != self.mean.shape or not bool((self.count >= 1).all()):
                 raise ValueError(f"count must hold numbers from 1 on in mean's shape {tuple(self.mean.shape)}.")
-            if (self.bordered is None and self.row_root is None) or not bool((self.noise > 0).all()):
-                raise ValueError("Rows that stand for several need a RootLinearOperator and noise in every row.")
+            if not self.prior.is_low_rank or not bool((self.noise > 0).all()):
+                raise ValueError("Rows that stand for several need a low-rank prior and noise in every row.")
 
     @classmethod
     def empty(cls, like: Tensor) -> TruncatedNormal:
         """The distribution of no rows, of the dtype and device of a tensor."""
         none = like.new_zeros(0)
-        return cls(mean=none, covariance=like.new_zeros(0, 0), lower=none, upper=none, noise=none)
+        return cls(mean=none, prior=DensePrior(like.new_zeros(0, 0)), lower=none, upper=none, noise=none)
 
     @property
     def num_rows(self) -> int:
@@ -97,58 +84,15 @@ class TruncatedNormal:
         """The shape of the batch of distributions."""
         return self.mean.shape[:-1]
 
-    @property
-    def bordered(self) -> BorderedLinearOperator | None:
-        """The covariance if it is low rank plus block diagonal, which expectation propagation then goes by."""
-        return self.covariance if isinstance(self.covariance, BorderedLinearOperator) else None
+    @cached_property
+    def factor(self) -> RowFactor:
+        """What is known of each row: that it is between its bounds."""
+        return RowFactor(self.lower, self.upper, self.noise)
 
     @cached_property
-    def row_root(self) -> RowRoot | None:
-        """The root `F` if the covariance is a low-rank `F F^T`, else `None`."""
-        root = row_root(self.covariance)
-        return root if root is not None and (root.rank < self.num_rows or self.count is not None) else None
-
-    @cached_property
-    def root(self) -> Tensor | None:
-        """The `batch_shape x m x r` root `F` as a matrix, which may be large; `None` if there is no low-rank one."""
-        return None if self.row_root is None else self.row_root.dense
-
-    @cached_property
-    def dense_covariance(self) -> Tensor:
-        """The covariance of `h` as a dense `batch_shape x m x m` tensor."""
-        if self.bordered is not None:
-            return self.bordered.to_dense()
-        root = row_root(self.covariance)
-        if root is None:
-            return to_linear_operator(self.covariance).to_dense()
-        F = root.dense
-        return F @ F.mT
-
-    @property
-    def gamma(self) -> Tensor:
-        """`Gamma`, the dense `batch_shape x m x m` covariance of `u` before truncation; not kept, for it is large."""
-        return add_to_diagonal(self.dense_covariance, self.noise)
-
-    def expanded(self) -> TruncatedNormal:
-        r"""The same distribution with every row for itself; itself if it is like that already.
-
-        Raises:
-            ValueError: If it is a batch of distributions, whose numbers of rows would differ.
-        """
-        if self.count is None:
-            return self
-        if self.batch_shape.numel() != 1:
-            raise ValueError("Rows that stand for several can be expanded in a single distribution, not in a batch.")
-        which = torch.arange(self.num_rows, device=self.mean.device)
-        which = which.repeat_interleave(self.count.reshape(-1).long())
-        assert self.root is not None
-        return TruncatedNormal(
-            mean=self.mean[..., which],
-            covariance=RootLinearOperator(self.root[..., which, :]),
-            lower=self.lower[..., which],
-            upper=self.upper[..., which],
-            noise=self.noise[..., which],
-        )
+    def factor_of_draws(self) -> RowFactor:
+        """The same for draws, with tensors of shape `batch_shape x 1 x m`."""
+        return self.factor.map(lambda values: values.unsqueeze(-2))
 
     @property
     def noise_of_mean(self) -> Tensor:
@@ -160,45 +104,66 @@ class TruncatedNormal:
         return values if self.count is None else values * self.count
 
     @cached_property
+    def noisy_prior(self) -> NoisyPrior:
+        """The distribution of `u - mean` before truncation; of rows that stand for several, of their mean."""
+        return self.prior.with_noise(self.noise_of_mean)
+
+    @property
+    def gamma(self) -> Tensor:
+        """`Gamma`, the dense `batch_shape x m x m` covariance of `u` before truncation; not kept, for it is large."""
+        return self.noisy_prior.covariance
+
+    @property
     def gamma_cholesky(self) -> Tensor:
         """The lower Cholesky factor of `Gamma`; noise less than `1e-12` of a row's variance is raised to that."""
-        if self.has_jitter:
-            return cholesky_as_it_is(self.gamma)
-        return cholesky_with_noise(self.dense_covariance, self.noise)
+        return self.noisy_prior.cholesky
 
     @cached_property
     def gamma_diagonal(self) -> Tensor:
-        """The diagonal of `Gamma`, `batch_shape x m`."""
-        if self.bordered is not None:
-            return self.bordered.squared_lengths + self.noise
-        if self.row_root is not None:
-            return self.row_root.squared_lengths + self.noise
-        return self.dense_covariance.diagonal(dim1=-2, dim2=-1) + self.noise
+        """The variances of single rows `u` before truncation, `batch_shape x m`."""
+        return self.prior.variances + self.noise
 
     def noiseless(self, latent: Tensor) -> Tensor:
         """Map latent coordinates, `batch_shape x k x r`, to values of `h`, `batch_shape x k x m`."""
-        mean = self.mean.unsqueeze(-2)
-        return mean + latent if self.row_root is None else mean + self.row_root.times(latent)
+        return self.mean.unsqueeze(-2) + self.prior.times(latent)
+
+    def select(self, index: Tensor) -> TruncatedNormal:
+        r"""The distribution of some rows, as if there were no others; each for itself.
+
+        Args:
+            index: A mask of length `m`; or for a single distribution integers `... x k`, which make a batch.
+        """
+        return TruncatedNormal(
+            mean=self.mean[..., index],
+            prior=self.prior.select(index),
+            lower=self.lower[..., index],
+            upper=self.upper[..., index],
+            noise=self.noise[..., index],
+        )
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> TruncatedNormal:
+        r"""The distribution with its real tensors changed.
+
+        Args:
+            change: What is done to each, such as a move to another device or dtype.
+        """
+        return TruncatedNormal(
+            mean=change(self.mean),
+            prior=self.prior.map(change),
+            lower=change(self.lower),
+            upper=change(self.upper),
+            noise=change(self.noise),
+            count=None if self.count is None else change(self.count),
+        )
+
+
+def _dense_prior(covariance: Tensor) -> DensePrior:
+    m = covariance.shape[-1]
+    if covariance.dim() < 2 or covariance.shape[-2] != m:
+        raise ValueError(f"prior must be batch_shape x m x m if it is a covariance; got {tuple(covariance.shape)}.")
+    return DensePrior(covariance)
 
 
 def as_double(distribution: TruncatedNormal) -> TruncatedNormal:
     """The distribution in float64; itself if it is."""
-    if distribution.mean.dtype == torch.float64:
-        return distribution
-    covariance = distribution.covariance
-    root = row_root(covariance)
-    if root is not None:
-        covariance = RootLinearOperator(root.dense.double())
-    elif isinstance(covariance, LinearOperator):
-        covariance = covariance.to_dense().double()
-    else:
-        covariance = covariance.double()
-    return TruncatedNormal(
-        mean=distribution.mean.double(),
-        covariance=covariance,
-        lower=distribution.lower.double(),
-        upper=distribution.upper.double(),
-        noise=distribution.noise.double(),
-        count=None if distribution.count is None else distribution.count.double(),
-        has_jitter=distribution.has_jitter,
-    )
+    return distribution if distribution.mean.dtype == torch.float64 else distribution.map(Tensor.double)

@@ -7,7 +7,8 @@ the left one, where `log_ndtr` is accurate; differences of logarithms go through
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import lru_cache
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -55,11 +56,6 @@ def normal_hazard(x: Tensor) -> Tensor:
         return math.sqrt(2 / math.pi) / torch.special.erfcx(x * -math.sqrt(0.5))
     hazard = x.square().mul_(-0.5).exp_().mul_(math.sqrt(2 / math.pi))
     return hazard.div_((x * -math.sqrt(0.5)).erfc_())
-
-
-def probit_logits(x: Tensor) -> Tensor:
-    """The log odds of an event of probability `Phi(x)`, accurate in both tails."""
-    return torch.special.log_ndtr(x) - torch.special.log_ndtr(-x)
 
 
 def standardise(bound: Tensor, location: Tensor, scale: Tensor) -> Tensor:
@@ -218,8 +214,7 @@ def interval_cumulants(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
 
 def _legendre(like: Tensor, order: int = 96) -> tuple[Tensor, Tensor]:
     """Gauss-Legendre nodes and weights on `(0, 1)`, from the Golub-Welsch eigenproblem."""
-    k = torch.arange(1, order, dtype=torch.float64)
-    nodes, weights = _golub_welsch(k / torch.sqrt(4 * k.square() - 1))
+    nodes, weights = _golub_welsch("legendre", order)
     return (0.5 * (nodes + 1)).to(like), weights.to(like)
 
 
@@ -277,7 +272,7 @@ def hermite(like: Tensor, order: int) -> tuple[Tensor, Tensor]:
         like: Any tensor of the wanted dtype and device.
         order: The number of nodes.
     """
-    nodes, weights = _golub_welsch(torch.arange(1, order, dtype=torch.float64).sqrt())
+    nodes, weights = _golub_welsch("hermite", order)
     return nodes.to(like), weights.log().to(like)
 
 
@@ -297,7 +292,11 @@ def owens_t(h: Tensor, a: Tensor, order: int = 16) -> Tensor:
     return a * total / (2 * math.pi)
 
 
-def _golub_welsch(off_diagonal: Tensor) -> tuple[Tensor, Tensor]:
+@lru_cache
+def _golub_welsch(kind: Literal["legendre", "hermite"], order: int) -> tuple[Tensor, Tensor]:
     """Nodes and weights, which add up to one, of the quadrature of a symmetric weight by its Jacobi matrix."""
-    nodes, vectors = torch.linalg.eigh(torch.diag(off_diagonal, 1) + torch.diag(off_diagonal, -1))
-    return nodes, vectors[0].square()
+    with torch.inference_mode(False):  # they are kept for calls that are differentiated
+        k = torch.arange(1, order, dtype=torch.float64)
+        off_diagonal = k.sqrt() if kind == "hermite" else k / torch.sqrt(4 * k.square() - 1)
+        nodes, vectors = torch.linalg.eigh(torch.diag(off_diagonal, 1) + torch.diag(off_diagonal, -1))
+        return nodes, vectors[0].square()

@@ -18,7 +18,7 @@ from torch.distributions import Normal
 from botorch_skewgp import SkewGP
 from botorch_skewgp.observations import Preference
 from botorch_skewgp.plots import COLORS
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 
 WINNERS = torch.tensor([1.25, -1.23, 0.18, 0.18, -2.52, -1.80, -1.80], dtype=torch.double)
 LOSERS = torch.tensor([-1.80, 1.25, -1.23, -2.52, 2.18, -0.50, 0.67], dtype=torch.double)

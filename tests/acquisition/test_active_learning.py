@@ -135,11 +135,13 @@ def test_expected_entropy_by_numerical_integration(cutpoints, variance):
         torch.testing.assert_close(_expected_entropy(read, reading), expected, rtol=3e-5, atol=0)
 
 
-def test_seed_of_base_samples(generator):
-    model, X, pending = KINDS["binary"](), questions(generator, "binary", 5), questions(generator, "binary", 9)
+@pytest.mark.parametrize("num_pending", [2, 9])  # outcomes that are enumerated, and such that are drawn too
+def test_seed_of_base_samples(num_pending, generator):
+    model, X = KINDS["binary"](), questions(generator, "binary", 5)
+    pending = questions(generator, "binary", num_pending).flatten(0, 1)
 
     def values(seed):
-        return SkewBayesianActiveLearningByDisagreement(model, X_pending=pending.flatten(0, 1), seed=seed)(X)
+        return SkewBayesianActiveLearningByDisagreement(model, X_pending=pending, seed=seed)(X)
 
     assert torch.equal(values(1), values(1))
     assert (values(1) - values(2)).abs().max() > 1e-6

@@ -37,6 +37,7 @@ from botorch_skewgp.acquisition.constraints import (
     ValidityWeightedAcquisitionFunction,
     gen_valid_candidates,
 )
+from botorch_skewgp.exceptions import OneClassWarning
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ValidityLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference, Validity
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -379,3 +380,25 @@ def test_binary_labels_do_as_well(generator):
     assert isinstance(ValidityInequality(model, 0.9), nn.Module)
     X = points(generator, 3)
     torch.testing.assert_close(LogProbabilityOfValidity(model)(X).exp(), model.predictive(X).probs.flatten())
+
+
+@pytest.mark.parametrize(
+    ("observations", "told"),
+    [
+        (Validity([True] * 5), "All 5 outcomes that the model knows are valid"),
+        (Validity([False] * 5), "All 5 outcomes that the model knows are invalid"),
+        ([Binary([1] * 5), Binary([1] * 2)], "All 7 outcomes that the model knows are valid"),
+        (Validity([True] * 4 + [False]), None),
+        ([Validity([True] * 5), Numeric(VALUES[:5])], None),
+        ([Binary([1] * 5), Preference([[0, 1]])], None),
+    ],
+)
+def test_labels_of_one_class_are_told_where_a_level_is_to_be_kept(observations, told):
+    model = make_model(observations)
+    for make in (lambda: ValidityInequality(model, 0.9), lambda: PenalizedUpperConfidenceBound(model)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            make()
+        messages = [str(entry.message) for entry in caught if entry.category is OneClassWarning]
+        assert len(messages) == (told is not None)
+        assert told is None or messages[0].startswith(told)

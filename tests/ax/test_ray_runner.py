@@ -68,6 +68,30 @@ def test_the_function_is_not_stored(tmp_path):
             runner.run_trial(0, {"x": 0.5})
 
 
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        ({}, "None, are not in the search space. They are not there"),
+        ({"parameters": "x = 0.5"}, "They are not there"),
+        ({"parameters": {"x": 7.0}}, "7.0 is not a valid value for parameter"),
+        ({"parameters": {"x": 0.5, "y": 1.0}}, "search space"),
+        ({"parameters": {}}, "search space"),
+        ({"parameters": {"x": "0.5"}}, "search space"),
+        ({"parameters": {"x": None}}, "search space"),
+        ({"parameters": {"x": math.nan}}, "search space"),
+    ],
+)
+def test_stored_parameters_outside_of_the_search_space_are_not_run(metadata, message):
+    client = new_client()
+    configure_ray(client, abs)
+    runner = client._experiment.runner
+    pytest.importorskip("ray")
+    with pytest.raises(UserInputError, match=message) as caught:
+        runner.poll_trial(3, metadata)
+    assert "mark_trial_abandoned(3)" in str(caught.value)
+    assert not runner._tasks.running
+
+
 # On a cluster
 
 

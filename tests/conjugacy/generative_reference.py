@@ -29,6 +29,7 @@ from botorch_skewgp.observations import (
     Slope,
     Tie,
     Validity,
+    Vote,
 )
 
 LEVELS = torch.tensor([0.025, 0.5, 0.975], dtype=torch.float64)
@@ -46,6 +47,8 @@ class Parameters:
     cutpoints: tuple[float, ...] = (-0.5, 0.7)
     item_noise: float = 0.5
     tie_width: float = 0.4
+    strengths: tuple[float, ...] = (0.0, 0.6, 1.5)
+    level_gap: float = 0.7
     threshold: float = 0.3
     validity_noise: float = 0.4
     class_noise: float = 0.7
@@ -129,6 +132,19 @@ def in_order(f: Tensor, ranks: list[int], noise: float, generator: torch.Generat
     return weight
 
 
+def vote(a: Tensor, b: Tensor, answer: int, p: Parameters, generator: torch.Generator) -> Tensor:
+    """The probability of a page's button given one draw of the first item's noise: an interval of the other item."""
+    first = a + math.sqrt(p.item_noise) * normal(a, generator)
+    low, high = first - p.tie_width, first + p.tie_width  # neither is better
+    if answer < 2:
+        return inside(b, *((-math.inf, low) if answer == 0 else (high, math.inf)), p.item_noise)
+    middle = (2 * p.threshold - first, 2 * (p.threshold + p.level_gap) - first)  # from average to the second item
+    below, above = ((middle[0], middle[1]), (-math.inf, middle[0]), (middle[1], math.inf))[answer - 2]
+    lower, upper = (torch.as_tensor(bound, dtype=a.dtype).expand_as(a) for bound in (below, above))
+    lower, upper = torch.maximum(lower, low), torch.minimum(upper, high)
+    return torch.where(lower < upper, inside(b, lower, torch.maximum(lower, upper), p.item_noise), 0.0)
+
+
 def probability(observation: Observation, f: Tensor, p: Parameters, generator: torch.Generator) -> Tensor:
     """The probability of what was seen, given `N` draws of the latent function and of some of the noise."""
     N, one = f.shape[0], f.new_ones(f.shape[0])
@@ -148,7 +164,14 @@ def probability(observation: Observation, f: Tensor, p: Parameters, generator: t
     if isinstance(observation, Preference | Tie):
         difference = f[:, observation.pairs[:, 0]] - f[:, observation.pairs[:, 1]]
         reach = (-p.tie_width, p.tie_width) if isinstance(observation, Tie) else (0.0, math.inf)
+        if isinstance(observation, Preference) and observation.strength is not None:
+            bounds = f.new_tensor([*p.strengths, math.inf])
+            reach = (bounds[observation.strength], bounds[observation.strength + 1])
         return inside(difference, *reach, 2 * p.item_noise).prod(-1)
+    if isinstance(observation, Vote):  # the second item's noise is integrated out, the first one's drawn
+        for (a, b), answer in zip(observation.pairs.tolist(), observation.answers.tolist(), strict=True):
+            one = one * torch.stack([vote(f[:, a], f[:, b], answer, p, generator) for _ in range(NOISE_DRAWS)]).mean(0)
+        return one
     if isinstance(observation, Slope):  # its index names coordinates that are slopes already
         return (f[:, observation.index] * observation.signs > 0).all(-1).to(f)
     if isinstance(observation, Choice | Ranking):

@@ -21,6 +21,7 @@ from botorch_skewgp.likelihoods import (
     RowLikelihood,
     SlopeLikelihood,
     ValidityLikelihood,
+    VoteLikelihood,
 )
 from botorch_skewgp.observations import (
     AffineProbit,
@@ -36,6 +37,7 @@ from botorch_skewgp.observations import (
     Slope,
     Tie,
     Validity,
+    Vote,
 )
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -70,11 +72,15 @@ KINDS: dict[str, Observation] = {
     "ordinal": Ordinal(torch.tensor([2, 0, 1, 2]), 3, index=at(0, 2, 3, 5)),
     "censored": Censored(tensor(-INF, 0.8, -0.3, 0.5), tensor(-0.4, INF, 0.1, 2.0), index=at(1, 3, 4, 5)),
     "preference": Preference(torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [1, 2]])),
+    "graded duels": Preference(torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5]]), at(0, 2, 1, 0), 3),
     "tie": Tie(torch.tensor([[0, 2], [1, 4], [3, 5]])),
     "choice": Choice(torch.tensor([[1, 0, 2, 5], [4, 3, -1, -1], [2, 3, 4, -1]])),
     "ranking": Ranking(torch.tensor([[2, 0, 4, 1], [3, 5, 0, -1]])),
     "partial ranking": Ranking(torch.tensor([[5, 1, 0, 3]]), ranks=torch.tensor([[0, 0, 1, 1]])),
     "validity": Validity(torch.tensor([1, 0, 1]), index=at(0, 3, 5)),
+    "vote": Vote(
+        torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [0, 5]]), ["first", "second", "both bad", "tie", "both good"]
+    ),
     "affine": affine(),
     "slope": Slope(0, [1, -1, 1], index=at(0, 2, 4)),
 }
@@ -93,13 +99,24 @@ def mean() -> gpytorch.means.Mean:
     return mean_module
 
 
+def preference_likelihood(p: Parameters) -> PreferenceLikelihood:
+    made = PreferenceLikelihood(
+        noise=tensor(p.item_noise), tie_width=tensor(p.tie_width), num_strengths=len(p.strengths)
+    )
+    made.strength_gaps = tensor(*p.strengths).diff()
+    return made
+
+
 def likelihood(p: Parameters = Parameters()) -> MixedLikelihood:  # noqa: B008
     """Likelihoods of all kinds."""
     return MixedLikelihood(
         NumericLikelihood(noise=tensor(p.number_noise)),
         ProbitLikelihood(noise=tensor(p.label_noise)),
         OrdinalLikelihood(len(p.cutpoints) + 1, tensor(*p.cutpoints), noise=tensor(p.grade_noise)),
-        PreferenceLikelihood(noise=tensor(p.item_noise), tie_width=tensor(p.tie_width)),
+        preference_likelihood(p),
+        VoteLikelihood(
+            threshold=p.threshold, level_gap=p.level_gap, noise=tensor(p.item_noise), tie_width=tensor(p.tie_width)
+        ),
         ValidityLikelihood(threshold=tensor(p.threshold), noise=tensor(p.validity_noise)),
         ProbitAffineLikelihood(),
         SlopeLikelihood(),

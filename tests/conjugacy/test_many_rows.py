@@ -16,6 +16,7 @@ from botorch_skewgp.models import SkewPrior, latent_model
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.observations import AffineProbit, Binary, Choice, Numeric, Preference, Ranking
 from botorch_skewgp.truncated.draws import DrawSettings
+from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 LIMIT = 4.5
@@ -34,8 +35,9 @@ def no_square_matrices(monkeypatch):
     def forbidden(self):
         raise AssertionError("A matrix of the size of the rows was built.")
 
-    for name in ("dense_covariance", "gamma", "gamma_cholesky"):
+    for name in ("gamma", "gamma_cholesky"):
         monkeypatch.setattr(TruncatedNormal, name, property(forbidden))
+    monkeypatch.setattr(LowRankPrior, "covariance", property(forbidden))
 
 
 def sine(X: torch.Tensor) -> torch.Tensor:
@@ -136,7 +138,7 @@ def test_nothing_of_the_size_of_the_rows_squared_is_built(with_choices, generato
     mll(model(*model.train_inputs), model.train_targets).backward()
     posterior = model.posterior(10 * X[:3])
     assert posterior.mean.isfinite().all()
-    assert model.row_model(model.forward(10 * X)).truncated_normal.root is not None
+    assert model.row_model(model.forward(10 * X)).truncated_normal.prior.is_low_rank
 
 
 def noise_free(weight: torch.Tensor) -> AffineProbit:
@@ -257,7 +259,7 @@ def test_a_hundred_items_with_five_thousand_duels(generator):
         mean_module=mean(),
         draw_settings=DrawSettings(num_draws=256),
     )
-    assert model.row_model(model.forward(X)).truncated_normal.root.shape[-2:] == (5000, 100)
+    assert model.row_model(model.forward(X)).truncated_normal.prior.root.shape[-2:] == (5000, 100)
     posterior = model.posterior(X)
     centre = torch.eye(100, dtype=X.dtype) - 1 / 100  # duels say nothing of the level
     error = centre @ (posterior.mean.squeeze(-1) - utility)

@@ -136,6 +136,8 @@ def test_observation_noise_is_in_units_of_the_outcome_in_the_end():
     noisy = model.posterior(TEST_X, observation_noise=True)
     expected = SCALE**2 * (by_hand.posterior(TEST_X).variance + P.number_noise)
     assert torch.allclose(noisy.variance, expected, rtol=1e-10, atol=0)
+    given = model.posterior(TEST_X, observation_noise=tensor(7.0))
+    assert torch.allclose(given.variance, model.posterior(TEST_X).variance + 7.0, rtol=1e-10, atol=0)
 
 
 def test_scale_is_that_of_the_numbers_alone():
@@ -175,3 +177,22 @@ def test_known_result_by_hand():
     latent_mean, latent_variance = (0.2 / 1.5) / (1 / 1.5 + 2), 1 / (1 / 1.5 + 2)
     assert posterior.mean.item() == pytest.approx(10 + 8**0.5 * latent_mean, abs=1e-9)
     assert posterior.variance.item() == pytest.approx(8 * latent_variance, abs=1e-9)
+
+
+def test_censored_readings_alone_are_standardised_by_middles_and_single_bounds():
+    lower, upper = tensor(-INF, 101.0, 95.0, -INF), tensor(98.0, INF, 99.0, INF)
+    learned_from = tensor(98.0, 101.0, 97.0)
+
+    def scaled(outcome: torch.Tensor) -> torch.Tensor:
+        return (outcome - learned_from.mean()) / learned_from.std()
+
+    index = at(1, 4, 5, 0)
+    automatic = build([Censored(lower, upper, index=index)], likelihoods(), True)
+    by_hand = build([Censored(scaled(lower), scaled(upper), index=index)], likelihoods(), False)
+    assert torch.allclose(scaled(automatic.posterior(TEST_X).mean), by_hand.posterior(TEST_X).mean, atol=1e-6)
+
+
+def test_one_detection_limit_sets_the_level_and_leaves_the_unit():
+    limit = torch.full((3,), 500.0, dtype=torch.float64)
+    model = build([Censored(-INF, limit, index=at(0, 1, 2))], likelihoods(), True)
+    assert (model.outcome_scale.location, model.outcome_scale.scale) == (500.0, 1.0)

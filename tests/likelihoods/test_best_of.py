@@ -36,6 +36,18 @@ def test_probabilities_are_shares_of_joint_samples(k, approximation):
     assert torch.allclose(found.sum(-1), torch.ones(5, dtype=double))
 
 
+def test_probabilities_are_ratios_of_evidences():
+    model, Q = model_of(Choice(OPTIONS[:6])), X[[0, 3, 5, 7]]
+    ratios = []
+    for best in range(4):
+        answer = Choice([[best, *(i for i in range(4) if i != best)]])
+        ratios.append(float(model.log_predictive_probability(Q, answer, method="exact").exp()))
+    error = 2**0.5 * float(model.log_marginal_likelihood().standard_error)
+    assert error < 0.05
+    found = model.predictive(Q).probs
+    assert torch.allclose(found, torch.tensor(ratios, dtype=double), rtol=4 * error, atol=0.005)
+
+
 def test_two_items_are_a_duel():
     posterior = model_of(Choice(OPTIONS), approximation="ep").latent_posterior(X[:2])
     noise = torch.ones(1, dtype=double)

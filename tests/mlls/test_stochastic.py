@@ -14,7 +14,7 @@ from torch.distributions import Normal
 from torch.optim import Adam
 
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood, StochasticMarginalLogLikelihood
-from botorch_skewgp.mlls.stochastic import _by_rows, _detach
+from botorch_skewgp.mlls.stochastic import _by_rows
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 NUM_EVALUATIONS = 25
@@ -118,8 +118,8 @@ def test_gradient_in_every_tensor_from_independent_draws(generator):
     tensors = two_rows()
     names = list(tensors)
     wanted = dict(zip(names, torch.autograd.grad(log_probability_of_two_rows(tensors), tensors.values()), strict=True))
-    distribution = TruncatedNormal(**tensors)
-    frozen = _detach(distribution)
+    distribution = TruncatedNormal(**{"prior" if name == "covariance" else name: x for name, x in tensors.items()})
+    frozen = distribution.map(torch.Tensor.detach)
     normals = torch.randn(2_400_000, 2, generator=generator, dtype=torch.float64)
     u = frozen.mean + normals @ frozen.gamma_cholesky.mT
     u = u[((u > frozen.lower) & (u <= frozen.upper)).all(-1)]

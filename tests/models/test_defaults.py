@@ -9,11 +9,12 @@ from botorch.fit import fit_gpytorch_mll
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models.defaults import default_covar_module
-from botorch_skewgp.observations import Binary, Censored, Numeric, Preference, Ranking, Tie
+from botorch_skewgp.models.defaults import default_covar_module, default_mean_module
+from botorch_skewgp.observations import Binary, Censored, Numeric, Preference, Ranking, Tie, Validity
 
 DUELS = Preference(torch.tensor([[0, 1], [2, 3]]))
 LABELS = Binary(torch.tensor([1, 0, 1, 0]))
+FAILURES = Validity(torch.tensor([True, False, True, False]))
 NUMBERS = Numeric(torch.zeros(4, dtype=torch.float64))
 
 
@@ -33,7 +34,7 @@ def test_labels_have_the_dimension_scaled_prior(observations):
     assert float(prior.scale) == pytest.approx(math.sqrt(3))
 
 
-@pytest.mark.parametrize("observations", [[NUMBERS], [Censored([0.0], [1.0])], [DUELS, NUMBERS], [NUMBERS, LABELS]])
+@pytest.mark.parametrize("observations", [[NUMBERS], [Censored([0.0], [1.0])], [DUELS, NUMBERS], [NUMBERS, FAILURES]])
 @pytest.mark.parametrize("dim", [1, 9])
 def test_numbers_have_a_narrower_prior_around_the_same_mode(observations, dim):
     kernel, plain = (default_covar_module(dim, seen).base_kernel for seen in (observations, [LABELS]))
@@ -43,6 +44,23 @@ def test_numbers_have_a_narrower_prior_around_the_same_mode(observations, dim):
     assert float(prior.mode) == pytest.approx(float(plain.lengthscale_prior.mode), rel=0.15)
     assert torch.allclose(kernel.lengthscale, torch.tensor(median))  # where fits start
     assert kernel.raw_lengthscale_constraint.lower_bound == plain.raw_lengthscale_constraint.lower_bound
+
+
+@pytest.mark.parametrize("dim", [1, 9])
+def test_failures_alone_have_lengthscales_near_a_fifth_of_the_diagonal(dim):
+    kernel = default_covar_module(dim, [FAILURES, FAILURES]).base_kernel
+    prior, median = kernel.lengthscale_prior, 0.2 * math.sqrt(dim)
+    within = prior.cdf(torch.tensor(1.6 * median)) - prior.cdf(torch.tensor(median / 1.6))
+    assert float(within) == pytest.approx(2 / 3, abs=0.02)
+    assert float(prior.cdf(torch.tensor(median))) == pytest.approx(0.5, abs=1e-4)
+    assert torch.allclose(kernel.lengthscale, torch.tensor(median))  # where fits start
+
+
+def test_the_likeliest_variance_of_failures_is_about_that_of_the_constant():
+    """Else a few valid points are explained by a constant that is high everywhere."""
+    mode = float(default_covar_module(2, [FAILURES]).outputscale_prior.mode)
+    constant = float(default_mean_module([FAILURES]).variance)
+    assert constant == pytest.approx(mode, rel=0.1)
 
 
 def test_a_consistent_judge_is_believed_and_a_noisy_one_less():

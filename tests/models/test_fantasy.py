@@ -537,6 +537,13 @@ def test_fantasy_of_a_duel_needs_two_points():
         model_of("preference", 64).fantasize(TEST_X[:1], normal_sampler(4))
 
 
+def test_values_at_points_are_drawn_by_seed():
+    model = mixed()
+    values = [model.condition_on_draws(TEST_X, samples_per_draw=2, seed=seed)[1] for seed in (1, 1, 2)]
+    assert torch.equal(values[0], values[1])
+    assert (values[0] - values[2]).abs().max() > 1e-3
+
+
 def test_values_that_smooth_numbers_tell_almost_exactly_can_be_drawn(generator):
     """What is left of the covariance is as small as the rounding of the prior's."""
     X = torch.rand(12, 1, dtype=torch.double, generator=generator)

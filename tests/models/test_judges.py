@@ -6,9 +6,10 @@ import pytest
 import torch
 from botorch.acquisition import qLogExpectedImprovement
 from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from botorch.sampling import SobolQMCNormalSampler
-from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_choice, next_pair, recommend
@@ -118,10 +119,10 @@ def test_few_inducing_points_keep_a_judges_answers_exact_beside_them():
     sparse = SkewGP(X, observation, approximation="ep", inducing_points=X[:1])
     prior = sparse.forward(X)
     rows = sparse.row_model(prior)
-    covariance = rows.truncated_normal.dense_covariance + torch.diag(rows.truncated_normal.noise)
+    covariance = rows.truncated_normal.prior.covariance + torch.diag(rows.truncated_normal.noise)
     exact = SkewGP(X, observation, approximation="ep")
     other = exact.row_model(exact.forward(X)).truncated_normal
-    gamma = other.dense_covariance + torch.diag(other.noise)
+    gamma = other.prior.covariance + torch.diag(other.noise)
     for block in (slice(0, 6), slice(6, 12)):
         assert torch.allclose(covariance[block, block], gamma[block, block], atol=1e-9)
 
@@ -230,6 +231,80 @@ def test_tastes_kernel_is_a_quadratic_form():
     assert torch.equal(diagonal, diagonal.diagonal().diag())
 
 
+def with_reliability(model, *values):
+    model.judge_reliability.logarithm.data = torch.tensor(values, dtype=double).log()
+    return model
+
+
+def test_reliability_scales_a_judges_utility():
+    observation, own = duels(2), own_kernel()
+    model = SkewGP(X, observation, judge_covar_module=own, learn_judge_reliability=True)
+    model = with_reliability(model, 0.5, 2.0)
+    first = (2 / (1 + 4**4)) ** 0.25  # the other is four times as reliable, and the mean of fourth powers is 1
+    r = torch.tensor([1.0, first, 4 * first, 1.0], dtype=double)  # of what all share, of both judges, of a new one
+    code = torch.tensor([0.0, 1.0, 2.0, -1.0], dtype=double)
+    points = torch.cat([X[:4], code.unsqueeze(-1)], dim=-1)
+    shared, each = model.covar_module(X[:4]).to_dense(), own(X[:4]).to_dense()
+    same = torch.diag(torch.tensor([0.0, 1.0, 1.0, 1.0], dtype=double))
+    expected = (shared + each * same) * r.unsqueeze(-1) * r
+    assert torch.allclose(model.prior_kernel(points).to_dense(), expected)
+    assert torch.allclose(model.prior_kernel(points, diag=True), expected.diagonal())
+
+
+def test_answers_of_a_judge_without_reliability_tell_nothing():
+    """The posterior of all others is that of a model that was not given them."""
+    observation, own = duels(3), own_kernel()
+    kept = observation.judge < 2
+    with_him = SkewGP(X, observation, judge_covar_module=own, approximation="ep", learn_judge_reliability=True)
+    with_him = with_reliability(with_him, 1.0, 1.0, 1e-9)
+    without = SkewGP(
+        X,
+        Preference(observation.pairs[kept], judge=observation.judge[kept]),
+        judge_covar_module=own,
+        approximation="ep",
+    )
+    without.judge_reliability = with_him.judge_reliability
+    for judge in (None, 0, 1, "new"):
+        one, other = with_him.posterior(Q, judge=judge), without.posterior(Q, judge=judge)
+        assert torch.allclose(one.mean, other.mean, atol=1e-5)
+        assert torch.allclose(one.variance, other.variance, atol=1e-5)
+    assert torch.allclose(with_him.predictive(Q[:2], judge=2).probs, torch.full((1,), 0.5, dtype=double))
+
+
+def test_a_judge_who_answers_at_random_is_found_out():
+    observation = duels(3, each=24)
+    generator = torch.Generator().manual_seed(5)
+    turned = (torch.rand(24, generator=generator) < 0.5).unsqueeze(-1)
+    pairs = observation.pairs.clone()
+    pairs[-24:] = torch.where(turned, pairs[-24:].flip(-1), pairs[-24:])
+    answers = Preference(pairs, judge=observation.judge)
+    model = SkewGP(X, answers, approximation="ep", learn_judge_reliability=True)
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    honest, other, random = model.judge_reliability.values.tolist()
+    assert random < 0.5 * min(honest, other)
+
+
+def test_numbers_tell_the_scale_of_a_utility_and_later_judges_get_a_reliability():
+    with pytest.raises(UnsupportedError, match="scale of utilities"):
+        SkewGP(X, Numeric([0.1, 0.3], index=[0, 1], judge=[0, 1]), learn_judge_reliability=True)
+    assert SkewGP(X, duels(2)).judge_reliability is None
+    model = with_reliability(SkewGP(X, duels(2), learn_judge_reliability=True), 0.5, 2.0)
+    more = model.condition_on_observations(X[:2], Preference([[0, 1]], judge=3))
+    expected = torch.cat([model.judge_reliability.values, torch.ones(2, dtype=double)])
+    assert torch.allclose(more.judge_reliability.values, expected)
+    assert len(model.judge_reliability.logarithm) == 2
+
+
+def test_tastes_are_wider_where_there_are_comparisons_alone():
+    """Both priors lose mass beyond ten times the noise, the one of grades more of it."""
+    large = torch.tensor(10.0, dtype=double)
+    densities = []
+    for observations in (duels(2), Ordinal([0, 2, 1], num_grades=3, judge=[0, 1, 1])):
+        tastes = SkewGP(X[:10] if observations.points_per_observation > 1 else X[:3], observations).judge_covar_module
+        densities.append(tastes.kernels[0].root_prior.log_prob(large).exp())
+    assert densities[0] > 2 * densities[1]
+
+
 def test_judges_are_numbered_in_order_of_their_names():
     judge, names = number_judges(["bob", "ann", "bob"])
     assert judge.tolist() == [1, 0, 1]
@@ -309,3 +384,30 @@ def test_questions_and_recommendations_are_a_judges_own():
     assert options.shape == (3, 2)
     with pytest.raises(UnsupportedError, match="knows no judges"):
         recommend(SingleTaskGP(X, X[:, :1]), judge=0)
+
+
+def test_attributes_of_people_as_columns_foresee_new_people():
+    """Tastes `w_j = W a_j + own`: the shared kernel has a product of kernels of points and of attributes."""
+    generator = torch.Generator().manual_seed(0)
+    num, each = 24, 6
+    young = torch.arange(num) % 2 == 0
+    shown = torch.rand(num * each, 2, 1, dtype=double, generator=generator)
+    judge = torch.arange(num).repeat_interleave(each)
+    taste = torch.where(young, 5.0, -5.0)[judge] + torch.randn(num, dtype=double, generator=generator)[judge]
+    said = taste.unsqueeze(-1) * shown.squeeze(-1) + torch.randn(num * each, 2, dtype=double, generator=generator)
+    points = torch.cat([shown, young[judge].to(double).view(-1, 1, 1).expand(-1, 2, 1)], dim=-1).flatten(0, 1)
+    pairs = torch.arange(2 * num * each).view(-1, 2).gather(-1, said.argsort(-1, descending=True))
+    x, who = LinearKernel(active_dims=(0,)), RBFKernel(active_dims=(1,))
+    model = SkewGP(
+        points,
+        Preference(pairs, judge=judge),
+        covar_module=ScaleKernel(x * who).double(),
+        judge_covar_module=LinearTastesKernel(1, active_dims=(0,)).double(),
+        inducing_points=torch.tensor([[0.2, 0.0], [0.8, 0.0], [0.2, 1.0], [0.8, 1.0]], dtype=double),
+        approximation="ep",
+    )
+    model.covar_module.outputscale = 25.0
+    duel = torch.tensor([[[0.9, 1.0], [0.1, 1.0]], [[0.9, 0.0], [0.1, 0.0]]], dtype=double)  # young, and not
+    first = model.predictive(duel, judge="new").probs.flatten()
+    assert first[0] > 0.8
+    assert first[1] < 0.2

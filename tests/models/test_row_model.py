@@ -10,7 +10,7 @@ from scipy import stats
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.draws import DrawSettings, draw
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 
 N = 4
 INF = math.inf
@@ -95,7 +95,7 @@ def test_truncated_normal_of_the_interval_rows(m, num_numbers, shared, generator
     """Dense for few rows and by a root for many; given the numbers in either case."""
     model = make(generator, m, num_numbers, shared=shared)
     distribution = model.truncated_normal
-    assert (distribution.root is not None) == (m == 12)
+    assert (distribution.prior.is_low_rank) == (m == 12)
     which = torch.cat([torch.zeros(N, dtype=torch.bool), model.rows.is_equality])
     mean, covariance = given(*joint(model), which, model.rows.lower[model.rows.is_equality])
     left = torch.cat([torch.zeros(N, dtype=torch.bool), ~model.rows.is_equality])
@@ -163,7 +163,7 @@ def test_duels_of_equal_points_are_thrown_dice(noise):
     index, one = torch.tensor([[0, 1], [1, 0], [0, 1]]), torch.ones(3, dtype=torch.float64)
     rows = Rows(index, torch.stack([one, -one], -1), 0 * one, 0 * one, INF * one, noise * one)
     model = RowModel(torch.zeros(2, dtype=torch.float64), torch.ones(2, 2, dtype=torch.float64), rows)
-    assert model.truncated_normal.root is not None
+    assert model.truncated_normal.prior.is_low_rank
     value = float(expectation_propagation(model.truncated_normal).log_normalizer)  # exact for independent rows
     assert value == pytest.approx(math.log(1 / 8), abs=2e-12 / noise)
 
@@ -180,7 +180,7 @@ def test_equal_points_by_points_and_by_rows(noise, generator):
     rows = Rows(index, one.unsqueeze(-1), 0 * one, values - 0.1, values + 0.1, noise * one)
     model = RowModel(torch.zeros(N, dtype=torch.float64), covariance, rows)
     draws = draw(model.truncated_normal, DrawSettings(num_draws=64, min_effective_size=1))
-    assert draws.latent is not None
+    assert model.truncated_normal.prior.is_low_rank
     A, _, Gamma = dense(model)
     gain = torch.linalg.solve(Gamma, A @ covariance).T
     means, found = values_of(model, model.representer_mixture(draws))
@@ -251,7 +251,7 @@ def test_weights_of_numbers_that_pull_apart_points_that_nearly_coincide():
 
 def test_covariance_of_rows_is_symmetric_to_the_last_digit(generator):
     model = make(generator, N + 2, 2)
-    found = model.truncated_normal.dense_covariance
+    found = model.truncated_normal.prior.covariance
     given = model.intervals.covariance(model._points_given_numbers[1])
     assert not torch.equal(given, given.mT)
     assert torch.equal(found, found.mT)

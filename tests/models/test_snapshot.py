@@ -173,6 +173,15 @@ def test_a_snapshot_lasts_until_something_changes():
         draws = model.draws
 
 
+def test_the_approximation_of_a_model_may_change():
+    model = model_of()
+    exact = moments(model)
+    model.approximation = "ep"
+    assert model.posterior(TEST_X).mixture.num_draws == 1
+    model.approximation = None
+    assert torch.equal(moments(model), exact)
+
+
 def test_new_points_are_given_before_the_transform_in_either_mode():
     for training in (True, False):
         model = model_of().train(training)

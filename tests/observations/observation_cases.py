@@ -9,6 +9,7 @@ from botorch_skewgp.observations import (
     Binary,
     Censored,
     Choice,
+    GradedPreference,
     LabelPreference,
     Numeric,
     Observation,
@@ -18,6 +19,7 @@ from botorch_skewgp.observations import (
     Slope,
     Tie,
     Validity,
+    Vote,
 )
 
 INF = math.inf
@@ -29,6 +31,9 @@ VALID: dict[str, Observation] = {
     "ordinal": Ordinal([2, 0], 3, index=torch.tensor([3, 1])),
     "censored": Censored([-INF, 0.0], [1.0, INF], index=torch.tensor([3, 1])),
     "preference": Preference(torch.tensor([[3, 1], [0, 1]])),
+    "graded duels": Preference(torch.tensor([[3, 1], [0, 1]]), strength=[1, 0]),
+    "graded duel of its name": GradedPreference(torch.tensor([[3, 1], [0, 1]]), strength=[1, 0], num_strengths=3),
+    "vote": Vote(torch.tensor([[3, 1], [0, 1], [2, 0]]), ["second", "both bad", "tie"]),
     "tie": Tie(torch.tensor([[3, 1]])),
     "choice": Choice(torch.tensor([[3, 1, 0], [1, 2, -1]])),
     "ranking": Ranking(torch.tensor([[3, 1, 0], [1, 2, -1]])),

@@ -15,6 +15,7 @@ from botorch_skewgp.observations import (
     Binary,
     Censored,
     Choice,
+    GradedPreference,
     LabelPreference,
     Numeric,
     Ordinal,
@@ -22,6 +23,7 @@ from botorch_skewgp.observations import (
     Ranking,
     Tie,
     Validity,
+    Vote,
 )
 
 NAN = math.nan
@@ -66,6 +68,34 @@ BAD = {
         r"pairs compares a point with itself in rows \[1\]",
     ),
     "a tie with itself": (lambda: Tie(torch.tensor([[2, 2]])), "pairs compares a point with itself"),
+    "a strength too few": (
+        lambda: Preference([[0, 1], [1, 2]], strength=[0]),
+        "strength must have one entry for each of the 2 pairs; got 1",
+    ),
+    "a strength too large": (
+        lambda: Preference([[0, 1]], strength=[2], num_strengths=2),
+        r"strength must be integers from 0 to 1, .*; got \[2.0\] at positions \[0\]",
+    ),
+    "a negative strength": (lambda: Preference([[0, 1]], strength=[-1]), "strength must be integers from 0 to 1"),
+    "half a strength": (lambda: Preference([[0, 1]], strength=[0.5]), "strength must be integers from 0 to 1"),
+    "strengths in words": (lambda: Preference([[0, 1]], strength=["much"]), "strength must be a tensor or a list"),
+    "one step": (lambda: Preference([[0, 1]], strength=[0], num_strengths=1), "num_strengths must be an integer"),
+    "steps of nothing": (lambda: Preference([[0, 1]], num_strengths=2), "num_strengths counts the steps of strength"),
+    "a graded duel without a grade": (lambda: GradedPreference([[0, 1]]), "GradedPreference needs a strength"),
+    "an unknown vote": (lambda: Vote([[0, 1]], ["left"]), r"answers must be a sequence of 'first', .*; got \['left'\]"),
+    "one vote": (lambda: Vote([[0, 1]], "first"), r"Write answers=\['first'\] for a single one"),
+    "a vote of number five": (lambda: Vote([[0, 1]], [5]), "or their numbers from 0 to 4"),
+    "votes too few": (lambda: Vote([[0, 1], [1, 2]], ["tie"]), "answers must have one entry for each of the 2 pairs"),
+    "a vote that is no button": (
+        lambda: Vote([[0, 1]], ["both bad"], buttons=["first", "second", "tie"]),
+        r"answers must be among the buttons .*; got \['both bad'\]",
+    ),
+    "an unknown button": (lambda: Vote([], [], buttons=["first", "skip"]), "buttons must be some of"),
+    "a page without a button": (lambda: Vote([], [], buttons=["first", "tie"]), "must hold 'first' and 'second'"),
+    "a page that leaves a gap": (
+        lambda: Vote([], [], buttons=["first", "second", "both bad"]),
+        "leave no answer where neither item is better",
+    ),
     "a choice of one": (lambda: Choice(torch.tensor([[0, -1]])), "options must name at least two points"),
     "padding first": (lambda: Choice(torch.tensor([[0, -1, 2]])), "options must be padded with -1 at the end"),
     "options of one dimension": (lambda: Choice(torch.tensor([0, 1])), "options must be a m x k"),
@@ -137,6 +167,14 @@ BAD = {
         lambda: AffineProbit(EYE, 0.0, torch.tensor([[1.0, 2.0], [2.0, 1.0]])),
         "covariance must be positive semi-definite",
     ),
+    "a count of none": (lambda: Preference([[0, 1], [1, 2]], count=[2, 0]), r"count must be 1 or more; .* \[1\] is 0"),
+    "a negative count": (lambda: Choice([[0, 1]], count=[-1]), "count must not hold negative numbers of answers"),
+    "a broken count": (lambda: Binary([1], count=[1.5]), "count must hold integer numbers of answers"),
+    "counts too few": (
+        lambda: Ordinal([0, 1], 2, count=[3]),
+        "count must be a number for each of the 2 answers; got 1",
+    ),
+    "a count of nothing": (lambda: Ranking([[0, 1]], count=0), r"count must be 1 or more"),
     "affine index": (lambda: AffineProbit(EYE, 0.0, EYE, index=torch.tensor([0])), "index must have one entry"),
 }
 

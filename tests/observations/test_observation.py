@@ -109,17 +109,29 @@ def test_judgements_turn_round_where_low_values_are_good_and_readings_do_not():
     assert VALID["validity"].reversed().valid.tolist() == [False, True]
     for name in ("numeric", "censored", "binary", "ordinal", "slope", "affine"):
         assert VALID[name].reversed() is VALID[name]
-    assert {name for name in VALID if VALID[name].turns_round} == {"preference", "choice", "ranking", "validity"}
+    assert VALID["graded duels"].reversed().pairs.tolist() == [[1, 3], [1, 0]]
+    assert VALID["graded duels"].reversed().strength.tolist() == [1, 0]
+    turned = VALID["vote"].reversed()
+    assert (turned.answers.tolist(), turned.buttons) == ([0, 4, 2], ("first", "second", "tie", "both good"))
+    assert (turned.duels.tolist(), turned.ties.tolist()) == ([[3, 1]], [[0, 1], [2, 0]])
+    turning = {"preference", "graded duels", "graded duel of its name", "choice", "ranking", "validity", "vote"}
+    assert {name for name in VALID if VALID[name].turns_round} == turning
 
 
 def test_pairs_of_comparisons():
     duels = {name: entry.duels.tolist() for name, entry in VALID.items() if len(entry.duels)}
     assert duels == {
         "preference": [[3, 1], [0, 1]],
+        "graded duels": [[3, 1], [0, 1]],
+        "graded duel of its name": [[3, 1], [0, 1]],
+        "vote": [[1, 3]],
         "choice": [[3, 1], [3, 0], [1, 2]],
         "ranking": [[3, 1], [1, 0], [1, 2]],
     }
-    assert {name: entry.ties.tolist() for name, entry in VALID.items() if len(entry.ties)} == {"tie": [[3, 1]]}
+    assert {name: entry.ties.tolist() for name, entry in VALID.items() if len(entry.ties)} == {
+        "tie": [[3, 1]],
+        "vote": [[0, 1], [2, 0]],
+    }
 
 
 def test_marks_show_every_observation_at_a_single_point():

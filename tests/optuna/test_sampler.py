@@ -15,7 +15,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import TrialState
 from optuna_dashboard import preferential
 
-from botorch_skewgp.observations import Preference, Tie
+from botorch_skewgp.observations import Preference, Tie, Validity
 from botorch_skewgp.optuna import (
     SkewGPSampler,
     report_comparison,
@@ -280,20 +280,64 @@ def test_arguments(kwargs, message):
         SkewGPSampler(**kwargs)
 
 
-def test_categories_are_as_far_from_each_other_as_the_ends_of_a_number():
+@pytest.mark.parametrize("observations", [[], [Validity(torch.tensor([True, False]))]])
+def test_functions_of_two_categories_have_a_correlation_of_one_half_at_the_mode_of_the_prior(observations):
+    """Whatever the spread of the prior; a mode near 0 had made categories independent, of failures above all."""
     space = SearchSpace(
         {"x": FloatDistribution(0, 1), "c": CategoricalDistribution("abcd"), "d": CategoricalDistribution("ab")}
     )
-    kernel = covar_module(space, [])
+    kernel = covar_module(space, observations)
     rbf, categorical = kernel.base_kernel.kernels
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rbf.lengthscale = 0.7
-    categorical.lengthscale = 2 * 0.7**2 / 2
-    X = torch.tensor([[0.0, 2.0, 1.0], [1.0, 2.0, 1.0], [0.0, 3.0, 1.0], [0.0, 0.0, 1.0], [0.0, 2.0, 0.0]]).double()
+    categorical.lengthscale = categorical.lengthscale_prior.mode
+    X = torch.tensor([[0.0, 2.0, 1.0], [1.0, 2.0, 1.0], [0.0, 3.0, 1.0], [0.0, 2.0, 0.0], [0.0, 0.0, 0.0]]).double()
     with torch.no_grad():
         row = (kernel.double()(X).to_dense() / kernel.outputscale)[0]
-    assert row.tolist() == pytest.approx([1.0] + [math.exp(-0.5 / 0.7**2)] * 4)
+    assert row.tolist() == pytest.approx([1.0, math.exp(-0.5 / 0.7**2), 0.5, 0.5, 0.25])
+
+
+class Bumps(torch.nn.Module):
+    """A wide hill, and a higher one in a corner of a single combination of fifty."""
+
+    model, X_pending, _log = None, None, True
+    X_baseline = torch.full((1, 3), 0.5).double()
+
+    def forward(self, X):
+        X = X.squeeze(-2)
+        wide = -(X[:, 0] - 0.3).square() - 0.1 * (X[:, 1] - 0.4).square()
+        is_there = ((X[:, 1] - SMALL.discrete_dims[1][8]).abs() < 1e-9) & (X[:, 2] == 3)
+        return torch.where(is_there, 2 * (X[:, 0] - 0.8), wide)
+
+
+SMALL = SearchSpace(
+    {"x": FloatDistribution(0, 1), "k": IntDistribution(0, 9), "c": CategoricalDistribution(tuple("abcde"))}
+)
+
+
+def test_a_corner_of_one_combination_of_values_is_found():
+    point = best_point(Bumps(), SMALL, Bumps.X_baseline)
+    assert SMALL.params(point) == {"x": pytest.approx(1.0), "k": 8, "c": "d"}
+
+
+@pytest.mark.parametrize("values", [2, 500])
+def test_many_hills_at_few_values_and_coordinates_of_many_values(values):
+    space = SearchSpace(
+        {"x": FloatDistribution(0, 1), "k": IntDistribution(1, values), "c": CategoricalDistribution("ab")}
+    )
+    top = space.discrete_dims[1][int(0.7 * values)]
+
+    class Hills(torch.nn.Module):
+        model, X_pending, _log = None, None, True
+        X_baseline = torch.tensor([[0.5, top, 0.0]]).double()
+
+        def forward(self, X):
+            X = X.squeeze(-2)
+            return (12 * X[:, 0]).cos() - 4 * (X[:, 0] - 0.5).square() - 9 * (X[:, 1] - top).square() + X[:, 2]
+
+    point = best_point(Hills(), space, Hills.X_baseline)
+    assert space.params(point) == {"x": pytest.approx(0.5206, abs=1e-2), "k": int(0.7 * values) + 1, "c": "b"}
 
 
 def test_best_point_is_on_the_grid():

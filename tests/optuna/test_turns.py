@@ -140,16 +140,18 @@ def test_a_choice_that_failed_is_over(monkeypatch, outcome):
     assert study.trials[-1].system_attrs[CHOOSING] == ENDED
 
 
-def test_a_storage_that_fails_ends_the_signs_alone(monkeypatch):
+@pytest.mark.parametrize("error", [StorageInternalError("gone"), RuntimeError("locked")])
+def test_a_storage_that_fails_for_a_while_does_not_end_the_signs(monkeypatch, error):
+    """Others would take the worker for dead, and choose its point."""
     monkeypatch.setattr(turns, "BEAT", 0.001)
-    study, asked = new_study(), threading.Event()
+    study, back = new_study(), threading.Event()
     (trial,) = running(study, 1)
 
-    def gone(study, trial, key, value):
-        if isinstance(value, int) and value > 0:
-            asked.set()
-            raise StorageInternalError("gone")
+    def away_for_three_beats(study, trial, key, value):
+        if isinstance(value, int) and 0 < value <= 3:
+            raise error
+        back.set() if value == 5 else None
 
-    monkeypatch.setattr(turns, "set_trial_system_attr", gone)
+    monkeypatch.setattr(turns, "set_trial_system_attr", away_for_three_beats)
     with choosing(study, trial):
-        assert asked.wait(60)
+        assert back.wait(60)

@@ -1,6 +1,10 @@
 """Compiled functions, and what is said when they are compiled."""
 
 import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -23,8 +27,8 @@ def test_is_told_once_and_of_this_package_only(caplog):
     herald = _Herald()
     herald.on_start(compile_event("another.module"))
     assert not caplog.records
-    herald.on_start(compile_event("botorch_skewgp.truncated.radix_sort"))
-    herald.on_start(compile_event("botorch_skewgp.truncated.compiled_scores"))
+    herald.on_start(compile_event("botorch_skewgp.truncated.diagnostics.compiled_chains"))
+    herald.on_start(compile_event("botorch_skewgp.truncated.diagnostics.compiled_scores"))
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert "Compiling" in record.message
@@ -36,8 +40,62 @@ def test_functions_that_cannot_be_kept_are_compiled_all_the_same(monkeypatch, ca
     monkeypatch.setattr(compilation, "herald", herald)
     monkeypatch.setattr(CacheImpl, "_locator_classes", [])  # no folder can be written to
     assert compilation.compiled()(lambda x: x + 1.0)(1.0) == 2.0
-    herald.on_start(compile_event("botorch_skewgp.truncated.radix_sort"))
-    assert "NUMBA_CACHE_DIR" in caplog.text
+    herald.on_start(compile_event("botorch_skewgp.truncated.diagnostics.compiled_chains"))
+    assert "NUMBA_CACHE_DIR to one that is yours alone" in caplog.text
+
+
+SCRIPT = """
+import logging, sys
+logging.basicConfig(level=logging.WARNING)
+from botorch_skewgp.truncated import compilation
+from numba.core import caching
+if sys.argv[1] == "full":
+    def full(self, *args):
+        raise OSError(28, "No space left on device")
+    caching.IndexDataCacheFile._save_index = full
+from kept import add, double
+print(add(1.0), double(2.0), sum(add.stats.cache_hits.values()) + sum(double.stats.cache_hits.values()))
+"""
+KEPT = """
+from botorch_skewgp.truncated.compilation import compiled
+@compiled()
+def add(x):
+    return x + 1.0
+@compiled("float64(float64)")
+def double(x):
+    return 2.0 * x
+"""
+
+
+@pytest.mark.slow
+def test_faults_of_the_folder_stop_nothing(tmp_path):
+    """A full disk, and files of which a part is missing; with those replaced, the next process reads them again."""
+    (tmp_path / "kept.py").write_text(KEPT)
+    root = Path(compilation.__file__).parents[2]
+    environment = {
+        "PYTHONPATH": os.pathsep.join([str(root), str(tmp_path)]),
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+    }
+
+    def run(disk="works"):
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT, disk],
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.split(), done.stderr.count("cannot be")
+
+    assert run("full") == (["2.0", "4.0", "0"], 1)
+    assert run() == (["2.0", "4.0", "0"], 0)
+    assert run() == (["2.0", "4.0", "2"], 0)
+    for suffix, part in (("nbi", 0.0), ("nbc", 0.5)):
+        for path in (tmp_path / "cache").rglob(f"*.{suffix}"):
+            content = path.read_bytes()
+            path.write_bytes(content[: int(part * len(content))])
+        assert run() == (["2.0", "4.0", "0"], 1), suffix
+        assert run() == (["2.0", "4.0", "2"], 0), suffix
 
 
 def test_other_errors_are_not_caught(monkeypatch):

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 pytest.importorskip("numba")
-from botorch_skewgp.truncated import diagnostics
-from botorch_skewgp.truncated.compiled_chains import effective_sizes, r_hats
+from botorch_skewgp.truncated.diagnostics import mixing as diagnostics
+from botorch_skewgp.truncated.diagnostics.compiled_chains import effective_sizes, r_hats
 
 
 def autoregressive(num_chains, num_steps, correlation):
@@ -30,7 +30,7 @@ def without_numba(monkeypatch):
 
     def compute(function, values):
         with monkeypatch.context() as patch:
-            patch.setattr(diagnostics, "numba_is_loaded", lambda device: False)
+            patch.setattr(diagnostics, "uses_numba", lambda device: False)
             return function(values)
 
     return compute

@@ -4,15 +4,15 @@ import math
 
 import pytest
 import torch
-from linear_operator.operators import RootLinearOperator
 
-from botorch_skewgp.truncated import expectation_propagation as propagation
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
-from botorch_skewgp.truncated.sites import Sites
+from botorch_skewgp.truncated.priors import LowRankPrior
+from botorch_skewgp.truncated.propagation import expectation_propagation as propagation
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.propagation.sites import Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 pytest.importorskip("numba")
-from botorch_skewgp.truncated.compiled_propagation import approach
+from botorch_skewgp.truncated.propagation.compiled_propagation import approach
 
 INF = math.inf
 BOUNDS = {
@@ -72,7 +72,7 @@ def test_batches_and_low_rank_rows(generator, monkeypatch):
     torch.testing.assert_close(result.log_normalizer, expected.log_normalizer, rtol=0, atol=1e-9)
     root = torch.randn(30, 4, dtype=torch.float64, generator=generator)
     zeros = torch.zeros(30, dtype=torch.float64)
-    wide = TruncatedNormal(zeros, RootLinearOperator(root), zeros - 0.5, zeros + INF, zeros + 0.2)
+    wide = TruncatedNormal(zeros, LowRankPrior(root), zeros - 0.5, zeros + INF, zeros + 0.2)
     result, expected = expectation_propagation(wide), general(wide, monkeypatch)
     torch.testing.assert_close(result.log_normalizer, expected.log_normalizer, rtol=0, atol=1e-9)
 
@@ -81,7 +81,9 @@ def test_one_of_a_batch_out_of_the_ordinary_stays_where_it_was(generator, monkey
     distribution = rows(5, "above", generator, 2)
     lower = distribution.lower.clone()
     lower[1, 2] = 80.0
-    far = TruncatedNormal(distribution.mean, distribution.covariance, lower, distribution.upper, distribution.noise)
+    far = TruncatedNormal(
+        distribution.mean, distribution.prior.covariance, lower, distribution.upper, distribution.noise
+    )
     start = Sites(torch.rand_like(lower), torch.rand_like(lower))
     sites, num_sweeps = approach(far, start, 1e-10, 100)
     assert num_sweeps > 0
@@ -108,7 +110,7 @@ def test_what_is_out_of_the_ordinary_comes_out_as_before(lower, upper, noise, ge
     distribution = rows(6, "above", generator)
     bounds = distribution.lower.clone(), distribution.upper.clone()
     bounds[0][3], bounds[1][3] = lower, upper
-    odd = TruncatedNormal(distribution.mean, distribution.covariance, *bounds, torch.full_like(bounds[0], noise))
+    odd = TruncatedNormal(distribution.mean, distribution.prior.covariance, *bounds, torch.full_like(bounds[0], noise))
     result, expected = expectation_propagation(odd), general(odd, monkeypatch)
     torch.testing.assert_close(result.log_normalizer, expected.log_normalizer, rtol=1e-9, atol=1e-9)
     torch.testing.assert_close(result.mean, expected.mean, rtol=1e-6, atol=1e-6)
@@ -134,5 +136,5 @@ def test_few_sweeps_are_not_exceeded(generator):
 
 def test_nan_is_left_to_the_general_sweeps(generator):
     distribution = rows(5, "above", generator)
-    distribution.covariance[2, 3] = math.nan
+    distribution.prior.covariance[2, 3] = math.nan
     assert approach(distribution, no_sites(distribution), 1e-9, 100)[1] == 0

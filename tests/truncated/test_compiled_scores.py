@@ -7,7 +7,7 @@ import torch
 from scipy.stats import norm, rankdata
 
 pytest.importorskip("numba")
-from botorch_skewgp.truncated.compiled_scores import normal_scores
+from botorch_skewgp.truncated.diagnostics.compiled_scores import normal_scores
 
 
 def table(n):

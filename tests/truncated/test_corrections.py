@@ -6,14 +6,14 @@ import math
 
 import pytest
 import torch
-from linear_operator.operators import RootLinearOperator
 from scipy.integrate import quad
 from scipy.stats import multivariate_normal, norm
 
 from botorch_skewgp.exceptions import LargeCorrectionWarning
-from botorch_skewgp.truncated.corrections import corrected_log_normalizer
 from botorch_skewgp.truncated.evidence import bridge_log_normalizer
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.priors import LowRankPrior
+from botorch_skewgp.truncated.propagation.corrections import corrected_log_normalizer
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = math.inf
@@ -79,7 +79,7 @@ def test_loose_bounds_are_none(bound, low_rank):
     found = []
     for infinity in (bound * 10, INF):
         leaf = root.clone().requires_grad_()
-        covariance = RootLinearOperator(leaf) if low_rank else leaf @ leaf.mT
+        covariance = LowRankPrior(leaf) if low_rank else leaf @ leaf.mT
         a, b = torch.where(lower.isinf(), -infinity, lower), torch.where(upper.isinf(), infinity, upper)
         ep = expectation_propagation(rows(covariance, a, b, torch.full_like(a, 0.3)))
         found.append((corrected_log_normalizer(ep), *torch.autograd.grad(ep.log_normalizer, leaf)))
@@ -99,12 +99,12 @@ def test_low_rank_equals_dense_and_batches_equal_one_by_one():
     root = torch.randn(2, 30, 3, generator=generator, dtype=torch.float64)
     lower = -torch.rand(2, 30, generator=generator, dtype=torch.float64)
     noise = torch.full_like(lower, 0.5)
-    low_rank = rows(RootLinearOperator(root), lower, lower + INF, noise)
+    low_rank = rows(LowRankPrior(root), lower, lower + INF, noise)
     dense = rows(root @ root.mT, lower, lower + INF, noise)
     values = corrected_log_normalizer(expectation_propagation(low_rank))
     torch.testing.assert_close(values, corrected_log_normalizer(expectation_propagation(dense)))
     for i in range(2):
-        single = rows(RootLinearOperator(root[i]), lower[i], lower[i] + INF, noise[i])
+        single = rows(LowRankPrior(root[i]), lower[i], lower[i] + INF, noise[i])
         torch.testing.assert_close(values[i], corrected_log_normalizer(expectation_propagation(single)))
 
 
@@ -114,7 +114,7 @@ def test_blocks_of_rows_add_up(monkeypatch):
     zeros = torch.zeros(9, dtype=torch.float64)
     ep = expectation_propagation(rows(A @ A.mT, zeros, zeros + INF, zeros + 1))
     whole = corrected_log_normalizer(ep)
-    monkeypatch.setattr("botorch_skewgp.truncated.corrections.MAX_ENTRIES", 20)
+    monkeypatch.setattr("botorch_skewgp.truncated.propagation.corrections.MAX_ENTRIES", 20)
     torch.testing.assert_close(corrected_log_normalizer(ep), whole)
 
 

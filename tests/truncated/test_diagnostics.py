@@ -55,14 +55,14 @@ def awkward(num_steps, num_chains, seed):
 def test_equal_to_arviz(num_steps, num_chains, seed):
     draws = awkward(num_steps, num_chains, seed)
     torch.testing.assert_close(split_r_hat(draws), reference(draws, "r_hat"), rtol=1e-8, atol=0, equal_nan=True)
-    for kind in ("bulk", "tail", "mean"):
+    for kind in ("bulk", "mean"):
         ours = effective_sample_size(draws, kind=kind)
         torch.testing.assert_close(ours, reference(draws, kind), rtol=1e-8, atol=0, equal_nan=True, msg=kind)
 
 
 def test_batch_equals_one_by_one():
     draws = torch.stack([awkward(60, 3, seed) for seed in range(4)]).reshape(2, 2, 60, 3, -1)
-    for function in (split_r_hat, effective_sample_size, lambda x: effective_sample_size(x, kind="tail")):
+    for function in (split_r_hat, effective_sample_size):
         batch = function(draws)
         assert batch.shape == (2, 2, draws.shape[-1])
         torch.testing.assert_close(batch[1, 0], function(draws[1, 0]), rtol=1e-12, atol=0)
@@ -96,7 +96,7 @@ def test_constant_functional():
     assert r_hat[0].isfinite()
     assert r_hat[1].isnan()
     assert r_hat[2] > 100
-    for kind in ("bulk", "tail", "mean"):
+    for kind in ("bulk", "mean"):
         assert effective_sample_size(draws, kind=kind)[1] == 150
     assert effective_sample_size(draws, kind="mean")[2] < 4
 
@@ -104,7 +104,7 @@ def test_constant_functional():
 def test_nan_is_reported_where_it_is():
     draws = autoregressive(20, 2, [0.0, 0.0])
     draws[3, 1, 1] = math.nan
-    for result in (split_r_hat(draws), *(effective_sample_size(draws, kind=k) for k in ("bulk", "tail", "mean"))):
+    for result in (split_r_hat(draws), *(effective_sample_size(draws, kind=k) for k in ("bulk", "mean"))):
         assert result[0].isfinite()
         assert result[1].isnan()
 

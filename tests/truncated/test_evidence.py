@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 import torch
-from linear_operator.operators import RootLinearOperator
 from scipy import stats
 
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.evidence import _bridge, bridge_log_normalizer
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.priors import DensePrior, LowRankPrior
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = math.inf
@@ -27,7 +27,7 @@ def rows(m, sides, noise, generator, r=None):
     root = normal(m, m if r is None else r)
     covariance = root @ root.mT / root.shape[-1] + (0.1 * torch.eye(m, dtype=torch.float64) if r is None else 0)
     if r is not None:
-        covariance = RootLinearOperator(root / math.sqrt(r))
+        covariance = LowRankPrior(root / math.sqrt(r))
     lower = normal(m) - 1
     upper = lower + 0.5 + 2 * torch.rand(m, dtype=torch.float64, generator=generator)
     if sides == "one":
@@ -71,13 +71,13 @@ def test_dense_rows(m, sides, noise, generator):
 @pytest.mark.parametrize("r", [1, 3])
 def test_low_rank_rows(r, sides, generator):
     distribution = rows(8, sides, 0.3, generator, r=r)
-    assert distribution.root is not None
+    assert distribution.prior.is_low_rank
     assert_agrees(bridge_log_normalizer(distribution), scipy_log_probability(distribution), error=SCIPY_ERROR)
 
 
 def test_low_rank_equals_dense(generator):
     low = rows(9, "one", 0.4, generator, r=4)
-    dense = TruncatedNormal(low.mean, low.dense_covariance + 1e-12 * torch.eye(9), low.lower, low.upper, low.noise)
+    dense = TruncatedNormal(low.mean, low.prior.covariance + 1e-12 * torch.eye(9), low.lower, low.upper, low.noise)
     a, b = bridge_log_normalizer(low), bridge_log_normalizer(dense)
     assert_agrees(a, float(b.value), float(b.standard_error))
 
@@ -98,7 +98,7 @@ def test_where_expectation_propagation_is_off():
     m, variance, noise = 8, 2.0, 0.5
     zeros = torch.zeros(m, dtype=torch.float64)
     root = math.sqrt(variance) * torch.ones(m, 1, dtype=torch.float64)
-    distribution = TruncatedNormal(zeros, RootLinearOperator(root), zeros, zeros + INF, zeros + noise)
+    distribution = TruncatedNormal(zeros, LowRankPrior(root), zeros, zeros + INF, zeros + noise)
     z = torch.linspace(-8, 8, 20_001, dtype=torch.float64)
     log_likelihood = m * torch.special.log_ndtr(z * math.sqrt(variance / noise))
     expected = float((torch.softmax(-0.5 * z.square(), 0) * log_likelihood.exp()).sum().log())
@@ -143,8 +143,10 @@ def test_rows_replaced_by_their_sites():
 
 def test_batch(generator):
     members = [rows(4, "mixed", 0.3, generator) for _ in range(3)]
-    names = ("mean", "covariance", "lower", "upper", "noise")
-    batch = TruncatedNormal(*(torch.stack([getattr(member, name) for member in members]) for name in names))
+    mean, lower, upper, noise = (
+        torch.stack([getattr(member, name) for member in members]) for name in ("mean", "lower", "upper", "noise")
+    )
+    batch = TruncatedNormal(mean, DensePrior.stack([member.prior for member in members]), lower, upper, noise)
     estimate = bridge_log_normalizer(batch)
     assert estimate.value.shape == estimate.standard_error.shape == (3,)
     for i, member in enumerate(members):

@@ -5,12 +5,12 @@ import warnings
 
 import pytest
 import torch
-from linear_operator.operators import RootLinearOperator
 from linear_operator.utils.errors import NanError
 
 from botorch_skewgp.exceptions import ConvergenceWarning
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
-from botorch_skewgp.truncated.sites import Sites
+from botorch_skewgp.truncated.priors import LowRankPrior
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.propagation.sites import Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 from botorch_skewgp.truncated.univariate import log_interval_probability
 
@@ -19,7 +19,7 @@ def normal(mean, covariance, lower=0.0, upper=math.inf, noise=0.0, dtype=torch.f
     def rows(value):
         return torch.as_tensor(value, dtype=dtype).expand(mean.shape).clone()
 
-    covariance = covariance if isinstance(covariance, RootLinearOperator) else covariance.to(dtype)
+    covariance = covariance if isinstance(covariance, LowRankPrior) else covariance.to(dtype)
     return TruncatedNormal(mean.to(dtype), covariance, rows(lower), rows(upper), rows(noise))
 
 
@@ -56,7 +56,7 @@ def test_two_opposite_rows_that_are_nearly_deterministic():
 def test_contradictory_duplicates(noise):
     """Each point is positive and negative many times; the answer is an integral over one number."""
     signs = torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(100)
-    ep = expectation_propagation(normal(zeros(200), RootLinearOperator(signs.unsqueeze(-1)), noise=noise))
+    ep = expectation_propagation(normal(zeros(200), LowRankPrior(signs.unsqueeze(-1)), noise=noise))
     assert ep.converged
     sd = math.sqrt(noise)
     h = torch.linspace(-40 * sd, 40 * sd, 40_001, dtype=torch.float64)
@@ -68,7 +68,7 @@ def test_contradictory_duplicates(noise):
 @pytest.mark.parametrize("noise", [0.0, 1e-6, 0.1])
 def test_a_thousand_equal_rows(noise):
     """The smallest of many readings of one number; expectation propagation is known to be rough here."""
-    ep = expectation_propagation(normal(zeros(1000), RootLinearOperator(torch.ones(1000, 1).double()), noise=noise))
+    ep = expectation_propagation(normal(zeros(1000), LowRankPrior(torch.ones(1000, 1).double()), noise=noise))
     assert ep.converged
     h = torch.linspace(-10, 10, 200_001, dtype=torch.float64)
     hard = torch.where(h > 0, 0.0, -math.inf).double()

@@ -4,14 +4,14 @@ import math
 
 import pytest
 import torch
-from linear_operator.operators import RootLinearOperator
 from scipy import integrate, stats
 from scipy.special import log_ndtr
 
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.evidence import bridge_log_normalizer
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
+from botorch_skewgp.truncated.priors import LowRankPrior
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = math.inf
@@ -29,7 +29,7 @@ def two_rows(lower, upper, noise, correlation=0.6, low_rank=False):
         return TruncatedNormal(tensor(0, 0), root @ root.mT, tensor(*lower), tensor(*upper), tensor(*noise))
     root = torch.cat([root, tensor([0.5, 0.5])])
     bounds = tensor(*lower, -INF), tensor(*upper, INF)
-    return TruncatedNormal(tensor(0, 0, 0), RootLinearOperator(root), *bounds, tensor(*noise, 1.0))
+    return TruncatedNormal(tensor(0, 0, 0), LowRankPrior(root), *bounds, tensor(*noise, 1.0))
 
 
 def truth(lower, upper, noise, correlation=0.6):
@@ -108,7 +108,7 @@ def test_rows_that_say_more_than_a_number_stay():
     lower, upper = tensor(3.0, 0.0, -1.0, 100.0, -INF), tensor(INF, 0.3, INF, INF, INF)
     for noise in (1e-4, 0.1):
         noises = tensor(0.1, 0.1, 0.1, noise, 0.1)
-        distribution = TruncatedNormal(torch.zeros_like(lower), RootLinearOperator(root), lower, upper, noises)
+        distribution = TruncatedNormal(torch.zeros_like(lower), LowRankPrior(root), lower, upper, noises)
         found = gaussian_rows(expectation_propagation(distribution))
         assert found.tolist() == [False, False, False, noise == 0.1, False]
 
@@ -134,13 +134,13 @@ def test_conditioning_by_points_equals_conditioning_by_rows(generator):
     root = torch.randn(6, 3, generator=generator, dtype=torch.float64)
     lower, noise = tensor(40.0, 0, 0, -1, 0, 0), torch.full((6,), 0.3, dtype=torch.float64)
     both = []
-    for covariance in (RootLinearOperator(root), root @ root.mT):
+    for covariance in (LowRankPrior(root), root @ root.mT):
         distribution = TruncatedNormal(torch.zeros_like(lower), covariance, lower, lower + INF, noise)
         approximation = expectation_propagation(distribution)
         both.append(SiteConditioned(distribution, approximation, lower > 1))
     torch.testing.assert_close(both[0].rest.mean, both[1].rest.mean, rtol=1e-7, atol=1e-9)
     torch.testing.assert_close(both[0].rest.gamma, both[1].rest.gamma, rtol=1e-7, atol=1e-9)
     latent = torch.randn(5, 3, generator=generator, dtype=torch.float64)
-    torch.testing.assert_close(both[0].latent_of_rest(both[0].latent(latent)), latent)
-    h = both[0].distribution.noiseless(both[0].latent(latent))[:, 1:]
+    torch.testing.assert_close(both[0].given.after(both[0].given.before(latent)), latent)
+    h = both[0].distribution.noiseless(both[0].given.before(latent))[:, 1:]
     torch.testing.assert_close(h, both[0].rest.noiseless(latent))

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 import torch
-from linear_operator.operators import RootLinearOperator
 
 from botorch_skewgp.truncated import draws as module
 from botorch_skewgp.truncated.draws import DrawSettings, choose_sampler, draw
-from botorch_skewgp.truncated.expectation_propagation import expectation_propagation
-from botorch_skewgp.truncated.independence import IndependenceSampler
-from botorch_skewgp.truncated.start import feasible_start
+from botorch_skewgp.truncated.priors import LowRankPrior
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.samplers.independence import IndependenceSampler
+from botorch_skewgp.truncated.samplers.start import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = torch.inf
@@ -27,12 +27,12 @@ def distribution_of(generator, m: int, r: int, low_rank: bool = True, **kwargs) 
         "noise": 0.5 + torch.rand(m, dtype=torch.float64, generator=generator),
         **kwargs,
     }
-    return TruncatedNormal(covariance=RootLinearOperator(root) if low_rank else root @ root.mT, **values)
+    return TruncatedNormal(prior=LowRankPrior(root) if low_rank else root @ root.mT, **values)
 
 
 def expected_moments(distribution: TruncatedNormal, num: int = 2**17) -> tuple[torch.Tensor, torch.Tensor]:
     """Means of `h` and of its square, by importance sampling from the prior with quasi-random numbers."""
-    root = torch.linalg.cholesky(distribution.dense_covariance + 1e-10 * torch.eye(distribution.num_rows))
+    root = torch.linalg.cholesky(distribution.prior.covariance + 1e-10 * torch.eye(distribution.num_rows))
     uniform = torch.quasirandom.SobolEngine(root.shape[-1], scramble=True, seed=0).draw(num, dtype=torch.float64)
     h = distribution.mean + torch.special.ndtri(uniform.clamp(1e-12, 1 - 1e-12)) @ root.mT
     scale = distribution.noise.sqrt()
@@ -77,7 +77,7 @@ def test_a_batch_is_as_its_elements(generator):
     one, two = (distribution_of(generator, 6, 2) for _ in range(2))
     batch = TruncatedNormal(
         mean=torch.stack([one.mean, two.mean]),
-        covariance=RootLinearOperator(torch.stack([one.root, two.root])),
+        prior=LowRankPrior(torch.stack([one.prior.root, two.prior.root])),
         lower=torch.stack([one.lower, two.lower]),
         upper=torch.stack([one.upper, two.upper]),
         noise=torch.stack([one.noise, two.noise]),

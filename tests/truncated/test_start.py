@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from linear_operator.operators import RootLinearOperator
 from sampler_cases import DENSE, INF, LOW_RANK, gaussian_sites, independent, low_rank, make, slab
 from scipy.optimize import nnls
 
-from botorch_skewgp.truncated.start import feasible_start
+from botorch_skewgp.truncated.priors import LowRankPrior
+from botorch_skewgp.truncated.samplers.start import feasible_start
 
 
 def check_feasible(distribution, rows, latent, num_chains):
@@ -19,10 +19,10 @@ def check_feasible(distribution, rows, latent, num_chains):
     assert rows.isfinite().all()
     assert (rows >= distribution.lower.unsqueeze(-2)).all()
     assert (rows <= distribution.upper.unsqueeze(-2)).all()
-    if distribution.root is None:
+    if not distribution.prior.is_low_rank:
         assert latent is None
     else:
-        assert latent.shape == (*distribution.batch_shape, num_chains, distribution.root.shape[-1])
+        assert latent.shape == (*distribution.batch_shape, num_chains, distribution.prior.root.shape[-1])
         residual = rows - distribution.noiseless(latent)
         exact = (distribution.noise == 0).unsqueeze(-2).expand_as(residual)
         assert residual[exact].abs().sum() == 0
@@ -73,7 +73,7 @@ def test_low_rank_rows_without_noise(m, r, share_of_noise, generator):
     rows, latent = feasible_start(distribution, 8, generator)
     check_feasible(distribution, rows, latent, 8)
     assert (latent[1:] != latent[:-1]).any(-1).all()
-    assert "dense_covariance" not in distribution.__dict__
+    assert "covariance" not in distribution.prior.__dict__
 
 
 def test_low_rank_in_float32(generator):
@@ -165,7 +165,7 @@ def test_batches(generator):
     shape = (3, 2, 8)
     zero, infinite = torch.zeros(shape, dtype=torch.float64), torch.full(shape, INF, dtype=torch.float64)
     for noise in (zero, zero + 0.1):
-        distribution = make(zero, RootLinearOperator(signs * root), zero, infinite, noise)
+        distribution = make(zero, LowRankPrior(signs * root), zero, infinite, noise)
         check_feasible(distribution, *feasible_start(distribution, 5, generator), 5)
 
 
@@ -183,7 +183,7 @@ def test_warm_start_keeps_what_is_feasible_and_draws_the_rest(dense, generator):
     assert (rows[:, kept] == old[:, kept]).all()
     assert (rows[:, 2] > 0.1).all()
     # New rows, which have no bounds, follow the Gaussian given all old values.
-    gamma = distribution.dense_covariance + 0.5 * torch.eye(m)
+    gamma = distribution.prior.covariance + 0.5 * torch.eye(m)
     gain = torch.linalg.solve(gamma[:m_old, :m_old], gamma[:m_old, m_old:]).mT
     mean = 0.3 + gain @ (old[0] - 0.3)
     variance = (gamma[m_old:, m_old:] - gain @ gamma[:m_old, m_old:]).diagonal()

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated import trajectories
-from botorch_skewgp.truncated.reflective_ess import ReflectiveEllipticalSliceSampler
-from botorch_skewgp.truncated.trajectories import choose_backend
+from botorch_skewgp.truncated import backends
+from botorch_skewgp.truncated.backends import choose_backend
+from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -46,22 +46,30 @@ def run(distribution: TruncatedNormal, start: Tensor, backend: str, steps: int, 
 
 class TestChooseKernel:
     def test_auto(self, monkeypatch):
-        monkeypatch.setattr(trajectories, "find_spec", lambda name: object())
+        monkeypatch.setattr(backends, "find_spec", lambda name: object())
         assert choose_backend("auto", CPU) == "numba"
         assert choose_backend("auto", CUDA) == "triton"
         assert choose_backend("auto", torch.device("mps")) == "eager"
-        monkeypatch.setattr(trajectories, "find_spec", lambda name: None)
+        monkeypatch.setattr(backends, "find_spec", lambda name: None)
         assert choose_backend("auto", CPU) == choose_backend("auto", CUDA) == "eager"
         assert choose_backend("eager", CPU) == "eager"
 
-    @pytest.mark.parametrize("name", ["numba", "triton"])
-    def test_missing(self, name, monkeypatch):
-        monkeypatch.setattr(trajectories, "find_spec", lambda name: None)
-        with pytest.raises(ImportError, match=r"pip install botorch_skewgp\[fast\]"):
+    def test_missing_numba_is_logged_once_with_the_extra_that_brings_it(self, monkeypatch, caplog):
+        backends.log_missing_numba.cache_clear()
+        monkeypatch.setattr(backends, "find_spec", lambda name: None)
+        for device in (CUDA, CPU, CPU):
+            choose_backend("auto", device)
+        (record,) = caplog.records
+        assert "the extra `fast`" in record.message
+
+    @pytest.mark.parametrize(("name", "source"), [("numba", "the extra `fast`"), ("triton", "torch's builds for CUDA")])
+    def test_missing(self, name, source, monkeypatch):
+        monkeypatch.setattr(backends, "find_spec", lambda name: None)
+        with pytest.raises(ImportError, match=f"needs {name}; {source}"):
             choose_backend(name, CPU)
 
     def test_wrong_device_or_name(self, monkeypatch):
-        monkeypatch.setattr(trajectories, "find_spec", lambda name: object())
+        monkeypatch.setattr(backends, "find_spec", lambda name: object())
         with pytest.raises(ValueError, match="runs on cpu"):
             choose_backend("numba", CUDA)
         with pytest.raises(ValueError, match="runs on cuda"):
@@ -105,7 +113,11 @@ class TestNumba:
         # Bounds just under the mean and one wide look ahead: rows fall below them and come back within it.
         distribution, start = problem(4, "at the mean")
         distribution = TruncatedNormal(
-            distribution.mean, distribution.covariance, distribution.lower - 0.3, distribution.upper, distribution.noise
+            distribution.mean,
+            distribution.prior.covariance,
+            distribution.lower - 0.3,
+            distribution.upper,
+            distribution.noise,
         )
         _, eager, eager_info = run(distribution, start, "eager", 40, horizon=3.1)
         _, fast, fast_info = run(distribution, start, "numba", 40, horizon=3.1)
@@ -114,7 +126,7 @@ class TestNumba:
 
     def test_look_ahead_does_not_change_the_trajectory(self, monkeypatch):
         # The compiled constant cannot be changed, so the search itself is compared for many windows.
-        from botorch_skewgp.truncated.trajectories.numba_trajectories import _advance, _half_angle_tangent
+        from botorch_skewgp.truncated.samplers.trajectories.numba_trajectories import _advance, _half_angle_tangent
 
         generator = torch.Generator().manual_seed(0)
         bound = -torch.rand(3000, generator=generator, dtype=torch.float64)
@@ -145,7 +157,7 @@ class TestNumba:
         assert torch.equal(one_info.num_evaluations, three_info.num_evaluations)
 
     def test_stops_after_too_many_reflections(self):
-        from botorch_skewgp.truncated.trajectories.numba_trajectories import NumbaTrajectories
+        from botorch_skewgp.truncated.samplers.trajectories.numba_trajectories import NumbaTrajectories
 
         gamma = torch.eye(2, dtype=torch.float64).unsqueeze(0)
         lower, upper = torch.zeros(1, 2, dtype=torch.float64), torch.full((1, 2), 0.01, dtype=torch.float64)
@@ -169,8 +181,7 @@ class TestTriton:
     @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-8), (torch.float32, 5e-2)])
     def test_agrees_with_eager(self, m, walls, dtype, tolerance):
         distribution, start = problem(m, walls, dtype)
-        fields = ("mean", "covariance", "lower", "upper", "noise")
-        distribution = TruncatedNormal(*(getattr(distribution, name).cuda() for name in fields))
+        distribution = distribution.map(torch.Tensor.cuda)
         steps = 3 if dtype == torch.float64 else 1
         _, eager, _ = run(distribution, start.cuda(), "eager", steps)
         _, fast, info = run(distribution, start.cuda(), "triton", steps)

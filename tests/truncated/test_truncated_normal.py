@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from linear_operator.operators import DiagLinearOperator, RootLinearOperator, to_linear_operator
 
+from botorch_skewgp.truncated.priors import LowRankPrior, low_rank_prior
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = math.inf
@@ -14,7 +14,7 @@ INF = math.inf
 def arguments(m=3, dtype=torch.float64, **changes):
     values = {
         "mean": torch.zeros(m, dtype=dtype),
-        "covariance": torch.eye(m, dtype=dtype) + 0.5,
+        "prior": torch.eye(m, dtype=dtype) + 0.5,
         "lower": torch.zeros(m, dtype=dtype),
         "upper": torch.full((m,), INF, dtype=dtype),
         "noise": torch.full((m,), 0.1, dtype=dtype),
@@ -26,13 +26,14 @@ def test_valid():
     distribution = TruncatedNormal(**arguments())
     assert distribution.num_rows == 3
     assert distribution.batch_shape == ()
-    assert distribution.root is None
+    assert not distribution.prior.is_low_rank
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"covariance": torch.eye(4)}, r"covariance must be batch_shape x 3 x 3 to match mean; got \(4, 4\)"),
+        ({"prior": torch.eye(4)}, "prior must be that of 3 rows to match mean; got 4"),
+        ({"prior": torch.ones(3)}, r"prior must be batch_shape x m x m if it is a covariance; got \(3,\)"),
         ({"lower": torch.zeros(2, dtype=torch.float64)}, r"lower must have mean's shape \(3,\); got \(2,\)"),
         ({"upper": torch.ones(1, 3, dtype=torch.float64)}, r"upper must have mean's shape \(3,\); got \(1, 3\)"),
         ({"noise": torch.ones(3)}, "noise must have mean's dtype and device"),
@@ -55,16 +56,15 @@ def test_frozen():
         distribution.mean = torch.ones(3)
 
 
-@pytest.mark.parametrize("wrap", [lambda x: x, to_linear_operator])
-def test_dense_factors(wrap, generator):
+def test_dense_factors(generator):
     factor = torch.randn(2, 4, 4, generator=generator, dtype=torch.float64)
     covariance = factor @ factor.mT
     noise = torch.rand(2, 4, generator=generator, dtype=torch.float64)
     zero = torch.zeros(2, 4, dtype=torch.float64)
-    distribution = TruncatedNormal(zero + 1, wrap(covariance), zero, zero + 2, noise)
+    distribution = TruncatedNormal(zero + 1, covariance, zero, zero + 2, noise)
     gamma = covariance + torch.diag_embed(noise)
     assert distribution.batch_shape == (2,)
-    torch.testing.assert_close(distribution.dense_covariance, covariance)
+    torch.testing.assert_close(distribution.prior.covariance, covariance)
     torch.testing.assert_close(distribution.gamma, gamma)
     torch.testing.assert_close(distribution.gamma_cholesky @ distribution.gamma_cholesky.mT, gamma)
     assert (distribution.gamma_cholesky.triu(1) == 0).all()
@@ -76,27 +76,25 @@ def test_dense_factors(wrap, generator):
 def test_low_rank_builds_nothing_dense(generator):
     root = torch.randn(2, 6, 3, generator=generator, dtype=torch.float64)
     zero = torch.zeros(2, 6, dtype=torch.float64)
-    distribution = TruncatedNormal(zero - 1, RootLinearOperator(root), zero, zero + 2, zero + 0.3)
-    assert (distribution.root == root).all()
+    distribution = TruncatedNormal(zero - 1, LowRankPrior(root), zero, zero + 2, zero + 0.3)
+    assert (distribution.prior.root == root).all()
     latent = torch.randn(2, 7, 3, generator=generator, dtype=torch.float64)
     h = distribution.noiseless(latent)
     for b in range(2):
         for k in range(7):
             torch.testing.assert_close(h[b, k], root[b] @ latent[b, k] - 1)
     diagonal = distribution.gamma_diagonal
-    assert "dense_covariance" not in distribution.__dict__
+    assert "covariance" not in distribution.prior.__dict__
     assert "gamma" not in distribution.__dict__
     torch.testing.assert_close(diagonal, (root @ root.mT).diagonal(dim1=-2, dim2=-1) + 0.3)
-    torch.testing.assert_close(distribution.dense_covariance, root @ root.mT)
+    torch.testing.assert_close(distribution.prior.covariance, root @ root.mT)
 
 
-@pytest.mark.parametrize(
-    "covariance", [RootLinearOperator(torch.eye(3).double()), DiagLinearOperator(torch.ones(3).double())]
-)
-def test_operators_that_save_nothing_are_dense(covariance):
-    distribution = TruncatedNormal(**arguments(covariance=covariance))
-    assert distribution.root is None
-    assert distribution.gamma_cholesky.shape == (3, 3)
+def test_roots_that_save_nothing_are_dense():
+    root = torch.randn(3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert not low_rank_prior(root).is_low_rank
+    torch.testing.assert_close(low_rank_prior(root).covariance, root @ root.mT)
+    assert low_rank_prior(root[:, :2]).is_low_rank
 
 
 def test_float32():

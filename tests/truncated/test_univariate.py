@@ -299,3 +299,11 @@ def test_owens_t_is_scipys():
     h, a = h.double(), a.double()
     expected = torch.from_numpy(special.owens_t(h.numpy(), a.numpy()))
     torch.testing.assert_close(owens_t(h, a), expected, rtol=1e-9, atol=1e-14)
+
+
+def test_quadrature_of_inference_mode_can_be_differentiated_later():
+    h = torch.tensor([0.5], dtype=torch.float64)
+    with torch.inference_mode():
+        owens_t(h, h, order=13)
+    owens_t(h.requires_grad_(), h, order=13).sum().backward()
+    assert h.grad.isfinite().all()

@@ -1,0 +1,425 @@
+"""Leagues of items: coverage of ranks, held-out votes beside Bradley-Terry, seconds, and votes until the best is known.
+
+- `leagues`: simulated leagues of 20 and 100 items with normal utilities, with and without features, with ties, and
+  with three judges of whom one answers at random. Coverage of 90 % intervals of ranks and of utilities, with standard
+  errors between leagues. Ranks are whole numbers, so that their intervals hold a bit more than 90 % of the posterior:
+  `rank_mass`, which their coverage has to equal. Divergence of the true probability that an item wins, given that there
+  is no tie, from the predicted one, in nats a vote. Beside it choix's Bradley-Terry model (ties are half a win of each)
+  with a penalty of .01 and with the best one in hindsight, and its bootstrap: probabilities and ranks of 50 resamples.
+- `features`: the same divergence with features and half the votes, and without them.
+- `scale`: seconds to fit and to draw, for a leaderboard, and for the next pair, one thread.
+- `race`: votes until one item of 20 is the best with a probability above .95, for pairs chosen by information, by
+  double Thompson sampling (the best items of two draws of the same posterior) and at random; all stop by the same rule.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import math
+import resource
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from botorch.fit import fit_gpytorch_mll
+from torch import Tensor
+
+from benchmarks._reporting import (
+    Table,
+    add_bar,
+    add_common_arguments,
+    bars_table,
+    environment,
+    load_average,
+    prepare,
+    publish,
+    say,
+)
+from benchmarks._runs import Runs
+from botorch_skewgp import SkewGP
+from botorch_skewgp.items import add_votes, item_model, leaderboard, next_votes, verdict, win_probabilities
+from botorch_skewgp.items.draws import utility_draws
+from botorch_skewgp.items.leaderboard import ranks_of
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations import Preference, Tie
+
+PARTS = ("leagues", "features", "scale", "race")
+TIE_WIDTH = 0.5
+SPREAD = 1.5  # of the utilities of a race, in units of the noise of an item
+SURE, MOST_VOTES, AT_ONCE, FIT_EVERY = 0.95, 400, 10, 1.3
+RESAMPLES = 50
+PENALTY, PENALTIES = 1e-2, (0.03, 0.1, 0.3, 1.0)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of this benchmark."""
+    add_common_arguments(parser)
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS), help="what to measure; all")
+    parser.add_argument("--leagues", type=int, default=10, help="leagues of each kind")
+    parser.add_argument("--seeds", type=int, default=20, help="races")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run it."""
+    folder = prepare(options)
+    leagues, seeds = (2, 2) if options.quick else (options.leagues, options.seeds)
+    notes = [environment(), f"load average at the start {load_average()}"]
+    bars = bars_table("items_bars")
+    bars.notes = notes
+    tables: list[Table] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for part in options.parts:
+            table = PART[part](bars, options.quick, seeds if part == "race" else leagues, folder)
+            table.notes = notes
+            tables.append(table)
+    publish([*tables, bars], folder)
+
+
+# Leagues
+
+
+@dataclass(frozen=True)
+class League:
+    """Items with true utilities, and votes between random pairs of them."""
+
+    utility: Tensor
+    features: Tensor | None
+    wins: Tensor
+    ties: Tensor
+    judges: tuple[Tensor, Tensor] | None
+
+    @property
+    def observations(self) -> list[Any]:
+        who = (None, None) if self.judges is None else self.judges
+        ties = [Tie(self.ties, judge=who[1])] if len(self.ties) else []
+        return [Preference(self.wins, judge=who[0]), *ties]
+
+
+def make_league(items: int, votes: int, features: int, ties: bool, bad_judge: bool, seed: int) -> League:
+    kind: dict[str, Any] = {"generator": torch.Generator().manual_seed(seed), "dtype": torch.float64}
+    F = torch.rand(items, features, **kind) if features else None
+    utility = torch.randn(items, **kind)
+    if F is not None:  # two features matter linearly, two through a bump; their effects have a variance of about one
+        bump = (-((F[:, 2:4] - 0.6) ** 2).sum(-1) / 0.18).exp()
+        utility = 0.4 * utility + 2.2 * (F[:, 0] - F[:, 1]) + 2.0 * bump
+    first = torch.randint(items, (votes,), generator=kind["generator"])
+    second = (first + torch.randint(1, items, (votes,), generator=kind["generator"])) % items
+    gap = utility[first] - utility[second]
+    judge = torch.arange(votes) % 3
+    if bad_judge:
+        gap = torch.where(judge == 2, 0.0, gap)
+    said = gap + math.sqrt(2) * torch.randn(votes, **kind)
+    tied = said.abs() < TIE_WIDTH if ties else torch.zeros(votes, dtype=torch.bool)
+    asked = torch.stack([first, second], dim=-1)
+    answered = torch.where((said > 0).unsqueeze(-1), asked, asked.flip(-1))
+    judges = (judge[~tied], judge[tied]) if bad_judge else None
+    return League(utility, F, answered[~tied], asked[tied], judges)
+
+
+def _fitted(league: League, features: bool = True, approximation: Any = None) -> SkewGP:
+    F = league.features if features else None
+    model = item_model(len(league.utility), league.observations, F, approximation=approximation)
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    return model
+
+
+def _truth(league: League, ties: bool) -> tuple[Tensor, Tensor]:
+    """All pairs, and the true probability that the first wins given that there is no tie."""
+    pairs = torch.combinations(torch.arange(len(league.utility)))
+    gap = league.utility[pairs[:, 0]] - league.utility[pairs[:, 1]]
+    width = TIE_WIDTH if ties else 0.0
+    above, below = (torch.special.ndtr((sign * gap - width) / math.sqrt(2)) for sign in (1, -1))
+    return pairs, above / (above + below)
+
+
+def _divergence(true: Tensor, said: Tensor) -> float:
+    return float((torch.xlogy(true, true / said) + torch.xlogy(1 - true, (1 - true) / (1 - said))).mean())
+
+
+def _ours(model: SkewGP, pairs: Tensor) -> Tensor:
+    wins = torch.as_tensor(win_probabilities(model).to_numpy(copy=True))
+    first, second = pairs.unbind(-1)
+    return wins[first, second] / (wins[first, second] + wins[second, first])
+
+
+def _duels(league: League) -> Tensor:
+    """Duels for choix; each twice where there are ties, which are one win of either."""
+    if not len(league.ties):
+        return league.wins
+    return torch.cat([league.wins, league.wins, league.ties, league.ties.flip(-1)])
+
+
+def _choix(duels: Tensor, items: int, penalty: float) -> Tensor:
+    import choix
+
+    return torch.as_tensor(choix.opt_pairwise(items, duels.tolist(), alpha=penalty))
+
+
+def _bootstrap(league: League, pairs: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+    """Probabilities averaged over resamples of the votes, and the rank of each item in each."""
+    import choix
+
+    generator = torch.Generator().manual_seed(seed)
+    items, m = len(league.utility), len(league.wins) + len(league.ties)
+    pair = torch.cat([league.wins, league.ties])
+    won = torch.cat([torch.ones(len(league.wins)), torch.full((len(league.ties),), 0.5)]).double()
+    ranks, said = [], torch.zeros(len(pairs), dtype=torch.float64)
+    for _ in range(RESAMPLES):
+        which = torch.randint(m, (m,), generator=generator)
+        counts = torch.zeros(items, items, dtype=torch.float64)
+        counts.index_put_(tuple(pair[which].mT), won[which], accumulate=True)
+        counts.index_put_(tuple(pair[which].flip(-1).mT), 1 - won[which], accumulate=True)
+        utility = torch.as_tensor(choix.ilsr_pairwise_dense(counts.numpy(), alpha=PENALTY))
+        ranks.append((-utility).argsort().argsort() + 1)
+        said += torch.sigmoid(utility[pairs[:, 0]] - utility[pairs[:, 1]]) / RESAMPLES
+    return said, torch.stack(ranks)
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "20 items": {"items": 20, "votes": 200, "features": 0, "ties": False, "bad_judge": False},
+    "100 items": {"items": 100, "votes": 1000, "features": 0, "ties": False, "bad_judge": False},
+    "20 items, features": {"items": 20, "votes": 200, "features": 8, "ties": False, "bad_judge": False},
+    "100 items, features": {"items": 100, "votes": 1000, "features": 8, "ties": False, "bad_judge": False},
+    "20 items, ties, features": {"items": 20, "votes": 200, "features": 8, "ties": True, "bad_judge": False},
+    "20 items, a bad judge": {"items": 20, "votes": 300, "features": 0, "ties": False, "bad_judge": True},
+}
+
+
+MEASURED = ("rank_coverage", "rank_mass", "utility_coverage", "rank_width", "divergence", "seconds", "choix",
+            "choix_best", "bootstrap", "bootstrap_coverage", "bootstrap_width")  # fmt: skip
+
+
+def _of_league(kind: str, seed: int) -> list[float]:
+    """What is measured of one league."""
+    design = KINDS[kind]
+    league = make_league(**design, seed=seed)
+    began = time.process_time()
+    model = _fitted(league)
+    board = leaderboard(model).sort_index()
+    seconds = time.process_time() - began
+    true = league.utility - league.utility.mean()
+    rank = (-true).argsort().argsort() + 1
+    low, high = (torch.as_tensor(board[name].to_numpy(copy=True)) for name in ("rank_low", "rank_high"))
+    drawn = ranks_of(utility_draws(model, 4096, 1, "items"))
+    mass = ((low <= drawn) & (drawn <= high)).double().mean()
+    in_utility = (board.utility_low <= true.numpy()) & (true.numpy() <= board.utility_high)
+    pairs, law = _truth(league, design["ties"])
+    found = [_share(low, rank, high), float(mass), float(in_utility.mean()), float((high - low).double().mean())]
+    found += [_divergence(law, _ours(model, pairs)), seconds]
+    if importlib.util.find_spec("choix") is None:
+        return found + [math.nan] * 5
+    first, second = pairs.unbind(-1)
+    rivals = []
+    for penalty in (PENALTY, *PENALTIES):
+        utility = _choix(_duels(league), design["items"], penalty)
+        rivals.append(_divergence(law, torch.sigmoid(utility[first] - utility[second])))
+    said, ranks = _bootstrap(league, pairs, seed)
+    low, high = ranks.double().quantile(torch.tensor([0.05, 0.95], dtype=torch.float64), dim=0).round().long()
+    found += [rivals[0], min(rivals), _divergence(law, said)]
+    return [*found, _share(low, rank, high), float((high - low).double().mean())]
+
+
+def _share(low: Tensor, value: Tensor, high: Tensor) -> float:
+    return float(((low <= value) & (value <= high)).double().mean())
+
+
+def _leagues(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
+    columns = (
+        "kind",
+        "leagues",
+        *MEASURED,
+        "rank_error",
+        "utility_error",
+        "divergence_error",
+        "ahead_by",
+        "ahead_error",
+    )
+    table = Table("items_leagues", columns)
+    runs = Runs("items_leagues_runs", ("kind", "seed"), MEASURED, folder)
+    every = []
+    for kind, design in KINDS.items():
+        if quick and design["items"] > 20:
+            continue
+        rows = []
+        for seed in range(num):
+            rows.append(runs.get((kind, seed), lambda kind=kind, seed=seed: _of_league(kind, seed)))  # type: ignore[misc]
+            say(f"{kind}, {seed}: {rows[-1]}")
+        found = torch.tensor(rows, dtype=torch.float64)
+        mean = dict(zip(MEASURED, found.mean(0).tolist(), strict=True))
+        error = dict(zip(MEASURED, (found.std(0) / math.sqrt(num)).tolist(), strict=True))
+        column = {name: found[:, i] for i, name in enumerate(MEASURED)}
+        ahead = torch.minimum(column["choix"].mean(), column["bootstrap"].mean())
+        rival = column["choix"] if mean["choix"] <= mean["bootstrap"] else column["bootstrap"]
+        gain = rival - column["divergence"]
+        table.add(
+            kind=kind, leagues=num, **mean, rank_error=error["rank_coverage"], utility_error=error["utility_coverage"],
+            divergence_error=error["divergence"], ahead_by=float(gain.mean()),
+            ahead_error=float(gain.std() / math.sqrt(num)),
+        )  # fmt: skip
+        every.append(torch.stack([column["rank_coverage"] - column["rank_mass"], column["utility_coverage"] - 0.9], -1))
+        add_bar(
+            bars,
+            "divergence, beside the better of choix and its bootstrap",
+            kind,
+            mean["divergence"],
+            most=float(ahead),
+        )
+    off = torch.cat(every)
+    for name, part in zip(("ranks", "utilities"), off.unbind(-1), strict=True):
+        errors = float(part.mean().abs() / (part.std() / math.sqrt(len(part))))
+        add_bar(bars, f"coverage of {name}, standard errors away", f"{len(part)} leagues", errors, most=2.0)
+    return table
+
+
+def _of_features(votes: int, seed: int) -> list[float]:
+    """Divergences with features and half the votes, with features, and without them."""
+    full = make_league(100, votes, 8, False, False, seed)
+    half = League(full.utility, full.features, full.wins[: votes // 2], full.ties, None)
+    pairs, law = _truth(full, False)
+    models = (_fitted(half), _fitted(full), _fitted(full, features=False))
+    return [_divergence(law, _ours(model, pairs)) for model in models]
+
+
+def _features(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
+    table = Table("items_features", ("items", "votes", "leagues", "with_half", "with_all", "without"))
+    runs = Runs("items_features_runs", ("votes", "seed"), ("with_half", "with_all", "without"), folder)
+    for votes in (400,) if quick else (400, 1000, 2000):
+        rows = [runs.get((votes, i), lambda votes=votes, i=i: _of_features(votes, i)) for i in range(num)]  # type: ignore[misc]
+        mean = torch.tensor(rows).mean(0).tolist()
+        table.add(items=100, votes=votes, leagues=num, with_half=mean[0], with_all=mean[1], without=mean[2])
+        say(f"{table.rows[-1]}")
+        add_bar(bars, "divergence with features and half the votes", f"{votes} votes", mean[0], most=mean[2])
+    return table
+
+
+# Seconds
+
+
+def _scale(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
+    columns = ("items", "votes", "fit_s", "draws_s", "leaderboard_s", "next_pair_s", "memory_gb", "coverage")
+    table = Table("items_scale", columns)
+    sizes = ((100, 10_000),) if quick else ((100, 1_000_000), (1000, 100_000))
+    for items, votes in sizes:
+        league = make_league(items, votes, 0, False, False, seed=0)
+        began = time.process_time()
+        model = _fitted(league)
+        fitted = time.process_time()
+        _ = model.draws
+        drawn = time.process_time()
+        board = leaderboard(model).sort_index()
+        made = time.process_time()
+        next_votes(model)
+        asked = time.process_time()
+        true = (league.utility - league.utility.mean()).numpy()
+        table.add(
+            items=items, votes=votes, fit_s=fitted - began, draws_s=drawn - fitted, leaderboard_s=made - drawn,
+            next_pair_s=asked - made, memory_gb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+            coverage=float(((board.utility_low <= true) & (true <= board.utility_high)).mean()),
+        )  # fmt: skip
+        say(f"{table.rows[-1]}")
+        case = f"{votes} votes, {items} items"
+        if not quick:
+            add_bar(bars, "seconds to fit and draw", case, drawn - began, most=60.0 if items == 1000 else 15.0)
+            add_bar(bars, "memory in GB", case, float(table.rows[-1]["memory_gb"] or 0.0), most=4.0)
+        add_bar(bars, "seconds of the next pair", f"{items} items", asked - made, most=2.0 if items == 1000 else 0.2)
+    return table
+
+
+# Races
+
+
+def _by_information(model: SkewGP, generator: torch.Generator) -> Tensor:
+    return next_votes(model, AT_ONCE).pairs
+
+
+def _by_double_thompson(model: SkewGP, generator: torch.Generator) -> Tensor:
+    X, pairs = model.datapoints, []
+    posterior = model.posterior(X)
+    while len(pairs) < AT_ONCE:
+        base = torch.randn(2, *posterior.base_sample_shape, generator=generator, dtype=X.dtype)
+        first, second = posterior.rsample_from_base_samples(torch.Size([2]), base).squeeze(-1).argmax(-1).tolist()
+        for _ in range(100):  # until another item is the best of a draw
+            if first != second:
+                break
+            base = torch.randn(1, *posterior.base_sample_shape, generator=generator, dtype=X.dtype)
+            second = int(posterior.rsample_from_base_samples(torch.Size([1]), base).argmax())
+        if first == second:
+            second = (first + 1) % len(X)
+        pairs.append([first, second])
+    return torch.tensor(pairs)
+
+
+def _at_random(model: SkewGP, generator: torch.Generator) -> Tensor:
+    pairs = torch.combinations(torch.arange(len(model.datapoints)))
+    return pairs[torch.randperm(len(pairs), generator=generator)[:AT_ONCE]]
+
+
+POLICIES: dict[str, Callable[[SkewGP, torch.Generator], Tensor]] = {
+    "information": _by_information,
+    "double Thompson": _by_double_thompson,
+    "random pairs": _at_random,
+}
+
+
+def _race(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
+    table = Table("items_race", ("policy", "races", "median_votes", "mean_votes", "error", "unfinished", "right"))
+    runs = Runs("items_race_runs", ("policy", "seed"), ("votes", "right"), folder)
+    most = 100 if quick else MOST_VOTES
+    found: dict[str, list[tuple[float, ...]]] = {name: [] for name in POLICIES}
+    for seed in range(num):
+        for name in POLICIES:
+            found[name].append(runs.get((name, seed), lambda name=name, seed=seed: _votes_needed(name, seed, most)))  # type: ignore[misc]
+        say(f"race {seed}: { {name: done[-1] for name, done in found.items()} }")
+    mean = {}
+    for name, done in found.items():
+        votes = torch.tensor([run[0] for run in done])
+        mean[name] = float(votes.mean())
+        table.add(
+            policy=name, races=num, median_votes=float(votes.median()), mean_votes=mean[name],
+            error=float(votes.std() / math.sqrt(num)), unfinished=int((votes >= most).sum()),
+            right=sum(run[1] for run in done) / num,
+        )  # fmt: skip
+    for name in ("double Thompson", "random pairs"):
+        add_bar(
+            bars, f"votes until the best is known, against {name}", "20 items", mean["information"], most=mean[name]
+        )
+    return table
+
+
+def _votes_needed(policy: str, seed: int, most: int) -> list[float]:
+    """The number of votes until the model is sure, and whether it is right then."""
+    kind: dict[str, Any] = {"generator": torch.Generator().manual_seed(seed), "dtype": torch.float64}
+    utility = SPREAD * torch.randn(20, **kind)
+    order = torch.randperm(20, generator=kind["generator"]).view(10, 2)  # everybody once
+    noise = torch.Generator().manual_seed(1000 + seed)
+
+    def answers(pairs: Tensor) -> Preference:
+        gap = utility[pairs[:, 0]] - utility[pairs[:, 1]]
+        said = gap + math.sqrt(2) * torch.randn(len(pairs), generator=noise, dtype=torch.float64)
+        return Preference(torch.where((said > 0).unsqueeze(-1), pairs, pairs.flip(-1)))
+
+    model = item_model(20, answers(order), approximation="ep")
+    asked, fitted = len(order), 0.0
+    while True:
+        if asked >= FIT_EVERY * fitted:
+            fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+            fitted = asked
+        now = verdict(model)
+        if now.probability > SURE or asked >= most:
+            return [float(asked), float(now.items[0] == utility.argmax())]
+        model = add_votes(model, answers(POLICIES[policy](model, kind["generator"])))
+        asked += AT_ONCE
+
+
+PART: dict[str, Callable[[Table, bool, int, Path | None], Table]] = {
+    "leagues": _leagues,
+    "features": _features,
+    "scale": _scale,
+    "race": _race,
+}

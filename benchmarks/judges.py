@@ -1,0 +1,187 @@
+"""Several judges, simulated: one who answers at random, a second person after a first, and the cost of many.
+
+- *random*: five judges, of whom one answers at random. How much utility the recommended item lacks, of what the others
+  share: with judges named and reliabilities learned, named without, that judge left out, and nobody named.
+- *second*: a person is asked after four others were, and without them. How much utility the item recommended to that
+  person lacks after each number of questions.
+- *people*: seconds of one evidence with its gradient, and of a posterior, by the number of people.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from botorch.fit import fit_gpytorch_mll
+from torch import Tensor
+
+from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import next_pair
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations import Preference
+
+PARTS = ("random", "second", "people")
+NUM_ITEMS, DIM, EACH = 24, 2, 16
+QUESTIONS, FIT_EVERY = 12, 4
+
+
+class Panel(NamedTuple):
+    """Items and the utilities of judges, in units of the noise of an answer."""
+
+    X: Tensor
+    shared: Tensor
+    own: Tensor
+    generator: torch.Generator
+
+    @classmethod
+    def simulate(cls, seed: int, num_judges: int) -> Panel:
+        """A shared bump and tastes of people's own, which make a tenth of the variance."""
+        generator = torch.Generator().manual_seed(seed)
+        X = torch.rand(NUM_ITEMS, DIM, dtype=torch.double, generator=generator)
+        centre = 0.2 + 0.6 * torch.rand(DIM, dtype=torch.double, generator=generator)
+        shared = 12 * torch.exp(-(X - centre).square().sum(-1) / 0.2)
+        tastes = 4 * torch.randn(num_judges, DIM, dtype=torch.double, generator=generator)
+        return cls(X, shared, tastes @ (X - 0.5).mT, generator)
+
+    def answer(self, judge: int, pair: Tensor) -> Tensor:
+        """A pair with the winner first."""
+        noise = torch.randn(2, dtype=torch.double, generator=self.generator)
+        said = (self.shared + self.own[judge])[pair] + noise
+        return pair[said.argsort(descending=True)]
+
+    def pair(self) -> Tensor:
+        """Two items at random."""
+        return torch.randperm(NUM_ITEMS, generator=self.generator)[:2]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of this benchmark."""
+    add_common_arguments(parser)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART")
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--people", type=int, nargs="+", default=[25, 100, 400, 1000])
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run it."""
+    folder, seeds = prepare(options), range(2 if options.quick else options.seeds)
+    notes = [environment(), f"load average at the start {load_average()}; seconds of processor time"]
+    tables = []
+    if "random" in options.parts:
+        tables.append(at_random(list(seeds), notes))
+    if "second" in options.parts:
+        tables.append(second_person(list(seeds), notes))
+    if "people" in options.parts:
+        tables.append(cost(options.people[:2] if options.quick else options.people, notes))
+    publish(tables, folder)
+
+
+def _fit(model: SkewGP) -> SkewGP:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    return model
+
+
+@torch.no_grad()
+def _lack(model: SkewGP, X: Tensor, utility: Tensor, judge: int | None = None) -> float:
+    """How much less utility the recommended item has than the best one."""
+    chosen = model.posterior(X, judge=judge).mean.squeeze(-1).argmax()
+    return float(utility.max() - utility[chosen])
+
+
+def at_random(seeds: list[int], notes: list[str]) -> Table:
+    """Decisions beside a judge who answers at random."""
+    table = Table("judges_random", ("seed", "reliability", "named", "left_out", "nobody_named"), notes=notes)
+    for seed in seeds:
+        panel = Panel.simulate(seed, 5)
+        judge = torch.arange(5).repeat_interleave(EACH)
+        pairs = [panel.pair() for _ in judge]
+        pairs = torch.stack(
+            [pair if j == 4 else panel.answer(j, pair) for j, pair in zip(judge.tolist(), pairs, strict=True)]
+        )
+        honest = judge < 4
+        answers = {
+            "reliability": Preference(pairs, judge=judge),
+            "named": Preference(pairs, judge=judge),
+            "left_out": Preference(pairs[honest], judge=judge[honest]),
+            "nobody_named": Preference(pairs),
+        }
+        row = {
+            name: _lack(_fit(_model(panel.X, entry, name == "reliability")), panel.X, panel.shared)
+            for name, entry in answers.items()
+        }
+        table.add(seed=seed, **row)
+        say(f"seed {seed}: {row}")
+    return table
+
+
+def _model(X: Tensor, observations: Preference, reliability: bool = False) -> SkewGP:
+    return SkewGP(X, observations, approximation="ep", learn_judge_reliability=reliability)
+
+
+def second_person(seeds: list[int], notes: list[str]) -> Table:
+    """Questions to a person, after four others were asked, and without them."""
+    table = Table("judges_second", ("seed", "questions", "after_others", "anew"), notes=notes)
+    for seed in seeds:
+        found = {}
+        for name in ("after_others", "anew"):
+            panel = Panel.simulate(seed, 5)
+            first = torch.stack([panel.answer(j, panel.pair()) for j in range(4) for _ in range(EACH)])
+            judge = torch.arange(4).repeat_interleave(EACH)
+            asked = panel.answer(4, panel.pair()).unsqueeze(0)
+            if name == "anew":
+                first, judge = first[:0], judge[:0]
+            found[name] = list(_questions(panel, first, judge, asked))
+        for questions, lacks in enumerate(zip(*found.values(), strict=True), start=1):
+            table.add(seed=seed, questions=questions, **dict(zip(found, lacks, strict=True)))
+        say(f"seed {seed}: after {QUESTIONS} {[lacks[-1] for lacks in found.values()]}")
+    return table
+
+
+def _questions(panel: Panel, first: Tensor, judge: Tensor, asked: Tensor) -> Iterator[float]:
+    """How much utility is lacking after each question; hyperparameters are fitted after every fourth."""
+    utility, state = panel.shared + panel.own[4], None
+    for number in range(1, QUESTIONS + 1):
+        by = torch.cat([judge, torch.full((len(asked),), 4)])
+        model = _model(panel.X, Preference(torch.cat([first, asked]), judge=by))
+        if state is not None:
+            model.load_state_dict(state)
+        if number % FIT_EVERY == 1:
+            _fit(model)
+        state = model.state_dict()
+        yield _lack(model, panel.X, utility, 4)
+        shown, _ = next_pair(model, X_candidates=panel.X, judge=4 if len(judge) else None)
+        pair = torch.stack([(panel.X - point).eq(0).all(-1).nonzero().squeeze() for point in shown])
+        asked = torch.cat([asked, panel.answer(4, pair).unsqueeze(0)])
+
+
+def cost(people: list[int], notes: list[str]) -> Table:
+    """Seconds by the number of people, each of whom gave ten answers; all items are inducing points."""
+    table = Table("judges_people", ("people", "answers", "evidence", "posterior", "evidence_per_person"), notes=notes)
+    for num in people:
+        panel = Panel.simulate(0, num)
+        judge = torch.arange(num).repeat_interleave(10)
+        pairs = torch.stack([panel.answer(j, panel.pair()) for j in judge.tolist()])
+        model = SkewGP(
+            panel.X, Preference(pairs, judge=judge), inducing_points=panel.X.unique(dim=0), approximation="ep"
+        )
+        mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+        times = []
+        for _ in range(3):
+            began = time.process_time()
+            mll(model.train()(*model.train_inputs), model.train_targets).backward()
+            times.append(time.process_time() - began)
+        began = time.process_time()
+        model.eval().posterior(panel.X, judge=0)
+        spent = time.process_time() - began
+        table.add(
+            people=num, answers=len(pairs), evidence=min(times), posterior=spent, evidence_per_person=min(times) / num
+        )
+        say(f"{num} people: {min(times):.3f} s, {spent:.3f} s")
+    return table

@@ -1,0 +1,349 @@
+"""Which kind of question to ask, by price: numbers, duels and grades mixed by `next_question`, beside each kind alone.
+
+Protocol. A run is a function, a table of prices, a method and a seed. All methods of a seed start with the same
+answers, which are free: numbers at four Sobol points, duels of six pairs, and grades of four points. Then the method
+asks and pays until the next question would cost more than is left. Reported is the simple regret of the recommended
+point against money spent: of the point of largest posterior mean in the domain (`domain`), and of the one among the
+points asked about (`asked`). Answers have noise of a hundredth of the function's standard deviation over the domain,
+numbers and judgements alike. Grades are five, with cut-points at the 50, 80, 95 and 99 % quantiles of the function,
+which nobody is told. The mixed space is Hartmann's function of three inputs, a fourth that takes the values 0, 1/2 and
+1, and a fifth that is one of three classes; the last two lower the function by up to .4 and .6.
+
+Prices of number, duel and grade: `10:1:2` (a measurement is dear), `3:1:1`, and `1:1:1`, with budgets of 40, 30 and 20.
+Methods: `mixed` is `next_question` by knowledge gradient, `mixed, information` by what is learned about the best point;
+`numbers`, `duels`, `grades` are `next_question` with one kind; `next_pair` asks duels as it does by default. Models are
+fitted after every third answer, from the last hyperparameters, with 512 draws. Runs of one seed are compared in pairs.
+Every run is a row of a file; runs that are there are not repeated. Seconds are those of the processor, on one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.utils.sampling import draw_sobol_samples
+from torch import Tensor
+
+from benchmarks._reporting import RESULTS, Table, environment, load_average, publish, say
+from benchmarks.decisions import SEEN, Utility, find_utility
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import next_pair, next_question, recommend
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations import Numeric, Observation, Ordinal, Preference
+from botorch_skewgp.truncated.draws import DrawSettings
+
+NOISE, REFIT, NUM_GRADES = 0.01, 3, 5
+GRADED = (0.5, 0.8, 0.95, 0.99)  # quantiles of the function at the cut-points of grades
+FUNCTIONS = ("camel", "hartmann6", "rosenbrock5", "mixed5")
+PRICES = {"10:1:2": (10.0, 1.0, 2.0), "3:1:1": (3.0, 1.0, 1.0), "1:1:1": (1.0, 1.0, 1.0)}
+BUDGETS = {"10:1:2": 40.0, "3:1:1": 30.0, "1:1:1": 20.0}
+KINDS: tuple[type[Observation], ...] = (Numeric, Preference, Ordinal)
+METHODS: dict[str, dict[str, Any]] = {
+    "mixed": {"kinds": KINDS},
+    "mixed, information": {"kinds": KINDS, "method": "information"},
+    "numbers": {"kinds": (Numeric,)},
+    "duels": {"kinds": (Preference,)},
+    "grades": {"kinds": (Ordinal,)},
+    "next_pair": {"kinds": (Preference,), "method": "next_pair"},
+}
+SHARES = (0.25, 0.5, 1.0)  # of the budget at which regret is told
+COLUMNS = (
+    "function",
+    "prices",
+    "method",
+    "seed",
+    "asked",
+    "seconds_per_question",
+    "money",
+    "domain_regret",
+    "asked_regret",
+)
+SEARCH: dict[str, Any] = {"num_restarts": 3, "raw_samples": 64}
+
+
+def _mixed(U: Tensor) -> Tensor:
+    classes = U.new_tensor([0.0, 0.3, 0.6])[(2 * U[..., 4]).round().long()]
+    return find_utility("hartmann3").evaluate(U[..., :3]) - 0.8 * (U[..., 3] - 0.5).abs() - classes
+
+
+def _utility(name: str) -> tuple[Utility, dict[str, Any]]:
+    """A function of the unit cube, and which inputs take a few values."""
+    if name != "mixed5":
+        return find_utility(name), {}
+    values = [0.0, 0.5, 1.0]
+    utility = Utility(name, 5, find_utility("hartmann3").best, _mixed)
+    return utility, {"discrete_dims": {3: values}, "cat_dims": {4: values}}
+
+
+@dataclass
+class _Answers:
+    """Points, and what was answered about them."""
+
+    utility: Utility
+    generator: torch.Generator
+    points: Tensor
+    numbers: list[tuple[int, float]] = field(default_factory=list)
+    duels: list[list[int]] = field(default_factory=list)
+    grades: list[tuple[int, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        d = self.utility.dim
+        bounds = torch.tensor([[0.0] * d, [1.0] * d], dtype=torch.float64)
+        values = self.utility.evaluate(draw_sobol_samples(bounds, n=SEEN, q=1, seed=0).squeeze(-2))
+        self.deviation = float(values.std())
+        self.cutpoints = values.quantile(torch.tensor(GRADED, dtype=values.dtype))
+
+    def ask(self, kind: type[Observation], X: Tensor) -> None:
+        """Answer a question at `k x d` points."""
+        rows = []
+        for point in X:
+            same = (self.points - point).abs().amax(-1) == 0
+            if not bool(same.any()):
+                self.points = torch.cat([self.points, point.unsqueeze(0)])
+            rows.append(int((self.points - point).abs().amax(-1).argmin()))
+        noise = torch.randn(2, dtype=torch.float64, generator=self.generator)[: len(X)]
+        seen = self.utility.evaluate(X) + NOISE * self.deviation * noise
+        if kind is Numeric:
+            self.numbers.append((rows[0], float(seen[0])))
+        elif kind is Ordinal:
+            self.grades.append((rows[0], int((seen[0] > self.cutpoints).sum())))
+        else:
+            self.duels.append(rows if seen[0] > seen[1] else rows[::-1])
+
+    def observations(self) -> list[Observation]:
+        """All answers."""
+        index, values = zip(*self.numbers, strict=True)
+        graded, grades = zip(*self.grades, strict=True)
+        return [
+            Numeric(list(values), index=list(index)),
+            Preference(self.duels),
+            Ordinal(list(grades), NUM_GRADES, index=list(graded)),
+        ]
+
+    @property
+    def count(self) -> int:
+        """The number of answers."""
+        return len(self.numbers) + len(self.duels) + len(self.grades)
+
+
+def _start(utility: Utility, values: dict[str, Any], seed: int) -> _Answers:
+    bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
+    X = draw_sobol_samples(bounds, n=20, q=1, seed=seed).squeeze(-2)
+    for dims in values.values():
+        for dim in dims:
+            X[:, dim] = (2 * X[:, dim]).round() / 2
+    answers = _Answers(utility, torch.Generator().manual_seed(seed), X[:0])
+    for i in range(4):
+        answers.ask(Numeric, X[i : i + 1])
+        answers.ask(Ordinal, X[i + 4 : i + 5])
+    for i in range(6):
+        answers.ask(Preference, X[8 + 2 * i : 10 + 2 * i])
+    return answers
+
+
+def _run(function: str, prices: str, name: str, seed: int, budget: float) -> dict[str, Any]:
+    """One run; its traces are money spent and regret after each answer."""
+    torch.set_num_threads(1)
+    utility, values = _utility(function)
+    cost = dict(zip(KINDS, PRICES[prices], strict=True))
+    method = METHODS[name]
+    how = method.get("method", "knowledge_gradient")
+    answers = _start(utility, values, seed)
+    bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
+    state: dict[str, Tensor] = {}
+    spent, step, began = 0.0, 0, time.process_time()
+    money, asked, in_domain, among_asked = [], [], [], []
+    with torch.random.fork_rng(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(seed)
+        while True:
+            model = SkewGP(answers.points, answers.observations(), draw_settings=DrawSettings(num_draws=512))
+            hyperparameters = dict(model.named_parameters())
+            with torch.no_grad():
+                for key, value in state.items():
+                    hyperparameters[key].copy_(value)
+            if step % REFIT == 0:
+                mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+                fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": 50}}, warning_handler=lambda _: True)
+                state = {key: p.detach().clone() for key, p in hyperparameters.items() if p.numel()}
+            model.eval()
+            best, _ = recommend(model, bounds, **SEARCH, **values)
+            known, _ = recommend(model, X_candidates=answers.points)
+            money.append(spent)
+            in_domain.append(utility.best - float(utility.evaluate(best)))
+            among_asked.append(utility.best - float(utility.evaluate(known)))
+            if spent + min(cost[kind] for kind in method["kinds"]) > budget:
+                break
+            kinds = [kind for kind in method["kinds"] if spent + cost[kind] <= budget]
+            if how == "next_pair":
+                X, _ = next_pair(model, bounds, num_restarts=4, raw_samples=64, **values)
+                kind = kinds[0]
+            else:
+                found = next_question(model, bounds, kinds, cost, method=how, seed=step, **values)
+                X, kind = found.X, found.question.kind
+            answers.ask(kind, X.detach())
+            asked.append(kind.__name__[0])
+            spent, step = spent + cost[kind], step + 1
+    seconds = (time.process_time() - began) / max(step, 1)
+    cells = (
+        function, prices, name, seed, "".join(asked), f"{seconds:.3g}",
+        *(" ".join(f"{value:.4g}" for value in trace) for trace in (money, in_domain, among_asked)),
+    )  # fmt: skip
+    return dict(zip(COLUMNS, cells, strict=True))
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _append(path: Path, row: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = not path.exists()
+    with path.open("a", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+def _numbers(row: dict[str, Any], column: str) -> np.ndarray:
+    return np.array([float(value) for value in row[column].split()])
+
+
+def _at(row: dict[str, Any], column: str, money: float) -> float:
+    """Regret when this much was spent."""
+    return float(_numbers(row, column)[_numbers(row, "money") <= money + 1e-9][-1])
+
+
+def _tables(rows: Sequence[dict[str, Any]], note: str) -> list[Table]:
+    """Regret at shares of the budget, and paired differences to each single kind."""
+    columns = [f"{name}_{share:g}" for name in ("domain", "asked") for share in SHARES]
+    told = "medians over seeds of regret at shares of the budget; N, P, O: Numbers, Preferences, Ordinals asked a run"
+    notes = [environment(), *filter(None, [note]), told]
+    medians = Table("questions", ("function", "prices", "method", "seeds", *columns, "N", "P", "O", "seconds"), notes)
+    paired = Table(
+        "questions_paired",
+        (
+            "function",
+            "prices",
+            "method",
+            "against",
+            "seeds",
+            "log10_difference",
+            "standard_error",
+            "of_averages",
+            "error",
+        ),
+        [
+            "log10 of the recommended point's regret in the domain less that of another method, paired by seed "
+            "(negative: mixing is ahead), floored at 1e-6: at the end of the budget, and averaged over its course"
+        ],
+    )
+    for function, prices in sorted({(row["function"], row["prices"]) for row in rows}):
+        here = [row for row in rows if (row["function"], row["prices"]) == (function, prices)]
+        last = max(float(_numbers(row, "money")[-1]) for row in here)
+        course = np.linspace(0, last, 21)
+        ends: dict[str, dict[int, tuple[float, float]]] = {}
+        for name in METHODS:
+            mine = [row for row in here if row["method"] == name]
+            if not mine:
+                continue
+            cells: dict[str, Any] = {"function": function, "prices": prices, "method": name, "seeds": len(mine)}
+            for column in ("domain", "asked"):
+                for share in SHARES:
+                    found = [_at(row, f"{column}_regret", share * last) for row in mine]
+                    cells[f"{column}_{share:g}"] = float(np.median(found))
+            for letter in "NPO":
+                cells[letter] = float(np.mean([row["asked"].count(letter) for row in mine]))
+            cells["seconds"] = float(np.median([float(row["seconds_per_question"]) for row in mine]))
+            medians.add(**cells)
+            logs = [np.log10(np.maximum([_at(row, "domain_regret", m) for m in course], 1e-6)) for row in mine]
+            ends[name] = {
+                int(row["seed"]): (float(log[-1]), float(log.mean())) for row, log in zip(mine, logs, strict=True)
+            }
+        singles = [name for name in ends if not name.startswith("mixed")]
+        for name in (name for name in ends if name.startswith("mixed")):
+            for which in singles:
+                seeds = sorted(ends[name].keys() & ends[which].keys())
+                if len(seeds) < 2:
+                    continue
+                difference = np.array([np.subtract(ends[name][s], ends[which][s]) for s in seeds])
+                error = difference.std(0, ddof=1) / math.sqrt(len(seeds))
+                paired.add(
+                    function=function, prices=prices, method=name, against=which, seeds=len(seeds),
+                    log10_difference=float(difference[:, 0].mean()), standard_error=float(error[0]),
+                    of_averages=float(difference[:, 1].mean()), error=float(error[1]),
+                )  # fmt: skip
+    return [medians, paired]
+
+
+def _plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Median regret against money, a panel for every function and table of prices."""
+    from matplotlib.figure import Figure
+
+    cases = sorted({(row["function"], row["prices"]) for row in rows})
+    figure = Figure(figsize=(3.6 * len(cases), 3.0), layout="constrained")
+    for panel, (function, prices) in zip(figure.subplots(1, len(cases), squeeze=False).flat, cases, strict=True):
+        here = [row for row in rows if (row["function"], row["prices"]) == (function, prices)]
+        course = np.linspace(0, max(float(_numbers(row, "money")[-1]) for row in here), 81)
+        for i, name in enumerate(METHODS):
+            traces = [[_at(row, "domain_regret", m) for m in course] for row in here if row["method"] == name]
+            if traces:
+                panel.semilogy(course, np.maximum(np.median(traces, axis=0), 1e-6), label=name, color=f"C{i}")
+        panel.set(title=f"{function}, number : duel : grade = {prices}", xlabel="money", ylabel="median regret")
+        panel.legend(fontsize=6)
+    figure.savefig(path, dpi=110)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of this benchmark."""
+    parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=list(FUNCTIONS))
+    parser.add_argument("--prices", nargs="+", choices=list(PRICES), default=list(PRICES))
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--seeds", nargs=2, type=int, default=[0, 10], metavar=("FIRST", "LAST"), help="last excluded")
+    parser.add_argument("--budget", type=float, help="the money of a run; the prices' own if not given")
+    parser.add_argument("--output", type=Path, default=RESULTS, help="folder of runs, tables and pictures")
+    parser.add_argument("--note", default="", help="a line for the head of the tables, such as the commit of the runs")
+    parser.add_argument(
+        "--quick", action="store_true", help="one short run of each method on the camel, nothing stored"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run it."""
+    if options.quick:
+        rows = [_run("camel", "1:1:1", name, 0, 2.0) for name in options.methods]
+        publish(_tables(rows, ""), None)
+        return
+    path = options.output / "questions_runs.csv"
+    known = {(row["function"], row["prices"], row["method"], int(row["seed"])) for row in _read(path)}
+    wanted = [
+        (function, prices, method, seed)
+        for seed in range(*options.seeds)
+        for prices in options.prices
+        for function in options.functions
+        for method in options.methods
+        if (function, prices, method, seed) not in known
+    ]
+    say(f"{len(wanted)} runs, {len(known)} known; load average {load_average()}")
+    for function, prices, method, seed in wanted:
+        budget = BUDGETS[prices] if options.budget is None else options.budget
+        row = _run(function, prices, method, seed, budget)
+        _append(path, row)
+        say(f"{function}, {prices}, {method}, {seed}: {row['domain_regret'].split()[-1]} after {row['asked']}")
+    rows = _read(path)
+    publish(_tables(rows, options.note), options.output)
+    _plot(rows, options.output / "questions.png")

@@ -1,0 +1,60 @@
+r"""How sure a recommendation is: the probability of each point to be the best one."""
+
+from __future__ import annotations
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from botorch.models.model import Model
+from torch import Tensor
+
+from botorch_skewgp.acquisition.question_values import Belief, joint_draws
+from botorch_skewgp.models.transforms import rounded_inputs
+from botorch_skewgp.observations.checks import as_tensor
+from botorch_skewgp.protocols import input_transform_of, members_of
+
+
+@torch.no_grad()
+def probability_of_best(
+    model: Model, X_candidates: Tensor | None = None, num_samples: int = 4096, seed: int = 0
+) -> Tensor:
+    r"""The probability of each of some points to have the largest value of the latent function among them.
+
+    At the recommended point it says how sure the recommendation is that nothing asked about is better; where it is low,
+    `next_question` and `next_pair` ask about the rivals again. Points that are equal share their probability.
+
+    Example:
+        >>> model = SkewGP(train_X, Preference(pairs))
+        >>> best, _ = recommend(model)
+        >>> sure = probability_of_best(model)[(train_X == best).all(-1)].sum()
+
+    Args:
+        model: A SkewGP with one output, or an ensemble of such models.
+        X_candidates: An `n x d` tensor of points; the model's own points if `None`.
+        num_samples: The number of joint draws; the standard error of a probability `p` is `sqrt(p (1 - p) / num)`.
+        seed: The seed of the draws.
+
+    Returns:
+        An `n`-dim tensor that adds up to 1.
+
+    Raises:
+        InputDataError: If the points are not `n x d` with at least one finite point, or there are fewer draws than
+            members of the ensemble.
+        UnsupportedError: If the model is another.
+    """
+    members = members_of(model, "probability_of_best")
+    own = members[0].datapoints
+    X = own if X_candidates is None else as_tensor(X_candidates, "X_candidates").to(own)
+    if X.ndim != 2 or not len(X) or X.shape[1] != own.shape[1] or not bool(X.isfinite().all()):
+        raise InputDataError(
+            f"X_candidates must be finite and n x {own.shape[1]} with n of at least 1; got shape {tuple(X.shape)}."
+        )
+    if num_samples < len(members):
+        raise InputDataError(f"num_samples must be at least {len(members)}; got {num_samples}.")
+    points, place = rounded_inputs(input_transform_of(model), X).unique(dim=0, return_inverse=True)
+    votes = []
+    for number, member in enumerate(members):
+        belief = Belief.of(member.latent_posterior(points), member.outcome_scale)
+        votes.append(joint_draws(belief, num_samples // len(members), seed + number).argmax(0))
+    share = torch.bincount(torch.cat(votes), minlength=len(points)).to(X)
+    repeats = torch.bincount(place, minlength=len(points))
+    return (share / share.sum() / repeats)[place]

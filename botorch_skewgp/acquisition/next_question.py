@@ -1,0 +1,472 @@
+r"""Which question to ask next: of which kind, where, of whom, and whether it is worth its price.
+
+A question is a kind of observation at some points, asked of a judge at a price. Its value is by how much its answer is
+expected to raise the posterior mean of the point that is recommended in the end (the knowledge gradient), in units of
+the outcome, so that it can be compared with the price. Nothing here asks for a kind by name: a kind is known by its
+`Reading`, so that kinds of your own take part.
+
+Points come from a pool: those asked about already, points that joint draws of the function take for the best, zoomed in
+once, the best challenger of the recommended point, and some that are spread over the domain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models.model import Model
+from botorch.utils.sampling import manual_seed
+from torch import Tensor
+
+from botorch_skewgp.acquisition.challenge import DuelingLogExpectedImprovement
+from botorch_skewgp.acquisition.question_values import (
+    Asked,
+    Belief,
+    after,
+    cells_of_numbers,
+    information,
+    joint_draws,
+    knowledge_gradient,
+)
+from botorch_skewgp.acquisition.search_domain import SearchDomain, Values
+from botorch_skewgp.models.transforms import rounded_inputs
+from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import as_tensor
+from botorch_skewgp.protocols import LatentModel, input_transform_of, members_of
+from botorch_skewgp.rows import Reading
+
+QuestionMethod = Literal["knowledge_gradient", "information"]
+ROUNDING = 1e-9  # of a gain, in units of the outcome's scale
+NUM_SPREAD = 512  # points over the domain that draws choose from
+NUM_PATHS = 64  # draws, each of which names the point that it takes for the best
+NUM_OWN = 48  # points asked about before, the best ones, that are asked about or recommended again
+NUM_FAR = 32  # points of the pool that are spread over the domain
+NUM_PAIRED = 20  # points, the likeliest to be best, all of whose pairs are considered
+NUM_SETS = 24  # sets considered for questions of three points or more
+SCALES = (0.3, 0.1, 0.03)  # of steps away from the recommended point, in shares of the domain
+ZOOM = 0.04  # likewise away from the points that draws take for the best
+CHALLENGER: dict[str, Any] = {"num_restarts": 2, "raw_samples": 64}
+
+
+@dataclass(frozen=True)
+class Question:
+    r"""A kind of question.
+
+    Args:
+        kind: A class of observations that the model's likelihood takes.
+        num_points: The number of points shown together, for kinds that leave it open, such as `Choice`; the least that
+            the kind needs if `None`.
+        with_incumbent: Whether the recommended point is one of the points; free otherwise.
+
+    Raises:
+        InputDataError: If the kind is no class of observations, or the number of points is too small for it.
+
+    Example:
+        >>> Question(Choice, num_points=4)  # which is the best of these four?
+        >>> Question(Preference, with_incumbent=True)  # is this better than the best so far?
+    """
+
+    kind: type[Observation]
+    num_points: int | None = None
+    with_incumbent: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kind, type) or not issubclass(self.kind, Observation):
+            raise InputDataError(f"kind must be a class of observations, such as Preference; got {self.kind!r}.")
+        least = self.kind.points_per_observation
+        if self.num_points is not None and (self.num_points < least or (least == 1 and self.num_points > 1)):
+            raise InputDataError(
+                f"A question of kind {self.kind.__name__} is about {least} {'or more ' if least > 1 else ''}point(s); "
+                f"got num_points={self.num_points}."
+            )
+        if self.with_incumbent and least == 1:
+            raise InputDataError(
+                f"A question of kind {self.kind.__name__} is about one point; leave with_incumbent out."
+            )
+
+    @property
+    def size(self) -> int:
+        """The number of points."""
+        return self.kind.points_per_observation if self.num_points is None else self.num_points
+
+
+class NextQuestion(NamedTuple):
+    r"""What to ask next.
+
+    Args:
+        question: What to ask; one of those given.
+        X: Where: a `k x d` tensor, with the recommended point last if the question says so.
+        judge: Of whom; `None` if there was no choice.
+        value: By how much the answer is expected to raise the posterior mean of the recommended point, in units of the
+            outcome (of the latent utility, if there are no numbers).
+        cost: The price of the question.
+        stop: Whether no question is worth its price, if it was said what a unit of the outcome is worth.
+    """
+
+    question: Question
+    X: Tensor
+    judge: int | str | None
+    value: float
+    cost: float
+    stop: bool
+
+
+def next_question(
+    model: Model,
+    bounds: Tensor | None = None,
+    questions: Sequence[Question | type[Observation]] = (),
+    costs: Sequence[float] | Mapping[Any, float] | None = None,
+    X_candidates: Tensor | None = None,
+    judges: Sequence[int | str] | Mapping[int | str, float] | None = None,
+    worth: float | None = None,
+    method: QuestionMethod = "knowledge_gradient",
+    discrete_dims: Values | None = None,
+    cat_dims: Values | None = None,
+    seed: int = 0,
+) -> NextQuestion:
+    r"""Which question to ask next: the one whose answer is expected to bring most for its price.
+
+    Example:
+        >>> model = SkewGP(train_X, [Numeric(values), Preference(pairs)])
+        >>> asked = next_question(model, bounds, questions=[Numeric, Preference], costs=[10.0, 1.0])
+        >>> asked.question.kind, asked.X, asked.value, asked.cost
+
+    Args:
+        model: A SkewGP with one output, or an ensemble of such models.
+        bounds: A `2 x d` tensor of lower and upper bounds; `None` with candidates.
+        questions: What may be asked: kinds of observations, or a `Question` where the number of points or the incumbent
+            matters.
+        costs: The price of each question, in any one unit; a mapping from questions or kinds, or a sequence in their
+            order. All cost the same if `None`.
+        X_candidates: An `n x d` tensor of points to ask about instead of a domain.
+        judges: Who may be asked, as in `SkewGP.posterior`: their numbers, or a mapping from these to what multiplies
+            the price. The gain is that of the utility that the model is of: what all share, or of `model.for_judge(j)`.
+        worth: What one unit of the outcome is worth, in units of the costs, for `stop`.
+        method: `"knowledge_gradient"` for the expected gain of the recommended point (and where no single answer would
+            change it, as `"information"`), `"information"` for what is learned about which point is best.
+        discrete_dims: The values that inputs may take, by their number, where their order matters.
+        cat_dims: Likewise where it does not.
+        seed: Of the pool of points.
+
+    Raises:
+        InputDataError: If there are no questions, the likelihood does not know one of the kinds, a cost is not
+            positive, there are both bounds and candidates or neither, too few points for a question, nothing is known
+            of a judge, or the list of judges is empty.
+        UnsupportedError: If the model is another, knows no judges, or a kind has no outcomes to look ahead to.
+    """
+    return next_questions(
+        model, bounds, questions, costs, 1, X_candidates, judges, worth, method, discrete_dims, cat_dims, seed
+    )[0]
+
+
+@torch.no_grad()
+def next_questions(
+    model: Model,
+    bounds: Tensor | None = None,
+    questions: Sequence[Question | type[Observation]] = (),
+    costs: Sequence[float] | Mapping[Any, float] | None = None,
+    num_questions: int = 1,
+    X_candidates: Tensor | None = None,
+    judges: Sequence[int | str] | Mapping[int | str, float] | None = None,
+    worth: float | None = None,
+    method: QuestionMethod = "knowledge_gradient",
+    discrete_dims: Values | None = None,
+    cat_dims: Values | None = None,
+    seed: int = 0,
+) -> list[NextQuestion]:
+    r"""A page of questions that are asked at once: each is chosen knowing that those before it wait for their answers.
+
+    Args:
+        model: As for `next_question`.
+        bounds: As there.
+        questions: As there.
+        costs: As there.
+        num_questions: The number of questions.
+        X_candidates: As there.
+        judges: As there.
+        worth: As there.
+        method: As there.
+        discrete_dims: As there.
+        cat_dims: As there.
+        seed: As there.
+
+    Returns:
+        The questions, in the order of choice; each value is what is gained beyond those before it.
+
+    Raises:
+        InputDataError: As `next_question`, and for fewer questions than one.
+        UnsupportedError: As `next_question`.
+    """
+    members = members_of(model, "next_question")
+    asked = [entry if isinstance(entry, Question) else Question(entry) for entry in questions]
+    if not asked:
+        raise InputDataError("questions must name at least one kind of observation, such as [Preference, Numeric].")
+    if num_questions < 1:
+        raise InputDataError(f"num_questions must be at least 1; got {num_questions}.")
+    if method not in ("knowledge_gradient", "information"):
+        raise InputDataError(f"method must be 'knowledge_gradient' or 'information'; got {method!r}.")
+    prices = _prices(costs, questions, asked)
+    people = _people(members, judges)
+    if worth is not None and not (worth > 0 and math.isfinite(worth)):
+        raise InputDataError(f"worth must be positive and finite, or None; got {worth}.")
+    for entry in asked:
+        _check_kind(members[0], entry)
+    pool = _Pool.build(model, members, bounds, X_candidates, discrete_dims, cat_dims, seed)
+    least = max(entry.size for entry in asked)
+    if len(pool.X) < least:
+        raise InputDataError(
+            f"A question is about {least} points, and there {'is' if len(pool.X) == 1 else 'are'} {len(pool.X)}; widen "
+            "the bounds, or give more X_candidates."
+        )
+    who = list(people)
+    beliefs = [_belief(member, pool.X, who) for member in members]
+    recommended = torch.arange(len(pool.X), device=pool.X.device)
+    found: list[NextQuestion] = []
+    for _ in range(num_questions):
+        every = [(pool.sets(beliefs, entry, recommended, seed), entry) for entry in asked]
+
+        def best_by(value: Callable[..., Tensor], every: Any = every, beliefs: Any = beliefs) -> tuple[Any, ...]:
+            """The largest value for its price: the ratio, the question, whom to ask, the points."""
+            found = []
+            for number, (items, entry) in enumerate(every):
+                asks = _asks(members, beliefs, entry, pool.X)
+                for place, judge in enumerate(who):
+                    shifted = items if judge is None else items + (place + 1) * len(pool.X)
+                    values = value(beliefs, asks, shifted, recommended)
+                    ratio = float(values.max()) / (prices[number] * people[judge])
+                    found.append((ratio, number, place, items[values.argmax()]))
+            return max(found, key=lambda entry: entry[0])
+
+        least_gain = ROUNDING * members[0].outcome_scale.scale
+        ratio, number, place, chosen = best_by(knowledge_gradient if method == "knowledge_gradient" else information)
+        if method == "knowledge_gradient" and ratio * prices[number] * people[who[place]] <= least_gain:
+            _, number, place, chosen = best_by(information)  # no single answer changes the recommendation
+        entry, judge = asked[number], who[place]
+        cost = prices[number] * people[judge]
+        asks = _asks(members, beliefs, entry, pool.X)
+        shifted = chosen if judge is None else chosen + (place + 1) * len(pool.X)
+        gain = max(float(knowledge_gradient(beliefs, asks, shifted.unsqueeze(0), recommended)), 0.0)
+        stop = worth is not None and gain * worth < cost
+        found.append(NextQuestion(entry, pool.X[chosen].clone(), judge, gain, cost, stop))
+        if len(found) < num_questions:
+            beliefs = after(beliefs, asks, shifted, seed)
+    return found
+
+
+def _prices(
+    costs: Sequence[float] | Mapping[Any, float] | None, given: Sequence[Any], asked: Sequence[Question]
+) -> list[float]:
+    """The price of each question; raises `InputDataError` if one is missing or not positive."""
+    if costs is None:
+        return [1.0] * len(asked)
+    if isinstance(costs, Mapping):
+        missing = [
+            entry.kind.__name__ for g, entry in zip(given, asked, strict=True) if not {g, entry.kind} & set(costs)
+        ]
+        if missing:
+            raise InputDataError(f"costs names no price for questions of kind {', '.join(missing)}.")
+        costs = [costs[g] if g in costs else costs[entry.kind] for g, entry in zip(given, asked, strict=True)]
+    prices = as_tensor(list(costs), "costs").double()
+    if prices.shape != (len(asked),):
+        raise InputDataError(f"costs must hold a price for each of the {len(asked)} questions; got {list(costs)}.")
+    if not bool((prices.isfinite() & (prices > 0)).all()):
+        raise InputDataError(f"costs must be positive and finite; got {prices.tolist()}.")
+    return prices.tolist()
+
+
+def _people(
+    members: Sequence[LatentModel], judges: Sequence[int | str] | Mapping[int | str, float] | None
+) -> dict[int | str | None, float]:
+    """Who may be asked, with what multiplies the price."""
+    if judges is None:
+        return {None: 1.0}
+    if isinstance(judges, str | int) or not len(judges):
+        raise InputDataError(f"judges must name at least one judge, in a list or a mapping to prices; got {judges!r}.")
+    people: dict[int | str | None, float] = (
+        dict(judges.items()) if isinstance(judges, Mapping) else dict.fromkeys(judges, 1.0)
+    )
+    factors = as_tensor(list(people.values()), "judges").double()
+    if not bool((factors.isfinite() & (factors > 0)).all()):
+        raise InputDataError(
+            f"What multiplies the price of a judge must be positive and finite; got {factors.tolist()}."
+        )
+    for member in members:
+        member.latent_posterior(member.datapoints[:1], judges=[next(iter(people))])  # raises where it cannot be asked
+    return people
+
+
+def _check_kind(member: LatentModel, question: Question) -> None:
+    """Raise unless there is a reading of the kind to look ahead by."""
+    part, kind = member.likelihood.for_kind(question.kind), question.kind
+    if not part.predicts or part.num_outputs != 1:
+        raise UnsupportedError(f"Questions of kind {kind.__name__} have no outcomes to look ahead to; leave them out.")
+    if not part.takes_numbers:
+        _reading(member, question, member.datapoints)
+
+
+def _reading(member: LatentModel, question: Question, like: Tensor) -> Reading:
+    return member.likelihood.reading(question.kind, like, member.outcome_scale, question.num_points)
+
+
+def _asks(members: Sequence[LatentModel], beliefs: Sequence[Belief], question: Question, X: Tensor) -> list[Asked]:
+    """What a question reads of each member."""
+    parts = [member.likelihood.for_kind(question.kind) for member in members]
+    if not parts[0].takes_numbers:
+        return [
+            Asked(_reading(member, question, belief.means)) for member, belief in zip(members, beliefs, strict=True)
+        ]
+    noise = [part.latent_noise(X[:1]).to(belief.means).reshape(1) for part, belief in zip(parts, beliefs, strict=True)]
+    cuts = cells_of_numbers(beliefs, noise)
+    readings = [Reading.at_point(variance.new_zeros(0), variance) for variance in noise]
+    return [Asked(reading, cut) for reading, cut in zip(readings, cuts, strict=True)]
+
+
+def _belief(member: LatentModel, X: Tensor, who: Sequence[int | str | None]) -> Belief:
+    """The belief about what is recommended by, and after it about each judge's utility, at the pool's points."""
+    if who == [None]:
+        posterior = member.latent_posterior(X)
+    else:
+        everyone = [judge for judge in [None, *who] for _ in range(len(X))]
+        posterior = member.latent_posterior(X.repeat(1 + len(who), 1), judges=everyone)
+    if posterior.num_points != len(X) * (1 if who == [None] else 1 + len(who)):
+        raise UnsupportedError("Input transforms that turn one point into many are not supported here.")
+    return Belief.of(posterior, member.outcome_scale)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pool:
+    """The points that questions are about, `N x d`, and the number of the recommended one."""
+
+    X: Tensor
+
+    @classmethod
+    def build(
+        cls,
+        model: Model,
+        members: Sequence[LatentModel],
+        bounds: Tensor | None,
+        X_candidates: Tensor | None,
+        discrete_dims: Values | None,
+        cat_dims: Values | None,
+        seed: int,
+    ) -> _Pool:
+        if (bounds is None) == (X_candidates is None):
+            raise InputDataError("Give either bounds, to search a domain, or X_candidates, to choose from a list.")
+        own = members[0].datapoints
+        own = rounded_inputs(input_transform_of(model), own)
+        if bounds is None:
+            if discrete_dims is not None or cat_dims is not None:
+                raise InputDataError("discrete_dims and cat_dims only have a meaning with bounds.")
+            X = as_tensor(X_candidates, "X_candidates").to(own)
+            if X.ndim != 2 or not len(X) or X.shape[1] != own.shape[1] or not bool(X.isfinite().all()):
+                raise InputDataError(
+                    f"X_candidates must be finite and n x {own.shape[1]} with n of at least 1; got shape "
+                    f"{tuple(X.shape)}."
+                )
+            return cls(X.unique(dim=0))
+        domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, own)
+        if not bool((domain.bounds[0] < domain.bounds[1]).any()):
+            raise InputDataError(f"The bounds leave one point, {domain.bounds[0].tolist()}; widen them.")
+        own = domain.rounded(own[domain.contains(own)])
+        own = own[_mean(members, own).argsort(descending=True)[:NUM_OWN]] if len(own) else own
+        generator = torch.Generator(own.device).manual_seed(seed)
+        spread = domain.spread(NUM_SPREAD)
+        best = own[:1] if len(own) else spread[_mean(members, spread).argmax()].unsqueeze(0)
+        steps = [_around(domain, best.repeat(NUM_PATHS // 2, 1), scale, generator) for scale in SCALES]
+        likely = _likely(members, torch.cat([own, domain.nearest(torch.cat([spread, *steps]))]), seed)
+        nearby = _around(domain, likely.repeat(4, 1), ZOOM, generator)
+        likely = _likely(members, torch.cat([own, likely, domain.nearest(nearby)]), seed + 1)
+        few_steps = {} if domain.discrete_dims or domain.cat_dims or domain.whole_dims else {"options": {"maxiter": 30}}
+        with torch.enable_grad(), manual_seed(seed):
+            acquisition = DuelingLogExpectedImprovement(model, best)
+            challenger, _ = domain.optimize(acquisition, 1, **CHALLENGER, **few_steps)
+        far = domain.nearest(spread[:NUM_FAR])
+        return cls(_distinct(torch.cat([own, challenger.detach().to(own), likely, far])))
+
+    def sets(self, beliefs: Sequence[Belief], question: Question, recommended: Tensor, seed: int) -> Tensor:
+        """The sets of points that a question may be about, `B x k`."""
+        N, k, device = len(self.X), question.size, self.X.device
+        if k == 1:
+            return torch.arange(N, device=device).unsqueeze(-1)
+        mean = torch.stack([belief.mean().sum(0)[recommended] for belief in beliefs]).mean(0)
+        best = mean.argmax()
+        others = torch.arange(N, device=device)
+        others = others[others != best]
+        with_best = torch.stack([others, best.expand(N - 1)], dim=-1)
+        if k == 2 and question.with_incumbent:
+            return with_best
+        draws = torch.cat([joint_draws(belief, 8 * NUM_PATHS, seed)[recommended] for belief in beliefs], dim=-1)
+        votes = torch.bincount(draws.argmax(0), minlength=N)
+        order = (votes + votes.new_zeros(N)).to(mean) + torch.linspace(0.5, 0, N).to(mean)[mean.argsort().argsort()]
+        likely = order.argsort(descending=True)[:NUM_PAIRED]
+        if k == 2:
+            pairs = torch.combinations(likely)
+            return torch.cat([pairs, with_best])
+        generator = torch.Generator(device).manual_seed(seed)
+        chances = (votes[likely] + 1).to(mean).expand(NUM_SETS, -1)
+        if len(likely) < k:
+            likely = order.argsort(descending=True)[: max(k, NUM_PAIRED)]
+            chances = torch.ones(NUM_SETS, len(likely)).to(mean)
+        drawn = likely[torch.multinomial(chances, k, generator=generator)]
+        drawn = torch.cat([likely[:k].unsqueeze(0), _greedy(draws, likely, k).unsqueeze(0), drawn])
+        lacks = (drawn != best).all(-1, keepdim=True)
+        anchored = torch.where(lacks & (torch.arange(k, device=device) == k - 1), best, drawn)
+        anchored = torch.where(lacks, anchored, _last(drawn, best))
+        return anchored if question.with_incumbent else torch.cat([drawn, anchored[lacks.squeeze(-1)]])
+
+
+def _last(sets: Tensor, item: Tensor) -> Tensor:
+    """Sets with an item, where it is in them, moved to the end."""
+    order = (sets == item).long().argsort(dim=-1, stable=True)
+    return sets.gather(-1, order)
+
+
+def _greedy(draws: Tensor, likely: Tensor, k: int) -> Tensor:
+    """The `k` points whose best is expected to be best, chosen one after the other."""
+    values = draws[likely]
+    chosen: list[int] = []
+    reached = torch.full_like(values[0], -torch.inf)
+    for _ in range(k):
+        gain = torch.maximum(values, reached).mean(-1)
+        gain[chosen] = -torch.inf
+        chosen.append(int(gain.argmax()))
+        reached = torch.maximum(reached, values[chosen[-1]])
+    return likely[chosen]
+
+
+def _mean(members: Sequence[LatentModel], X: Tensor) -> Tensor:
+    """The posterior means of `n x d` points, in units of the outcome."""
+    found = [member.outcome_scale.unstandardize(member.latent_posterior(X).mean.squeeze(-1)) for member in members]
+    return torch.stack(found).mean(0)
+
+
+def _likely(members: Sequence[LatentModel], X: Tensor, seed: int) -> Tensor:
+    """The points that joint draws of the function take for the best."""
+    X = _distinct(X)
+    draws = []
+    for member in members:
+        belief = Belief.of(member.latent_posterior(X), member.outcome_scale)
+        draws.append(joint_draws(belief, max(NUM_PATHS // len(members), 1), seed))
+    return X[torch.cat(draws, dim=-1).argmax(0).unique()]
+
+
+def _around(domain: SearchDomain, X: Tensor, scale: float, generator: torch.Generator) -> Tensor:
+    """Points at normal steps from others, in about half of the coordinates."""
+    coordinates = domain.coordinates
+    U = coordinates.from_inputs(X)
+    low, high = coordinates.bounds
+    step = scale * (high - low) * torch.randn(U.shape, dtype=U.dtype, device=U.device, generator=generator)
+    moves = torch.rand(U.shape, device=U.device, generator=generator) < 0.5
+    return coordinates.to_inputs((U + step * moves).clamp(low, high))
+
+
+def _distinct(X: Tensor) -> Tensor:
+    """Each point once, in the order of its first place."""
+    _, place = X.unique(dim=0, return_inverse=True)
+    first = torch.full((int(place.max()) + 1,), len(X), device=X.device)
+    first = first.scatter_reduce(0, place, torch.arange(len(X), device=X.device), "amin")
+    return X[first.sort().values]

@@ -1,0 +1,308 @@
+r"""What a question is expected to be worth: look-aheads to its outcomes over a fixed set of points.
+
+The posterior at all points of the set is computed once: given draw `s` the latent function is normal with mean `m_s`
+and a covariance that all draws share. Everything that is asked of a question then is linear algebra on these, for
+hundreds of questions at a time, and follows from its `Reading` alone.
+
+- Knowledge gradient: `sum_o max_x E[f(x) 1(o)] - max_x E[f(x)]` over outcomes `o` ([Frazier2009knowledge]_). For a
+  single reading the expectations have the closed form of `SkewKnowledgeGradient`. Joint outcomes (a choice, a vote) are
+  averaged over values of the function at the question's points, drawn in mirrored pairs for each draw `s`, with the
+  noise integrated out. A number is a grade on a fine scale: its predictive distribution is cut into cells of equal
+  probability, which is a lower bound that rises with their number.
+- Information about the best point: `I(o; argmax_x f(x))` with joint draws of the function at all points, where the few
+  points that are the likeliest to be best stand for themselves and all others for one ([Hennig2012entropy]_).
+
+.. [Frazier2009knowledge] P. Frazier, W. Powell, S. Dayanik. The knowledge-gradient policy for correlated normal
+   beliefs. INFORMS Journal on Computing 21, 2009.
+.. [Hennig2012entropy] P. Hennig, C. J. Schuler. Entropy search for information-efficient global optimization. JMLR 13,
+   2012.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from botorch.utils.sampling import draw_sobol_normal_samples
+from torch import Tensor
+
+from botorch_skewgp.likelihoods import OutcomeScale
+from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.rows import Reading
+from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
+from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density, standardise
+
+NUM_DRAWS = 512  # of a mixture that look-aheads go over
+NUM_CELLS = 16  # of a number
+NUM_LIKELY = 12  # points that are told apart as the best one
+NUM_SCENARIOS = 6  # joint outcomes of pending questions that are kept apart
+TINY = 1e-300  # of a probability that is divided by
+MAX_ENTRIES = 2**22  # of a tensor over questions, outcomes and draws
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    r"""The latent function at `N` points: a mixture of normal distributions that share a covariance.
+
+    Args:
+        means: An `N x S` tensor.
+        covariance: An `N x N` tensor.
+        weights: An `M x S` tensor: the probabilities of the components under each of `M` scenarios, joint outcomes of
+            questions that are pending; one without these.
+        variance: An `N`-dim tensor: the prior variances, which the rounding of the covariance is relative to.
+        scale: How outcomes relate to the latent function.
+    """
+
+    means: Tensor
+    covariance: Tensor
+    weights: Tensor
+    variance: Tensor
+    scale: OutcomeScale
+
+    @classmethod
+    def of(cls, posterior: SkewGPPosterior, scale: OutcomeScale) -> Belief:
+        """The belief that a posterior of one output is, with at most `NUM_DRAWS` of its draws."""
+        means, weights = posterior.component_means, posterior.probabilities.expand(posterior.component_means.shape[-1])
+        step = -(-means.shape[-1] // NUM_DRAWS)  # neighbours in the draws' order are alike
+        weights = weights[::step]
+        weights = (weights / weights.sum()).unsqueeze(0)
+        return cls(means[:, ::step], posterior.gaussian_covariance, weights, posterior.prior_variance, scale)
+
+    def mean(self) -> Tensor:
+        """`E[f 1(scenario)]` in units of the outcome; `M x N`, the means themselves if there is one scenario."""
+        own = self.weights.sum(-1, keepdim=True)
+        return self.scale.location * own + self.scale.scale * (self.weights @ self.means.mT)
+
+    def at(self, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        r"""The belief at the points of questions, drawn in mirrored pairs.
+
+        Args:
+            items: A `B x k` integer tensor.
+
+        Returns:
+            Values, `B x k x 2S`; the white numbers that they come from, `k x 2S`; and the covariance of all points with
+            these, `B x N x k`.
+        """
+        k, S = items.shape[-1], self.means.shape[-1]
+        white = draw_sobol_normal_samples(d=k, n=S, device=self.means.device, dtype=self.means.dtype, seed=0).mT
+        white = torch.cat([white, -white], dim=-1)
+        block = self.covariance[items.unsqueeze(-1), items.unsqueeze(-2)]
+        root = cholesky_with_relative_jitter(block, scale=self.variance[items])
+        crossed = self.covariance[:, items].movedim(0, 1)  # B x N x k
+        gain = torch.linalg.solve_triangular(root, crossed.mT, upper=False).mT
+        return self.means[items].repeat(1, 1, 2) + root @ white, white, gain
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    r"""What questions of one kind read at their points.
+
+    Args:
+        reading: The reading, in units of the latent function; for numbers one without cut-points.
+        cutpoints: For numbers an `N x C` tensor: where the outcome of a number at each point is cut into cells.
+    """
+
+    reading: Reading
+    cutpoints: Tensor | None = None
+
+    @property
+    def num_outcomes(self) -> int:
+        """The number of outcomes."""
+        return self.reading.num_outcomes if self.cutpoints is None else self.cutpoints.shape[-1] + 1
+
+    @property
+    def is_single(self) -> bool:
+        """Whether outcomes are cells of one reading."""
+        return self.reading.is_single
+
+    def bounds(self, items: Tensor) -> tuple[Tensor, Tensor]:
+        """Lower and upper bounds of the outcomes of a single reading, `1 x O` or for numbers `B x O`."""
+        if self.cutpoints is None:
+            outcome = torch.arange(self.num_outcomes, device=items.device)
+            lower, upper = (bound.squeeze(-1).unsqueeze(0) for bound in self.reading.bounds(outcome))
+            return lower, upper
+        cuts = self.cutpoints[items[:, 0]]
+        end = torch.full_like(cuts[:, :1], torch.inf)
+        return torch.cat([-end, cuts], dim=-1), torch.cat([cuts, end], dim=-1)
+
+    def log_probabilities(self, values: Tensor, items: Tensor) -> Tensor:
+        r"""The log probabilities of outcomes given the latent function.
+
+        Args:
+            values: A `B x S x k` tensor of values at the questions' points.
+            items: A `B x k` integer tensor: which points these are.
+
+        Returns:
+            A `B x S x O` tensor.
+        """
+        if self.cutpoints is None:
+            return self.reading.log_probabilities(values)
+        lower, upper = (bound.unsqueeze(-2) for bound in self.bounds(items))
+        scale = self.reading.variance.sqrt()
+        return log_interval_probability(standardise(lower, values, scale), standardise(upper, values, scale))
+
+
+def after(beliefs: Sequence[Belief], asks: Sequence[Asked], item: Tensor, seed: int) -> list[Belief]:
+    r"""The beliefs that wait for the answer of a question: scenarios for its outcomes.
+
+    Args:
+        beliefs: Those of the members of an ensemble.
+        asks: What the question reads, for each member.
+        item: The question's points, a `k`-dim integer tensor.
+        seed: Of the choice among many outcomes.
+    """
+    drawn, joint = [belief.at(item.unsqueeze(0)) for belief in beliefs], []
+    for belief, ask, (values, _, _) in zip(beliefs, asks, drawn, strict=True):
+        p = ask.log_probabilities(values.mT, item.unsqueeze(0))[0].exp()  # 2S x O
+        joint.append(((belief.weights.repeat(1, 2) / 2).unsqueeze(1) * p.mT).flatten(0, 1))  # scenarios x 2S
+    own = torch.stack([weights.sum(-1) for weights in joint]).mean(0)
+    if len(own) > NUM_SCENARIOS:
+        generator = torch.Generator(own.device).manual_seed(seed)
+        chosen = torch.multinomial(own, NUM_SCENARIOS, replacement=True, generator=generator)
+        joint = [weights[chosen] / (own[chosen] * NUM_SCENARIOS).unsqueeze(-1) for weights in joint]
+    new = []
+    for belief, weights, (_, white, gain) in zip(beliefs, joint, drawn, strict=True):
+        means = belief.means.repeat(1, 2) + gain[0] @ white
+        if means.shape[-1] > NUM_DRAWS:  # every draw with one of its two values
+            which = torch.arange(means.shape[-1], device=means.device)
+            which = which[which % 2 == (which >= len(which) // 2).long()]
+            kept = weights[:, which]
+            weights = kept * (weights.sum(-1, keepdim=True) / kept.sum(-1, keepdim=True).clamp(min=TINY))
+            means = means[:, which]
+        new.append(replace(belief, means=means, covariance=belief.covariance - gain[0] @ gain[0].mT, weights=weights))
+    return new
+
+
+def cells_of_numbers(beliefs: Sequence[Belief], noise: Sequence[Tensor]) -> list[Tensor]:
+    r"""Cut-points of numbers at all points, between cells of about equal probability.
+
+    Args:
+        beliefs: Those of the members of an ensemble.
+        noise: The noise variance of numbers of each of them, in units of its latent function.
+
+    Returns:
+        For each member an `N x (NUM_CELLS - 1)` tensor in units of its latent function, equal in units of the outcome.
+    """
+    means, squares = [], []
+    for belief, variance in zip(beliefs, noise, strict=True):
+        weights = belief.weights.sum(0) / belief.weights.sum()
+        mean = belief.means @ weights
+        spread = (belief.means - mean.unsqueeze(-1)).square() @ weights + belief.covariance.diagonal() + variance
+        means.append(belief.scale.unstandardize(mean))
+        squares.append(means[-1].square() + spread * belief.scale.scale**2)
+    centre = torch.stack(means).mean(0)
+    deviation = (torch.stack(squares).mean(0) - centre.square()).clamp(min=0).sqrt()
+    levels = torch.arange(1, NUM_CELLS, dtype=centre.dtype, device=centre.device) / NUM_CELLS
+    cuts = centre.unsqueeze(-1) + deviation.unsqueeze(-1) * torch.special.ndtri(levels)
+    return [belief.scale.standardize(cuts) for belief in beliefs]
+
+
+def knowledge_gradient(beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, recommended: Tensor) -> Tensor:
+    r"""By how much the best posterior mean is expected to grow, in units of the outcome.
+
+    Args:
+        beliefs: Those of the members of an ensemble.
+        asks: What the questions read, for each member.
+        items: A `B x k` integer tensor: the points of each question.
+        recommended: An integer tensor: the points that may be recommended.
+
+    Returns:
+        A `B`-dim tensor; never negative but for rounding.
+    """
+    first = beliefs[0]
+    base = torch.stack([belief.mean()[:, recommended] for belief in beliefs]).mean(0).amax(-1).sum()
+    draws = first.means.shape[-1] * first.weights.shape[0] * (1 if asks[0].is_single else 2 * items.shape[-1])
+    size = max(1, MAX_ENTRIES // (draws * asks[0].num_outcomes))
+    values = []
+    for part in items.split(size):
+        means = [_outcome_means(belief, ask, part, recommended) for belief, ask in zip(beliefs, asks, strict=True)]
+        values.append(torch.stack(means).mean(0).amax(-1).sum((-1, -2)))
+    return torch.cat(values) - base
+
+
+def _outcome_means(belief: Belief, ask: Asked, items: Tensor, recommended: Tensor) -> Tensor:
+    """`E[f 1(outcome, scenario)]` at the recommended points in units of the outcome, `B x M x O x C`."""
+    if ask.is_single:
+        mass, latent = _single_outcome_means(belief, ask, items, recommended)
+    else:
+        mass, latent = _joint_outcome_means(belief, ask, items, recommended)
+    return belief.scale.location * mass.unsqueeze(-1) + belief.scale.scale * latent
+
+
+def _single_outcome_means(belief: Belief, ask: Asked, items: Tensor, recommended: Tensor) -> tuple[Tensor, Tensor]:
+    weight = ask.reading.weight[0]
+    read = weight @ belief.means[items]  # B x S
+    covariance = belief.covariance[recommended][:, items] @ weight  # C x B
+    inner = weight @ belief.covariance[items.unsqueeze(-1), items.unsqueeze(-2)] @ weight
+    scale = (inner.clamp(min=0) + ask.reading.variance).sqrt().unsqueeze(-1)  # B x 1
+    lower, upper = (standardise(b.unsqueeze(-1), read.unsqueeze(-2), scale.unsqueeze(-1)) for b in ask.bounds(items))
+    mass = log_interval_probability(lower, upper).exp().unsqueeze(1) * belief.weights.unsqueeze(1)  # B x M x O x S
+    rise = log_normal_density(lower).exp() - log_normal_density(upper).exp()  # B x O x S
+    shift = (rise @ belief.weights.mT).mT / scale.unsqueeze(-1)  # B x M x O
+    latent = mass @ belief.means[recommended].mT + shift.unsqueeze(-1) * covariance.mT.view(len(items), 1, 1, -1)
+    return mass.sum(-1), latent
+
+
+def _joint_outcome_means(belief: Belief, ask: Asked, items: Tensor, recommended: Tensor) -> tuple[Tensor, Tensor]:
+    values, white, gain = belief.at(items)
+    probabilities = ask.log_probabilities(values.mT, items).exp().mT.unsqueeze(1)  # B x 1 x O x 2S
+    mass = probabilities * belief.weights.repeat(1, 2).unsqueeze(1) / 2  # B x M x O x 2S
+    latent = mass @ belief.means[recommended].repeat(1, 2).mT
+    known = mass @ white.mT  # B x M x O x k
+    return mass.sum(-1), latent + known @ gain[:, recommended].mT.unsqueeze(1)
+
+
+def joint_draws(belief: Belief, num: int, seed: int) -> Tensor:
+    r"""Joint draws of the latent function at all points, for components in proportion to their probabilities.
+
+    Args:
+        belief: The belief.
+        num: The number of draws.
+        seed: The seed.
+
+    Returns:
+        An `N x num` tensor.
+    """
+    means, weights = belief.means, belief.weights.sum(0)
+    generator = torch.Generator(means.device).manual_seed(seed)
+    level = (torch.arange(num, device=means.device) + 0.5) / num
+    which = torch.searchsorted(weights.cumsum(0) / weights.sum(), level.to(weights)).clamp(max=len(weights) - 1)
+    root = cholesky_with_relative_jitter(belief.covariance, scale=belief.variance)
+    noise = torch.randn(len(means), num, dtype=means.dtype, device=means.device, generator=generator)
+    return means[:, which] + root @ noise
+
+
+def information(
+    beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, recommended: Tensor, seed: int = 0
+) -> Tensor:
+    r"""The information that an answer is expected to bring about which point is best, in nats; see the module's text.
+
+    Args:
+        beliefs: As of `knowledge_gradient`; scenarios count by their probabilities, as one.
+        asks: As there.
+        items: As there.
+        recommended: As there.
+        seed: Of the joint draws.
+
+    Returns:
+        A `B`-dim tensor.
+    """
+    num = 2 * NUM_DRAWS
+    draws = [joint_draws(belief, num, seed) for belief in beliefs]
+    best = torch.cat([values[recommended].argmax(0) for values in draws])
+    counts = torch.bincount(best, minlength=len(recommended))
+    likely = counts.argsort(descending=True)[:NUM_LIKELY]
+    group = torch.full_like(counts, len(likely)).scatter(0, likely, torch.arange(len(likely), device=best.device))
+    groups = torch.nn.functional.one_hot(group[best], len(likely) + 1).to(draws[0])  # draws x groups
+    share = groups.mean(0)
+    size = max(1, MAX_ENTRIES // (len(groups) * asks[0].num_outcomes))
+    values = []
+    for part in items.split(size):
+        log_p = [ask.log_probabilities(f[part].mT, part) for ask, f in zip(asks, draws, strict=True)]
+        p = torch.cat(log_p, dim=-2).exp()  # B x draws x O
+        joint = groups.mT @ p / len(groups)  # B x groups x O
+        alone = torch.special.entr(joint.sum(-2)).sum(-1)
+        given = torch.special.entr(joint).sum((-1, -2)) - torch.special.entr(share).sum()
+        values.append(alone - given)
+    return torch.cat(values)

@@ -1,0 +1,208 @@
+r"""A leaderboard that knows how sure it is.
+
+Ranks are functions of all utilities together, so that everything here is computed from joint posterior draws: the rank
+of an item in each draw, whether it is the best in it, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from botorch.models.model import Model
+from torch import Tensor
+
+from botorch_skewgp.items.draws import for_judge, utility_draws, vote_reading, win_of_first
+from botorch_skewgp.items.votes import pandas
+from botorch_skewgp.protocols import members_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+NUM_SAMPLES = 4096
+MOST_ENTRIES = 2**27  # differences of two items in a draw that win probabilities are averaged over: a second
+
+
+def leaderboard(
+    model: Model,
+    items: Sequence[Hashable] | None = None,
+    k: int | None = None,
+    probability: float = 0.9,
+    judge: int | str | None = None,
+    judges: Sequence[Hashable] | None = None,
+    num_samples: int = NUM_SAMPLES,
+    seed: int = 0,
+) -> DataFrame:
+    r"""The items from the best to the worst, with how sure each statement is.
+
+    Utilities are in units of one item's noise, and relative to the mean of all items, since votes tell differences
+    alone. Rank 1 is the best.
+
+    Example:
+        >>> votes = read_votes({"winner": ["a", "c", "d"], "loser": ["b", "a", "b"]})
+        >>> model = item_model(len(votes.items), votes.observations)
+        >>> table = leaderboard(model, votes.items, k=3)
+
+    Args:
+        model: A model of items, or any SkewGP whose points are the items, or an ensemble of such models.
+        items: The names of the items; their numbers if `None`.
+        k: The number of places of `p_top`; there is no such column if `None`.
+        probability: The probability that intervals hold the truth, and from which on two items are told apart.
+        judge: By whose opinion: a judge's number, or `"each"` for what all share and then each judge; what all share if
+            `None`.
+        judges: The names of the judges, for `"each"`; their numbers if `None`.
+        num_samples: The number of joint draws.
+        seed: The seed of the draws.
+
+    Returns:
+        A data frame, best first, indexed by `item` (by `judge` and `item` for `"each"`, where what all share is
+        `"all"`): the posterior mean `utility` with its interval `utility_low`, `utility_high`; the median `rank` with
+        its interval `rank_low`, `rank_high`; `p_best`, the probability to be the best of all; `p_top`, to
+        be among the best `k`; `win_probability`, that of winning a vote against a random other item; `votes`, the
+        number of comparisons it was in; and `tier`, a number that items share as long as the first of them is not above
+        them with the given probability.
+
+    Raises:
+        InputDataError: If names do not fit the items, or a number is out of its range.
+        UnsupportedError: If the model has no mixture posterior with one output, takes no duels, or knows no judges.
+        ImportError: If pandas is not installed.
+    """
+    if judge != "each":
+        return _table(for_judge(model, judge), items, k, probability, num_samples, seed)
+    known = sorted(members_of(model, "leaderboard")[0].judges)  # type: ignore[attr-defined]
+    if not known:
+        raise InputDataError('judge="each" needs votes with judges; leave it out.')
+    if judges is not None and len(judges) <= max(known):
+        raise InputDataError(f"judges must name all {max(known) + 1} judges; got {len(judges)}.")
+    tables = {"all": _table(model, items, k, probability, num_samples, seed)}
+    for number in known:
+        name: Any = number if judges is None else judges[number]
+        tables[name] = _table(for_judge(model, number), items, k, probability, num_samples, seed)
+    return pandas().concat(tables, names=["judge"])
+
+
+def _table(
+    model: Model, items: Sequence[Hashable] | None, k: int | None, probability: float, num_samples: int, seed: int
+) -> DataFrame:
+    if not 0 < probability < 1:
+        raise InputDataError(f"probability must be between 0 and 1; got {probability}.")
+    draws = utility_draws(model, num_samples, seed, "leaderboard")
+    n = draws.shape[-1]
+    names = check_names(items, n)
+    if k is not None and not 1 <= k < n:
+        raise InputDataError(f"k must be from 1 to {n - 1}; got {k}.")
+    relative = draws - draws.mean(-1, keepdim=True)
+    ranks = ranks_of(draws)
+    ends = [(1 - probability) / 2, (1 + probability) / 2]
+    low, high = quantiles(relative, ends)
+    rank_low, rank, rank_high = quantiles(ranks.double(), [ends[0], 0.5, ends[1]]).round().long()
+    mean = relative.mean(0)
+    order = mean.argsort(descending=True)
+    columns: dict[str, Tensor] = {
+        "utility": mean,
+        "utility_low": low,
+        "utility_high": high,
+        "rank": rank,
+        "rank_low": rank_low,
+        "rank_high": rank_high,
+        "p_best": (ranks == 1).double().mean(0),
+    }
+    if k is not None:
+        columns["p_top"] = (ranks <= k).double().mean(0)
+    wins = mean_win_matrix(model, draws)
+    columns["win_probability"] = wins.sum(-1) / (n - 1)
+    columns["votes"] = number_of_votes(model, n)
+    columns["tier"] = tiers(draws, order, probability)
+    index = pandas().Index([names[i] for i in order.tolist()], name="item")
+    return pandas().DataFrame({name: column[order].cpu().numpy() for name, column in columns.items()}, index=index)
+
+
+def win_probabilities(
+    model: Model,
+    items: Sequence[Hashable] | None = None,
+    judge: int | str | None = None,
+    num_samples: int = NUM_SAMPLES,
+    seed: int = 0,
+) -> DataFrame:
+    r"""The probability that the item of the row wins a new vote against that of the column; NaN on the diagonal.
+
+    Where ties are allowed, wins are outright, so that a pair's two entries add up to less than one.
+
+    Args:
+        model: As for `leaderboard`.
+        items: The names of the items; their numbers if `None`.
+        judge: Who votes.
+        num_samples: The number of joint draws; fewer are used where items are so many that it would take seconds.
+        seed: The seed of the draws.
+
+    Returns:
+        A data frame, in the order of the model's items.
+    """
+    model = for_judge(model, judge)
+    draws = utility_draws(model, num_samples, seed, "win_probabilities")
+    names = check_names(items, draws.shape[-1])
+    wins = mean_win_matrix(model, draws).fill_diagonal_(torch.nan)
+    return pandas().DataFrame(wins.cpu().numpy(), index=names, columns=names)
+
+
+def check_names(items: Sequence[Hashable] | None, n: int) -> list[Any]:
+    """The names of items, by default their numbers; raises `InputDataError` if they are not as many, or repeat."""
+    if items is None:
+        return list(range(n))
+    names = list(items)
+    if len(names) != n or len(set(names)) != n:
+        raise InputDataError(f"items must name each of the {n} items of the model once; got {len(names)} names.")
+    return names
+
+
+def ranks_of(draws: Tensor) -> Tensor:
+    """The rank of each item in each draw, 1 for the best, `S x n`."""
+    order = draws.argsort(-1, descending=True)
+    places = torch.arange(1, draws.shape[-1] + 1, device=draws.device).expand_as(order)
+    return torch.empty_like(order).scatter_(-1, order, places)
+
+
+def quantiles(draws: Tensor, levels: Sequence[float]) -> Tensor:
+    """Quantiles over draws, one of them each, `len(levels) x n`."""
+    ordered = draws.sort(0).values
+    places = [min(max(round(level * (len(draws) - 1)), 0), len(draws) - 1) for level in levels]
+    return ordered[places]
+
+
+def mean_win_matrix(model: Model, draws: Tensor) -> Tensor:
+    """The posterior mean of the probability that one item wins against another, `n x n`; zero on the diagonal."""
+    reading, n = vote_reading(model, "leaderboard"), draws.shape[-1]
+    most = max(64, MOST_ENTRIES // n**2)
+    draws = draws[:: -(-len(draws) // most)].float()
+    total = torch.zeros(n, n, device=draws.device)
+    for part in draws.split(max(1, 2**22 // n**2)):
+        total += win_of_first(reading, part.unsqueeze(-1) - part.unsqueeze(-2)).sum(0)
+    return (total / len(draws)).fill_diagonal_(0.0).double()
+
+
+def number_of_votes(model: Model, n: int) -> Tensor:
+    """The number of answers that each item is in."""
+    first = members_of(model, "leaderboard")[0]
+    total = torch.zeros(n, dtype=torch.long)
+    for entry in first.observations:
+        index = getattr(entry, entry.index_field).cpu().reshape(-1)
+        total += torch.bincount(index[index >= 0], minlength=n)
+    return total
+
+
+def tiers(draws: Tensor, order: Tensor, probability: float) -> Tensor:
+    """The tier of each item: going down from the best, a new one starts where its first is sure to be better."""
+    tier, found = torch.empty_like(order), 0
+    head = int(order[0])
+    above = (draws[:, head].unsqueeze(-1) > draws).double().mean(0)
+    for item in order.tolist():
+        if item != head and float(above[item]) > probability:
+            found, head = found + 1, item
+            above = (draws[:, head].unsqueeze(-1) > draws).double().mean(0)
+        tier[item] = found + 1
+    return tier
+
+
+Goal = Literal["best", "top", "order"]

@@ -1,0 +1,288 @@
+r"""A model of votes between items: an effect of each item, plus what its features and its group say.
+
+.. [Bradley1952rank] R. A. Bradley, M. E. Terry. Rank analysis of incomplete block designs. Biometrika 39, 1952.
+.. [Thurstone1927law] L. L. Thurstone. A law of comparative judgment. Psychological Review 34, 1927.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from copy import deepcopy
+from functools import reduce
+from operator import add
+from typing import Any, Literal
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import InputDataWarning
+from botorch.models.transforms.input import Normalize
+from gpytorch.kernels import AdditiveKernel, Kernel
+from gpytorch.priors import LogNormalPrior
+from torch import Tensor
+
+from botorch_skewgp.kernels.checked import CheckedRBFKernel, CheckedScaleKernel
+from botorch_skewgp.kernels.items import ItemEffectKernel
+from botorch_skewgp.kernels.judges import LinearTastesKernel
+from botorch_skewgp.likelihoods import RowLikelihood
+from botorch_skewgp.models import SkewGP
+from botorch_skewgp.models.defaults import as_logarithm
+from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import as_tensor
+from botorch_skewgp.truncated.draws import DrawSettings
+
+# Variances of effects in units of the noise of one item: mode and spread of their logarithm. At 1 the better of two
+# random items wins three votes of four; a factor of 20 either way is two spreads, from a coin's toss to 95 of 100.
+SCALE, SCALE_SPREAD = 1.0, 1.5
+# Lengthscales of features in the unit cube: a median of sqrt(d), for functions that are nearly linear, or bend once.
+LENGTHSCALE, LENGTHSCALE_SPREAD = 1.0, 1.0
+
+
+def item_points(numbers: Any, features: Any = None, groups: Any = None) -> Tensor:
+    r"""Items as points: the item's number, the number of its group if there are groups, and its features.
+
+    Args:
+        numbers: An `n`-dim integer tensor: the items' numbers.
+        features: An `n x d` tensor of features, if there are any.
+        groups: An `n`-dim integer tensor of the numbers of groups, if there are any.
+
+    Returns:
+        An `n x (1 + d)` tensor of double precision, `n x (2 + d)` with groups.
+
+    Raises:
+        InputDataError: If they are not of one length, or not finite.
+    """
+    columns = [as_tensor(numbers, "numbers").double().reshape(-1, 1)]
+    n = len(columns[0])
+    if groups is not None:
+        group = as_tensor(groups, "groups")
+        if group.is_floating_point() or group.shape != (n,):
+            raise InputDataError(f"groups must hold a whole number for each of the {n} items; got {_what(group)}.")
+        columns.append(group.double().unsqueeze(-1))
+    if features is not None:
+        given = as_tensor(features, "features").double()
+        if given.ndim != 2 or given.shape[0] != n or given.shape[1] == 0:
+            raise InputDataError(f"features must be {n} x d, a row for each item; got {_what(given)}.")
+        if not given.isfinite().all():
+            rows = (~given.isfinite().all(-1)).nonzero().flatten()[:5].tolist()
+            raise InputDataError(f"features must be finite; see items {rows}.")
+        columns.append(given)
+    return torch.cat(columns, dim=-1)
+
+
+def _what(x: Tensor) -> str:
+    return f"{x.dtype} of shape {tuple(x.shape)}"
+
+
+def default_item_covar_module(num_features: int = 0, groups: bool = False) -> Kernel:
+    r"""The kernel of items: independent effects of items and of groups, and a smooth function of features.
+
+    Each part has a scale of its own, which a fit learns; that of the features goes towards zero if they do not help.
+    See `feature_share`.
+
+    Args:
+        num_features: The number of features.
+        groups: Whether there are groups.
+    """
+    parts: list[Kernel] = [_scaled(ItemEffectKernel(active_dims=[0]))]
+    if groups:
+        parts.append(_scaled(ItemEffectKernel(active_dims=[1])))
+    if num_features:
+        median = LENGTHSCALE * math.sqrt(num_features)
+        smooth = CheckedRBFKernel(
+            ard_num_dims=num_features,
+            active_dims=_feature_dims(num_features, groups),
+            lengthscale_prior=LogNormalPrior(math.log(median), LENGTHSCALE_SPREAD),
+            lengthscale_constraint=as_logarithm(),
+        )
+        smooth.lengthscale = median
+        parts.append(_scaled(smooth))
+    return reduce(add, parts)
+
+
+def default_item_judge_covar_module(num_features: int = 0, groups: bool = False) -> Kernel:
+    r"""The kernel of a judge's own view of items and of their features.
+
+    Args:
+        num_features: The number of features.
+        groups: Whether points have a column for groups.
+    """
+    effect: Kernel = _scaled(ItemEffectKernel(active_dims=[0]))
+    if num_features:
+        effect = effect + LinearTastesKernel(num_features, active_dims=_feature_dims(num_features, groups))
+    return effect
+
+
+def _feature_dims(num_features: int, groups: bool) -> list[int]:
+    first = 2 if groups else 1
+    return list(range(first, first + num_features))
+
+
+def _scaled(kernel: Kernel) -> CheckedScaleKernel:
+    prior = LogNormalPrior(math.log(SCALE) + SCALE_SPREAD**2, SCALE_SPREAD)  # as a function of the logarithm
+    scaled = CheckedScaleKernel(kernel, outputscale_prior=prior, outputscale_constraint=as_logarithm())
+    scaled.outputscale = SCALE
+    return scaled
+
+
+def item_model(
+    num_items: int,
+    votes: Observation | Sequence[Observation],
+    features: Any = None,
+    groups: Any = None,
+    likelihood: RowLikelihood | None = None,
+    covar_module: Kernel | None = None,
+    judge_covar_module: Kernel | None = None,
+    draw_settings: DrawSettings | None = None,
+    approximation: Literal["ep"] | None = None,
+) -> SkewGP:
+    r"""A `SkewGP` of votes between items.
+
+    The utility of item `i` is an effect of its own, plus one of its group, plus a smooth function of its features. With
+    neither groups nor features it is Thurstone's model ([Thurstone1927law]_), the probit form of Bradley and Terry's
+    ([Bradley1952rank]_), with a normal prior of learned width and the exact posterior: items that won or lost all of
+    their votes, or that were in none, have a finite utility with the uncertainty that is left.
+
+    The points of the model are the items in their order, `model.datapoints`, so that votes refer to items by number.
+
+    Example:
+        >>> model = item_model(4, Preference([[0, 1], [0, 2], [2, 3]]))
+        >>> fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+        >>> table = leaderboard(model, items=["ann", "bob", "eve", "dan"])
+
+    Args:
+        num_items: The number of items, whether there are votes on them or not.
+        votes: Comparisons of items by number, such as `Preference` and `Tie`, with `judge=` if there are several.
+        features: A `num_items x d` tensor of what is known of the items, such as embeddings, sizes, prices. They are
+            scaled to the unit cube by the least and largest values among the items.
+        groups: A whole number for each item: its group, such as an author or a family of models.
+        likelihood: As for `SkewGP`.
+        covar_module: The kernel; by default `default_item_covar_module`.
+        judge_covar_module: The kernel of a judge's own part; by default `default_item_judge_covar_module`.
+        draw_settings: As for `SkewGP`.
+        approximation: As for `SkewGP`; `"ep"` for the largest leagues.
+
+    Raises:
+        InputDataError: If votes are about unknown items, or features or groups do not fit the number of items.
+    """
+    if isinstance(num_items, bool) or not isinstance(num_items, int) or num_items < 2:
+        raise InputDataError(f"num_items must be a whole number of at least 2; got {num_items!r}.")
+    given = (votes,) if isinstance(votes, Observation) else tuple(votes)
+    _check_votes(given, num_items)
+    X = item_points(torch.arange(num_items), features, groups)
+    num_features = X.shape[-1] - 1 - (groups is not None)
+    transform = None
+    if num_features:
+        dims = _feature_dims(num_features, groups is not None)
+        low, high = X[:, dims].amin(0), X[:, dims].amax(0)
+        bounds = torch.stack([low, torch.where(high > low, high, low + 1.0)])
+        transform = Normalize(X.shape[-1], indices=dims, bounds=bounds)
+    if covar_module is None:
+        covar_module = default_item_covar_module(num_features, groups is not None)
+    if judge_covar_module is None:
+        judge_covar_module = default_item_judge_covar_module(num_features, groups is not None)
+    return SkewGP(
+        X,
+        given,
+        likelihood=likelihood,
+        covar_module=covar_module,
+        input_transform=transform,
+        judge_covar_module=judge_covar_module,
+        learn_judge_reliability=not any(entry.anchors_scale for entry in given),
+        draw_settings=draw_settings,
+        approximation=approximation,
+    )
+
+
+def _check_votes(votes: Sequence[Observation], num_items: int) -> None:
+    """Raise for unknown items and warn of ties alone."""
+    for entry in votes:
+        if not isinstance(entry, Observation):
+            raise InputDataError(f"votes must be observations such as Preference and Tie; got {type(entry).__name__}.")
+        index = getattr(entry, entry.index_field)
+        if index.numel() and int(index.max()) >= num_items:
+            unknown = index[index >= num_items].unique()[:5].tolist()
+            raise InputDataError(
+                f"{type(entry).__name__} is about items {unknown}; there are {num_items}, numbered from 0. "
+                "Say how many there are with num_items, or use add_items."
+            )
+    told = any(entry.tells_level or entry.num_answers > len(entry.ties) for entry in votes)
+    if sum(len(entry.ties) for entry in votes) and not told:
+        warnings.warn(
+            "All votes are ties: they say that items are alike, to a width that they do not tell, and not which is "
+            "better. Add votes that an item won.",
+            InputDataWarning,
+            stacklevel=3,
+        )
+
+
+def add_votes(model: SkewGP, votes: Observation | Sequence[Observation]) -> SkewGP:
+    r"""A model with more votes between the same items, and the same hyperparameters.
+
+    Args:
+        model: A model of items.
+        votes: Comparisons of items by number.
+
+    Raises:
+        InputDataError: If they are about unknown items, or the likelihood does not take them.
+    """
+    given = (votes,) if isinstance(votes, Observation) else tuple(votes)
+    _check_votes((*model.observations, *given), len(model.datapoints))
+    new = deepcopy(model)
+    new.set_train_data(targets=(*model.observations, *given))
+    return new
+
+
+def add_items(model: SkewGP, num_items: int, features: Any = None, groups: Any = None) -> SkewGP:
+    r"""A model with more items, which come after the others, and the same hyperparameters.
+
+    Features are scaled as those of the first items, and may leave their range.
+
+    Args:
+        model: A model of items.
+        num_items: The number of new items.
+        features: A `num_items x d` tensor, if the model has features.
+        groups: The groups of the new items, if the model has groups; new numbers are new groups.
+
+    Raises:
+        InputDataError: If features or groups are not as many as the model's.
+    """
+    old = model.datapoints
+    X = item_points(torch.arange(len(old), len(old) + num_items), features, groups).to(old)
+    if X.shape[-1] != old.shape[-1]:
+        raise InputDataError(
+            f"The model's items have {old.shape[-1] - 1} columns of features and groups together; got {X.shape[-1] - 1}"
+            " for the new ones."
+        )
+    new = deepcopy(model)
+    new.set_train_data(torch.cat([old, X]), model.observations, strict=False)
+    return new
+
+
+@torch.no_grad()
+def feature_share(model: SkewGP) -> float:
+    r"""The share of the prior variance between items that is due to their features: whether these help at all.
+
+    Under a fitted kernel, 0 says that features tell nothing and 1 that items of equal features are alike. The variance
+    of a part of the kernel between the items is the mean of its diagonal less the mean of its entries.
+
+    Args:
+        model: A fitted model of items with the default kernel.
+
+    Raises:
+        InputDataError: If the kernel has no part of features.
+    """
+    kernel = model.covar_module
+    parts = list(kernel.kernels) if isinstance(kernel, AdditiveKernel) else [kernel]
+    X = model.transform_inputs(model.datapoints)
+    total, features = 0.0, None
+    for part in parts:
+        K = part(X).to_dense()
+        variance = float(K.diagonal().mean() - K.mean())
+        total += variance
+        if not isinstance(getattr(part, "base_kernel", None), ItemEffectKernel):
+            features = variance + (features or 0.0)
+    if features is None:
+        raise InputDataError("The model has no features; give item_model some.")
+    return features / total

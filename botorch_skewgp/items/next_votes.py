@@ -1,0 +1,276 @@
+r"""What to ask next from a pool of items, and when to stop, by joint posterior draws of all utilities.
+
+Let `f_s` be draws and `p_s(y)` the probability of outcome `y` of a vote given one. What one wants to know is a function
+`t(f)`: which item is the best, whether an item is among the best `k`, or all utilities. The information that a vote
+brings about it is `H(E[p]) - E[H(E[p | t])]`, where expectations are averages over draws: products of matrices, for all
+pairs at once. For the whole order `t = f`, Bayesian active learning by disagreement ([Houlsby2011bald]_); for the best
+`k` it is the sum over items of the information about the item's membership.
+
+Votes of a batch are chosen one after the other, each given outcomes, still unknown, of those before it, that are drawn
+with the probabilities that they have.
+
+.. [Houlsby2011bald] N. Houlsby, F. Huszar, Z. Ghahramani, M. Lengyel. Bayesian active learning for classification and
+   preference learning. arXiv 1112.5745, 2011.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from botorch.models.model import Model
+from torch import Tensor
+
+from botorch_skewgp.items.draws import for_judge, outcomes_of_votes, utility_draws, vote_reading
+from botorch_skewgp.items.leaderboard import Goal, ranks_of
+from botorch_skewgp.observations.checks import check_pairs
+from botorch_skewgp.rows import Reading
+
+NUM_SAMPLES = 1024
+MOST_PAIRS = 2**14  # that are looked at exactly, of those that a normal approximation finds best
+PATHS = 8  # of outcomes of votes that a batch has already
+CHUNK = 2**11  # pairs at a time, whose draws a cache can nearly hold
+
+
+class NextVotes(NamedTuple):
+    r"""Votes to ask for.
+
+    Attributes:
+        pairs: An `m x 2` integer tensor of items, the most telling pair first.
+        values: The information that each was expected to bring when it was chosen, in nats.
+    """
+
+    pairs: Tensor
+    values: Tensor
+
+
+class Verdict(NamedTuple):
+    r"""What is thought of the items now.
+
+    Attributes:
+        items: An integer tensor: the best item, the best `k`, or all of them from the best to the worst.
+        probability: The posterior probability that this is right in all of its parts.
+    """
+
+    items: Tensor
+    probability: float
+
+
+def verdict(
+    model: Model,
+    goal: Goal = "best",
+    k: int | None = None,
+    judge: int | str | None = None,
+    num_samples: int = 4096,
+    seed: int = 0,
+) -> Verdict:
+    r"""The answer so far, and how sure it is: a reason to stop.
+
+    Example:
+        >>> best, probability = verdict(model)
+        >>> is_enough = probability > 0.95
+
+    Args:
+        model: As for `leaderboard`.
+        goal: What is wanted: the `"best"` item, the `"top"` `k`, or the whole `"order"`.
+        k: The number of items wanted, for `"top"`.
+        judge: By whose opinion; that which all share if `None`.
+        num_samples: The number of joint draws.
+        seed: The seed of the draws.
+
+    Raises:
+        InputDataError: If the goal is not known, or `k` does not fit it.
+    """
+    draws = utility_draws(for_judge(model, judge), num_samples, seed, "verdict")
+    k = _check_goal(goal, k, draws.shape[-1])
+    ranks = ranks_of(draws)
+    if goal == "order":
+        order = draws.mean(0).argsort(descending=True)
+        told = draws[:, order]
+        return Verdict(order, float((told[:, :-1] > told[:, 1:]).all(-1).double().mean()))
+    inside = ranks <= k
+    items = inside.double().mean(0).argsort(descending=True)[:k]
+    return Verdict(items, float(inside[:, items].all(-1).double().mean()))
+
+
+def next_votes(
+    model: Model,
+    num_votes: int = 1,
+    goal: Goal = "best",
+    k: int | None = None,
+    pairs: Any = None,
+    judge: int | str | None = None,
+    distinct: bool = False,
+    num_samples: int = NUM_SAMPLES,
+    seed: int = 0,
+) -> NextVotes:
+    r"""Which votes to ask for next: those that tell most about what is wanted.
+
+    All pairs of items are looked at; with more than 180 items those that a normal approximation finds most
+    telling, and for `"best"` and `"top"` those of items that may matter. A hundred items take .1 s, a thousand one.
+
+    Example:
+        >>> pairs, information = next_votes(model, num_votes=5, goal="top", k=3)
+
+    Args:
+        model: As for `leaderboard`.
+        num_votes: The number of votes asked for at once. A pair comes up again where a second answer, of somebody else,
+            would tell more than any other pair.
+        goal: What is wanted: the `"best"` item, the `"top"` `k`, or the whole `"order"`.
+        k: The number of items wanted, for `"top"`.
+        pairs: An `m x 2` integer tensor of the pairs that can be asked for; all if `None`.
+        judge: Who is asked, and by whose opinion; that which all share if `None`.
+        distinct: Whether all pairs are different, as for one person, who would repeat himself.
+        num_samples: The number of joint draws.
+        seed: The seed of the draws.
+
+    Raises:
+        InputDataError: If the goal is not known, `k` does not fit, or there are fewer (distinct) pairs than wanted.
+    """
+    model = for_judge(model, judge)
+    draws = utility_draws(model, num_samples, seed, "next_votes")
+    n = draws.shape[-1]
+    k = _check_goal(goal, k, n)
+    reading = vote_reading(model, "next_votes")
+    pool = _pool(pairs, draws, goal, k, reading)
+    if num_votes < 1 or not len(pool) or (distinct and num_votes > len(pool)):
+        raise InputDataError(
+            f"num_votes must be at least 1, and at most the number of pairs if these are to be distinct; got "
+            f"{num_votes} of {len(pool)} pairs."
+        )
+    target = _Target.of(draws, goal, k)
+    generator = torch.Generator().manual_seed(seed)
+    weights = torch.full((1, len(draws)), 1 / len(draws), device=draws.device)
+    left = torch.ones(len(pool), dtype=torch.bool, device=draws.device)
+    chosen, values = [], []
+    for _ in range(num_votes):
+        value = target.values(pool, weights, reading)
+        value[~left] = -torch.inf
+        best = int(value.argmax())
+        left[best] = not distinct
+        chosen.append(pool[best])
+        values.append(value[best])
+        if len(chosen) < num_votes:
+            weights = _given_outcomes(weights, target.draws, pool[best], reading, generator)
+    return NextVotes(torch.stack(chosen), torch.stack(values).double())
+
+
+def _check_goal(goal: str, k: int | None, n: int) -> int:
+    """The number of items wanted; raises `InputDataError`."""
+    if goal not in ("best", "top", "order"):
+        raise InputDataError(f"goal must be 'best', 'top' or 'order'; got {goal!r}.")
+    if (goal == "top") != (k is not None):
+        raise InputDataError(
+            f"k is the number of items wanted for goal='top', and for that alone; got {k} for {goal!r}."
+        )
+    if k is not None and not 1 <= k < n:
+        raise InputDataError(f"k must be from 1 to {n - 1}; got {k}.")
+    return 1 if k is None else k
+
+
+def _pool(pairs: Any, draws: Tensor, goal: Goal, k: int, reading: Reading) -> Tensor:
+    """The pairs that are looked at, at most `MOST_PAIRS` unless the user names more."""
+    n, device = draws.shape[-1], draws.device
+    if pairs is not None:
+        given = check_pairs(pairs, "pairs", what="numbers of items", item="item").to(device)
+        if given.numel() and int(given.max()) >= n:
+            raise InputDataError(f"pairs names item {int(given.max())}; there are {n}, numbered from 0.")
+        return given
+    if n * (n - 1) // 2 <= MOST_PAIRS:
+        return torch.combinations(torch.arange(n, device=device))
+    mean, covariance = draws.mean(0), torch.cov(draws.mT)
+    variance = covariance.diagonal()
+    spread = (variance.unsqueeze(-1) + variance - 2 * covariance).clamp(min=0.0)
+    noise = reading.variance.detach().item()
+    gap = mean.unsqueeze(-1) - mean
+    # what is unknown of a vote beside its noise, where it is not sure which one wins
+    score = (-0.5 * gap.square() / (spread + noise)).exp() * spread / (spread + noise)
+    if goal != "order":
+        matters = _chance_of_mattering(draws, mean, variance, k)
+        score = score * matters.unsqueeze(-1) * matters
+    first, second = torch.triu_indices(n, n, 1, device=device)
+    best = score[first, second].topk(MOST_PAIRS).indices
+    return torch.stack([first[best], second[best]], dim=-1)
+
+
+def _chance_of_mattering(draws: Tensor, mean: Tensor, variance: Tensor, k: int) -> Tensor:
+    """How unsure it is whether each item is among the best `k`, by its own distribution and the bar's."""
+    bar = draws.topk(k, dim=-1).values[:, -1]
+    inside = torch.special.ndtr((mean - bar.mean()) / (variance + bar.var()).sqrt())
+    return torch.minimum(inside, 1 - inside) if k > 1 else inside
+
+
+def _given_outcomes(
+    weights: Tensor, draws: Tensor, pair: Tensor, reading: Reading, generator: torch.Generator
+) -> Tensor:
+    """Weights of draws given that one more vote has ended somehow, for several ways in which votes may end."""
+    p = _outcomes(draws, pair.unsqueeze(0), reading).squeeze(1)  # O x S
+    if len(weights) < PATHS:
+        weights = weights.expand(PATHS, -1)
+    chance = (weights @ p.mT).cpu()
+    # one path at each quantile: the share of each outcome is its probability
+    uniform = (torch.randperm(PATHS, generator=generator) + torch.rand(PATHS, generator=generator)) / PATHS
+    outcome = (chance.cumsum(-1) < uniform.unsqueeze(-1)).sum(-1).clamp(max=len(p) - 1)
+    weights = weights * p[outcome.to(p.device)]
+    return weights / weights.sum(-1, keepdim=True)
+
+
+def _outcomes(draws: Tensor, pairs: Tensor, reading: Reading) -> Tensor:
+    """The probabilities of all outcomes, `O x P x S`."""
+    columns = draws.mT
+    difference = columns[pairs[:, 0]] - columns[pairs[:, 1]]
+    known = outcomes_of_votes(reading, difference)
+    return torch.stack([*known, 1 - torch.stack(known).sum(0)])
+
+
+class _Target(NamedTuple):
+    """What a vote is to tell.
+
+    Attributes:
+        draws: Draws of the utilities, `S x n`, in single precision: values are compared and not reported far.
+        state: `S x C`: 1 where a draw is in a state of what is wanted; `None` for the draw itself.
+        states_exclude: Whether these states exclude each other, or each is there or not by itself.
+    """
+
+    draws: Tensor
+    state: Tensor | None
+    states_exclude: bool
+
+    @classmethod
+    def of(cls, draws: Tensor, goal: Goal, k: int) -> _Target:
+        single = (draws - draws.mean(-1, keepdim=True)).float()
+        if goal == "order":
+            return cls(single, None, False)
+        inside = (ranks_of(draws) <= k).float()
+        told = inside.any(0) & ~inside.all(0)  # of others the state is known in these draws
+        if goal == "best":
+            told = inside.any(0)
+        return cls(single, inside[:, told], goal == "best")
+
+    def values(self, pairs: Tensor, weights: Tensor, reading: Reading) -> Tensor:
+        """The values of votes, averaged over weightings of the draws, `P`."""
+        found = []
+        for part in pairs.split(CHUNK):
+            p = _outcomes(self.draws, part, reading)
+            found.append(torch.stack([self._value(p, w) for w in weights]).mean(0))
+        return torch.cat(found)
+
+    def _value(self, p: Tensor, weights: Tensor) -> Tensor:
+        """The values for outcomes of probabilities `O x P x S` and one weighting of the draws."""
+        entropy = _entropy(p @ weights)
+        if self.state is None:
+            return entropy - _entropy(p) @ weights
+        joint = p @ (self.state * weights.unsqueeze(-1))  # O x P x C
+        chance = joint.sum(0)
+        inside = _entropy(joint) - torch.special.entr(chance)  # chance times the entropy given the state
+        if self.states_exclude:
+            return entropy - inside.sum(-1)
+        rest = (p @ weights).unsqueeze(-1) - joint
+        outside = _entropy(rest.clamp(min=0.0)) - torch.special.entr(rest.sum(0).clamp(min=0.0))
+        return (entropy.unsqueeze(-1) - inside - outside).sum(-1)
+
+
+def _entropy(p: Tensor) -> Tensor:
+    """The entropies of outcomes, the first dimension."""
+    return torch.special.entr(p).sum(0)

@@ -1,0 +1,205 @@
+r"""Votes as people have them, in a data frame, and as observations of numbered items."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_skewgp.observations import Observation, Preference, Tie, Vote
+from botorch_skewgp.observations.duels import BOTH_BAD, BOTH_GOOD, BUTTONS, FIRST, SECOND, TIE
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+OTHER_WORDS = {
+    "bothbad": BOTH_BAD,
+    "both_bad": BOTH_BAD,
+    "tie (bothbad)": BOTH_BAD,
+    "bothgood": BOTH_GOOD,
+    "both_good": BOTH_GOOD,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    r"""Votes between named items, perhaps by named judges.
+
+    Args:
+        observations: The votes as observations; their indices are places in `items`.
+        items: The names of the items.
+        judges: The names of the judges, in the order of their numbers; `None` if none are known.
+    """
+
+    observations: tuple[Observation, ...]
+    items: tuple[Any, ...]
+    judges: tuple[Any, ...] | None = None
+
+    def to_frame(self) -> DataFrame:
+        r"""The votes as a data frame with columns `winner`, `loser`, `outcome`, and `judge`.
+
+        The outcome is `"winner"`, or for a vote that neither won `"tie"`, `"both bad"` or `"both good"`; the columns of
+        such votes are the items shown. `read_votes` reads it back.
+        """
+        frame: dict[str, list[Any]] = {"winner": [], "loser": [], "outcome": []}
+        judge: list[Any] = []
+        for entry in self.observations:
+            for (first, second), answer in zip(*_pairs_and_answers(entry), strict=True):
+                winner, loser = (second, first) if answer == SECOND else (first, second)
+                frame["winner"].append(self.items[winner])
+                frame["loser"].append(self.items[loser])
+                frame["outcome"].append(BUTTONS[answer] if answer > SECOND else "winner")
+            if self.judges is not None and entry.judge is not None:
+                judge += [self.judges[number] for number in entry.judge.tolist()]
+        if self.judges is not None:
+            frame["judge"] = judge
+        return pandas().DataFrame(frame)
+
+
+def read_votes(
+    frame: DataFrame | Mapping[str, Sequence[Any]],
+    first: str = "winner",
+    second: str = "loser",
+    outcome: str | None = None,
+    judge: str | None = None,
+    items: Sequence[Hashable] | None = None,
+    both_alike: Literal["level", "tie", "drop"] = "level",
+) -> Votes:
+    r"""Votes of a data frame, a row for each.
+
+    Example:
+        >>> votes = read_votes({"winner": ["a", "c"], "loser": ["b", "a"]})
+        >>> model = item_model(len(votes.items), votes.observations)
+        >>> arena = {"model_a": ["x", "y"], "model_b": ["y", "x"], "winner": ["model_a", "tie"]}
+        >>> votes = read_votes(arena, "model_a", "model_b", outcome="winner")
+
+    Args:
+        frame: A data frame, or a dictionary of columns.
+        first: The name of the column of the first item; of the winner if there is no column of outcomes.
+        second: The name of the column of the second item; likewise of the loser.
+        outcome: The name of a column that says how each vote ended: the *name of the column* of the item that won,
+            `"tie"`, `"both bad"` or `"both good"` (also as `"tie (bothbad)"`). Without it the first item won.
+        judge: The name of the column of those who voted.
+        items: The names of all items, in the order wanted; those in the votes, sorted, if `None`. Name those that no
+            vote is about here.
+        both_alike: What votes for both or against both say: with `"level"` that the two are about as good, and above or
+            below a threshold; with `"tie"` the former alone; with `"drop"` nothing.
+
+    Returns:
+        The votes: wins and ties, or one `Vote` of all of them where some tell the level.
+
+    Raises:
+        InputDataError: If a column is missing, a cell is empty, an item plays against itself or is not among `items`,
+            or an outcome is not known.
+    """
+    a, b = (_column(frame, name) for name in (first, second))
+    m = len(a)
+    if len(b) != m:
+        raise InputDataError(f"Columns {first!r} and {second!r} have {m} and {len(b)} votes.")
+    alone = [i for i in range(m) if a[i] == b[i]]
+    if alone:
+        raise InputDataError(
+            f"An item is voted on against itself in rows {alone[:5]} ({a[alone[0]]!r}); leave these out."
+        )
+    if items is None:
+        names: Sequence[Any] = _sorted({*a, *b})
+    else:
+        names = list(items)
+        if len(set(names)) < len(names):
+            raise InputDataError("items names an item twice.")
+    number = {name: i for i, name in enumerate(names)}
+    unknown = _sorted({*a, *b} - number.keys())
+    if unknown:
+        raise InputDataError(f"Votes are about items that are not in items: {unknown[:5]}.")
+    pairs = torch.tensor([[number[x] for x in a], [number[x] for x in b]], dtype=torch.long).mT
+    code = torch.zeros(m, dtype=torch.long) if outcome is None else _outcomes(_column(frame, outcome), first, second)
+    if both_alike not in ("level", "tie", "drop"):
+        raise InputDataError(f"both_alike must be 'level', 'tie' or 'drop'; got {both_alike!r}.")
+    known = code <= TIE if both_alike == "drop" else torch.ones_like(code, dtype=torch.bool)
+    who, judges = None, None
+    if judge is not None:
+        said_by = _column(frame, judge)
+        judges = tuple(_sorted(set(said_by)))
+        place = {name: i for i, name in enumerate(judges)}
+        who = torch.tensor([place[name] for name in said_by], dtype=torch.long)
+    if both_alike == "level" and bool((code > TIE).any()):
+        return Votes((Vote(pairs, code, buttons=_buttons(code), judge=who),), tuple(names), judges)
+    pairs = torch.where((code == SECOND).unsqueeze(-1), pairs.flip(-1), pairs)
+    won, tied = code < TIE, (code >= TIE) & known
+    observations: list[Observation] = [Preference(pairs[won], judge=_chosen(who, won))]
+    if bool(tied.any()):
+        observations.append(Tie(pairs[tied], judge=_chosen(who, tied)))
+    return Votes(tuple(observations), tuple(names), judges)
+
+
+def _pairs_and_answers(entry: Observation) -> tuple[list[list[int]], list[int]]:
+    """The pairs of votes and the numbers of their answers, as of a `Vote`."""
+    if isinstance(entry, Vote):
+        return entry.pairs.tolist(), torch.as_tensor(entry.answers).tolist()
+    pairs = torch.cat([entry.duels, entry.ties])
+    return pairs.tolist(), [FIRST] * len(entry.duels) + [TIE] * len(entry.ties)
+
+
+def _buttons(code: Tensor) -> tuple[str, ...]:
+    """The buttons of a page on which these answers were given: who can say that both are bad can say that they tie."""
+    return tuple(BUTTONS[number] for number in sorted({FIRST, SECOND, TIE, *code.unique().tolist()}))
+
+
+def _chosen(who: Tensor | None, which: Tensor) -> Tensor | None:
+    return None if who is None else who[which]
+
+
+def _outcomes(said: list[Any], first: str, second: str) -> Tensor:
+    """The numbers of answers, as of a `Vote`."""
+    code: dict[Any, int] = {**OTHER_WORDS, **{BUTTONS[number]: number for number in (TIE, BOTH_BAD, BOTH_GOOD)}}
+    code |= {first: FIRST, second: SECOND}
+    unknown = _sorted({word for word in said if word not in code})
+    if unknown:
+        raise InputDataError(
+            f"Outcomes must be {first!r} or {second!r}, the column of the item that won, 'tie', 'both bad' or "
+            f"'both good'; got {unknown[:5]}."
+        )
+    return torch.tensor([code[word] for word in said], dtype=torch.long)
+
+
+def _column(frame: Any, name: str) -> list[Any]:
+    """A column as a list without empty cells."""
+    try:
+        column = frame[name]
+    except KeyError:
+        raise InputDataError(f"There is no column {name!r}; there are {[str(known) for known in frame]}.") from None
+    values = column.tolist() if hasattr(column, "tolist") else list(column)
+    empty = [i for i, value in enumerate(values) if _is_empty(value)]
+    if empty:
+        raise InputDataError(f"Column {name!r} is empty in rows {empty[:5]}; fill these cells or leave the rows out.")
+    return values
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether it is `None`, NaN, which differs from itself, or pandas' missing value, which does not tell."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def _sorted(names: set[Any]) -> list[Any]:
+    """Sorted names; by their text if they are of several types."""
+    try:
+        return sorted(names)
+    except TypeError:
+        return sorted(names, key=str)
+
+
+def pandas() -> Any:
+    """The module, which is an extra.
+
+    Raises:
+        ImportError: If it is not installed.
+    """
+    try:
+        import pandas as module
+    except ImportError as error:
+        raise ImportError("Tables need pandas: pip install pandas.") from error
+    return module

@@ -1,0 +1,34 @@
+"""Kernels of things that are told apart by a number: items, groups, categories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from gpytorch.kernels import Kernel
+from torch import Tensor
+
+
+class ItemEffectKernel(Kernel):
+    r"""`k(x, z) = 1` where `x = z`, else 0: an effect of its own for each item, independent of all others'.
+
+    Points hold the number of an item, or of a group of items, in the kernel's active dimensions. The standard deviation
+    of the effects is the square root of the output scale of a `ScaleKernel` around this one. It is what a random
+    intercept is in a mixed model, and the whole prior in a Bradley-Terry or Thurstone model.
+
+    Example:
+        >>> kernel = ItemEffectKernel(active_dims=[0])
+        >>> covariance = kernel(torch.tensor([[0.0, 0.3], [1.0, 0.3], [0.0, 0.7]])).to_dense()
+    """
+
+    has_lengthscale = False
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
+        """The covariance of points, `batch_shape x n x m`, or `batch_shape x n` on the diagonal."""
+        if diag:
+            return (x1 == x2).all(-1).to(x1.dtype)
+        shape = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+        same = torch.ones(*shape, x1.shape[-2], x2.shape[-2], dtype=torch.bool, device=x1.device)
+        for dim in range(x1.shape[-1]):  # one column mostly, and no n x m x d tensor
+            same &= x1[..., dim].unsqueeze(-1) == x2[..., dim].unsqueeze(-2)
+        return same.to(x1.dtype)

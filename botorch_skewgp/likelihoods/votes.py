@@ -1,0 +1,135 @@
+r"""The likelihood of votes on pages with two items: a duel, and where neither is better, the level of both.
+
+.. [Chiang2024arena] W. Chiang et al. Chatbot Arena: an open platform for evaluating LLMs by human preference. ICML
+   2024.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import torch
+from gpytorch.priors import LogNormalPrior, Prior
+from torch import Tensor
+from torch.distributions import Categorical
+
+from botorch_skewgp.likelihoods.base import RowLikelihood
+from botorch_skewgp.likelihoods.defaults import GAP_PRIOR, LEVEL_GAP
+from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.likelihoods.parameters import PositiveParameter
+from botorch_skewgp.likelihoods.preference import PreferenceLikelihood
+from botorch_skewgp.observations import Choice, Observation, Preference, Ranking, Tie, Vote
+from botorch_skewgp.observations.checks import check_parameter
+from botorch_skewgp.observations.duels import BUTTONS, check_buttons, reverse_button
+from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.rows import Reading, Rows
+
+# Cells of the difference between -width and width, and of the average between the two thresholds, for each of BUTTONS.
+CELLS = [[[2, 3], [0, 3]], [[0, 1], [0, 3]], [[1, 2], [1, 2]], [[1, 2], [0, 1]], [[1, 2], [2, 3]]]
+
+
+class VoteLikelihood(PreferenceLikelihood):
+    r"""`PreferenceLikelihood` for votes too, whose ties may be on three levels: both bad, neither, both good.
+
+    The noisy difference `u_a - u_b` and the noisy average `(u_a + u_b) / 2` of two items have independent noise, of
+    variances `2 noise` and `noise / 2`. A vote for an item is a difference beyond the width of ties; within, the vote
+    is "both bad" for an average up to `threshold`, "both good" for one beyond `threshold + level_gap`, and "tie"
+    between (on leaderboards "both bad" is a kind of tie, [Chiang2024arena]_). Without the button "tie" there is one
+    threshold.
+
+    Args:
+        buttons: The answers that the page offers, see `Vote`.
+        threshold: The average up to which both items are bad, in units of the outcome.
+        learn_thresholds: Whether the threshold is a parameter to fit. Sensible where numbers tell the function's level;
+            else a shift of it goes into the mean.
+        level_gap: The distance between the two thresholds, in units of the latent function; fitted if the page tells
+            "tie" from both of the others.
+        level_gap_prior: A prior on that distance; by default LogNormal(0, 1).
+        kwargs: Arguments of `PreferenceLikelihood` other than `ties_allowed`. The width of ties is fitted by default.
+
+    Raises:
+        InputDataError: If the buttons are not those of a page, or a parameter is out of its range.
+
+    Example:
+        >>> model = SkewGP(train_X, Vote([[0, 1], [2, 1], [0, 3]], ["first", "both bad", "tie"]))
+    """
+
+    observation_types: ClassVar[tuple[type[Observation], ...]] = (Vote, Preference, Tie, Choice, Ranking)
+    level_gap = PositiveParameter()
+
+    def __init__(
+        self,
+        buttons: Iterable[str] = BUTTONS,
+        threshold: float | Tensor = 0.0,
+        learn_thresholds: bool = False,
+        level_gap: float | Tensor = LEVEL_GAP,
+        level_gap_prior: Prior | None = None,
+        **kwargs: Any,
+    ) -> None:
+        page = check_buttons(buttons)
+        ties_allowed = len(page) > 2
+        super().__init__(**{"learn_tie_width": ties_allowed} | kwargs, ties_allowed=ties_allowed)
+        self.buttons = page
+        check_parameter(threshold, "threshold", positive=False)
+        value = torch.as_tensor(threshold, dtype=torch.float64).reshape(1)
+        self.register_parameter("threshold", torch.nn.Parameter(value.clone(), requires_grad=learn_thresholds))
+        learn = {"tie", "both bad", "both good"}.issubset(self.buttons)
+        prior = LogNormalPrior(*GAP_PRIOR) if level_gap_prior is None and learn else level_gap_prior
+        self._register_positive("level_gap", level_gap, learn, prior, None)
+
+    @property
+    def kinds_of_outcomes(self) -> tuple[type[Observation], ...]:
+        """Those of comparisons, and votes."""
+        return (*super().kinds_of_outcomes, Vote)
+
+    def reading(
+        self,
+        kind: type[Observation],
+        like: Tensor,
+        scale: OutcomeScale = OutcomeScale(),  # noqa: B008
+        num_points: int | None = None,
+    ) -> Reading:
+        """The noisy difference and the noisy average of two items; outcomes are the page's buttons, in their order."""
+        if not issubclass(kind, Vote) or (num_points or 2) > 2:
+            return super().reading(kind, like, scale, num_points)
+        width = self.tie_width.to(like) * self.ties_allowed
+        low = scale.standardize(self.threshold.to(like))
+        high = low + self.level_gap.to(like) if "tie" in self.buttons else low
+        far = torch.full_like(low, torch.inf)
+        low = low if "both bad" in self.buttons else -far
+        high = high if "both good" in self.buttons else far
+        which = [BUTTONS.index(button) for button in self.buttons]
+        return Reading(
+            like.new_tensor([[1.0, -1.0], [0.5, 0.5]]),
+            torch.stack([torch.cat([-width, width]), torch.cat([low, high])]),
+            self.noise.to(like),
+            torch.tensor(CELLS, device=like.device)[which],
+        )
+
+    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
+        """The difference of each vote, and the average of those that say something of it."""
+        if not isinstance(observation, Vote):
+            return super().rows(observation, like, scale)
+        reading = replace(self.reading(Vote, like, scale), outcomes=torch.tensor(CELLS, device=like.device))
+        lower, upper = reading.bounds(torch.as_tensor(observation.answers, device=like.device))  # m x 2
+        asks = (lower > -torch.inf) | (upper < torch.inf)
+        answer, which = asks.nonzero(as_tuple=True)
+        zeros = like.new_zeros(len(answer))
+        return Rows(
+            index=observation.pairs.to(like.device)[answer],
+            coefficient=reading.weight[which],
+            bias=zeros,
+            lower=lower[answer, which],
+            upper=upper[answer, which],
+            noise=reading.variance[which],
+        )
+
+    def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
+        """What is low wins, and what is high is bad."""
+        if posterior.num_points != 2:
+            return super().reversed_marginal(posterior, scale)
+        probabilities = RowLikelihood.marginal(self, posterior, scale=scale).probs
+        turned = check_buttons([reverse_button(button) for button in self.buttons])
+        return Categorical(probs=probabilities[..., [self.buttons.index(reverse_button(button)) for button in turned]])

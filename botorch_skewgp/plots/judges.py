@@ -1,0 +1,90 @@
+"""What judges have in common and what not, from a model's `judge_summary`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from matplotlib.axes import Axes
+
+from botorch_skewgp.models import JudgeSummary
+from botorch_skewgp.plots.style import BLUE, SEQUENTIAL, VERMILLION, array, finish, new_axes, new_panels
+
+
+def plot_tastes(
+    summary: JudgeSummary,
+    names: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    *,
+    columns: int = 3,
+    ax: Axes | Iterable[Axes] | None = None,
+) -> Iterable[Axes]:
+    r"""The tastes of all judges with their intervals, a panel for each input; of what all share the line and the band.
+
+    Example:
+        >>> axes = plot_tastes(model.judge_summary(), names=["ann", "bob", "eve"], inputs=["sweet", "strong"])
+
+    Args:
+        summary: What `model.judge_summary()` gives.
+        names: What judges are called; their numbers by default.
+        inputs: What inputs are called.
+        columns: The number of panels side by side on a new figure.
+        ax: The axes to draw on, one for each input; new ones if `None`.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputDataError: If names or axes are too few or too many.
+    """
+    names = _names(summary, names)
+    d = summary.mean.shape[-1] - 1
+    inputs = [f"$x_{{{i + 1}}}$" for i in range(d)] if inputs is None else list(inputs)
+    if len(inputs) != d:
+        raise InputDataError(f"inputs must hold {d} names; got {len(inputs)}.")
+    panels = new_panels(ax, d, (2.6, 0.8 + 0.22 * len(names)), columns, sharey=True)
+    place = torch.arange(len(names))
+    for i, panel in enumerate(panels):
+        mean, low, high = (array(values[:, i + 1]) for values in (summary.mean, summary.lower, summary.upper))
+        panel.axvspan(float(low[0]), float(high[0]), color=VERMILLION, alpha=0.15, linewidth=0)
+        panel.axvline(float(mean[0]), color=VERMILLION, linewidth=1, label="all")
+        panel.errorbar(mean[1:], place, xerr=[mean[1:] - low[1:], high[1:] - mean[1:]], fmt="o", color=BLUE, ms=4)
+        panel.set_yticks(place.tolist(), labels=names)
+        panel.set_ylim(len(names) - 0.5, -0.5)
+        finish(panel, f"taste for {inputs[i]}", "", legend="none")
+    return panels
+
+
+def plot_agreement(summary: JudgeSummary, names: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
+    r"""Who agrees with whom: on what share of pairs of points two judges have the same favourite.
+
+    Example:
+        >>> ax = plot_agreement(model.judge_summary())
+
+    Args:
+        summary: What `model.judge_summary()` gives.
+        names: What judges are called; their numbers by default.
+        ax: The axes to draw on; new ones if `None`.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputDataError: If there are more or fewer names than judges.
+    """
+    names = _names(summary, names)
+    side = 1.2 + 0.3 * len(names)
+    ax = new_axes(ax, (side + 1.0, side))
+    image = ax.imshow(array(summary.agreement), vmin=0, vmax=1, cmap=SEQUENTIAL)
+    ax.set_xticks(range(len(names)), labels=names, rotation=90)
+    ax.set_yticks(range(len(names)), labels=names)
+    ax.figure.colorbar(image, ax=ax, label="agreement")
+    return finish(ax, "", "", legend="none")
+
+
+def _names(summary: JudgeSummary, names: Sequence[str] | None) -> list[str]:
+    found = [str(judge) for judge in summary.judges] if names is None else [str(name) for name in names]
+    if len(found) != len(summary.judges):
+        raise InputDataError(f"names must hold {len(summary.judges)} names, one for each judge; got {len(found)}.")
+    return found

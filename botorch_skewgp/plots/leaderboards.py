@@ -1,0 +1,61 @@
+"""A leaderboard as a picture: every item's interval, and how sure its place is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from botorch.exceptions.errors import InputDataError
+from matplotlib.axes import Axes
+
+from botorch_skewgp.plots.style import BLACK, BLUE, COLORS, SMALL, finish, new_axes
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+NEEDED = ("utility", "utility_low", "utility_high", "rank_low", "rank_high", "p_best", "tier")
+ROW = 0.24  # height of an item, in inches
+MOST_ITEMS = 60
+
+
+def plot_leaderboard(table: DataFrame, ax: Axes | None = None, num_items: int | None = None) -> Axes:
+    r"""A forest plot of a leaderboard: utilities with their intervals, ranks, and probabilities to be the best.
+
+    Items of one tier, which cannot be told apart from its first one, share a colour.
+
+    Example:
+        >>> ax = plot_leaderboard(leaderboard(model))
+
+    Args:
+        table: The table of `botorch_skewgp.items.leaderboard`, of one judge or of what all share.
+        ax: The axes; those of a new figure if `None`.
+        num_items: The number of items to draw, from the best one on; 60 at most if `None`.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputDataError: If the table is another one, is of several judges, or is empty.
+    """
+    missing = [name for name in NEEDED if name not in table.columns]
+    if missing or table.index.nlevels > 1 or not len(table):
+        raise InputDataError(
+            "table must be that of a leaderboard of one judge: of judge='each' choose one by table.loc[judge]. "
+            f"Missing columns: {missing}."
+        )
+    table = table.head(MOST_ITEMS if num_items is None else num_items)
+    ax = new_axes(ax, (5.6, 0.9 + ROW * len(table)))
+    y = list(range(len(table)))
+    colors = [COLORS[(int(tier) - 1) % (len(COLORS) - 1)] for tier in table.tier]
+    ax.hlines(y, table.utility_low, table.utility_high, colors=colors, linewidth=1.6)
+    ax.scatter(table.utility, y, c=colors, s=16, zorder=3)
+    ax.axvline(0.0, color=BLACK, linewidth=0.6, linestyle=":")
+    columns = table[["rank_low", "rank_high", "p_best"]].itertuples(index=False)
+    for place, (low, high, best) in zip(y, columns, strict=True):
+        rank = f"{low}" if low == high else f"{low}\N{EN DASH}{high}"
+        ax.annotate(rank, (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=SMALL)
+        ax.annotate(f"{best:.2f}", (1.2, place), xycoords=("axes fraction", "data"), va="center", fontsize=SMALL)
+    for text, x in (("rank", 1.02), ("P(best)", 1.2)):
+        ax.annotate(text, (x, -1.0), xycoords=("axes fraction", "data"), va="center", fontsize=SMALL, color=BLUE)
+    ax.set_yticks(y, [str(name) for name in table.index])
+    ax.set_ylim(len(table) - 0.4, -0.6)
+    return finish(ax, "utility beside the mean of all items", "", legend="none")

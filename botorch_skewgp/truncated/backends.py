@@ -1,0 +1,58 @@
+"""Whether compiled code runs on a device: numba on CPUs, triton on CUDA, torch everywhere."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from importlib.util import find_spec
+
+import torch
+
+BACKENDS = ("auto", "eager", "numba", "triton")
+_logger = logging.getLogger("botorch_skewgp")
+
+
+def uses_numba(device: torch.device) -> bool:
+    """Whether numba compiles for `device` and is installed."""
+    return choose_backend("auto", device) == "numba"
+
+
+def choose_backend(name: str, device: torch.device) -> str:
+    r"""The backend that `name` stands for on `device`.
+
+    Args:
+        name: "eager", "numba", "triton", or "auto": numba on CPU and triton on CUDA where they are installed, and
+            eager torch elsewhere.
+        device: Where the tensors are.
+
+    Raises:
+        ImportError: If a backend that was asked for by name is not installed.
+        ValueError: If there is no backend of this name, or it does not run on this device.
+    """
+    if name not in BACKENDS:
+        raise ValueError(f"backend must be one of {', '.join(BACKENDS)}; got {name!r}.")
+    if name == "eager":
+        return name
+    if name == "auto":
+        for backend, kind in (("numba", "cpu"), ("triton", "cuda")):
+            if device.type == kind and find_spec(backend) is not None:
+                return backend
+        if device.type == "cpu":
+            log_missing_numba()
+        return "eager"
+    if find_spec(name) is None:
+        source = "the extra `fast` installs it" if name == "numba" else "torch's builds for CUDA bring it"
+        raise ImportError(f"backend={name!r} needs {name}; {source}.")
+    needed = "cpu" if name == "numba" else "cuda"
+    if device.type != needed:
+        raise ValueError(f"backend={name!r} runs on {needed}, the distribution is on {device.type}; use 'auto'.")
+    return name
+
+
+@functools.cache
+def log_missing_numba() -> None:
+    """Log, once in a process, that samplers run in eager torch, and which extra compiles them."""
+    _logger.warning(
+        "numba is not installed, so that samplers run in eager torch, up to a hundred times slower; the extra `fast` "
+        "installs it."
+    )

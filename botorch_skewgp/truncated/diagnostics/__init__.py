@@ -1,0 +1,5 @@
+"""Whether draws and weights can be trusted: `mixing` of chains, partly compiled, and tails of weights (`pareto`)."""
+
+from botorch_skewgp.truncated.diagnostics.mixing import Diagnostics, diagnose, effective_sample_size, split_r_hat
+
+__all__ = ["Diagnostics", "diagnose", "effective_sample_size", "split_r_hat"]

@@ -1,0 +1,239 @@
+r"""Whether draws can be trusted: rank-normalised split R-hat and effective sample sizes.
+
+Everything is computed for all functionals at once, and in float64 whatever the draws' dtype.
+
+References:
+
+.. [Vehtari2021rhat]
+    A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, and P.-C. Buerkner. Rank-normalization, folding, and
+    localization: an improved R-hat for assessing convergence of MCMC. Bayesian Analysis, 16(2), 2021.
+
+.. [Geyer1992practical]
+    C. J. Geyer. Practical Markov chain Monte Carlo. Statistical Science, 7(4), 1992.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_skewgp.truncated.backends import uses_numba
+
+MAX_ENTRIES = 2**17  # of draws that are diagnosed at a time, with a dozen copies of them
+
+
+def split_r_hat(draws: Tensor) -> Tensor:
+    r"""Rank-normalised split R-hat, the larger one of bulk and folded [Vehtari2021rhat]_, section 4.
+
+    Every chain is split in two halves; an odd number of steps leaves out the middle one. The chains
+    agree where the value is close to one; above 1.01 they do not.
+
+    Args:
+        draws: A `batch_shape x num_steps x num_chains x k` tensor of `k` functionals of the draws.
+
+    Returns:
+        A `batch_shape x k` tensor of the draws' dtype. NaN for a functional that is the same in all draws
+        (there is nothing to compare) or that is NaN in one of them; infinite where chains
+        stand still at different values.
+
+    Raises:
+        ValueError: If there are fewer than four steps.
+    """
+    values = _split(_steps_last(draws))
+    return _split_r_hat(values, _normal_scores(values)).to(draws.dtype)
+
+
+def effective_sample_size(draws: Tensor, kind: Literal["bulk", "mean"] = "bulk") -> Tensor:
+    r"""Effective sample size of every functional [Vehtari2021rhat]_, sections 3 and 4.
+
+    Autocorrelations of the split chains are summed up to where Geyer's initial monotone sequence ends
+    [Geyer1992practical]_, section 3.3.
+
+    Args:
+        draws: A `batch_shape x num_steps x num_chains x k` tensor of `k` functionals of the draws.
+        kind: "mean" for the functional itself, that is for its average; "bulk" for its normal scores,
+            which also have a meaning where it has no variance.
+
+    Returns:
+        A `batch_shape x k` tensor of the draws' dtype. The number of draws for a functional that is the same
+        in all of them, whose average has no error; NaN for one that is NaN in one of them. Chains
+        that are anticorrelated can have more effective draws than draws, up to their number times its
+        logarithm to base ten.
+
+    Raises:
+        ValueError: If there are fewer than four steps or if the kind is neither.
+    """
+    values = _steps_last(draws)
+    if kind == "mean":
+        size = _effective_size(_split(values))
+    elif kind == "bulk":
+        size = _effective_size(_normal_scores(_split(values)).bulk)
+    else:
+        raise ValueError(f'kind must be "bulk" or "mean"; got {kind!r}.')
+    return _nan_where_undefined(size, values).to(draws.dtype)
+
+
+class Diagnostics(NamedTuple):
+    r"""R-hat and effective sample size of every functional, each `batch_shape x k`.
+
+    Args:
+        r_hat: As `split_r_hat`.
+        bulk_effective_size: As `effective_sample_size` of kind "bulk".
+    """
+
+    r_hat: Tensor
+    bulk_effective_size: Tensor
+
+
+def diagnose(draws: Tensor) -> Diagnostics:
+    r"""R-hat and bulk effective size at less cost than one by one: what costs most is sorting, and here it is shared.
+
+    Args:
+        draws: A `batch_shape x num_steps x num_chains x k` tensor of `k` functionals of the draws.
+
+    Raises:
+        ValueError: If there are fewer than four steps.
+    """
+    if draws.dim() < 3 or draws.numel() == 0:
+        return _diagnose(draws)
+    parts = [_diagnose(part) for part in draws.split(max(1, MAX_ENTRIES * draws.shape[-1] // draws.numel()), dim=-1)]
+    return Diagnostics(*(torch.cat(entry, dim=-1) for entry in zip(*parts, strict=True)))
+
+
+def _diagnose(draws: Tensor) -> Diagnostics:
+    values = _split(_steps_last(draws))
+    scores = _normal_scores(values)
+    return Diagnostics(
+        r_hat=_split_r_hat(values, scores).to(draws.dtype),
+        bulk_effective_size=_nan_where_undefined(_effective_size(scores.bulk), values).to(draws.dtype),
+    )
+
+
+class _Scores(NamedTuple):
+    """Normal scores of split chains, and of their distances from the median, each `... x num_chains x num_steps`."""
+
+    bulk: Tensor
+    folded: Tensor
+
+
+def _split_r_hat(values: Tensor, scores: _Scores) -> Tensor:
+    """The larger one of bulk and folded R-hat, from split chains and their normal scores."""
+    return _nan_where_undefined(torch.fmax(_r_hat(scores.bulk), _r_hat(scores.folded)), values)
+
+
+def _steps_last(draws: Tensor) -> Tensor:
+    """`batch_shape x num_steps x num_chains x k` to `batch_shape x k x num_chains x num_steps`, in float64."""
+    if draws.dim() < 3:
+        raise ValueError(f"draws must be batch_shape x num_steps x num_chains x k; got {tuple(draws.shape)}.")
+    if draws.shape[-3] < 4:
+        raise ValueError(f"Diagnostics need at least four steps of every chain; got {draws.shape[-3]}.")
+    return draws.transpose(-1, -3).to(torch.float64).contiguous()
+
+
+def _split(values: Tensor) -> Tensor:
+    """Split every chain in two: `... x num_chains x num_steps` to `... x 2 num_chains x num_steps // 2`."""
+    half = values.shape[-1] // 2
+    return torch.cat([values[..., :half], values[..., -half:]], dim=-2)
+
+
+def _nan_where_undefined(result: Tensor, values: Tensor) -> Tensor:
+    return result.masked_fill(values.isnan().flatten(-2).any(-1), math.nan)
+
+
+def _constant(values: Tensor) -> Tensor:
+    """Where a functional is the same in all draws."""
+    flat = values.flatten(-2)
+    return flat.amax(-1) == flat.amin(-1)
+
+
+def _normal_scores(values: Tensor) -> _Scores:
+    """Normal scores of the ranks among all draws, equal draws sharing their average rank; Blom's offsets."""
+    flat = values.flatten(-2).contiguous()
+    n = flat.shape[-1]
+    halves = torch.arange(2, 2 * n + 1, dtype=flat.dtype, device=flat.device)  # twice an average rank
+    scores = torch.special.ndtri((0.5 * halves - 0.375) / (n + 0.25))
+    if uses_numba(flat.device):
+        from botorch_skewgp.truncated.diagnostics.compiled_scores import normal_scores
+
+        return _Scores(*(entry.view_as(values) for entry in normal_scores(flat, scores)))
+    ordered, order = flat.sort(-1)
+    folded = (flat - _median(ordered)).abs()
+    return _Scores(
+        _scores_of_ranks(ordered, order, scores).view_as(values),
+        _scores_of_ranks(*folded.sort(-1), scores).view_as(values),
+    )
+
+
+def _scores_of_ranks(ordered: Tensor, order: Tensor, scores: Tensor) -> Tensor:
+    """Scores where draws were before they were put in order, from those of twice an average rank."""
+    place = torch.arange(ordered.shape[-1], device=ordered.device)
+    begins = torch.nn.functional.pad(ordered[..., 1:] != ordered[..., :-1], (1, 0), value=True)
+    ends = torch.nn.functional.pad(begins[..., 1:], (0, 1), value=True)
+    first = torch.where(begins, place, torch.zeros_like(place)).cummax(-1).values
+    last = torch.where(ends, place, torch.full_like(place, len(place))).flip(-1).cummin(-1).values.flip(-1)
+    return torch.empty_like(ordered).scatter(-1, order, scores[first + last])
+
+
+def _median(ordered: Tensor) -> Tensor:
+    n = ordered.shape[-1]
+    return 0.5 * (ordered[..., (n - 1) // 2] + ordered[..., n // 2]).unsqueeze(-1)
+
+
+def _r_hat(values: Tensor) -> Tensor:
+    """R-hat of chains that are split already, equations (1) to (4)."""
+    if uses_numba(values.device):
+        from botorch_skewgp.truncated.diagnostics.compiled_chains import r_hats
+
+        return r_hats(values)
+    n = values.shape[-1]
+    means = values.mean(-1, keepdim=True)
+    between = n * means.squeeze(-1).var(-1)
+    within = (values - means).square().sum(-1).mean(-1) / (n - 1)
+    r_hat = torch.sqrt((between / within + n - 1) / n)
+    return r_hat.masked_fill(_constant(values), math.nan)
+
+
+def _effective_size(values: Tensor) -> Tensor:
+    """Effective sample size of chains that are split already, equations (10) to (13)."""
+    if not uses_numba(values.device):
+        return _effective_size_by_transform(values)
+    from botorch_skewgp.truncated.diagnostics.compiled_chains import effective_sizes
+
+    size = effective_sizes(values)
+    slow = size.isnan()
+    if bool(slow.any()):
+        size[slow] = _effective_size_by_transform(values[slow])
+    return size
+
+
+def _effective_size_by_transform(values: Tensor) -> Tensor:
+    """As `_effective_size`, with autocorrelations at all lags by a Fourier transform."""
+    chains, n = values.shape[-2:]
+    centred = values - values.mean(-1, keepdim=True)
+    length = 1 << (2 * n - 1).bit_length()  # zero padding, so that lags do not wrap around
+    spectrum = torch.fft.rfft(centred, n=length)
+    power = (spectrum.real.square() + spectrum.imag.square()).mean(-2)
+    covariance = torch.fft.irfft(power, n=length)[..., :n] / n
+    within = covariance[..., :1] * n / (n - 1)
+    total = covariance[..., :1] + values.mean(-1).var(-1, keepdim=True)
+    correlation = 1 - (within - covariance) / total
+    correlation[..., 0] = 1.0
+
+    # Sums of neighbours at lags 2 k and 2 k + 1; the last lags are too noisy to be looked at.
+    last = max((n - 3) // 2, 0)
+    even = correlation[..., 0 : 2 * last + 1 : 2]
+    pairs = even + correlation[..., 1 : 2 * last + 2 : 2]
+    leading = (pairs > 0).to(torch.int64).cumprod(-1).sum(-1, keepdim=True).clamp(max=last)
+    kept = torch.arange(last + 1, device=values.device) < leading
+    monotone = torch.cummin(pairs, dim=-1).values
+    # The pair at which the sum ends adds its even lag once, unless that lag is what makes it negative.
+    ending_even, ending_pair = even.gather(-1, leading), pairs.gather(-1, leading)
+    ending = torch.where((ending_even > 0) | (ending_pair >= 0), ending_even, torch.zeros_like(ending_even))
+    time = -1 + 2 * torch.where(kept, monotone, torch.zeros_like(monotone)).sum(-1) + ending.squeeze(-1)
+
+    number = chains * n
+    time = time.clamp(min=1 / math.log10(number))  # a bound that keeps estimates for anticorrelated chains stable
+    return torch.where(_constant(values), torch.full_like(time, number), number / time)

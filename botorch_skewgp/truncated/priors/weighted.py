@@ -1,0 +1,150 @@
+r"""Low-rank covariances of rows that weigh few rows each of another matrix, and the products that sweeps need.
+
+A root `F` of `m` rows over `r` coordinates may be `F = W R` with a matrix `R` of `n` rows, as that of duels between `n`
+items, which are differences of two. Sums over rows then go by pairs of items, `F^T diag(tau) F = R^T (W^T diag(tau) W)
+R`, at a cost of `O(m + n^3)` instead of `O(m r^2)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import torch
+from torch import Tensor
+
+from botorch_skewgp.truncated.derivatives import squared_lengths, with_slope
+from botorch_skewgp.truncated.priors.base import Map
+from botorch_skewgp.truncated.priors.low_rank import LowRankPrior
+
+# Variance of a row's noiseless part, as a share of what it would be if all its terms added up, below which it is a
+# difference that loses digits if it is taken of variances and not of vectors.
+LEAST_SHARE = 1e-4
+MOST_KNOWN = 1e8  # prior variance of a point over the variance that rows leave it, up to which sums keep the prior
+MAX_ENTRIES = 2**20  # of vectors of rows that are held at a time, which a cache can hold
+
+
+class WeightedPrior(LowRankPrior):
+    r"""A prior with the covariance `F F^T`, where rows of `F = W R` weigh few rows each of a matrix.
+
+    Args:
+        index: An `m x k` integer tensor: the rows of `R` that each row weighs.
+        weight: The `m x k` weights.
+        matrix: The `n x r` matrix `R`.
+    """
+
+    def __init__(self, index: Tensor, weight: Tensor, matrix: Tensor) -> None:
+        super().__init__(matrix)
+        self.index, self.weight = index, weight
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.index)
+
+    @property
+    def root(self) -> Tensor:
+        """The root `F` as a matrix, `m x r`; differentiable."""
+        return self._vectors(self.matrix, self.index, self.weight)
+
+    def map(self, change: Map) -> WeightedPrior:
+        return WeightedPrior(self.index.to(change(self.matrix).device), change(self.weight), change(self.matrix))
+
+    def _pairs(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """For every pair of terms of a row, its place in an `n x n` matrix and the product of the weights."""
+        n, terms = self.matrix.shape[0], range(self.index.shape[-1])
+        for a in terms:
+            yield self.index[:, a] * (n + 1), self.weight[:, a].square()
+        for a, b in combinations(terms, 2):
+            for first, second in ((a, b), (b, a)):
+                yield self.index[:, first] * n + self.index[:, second], self.weight[:, a] * self.weight[:, b]
+
+    def _by_pairs(self, precision: Tensor) -> Tensor:
+        """`W^T diag(precision) W`."""
+        n = self.matrix.shape[0]
+        sums = self.matrix.new_zeros(n * n)
+        for place, product in self._pairs():
+            sums.index_add_(0, place, precision * product)
+        return sums.view(n, n)
+
+    def _by_points(self, values: Tensor) -> Tensor:
+        """`values W`, `k x n` for `k x m`."""
+        sums = values.new_zeros(*values.shape[:-1], self.matrix.shape[0])
+        for i, w in zip(self.index.mT, self.weight.mT, strict=True):
+            sums.index_add_(-1, i, values * w)
+        return sums
+
+    def _vectors(self, matrix: Tensor, index: Tensor, weight: Tensor) -> Tensor:
+        terms = [w.unsqueeze(-1) * matrix.index_select(0, i) for i, w in zip(index.mT, weight.mT, strict=True)]
+        return sum(terms[1:], terms[0])
+
+    def _lengths(self, matrix: Tensor) -> Tensor:
+        """The squared lengths of the rows of `W matrix`, by products of its rows or, where these cancel, by them."""
+        products = (matrix @ matrix.mT).flatten()
+        lengths = torch.zeros_like(self.weight[:, 0])
+        single = products.detach()[:: matrix.shape[0] + 1].sqrt()
+        most = (single[self.index] * self.weight.abs()).sum(-1).square()
+        for place, product in self._pairs():
+            lengths = lengths + product * products[place]
+        cancels = (lengths < LEAST_SHARE * most).nonzero().squeeze(-1)
+        if not cancels.numel():
+            return lengths
+        parts = [
+            squared_lengths(self._vectors(matrix, self.index[which], self.weight[which]))
+            for which in cancels.split(max(1, MAX_ENTRIES // max(1, self.rank)))
+        ]
+        return lengths.index_copy(0, cancels, torch.cat(parts))
+
+    @property
+    def variances(self) -> Tensor:
+        return self._lengths(self.matrix)
+
+    def times(self, latent: Tensor) -> Tensor:
+        at = latent @ self.matrix.mT
+        terms = (at[..., i].mul_(w) for i, w in zip(self.index.mT, self.weight.mT, strict=True))
+        total = next(terms)
+        for term in terms:
+            total += term
+        return total
+
+    def transposed_times(self, values: Tensor) -> Tensor:
+        r"""Sums over rows of values times the root: `k x r` for `k x m`."""
+        return self._by_points(values) @ self.matrix
+
+    def information(self, precision: Tensor) -> Tensor:
+        r"""The matrix `F^T diag(precision) F`, `r x r`, for `m` precisions."""
+        return self.matrix.mT @ (self._by_pairs(precision) @ self.matrix)
+
+    def cholesky_of_precision(self, precision: Tensor) -> Tensor:
+        r"""The lower Cholesky factor of `I + F^T diag(precision) F`, `r x r`; for precisions that are not extreme."""
+        eye = torch.eye(self.rank, dtype=self.matrix.dtype, device=self.matrix.device)
+        return torch.linalg.cholesky(eye + self.information(precision))
+
+    def variances_given(self, cholesky: Tensor) -> Tensor:
+        r"""The diagonal of `F (L L^T)^-1 F^T`, of size `m`, for a lower factor `L`."""
+        return self._lengths(torch.linalg.solve_triangular(cholesky, self.matrix.mT, upper=False).mT)
+
+    def with_slope(self, value: Tensor, pull: Tensor, precision: Tensor, cholesky: Tensor) -> Tensor:
+        with torch.no_grad():
+            g = self._by_points(pull).unsqueeze(-1)
+            slope = g @ (g.mT @ self.matrix)
+            slope -= self._by_pairs(precision) @ (self.matrix @ torch.cholesky_inverse(cholesky))
+        return with_slope(value, self.matrix, slope)
+
+
+@torch.no_grad()
+def keeps_digits(index: Tensor, weight: Tensor, covariance: Tensor, precision: Tensor) -> bool:
+    r"""Whether sums by pairs of points keep the digits of sums over rows.
+
+    They lose them where a row is a difference of nearly equal values, or so precise that the prior is lost beside it.
+
+    Args:
+        index: As of `WeightedPrior`.
+        weight: As there.
+        covariance: The covariance `R R^T`, `n x n`.
+        precision: The precisions of the rows, `m`.
+    """
+    n = covariance.shape[0]
+    single = (covariance.diagonal().sqrt()[index] * weight.abs()).sum(-1).square()
+    of_pairs = covariance.flatten()[index.unsqueeze(-1) * n + index.unsqueeze(-2)]
+    of_rows = (weight.unsqueeze(-2) @ of_pairs @ weight.unsqueeze(-1)).reshape(-1)
+    return bool((of_rows >= LEAST_SHARE * single).all()) and bool((of_rows * precision <= MOST_KNOWN).all())

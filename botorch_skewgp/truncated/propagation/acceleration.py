@@ -1,0 +1,116 @@
+r"""Ways to the fixed point of expectation propagation that take fewer sweeps than going from sites to sites.
+
+A sweep factors a matrix of all rows, or of all latent coordinates. What a change of sites does to the marginals is
+known nearly from the covariance that the last factorisation leaves: with many rows several sweeps with such marginals
+cost less than one that is exact. And near the fixed point, where sweeps act linearly, the last two are extrapolated
+([Walker2011anderson]_). Neither changes the fixed point.
+
+.. [Walker2011anderson] H. F. Walker, P. Ni. Anderson acceleration for fixed-point iterations. SIAM Journal on Numerical
+   Analysis 49, 2011.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from botorch_skewgp.truncated.priors import Factor, Sites
+from botorch_skewgp.truncated.priors.base import Map
+from botorch_skewgp.truncated.propagation.sites import match_moments
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+SHARES = (-10.0, 0.5)  # of the last sites in an extrapolated step
+# Factors of a step towards the next sites, which is at most 1, where the residual has grown and where it has not.
+SHORTER, LONGER, SHORTEST_STEP = 0.5, 1.2, 0.02
+NEAR = 0.1  # residual up to which steps are extrapolated
+MOST_FAILURES = 2  # of either kind of step
+MANY_ROWS = 150  # from which on a factorisation costs more than sweeps with approximate marginals
+LEAST_PART = 0.1  # of a precision that a change of sites may leave, for its effect to be foreseen
+
+
+class Acceleration:
+    """Steps ahead of the next sites, for each distribution of the batch by itself.
+
+    Where the residual has grown after `MOST_FAILURES` extrapolated steps, or as many sweeps with approximate marginals,
+    no more of these are taken.
+
+    Args:
+        distribution: The truncated normal.
+    """
+
+    def __init__(self, distribution: TruncatedNormal) -> None:
+        self._distribution = distribution
+        self.taken = torch.zeros_like(distribution.mean[..., :1], dtype=torch.bool)
+        self._was_extrapolated, self._failures = self.taken, self.taken.long()
+        self._left_to_look_ahead = MOST_FAILURES if distribution.num_rows >= MANY_ROWS else 0
+        self._was_foreseen = False
+        self._last: tuple[Tensor, Tensor] | None = None
+
+    def __call__(
+        self, factor: Factor, sites: Sites, target: Sites, residual: Tensor, grew: Tensor, is_full: Tensor
+    ) -> Sites:
+        r"""The sites to go to.
+
+        Args:
+            factor: The marginals at the present sites.
+            sites: The present sites.
+            target: The next sites, which match moments.
+            residual: How far these are, `batch_shape x 1`.
+            grew: Whether that has just grown, `batch_shape x 1`.
+            is_full: Whether steps are not shortened, `batch_shape x 1`.
+        """
+        failed = grew & self.taken
+        self._failures = self._failures + (failed & self._was_extrapolated)
+        self._left_to_look_ahead -= bool((failed & ~self._was_extrapolated).any())
+        self.taken = ~grew & is_full
+        looks_ahead = self._left_to_look_ahead > 0 and bool(self.taken.any())
+        responses = factor.responses() if looks_ahead else None
+        if (responses is not None) != self._was_foreseen:
+            self._was_foreseen, self._last = responses is not None, None
+        ahead = target if responses is None else self._foreseen(factor, sites, target, *responses)
+        extrapolates = self.taken & (residual <= NEAR) & (self._failures < MOST_FAILURES)
+        ahead, self._was_extrapolated = self._extrapolated(factor, sites, ahead, extrapolates)
+        if responses is None:
+            self.taken = self._was_extrapolated
+        usable = self.taken & (ahead.precision >= 0) & ahead.precision.isfinite() & ahead.shift.isfinite()
+        return Sites(*(torch.where(usable, new, plain) for new, plain in zip(ahead, target, strict=True)))
+
+    def _foreseen(
+        self, factor: Factor, sites: Sites, target: Sites, times_covariance: Map, times_squares: Map
+    ) -> Sites:
+        r"""The sites after further sweeps, with marginals from the present covariance `V`.
+
+        A change `d` of precisions makes the covariance `V - V (diag(1 / d) + V)^-1 V`, of which the diagonal is taken
+        without the off-diagonal part of what is inverted: exact where one site changes. A change `s` of shifts makes
+        the mean `E h + V p` with `p = s - d * (E h + V p)`, for which every sweep takes one step.
+        """
+        moments = factor.moments
+        ahead, mean, pull = target, moments.mean, torch.zeros_like(moments.mean)
+        for _ in range(factor.num_foreseen):
+            change, shift = (self._distribution.times_count(new - old) for new, old in zip(ahead, sites, strict=True))
+            spread = (1 + change * moments.variance).clamp(min=LEAST_PART)
+            pull = pull + (shift - change * mean - pull) / spread
+            mean = moments.mean + times_covariance(pull)
+            variance = moments.variance - times_squares(change / spread)
+            left = 1 - ahead.precision * variance
+            if not bool(((variance > 0) & (left > 0)).all()):
+                break
+            ahead = match_moments(self._distribution, (mean - ahead.shift * variance) / left, variance / left)
+        return ahead
+
+    def _extrapolated(self, factor: Factor, sites: Sites, target: Sites, wanted: Tensor) -> tuple[Sites, Tensor]:
+        """Of the last two sites and what follows from each, the affine combination whose residual is least.
+
+        The residual is in units of the rows' marginals. Also returned is where that was done, `batch_shape x 1`.
+        """
+        x = torch.stack(sites)
+        change = torch.stack(target) - x
+        last, self._last = self._last, (x, change)
+        if last is None or not bool(wanted.any()):
+            return target, torch.zeros_like(wanted)
+        d_x, d_change = x - last[0], change - last[1]
+        variance = factor.moments.variance.clamp(min=0)
+        weighted = torch.stack([variance.square(), variance]) * d_change
+        share = (weighted * change).sum((0, -1)) / (weighted * d_change).sum((0, -1))
+        share = share.nan_to_num(0.0).clamp(*SHARES).unsqueeze(-1)
+        return Sites(*torch.where(wanted, x + change - share * (d_x + d_change), torch.stack(target))), wanted

@@ -1,0 +1,308 @@
+r"""Expectation propagation for the truncated normal of the rows.
+
+Every row contributes the factor `P(lower < h_i + v_i <= upper | h_i)`, which is replaced by a Gaussian site `exp(-tau_i
+h_i^2 / 2 + nu_i h_i)`. The sites are chosen so that the Gaussian approximation and the approximation with one exact
+factor put back (the tilted distribution) have the same mean and variance in every row.
+
+.. [Minka2001] T. Minka. Expectation propagation for approximate Bayesian inference. UAI 2001.
+.. [Cunningham2011] J. P. Cunningham, P. Hennig, S. Lacoste-Julien. Gaussian probabilities and expectation propagation.
+   arXiv:1111.6832.
+.. [Seeger2005] M. Seeger. Expectation propagation for exponential families. Technical report, 2005.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from linear_operator.utils.errors import NanError
+from torch import Tensor
+
+from botorch_skewgp.exceptions import ConvergenceWarning
+from botorch_skewgp.truncated.backends import uses_numba
+from botorch_skewgp.truncated.derivatives import with_slope
+from botorch_skewgp.truncated.priors import Factor, Sites
+from botorch_skewgp.truncated.propagation.acceleration import LONGER, MANY_ROWS, SHORTER, SHORTEST_STEP, Acceleration
+from botorch_skewgp.truncated.propagation.sites import multiply_sites, next_sites
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
+
+# Residual at which sweeps from sites nearby may stop once they have reduced it enough.
+LOOSE = 1e-4
+# Sweeps without progress after which the run ends, and the residual at which this counts as rounding, not as failure.
+PATIENCE = 300
+ROUNDING = 1e-6
+MOST_COMPILED_SWEEPS = 100  # those that converge at all take ten to thirty
+ALL_NOISE = 1e-14  # variance of a row's noiseless part over its noise's, up to which it is rounding
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectationPropagation:
+    r"""The fixed point: a Gaussian approximation of `h` given the rows, and the log evidence.
+
+    Args:
+        distribution: The truncated normal, in float64.
+        sites: The sites at the fixed point; of a row that stands for several, the site of one.
+        factor: The product of prior and sites.
+        residual: The `batch_shape` largest change of a site in units of its row's marginal.
+        num_iterations: The number of sweeps made.
+        converged: Whether the residual is below the tolerance for the whole batch.
+    """
+
+    distribution: TruncatedNormal
+    sites: Sites
+    factor: Factor
+    residual: Tensor
+    num_iterations: int
+    converged: bool
+
+    @property
+    def site_precision(self) -> Tensor:
+        """The `batch_shape x m` precisions of the sites."""
+        return self.sites.precision
+
+    @property
+    def site_shift(self) -> Tensor:
+        """The `batch_shape x m` linear terms of the sites."""
+        return self.sites.shift
+
+    @property
+    def mean(self) -> Tensor:
+        """The `batch_shape x m` approximate means of `h` given the rows."""
+        return self.factor.moments.mean
+
+    @property
+    def variance(self) -> Tensor:
+        """The `batch_shape x m` approximate variances of `h` given the rows."""
+        return self.factor.moments.variance
+
+    @property
+    def cavity_mean(self) -> Tensor:
+        """The `batch_shape x m` means of `h_i` given all other rows."""
+        return self.factor.moments.cavity_mean
+
+    @property
+    def cavity_variance(self) -> Tensor:
+        """The `batch_shape x m` variances of `h_i` given all other rows."""
+        return self.factor.moments.cavity_variance
+
+    @property
+    def latent_mean(self) -> Tensor:
+        """The approximate posterior mean of the latent coordinates, `batch_shape x r`."""
+        return self.factor.latent_mean
+
+    @property
+    def latent_root(self) -> Tensor:
+        """A `batch_shape x r x r` root of the approximate posterior covariance of the latent coordinates."""
+        return self.factor.latent_root
+
+    @cached_property
+    def base(self) -> Tensor:
+        """Logarithm of the integral of prior times sites, of shape `batch_shape`."""
+        sites, reference = self.factor.sites, self.factor.moments.reference
+        return self._base_at_reference + (sites.shift * reference - 0.5 * sites.precision * reference.square()).sum(-1)
+
+    @cached_property
+    def _base_at_reference(self) -> Tensor:
+        """`base`, where every site is divided by its value at its reference."""
+        factor, moments = self.factor, self.factor.moments
+        products = self._reference_shift * (factor.prior_mean - moments.reference) + factor.offset * moments.deviation
+        return 0.5 * products.sum(-1) - factor.log_det
+
+    @cached_property
+    def _reference_shift(self) -> Tensor:
+        """The linear terms of the sites as functions of `h - reference`."""
+        reference = self.factor.moments.reference
+        return torch.where(reference == 0, self.factor.sites.shift, torch.zeros_like(reference))
+
+    @property
+    def mean_slope(self) -> Tensor:
+        """The derivative of `base` in the prior mean, `C^-1 (E h - mean)`; `batch_shape x m`."""
+        return self._reference_shift - self.factor.sites.precision * self.factor.moments.deviation
+
+    @property
+    def log_normalizer(self) -> Tensor:
+        r"""EP's approximation of `log P(lower < u <= upper)`, of shape `batch_shape`.
+
+        Differentiable once in every tensor of the distribution. At the fixed point the derivatives with respect to
+        sites and cavities vanish [Seeger2005]_, so that both are held and only the explicit dependence is
+        differentiated; nothing is unrolled.
+        """
+        return _log_normalizer(self)
+
+
+def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
+    distribution, moments, tau = ep.distribution, ep.factor.moments, ep.sites.precision
+    nu = torch.where(moments.reference == 0, ep.sites.shift, torch.zeros_like(tau))
+    cavity_mean, cavity_variance, cavity_deviation = ep.cavity_mean, ep.cavity_variance, moments.cavity_deviation
+    log_factor = distribution.factor.log_probability(cavity_mean, cavity_variance)
+    spread = 1 + tau * cavity_variance
+    quadratic = 2 * cavity_deviation * nu + nu.square() * cavity_variance - tau * cavity_deviation.square()
+    log_site = 0.5 * quadratic / spread - 0.5 * spread.log()
+    value = distribution.times_count(log_factor - log_site).sum(-1) + ep._base_at_reference.detach()
+    if not torch.is_grad_enabled():
+        return value
+    # d/dC of `base` is (g g^T - R) / 2 and d/dmean is g, with R = (C + tau^-1)^-1 and g = C^-1 (E h - mean).
+    g = ep.mean_slope.detach()
+    value = ep.factor.with_slope(value, g)
+    return with_slope(value, distribution.mean, g) if distribution.mean.requires_grad else value
+
+
+def _residual(distribution: TruncatedNormal, factor: Factor, old: Sites, new: Sites, all_noise: Tensor) -> Tensor:
+    """The largest change of a site, or of all a row stands for, in units of its row's marginal; `batch_shape`."""
+    # a row that is all noise tells nothing, and rounding may leave the rest of it a variance below zero
+    moments = factor.moments
+    variance = torch.where(all_noise, torch.zeros_like(moments.variance), moments.variance)
+    precision = (new.precision - old.precision).abs() * variance
+    # the shift's change at the marginal's mean, where the site acts
+    shift = (new.shift - old.shift - (new.precision - old.precision) * moments.mean).abs() * variance.sqrt()
+    change = distribution.times_count(torch.maximum(precision, shift))
+    return change.amax(-1) if change.shape[-1] else change.sum(-1)
+
+
+def expectation_propagation(
+    distribution: TruncatedNormal,
+    initial_sites: Sites | None = None,
+    tolerance: float = 1e-9,
+    max_iterations: int = 1000,
+    reduction: float = 0.0,
+) -> ExpectationPropagation:
+    r"""Run parallel expectation propagation to its fixed point.
+
+    All sites are updated at once, in float64. The step towards the new sites is shortened where the residual grows
+    and lengthened again where it falls, for each distribution of the batch by itself.
+
+    Args:
+        distribution: The truncated normal; one- and two-sided rows, with or without noise.
+        initial_sites: Sites to start from, for instance those of nearby hyperparameters; zero sites otherwise.
+        tolerance: The largest change of a site, in units of its row's marginal, at which the sweeps stop.
+        max_iterations: The largest number of sweeps.
+        reduction: Sweeps may also stop where the change is below `LOOSE` and this part of that in the first one.
+
+    Returns:
+        The fixed point. A `ConvergenceWarning` is issued where it was not reached.
+
+    Raises:
+        NanError: If the covariance contains NaN or infinite values.
+    """
+    distribution = as_double(distribution)
+    with torch.no_grad():
+        none = Sites(torch.zeros_like(distribution.mean), torch.zeros_like(distribution.mean))
+        sites = none if initial_sites is None else Sites(*(entry.to(distribution.mean) for entry in initial_sites))
+        sites, num_ahead = _approached(distribution, sites, tolerance, max_iterations)
+        factor = multiply_sites(distribution, sites)
+        if factor is None:  # a start that this covariance does not admit
+            sites, factor = none, multiply_sites(distribution, none)
+        if factor is None:  # with zero sites the matrix to factor is the identity plus zero times the covariance
+            raise NanError("The covariance of the rows contains NaN or infinite values.")
+        all_noise = distribution.gamma_diagonal - distribution.noise <= ALL_NOISE * distribution.noise
+        step = torch.ones_like(distribution.mean[..., :1])
+        previous = torch.full_like(step.squeeze(-1), torch.inf)
+        acceleration = Acceleration(distribution)
+        best: tuple[Tensor, Sites] | None = None
+        iteration, last_progress, progress = 0, 0, torch.full_like(previous, torch.inf)
+        while True:
+            iteration += 1
+            target = next_sites(distribution, factor, sites)
+            residual = _residual(distribution, factor, sites, target, all_noise)
+            if best is None or bool((residual < best[0]).any()):
+                best = (residual, sites) if best is None else _keep_better(best, residual, sites)
+            if iteration == 1:
+                enough = (reduction * residual).clamp(max=LOOSE).clamp(min=tolerance)
+            converged = bool((residual <= enough).all())
+            if bool((best[0] < 0.5 * progress).any()):
+                last_progress, progress = iteration, torch.minimum(best[0], progress)
+            if converged or iteration >= max_iterations or iteration - last_progress > PATIENCE:
+                break
+            grew = (residual > previous).unsqueeze(-1)
+            shorter, longer = (SHORTER * step).clamp(min=SHORTEST_STEP), (LONGER * step).clamp(max=1.0)
+            step = torch.where(grew & ~acceleration.taken, shorter, longer)
+            previous = residual
+            ahead = acceleration(factor, sites, target, residual.unsqueeze(-1), grew, step == 1)
+            del factor  # its factors are as large as those to come
+            moved = _move(distribution, sites, ahead, step)
+            if moved is None:
+                break
+            sites, factor = moved
+        if not converged:
+            assert best is not None
+            residual, sites = best
+            factor = multiply_sites(distribution, sites)
+            assert factor is not None
+            converged = bool((residual <= max(tolerance, ROUNDING)).all()) and iteration < max_iterations
+        if not converged:
+            warnings.warn(
+                f"Expectation propagation stopped after {iteration} sweeps with sites still changing by "
+                f"{float(residual.max()):.1e} of a standard deviation (asked for: {tolerance:.0e}). Give the rows more "
+                "noise, merge points that are nearly equal, state intervals far narrower than the prior as numbers, "
+                "or raise max_iterations.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+    if not torch.is_grad_enabled():
+        factor = factor.without_spare_parts()
+    return ExpectationPropagation(
+        distribution=distribution,
+        sites=sites,
+        factor=factor,
+        residual=residual,
+        num_iterations=max(num_ahead - 1, 0) + iteration,  # the first of these repeats the last one ahead
+        converged=converged,
+    )
+
+
+@torch.no_grad()
+def product_of_sites(distribution: TruncatedNormal, sites: Sites) -> ExpectationPropagation:
+    r"""The Gaussian approximation with sites that are known, such as those of the same rows in other coordinates.
+
+    Args:
+        distribution: The truncated normal.
+        sites: The sites.
+
+    Raises:
+        NanError: If the covariance does not admit them.
+    """
+    distribution = as_double(distribution)
+    factor = multiply_sites(distribution, sites)
+    if factor is None:
+        raise NanError("The covariance of the rows does not admit these sites.")
+    return ExpectationPropagation(
+        distribution=distribution,
+        sites=sites,
+        factor=factor,
+        residual=torch.zeros_like(factor.moments.mean[..., 0]),
+        num_iterations=0,
+        converged=True,
+    )
+
+
+def _approached(
+    distribution: TruncatedNormal, sites: Sites, tolerance: float, max_iterations: int
+) -> tuple[Sites, int]:
+    """Where compiled sweeps lead from the given sites, and how many there were; none of many rows, or elsewhere."""
+    m, device = distribution.num_rows, distribution.mean.device
+    single = distribution.count is None
+    if not 0 < m < MANY_ROWS or not (single and uses_numba(device)):
+        return sites, 0
+    from botorch_skewgp.truncated.propagation.compiled_propagation import approach
+
+    return approach(distribution, sites, 0.5 * tolerance, min(max_iterations, MOST_COMPILED_SWEEPS))
+
+
+def _move(distribution: TruncatedNormal, old: Sites, new: Sites, step: Tensor) -> tuple[Sites, Factor] | None:
+    """Sites part of the way to new ones, the farthest of ever shorter ways that leaves a distribution."""
+    for _ in range(30):
+        sites = Sites(*(a + step * (b - a) for a, b in zip(old, new, strict=True)))
+        factor = multiply_sites(distribution, sites)
+        if factor is not None:
+            return sites, factor
+        step = 0.5 * step
+    return None
+
+
+def _keep_better(best: tuple[Tensor, Sites], residual: Tensor, sites: Sites) -> tuple[Tensor, Sites]:
+    """The smaller residual and its sites, for each distribution of the batch."""
+    better = residual < best[0]
+    kept = (torch.where(better.unsqueeze(-1), new, old) for old, new in zip(best[1], sites, strict=True))
+    return torch.where(better, residual, best[0]), Sites(*kept)

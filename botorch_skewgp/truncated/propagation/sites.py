@@ -1,0 +1,67 @@
+r"""The Gaussian sites that take the place of rows: what they are to be."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from botorch_skewgp.truncated.priors import Factor, Sites
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+__all__ = ["SiteApproximation", "Sites", "match_moments", "multiply_sites", "next_sites"]
+
+
+class SiteApproximation(Protocol):
+    r"""A Gaussian approximation of `h` given the rows: the prior of `h` times one Gaussian site per row.
+
+    The site of row `i` is `exp(-tau_i h_i^2 / 2 + nu_i h_i)`. The result of expectation propagation is one.
+    """
+
+    @property
+    def site_precision(self) -> Tensor:
+        """The sites' `tau`, `batch_shape x m`."""
+
+    @property
+    def site_shift(self) -> Tensor:
+        """The sites' `nu`, `batch_shape x m`."""
+
+    @property
+    def latent_mean(self) -> Tensor:
+        """The mean in latent coordinates, `batch_shape x r`."""
+
+    @property
+    def latent_root(self) -> Tensor:
+        """A root of the covariance in latent coordinates, `batch_shape x r x r`."""
+
+
+def multiply_sites(distribution: TruncatedNormal, sites: Sites) -> Factor | None:
+    """The product of the prior and sites; `None` where rounding leaves no positive definite matrix."""
+    total = Sites(*(distribution.times_count(entry) for entry in sites))
+    return distribution.prior.given(distribution.mean, sites, total)
+
+
+def match_moments(distribution: TruncatedNormal, mean: Tensor, variance: Tensor) -> Sites:
+    """The sites that give the tilted distributions' moments, written without differences of precisions."""
+    scale, t_mean, t_variance = distribution.factor.moments(mean, variance)
+    lost = (1 - t_variance).clamp(min=0)  # truncation to an interval never widens a normal; rounding only
+    left = distribution.noise + variance * t_variance
+    left = torch.where(left > 0, left, torch.ones_like(left))
+    certain = (variance <= 0) & (distribution.noise <= 0)
+    precision = torch.where(certain, torch.zeros_like(lost), lost / left)
+    shift = torch.where(certain, torch.zeros_like(lost), (t_mean * scale + mean * lost) / left)
+    return Sites(precision, shift)
+
+
+def next_sites(distribution: TruncatedNormal, factor: Factor, sites: Sites) -> Sites:
+    """The sites that match moments; a row whose cavity is no distribution, up to rounding, keeps its own."""
+    cavity_mean, cavity_variance = factor.moments.cavity_mean, factor.moments.cavity_variance
+    proper = (cavity_variance >= 0) & cavity_mean.isfinite() & cavity_variance.isfinite()
+    target = match_moments(
+        distribution,
+        torch.where(proper, cavity_mean, distribution.mean),
+        torch.where(proper, cavity_variance, torch.ones_like(cavity_variance)),
+    )
+    proper = proper & target.precision.isfinite() & target.shift.isfinite()
+    return Sites(*(torch.where(proper, new, old) for new, old in zip(target, sites, strict=True)))

@@ -1,0 +1,193 @@
+r"""What is known of each row: a factor of the joint density that depends on this row alone.
+
+All that expectation propagation, evidence and samplers ask of it is here, row by row: probabilities, moments and
+cumulants under a normal distribution of the noiseless part `h`, and draws of the row `u = h + v`.
+
+.. [Cornish1938moments] E. A. Cornish, R. A. Fisher. Moments and cumulants in the specification of distributions. Revue
+   de l'Institut International de Statistique, 5, 1938.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_skewgp.truncated.univariate import (
+    interval_cumulants,
+    interval_moments,
+    inverse_normal_cdf,
+    log_interval_probability,
+    log_normal_cdf,
+    log_normal_density,
+    normal_cdf,
+    normal_hazard,
+    sample_interval,
+    standardise,
+)
+
+FAR = {torch.float64: 30.0, torch.float32: 10.0}  # standard deviations, beyond which probabilities lose their digits
+
+
+class TiltedMoments(NamedTuple):
+    r"""Moments of a normal row under its factor, as of `(u - mean) / scale`, whose moments without it are 0 and 1.
+
+    Args:
+        scale: The standard deviation of the row without its factor; 1 where that is zero.
+        mean: The mean.
+        variance: The variance.
+    """
+
+    scale: Tensor
+    mean: Tensor
+    variance: Tensor
+
+
+class RowFactor:
+    r"""Independent factors of rows `u = h + v` that are seen in intervals: one inside them, zero outside.
+
+    Another kind of knowledge of a row, such as a wall of finite height, is a subclass with other formulas.
+
+    Args:
+        lower: The lower bounds, `... x m`; `-inf` where there is none.
+        upper: The upper bounds; `inf` where there is none.
+        noise: The variances of the noise `v`.
+    """
+
+    def __init__(self, lower: Tensor, upper: Tensor, noise: Tensor) -> None:
+        self.lower, self.upper, self.noise = lower, upper, noise
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> RowFactor:
+        """The factors with all of their tensors changed, for instance a selection of rows."""
+        return RowFactor(change(self.lower), change(self.upper), change(self.noise))
+
+    def with_noise(self, noise: Tensor) -> RowFactor:
+        """The factors with other noise."""
+        return RowFactor(self.lower, self.upper, noise)
+
+    def scale(self, variance: Tensor) -> Tensor:
+        """The standard deviation of rows whose noiseless parts have these variances; 1 where it is zero."""
+        total = variance + self.noise
+        return torch.where(total > 0, total, torch.ones_like(total)).sqrt()
+
+    def clamp(self, u: Tensor) -> Tensor:
+        """Rows put inside their bounds, for those that rounding has put outside."""
+        return torch.maximum(torch.minimum(u, self.upper), self.lower)
+
+    def _standard(self, mean: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+        return (self.lower - mean) / scale, (self.upper - mean) / scale
+
+    def log_probability(self, mean: Tensor, variance: Tensor) -> Tensor:
+        """The log of the expected factor, `log P(lower < u <= upper)`, for `h ~ N(mean, variance)`; differentiable."""
+        scale = self.scale(variance)
+        value = log_interval_probability(*(standardise(bound, mean, scale) for bound in (self.lower, self.upper)))
+        holds = (self.lower < mean) & (mean <= self.upper)
+        return torch.where(variance + self.noise > 0, value, torch.where(holds, 0.0, -torch.inf).to(value))
+
+    def log_likelihood(self, h: Tensor) -> Tensor:
+        """`log P(lower < u <= upper | h)`; of rows without noise zero at or between the bounds, `-inf` beyond."""
+        if torch.is_grad_enabled():
+            return self.log_probability(h, torch.zeros_like(self.noise))
+        if self._has_one_bound:
+            return _log_terms((h - self._bound).mul_(self._margin))
+        noisy = self.noise > 0
+        scale = torch.where(noisy, self.noise, torch.ones_like(self.noise)).sqrt()
+        value = log_interval_probability(*self._standard(h, scale))
+        if bool(noisy.all()):
+            return value
+        inside = (h >= self.lower) & (h <= self.upper)
+        return torch.where(noisy, value, torch.where(inside, 0.0, -torch.inf).to(value))
+
+    def moments(self, mean: Tensor, variance: Tensor) -> TiltedMoments:
+        """The moments of `u` under its factor, for `h ~ N(mean, variance)`."""
+        scale = self.scale(variance)
+        return TiltedMoments(scale, *interval_moments(*self._standard(mean, scale))[1:])
+
+    def cumulants(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        """The third and fourth cumulants of `(u - mean) / scale` under its factor, as `moments`."""
+        scale = self.scale(variance)
+        return interval_cumulants(*(standardise(bound, mean, scale) for bound in (self.lower, self.upper)))
+
+    def draw(self, centre: Tensor, scale: Tensor, uniform: Tensor) -> Tensor:
+        r"""Draws of `u` under its factor, where it is normal without.
+
+        Args:
+            centre: The mean of `u` without the factor.
+            scale: Its standard deviation, positive.
+            uniform: Uniform draws from the open interval (0, 1).
+        """
+        return self.clamp(centre + scale * sample_interval(*self._standard(centre, scale), uniform))
+
+    def draw_given(self, h: Tensor, uniform: Tensor) -> Tensor:
+        """Draws of `u` given `h`, of rows with noise, from uniform draws in the open interval (0, 1)."""
+        scale = self.noise.sqrt()
+        if self._has_one_bound:
+            margin = (h - self._bound).mul_(self._margin)
+            if float(margin.amin()) >= -FAR[margin.dtype]:
+                below = inverse_normal_cdf(uniform * normal_cdf(margin))
+                return self.clamp(h - scale * self._margin.sign() * below)
+        return self.draw(h, scale, uniform)
+
+    def draw_mean_given(self, h: Tensor, count: Tensor, uniform: Tensor) -> Tensor:
+        """Draws of the mean of `count` rows `u` of the same `h`, with exact mean, variance and skewness."""
+        mean, variance, skewness = self._moments_given(h)
+        normal = inverse_normal_cdf(uniform)
+        # The expansion of [Cornish1938moments]_; what it leaves out is of order 1 / count, and averages over rows.
+        normal = normal + (normal.square() - 1) * (skewness / (6 * count.sqrt()))
+        return self.clamp(h + self.noise.sqrt() * (mean + (variance / count).sqrt() * normal))
+
+    @cached_property
+    def _has_one_bound(self) -> bool:
+        """Whether every row has noise and one bound, for which there are quick formulas."""
+        one = self.lower.isfinite() != self.upper.isfinite()
+        return bool((one & (self.noise > 0)).all())
+
+    @cached_property
+    def _bound(self) -> Tensor:
+        return torch.where(self.lower.isfinite(), self.lower, self.upper)
+
+    @cached_property
+    def _margin(self) -> Tensor:
+        """What `h - bound` is multiplied with for the distance inside the bound, in units of the noise."""
+        return (self.lower.isfinite().to(self.noise) - self.upper.isfinite().to(self.noise)) / self.noise.sqrt()
+
+    def _moments_given(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean, variance and skewness of the noise given `h`, in units of its standard deviation."""
+        if self._has_one_bound:
+            margin = (h - self._bound).mul_(self._margin)
+            hazard = normal_hazard(margin)
+            excess = margin + hazard
+            variance = 1 - hazard * excess
+            third = hazard * (excess * (excess + hazard) - 1)
+            skewness = third / (variance * variance.sqrt())
+            far = margin < -FAR[margin.dtype]  # exponential there, where differences cancel
+            if bool(far.any()):
+                variance = torch.where(far, margin.square().reciprocal(), variance)
+                skewness = torch.where(far, 2.0, skewness)
+            sign = self._margin.sign()
+            return sign * hazard, variance, sign * skewness
+        bounds = self._standard(h, self.noise.sqrt())
+        log_probability, mean, variance = interval_moments(*bounds)
+        pulls = [
+            torch.where(bound.isfinite(), bound.square() * torch.exp(log_normal_density(bound) - log_probability), 0.0)
+            for bound in bounds
+        ]
+        third = 2 * mean + pulls[0] - pulls[1] - 3 * mean * variance - mean.pow(3)
+        return mean, variance, (third / variance.pow(1.5)).nan_to_num(0.0).clamp(-2, 2)  # cancels in narrow intervals
+
+
+def open_uniform(like: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Uniform draws in the open interval (0, 1), of a tensor's shape, centred in the cells of the generator's grid."""
+    uniform = torch.rand(like.shape, dtype=like.dtype, device=like.device, generator=generator)
+    return uniform + 0.25 * torch.finfo(like.dtype).eps
+
+
+def _log_terms(x: Tensor) -> Tensor:
+    """`log Phi(x)` as a term of a sum, with the digits of one and not of itself, in the place of `x`."""
+    if float(x.amin()) < -FAR[x.dtype]:
+        return log_normal_cdf(x)
+    return x.mul_(-math.sqrt(0.5)).erfc_().mul_(0.5).log_()

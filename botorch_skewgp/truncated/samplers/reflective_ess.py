@@ -1,0 +1,202 @@
+r"""Linear elliptical slice sampling with reflections: exact Hamiltonian Monte Carlo of a truncated normal.
+
+LIN-ESS [Gessner2020integrals]_ moves along an ellipse `x cos t + v sin t` through the current rows `x` and a fresh draw
+`v` of the same Gaussian, and cuts it where a row leaves its bounds. Here the ellipse is followed for a fixed time
+`horizon`, and where row `i` reaches a bound the velocity is reflected in the metric of `Gamma`,
+
+    v <- v - 2 (v_i / Gamma_ii) Gamma[:, i],
+
+which keeps `v' Gamma^-1 v` and turns `v_i` around. That is the exact Hamiltonian dynamics of [Pakman2014exact]_,
+section 2, written in the coordinates of the rows, where it costs `O(m)` and needs no solve. There is no step size and
+nothing is rejected. With `horizon = pi/2` an unhindered trajectory ends in an independent draw.
+
+Times need no trigonometry. With `T = tan(t/2)`, the times at which `x cos t + v sin t = l` are the roots of
+`(x + l) T^2 - 2 v T + (l - x) = 0`. At a root the velocity is `-+ D`, `D = sqrt(v^2 + x^2 - l^2)`, and the row falls
+through `l` at `T = (v + D) / (x + l) = (x - l) / (D - v)`; of these forms one does not cancel. A row that has just
+bounced has `v > 0`, and the first form then gives its next hit, so that no tolerance decides what counts as a hit.
+
+.. [Gessner2020integrals]
+    A. Gessner, O. Kanjilal, and P. Hennig. Integrals over Gaussians under Linear Domain Constraints. Proceedings of
+    the 23rd International Conference on Artificial Intelligence and Statistics (AISTATS), PMLR 108, 2020.
+.. [Pakman2014exact]
+    A. Pakman and L. Paninski. Exact Hamiltonian Monte Carlo for Truncated Multivariate Gaussians. Journal of
+    Computational and Graphical Statistics, 23(2):518-542, 2014.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from botorch_skewgp.exceptions import SamplingError, TooManyReflectionsError
+from botorch_skewgp.truncated.backends import choose_backend
+from botorch_skewgp.truncated.samplers.sampler import RowSampler, SamplerInfo, SamplerState
+from botorch_skewgp.truncated.samplers.trajectories.eager import DenseGamma, EagerTrajectories, LowRankGamma
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
+
+# A billiard between walls that are close makes many honest reflections; beyond this number it takes too long.
+MOST_REFLECTIONS = 10**8
+MOST_DENSE_ROWS = 12288  # rows of a low-rank root for which `Gamma` is built: 1.1 GiB
+TIGHT = 1.0  # standard deviations beyond a bound, or one over those between bounds, from which on a row is named
+# Velocities are drawn for many steps in one matrix product, but for no more than this many bytes at a time.
+CHUNK_BYTES = 2**28
+
+
+class ReflectiveEllipticalSliceSampler(RowSampler):
+    r"""Linear elliptical slice sampling with reflections (see this module's first lines).
+
+    A chain's position is `u - mean`, and an event costs `O(m)`. Beyond `MOST_DENSE_ROWS` rows with a low-rank prior
+    `Gamma` is not built, and an event costs `O(m r)`.
+
+    All backends draw the same random numbers: from the same generator they give the same chains up to rounding.
+
+    Example:
+        >>> distribution = TruncatedNormal(mean, covariance, lower, upper, noise)
+        >>> sampler = ReflectiveEllipticalSliceSampler(distribution)
+        >>> state, positions, info = sampler.run(sampler.init(start), num_steps=100, generator=generator)
+        >>> rows = sampler.rows(positions)
+    """
+
+    def __init__(self, distribution: TruncatedNormal, horizon: float = math.pi / 2, backend: str = "auto") -> None:
+        r"""
+        Args:
+            distribution: The truncated normal to draw from.
+            horizon: The length of a trajectory, in `(0, pi)`.
+            backend: "auto", "eager", "numba" or "triton". "auto" takes numba on CPU and triton on CUDA where they are
+                installed, and eager torch elsewhere, which alone does not build `Gamma` of a low-rank prior.
+
+        Raises:
+            ImportError: If a backend that was asked for by name is not installed.
+            ValueError: If `horizon` is out of range, or the backend is unknown or does not run on the device.
+        """
+        super().__init__(distribution)
+        if not 0 < horizon < math.pi:
+            raise ValueError(f"horizon must be between 0 and pi; got {horizon}.")
+        self.horizon = horizon
+        mean = distribution.mean
+        # A row between two bounds is reflected about (velocity * horizon / width) times, which is many if it is narrow.
+        widths = distribution.upper - distribution.lower
+        scale = distribution.gamma_diagonal.sqrt()
+        crossings = float((scale * horizon / widths).sum(-1).max())
+        # A row that is z standard deviations in a tail falls back to its bound about z times.
+        beyond = torch.maximum(distribution.lower - mean, mean - distribution.upper) / scale
+        falls = float(beyond.clamp(min=0).sum(-1).max())
+        plausible = 1000 * (distribution.num_rows + 10) + 10 * (crossings + falls)
+        self.max_reflections = int(min(plausible, MOST_REFLECTIONS))
+        lower, upper = self._flatten(distribution.lower - mean, 1), self._flatten(distribution.upper - mean, 1)
+        m, device = distribution.num_rows, mean.device
+        noisy_prior = as_double(distribution).noisy_prior
+        self._colour, self._num_normals = noisy_prior.colour(mean), noisy_prior.num_normals
+        self.backend = choose_backend(backend, device)
+        if backend == "auto" and distribution.prior.is_low_rank and m > MOST_DENSE_ROWS:
+            self.backend = "eager"
+        walls = (lower, upper, horizon, self.max_reflections)
+        self._trajectories: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, float]]
+        if self.backend == "eager" and distribution.prior.is_low_rank:
+            root, noise = self._flatten(distribution.prior.minimal_root(), 2), self._flatten(distribution.noise, 1)
+            self._trajectories = EagerTrajectories(LowRankGamma(root, noise), *walls)
+            return
+        gamma = self._flatten(noisy_prior.coloured_covariance.to(mean), 2)
+        if self.backend == "numba":
+            from botorch_skewgp.truncated.samplers.trajectories.numba_trajectories import NumbaTrajectories
+
+            self._trajectories = NumbaTrajectories(gamma, *walls)
+        elif self.backend == "triton":
+            from botorch_skewgp.truncated.samplers.trajectories.triton_trajectories import TritonTrajectories
+
+            self._trajectories = TritonTrajectories(gamma, *walls)
+        else:
+            self._trajectories = EagerTrajectories(DenseGamma(gamma), *walls)
+
+    def _flatten(self, values: Tensor, event_dims: int) -> Tensor:
+        """Expand to the batch shape and make it one dimension."""
+        event = values.shape[values.dim() - event_dims :]
+        return values.detach().expand(*self.distribution.batch_shape, *event).reshape(-1, *event)
+
+    def _velocities(self, position: Tensor, num_steps: int, generator: torch.Generator | None) -> Tensor:
+        """Draw `b x num_steps x num_chains x m` velocities, all steps in one matrix product."""
+        b, chains, m = position.shape
+        shape = (*self.distribution.batch_shape, num_steps * chains, self._num_normals)
+        normal = torch.randn(shape, generator=generator, dtype=position.dtype, device=position.device)
+        return self._colour(normal).reshape(b, num_steps, chains, m)
+
+    def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:
+        """Move every chain once; raises as `run` does."""
+        state, _, info = self.run(state, num_steps=1, generator=generator)
+        return state, info
+
+    @torch.no_grad()
+    def run(
+        self, state: SamplerState, num_steps: int, generator: torch.Generator | None = None
+    ) -> tuple[SamplerState, Tensor, SamplerInfo]:
+        r"""Move every chain `num_steps` times.
+
+        Returns:
+            The last state, the positions as a `batch_shape x num_steps x num_chains x m` tensor, and the info with the
+            numbers of reflections summed over the steps.
+
+        Raises:
+            TooManyReflectionsError: If a trajectory has implausibly many reflections: more than `1000 (m + 10)`, plus
+                what rows need to go back and forth between bounds that are close together.
+            RuntimeError: If rows end outside their bounds by more than rounding, as they may if `Gamma` is too badly
+                conditioned for the dtype.
+            ValueError: If `num_steps` is not positive.
+        """
+        if num_steps < 1:
+            raise ValueError(f"num_steps must be positive; got {num_steps}.")
+        position = self._flatten(state.position, 2)
+        step_bytes = position.numel() * position.element_size()
+        chunk = max(1, CHUNK_BYTES // max(1, step_bytes))
+        parts, total = [], torch.zeros(position.shape[:-1], dtype=torch.long, device=position.device)
+        for first in range(0, num_steps, chunk):
+            velocities = self._velocities(position, min(chunk, num_steps - first), generator)
+            positions, counts, excess = self._trajectories(position, velocities)
+            self._check(counts, excess, position.dtype)
+            total = total + counts
+            parts.append(positions)
+            position = positions[:, -1]
+        positions = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+        batch_shape = self.distribution.batch_shape
+        return (
+            SamplerState(position=position.reshape(state.position.shape).clone()),
+            positions.reshape(*batch_shape, *positions.shape[1:]),
+            SamplerInfo(num_evaluations=total.reshape(*batch_shape, total.shape[-1])),
+        )
+
+    def _check(self, counts: Tensor, excess: float, dtype: torch.dtype) -> None:
+        if bool((counts < 0).any()):
+            raise TooManyReflectionsError(
+                f"A trajectory had more than {self.max_reflections} reflections. {self._least_room()} Check what was "
+                "observed there and its units, give these rows (more) noise, or merge rows that say the same without "
+                "noise."
+            )
+        tolerance = math.sqrt(torch.finfo(dtype).eps)
+        if not excess <= tolerance:
+            raise SamplingError(
+                f"Rows left their bounds by {excess:.1e} standard deviations, more than the rounding of {dtype}: the "
+                "covariance is too badly conditioned for it. Use double precision or more noise."
+            )
+
+    def _least_room(self) -> str:
+        """A sentence that names the rows with the least room for a trajectory, alone or far in their tails."""
+        distribution = self.distribution
+        scale = distribution.gamma_diagonal.sqrt()
+        width = ((distribution.upper - distribution.lower) / scale).reshape(-1, distribution.num_rows).amin(0)
+        beyond = torch.maximum(distribution.lower - distribution.mean, distribution.mean - distribution.upper) / scale
+        beyond = beyond.reshape(-1, distribution.num_rows).amax(0)
+        tightness = torch.maximum(1 / width, beyond)
+        order = [i for i in tightness.argsort(descending=True)[:3].tolist() if tightness[i] > TIGHT]
+        if not order:
+            return (
+                "All rows together leave almost no room, though each by itself does: they nearly contradict each other."
+            )
+        rows = ", ".join(
+            f"{i} ({beyond[i]:.1e} standard deviations from its bounds)"
+            if beyond[i] > 1 / width[i]
+            else f"{i} ({width[i]:.1e} standard deviations between its bounds)"
+            for i in order
+        )
+        return f"All rows together leave almost no room; by themselves these leave the least: {rows}."

@@ -1,0 +1,300 @@
+r"""Reflective trajectories of a truncated normal, compiled for CPUs.
+
+One event (a reflection and the search for the next one) is a single streaming pass over the rows.
+Three ideas keep that pass at a handful of instructions for every row:
+
+* *Fixed frame.* A trajectory is `x(t) = a cos t + b sin t`, with `t` since its start. A reflection at `t` that
+  changes the velocity by `-k g`, `g` a row of `Gamma`, is `a += k sin(t) g` and `b -= k cos(t) g`: positions and
+  velocities are never rotated.
+* *Two linear tests instead of a root.* Let every row be inside its bounds at `t0`, and let `h = t1 - t0 <= pi/2`.
+  A row that leaves over its lower bound between `t0` and `t1` has `x(t1) < lower`, or it has come back by `t1`.
+  The latter needs a minimum below `lower`; there `x < 0`, hence `x'' = -x > 0`, and from that minimum to `t1` the
+  row is convex: its tangent at `t1`, followed back to `t0`, ends below `lower`. So only rows with
+  `min(x(t1), x(t1) - h x'(t1)) < lower` need their exact hitting time, and both terms are linear in `(a, b)`.
+  Upper bounds are the mirror image.
+* *A short look ahead.* `t1` is a few mean gaps between reflections after `t0`. If nothing is hit before `t1`, the
+  search goes on from there. How far it looks does not change the trajectory.
+
+Chains are spread over threads; the kernel holds no lock of the interpreter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from botorch_skewgp.truncated.compilation import compiled
+
+# Which tests the rows need. A row cannot dip below a bound that its mean is below as well.
+LOWER_WITHOUT_DIPS, LOWER, BOTH = 0, 1, 2
+# Rows whose flags are the bits of one number, exact in single precision too. The arrays are padded to a multiple, so
+# that inner loops have a fixed length.
+BLOCK = 16
+LOOK_AHEAD = 2.0  # in mean gaps between reflections
+
+# Infinite bounds are compared with, so neither `ninf` nor all of fast math is allowed.
+FAST = {"contract", "reassoc", "nsz", "arcp"}
+
+
+@compiled(inline="always")
+def _half_angle_tangent(x, v, bound):
+    """`tan(t/2)` of the first time at which `x cos t + v sin t` falls from `x >= bound` to `bound`; `inf` if none."""
+    if x <= bound:  # at the bound, or beyond it by rounding
+        if v <= 0.0:
+            return 0.0
+        root = v
+    else:
+        radicand = v * v + (x - bound) * (x + bound)
+        if not radicand >= 0.0:
+            return np.inf
+        root = math.sqrt(radicand)
+    if v > 0.0:
+        return (v + root) / (x + bound) if x + bound > 0.0 else np.inf
+    return (x - bound) / (root - v) if root - v > 0.0 else np.inf
+
+
+@compiled(inline="always")
+def _advance(cosine, sine, half_tangent):
+    """Cosine and sine of `t + h` from those of `t` and `tan(h/2)`."""
+    square = half_tangent * half_tangent
+    inverse = 1.0 / (1.0 + square)  # a division costs as much as ten products
+    c, s = (1.0 - square) * inverse, 2.0 * half_tangent * inverse
+    return cosine * c - sine * s, sine * c + cosine * s
+
+
+def _update_and_flag(walls: int) -> Callable[..., None]:
+    """Make the pass over all rows, for one kind of tests: with branches in it, it takes three times as long."""
+
+    # Unsigned indices of whole arrays: a view for each block, or an index that may be negative, costs more than the
+    # arithmetic. Bits are numbers of the rows' dtype, and added, so that the lanes line up.
+    @compiled(fastmath=FAST, forceinline=True)
+    def update_and_flag(a, b, gamma, row, lower, upper, bits, flags, to_a, to_b, c, s, p, q):
+        """Add `to_a g` and `to_b g`, `g = gamma[row]`, to the coefficients; flag the rows that may leave."""
+        zero = a.dtype.type(0)
+        for k in range(np.uint64(a.shape[0])):
+            flagged = zero
+            for j in range(BLOCK):
+                aj = a[k, j] + to_a * gamma[row, k, j]
+                bj = b[k, j] + to_b * gamma[row, k, j]
+                a[k, j] = aj
+                b[k, j] = bj
+                end = aj * c + bj * s
+                if walls == LOWER_WITHOUT_DIPS:
+                    flagged += bits[j] if end < lower[k, j] else zero
+                else:
+                    tangent = aj * p + bj * q
+                    low, high = (end, tangent) if end < tangent else (tangent, end)
+                    if walls == LOWER:
+                        flagged += bits[j] if low < lower[k, j] else zero
+                    else:
+                        flagged += bits[j] if (low < lower[k, j]) | (high > upper[k, j]) else zero
+            flags[k] = flagged
+
+    return update_and_flag
+
+
+_update_without_dips, _update_lower, _update_both = map(_update_and_flag, (LOWER_WITHOUT_DIPS, LOWER, BOTH))
+
+
+@compiled()
+def _run_chain(position, moves, signs, gamma, diagonal, lower, upper, walls, horizon, max_reflections):
+    """Run one chain; `moves`, `num_steps x m`, holds velocities and is overwritten with positions.
+
+    The rows of `moves`, unlike all others, are yet to be multiplied with `signs`.
+
+    Returns the number of reflections, or -1 if one trajectory had too many, and the largest excess of a row over a
+    bound in standard deviations of the row.
+    """
+    num_steps, m = moves.shape
+    num_blocks = lower.shape[0]
+    cast = position.dtype.type
+    a = np.zeros((num_blocks, BLOCK), dtype=position.dtype)
+    b = np.zeros((num_blocks, BLOCK), dtype=position.dtype)
+    flags = np.zeros(num_blocks, dtype=position.dtype)
+    bits = np.array([1 << j for j in range(BLOCK)]).astype(position.dtype)
+    flat_a, flat_b, flat_lower, flat_upper = a.reshape(-1), b.reshape(-1), lower.reshape(-1), upper.reshape(-1)
+    total = 0
+    excess = 0.0
+    # Time is kept as T = tan(t/2): `left` to the horizon, `gap` between reflections, `best` to the next one.
+    cos_horizon, sin_horizon, tan_horizon = math.cos(horizon), math.sin(horizon), math.tan(0.5 * horizon)
+    gap = tan_horizon / m
+    two_sided = walls == BOTH
+    for step in range(num_steps):
+        for i in range(m):
+            flat_a[i] = position[i]
+            flat_b[i] = signs[i] * moves[step, i]
+        reflections = 0
+        left = tan_horizon
+        cos_start, sin_start = 1.0, 0.0
+        row, change = 0, 0.0
+        reach = LOOK_AHEAD
+        since = 0.0
+        while True:
+            to_a, to_b = cast(change * sin_start), cast(-change * cos_start)
+            best = min(left, reach * gap, 1.0)
+            at_end = best >= left
+            cos_stop, sin_stop = cos_horizon, sin_horizon
+            if not at_end:
+                cos_stop, sin_stop = _advance(cos_start, sin_start, best)
+            # 2 tan(h/2) >= h: following the tangent a little further back is on the safe side.
+            c, s, p, q = cos_stop, sin_stop, cos_stop + 2.0 * best * sin_stop, sin_stop - 2.0 * best * cos_stop
+            c_, s_, p_, q_ = cast(c), cast(s), cast(p), cast(q)
+            if walls == LOWER_WITHOUT_DIPS:
+                _update_without_dips(a, b, gamma, np.uint64(row), lower, upper, bits, flags, to_a, to_b, c_, s_, p_, q_)
+            elif walls == LOWER:
+                _update_lower(a, b, gamma, np.uint64(row), lower, upper, bits, flags, to_a, to_b, c_, s_, p_, q_)
+            else:
+                _update_both(a, b, gamma, np.uint64(row), lower, upper, bits, flags, to_a, to_b, c_, s_, p_, q_)
+            hit, wall = -1, 0.0
+            for block in range(num_blocks):
+                flagged = int(flags[block])
+                if flagged == 0:
+                    continue
+                for j in range(BLOCK):
+                    if flagged & (1 << j) == 0:
+                        continue
+                    i = block * BLOCK + j
+                    ai, bi = np.float64(flat_a[i]), np.float64(flat_b[i])
+                    x, v = ai * cos_start + bi * sin_start, bi * cos_start - ai * sin_start
+                    if not two_sided or min(ai * c + bi * s, ai * p + bi * q) < flat_lower[i]:
+                        bound = np.float64(flat_lower[i])
+                        found = _half_angle_tangent(x, v, bound)
+                        if found < best:
+                            best, hit, wall = found, i, bound
+                    if two_sided and max(ai * c + bi * s, ai * p + bi * q) > flat_upper[i]:
+                        bound = np.float64(flat_upper[i])
+                        found = _half_angle_tangent(-x, -v, -bound)
+                        if found < best:
+                            best, hit, wall = found, i, bound
+            if hit >= 0:
+                c, s = _advance(cos_start, sin_start, best)
+            since += best
+            if hit < 0:
+                if at_end:
+                    break
+                left = (left - best) / (1.0 + left * best)
+                cos_start, sin_start = c, s
+                change = 0.0
+                reach *= 2.0
+                continue
+            reflections += 1
+            if reflections > max_reflections:
+                return -1, excess
+            left = (left - best) / (1.0 + left * best)
+            cos_start, sin_start = c, s
+            gap += 0.1 * (since - gap)
+            since = 0.0
+            reach = LOOK_AHEAD
+            row = hit
+            velocity = flat_b[row] * cos_start - flat_a[row] * sin_start
+            change = 2.0 * velocity / diagonal[row]
+            flat_a[row] = wall * cos_start - velocity * sin_start
+            flat_b[row] = wall * sin_start + velocity * cos_start
+        total += reflections
+        for i in range(m):
+            x = flat_a[i] * cos_horizon + flat_b[i] * sin_horizon
+            # A row is beyond a bound by rounding only; `excess` lets the caller make sure of that.
+            if x < flat_lower[i]:
+                excess = max(excess, (flat_lower[i] - x) / math.sqrt(diagonal[i]))
+                x = flat_lower[i]
+            elif x > flat_upper[i]:
+                excess = max(excess, (x - flat_upper[i]) / math.sqrt(diagonal[i]))
+                x = flat_upper[i]
+            position[i] = x
+            moves[step, i] = signs[i] * x
+    return total, excess
+
+
+def _pad(values: Tensor, fill: float) -> np.ndarray:
+    """Pad the last dimension to a multiple of `BLOCK` and split it into blocks."""
+    m = values.shape[-1]
+    blocks = -(-m // BLOCK)
+    missing = blocks * BLOCK - m
+    padded = torch.nn.functional.pad(values, (0, missing), value=fill) if missing else values  # which may be large
+    return padded.reshape(*values.shape[:-1], blocks, BLOCK).contiguous().numpy()
+
+
+class NumbaTrajectories:
+    r"""Reflective trajectories of many chains on CPU threads, as many as `torch.get_num_threads()` says.
+
+    Args:
+        gamma: A `b x m x m` tensor, the covariance before truncation.
+        lower: A `b x m` tensor of lower bounds of positions, which are rows less their mean.
+        upper: A `b x m` tensor of upper bounds of positions.
+        horizon: The length of a trajectory.
+        max_reflections: The most reflections that one trajectory may have.
+    """
+
+    def __init__(self, gamma: Tensor, lower: Tensor, upper: Tensor, horizon: float, max_reflections: int) -> None:
+        gamma, lower, upper = gamma.detach(), lower.detach(), upper.detach()
+        signs = torch.ones_like(lower)
+        if not bool((lower.isfinite() & upper.isfinite()).any()):
+            # No row has two bounds: turn those with an upper one around, so that there is one kind of test for all.
+            turn = upper.isfinite()
+            signs = torch.where(turn, -1, signs)
+            lower, upper = torch.where(turn, -upper, lower), torch.full_like(upper, math.inf)
+            gamma = signs.unsqueeze(-1) * gamma
+            gamma *= signs.unsqueeze(-2)  # in place, for it is large
+        if bool(upper.isfinite().any()):
+            self.walls = BOTH
+        elif bool((lower.isfinite() & (lower < 0)).any()):
+            self.walls = LOWER
+        else:
+            self.walls = LOWER_WITHOUT_DIPS
+        self.signs = signs
+        self.gamma = _pad(gamma, 0.0)
+        # In one place, because an entry of the large matrix is far from every cache.
+        self.diagonal = gamma.diagonal(dim1=-2, dim2=-1).contiguous().numpy()
+        self.lower = _pad(lower, -math.inf)
+        self.upper = _pad(upper, math.inf)
+        self.horizon = horizon
+        self.max_reflections = max_reflections
+
+    def __call__(self, position: Tensor, velocities: Tensor) -> tuple[Tensor, Tensor, float]:
+        r"""Run every chain.
+
+        Args:
+            position: A `b x num_chains x m` tensor.
+            velocities: A contiguous `b x num_steps x num_chains x m` tensor; overwritten.
+
+        Returns:
+            The positions, in the place of `velocities`; the `b x num_chains` numbers of reflections, -1 for a chain
+            that was stopped for too many; and the largest excess over a bound, put on the bound, in standard
+            deviations.
+        """
+        batch, chains, _ = position.shape
+        start = (self.signs.unsqueeze(-2) * position.detach()).numpy()
+        signs = self.signs.numpy()
+        moves = velocities.numpy()
+        counts = torch.zeros(batch, chains, dtype=torch.long)
+
+        def run(program: int) -> float:
+            i, j = divmod(program, chains)
+            reflections, excess = _run_chain(
+                start[i, j],
+                moves[i, :, j],
+                signs[i],
+                self.gamma[i],
+                self.diagonal[i],
+                self.lower[i],
+                self.upper[i],
+                self.walls,
+                self.horizon,
+                self.max_reflections,
+            )
+            counts[i, j] = reflections
+            return float(excess)
+
+        programs = range(batch * chains)
+        threads = min(torch.get_num_threads(), len(programs))
+        if threads > 1:
+            with ThreadPoolExecutor(threads) as pool:
+                excesses = list(pool.map(run, programs))
+        else:
+            excesses = [run(program) for program in programs]
+        return velocities, counts, max(excesses, default=0.0)

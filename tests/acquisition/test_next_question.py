@@ -1,0 +1,330 @@
+"""Which question to ask: values against the exact look-ahead and against simulation, prices, people, bad input."""
+
+import math
+from dataclasses import dataclass
+
+import gpytorch
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models import SingleTaskGP
+from botorch.models.transforms import Standardize
+from torch import Tensor
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import (
+    Question,
+    SkewBayesianActiveLearningByDisagreement,
+    SkewKnowledgeGradient,
+    next_question,
+    next_questions,
+)
+from botorch_skewgp.acquisition.next_question import _asks, _belief
+from botorch_skewgp.acquisition.question_values import after, information, joint_draws, knowledge_gradient
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
+from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
+from botorch_skewgp.observations import Binary, Choice, Numeric, Ordinal, Preference, Slope, Validity, Vote
+from botorch_skewgp.rows import Reading
+from botorch_skewgp.truncated.draws import DrawSettings
+
+BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+GENERATOR = torch.Generator().manual_seed(0)
+X = torch.rand(12, 2, dtype=torch.float64, generator=GENERATOR)
+Z = torch.cat([X, torch.rand(10, 2, dtype=torch.float64, generator=GENERATOR)])
+F = -4 * (X - 0.5).square().sum(-1)
+PAIRS = torch.tensor([[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11], [0, 5], [3, 8]])
+WON = torch.where((F[PAIRS[:, 0]] > F[PAIRS[:, 1]]).unsqueeze(-1), PAIRS, PAIRS.flip(-1))
+SEEN = [Numeric(10 + 3 * F[:4], index=torch.arange(4)), Preference(WON), Ordinal([0, 2, 1], 3, index=[5, 6, 7])]
+SETTINGS = DrawSettings(num_draws=256, seed=2)
+
+
+def kernel(lengthscale=0.4):
+    covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel()).double()
+    covar_module.base_kernel.initialize(lengthscale=torch.tensor(lengthscale, dtype=torch.float64))
+    covar_module.initialize(outputscale=torch.tensor(1.5, dtype=torch.float64))
+    return covar_module
+
+
+@pytest.fixture(scope="module")
+def model():
+    return SkewGP(X, SEEN, covar_module=kernel(), outcome_transform=Standardize(m=1), draw_settings=SETTINGS).eval()
+
+
+def value_of(function, model, question, items, Z=Z):
+    with torch.no_grad():
+        beliefs = [_belief(model, Z, [None])]
+        return function(beliefs, _asks([model], beliefs, question, Z), items, torch.arange(len(Z)))
+
+
+ITEMS = {Preference: torch.tensor([[4, 10], [21, 10], [5, 6]]), Ordinal: torch.tensor([[10], [21], [3]])}
+
+
+@pytest.mark.parametrize("kind", ITEMS)
+def test_knowledge_gradient_is_the_exact_one(model, kind):
+    exact = SkewKnowledgeGradient(model, kind=kind, X_candidates=Z)(Z[ITEMS[kind]]).detach()
+    assert torch.allclose(value_of(knowledge_gradient, model, Question(kind), ITEMS[kind]), exact, atol=1e-9)
+    assert (exact > 1e-3).any()
+
+
+def test_a_choice_of_two_is_a_duel(model):
+    items = ITEMS[Preference]
+    for function, atol in ((knowledge_gradient, 2e-3), (information, 1e-9)):
+        duel, choice = (
+            value_of(function, model, question, items) for question in (Question(Preference), Question(Choice))
+        )
+        assert torch.allclose(duel, choice, atol=atol * 3)
+
+
+def draws_of(model, num=100_000):
+    """Joint draws of the latent function, by the mixture's own definition."""
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        posterior = model.latent_posterior(Z)
+        which = torch.randint(posterior.component_means.shape[-1], (num,), generator=generator)
+        root = torch.linalg.cholesky(posterior.gaussian_covariance + 1e-9 * torch.eye(len(Z), dtype=Z.dtype))
+        white = torch.randn(len(Z), num, dtype=Z.dtype, generator=generator)
+        return posterior.component_means[:, which] + root @ white, generator
+
+
+@pytest.mark.parametrize("k", [3, 4])
+def test_choices_by_simulation(model, k):
+    items = torch.tensor([[21, 10, 4, 15][:k]])
+    f, generator = draws_of(model)
+    noise = model.likelihood.for_kind(Choice).noise.item()
+    u = f[items[0]] + noise**0.5 * torch.randn(k, f.shape[-1], dtype=f.dtype, generator=generator)
+    chosen = u.argmax(0)
+    scale = model.outcome_scale.scale
+    gain = sum((f[:, chosen == i].sum(-1) / f.shape[-1]).max() for i in range(k)) - f.mean(-1).max()
+    found = value_of(knowledge_gradient, model, Question(Choice, k), items)
+    assert float(found) == pytest.approx(float(gain * scale), abs=0.003)
+    assert float(gain * scale) > 0.03
+    # the information that the choice brings about all of the function is an upper bound of that about the best point
+    told = value_of(information, model, Question(Choice, k), items)
+    assert 0 < float(told) < math.log(k)
+
+
+def test_numbers_by_simulation():
+    """With numbers alone the posterior is Gaussian: the gain is that of a normal vector, by its definition."""
+    likelihood = NumericLikelihood(noise=0.05, learn_noise=False)
+    model = SkewGP(X, Numeric(F), likelihood, kernel(), draw_settings=SETTINGS).eval()
+    posterior = model.posterior(Z)
+    C, mean = posterior.covariance_matrix.detach(), posterior.mean.detach().squeeze(-1)
+    items = torch.tensor([[20], [15]])
+    found = value_of(knowledge_gradient, model, Question(Numeric), items)
+    z = torch.special.ndtri((torch.arange(4000, dtype=torch.float64) + 0.5) / 4000)
+    for value, i in zip(found, items[:, 0], strict=True):
+        step = C[:, i] / (C[i, i] + 0.05).sqrt()
+        truth = (mean.unsqueeze(-1) + step.unsqueeze(-1) * z).amax(0).mean() - mean.max()
+        assert float(value) == pytest.approx(float(truth), rel=0.05)
+        assert float(value) <= float(truth) + 1e-9  # cells are a lower bound
+
+
+def test_information_about_the_best_point(model):
+    items = ITEMS[Preference]
+    f, generator = draws_of(model)
+    noise = model.likelihood.for_kind(Preference).noise.item()
+    best = f.argmax(0)
+    votes = torch.bincount(best, minlength=len(Z)).argsort(descending=True)[:12]
+    group = torch.full((len(Z),), 12).scatter(0, votes, torch.arange(12))[best]
+    for pair, value in zip(items, value_of(information, model, Question(Preference), items), strict=True):
+        wins = (f[pair[0]] - f[pair[1]] + (2 * noise) ** 0.5 * torch.randn(f.shape[-1], generator=generator) > 0).long()
+        joint = torch.bincount(group * 2 + wins, minlength=26).double().view(13, 2) / f.shape[-1]
+        truth = -torch.special.entr(joint).sum() + sum(torch.special.entr(joint.sum(dim)).sum() for dim in (0, 1))
+        assert float(value) == pytest.approx(float(truth), abs=0.012)
+    everything = SkewBayesianActiveLearningByDisagreement(model, kind=Preference)(Z[items])
+    assert (value_of(information, model, Question(Preference), items) < everything + 0.01).all()
+
+
+def test_waiting_answers_make_the_same_question_worth_less(model):
+    question, item = Question(Preference), torch.tensor([[4, 10]])
+    with torch.no_grad():
+        before = [_belief(model, Z, [None])]
+        asks = _asks([model], before, question, Z)
+        waiting = after(before, asks, item[0], 0)
+        recommended = torch.arange(len(Z))
+        first, again = (float(knowledge_gradient(b, asks, item, recommended)) for b in (before, waiting))
+        # the two answers together by simulation
+        f, generator = draws_of(model)
+        noise = (2 * model.likelihood.for_kind(Preference).noise.item()) ** 0.5
+        wins = [
+            (f[4] - f[10] + noise * torch.randn(f.shape[-1], generator=generator) > 0).long() * 2**i for i in range(2)
+        ]
+        cell = wins[0] + wins[1]
+        gain = sum((f[:, cell == k].sum(-1) / f.shape[-1]).max() for k in range(4)) - f.mean(-1).max()
+    scale = model.outcome_scale.scale
+    assert torch.allclose(waiting[0].weights.sum(), torch.ones((), dtype=torch.float64))
+    assert first + again == pytest.approx(float(gain * scale), abs=0.004)
+    assert 0 < again < first
+
+
+def test_joint_draws_have_the_moments(model):
+    with torch.no_grad():
+        belief = _belief(model, Z, [None])
+        draws = joint_draws(belief, 20_000, 0)
+        posterior = model.latent_posterior(Z)
+        error = posterior.variance.squeeze(-1).sqrt() / 20_000**0.5
+    assert ((draws.mean(-1) - posterior.mean.squeeze(-1)).abs() < 4.5 * error).all()
+    assert torch.allclose(draws.var(-1), posterior.variance.squeeze(-1), rtol=0.06)
+
+
+KINDS = [Numeric, Preference, Question(Preference, with_incumbent=True), Question(Choice, 3), Ordinal]
+
+
+def test_the_best_for_its_price(model):
+    dear = [1.0] * len(KINDS)
+    for i in range(len(KINDS)):
+        costs = [cost if j == i else 1e6 for j, cost in enumerate(dear)]
+        asked = next_question(model, BOUNDS, KINDS, costs)
+        expected = KINDS[i] if isinstance(KINDS[i], Question) else Question(KINDS[i])
+        assert asked.question == expected
+        assert asked.X.shape == (expected.size, 2)
+        assert ((asked.X >= 0) & (asked.X <= 1)).all()
+        assert asked.value > 0
+        assert (asked.cost, asked.judge, asked.stop) == (1.0, None, False)
+        if expected.with_incumbent:
+            means = model.posterior(X).mean.detach()
+            assert (asked.X[-1] == X[means.argmax()]).all() or model.posterior(asked.X).mean[-1] > means.max()
+    again = next_question(model, BOUNDS, KINDS, dear)
+    assert torch.equal(next_question(model, BOUNDS, KINDS, dear).X, again.X)
+    by_kind = next_question(model, BOUNDS, [Numeric, Preference], {Numeric: 1e6, Preference: 2.0})
+    assert (by_kind.question.kind, by_kind.cost) == (Preference, 2.0)
+
+
+def test_information_as_the_method(model):
+    asked = next_question(model, BOUNDS, [Preference], method="information")
+    assert asked.X.shape == (2, 2)
+    assert asked.value >= 0
+
+
+def test_where_no_answer_changes_the_recommendation_the_likeliest_points_are_compared():
+    """Noisy duels of three points: two about which it is unknown which one is better, and a hopeless one."""
+    points = torch.tensor([[0.0], [5.0], [10.0]], dtype=torch.float64)
+    likelihood = MixedLikelihood(NumericLikelihood(noise=1.0, learn_noise=False), PreferenceLikelihood(noise=1e5))
+    known = Numeric([1.0, 0.4, -9.0], noise=[1.0, 1.0, 1e-4])
+    model = SkewGP(points, known, likelihood, kernel(), draw_settings=SETTINGS).eval()
+    for candidates in (points, points.flip(0), points[[0, 2, 1]]):
+        asked = next_question(model, questions=[Preference], X_candidates=candidates)
+        assert asked.value < 1e-6
+        assert sorted(asked.X.flatten().tolist()) == [0.0, 5.0]
+
+
+def test_stops_where_no_answer_is_worth_its_price(model):
+    value = next_question(model, BOUNDS, [Preference], [1.0]).value
+    assert not next_question(model, BOUNDS, [Preference], [1.0], worth=1.01 / value).stop
+    assert next_question(model, BOUNDS, [Preference], [1.0], worth=0.99 / value).stop
+    assert not next_question(model, BOUNDS, [Preference], [1.0]).stop
+
+
+def test_a_page_of_questions(model):
+    page = next_questions(model, BOUNDS, [Preference, Numeric], [1.0, 1.0], num_questions=3)
+    assert page[0].value == next_question(model, BOUNDS, [Preference, Numeric], [1.0, 1.0]).value
+    assert len({tuple(entry.X.flatten().tolist()) for entry in page}) == 3
+    assert all(entry.value <= page[0].value + 0.05 for entry in page)
+
+
+def test_candidates(model):
+    pool = Z[14:20]
+    asked = next_question(model, questions=[Preference, Question(Choice, 3)], X_candidates=pool)
+    assert all((pool == point).all(-1).any() for point in asked.X)
+
+
+def test_inputs_of_few_values(model):
+    values = [0.0, 0.25, 1.0]
+    asked = next_question(model, BOUNDS, [Question(Choice, 3), Numeric], discrete_dims={0: values})
+    assert all(float(x) in values for x in asked.X[:, 0])
+
+
+def test_judges_are_chosen_too():
+    """Of two people of whom one is like all others and one has a taste of his own, the first is asked."""
+    judge = torch.tensor([0, 1] * 4)
+    model = SkewGP(X, Preference(WON, judge=judge), covar_module=kernel(), draw_settings=SETTINGS).eval()
+    asked = next_question(model, BOUNDS, [Preference], judges=[0, 1])
+    assert asked.judge in (0, 1)
+    dear = next_question(model, BOUNDS, [Preference], [2.0], judges={0: 1e4, 1: 0.5})
+    assert (dear.judge, dear.cost) == (1, 1.0)
+    assert (
+        next_question(model.for_judge(0), BOUNDS, [Preference], judges={0: 1.0, 1: 1.0}).judge == 0
+    )  # his own utility
+    # jointly: what one likes tells of the other through what is shared, and the two agree with each one's own posterior
+    both = model.latent_posterior(X[:1].repeat(3, 1), judges=[None, 0, 1])
+    for place, code in enumerate([None, 0, 1]):
+        alone = (model if code is None else model.for_judge(code)).latent_posterior(X[:1])
+        assert torch.allclose(both.mean[place], alone.mean[0], atol=1e-9)
+        assert torch.allclose(both.variance[place], alone.variance[0], atol=1e-9)
+
+
+@dataclass(frozen=True, eq=False)
+class Taste(Binary):
+    """A kind of one's own: whether a person likes a point."""
+
+
+class TasteLikelihood(NoisyValueLikelihood):
+    observation_types = (Taste,)
+
+    def reading(self, kind, like, scale=None, num_points=None) -> Reading:
+        return Reading.at_point(like.new_tensor([0.5]), self.noise)
+
+    def answers(self, observation: Taste) -> tuple[Tensor, Tensor]:
+        return observation.index.unsqueeze(-1), observation.labels.long()
+
+
+def test_kinds_of_ones_own_and_votes_take_part():
+    likelihood = MixedLikelihood(PreferenceLikelihood(), TasteLikelihood())
+    model = SkewGP(
+        X, [Preference(WON), Taste([1, 0], index=[0, 1])], likelihood, kernel(), draw_settings=SETTINGS
+    ).eval()
+    assert next_question(model, BOUNDS, [Preference, Taste], [1e6, 1.0]).question.kind is Taste
+    answers = ["first", "second", "tie", "both bad"] * 2
+    votes = SkewGP(X, Vote(PAIRS, answers), covar_module=kernel(), draw_settings=SETTINGS).eval()
+    asked = next_question(votes, BOUNDS, [Vote, Preference], [1.0, 1.0])
+    assert asked.question.kind is Vote  # it tells what a duel tells, and the level of ties
+    assert asked.value > 0
+
+
+def test_bad_input(model):
+    def refused(message, error=InputDataError, **changes):
+        arguments = {"bounds": BOUNDS, "questions": [Preference], "costs": None} | changes
+        with pytest.raises(error, match=message):
+            next_question(model, **arguments)
+
+    refused("questions must name at least one kind", questions=[])
+    refused("kind must be a class of observations, such as Preference", questions=["duel"])
+    refused("costs must be positive and finite", costs=[0.0])
+    refused("costs must be positive and finite", costs=[float("nan")])
+    refused("a price for each of the 1 questions", costs=[1.0, 2.0])
+    refused("costs names no price for questions of kind Preference", costs={Numeric: 1.0})
+    refused("takes Binary observations", questions=[Binary])
+    refused("Give either bounds", bounds=None)
+    refused("Give either bounds", X_candidates=Z)
+    refused("The bounds leave one point", bounds=torch.tensor([[0.5, 0.5], [0.5, 0.5]]))
+    refused("about 2 points, and there is 1", bounds=None, X_candidates=Z[:1])
+    refused("X_candidates must be finite and n x 2", bounds=None, X_candidates=Z[:, :1])
+    refused("discrete_dims and cat_dims only", bounds=None, X_candidates=Z, cat_dims={0: [0.0, 1.0]})
+    refused("judges must name at least one judge", judges=[])
+    refused("several judges at once", UnsupportedError, judges=[0, 1])
+    refused("method must be 'knowledge_gradient' or 'information'", method="best")
+    refused("worth must be positive", worth=0.0)
+    with pytest.raises(InputDataError, match="about 2 or more point"):
+        Question(Preference, num_points=1)
+    with pytest.raises(InputDataError, match="about one point; leave with_incumbent out"):
+        Question(Numeric, with_incumbent=True)
+    with pytest.raises(InputDataError, match="num_questions must be at least 1"):
+        next_questions(model, BOUNDS, [Preference], num_questions=0)
+    with pytest.raises(UnsupportedError, match="next_question needs a SkewGP"):
+        next_question(SingleTaskGP(X, F.unsqueeze(-1)), BOUNDS, [Numeric])
+    slopes = SkewGP(X, [Numeric(F), Slope(0, [1], index=[0])], covar_module=kernel(), draw_settings=SETTINGS)
+    with pytest.raises(UnsupportedError, match="Questions of kind Slope have no outcomes"):
+        next_question(slopes, BOUNDS, [Slope])
+    panel = SkewGP(X, Preference(WON, judge=torch.tensor([0, 1] * 4)), covar_module=kernel(), draw_settings=SETTINGS)
+    with pytest.raises(InputDataError, match="judge must be the number of one who gave answers"):
+        next_question(panel, BOUNDS, [Preference], judges=[7])
+    with pytest.raises(InputDataError, match="What multiplies the price"):
+        next_question(panel, BOUNDS, [Preference], judges={0: -1.0})
+
+
+def test_labels_and_validity_alone():
+    likelihood = MixedLikelihood(ProbitLikelihood())
+    labels = SkewGP(X, Binary(F > -0.5), likelihood, kernel(), draw_settings=SETTINGS).eval()
+    assert next_question(labels, BOUNDS, [Binary]).X.shape == (1, 2)
+    works = SkewGP(X, Validity(F > -0.5), covar_module=kernel(), draw_settings=SETTINGS).eval()
+    assert next_question(works, BOUNDS, [Validity]).X.shape == (1, 2)

@@ -1,0 +1,163 @@
+"""What to ask next, against sums over draws and outcomes written out; and when to stop."""
+
+import importlib
+import itertools
+import math
+
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models import SingleTaskGP
+
+from botorch_skewgp.items import add_votes, item_model, next_votes, verdict
+from botorch_skewgp.items.draws import outcomes_of_votes, utility_draws, vote_reading
+from botorch_skewgp.observations import Preference, Tie
+
+NUM = 256
+
+
+@pytest.fixture(scope="module")
+def model():
+    votes = [Preference([[0, 1], [0, 2], [3, 1], [0, 3], [2, 1], [0, 4]]), Tie([[2, 3]])]
+    return item_model(6, votes)
+
+
+def outcome_probabilities(model, difference):
+    """Loss, tie and win of the first of two items, from the width and the noise."""
+    width = model.likelihood.tie_width.item()
+    cuts = [(-width - difference) / math.sqrt(2), (width - difference) / math.sqrt(2)]
+    below = [0.5 * (1 + math.erf(cut / math.sqrt(2))) for cut in cuts]
+    return [below[0], below[1] - below[0], 1 - below[1]]
+
+
+def entropy(p):
+    return -sum(x * math.log(x) for x in p if x > 0)
+
+
+def information(model, draws, pair, states):
+    """`H(y) - sum_t P(t) H(y | t)` with `t` one of the states of the draws."""
+    rows = [outcome_probabilities(model, draw[pair[0]] - draw[pair[1]]) for draw in draws.tolist()]
+
+    def average(which):
+        return [sum(rows[s][o] for s in which) / len(which) for o in range(3)]
+
+    groups = {}
+    for s, state in enumerate(states):
+        groups.setdefault(state, []).append(s)
+    rest = sum(len(which) / len(rows) * entropy(average(which)) for which in groups.values())
+    return entropy(average(range(len(rows)))) - rest
+
+
+@pytest.mark.parametrize(("goal", "k"), [("best", None), ("top", 2), ("order", None)])
+def test_the_most_telling_pair_is_that_of_sums_written_out(model, goal, k):
+    draws = utility_draws(model, NUM, 0, "test")
+    found = {}
+    for pair in itertools.combinations(range(6), 2):
+        if goal == "order":
+            found[pair] = information(model, draws, pair, range(NUM))
+        elif goal == "best":
+            found[pair] = information(model, draws, pair, draws.argmax(-1).tolist())
+        else:
+            inside = [set(draw.topk(2).indices.tolist()) for draw in draws]
+            found[pair] = sum(information(model, draws, pair, [i in top for top in inside]) for i in range(6))
+    pairs, values = next_votes(model, 1, goal, k, num_samples=NUM)
+    best = max(found, key=found.get)
+    assert tuple(sorted(pairs[0].tolist())) == best
+    assert values.item() == pytest.approx(found[best], abs=2e-6)  # in single precision
+    one = torch.tensor([[4, 5]])
+    value = next_votes(model, 1, goal, k, pairs=one, num_samples=NUM).values.item()
+    assert value == pytest.approx(found[4, 5], abs=2e-6)
+
+
+def test_outcomes_of_votes(model):
+    reading = vote_reading(model, "test")
+    difference = torch.tensor([-1.0, 0.3, 2.0]).double()
+    known = torch.stack(outcomes_of_votes(reading, difference), dim=-1)
+    for row, d in zip(known.tolist(), difference.tolist(), strict=True):
+        assert row == pytest.approx(outcome_probabilities(model, d)[:2], rel=1e-10)
+
+
+def test_a_batch_knows_what_it_has_asked():
+    """Two items that beat all others and never met: the first question is between them, and the next tell little."""
+    sure = [[0, i] for i in range(2, 8)] * 40 + [[1, i] for i in range(2, 8)] * 40
+    model = item_model(8, Preference(sure), approximation="ep")
+    model.covar_module.outputscale = 4.0
+    pairs, values = next_votes(model, 3, "best", distinct=True)
+    assert sorted(pairs[0].tolist()) == [0, 1]  # only they can be the best
+    assert len({tuple(sorted(pair)) for pair in pairs.tolist()}) == 3
+    assert values[1] < 0.2 * values[0]
+    again, values = next_votes(model, 3, "best")
+    assert [sorted(pair) for pair in again.tolist()] == [[0, 1]] * 3  # noise leaves something to ask
+    assert values[2] < values[1] < values[0]
+    assert next_votes(model, 1, "top", k=2).values.item() == pytest.approx(0.0, abs=1e-6)  # both are sure to be in
+
+
+def test_many_items_are_screened(model, monkeypatch):
+    """Of 42 items the two that matter are among the pairs that are looked at."""
+    monkeypatch.setattr(importlib.import_module("botorch_skewgp.items.next_votes"), "MOST_PAIRS", 20)
+    losers = [[i % 2, 2 + i % 40] for i in range(400)]
+    large = item_model(42, Preference(losers), approximation="ep")
+    pairs, _ = next_votes(large, 1, "best")
+    assert sorted(pairs[0].tolist()) == [0, 1]
+    pairs, _ = next_votes(large, 20, "order")
+    assert len(pairs) == 20
+
+
+def test_verdict_is_the_share_of_draws(model):
+    draws = utility_draws(model, 1000, 5, "test")
+    best = verdict(model, num_samples=1000, seed=5)
+    wins = draws.argmax(-1).bincount()
+    assert best.items.tolist() == [int(wins.argmax())]
+    assert best.probability == wins.max().item() / 1000
+    top = verdict(model, "top", 2, num_samples=1000, seed=5)
+    sets = [set(draw.topk(2).indices.tolist()) for draw in draws]
+    assert top.probability == sum(s == set(top.items.tolist()) for s in sets) / 1000
+    order = verdict(model, "order", num_samples=1000, seed=5)
+    same = (draws.argsort(-1, descending=True) == order.items).all(-1)
+    assert order.items.tolist() == draws.mean(0).argsort(descending=True).tolist()
+    assert order.probability == same.double().mean().item()
+
+
+def test_asking_ends(generator):
+    utility = torch.tensor([2.0, 0.5, 0.0, -1.0]).double()
+    model = item_model(4, Preference([[0, 1], [2, 3]]), approximation="ep")
+    asked = 0
+    while verdict(model).probability < 0.95:
+        pairs, _ = next_votes(model, 4)
+        gap = utility[pairs[:, 0]] - utility[pairs[:, 1]]
+        said = gap + math.sqrt(2) * torch.randn(4, generator=generator, dtype=torch.float64)
+        model = add_votes(model, Preference(torch.where((said > 0).unsqueeze(-1), pairs, pairs.flip(-1))))
+        asked += 4
+        assert asked < 200
+    assert verdict(model).items.tolist() == [0]
+
+
+def test_judges():
+    model = item_model(3, Preference([[0, 1], [1, 2], [2, 0]], judge=[0, 1, 1]))
+    pairs, _ = next_votes(model, judge=1)
+    assert pairs.shape == (1, 2)
+    assert verdict(model, judge=0).items.tolist() == [0]
+
+
+def test_bad_input(model):
+    with pytest.raises(InputDataError, match="goal must be"):
+        next_votes(model, goal="worst")
+    with pytest.raises(InputDataError, match="k is the number"):
+        next_votes(model, goal="best", k=2)
+    with pytest.raises(InputDataError, match="k is the number"):
+        verdict(model, "top")
+    with pytest.raises(InputDataError, match="k must be from 1 to 5"):
+        verdict(model, "top", 6)
+    with pytest.raises(InputDataError, match="16 of 15 pairs"):
+        next_votes(model, 16, distinct=True)
+    with pytest.raises(InputDataError, match="num_votes must be at least 1"):
+        next_votes(model, 0)
+    with pytest.raises(InputDataError, match="numbered from 0"):
+        next_votes(model, pairs=[[0, 6]])
+    with pytest.raises(InputDataError, match="itself"):
+        next_votes(model, pairs=[[1, 1]])
+    X = torch.rand(3, 1).double()
+    with pytest.raises(UnsupportedError, match="needs a SkewGP"):
+        next_votes(SingleTaskGP(X, X))
+    with pytest.raises(UnsupportedError, match="knows no judges"):
+        next_votes(SingleTaskGP(X, X), judge=0)

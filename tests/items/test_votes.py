@@ -1,0 +1,111 @@
+"""Votes from data frames and back."""
+
+import pandas as pd
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import InputDataWarning
+
+from botorch_skewgp.items import item_model, leaderboard, read_votes
+from botorch_skewgp.observations import Preference, Tie, Vote
+
+ARENA = pd.DataFrame(
+    {
+        "model_a": ["x", "y", "z", "x", "y"],
+        "model_b": ["y", "z", "x", "z", "x"],
+        "winner": ["model_a", "model_b", "tie", "tie (bothbad)", "model_b"],
+        "judge": ["ann", "bot", "bot", "ann", "bot"],
+    }
+)
+
+
+def test_winners_and_losers():
+    votes = read_votes({"winner": ["b", "a"], "loser": ["a", "c"]})
+    assert votes.items == ("a", "b", "c")
+    assert votes.judges is None
+    (entry,) = votes.observations
+    assert isinstance(entry, Preference)
+    assert entry.pairs.tolist() == [[1, 0], [0, 2]]
+    assert entry.judge is None
+
+
+def test_outcomes_and_judges():
+    votes = read_votes(ARENA, "model_a", "model_b", outcome="winner", judge="judge", both_alike="tie")
+    wins, ties = votes.observations
+    assert wins.pairs.tolist() == [[0, 1], [2, 1], [0, 1]]
+    assert wins.judge.tolist() == [0, 1, 1]
+    assert isinstance(ties, Tie)
+    assert ties.pairs.tolist() == [[2, 0], [0, 2]]
+    assert ties.judge.tolist() == [1, 0]
+    assert votes.judges == ("ann", "bot")
+    (_, ties) = read_votes(ARENA, "model_a", "model_b", outcome="winner", both_alike="drop").observations
+    assert ties.pairs.tolist() == [[2, 0]]
+
+
+def test_both_bad_tells_the_level():
+    votes = read_votes(ARENA, "model_a", "model_b", outcome="winner", judge="judge")
+    (entry,) = votes.observations
+    assert isinstance(entry, Vote)
+    assert entry.pairs.tolist() == [[0, 1], [1, 2], [2, 0], [0, 2], [1, 0]]
+    assert entry.answers.tolist() == [0, 1, 2, 3, 1]
+    assert entry.buttons == ("first", "second", "tie", "both bad")
+    assert entry.judge.tolist() == [0, 1, 1, 0, 1]
+    frame = votes.to_frame()
+    assert frame.iloc[3].tolist() == ["x", "z", "both bad", "ann"]
+    assert frame.iloc[4].tolist() == ["x", "y", "winner", "bot"]
+    (again,) = read_votes(frame, outcome="outcome", judge="judge").observations
+    assert isinstance(again, Vote)
+    assert again.duels.tolist() == entry.duels.tolist()
+
+
+def test_items_that_are_both_bad_are_bad():
+    """Of items that never won, those that were bad with others are below one that was never shown."""
+    outcome = ["both bad"] * 6
+    votes = read_votes(
+        {"a": ["x"] * 6, "b": ["y"] * 6, "how": outcome}, "a", "b", outcome="how", items=["x", "y", "unseen"]
+    )
+    model = item_model(3, votes.observations)
+    model.covar_module.outputscale = 5.0
+    table = leaderboard(model, votes.items)
+    assert table.utility["unseen"] > table.utility["x"] + 0.2
+    tied = read_votes({"a": ["x"] * 6, "b": ["y"] * 6, "how": outcome}, "a", "b", outcome="how", both_alike="tie")
+    with pytest.warns(InputDataWarning, match="All votes are ties"):
+        item_model(2, tied.observations)
+
+
+def test_back_and_forth():
+    votes = read_votes(ARENA, "model_a", "model_b", outcome="winner", judge="judge", both_alike="tie")
+    frame = votes.to_frame()
+    assert frame.columns.tolist() == ["winner", "loser", "outcome", "judge"]
+    assert frame.iloc[1].tolist() == ["z", "y", "winner", "bot"]
+    again = read_votes(frame, outcome="outcome", judge="judge")
+    assert (again.items, again.judges) == (votes.items, votes.judges)
+    for old, new in zip(votes.observations, again.observations, strict=True):
+        assert type(old) is type(new)
+        assert torch.equal(getattr(old, old.index_field), getattr(new, new.index_field))
+        assert torch.equal(old.judge, new.judge)
+
+
+def test_items_that_no_vote_is_about_keep_their_place():
+    votes = read_votes({"winner": [3], "loser": [1]}, items=[5, 3, 1])
+    assert votes.items == (5, 3, 1)
+    assert votes.observations[0].pairs.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"frame": {"winner": ["a"], "loser": ["a"]}}, "against itself in rows"),
+        ({"frame": {"winner": ["a"], "lost": ["b"]}}, "no column 'loser'"),
+        ({"frame": {"winner": ["a", None], "loser": ["b", "c"]}}, r"empty in rows \[1\]"),
+        ({"frame": pd.DataFrame({"winner": ["a", pd.NA], "loser": ["b", "c"]})}, r"empty in rows \[1\]"),
+        ({"frame": {"winner": ["a", "b"], "loser": ["b"]}}, "2 and 1 votes"),
+        ({"items": ["x", "y"], "frame": {"winner": ["x"], "loser": ["q"]}}, r"not in items: \['q'\]"),
+        ({"items": ["x", "x"]}, "twice"),
+        ({"outcome": "how", "frame": {"winner": ["x"], "loser": ["y"], "how": ["lost"]}}, "Outcomes must be"),
+        ({"both_alike": "both"}, "both_alike"),
+    ],
+)
+def test_bad_input(change, match):
+    with pytest.raises(InputDataError, match=match):
+        read_votes(**{"frame": {"winner": ["x"], "loser": ["y"]}, **change})

@@ -1,0 +1,230 @@
+"""Several judges at once: their joint posterior, what a committee chooses, and the table of judges."""
+
+import pytest
+import torch
+from botorch.acquisition import qLogExpectedImprovement
+from botorch.acquisition.objective import LinearMCObjective, ScalarizedPosteriorTransform
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.sampling import SobolQMCNormalSampler
+from gpytorch.kernels import RBFKernel, ScaleKernel
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import probability_of_majority, recommend
+from botorch_skewgp.observations import Numeric, Preference
+
+double = torch.double
+X = torch.rand(8, 2, dtype=double, generator=torch.Generator().manual_seed(0))
+Q = torch.rand(3, 2, dtype=double, generator=torch.Generator().manual_seed(1))
+WHO = [0, 2, "new"]
+
+
+def own_kernel(scale=3.0):
+    kernel = ScaleKernel(RBFKernel())
+    kernel.outputscale, kernel.base_kernel.lengthscale = scale, 0.4
+    return kernel.double()
+
+
+def wants(first, each=14):
+    """Duels of judges of whom each wants a large (1) or a small (-1) first input."""
+    pairs = [(a, b) for a in range(len(X)) for b in range(len(X)) if X[a, 0] > X[b, 0] + 0.05][:each]
+    pairs = torch.tensor(pairs)
+    every = torch.cat([pairs if sign > 0 else pairs.flip(-1) for sign in first])
+    return Preference(every, judge=torch.arange(len(first)).repeat_interleave(len(pairs)))
+
+
+def model_of(observations, **options):
+    return SkewGP(X, observations, judge_covar_module=own_kernel(), approximation="ep", **options)
+
+
+@pytest.mark.parametrize("inducing", [None, X[:3]])
+def test_each_output_is_the_posterior_of_its_judge(inducing):
+    model = model_of(wants([1, 1, -1]), inducing_points=inducing)
+    joint = model.posterior(Q, judge=WHO)
+    assert joint.mean.shape == (3, 3)
+    for place, judge in enumerate(WHO):
+        one = model.posterior(Q, judge=judge)
+        assert torch.allclose(joint.mean[..., place : place + 1], one.mean, atol=1e-8)
+        assert torch.allclose(joint.variance[..., place : place + 1], one.variance, atol=1e-8)
+    assert float(torch.linalg.eigvalsh(joint.covariance_matrix)[0]) > -1e-8
+    assert torch.allclose(model.posterior(Q, judge=WHO, output_indices=[1]).mean, joint.mean[..., 1:2])
+
+
+def test_joint_covariance_of_numbers_is_that_of_a_gaussian_process():
+    """By hand, from the kernel of what is shared and of each judge's own."""
+    numbers = Numeric([0.1, 0.5, -0.3, 0.8], noise=0.1, index=[0, 1, 2, 3], judge=[0, 1, 1, 0])
+    own = own_kernel()
+    model = SkewGP(X, numbers, judge_covar_module=own)
+    points = torch.cat([X[:4], Q[:2].repeat_interleave(2, dim=0)])  # each point of two judges, judges fastest
+    by = torch.tensor([0, 1, 1, 0, 0, 1, 0, 1])
+    K = model.covar_module(points).to_dense() + own(points).to_dense() * (by.unsqueeze(-1) == by)
+    gain = torch.linalg.solve(K[:4, :4] + 0.1 * torch.eye(4, dtype=double), K[:4, 4:]).mT
+    joint = model.posterior(Q[:2], judge=[0, 1])
+    assert torch.allclose(joint.mean.flatten(), gain @ numbers.values, atol=1e-6)
+    assert torch.allclose(joint.covariance_matrix, K[4:, 4:] - gain @ K[:4, 4:], atol=1e-6)
+
+
+def test_inducing_points_at_all_points_leave_joint_posteriors_exact_there():
+    observations = wants([1, -1, 1])
+    exact, sparse = (model_of(observations, inducing_points=Z).posterior(X, judge=[0, 1]) for Z in (None, X))
+    assert torch.allclose(exact.mean, sparse.mean, atol=1e-5)
+    assert torch.allclose(exact.covariance_matrix, sparse.covariance_matrix, atol=1e-4)
+
+
+def test_exact_draws_have_a_joint_posterior_too():
+    model = SkewGP(X, wants([1, -1]), judge_covar_module=own_kernel())
+    joint = model.posterior(Q, judge=[0, 1])
+    assert torch.allclose(joint.mean[..., :1], model.posterior(Q, judge=0).mean)
+    samples = joint.rsample(torch.Size([4096]))
+    assert samples.shape == (4096, 3, 2)
+    assert bool(((samples.mean(0) - joint.mean).abs() < 5 * (joint.variance / 4096).sqrt()).all())
+
+
+def test_outcome_scale_is_that_of_one_judge():
+    from botorch.models.transforms.outcome import Standardize
+
+    numbers = Numeric([10.0, 50.0, -30.0, 80.0], noise=1.0, index=[0, 1, 2, 3], judge=[0, 1, 1, 0])
+    model = SkewGP(X, numbers, judge_covar_module=own_kernel(), outcome_transform=Standardize(m=1))
+    joint, one = model.posterior(Q, judge=[0, 1]), model.posterior(Q, judge=1)
+    assert torch.allclose(joint.mean[..., 1:], one.mean)
+    assert torch.allclose(joint.variance[..., 1:], one.variance)
+
+
+def test_weighted_utilities_are_botorchs():
+    committee = model_of(wants([1, 1, -1])).for_judge([0, 1, 2])
+    weights = torch.tensor([0.5, 0.3, 0.2], dtype=double)
+    weighted = committee.posterior(Q, posterior_transform=ScalarizedPosteriorTransform(weights))
+    assert torch.allclose(weighted.mean.squeeze(-1), committee.posterior(Q).mean @ weights)
+    acquisition = qLogExpectedImprovement(
+        committee,
+        best_f=0.0,
+        sampler=SobolQMCNormalSampler(torch.Size([32]), seed=0),
+        objective=LinearMCObjective(weights),
+    )
+    point = Q[:1].clone().requires_grad_()
+    acquisition(point).backward()
+    assert bool(point.grad.isfinite().all())
+
+
+def test_a_committee_follows_its_weights():
+    model = model_of(wants([1, 1, -1]))
+    bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=double)
+    best = [
+        recommend(
+            model,
+            bounds,
+            judge=[0, 1, 2],
+            posterior_transform=ScalarizedPosteriorTransform(torch.tensor(weights, dtype=double)),
+            num_restarts=2,
+            raw_samples=32,
+        )[0][0]
+        for weights in ([1.0, 1.0, 0.0], [0.0, 0.0, 1.0])
+    ]
+    assert best[0] > 0.7
+    assert best[1] < 0.3
+
+
+def test_majorities_by_brute_force():
+    """Votes counted one sample at a time, from samples of the joint posterior made of normals by hand."""
+    model = model_of(wants([1, 1, -1]))
+    found = [probability_of_majority(model.for_judge([0, 1, 2]), X, share) for share in (0.5, 1.0)]
+    joint = model.posterior(X, judge=[0, 1, 2])
+    root = torch.linalg.cholesky(joint.covariance_matrix + 1e-8 * torch.eye(24, dtype=double))
+    normals = torch.randn(2000, 24, dtype=double, generator=torch.Generator().manual_seed(2))
+    utility = (joint.mean.flatten() + normals @ root.mT).reshape(2000, 8, 3)
+    counts = torch.zeros(2, 8, dtype=double)
+    for one in utility:
+        votes = one.argmax(0).tolist()
+        for option in set(votes):
+            counts[0, option] += votes.count(option) >= 2
+            counts[1, option] += votes.count(option) == 3
+    expected = counts / 2000
+    error = (expected * (1 - expected) / 1024).sqrt() * 5 + 5e-3
+    assert bool(((torch.stack(found) - expected).abs() < error).all())
+    assert float(found[0].sum()) > 0.5
+
+
+def test_weights_of_votes_may_make_one_judge_decide():
+    model = model_of(wants([1, 1, -1])).for_judge([0, 1, 2])
+    alone = probability_of_majority(model, X, 0.5, weights=[0.1, 0.1, 1.0])
+    assert torch.allclose(alone.sum(), torch.ones_like(alone[0]))  # there always is a favourite of hers
+    assert X[alone.argmax(), 0] < 0.3
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"share": 0.0}, "share"),
+        ({"share": 1.5}, "share"),
+        ({"weights": [1.0]}, "weights must be 2"),
+        ({"weights": [1.0, -1.0]}, "weights"),
+        ({"X_candidates": X[0]}, "n x d"),
+    ],
+)
+def test_bad_votes_are_refused_in_words(options, match):
+    committee = model_of(wants([1, -1])).for_judge([0, 1])
+    with pytest.raises(InputDataError, match=match):
+        probability_of_majority(committee, **{"X_candidates": X, **options})
+
+
+def test_bad_committees_are_refused_in_words():
+    model = model_of(wants([1, -1]))
+    with pytest.raises(InputDataError, match="needs a judge"):
+        model.for_judge([])
+    with pytest.raises(InputDataError, match="gave answers"):
+        model.posterior(Q, judge=[0, 7])
+    with pytest.raises(InputDataError, match="two judges"):
+        SkewGP(X, Preference([[0, 1]])).for_judge([0])
+    with pytest.raises(UnsupportedError, match="by their place"):
+        model.posterior(Q, judge=[0, 1], output_indices=[5])
+    with pytest.raises(UnsupportedError, match="one judge"):
+        model.posterior(Q, judge=[0, 1], observation_noise=True)
+    fantasy = model.for_judge(0).condition_on_observations(X[:2].unsqueeze(0), torch.tensor([[[0, 1]]]))
+    with pytest.raises(UnsupportedError, match="models of data"):
+        fantasy.posterior(Q, judge=[0, 1])
+
+
+def test_summary_tells_who_wants_what():
+    model = model_of(wants([1, 1, -1]))
+    summary = model.judge_summary(seed=3)
+    assert summary.num_answers.tolist() == [14, 14, 14]
+    first = summary.mean[1:, 1]
+    assert bool((first[:2] > 0).all())
+    assert first[2] < 0
+    assert bool((summary.lower <= summary.mean).all() & (summary.mean <= summary.upper).all())
+    assert summary.agreement[0, 1] > 0.8
+    assert summary.agreement[0, 2] < 0.45
+    assert torch.equal(summary.agreement, summary.agreement.mT)
+    assert summary.difference[2] > summary.difference[0]
+    columns = summary.columns(["ann", "bob", "eve"], ["sweet", "strong"])
+    assert columns["judge"] == ["all", "ann", "bob", "eve"]
+    assert columns["sweet"] == summary.mean[:, 1].tolist()
+    assert len({len(column) for column in columns.values()}) == 1
+    assert str(summary).count("\n") == 4  # a head, what all share, three judges
+
+
+def test_tastes_are_those_of_least_squares():
+    """A map of the joint posterior in closed form: mean and interval of each coefficient."""
+    model = model_of(wants([1, 1, -1]))
+    design = torch.cat([torch.ones(8, 1, dtype=double), X - X.mean(0)], dim=-1)
+    summary = model.judge_summary(judges=[2], X=X, num_samples=2048)
+    posterior = model.posterior(X, judge=2).affine(torch.linalg.pinv(design))
+    mean, deviation = posterior.mean.squeeze(-1), posterior.variance.sqrt().squeeze(-1)
+    assert bool(((summary.mean[1] - mean).abs() < 5 * deviation / 2048**0.5).all())
+    expected = mean + torch.special.ndtri(torch.tensor(0.95, dtype=double)) * deviation
+    assert bool(((summary.upper[1] - expected).abs() < 0.15 * deviation).all())
+
+
+def test_bad_summaries_are_refused_in_words():
+    model = model_of(wants([1, -1]))
+    with pytest.raises(InputDataError, match="two judges"):
+        SkewGP(X, Preference([[0, 1]])).judge_summary()
+    with pytest.raises(InputDataError, match="level"):
+        model.judge_summary(level=1.0)
+    with pytest.raises(InputDataError, match="one plane"):
+        model.judge_summary(X=X[:2])
+    with pytest.raises(InputDataError, match="too many"):
+        model.judge_summary(X=X.repeat(200, 1))
+    with pytest.raises(InputDataError, match="gave answers"):
+        model.judge_summary(judges=[5])
+    with pytest.raises(InputDataError, match="names"):
+        model.judge_summary().columns(["ann"])

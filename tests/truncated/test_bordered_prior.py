@@ -1,0 +1,82 @@
+"""Bordered covariances do what the dense matrices that they stand for do."""
+
+import pytest
+import torch
+
+from botorch_skewgp.truncated.priors import BorderedPrior, Sites
+from botorch_skewgp.truncated.propagation.corrections import corrected_log_normalizer
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+double = torch.double
+
+
+def parts(seed, m=50, r=3, p=4, num_blocks=12):
+    """A root, a local root and blocks of one to about ten rows, and which rows stand alone."""
+    generator = torch.Generator().manual_seed(seed)
+    randn = lambda *shape: torch.randn(*shape, dtype=double, generator=generator)  # noqa: E731
+    U, N = 1.5 * randn(m, r), randn(m, p)
+    block = torch.randint(num_blocks, (m,), generator=generator)
+    return U, N, block, 0.3 * randn(m)
+
+
+def normal(U, N, block, mean, dense):
+    prior = BorderedPrior(U, N, block)
+    m = len(mean)
+    return TruncatedNormal(
+        mean=mean,
+        prior=prior.covariance if dense else prior,
+        lower=torch.full((m,), -0.2, dtype=double),
+        upper=torch.where(torch.arange(m) % 3 == 0, 1.5, torch.inf).to(double),
+        noise=torch.ones(m, dtype=double),
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_product_is_that_of_the_dense_matrix(seed):
+    U, N, block, _ = parts(seed)
+    N[::7] = 0  # rows that share nothing
+    prior = BorderedPrior(U, N, block)
+    C = prior.covariance
+    assert torch.allclose(prior.wide.covariance, C)
+    assert torch.allclose(prior.variances, C.diagonal())
+    precision = torch.rand(len(U), dtype=double, generator=torch.Generator().manual_seed(seed))
+    precision[:5] = 0
+    sites = Sites(precision, torch.zeros_like(precision))
+    factor = prior.given(torch.zeros_like(precision), sites, sites)
+    given = torch.linalg.solve(torch.eye(len(C), dtype=double) + C * precision, C)
+    assert torch.allclose(factor.moments.variance, given.diagonal(), rtol=1e-11)
+    x = torch.randn(len(U), dtype=double, generator=torch.Generator().manual_seed(seed))
+    assert torch.allclose(factor.responses()[0](x), given @ x, rtol=1e-11)
+    assert torch.allclose(factor.covariance_rows()(torch.arange(5)), given[:5])
+    S = precision.sqrt()
+    log_det = torch.logdet(torch.eye(len(C), dtype=double) + S.unsqueeze(-1) * C * S)
+    assert torch.allclose(2 * factor.log_det, log_det)
+
+
+@pytest.mark.parametrize(("seed", "m", "p"), [(0, 50, 4), (1, 260, 9), (2, 40, 45)])
+def test_propagation_and_its_gradient_are_those_of_the_dense_matrix(seed, m, p):
+    U, N, block, mean = parts(seed, m, p=p)
+    results = []
+    for dense in (False, True):
+        given = [x.clone().requires_grad_() for x in (U, N, mean)]
+        approximation = expectation_propagation(normal(*given[:2], block, given[2], dense), tolerance=1e-11)
+        value = approximation.log_normalizer
+        results.append([value.detach(), approximation.variance, *torch.autograd.grad(value, given)])
+    for bordered, dense in zip(*results, strict=True):
+        assert torch.allclose(bordered, dense, rtol=1e-7, atol=1e-8)
+
+
+def test_shared_coordinates_and_latent_coordinates():
+    U, N, block, mean = parts(3, m=60, num_blocks=5)
+    approximation = expectation_propagation(normal(U, N, block, mean, dense=False))
+    dense = expectation_propagation(normal(U, N, block, mean, dense=True))
+    z, root = approximation.factor.shared_coordinates
+    C, precision = dense.distribution.prior.covariance, dense.site_precision
+    # E z = U^T C^-1 E (h - mean), and likewise the covariance
+    solved = torch.linalg.solve(C + torch.diag(1 / precision), U)
+    assert torch.allclose(z, solved.mT @ (dense.site_shift / precision - mean), atol=1e-8)
+    assert torch.allclose(root @ root.mT, torch.eye(3, dtype=double) - U.mT @ solved, atol=1e-8)
+    latent = approximation.distribution.noiseless(approximation.latent_mean.unsqueeze(-2)).squeeze(-2)
+    assert torch.allclose(latent, dense.mean, atol=1e-7)
+    assert torch.allclose(corrected_log_normalizer(approximation), corrected_log_normalizer(dense), atol=1e-8)

@@ -1,0 +1,243 @@
+"""What every sampler of a truncated normal does, against closed forms, exact draws and the other samplers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+import torch
+from sampler_cases import (
+    DENSE,
+    INF,
+    LOW_RANK,
+    bivariate_orthant,
+    check_case,
+    check_invariance,
+    check_same_means,
+    equicorrelated,
+    gaussian_sites,
+    independent,
+    low_rank,
+    make,
+    slab,
+    trivariate_orthant,
+)
+
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.samplers import linear_ess
+from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.gibbs import GibbsSampler
+from botorch_skewgp.truncated.samplers.independence import IndependenceSampler
+from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.sampler import RowSampler, Sampler
+from botorch_skewgp.truncated.samplers.start import feasible_start
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+
+class Kind(NamedTuple):
+    """How a sampler is made, and how many steps of how many chains show what it does."""
+
+    make: Callable[[TruncatedNormal], Sampler]
+    steps: int
+    chains: int
+
+
+def with_poor_sites(distribution: TruncatedNormal) -> Sampler:
+    return CollapsedEllipticalSliceSampler(distribution, gaussian_sites(distribution))
+
+
+def with_good_proposals(distribution: TruncatedNormal) -> Sampler:
+    return IndependenceSampler(distribution, expectation_propagation(distribution))
+
+
+KINDS = {
+    "reflective": Kind(ReflectiveEllipticalSliceSampler, 60, 100),
+    "eager": Kind(lambda distribution: ReflectiveEllipticalSliceSampler(distribution, backend="eager"), 40, 200),
+    "gibbs": Kind(GibbsSampler, 200, 64),
+    "linear": Kind(LinearEllipticalSliceSampler, 500, 64),
+    "collapsed": Kind(with_poor_sites, 50, 100),
+    "independence": Kind(with_good_proposals, 100, 100),
+}
+SLOW = {"collapsed", "eager"}
+
+
+def kinds(*names: str):
+    slow = {"collapsed": [pytest.mark.slow]}
+    params = [pytest.param(KINDS[name], id=name, marks=slow.get(name, [])) for name in names or KINDS]
+    return pytest.mark.parametrize("kind", params)
+
+
+def run(kind: Kind, distribution: TruncatedNormal, generator: torch.Generator) -> torch.Tensor:
+    """Rows of all steps after the first sixth, `batch_shape x steps x chains x m`, inside their bounds."""
+    sampler = kind.make(distribution)
+    state = sampler.init(*feasible_start(distribution, kind.chains, generator))
+    _, positions, info = sampler.run(state, kind.steps, generator)
+    rows = sampler.rows(positions, generator)
+    batch = distribution.batch_shape
+    assert rows.shape == (*batch, kind.steps, kind.chains, distribution.num_rows)
+    assert info.num_evaluations.shape == (*batch, kind.chains)
+    lower, upper = (bound[..., None, None, :] for bound in (distribution.lower, distribution.upper))
+    assert ((rows >= lower) & (rows <= upper)).all()
+    return rows[..., kind.steps // 6 :, :, :]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [
+        pytest.param(name, case, marks=[pytest.mark.slow] if name in SLOW and case is not bivariate_orthant else [])
+        for name in KINDS
+        for case in DENSE + LOW_RANK
+    ],
+)
+def test_closed_forms(name, case, dtype):
+    case, kind = case(dtype), KINDS[name]
+    check_case(kind.make(case.distribution), case, kind.steps, kind.chains)
+
+
+@kinds("reflective", "eager", "gibbs", "linear", "collapsed")
+@pytest.mark.parametrize("case", [independent, bivariate_orthant, trivariate_orthant, slab])
+def test_exact_draws_stay_exact(kind, case):
+    check_invariance(kind.make(case().distribution))
+
+
+def wrong_gamma(sampler: Sampler) -> None:
+    gamma = sampler._trajectories.gamma.gamma
+    gamma.copy_(torch.diag_embed(gamma.diagonal(dim1=-2, dim2=-1)))  # velocities lose only their own component
+
+
+def wrong_weight(sampler: Sampler) -> None:
+    sampler._weight *= 0.9  # conditional means that are off by a tenth
+
+
+def wrong_sites(sampler: Sampler) -> None:
+    sampler._shift += 0.3  # not those of the Gaussian around which the ellipse is drawn
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil"), [("eager", wrong_gamma), ("gibbs", wrong_weight), ("collapsed", wrong_sites)]
+)
+def test_a_planted_fault_is_seen(name, spoil):
+    sampler = KINDS[name].make(bivariate_orthant().distribution)
+    spoil(sampler)
+    with pytest.raises((AssertionError, RuntimeError), match=r"standard errors|left their bounds"):
+        check_invariance(sampler)
+
+
+def test_an_angle_that_is_not_reversible_is_seen(monkeypatch):
+    """Stopping at the first wall, instead of using all free intervals."""
+
+    def to_the_first_wall(x, v, lower, upper, generator=None):
+        starts, _ = linear_ess._forbidden_arcs(
+            torch.cat([x, -x], -1), torch.cat([v, -v], -1), torch.cat([upper, -lower], -1)
+        )
+        first = torch.where(starts > 0, starts, 2 * math.pi).amin(-1)
+        return first * torch.rand(first.shape, dtype=x.dtype, generator=generator)
+
+    monkeypatch.setattr(linear_ess, "free_angle", to_the_first_wall)
+    with pytest.raises(AssertionError, match="standard errors"):
+        check_invariance(LinearEllipticalSliceSampler(bivariate_orthant().distribution))
+
+
+@kinds("gibbs", "linear", "collapsed")
+def test_far_in_the_tail(kind, generator):
+    distribution = make([0.0, 0.0], [[0.5, 0.2], [0.2, 0.5]], [20.0, -INF], [INF, -20.0], [0.5, 0.5])
+    rows = run(kind, distribution, generator)
+    assert rows.isfinite().all()
+    assert (rows[-1] != rows[0]).all()
+    if kind is KINDS["linear"]:  # chains move little there
+        return
+    # At the corner a = (20, -20) the density is close to exp(-(u - a)^T Gamma^-1 a): independent exponentials.
+    corner = torch.tensor([20.0, -20.0], dtype=torch.float64)
+    rate = torch.linalg.solve(distribution.gamma, corner).abs()
+    torch.testing.assert_close((rows - corner).abs().mean((0, 1)), 1 / rate, rtol=0.08, atol=0)
+
+
+@kinds("gibbs", "linear", "collapsed")
+@pytest.mark.parametrize(("dtype", "width"), [(torch.float64, 1e-6), (torch.float32, 1e-3)])
+def test_bounds_that_nearly_touch(kind, dtype, width, generator):
+    lower = torch.tensor([0.5, -0.2, 0.0])
+    distribution = make([0.0] * 3, torch.eye(3) + 0.5, lower, lower.double() + width, [0.1] * 3, dtype)
+    rows = run(kind._replace(chains=400), distribution, generator)[-kind.steps // 2 :].double()
+    # So short an interval has a nearly flat density: the draws fill it evenly.
+    share = (rows - distribution.lower.double()) / width
+    assert (share.mean((0, 1)) - 0.5).abs().max() < 0.05
+    assert (share.std((0, 1)) - math.sqrt(1 / 12)).abs().max() < 0.03
+
+
+@kinds()
+def test_dense_and_low_rank_agree_on_duplicate_and_contradictory_rows(kind, generator):
+    root = torch.tensor([[1.0], [1.0], [1.0], [-1.0]])
+    runs = []
+    for prior in (root @ root.mT, low_rank(root)):
+        distribution = make([0.2] * 4, prior, [0.0, 0.0, 0.5, 0.5], [INF, INF, INF, 3.0], [0.3] * 4)
+        runs.append(run(kind, distribution, generator))
+    check_same_means(*runs)
+
+
+@kinds()
+@pytest.mark.parametrize("rank", [None, 1])
+def test_batches_equal_their_elements(kind, rank, generator):
+    mean = torch.tensor([[0.0, 0.5, 0.0], [1.0, -1.0, 0.3]], dtype=torch.float64)
+    root = torch.tensor([[[1.0], [0.5], [-0.3]], [[0.2], [2.0], [1.0]]], dtype=torch.float64)
+    prior = root @ root.mT + torch.eye(3) if rank is None else low_rank(root)
+    lower = torch.tensor([[0.0, -INF, -INF], [-INF, -2.0, 0.0]], dtype=torch.float64)
+    upper, noise = torch.full((2, 3), 2.0), torch.tensor([[0.2] * 3, [0.6] * 3])
+    rows = run(kind, make(mean, prior, lower, upper, noise), generator)
+    for j in range(2):
+        part = prior[j] if rank is None else low_rank(root[j])
+        check_same_means(rows[j], run(kind, make(mean[j], part, lower[j], upper[j], noise[j]), generator))
+
+
+@kinds()
+def test_one_row_without_bounds(kind, generator):
+    rows = run(kind._replace(chains=2000, steps=12), make([2.0], [[1.0]], [-INF], [INF], [0.5]), generator)
+    assert abs(rows[-1].std() - math.sqrt(1.5)) < 4 * math.sqrt(1.5 / 4000)
+
+
+@kinds("reflective", "eager", "gibbs", "linear")
+def test_starts_outside_the_bounds(kind):
+    sampler = kind.make(independent().distribution)
+    assert isinstance(sampler, RowSampler)
+    with pytest.raises(ValueError, match="not inside their bounds"):
+        sampler.init(torch.zeros(3, 4, dtype=torch.float64))
+    with pytest.raises(ValueError, match="not inside their bounds"):
+        sampler.init(torch.full((3, 4), math.nan, dtype=torch.float64))
+    with pytest.raises(ValueError, match="rows must be num_chains x 4"):
+        sampler.init(torch.ones(4, dtype=torch.float64))
+
+
+@kinds("linear", "eager", "collapsed")
+def test_many_rows_over_few_coordinates(kind, generator):
+    m, r = 2000, 20
+    root = torch.randn(m, r, generator=generator, dtype=torch.float64)
+    signs = torch.sign(root @ torch.randn(r, 1, generator=generator, dtype=torch.float64))
+    distribution = make([0.0] * m, low_rank(signs * root), [0.0] * m, [INF] * m, [1.0] * m)
+    run(kind._replace(chains=2, steps=2), distribution, generator)
+    assert "covariance" not in distribution.prior.__dict__
+
+
+@kinds("reflective", "eager", "linear")
+def test_rows_without_noise_over_few_coordinates(kind, generator):
+    """A quarter of the plane: the angle of `z` is uniform in it, its squared radius is chi-squared."""
+    root = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
+    distribution = make([0.0] * 4, low_rank(root), [0.0] * 4, [INF] * 4, [0.0] * 4)
+    rows = run(kind._replace(chains=200), distribution, generator)
+    z = distribution.noisy_prior.draw_latent(rows.flatten(0, 1), generator)
+    torch.testing.assert_close(distribution.noiseless(z), rows.flatten(0, 1), rtol=0, atol=1e-12)
+    angle = torch.atan2(z[..., 1], z[..., 0])
+    assert abs(angle.mean() - math.pi / 4) < 0.02
+    assert abs(angle.std() - math.pi / 2 / math.sqrt(12)) < 0.02
+    assert abs(z.square().sum(-1).mean() - 2.0) < 0.06
+
+
+@kinds("collapsed", "independence")
+def test_latent_coordinates_are_handed_out_for_low_rank_only(kind, generator):
+    for case, given in ((equicorrelated(dense=False), True), (equicorrelated(dense=True), False)):
+        sampler = kind.make(case.distribution)
+        state = sampler.init(*feasible_start(case.distribution, 4, generator))
+        latent = sampler.latent(state.position)
+        assert (latent is state.position) if given else (latent is None)

@@ -1,0 +1,170 @@
+"""Products with a root whose rows weigh few rows of a matrix, against those with the matrix of all rows."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models import row_model
+from botorch_skewgp.observations import Binary, Numeric, Preference
+from botorch_skewgp.truncated.draws import DrawSettings, draw
+from botorch_skewgp.truncated.priors import LowRankPrior, WeightedPrior, keeps_digits
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+N, R, M = 9, 7, 60
+
+
+def terms(width: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    index = torch.randint(N, (M, width), generator=generator)  # some name one point twice
+    weight = torch.randn(M, width, generator=generator, dtype=torch.float64)
+    return index, weight, torch.randn(N, R, generator=generator, dtype=torch.float64)
+
+
+def dense(index: Tensor, weight: Tensor, matrix: Tensor) -> Tensor:
+    return torch.zeros(len(index), len(matrix), dtype=matrix.dtype).scatter_add(-1, index, weight) @ matrix
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+class TestWeightedPrior:
+    def test_products(self, width):
+        index, weight, matrix = terms(width)
+        F, root = dense(index, weight, matrix), WeightedPrior(index, weight, matrix)
+        generator = torch.Generator().manual_seed(1)
+        precision = torch.rand(M, generator=generator, dtype=torch.float64)
+        latent = torch.randn(4, R, generator=generator, dtype=torch.float64)
+        values = torch.randn(4, M, generator=generator, dtype=torch.float64)
+        L = torch.linalg.cholesky(torch.eye(R, dtype=torch.float64) + F.mT @ (precision.unsqueeze(-1) * F))
+        for other in (root, LowRankPrior(F)):
+            torch.testing.assert_close(other.root, F)
+            torch.testing.assert_close(other.variances, F.square().sum(-1))
+            torch.testing.assert_close(other.times(latent), latent @ F.mT)
+            torch.testing.assert_close(other.transposed_times(values), values @ F)
+            torch.testing.assert_close(other.information(precision), F.mT @ torch.diag(precision) @ F)
+            torch.testing.assert_close(other.cholesky_of_precision(precision), L)
+            inverse = torch.linalg.inv(L @ L.mT)
+            torch.testing.assert_close(other.variances_given(L), (F @ inverse @ F.mT).diagonal())
+
+    def test_slope_is_that_of_the_matrix(self, width):
+        index, weight, matrix = terms(width)
+        matrix.requires_grad_()
+        generator = torch.Generator().manual_seed(2)
+        precision = torch.rand(M, generator=generator, dtype=torch.float64)
+        g = torch.randn(M, generator=generator, dtype=torch.float64)
+        F = dense(index, weight, matrix)
+        C = F @ F.mT
+        inner = torch.linalg.inv(C.detach() + torch.diag(1 / precision))
+        value = 0.5 * ((g.outer(g) - inner) * C).sum()
+        (wanted,) = torch.autograd.grad(value, matrix, retain_graph=True)
+        L = torch.linalg.cholesky(torch.eye(R, dtype=torch.float64) + F.mT @ (precision.unsqueeze(-1) * F)).detach()
+        for root in (WeightedPrior(index, weight, matrix), LowRankPrior(F)):
+            found = root.with_slope(torch.zeros((), dtype=torch.float64), g, precision, L)
+            torch.testing.assert_close(torch.autograd.grad(found, matrix, retain_graph=True)[0], wanted)
+
+    def test_lengths_are_differentiated(self, width):
+        index, weight, matrix = terms(width)
+        matrix[1] = matrix[0] + 1e-4  # so near that lengths of differences are taken of vectors
+        weight[:5] = weight[:5, :1] * torch.tensor([1.0, -1.0, 0.0], dtype=torch.float64)[:width]
+        index[:5] = torch.tensor([0, 1, 2])[:width]
+        matrix.requires_grad_()
+        found = WeightedPrior(index, weight, matrix).variances
+        torch.testing.assert_close(found, dense(index, weight, matrix).square().sum(-1))
+        pull = torch.linspace(-1, 1, M, dtype=torch.float64)
+        (wanted,) = torch.autograd.grad((dense(index, weight, matrix).square().sum(-1) * pull).sum(), matrix)
+        torch.testing.assert_close(torch.autograd.grad((found * pull).sum(), matrix)[0], wanted)
+
+
+def test_differences_of_nearly_equal_values_keep_their_digits():
+    matrix = torch.ones(2, 3, dtype=torch.float64)
+    matrix[1, 0] += 1e-7
+    root = WeightedPrior(torch.tensor([[0, 1]]), torch.tensor([[1.0, -1.0]], dtype=torch.float64), matrix)
+    exact = (matrix[1, 0] - matrix[0, 0]).square()
+    torch.testing.assert_close(root.variances[0], exact, rtol=1e-12, atol=0)
+
+
+def test_where_sums_by_pairs_keep_digits():
+    K = torch.tensor([[1.0, 0.5, 1 - 1e-6], [0.5, 1.0, 0.5], [1 - 1e-6, 0.5, 1.0]], dtype=torch.float64)
+    weight, precision = torch.tensor([[1.0, -1.0]], dtype=torch.float64), torch.ones(1, dtype=torch.float64)
+    apart, near = torch.tensor([[0, 1]]), torch.tensor([[0, 2]])
+    assert keeps_digits(apart, weight, K, precision)
+    assert not keeps_digits(near, weight, K, precision)
+    assert keeps_digits(near, weight.abs(), K, precision)  # a sum of nearly equal values does
+    assert not keeps_digits(apart, weight, K, 1e10 * precision)
+
+
+def distributions() -> tuple[TruncatedNormal, TruncatedNormal]:
+    index, weight, matrix = terms(2)
+    generator = torch.Generator().manual_seed(3)
+    mean = 0.1 * torch.randn(M, generator=generator, dtype=torch.float64)
+    upper = torch.full((M,), torch.inf, dtype=torch.float64)
+    count = torch.randint(1, 5, (M,), generator=generator).double()
+    parts = {"lower": torch.zeros_like(mean), "upper": upper, "noise": torch.ones_like(mean), "count": count}
+    root = LowRankPrior(dense(index, weight, matrix))
+    weighted = TruncatedNormal(mean=mean, prior=WeightedPrior(index, weight, matrix), **parts)
+    return weighted, TruncatedNormal(mean=mean, prior=root, **parts)
+
+
+class TestTruncatedNormal:
+    def test_same_fixed_point(self):
+        found, wanted = (expectation_propagation(distribution) for distribution in distributions())
+        for name in ("mean", "variance", "latent_mean", "log_normalizer"):
+            torch.testing.assert_close(getattr(found, name), getattr(wanted, name), rtol=1e-8, atol=1e-8)
+
+    def test_same_draws(self):
+        settings = DrawSettings(num_draws=64, warmup=4, min_effective_size=1.0)
+        found, wanted = (draw(distribution, settings) for distribution in distributions())
+        assert found.sampler == wanted.sampler
+        torch.testing.assert_close(found.rows, wanted.rows)
+        torch.testing.assert_close(found.functionals, wanted.functionals)
+
+    def test_shapes_and_dense_covariance(self):
+        weighted, other = distributions()
+        torch.testing.assert_close(weighted.prior.covariance, other.prior.covariance)
+        torch.testing.assert_close(weighted.gamma_diagonal, other.gamma_diagonal)
+        torch.testing.assert_close(weighted.prior.root, other.prior.root)
+
+
+def duels(n: int, m: int, seed: int) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.rand(n, 2, generator=generator, dtype=torch.float64)
+    first = torch.randint(n, (m,), generator=generator)
+    second = (first + torch.randint(1, n, (m,), generator=generator)) % n
+    utility = X.sin().sum(-1)
+    wins = utility[first] + torch.randn(m, generator=generator, dtype=torch.float64) > utility[second]
+    pairs = torch.stack([first, second], dim=-1)
+    return X, torch.where(wins.unsqueeze(-1), pairs, pairs.flip(-1))
+
+
+@pytest.mark.parametrize("beside", ["alone", "numbers", "labels"])
+def test_a_model_of_many_duels_is_the_same(monkeypatch, beside):
+    X, pairs = duels(12, 90, seed=4)
+    observations: list = [Preference(pairs)]
+    if beside == "numbers":
+        observations.append(Numeric(torch.linspace(-1.5, 1.5, len(X), dtype=torch.float64)))
+    if beside == "labels":
+        observations.append(Binary(X[:, 0] > 0.5))
+    settings = DrawSettings(num_draws=64, warmup=4, min_effective_size=1.0)
+    found, draws = [], None
+    for least in (2, 10**6):
+        monkeypatch.setattr(row_model, "MANY_POINTS", least)
+        model = SkewGP(X, observations, draw_settings=settings)
+        model.covar_module.base_kernel.lengthscale = 0.2  # no two points are nearly equal
+        mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+        mll.train()
+        value = mll(model(*model.train_inputs), model.train_targets)
+        value.sum().backward()
+        gradient = torch.cat([p.grad.flatten() for p in mll.parameters() if p.grad is not None])
+        mll.eval()
+        rows = model.row_model(model.forward(X), merge_equal=True)
+        draws = draw(rows.truncated_normal, settings) if draws is None else draws  # reflections hang on rounding
+        mixture = rows.representer_mixture(draws)
+        kind = type(rows.truncated_normal.prior)
+        found.append((kind, value.detach(), gradient, mixture.weights, mixture.root @ mixture.root.mT))
+    assert found[0][0] is WeightedPrior
+    assert found[1][0] is LowRankPrior
+    for one, other in zip(found[0][1:], found[1][1:], strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-8)
