@@ -23,7 +23,8 @@ def plot_tastes(
     r"""The tastes of all judges with their intervals, a panel for each input; of what all share the line and the band.
 
     Example:
-        >>> axes = plot_tastes(model.judge_summary(), names=["ann", "bob", "eve"], inputs=["sweet", "strong"])
+        >>> model = SkewGP(train_X, Preference(pairs, judge=[0, 1, 0, 1]))
+        >>> axes = plot_tastes(model.judge_summary(), names=["ann", "bob"], inputs=["sweet", "strong"])
 
     Args:
         summary: What `model.judge_summary()` gives.
@@ -60,6 +61,7 @@ def plot_agreement(summary: JudgeSummary, names: Sequence[str] | None = None, ax
     r"""Who agrees with whom: on what share of pairs of points two judges have the same favourite.
 
     Example:
+        >>> model = SkewGP(train_X, Preference(pairs, judge=[0, 1, 0, 1]))
         >>> ax = plot_agreement(model.judge_summary())
 
     Args:

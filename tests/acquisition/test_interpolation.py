@@ -80,7 +80,7 @@ def test_single_precision(generator):
 @pytest.mark.parametrize("spread", [0.1, 3.0, 50.0])
 def test_entropies(cutpoints, variance, spread, generator, monkeypatch):
     """The same with interpolation and without, also where an outcome is all but certain."""
-    reading = Reading.at_point(number(cutpoints), number(1.0))
+    reading = Reading.at_point(number(cutpoints), number([1.0]))
     wide = math.sqrt(1 + variance)
 
     class Read:

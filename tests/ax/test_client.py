@@ -12,7 +12,7 @@ from ax.exceptions.core import SearchSpaceExhausted, UserInputError
 from ax_cases import GENERATES, new_client, next_trial, node_of, small_strategy, with_trials
 from botorch.acquisition import qUpperConfidenceBound
 
-from botorch_skewgp.acquisition import DuelingKnowledgeGradient
+from botorch_skewgp.acquisition import OneShotDuelingKnowledgeGradient
 from botorch_skewgp.ax import attach_comparison, complete_pair, get_best_arm, get_next_pair, skewgp_generation_strategy
 
 pytestmark = GENERATES
@@ -183,7 +183,7 @@ def test_another_acquisition_function():
         ({"initialization_budget": 0}, "initialization_budget must be positive; got 0"),
         ({"feasibility_threshold": 1.0}, "feasibility_threshold must be between 0 and 1; got 1.0"),
         ({"acquisition_options": {"beta": 1.0}}, "acquisition_options need an acquisition"),
-        ({"acquisition": DuelingKnowledgeGradient}, "what to make a DuelingKnowledgeGradient from"),
+        ({"acquisition": OneShotDuelingKnowledgeGradient}, "what to make a OneShotDuelingKnowledgeGradient from"),
     ],
 )
 def test_arguments_of_the_strategy(kwargs, match):

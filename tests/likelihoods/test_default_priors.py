@@ -30,11 +30,17 @@ def below(prior, value):
     return float(prior.cdf(torch.tensor(float(value))))
 
 
-@pytest.mark.parametrize("observations", [[LABELS], [GRADES], [Validity([1, 0, 1, 1])], [LABELS, DUELS]])
+@pytest.mark.parametrize("observations", [[LABELS], [GRADES], [LABELS, DUELS]])
 def test_output_scale_of_labels_has_a_median_of_ten_and_one_in_twenty_beyond_120(observations):
     prior = SkewGP(X, observations).covar_module.outputscale_prior
     assert below(prior, 10) == pytest.approx(0.5, abs=1e-3)
     assert below(prior, 120) == pytest.approx(0.95, abs=5e-3)
+
+
+def test_output_scale_of_failures_alone_has_a_median_of_a_hundred():
+    prior = SkewGP(X, Validity([1, 0, 1, 1])).covar_module.outputscale_prior
+    assert below(prior, 100) == pytest.approx(0.5, abs=1e-3)
+    assert below(prior, 100 * math.exp(1.5)) == pytest.approx(0.8413, abs=1e-3)
 
 
 @pytest.mark.parametrize("observations", [[LABELS], [GRADES]])
