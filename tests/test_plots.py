@@ -499,6 +499,10 @@ class TestOutcomes:
             plot_reliability(tensor([0.5, 1.6]), tensor([1.0, 0.0]))
         with pytest.raises(InputDataError, match="one point of 2 elements"):
             plot_win_probability(square, SQUARE, POINTS_2D)
+        with pytest.raises(InputDataError, match="reference must be one point of 2 elements, all finite"):
+            plot_win_probability(square, SQUARE, [0.5, float("nan")])
+        with pytest.raises(InputDataError, match="outcomes must be a tensor or a list of numbers"):
+            plot_reliability([0.5, 0.6], ["yes", "no"])
         with pytest.raises(InputDataError, match="grades among its observations"):
             plot_grades(line, LINE)
         with pytest.raises(InputDataError, match="duels"):

@@ -53,7 +53,8 @@ def probability_of_best(
     points, place = rounded_inputs(input_transform_of(model), X).unique(dim=0, return_inverse=True)
     votes = []
     for number, member in enumerate(members):
-        belief = Belief.of(member.latent_posterior(points), member.outcome_scale)
+        posterior = member.latent_posterior(points)
+        belief = Belief.of(posterior, member.outcome_scale, num_draws=posterior.component_means.shape[-1])
         votes.append(joint_draws(belief, num_samples // len(members), seed + number).argmax(0))
     share = torch.bincount(torch.cat(votes), minlength=len(points)).to(X)
     repeats = torch.bincount(place, minlength=len(points))

@@ -78,6 +78,8 @@ class Question:
         if not isinstance(self.kind, type) or not issubclass(self.kind, Observation):
             raise InputDataError(f"kind must be a class of observations, such as Preference; got {self.kind!r}.")
         least = self.kind.points_per_observation
+        if self.num_points is not None and not isinstance(self.num_points, int):
+            raise InputDataError(f"num_points must be a whole number; got {self.num_points!r}.")
         if self.num_points is not None and (self.num_points < least or (least == 1 and self.num_points > 1)):
             raise InputDataError(
                 f"A question of kind {self.kind.__name__} is about {least} {'or more ' if least > 1 else ''}point(s); "
@@ -202,6 +204,8 @@ def next_questions(
         UnsupportedError: As `next_question`.
     """
     members = members_of(model, "next_question")
+    if isinstance(questions, Question | type):
+        raise InputDataError("questions must be a list; write questions=[...] for a single one.")
     asked = [entry if isinstance(entry, Question) else Question(entry) for entry in questions]
     if not asked:
         raise InputDataError("questions must name at least one kind of observation, such as [Preference, Numeric].")
@@ -270,9 +274,9 @@ def _prices(
         if missing:
             raise InputDataError(f"costs names no price for questions of kind {', '.join(missing)}.")
         costs = [costs[g] if g in costs else costs[entry.kind] for g, entry in zip(given, asked, strict=True)]
-    prices = as_tensor(list(costs), "costs").double()
+    prices = as_tensor(costs, "costs").double()
     if prices.shape != (len(asked),):
-        raise InputDataError(f"costs must hold a price for each of the {len(asked)} questions; got {list(costs)}.")
+        raise InputDataError(f"costs must hold a price for each of the {len(asked)} questions; got {prices.tolist()}.")
     if not bool((prices.isfinite() & (prices > 0)).all()):
         raise InputDataError(f"costs must be positive and finite; got {prices.tolist()}.")
     return prices.tolist()

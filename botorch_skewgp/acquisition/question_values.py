@@ -61,13 +61,19 @@ class Belief:
     scale: OutcomeScale
 
     @classmethod
-    def of(cls, posterior: SkewGPPosterior, scale: OutcomeScale) -> Belief:
-        """The belief that a posterior of one output is, with at most `NUM_DRAWS` of its draws."""
+    def of(cls, posterior: SkewGPPosterior, scale: OutcomeScale, num_draws: int = NUM_DRAWS) -> Belief:
+        """The belief that a posterior of one output is, with at most `num_draws` of its draws."""
         means, weights = posterior.component_means, posterior.probabilities.expand(posterior.component_means.shape[-1])
-        step = -(-means.shape[-1] // NUM_DRAWS)  # neighbours in the draws' order are alike
-        weights = weights[::step]
+        total = means.shape[-1]
+        step = -(-total // num_draws)
+        if step > 1:  # neighbours are alike, but one at a given place of each group is not typical of it
+            first = torch.arange(0, total, step)
+            size = (total - first).clamp(max=step)
+            kept = first + (torch.rand(len(first), generator=torch.Generator().manual_seed(0)) * size).long()
+            kept, size = kept.to(means.device), size.to(weights)
+            means, weights = means[:, kept], weights[kept] * size
         weights = (weights / weights.sum()).unsqueeze(0)
-        return cls(means[:, ::step], posterior.gaussian_covariance, weights, posterior.prior_variance, scale)
+        return cls(means, posterior.gaussian_covariance, weights, posterior.prior_variance, scale)
 
     def mean(self) -> Tensor:
         """`E[f 1(scenario)]` in units of the outcome; `M x N`, the means themselves if there is one scenario."""

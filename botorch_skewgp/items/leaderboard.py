@@ -7,6 +7,7 @@ of an item in each draw, whether it is the best in it, and so on.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -76,6 +77,8 @@ def leaderboard(
         raise InputDataError('judge="each" needs votes with judges; leave it out.')
     if judges is not None and len(judges) <= max(known):
         raise InputDataError(f"judges must name all {max(known) + 1} judges; got {len(judges)}.")
+    if judges is not None and len({"all", *judges}) <= len(judges):
+        raise InputDataError("judges must name each judge once, and none of them 'all'.")
     tables = {"all": _table(model, items, k, probability, num_samples, seed)}
     for number in known:
         name: Any = number if judges is None else judges[number]
@@ -91,8 +94,8 @@ def _table(
     draws = utility_draws(model, num_samples, seed, "leaderboard")
     n = draws.shape[-1]
     names = check_names(items, n)
-    if k is not None and not 1 <= k < n:
-        raise InputDataError(f"k must be from 1 to {n - 1}; got {k}.")
+    if k is not None and not (isinstance(k, Integral) and 1 <= k < n):
+        raise InputDataError(f"k must be from 1 to {n - 1}, a whole number; got {k!r}.")
     relative = draws - draws.mean(-1, keepdim=True)
     ranks = ranks_of(draws)
     ends = [(1 - probability) / 2, (1 + probability) / 2]
@@ -152,8 +155,10 @@ def check_names(items: Sequence[Hashable] | None, n: int) -> list[Any]:
     if items is None:
         return list(range(n))
     names = list(items)
+    if not all(isinstance(name, Hashable) for name in names):
+        raise InputDataError(f"items must hold names; got {names[:2]}.")
     if len(names) != n or len(set(names)) != n:
-        raise InputDataError(f"items must name each of the {n} items of the model once; got {len(names)} names.")
+        raise InputDataError(f"items must name each of the {n} items of the model once; got {names[:5]}.")
     return names
 
 

@@ -7,6 +7,7 @@ r"""A model of votes between items: an effect of each item, plus what its featur
 from __future__ import annotations
 
 import math
+import operator
 import warnings
 from collections.abc import Sequence
 from copy import deepcopy
@@ -28,7 +29,7 @@ from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.models.defaults import as_logarithm
-from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations import Observation, Preference
 from botorch_skewgp.observations.checks import as_tensor
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -166,9 +167,10 @@ def item_model(
     Raises:
         InputDataError: If votes are about unknown items, or features or groups do not fit the number of items.
     """
-    if isinstance(num_items, bool) or not isinstance(num_items, int) or num_items < 2:
-        raise InputDataError(f"num_items must be a whole number of at least 2; got {num_items!r}.")
-    given = (votes,) if isinstance(votes, Observation) else tuple(votes)
+    num_items = _whole_number(num_items, "num_items", least=2)
+    given = _as_votes(votes)
+    if not given and likelihood is None:
+        given = (Preference(torch.empty(0, 2, dtype=torch.long)),)
     _check_votes(given, num_items)
     X = item_points(torch.arange(num_items), features, groups)
     num_features = X.shape[-1] - 1 - (groups is not None)
@@ -193,6 +195,27 @@ def item_model(
         draw_settings=draw_settings,
         approximation=approximation,
     )
+
+
+def _whole_number(value: Any, name: str, least: int) -> int:
+    try:
+        number = least - 1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise InputDataError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+    return number
+
+
+def _as_votes(votes: Any) -> tuple[Observation, ...]:
+    if isinstance(votes, Observation):
+        return (votes,)
+    if not isinstance(votes, Sequence):
+        raise InputDataError(
+            f"votes must be an observation such as Preference, or a list of them; got {type(votes).__name__}. Give "
+            "votes.observations of what read_votes returns."
+        )
+    return tuple(votes)
 
 
 def _check_votes(votes: Sequence[Observation], num_items: int) -> None:
@@ -227,7 +250,7 @@ def add_votes(model: SkewGP, votes: Observation | Sequence[Observation]) -> Skew
     Raises:
         InputDataError: If they are about unknown items, or the likelihood does not take them.
     """
-    given = (votes,) if isinstance(votes, Observation) else tuple(votes)
+    given = _as_votes(votes)
     _check_votes((*model.observations, *given), len(model.datapoints))
     new = deepcopy(model)
     new.set_train_data(targets=(*model.observations, *given))
@@ -248,8 +271,13 @@ def add_items(model: SkewGP, num_items: int, features: Any = None, groups: Any =
     Raises:
         InputDataError: If features or groups are not as many as the model's.
     """
+    num_items = _whole_number(num_items, "num_items", least=1)
     old = model.datapoints
     X = item_points(torch.arange(len(old), len(old) + num_items), features, groups).to(old)
+    transform = getattr(model, "input_transform", None)
+    has_groups = old.shape[-1] > 1 + (0 if transform is None else len(transform.indices))
+    if X.shape[-1] == old.shape[-1] and has_groups != (groups is not None):
+        raise InputDataError(f"The model's items have {'' if has_groups else 'no '}groups; give the new ones the same.")
     if X.shape[-1] != old.shape[-1]:
         raise InputDataError(
             f"The model's items have {old.shape[-1] - 1} columns of features and groups together; got {X.shape[-1] - 1}"

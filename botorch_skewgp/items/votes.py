@@ -100,6 +100,9 @@ def read_votes(
     m = len(a)
     if len(b) != m:
         raise InputDataError(f"Columns {first!r} and {second!r} have {m} and {len(b)} votes.")
+    for name in (outcome, judge):
+        if name is not None and len(_column(frame, name)) != m:
+            raise InputDataError(f"Column {name!r} has {len(_column(frame, name))} entries for {m} votes.")
     alone = [i for i in range(m) if a[i] == b[i]]
     if alone:
         raise InputDataError(
@@ -172,10 +175,17 @@ def _column(frame: Any, name: str) -> list[Any]:
         column = frame[name]
     except KeyError:
         raise InputDataError(f"There is no column {name!r}; there are {[str(known) for known in frame]}.") from None
+    except TypeError:
+        raise InputDataError(
+            f"frame must be a data frame or a dictionary of columns; got {type(frame).__name__}."
+        ) from None
     values = column.tolist() if hasattr(column, "tolist") else list(column)
     empty = [i for i, value in enumerate(values) if _is_empty(value)]
     if empty:
         raise InputDataError(f"Column {name!r} is empty in rows {empty[:5]}; fill these cells or leave the rows out.")
+    lists = [i for i, value in enumerate(values) if not isinstance(value, Hashable)]
+    if lists:
+        raise InputDataError(f"Column {name!r} must hold names; got {values[lists[0]]!r} in row {lists[0]}.")
     return values
 
 

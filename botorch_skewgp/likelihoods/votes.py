@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
+from botorch.exceptions.errors import InputDataError
 from gpytorch.priors import LogNormalPrior, Prior
 from torch import Tensor
 from torch.distributions import Categorical
@@ -112,6 +113,12 @@ class VoteLikelihood(PreferenceLikelihood):
         """The difference of each vote, and the average of those that say something of it."""
         if not isinstance(observation, Vote):
             return super().rows(observation, like, scale)
+        given = {BUTTONS[code] for code in torch.as_tensor(observation.answers).unique().tolist()}
+        if not given.issubset(self.buttons):
+            raise InputDataError(
+                f"Answers {sorted(given - set(self.buttons))} are not among the likelihood's buttons {self.buttons}; "
+                "give VoteLikelihood all buttons of the page."
+            )
         reading = replace(self.reading(Vote, like, scale), outcomes=torch.tensor(CELLS, device=like.device))
         lower, upper = reading.bounds(torch.as_tensor(observation.answers, device=like.device))  # m x 2
         asks = (lower > -torch.inf) | (upper < torch.inf)

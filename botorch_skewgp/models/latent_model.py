@@ -93,18 +93,23 @@ class LatentModel(TransformedInputsMixin, Model, GP):
 
     def _start_judges(self, observations: Sequence[Observation]) -> None:
         """Give the model a kernel of each judge's own part, unless it has one or needs none."""
+        self._check_reliability(observations)
         if self.judge_covar_module is None and len(judges_of(observations)) > 1:
             dim = self.transform_inputs(self._points[:0]).shape[-1] if self.training else self.train_inputs[0].shape[-1]
             self.judge_covar_module = default_judge_covar_module(dim, observations).to(self._points)
         if not self._learns_reliability or len(judges_of(observations)) < 2:
             return
-        if any(entry.anchors_scale for entry in observations):
-            raise UnsupportedError("Numbers fix the scale of utilities; leave learn_judge_reliability out.")
         num_judges = max(judges_of(observations)) + 1
         if self.judge_reliability is None:
             self.judge_reliability = Reliability(num_judges).to(self._points)
         elif len(self.judge_reliability.logarithm) < num_judges:
             self.judge_reliability = self.judge_reliability.extended(num_judges)
+
+    def _check_reliability(self, observations: Sequence[Observation]) -> None:
+        """Raise where reliabilities are to be learned beside numbers."""
+        several = self._learns_reliability and len(judges_of(observations)) > 1
+        if several and any(entry.anchors_scale for entry in observations):
+            raise UnsupportedError("Numbers fix the scale of utilities; leave learn_judge_reliability out.")
 
     @property
     def judges(self) -> frozenset[int]:
@@ -181,7 +186,9 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         observations = self._observations if targets is None else as_sequence(targets)
         check_observations(observations, X)
         new = moved(observations, X)
+        self._check_reliability(new)
         self._take(X, new)
+        self._start_judges(new)
         self._clear_cache()
         self.restore_inputs()
         if not self.training:

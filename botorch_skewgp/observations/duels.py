@@ -2,7 +2,7 @@ r"""Comparisons of two points."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -232,6 +232,8 @@ def check_buttons(buttons: Any) -> tuple[str, ...]:
         InputDataError: If one is unknown, one of the first two is missing, or a pair of which neither is better has no
             button.
     """
+    if not isinstance(buttons, Iterable):
+        raise InputDataError(f"buttons must be some of {', '.join(map(repr, BUTTONS))}; got {buttons!r}.")
     given = {buttons} if isinstance(buttons, str) else set(buttons)
     unknown = sorted(str(button) for button in given if button not in BUTTONS)
     if unknown:
@@ -251,12 +253,14 @@ def _as_answers(answers: Any) -> Tensor:
     message = f"answers must be a sequence of {', '.join(map(repr, BUTTONS))}"
     if isinstance(answers, str):
         raise InputDataError(f"{message}; got {answers!r}. Write answers=[{answers!r}] for a single one.")
+    if not isinstance(answers, Iterable):
+        raise InputDataError(f"{message}; got {answers!r}.")
     if not isinstance(answers, Tensor):
         answers = list(answers)
-    if not isinstance(answers, Tensor) and all(isinstance(answer, str) for answer in answers):
-        unknown = sorted(set(answers).difference(BUTTONS))
+    if not isinstance(answers, Tensor) and (not answers or any(isinstance(answer, str) for answer in answers)):
+        unknown = list(dict.fromkeys(answer for answer in answers if answer not in BUTTONS))
         if unknown:
-            raise InputDataError(f"{message}; got {unknown}.")
+            raise InputDataError(f"{message}; got {unknown[:5]}.")
         return torch.tensor([BUTTONS.index(answer) for answer in answers], dtype=torch.long)
     codes = as_values(answers, "answers")
     bad = ((codes != codes.round()) | (codes < 0) | (codes >= len(BUTTONS))).nonzero().squeeze(-1)

@@ -36,6 +36,8 @@ def plot_leaderboard(table: DataFrame, ax: Axes | None = None, num_items: int | 
     Raises:
         InputDataError: If the table is another one, is of several judges, or is empty.
     """
+    if not hasattr(table, "columns"):
+        raise InputDataError(f"table must be that of leaderboard(model); got {type(table).__name__}.")
     missing = [name for name in NEEDED if name not in table.columns]
     if missing or table.index.nlevels > 1 or not len(table):
         raise InputDataError(

@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import as_tensor
 from botorch_skewgp.plots.maps import plot_map
 from botorch_skewgp.plots.marginals import check_bounds, input_label, like_inputs, linspace
 from botorch_skewgp.plots.style import BLACK, BLUE, SEQUENTIAL, VERMILLION, array, finish, new_axes
@@ -43,9 +44,9 @@ def plot_win_probability(
         UnsupportedError: If there are more than two inputs, or the model has several outputs.
     """
     bounds = check_bounds(bounds, model, (1, 2), "plot_win_probability")
-    d = bounds.shape[1]
-    if reference.numel() != d:
-        raise InputDataError(f"reference must be one point of {d} elements; got shape {tuple(reference.shape)}.")
+    d, reference = bounds.shape[1], as_tensor(reference, "reference")
+    if reference.numel() != d or not bool(reference.isfinite().all()):
+        raise InputDataError(f"reference must be one point of {d} elements, all finite; got {reference.tolist()}.")
     kind, reference = kind_of_duels(model, "plot_win_probability"), like_inputs(reference.reshape(1, d), model)
 
     def win_probability(X: Tensor) -> Tensor:
@@ -130,8 +131,8 @@ def plot_reliability(
         InputDataError: If shapes differ, there are no predictions, a probability is outside [0, 1], or an outcome is
             neither 0 nor 1.
     """
-    predicted = torch.as_tensor(probabilities).detach().double().cpu().flatten()
-    occurred = torch.as_tensor(outcomes).double().cpu().flatten()
+    predicted = as_tensor(probabilities, "probabilities").double().cpu().flatten()
+    occurred = as_tensor(outcomes, "outcomes").double().cpu().flatten()
     if predicted.shape != occurred.shape or not len(predicted) or num_bins < 1:
         raise InputDataError(
             f"probabilities and outcomes must have one entry for each prediction, and num_bins must be positive; got "

@@ -8,6 +8,7 @@ from botorch.models import SingleTaskGP
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import probability_of_best
+from botorch_skewgp.acquisition.question_values import Belief
 from botorch_skewgp.likelihoods import NumericLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import Numeric, Preference
@@ -35,6 +36,34 @@ def test_two_points():
     found = probability_of_best(model, pair)
     assert float(found.sum()) == pytest.approx(1.0)
     assert float(found[0]) == pytest.approx(truth, abs=4.5 * (truth * (1 - truth) / 4096) ** 0.5)
+
+
+def ordered():
+    settings = DrawSettings(num_draws=4096, seed=3)
+    return SkewGP(X[:3], Preference([[0, 1], [1, 2]]), covar_module=kernel(), draw_settings=settings).eval()
+
+
+def test_some_of_the_draws_are_typical_of_all():
+    model = ordered()
+    posterior = model.latent_posterior(X[:2])
+    belief = Belief.of(posterior, model.outcome_scale)
+    assert belief.means.shape[-1] < posterior.component_means.shape[-1]
+    deviation = X.new_tensor([1.0, -1.0]) @ posterior.gaussian_covariance @ X.new_tensor([1.0, -1.0])
+    every, some = (
+        torch.special.ndtr((means[0] - means[1]) / deviation.sqrt())
+        for means in (posterior.component_means, belief.means)
+    )
+    assert float(some @ belief.weights[0]) == pytest.approx(float(every.mean()), abs=0.003)
+
+
+def test_all_draws_of_the_model_count():
+    model = ordered()
+    model.covar_module.outputscale = 20.0
+    difference = model.latent_posterior(X[:2]).affine(X.new_tensor([[1.0, -1.0]]))
+    truth = float(difference.probability_above(0.0))
+    num_samples = 2**17
+    found = float(probability_of_best(model, X[:2], num_samples=num_samples)[0])
+    assert found == pytest.approx(truth, abs=4.5 * (truth * (1 - truth) / num_samples) ** 0.5)
 
 
 def test_three_points_of_a_gaussian():

@@ -289,6 +289,8 @@ def test_bad_input(model):
 
     refused("questions must name at least one kind", questions=[])
     refused("kind must be a class of observations, such as Preference", questions=["duel"])
+    refused(r"write questions=\[...\] for a single one", questions=Preference)
+    refused("a price for each of the 1 questions", costs=2.0)
     refused("costs must be positive and finite", costs=[0.0])
     refused("costs must be positive and finite", costs=[float("nan")])
     refused("a price for each of the 1 questions", costs=[1.0, 2.0])
@@ -306,6 +308,8 @@ def test_bad_input(model):
     refused("worth must be positive", worth=0.0)
     with pytest.raises(InputDataError, match="about 2 or more point"):
         Question(Preference, num_points=1)
+    with pytest.raises(InputDataError, match="num_points must be a whole number"):
+        Question(Choice, num_points=2.5)
     with pytest.raises(InputDataError, match="about one point; leave with_incumbent out"):
         Question(Numeric, with_incumbent=True)
     with pytest.raises(InputDataError, match="num_questions must be at least 1"):

@@ -232,5 +232,7 @@ def test_what_a_likelihood_does_not_know():
         PreferenceLikelihood(num_strengths=0)
     with pytest.raises(InputDataError, match="takes Preference or Tie"):
         SkewGP(X, Vote(PAIR, ["tie"]), likelihood=PreferenceLikelihood())
+    with pytest.raises(InputDataError, match=r"'both bad'.* are not among the likelihood's buttons"):
+        SkewGP(X, Vote(PAIR, ["both bad"]), likelihood=VoteLikelihood(BUTTONS[:3]))
     with pytest.raises(InputDataError, match="threshold must be finite"):
         VoteLikelihood(threshold=float("nan"))

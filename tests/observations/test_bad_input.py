@@ -83,6 +83,12 @@ BAD = {
     "steps of nothing": (lambda: Preference([[0, 1]], num_strengths=2), "num_strengths counts the steps of strength"),
     "a graded duel without a grade": (lambda: GradedPreference([[0, 1]]), "GradedPreference needs a strength"),
     "an unknown vote": (lambda: Vote([[0, 1]], ["left"]), r"answers must be a sequence of 'first', .*; got \['left'\]"),
+    "no votes at all": (lambda: Vote([[0, 1]], None), "answers must be a sequence of 'first', .*; got None"),
+    "a vote that is missing": (
+        lambda: Vote([[0, 1], [1, 2]], ["tie", float("nan")]),
+        r"answers must be .*; got \[nan\]",
+    ),
+    "buttons by number": (lambda: Vote([], [], buttons=3), "buttons must be some of 'first', .*; got 3"),
     "one vote": (lambda: Vote([[0, 1]], "first"), r"Write answers=\['first'\] for a single one"),
     "a vote of number five": (lambda: Vote([[0, 1]], [5]), "or their numbers from 0 to 4"),
     "votes too few": (lambda: Vote([[0, 1], [1, 2]], ["tie"]), "answers must have one entry for each of the 2 pairs"),
