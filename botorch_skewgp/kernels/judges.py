@@ -18,6 +18,7 @@ from gpytorch.priors import HalfCauchyPrior, NormalPrior
 from torch import Tensor
 
 from botorch_skewgp.kernels.sums import covariance_of_points
+from botorch_skewgp.likelihoods.parameters import ReadParameter, SetParameter
 
 RELIABILITY_SPREAD = 1.0  # of the logarithm of a judge's reliability
 POWER = 4  # of the mean that is 1: high, so that judges who answer at random hardly lift the others
@@ -107,7 +108,8 @@ class Reliability(Module):
     def __init__(self, num_judges: int) -> None:
         super().__init__()
         self.register_parameter("logarithm", torch.nn.Parameter(torch.zeros(num_judges, dtype=torch.double)))
-        self.register_prior("logarithm_prior", NormalPrior(0.0, RELIABILITY_SPREAD), "logarithm")
+        closures = ReadParameter("logarithm"), SetParameter("logarithm")
+        self.register_prior("logarithm_prior", NormalPrior(0.0, RELIABILITY_SPREAD), *closures)
 
     def extended(self, num_judges: int) -> Reliability:
         """The same for more judges, of whom nothing is known yet: theirs is 1, and that of the others stays."""

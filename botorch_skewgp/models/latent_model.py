@@ -407,7 +407,8 @@ class LatentModel(TransformedInputsMixin, Model, GP):
                 of.
 
         Raises:
-            InputDataError: If `X` is no tensor of single or double precision, or nothing is known of a judge.
+            InputDataError: If `X` is no tensor of single or double precision, nothing is known of a judge, or judges
+                are not as many as points.
             BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
             UnsupportedError: If judges are given, and the model knows none, has several latent functions, or is one of
                 fantasies or samples.
@@ -417,6 +418,8 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         if judges is not None:
             if self._panel is None:
                 raise UnsupportedError("Utilities of several judges at once are those of a model of judges.")
+            if not isinstance(judges, Sequence | Tensor) or len(judges) != X.shape[-2]:
+                raise InputDataError(f"judges must name one for each of the {X.shape[-2]} points; got {judges!r}.")
             codes = [self._judge if judge is None else code_of(judge, self.judges) for judge in judges]
             column = inputs.new_tensor(codes).unsqueeze(-1).expand(*inputs.shape[:-1], 1)
             return self._joint_posterior(torch.cat([inputs[..., :-1], column], dim=-1), codes, 1, now)

@@ -289,7 +289,10 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             UnsupportedError: If `available` is given and the likelihood is of no choices.
         """
         if judge is not None:
-            return self.for_judge(judge).predictive(X, available=available)
+            one = self.for_judge(judge)
+            if isinstance(one, Committee):
+                raise InputDataError(f"judge must be one judge, whose answers are predicted; got {judge}.")
+            return one.predictive(X, available=available)
         X, now = check_query(X, self._points), self._now()
         posterior = self._posterior_at(self._inputs_at(X, now), now)
         if available is None:
