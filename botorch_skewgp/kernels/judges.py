@@ -90,6 +90,8 @@ class LinearTastesKernel(Kernel):
     def _white(self, X: Tensor) -> Tensor:
         """The white coordinates of tastes that points read."""
         root = self.root.to(X)
+        if X.shape[-1] != len(root) - 1:
+            raise InputDataError(f"LinearTastesKernel is for dim={len(root) - 1} inputs; got {X.shape[-1]}.")
         return root[0] + X @ root[1:]
 
 

@@ -6,6 +6,7 @@ What a SkewGP is before anybody asks in units of the outcome.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -40,6 +41,7 @@ from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.snapshot import Snapshot
 from botorch_skewgp.models.transformed_inputs import TransformedInputsMixin
+from botorch_skewgp.models.transforms import transformed_dim
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
@@ -88,21 +90,25 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         """Take points and observations; nothing is taken if an error is raised."""
         panel = Panel.of(observations, X.device)
         slopes = self._slopes_of(observations, panel)  # raises for kinds that the likelihood does not take
+        self._start_judges(X, observations)
         self._points, self._observations = X, tuple(observations)
         self._panel, self._slopes = panel, slopes
 
-    def _start_judges(self, observations: Sequence[Observation]) -> None:
-        """Give the model a kernel of each judge's own part, unless it has one or needs none."""
-        if self.judge_covar_module is None and len(judges_of(observations)) > 1:
-            dim = self.transform_inputs(self._points[:0]).shape[-1] if self.training else self.train_inputs[0].shape[-1]
-            self.judge_covar_module = default_judge_covar_module(dim, observations).to(self._points)
-        if not self._learns_reliability or len(judges_of(observations)) < 2:
+    def _start_judges(self, X: Tensor, observations: Sequence[Observation]) -> None:
+        """Give the model a kernel of each judge's own part, and reliabilities, unless it has them or needs none."""
+        if len(judges_of(observations)) < 2:
             return
-        if any(entry.anchors_scale for entry in observations):
+        if self._learns_reliability and any(entry.anchors_scale for entry in observations):
             raise UnsupportedError("Numbers fix the scale of utilities; leave learn_judge_reliability out.")
+        if self.judge_covar_module is None:
+            transform = getattr(self, "input_transform", None)
+            dim = X.shape[-1] if transform is None else transformed_dim(deepcopy(transform).train(), X)
+            self.judge_covar_module = default_judge_covar_module(dim, observations).to(X)
+        if not self._learns_reliability:
+            return
         num_judges = max(judges_of(observations)) + 1
         if self.judge_reliability is None:
-            self.judge_reliability = Reliability(num_judges).to(self._points)
+            self.judge_reliability = Reliability(num_judges).to(X)
         elif len(self.judge_reliability.logarithm) < num_judges:
             self.judge_reliability = self.judge_reliability.extended(num_judges)
 

@@ -91,7 +91,7 @@ def code_of(judge: int | str | None, known: frozenset[int] | set[int]) -> int:
     """
     if judge is None:
         return SHARED
-    if judge == "new":
+    if isinstance(judge, str) and judge == "new":
         return NEW
     number = _as_number(judge)
     if number not in known:

@@ -166,10 +166,9 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         self.mean_module = default_mean_module(observations) if mean_module is None else mean_module
         if input_transform is not None:
             self.input_transform = input_transform
-        self._take(train_X, observations)
         self.approximation, self.judge_covar_module = approximation, judge_covar_module
         self.judge_reliability, self._learns_reliability = None, learn_judge_reliability
-        self._start_judges(observations)
+        self._take(train_X, observations)
         self.draw_settings = DrawSettings() if draw_settings is None else draw_settings
         self._snapshot = None
         self._previous_draws = None

@@ -94,7 +94,7 @@ def number_judges(names: Iterable[Hashable]) -> tuple[Tensor, list[Any]]:
     """
     given = names.tolist() if isinstance(names, Tensor) else list(names)
     try:
-        order = sorted(set(given))  # type: ignore[type-var]
+        order = sorted(set(given))
     except TypeError as error:
         raise InputDataError(f"names must be of one type that can be hashed and sorted ({error}).") from None
     number = {name: i for i, name in enumerate(order)}

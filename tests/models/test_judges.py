@@ -9,7 +9,9 @@ from botorch.acquisition import qLogExpectedImprovement
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
+from botorch.models.transforms import Normalize
 from botorch.sampling import SobolQMCNormalSampler
+from botorch.utils.transforms import normalize
 from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
@@ -211,6 +213,24 @@ def test_a_second_judge_may_come_later():
     more.posterior(Q, judge="new")
 
 
+def test_judges_may_be_others_in_new_data():
+    model = SkewGP(X, Preference([[0, 1], [2, 1]]), learn_judge_reliability=True)
+    for judge in ([0, 1], [0, 5]):
+        panel = Preference([[0, 1], [2, 1]], judge=judge)
+        model.set_train_data(X, panel)
+        expected = SkewGP(X, panel).posterior(Q, judge=judge[1]).mean
+        torch.testing.assert_close(model.posterior(Q, judge=judge[1]).mean, expected)
+
+
+def test_judges_with_an_input_transform():
+    X_in_units, observations = 20 * X + 5, duels(2)
+    model = SkewGP(X_in_units, observations, input_transform=Normalize(2))
+    bounds = torch.stack([X_in_units.amin(0), X_in_units.amax(0)])
+    scaled = SkewGP(normalize(X_in_units, bounds), observations)
+    expected = scaled.posterior(normalize(20 * Q + 5, bounds), judge=1).mean
+    torch.testing.assert_close(model.posterior(20 * Q + 5, judge=1).mean, expected)
+
+
 def test_samples_of_a_judge_have_his_moments():
     view = SkewGP(X, duels(3)).for_judge(1)
     samples = view.posterior(Q).rsample(torch.Size([4096]))
@@ -364,6 +384,8 @@ def test_judges_of_points_that_do_not_fit_are_refused_in_words(judges):
 
 
 def test_what_cannot_be_is_refused_in_words():
+    with pytest.raises(InputDataError, match="dim=3"):
+        SkewGP(X, duels(2), judge_covar_module=LinearTastesKernel(3)).posterior(Q)
     with pytest.raises(InputDataError, match="one judge"):
         SkewGP(X, duels(2)).predictive(Q[:2], judge=[0, 1])
     with pytest.raises(InputDataError, match="two judges or more"):
