@@ -18,6 +18,7 @@ from gpytorch.priors import HalfCauchyPrior, NormalPrior
 from torch import Tensor
 
 from botorch_skewgp.kernels.sums import covariance_of_points
+from botorch_skewgp.likelihoods.parameters import ReadParameter, SetParameter
 
 RELIABILITY_SPREAD = 1.0  # of the logarithm of a judge's reliability
 POWER = 4  # of the mean that is 1: high, so that judges who answer at random hardly lift the others
@@ -89,6 +90,8 @@ class LinearTastesKernel(Kernel):
     def _white(self, X: Tensor) -> Tensor:
         """The white coordinates of tastes that points read."""
         root = self.root.to(X)
+        if X.shape[-1] != len(root) - 1:
+            raise InputDataError(f"LinearTastesKernel is for dim={len(root) - 1} inputs; got {X.shape[-1]}.")
         return root[0] + X @ root[1:]
 
 
@@ -107,7 +110,8 @@ class Reliability(Module):
     def __init__(self, num_judges: int) -> None:
         super().__init__()
         self.register_parameter("logarithm", torch.nn.Parameter(torch.zeros(num_judges, dtype=torch.double)))
-        self.register_prior("logarithm_prior", NormalPrior(0.0, RELIABILITY_SPREAD), "logarithm")
+        closures = ReadParameter("logarithm"), SetParameter("logarithm")
+        self.register_prior("logarithm_prior", NormalPrior(0.0, RELIABILITY_SPREAD), *closures)
 
     def extended(self, num_judges: int) -> Reliability:
         """The same for more judges, of whom nothing is known yet: theirs is 1, and that of the others stays."""

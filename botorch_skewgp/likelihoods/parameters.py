@@ -28,7 +28,7 @@ class SetParameter(ReadParameter):
     """Sets a parameter of a module; a prior's closure that can be pickled."""
 
     def __call__(self, module: Module, value: Tensor) -> None:  # type: ignore[override]
-        setattr(module, self.name, value)
+        module.initialize(**{self.name: value})
 
 
 class PositiveParameter:

@@ -15,6 +15,7 @@ from torch.distributions import Bernoulli
 
 from botorch_skewgp.likelihoods.defaults import VALIDITY_NOISE
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.likelihoods.parameters import ReadParameter, SetParameter
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import Observation, Validity
 from botorch_skewgp.posteriors import SkewGPPosterior
@@ -58,7 +59,8 @@ class ValidityLikelihood(NoisyValueLikelihood):
             raise InputDataError(f"threshold must be finite; got {value.tolist()}.")
         self.register_parameter("threshold", torch.nn.Parameter(value.clone(), requires_grad=learn_threshold))
         if threshold_prior is not None:
-            self.register_prior("threshold_prior", threshold_prior, "threshold")
+            closures = ReadParameter("threshold"), SetParameter("threshold")
+            self.register_prior("threshold_prior", threshold_prior, *closures)
 
     def reading(
         self,

@@ -76,7 +76,6 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         new = deepcopy(self)
         new.train()
         further = tuple(entry.shift(old.shape[-2]) for entry in observations)
-        new._start_judges((*self._observations, *further))
         new.set_train_data(torch.cat([old, X.to(old)], dim=-2), self._observations + further, strict=False)
         new._previous_draws = previous
         return new.train(was_training)

@@ -6,6 +6,7 @@ What a SkewGP is before anybody asks in units of the outcome.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -40,6 +41,7 @@ from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.snapshot import Snapshot
 from botorch_skewgp.models.transformed_inputs import TransformedInputsMixin
+from botorch_skewgp.models.transforms import transformed_dim
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
@@ -88,28 +90,27 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         """Take points and observations; nothing is taken if an error is raised."""
         panel = Panel.of(observations, X.device)
         slopes = self._slopes_of(observations, panel)  # raises for kinds that the likelihood does not take
+        self._start_judges(X, observations)
         self._points, self._observations = X, tuple(observations)
         self._panel, self._slopes = panel, slopes
 
-    def _start_judges(self, observations: Sequence[Observation]) -> None:
-        """Give the model a kernel of each judge's own part, unless it has one or needs none."""
-        self._check_reliability(observations)
-        if self.judge_covar_module is None and len(judges_of(observations)) > 1:
-            dim = self.transform_inputs(self._points[:0]).shape[-1] if self.training else self.train_inputs[0].shape[-1]
-            self.judge_covar_module = default_judge_covar_module(dim, observations).to(self._points)
-        if not self._learns_reliability or len(judges_of(observations)) < 2:
+    def _start_judges(self, X: Tensor, observations: Sequence[Observation]) -> None:
+        """Give the model a kernel of each judge's own part, and reliabilities, unless it has them or needs none."""
+        if len(judges_of(observations)) < 2:
+            return
+        if self._learns_reliability and any(entry.anchors_scale for entry in observations):
+            raise UnsupportedError("Numbers fix the scale of utilities; leave learn_judge_reliability out.")
+        if self.judge_covar_module is None:
+            transform = getattr(self, "input_transform", None)
+            dim = X.shape[-1] if transform is None else transformed_dim(deepcopy(transform).train(), X)
+            self.judge_covar_module = default_judge_covar_module(dim, observations).to(X)
+        if not self._learns_reliability:
             return
         num_judges = max(judges_of(observations)) + 1
         if self.judge_reliability is None:
-            self.judge_reliability = Reliability(num_judges).to(self._points)
+            self.judge_reliability = Reliability(num_judges).to(X)
         elif len(self.judge_reliability.logarithm) < num_judges:
             self.judge_reliability = self.judge_reliability.extended(num_judges)
-
-    def _check_reliability(self, observations: Sequence[Observation]) -> None:
-        """Raise where reliabilities are to be learned beside numbers."""
-        several = self._learns_reliability and len(judges_of(observations)) > 1
-        if several and any(entry.anchors_scale for entry in observations):
-            raise UnsupportedError("Numbers fix the scale of utilities; leave learn_judge_reliability out.")
 
     @property
     def judges(self) -> frozenset[int]:
@@ -186,9 +187,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         observations = self._observations if targets is None else as_sequence(targets)
         check_observations(observations, X)
         new = moved(observations, X)
-        self._check_reliability(new)
         self._take(X, new)
-        self._start_judges(new)
         self._clear_cache()
         self.restore_inputs()
         if not self.training:
@@ -414,7 +413,8 @@ class LatentModel(TransformedInputsMixin, Model, GP):
                 of.
 
         Raises:
-            InputDataError: If `X` is no tensor of single or double precision, or nothing is known of a judge.
+            InputDataError: If `X` is no tensor of single or double precision, nothing is known of a judge, or judges
+                are not as many as points.
             BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
             UnsupportedError: If judges are given, and the model knows none, has several latent functions, or is one of
                 fantasies or samples.
@@ -424,6 +424,8 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         if judges is not None:
             if self._panel is None:
                 raise UnsupportedError("Utilities of several judges at once are those of a model of judges.")
+            if not isinstance(judges, Sequence | Tensor) or len(judges) != X.shape[-2]:
+                raise InputDataError(f"judges must name one for each of the {X.shape[-2]} points; got {judges!r}.")
             codes = [self._judge if judge is None else code_of(judge, self.judges) for judge in judges]
             column = inputs.new_tensor(codes).unsqueeze(-1).expand(*inputs.shape[:-1], 1)
             return self._joint_posterior(torch.cat([inputs[..., :-1], column], dim=-1), codes, 1, now)

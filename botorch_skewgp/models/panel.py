@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from operator import index
+from typing import Any, Self
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -90,15 +91,24 @@ def code_of(judge: int | str | None, known: frozenset[int] | set[int]) -> int:
     """
     if judge is None:
         return SHARED
-    if judge == "new":
+    if isinstance(judge, str) and judge == "new":
         return NEW
-    if isinstance(judge, bool) or not isinstance(judge, int) or judge not in known:
+    number = _as_number(judge)
+    if number not in known:
         named = sorted(known)
         some = f"{named[:10]}{' and others' if len(named) > 10 else ''}" if named else "nobody"
         raise InputDataError(
             f"judge must be the number of one who gave answers ({some} did) or 'new' for a new one; got {judge!r}."
         )
-    return judge + 1
+    return number + 1
+
+
+def _as_number(judge: Any) -> int:
+    """The integer that a number, numpy's or an entry of a tensor among them, stands for; -1 of anything else."""
+    try:
+        return -1 if isinstance(judge, bool) else index(judge)
+    except TypeError:
+        return -1
 
 
 def judges_of(observations: Sequence[Observation]) -> set[int]:

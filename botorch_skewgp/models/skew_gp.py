@@ -166,10 +166,9 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         self.mean_module = default_mean_module(observations) if mean_module is None else mean_module
         if input_transform is not None:
             self.input_transform = input_transform
-        self._take(train_X, observations)
         self.approximation, self.judge_covar_module = approximation, judge_covar_module
         self.judge_reliability, self._learns_reliability = None, learn_judge_reliability
-        self._start_judges(observations)
+        self._take(train_X, observations)
         self.draw_settings = DrawSettings() if draw_settings is None else draw_settings
         self._snapshot = None
         self._previous_draws = None
@@ -289,7 +288,10 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             UnsupportedError: If `available` is given and the likelihood is of no choices.
         """
         if judge is not None:
-            return self.for_judge(judge).predictive(X, available=available)
+            one = self.for_judge(judge)
+            if isinstance(one, Committee):
+                raise InputDataError(f"judge must be one judge, whose answers are predicted; got {judge}.")
+            return one.predictive(X, available=available)
         X, now = check_query(X, self._points), self._now()
         posterior = self._posterior_at(self._inputs_at(X, now), now)
         if available is None:

@@ -14,6 +14,7 @@ from gpytorch.module import Module
 from gpytorch.priors import Prior
 from torch import Tensor
 
+from botorch_skewgp.likelihoods.parameters import ReadParameter, SetParameter
 from botorch_skewgp.observations.checks import as_tensor
 from botorch_skewgp.rows import Rows
 
@@ -71,7 +72,8 @@ class SkewPrior(Module):
         )
         self.register_buffer("phases", phases.clone())
         if truncation_prior is not None:
-            self.register_prior("truncation_prior", truncation_prior, "truncation")
+            closures = ReadParameter("truncation"), SetParameter("truncation")
+            self.register_prior("truncation_prior", truncation_prior, *closures)
 
     @property
     def latent_dim(self) -> int:

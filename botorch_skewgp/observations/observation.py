@@ -12,6 +12,8 @@ from torch import Tensor
 
 from botorch_skewgp.observations.checks import as_index
 
+LARGEST_JUDGE = 2**24 - 2  # columns of points tell judges up to this apart in single precision
+
 
 class Mark(NamedTuple):
     r"""Equal marks in a picture, for observations at single points.
@@ -44,6 +46,10 @@ def as_judge(value: Any, num_answers: int) -> Tensor:
     judge = as_index(value, "judge", "m-dim", ndim=1, what="numbers of judges")
     if len(judge) != num_answers:
         raise InputDataError(f"judge must be a number for each of the {num_answers} answers; got {len(judge)}.")
+    if len(judge) and int(judge.max()) > LARGEST_JUDGE:
+        raise InputDataError(
+            f"judge must hold numbers up to {LARGEST_JUDGE}; got {int(judge.max())}. number_judges makes small ones."
+        )
     return judge
 
 
@@ -74,17 +80,23 @@ def number_judges(names: Iterable[Hashable]) -> tuple[Tensor, list[Any]]:
     r"""Numbers of judges that are known by name.
 
     Args:
-        names: Who gave each answer, of any type that can be sorted among itself.
+        names: Who gave each answer, of any type that can be sorted among itself; a tensor stands for its numbers.
 
     Returns:
         An `m`-dim integer tensor for `judge=`, and the names in the order of these numbers.
+
+    Raises:
+        InputDataError: If the names cannot be sorted.
 
     Example:
         >>> judge, names = number_judges(["ann", "bob", "ann"])  # 0, 1, 0 and ["ann", "bob"]
         >>> observation = Preference([[0, 1], [0, 1], [2, 1]], judge=judge)
     """
-    given = list(names)
-    order = sorted(set(given))  # type: ignore[type-var]
+    given = names.tolist() if isinstance(names, Tensor) else list(names)
+    try:
+        order = sorted(set(given))
+    except TypeError as error:
+        raise InputDataError(f"names must be of one type that can be hashed and sorted ({error}).") from None
     number = {name: i for i, name in enumerate(order)}
     return torch.tensor([number[name] for name in given], dtype=torch.long), order
 

@@ -1,6 +1,7 @@
 """The arcsine kernel against the network that it is the covariance of, and against quadrature."""
 
 import math
+import pickle
 
 import pytest
 import torch
@@ -164,3 +165,11 @@ def test_kernels_without_features_are_named():
     )
     with pytest.raises(UnsupportedError, match="arcsine"):
         SkewGPSamplePath.draw(model, torch.Size([1]))
+
+
+def test_priors_are_kept_by_pickling_and_set():
+    again = pickle.loads(pickle.dumps(kernel(bias_variance_prior=LogNormalPrior(0.0, 1.0))))
+    _, module, prior, read, write = next(iter(again.named_priors()))
+    write(module, torch.tensor([[2.0]], dtype=DOUBLE))
+    assert read(module).item() == pytest.approx(2.0)
+    assert isinstance(prior, LogNormalPrior)

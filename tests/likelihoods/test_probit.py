@@ -10,6 +10,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.fit import fit_gpytorch_mll
 from gpytorch.constraints import GreaterThan
+from gpytorch.priors import NormalPrior
 from torch import Tensor
 
 from botorch_skewgp import SkewGP
@@ -45,7 +46,9 @@ RANKING = Ranking(torch.tensor([[0, 1, 2, 4]]))
 CASES: dict[str, tuple] = {
     "probit": (lambda: ProbitLikelihood(noise=0.6, learn_noise=True), [BINARY]),
     "validity": (
-        lambda: ValidityLikelihood(threshold=0.3, learn_threshold=True, noise=0.4, learn_noise=True),
+        lambda: ValidityLikelihood(
+            threshold=0.3, learn_threshold=True, noise=0.4, learn_noise=True, threshold_prior=NormalPrior(0.0, 1.0)
+        ),
         [VALIDITY],
     ),
     "ordinal": (lambda: OrdinalLikelihood(4, noise=0.7, learn_noise=True), [ORDINAL]),

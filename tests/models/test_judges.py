@@ -1,5 +1,6 @@
 """Several judges: what all share, each one's own part, and inducing points that stand for what is shared alone."""
 
+import pickle
 from itertools import pairwise
 
 import pytest
@@ -8,7 +9,9 @@ from botorch.acquisition import qLogExpectedImprovement
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
+from botorch.models.transforms import Normalize
 from botorch.sampling import SobolQMCNormalSampler
+from botorch.utils.transforms import normalize
 from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
@@ -210,6 +213,24 @@ def test_a_second_judge_may_come_later():
     more.posterior(Q, judge="new")
 
 
+def test_judges_may_be_others_in_new_data():
+    model = SkewGP(X, Preference([[0, 1], [2, 1]]), learn_judge_reliability=True)
+    for judge in ([0, 1], [0, 5]):
+        panel = Preference([[0, 1], [2, 1]], judge=judge)
+        model.set_train_data(X, panel)
+        expected = SkewGP(X, panel).posterior(Q, judge=judge[1]).mean
+        torch.testing.assert_close(model.posterior(Q, judge=judge[1]).mean, expected)
+
+
+def test_judges_with_an_input_transform():
+    X_in_units, observations = 20 * X + 5, duels(2)
+    model = SkewGP(X_in_units, observations, input_transform=Normalize(2))
+    bounds = torch.stack([X_in_units.amin(0), X_in_units.amax(0)])
+    scaled = SkewGP(normalize(X_in_units, bounds), observations)
+    expected = scaled.posterior(normalize(20 * Q + 5, bounds), judge=1).mean
+    torch.testing.assert_close(model.posterior(20 * Q + 5, judge=1).mean, expected)
+
+
 def test_samples_of_a_judge_have_his_moments():
     view = SkewGP(X, duels(3)).for_judge(1)
     samples = view.posterior(Q).rsample(torch.Size([4096]))
@@ -315,6 +336,11 @@ def test_judges_are_numbered_in_order_of_their_names():
     judge, names = number_judges(["bob", "ann", "bob"])
     assert judge.tolist() == [1, 0, 1]
     assert names == ["ann", "bob"]
+    judge, names = number_judges(torch.tensor([40, 7, 40]))
+    assert judge.tolist() == [1, 0, 1]
+    assert names == [7, 40]
+    with pytest.raises(InputDataError, match="one type"):
+        number_judges(["ann", 3, None])
 
 
 def test_judges_survive_what_happens_to_observations():
@@ -331,20 +357,43 @@ def test_judges_survive_what_happens_to_observations():
     assert model.observations[0].judge.dtype == torch.long
 
 
-@pytest.mark.parametrize("judge", [[0], [0, -1], [0.5, 1.0], [[0, 1]], "ann", [True, False]])
+@pytest.mark.parametrize("judge", [[0], [0, -1], [0.5, 1.0], [[0, 1]], "ann", [True, False], [0, 2**24]])
 def test_judges_that_do_not_fit_are_refused_in_words(judge):
     with pytest.raises(InputDataError, match="judge"):
         Preference([[0, 1], [1, 0]], judge=judge)
 
 
-@pytest.mark.parametrize("judge", [7, -1, "ann", 0.0, True])
+def test_a_judge_may_be_named_by_an_entry_of_a_tensor():
+    observations = duels(2)
+    model = SkewGP(X, observations)
+    for judge in observations.judge.unique():
+        assert torch.equal(model.posterior(Q, judge=judge).mean, model.posterior(Q, judge=int(judge)).mean)
+
+
+def test_reliabilities_are_kept_by_pickling():
+    model = with_reliability(SkewGP(X, duels(2), learn_judge_reliability=True), 0.5, 2.0)
+    again = pickle.loads(pickle.dumps(model))
+    assert torch.equal(again.posterior(Q, judge=1).mean, model.posterior(Q, judge=1).mean)
+
+
+@pytest.mark.parametrize("judge", [7, -1, "ann", 0.0, True, torch.tensor([0, 1])])
 def test_unknown_judges_are_refused_in_words(judge):
     model = SkewGP(X, duels(2))
     with pytest.raises(InputDataError, match="judge must be the number of one who gave answers"):
         model.posterior(Q, judge=judge)
 
 
+@pytest.mark.parametrize("judges", [[0], [0, 1, 0], 1])
+def test_judges_of_points_that_do_not_fit_are_refused_in_words(judges):
+    with pytest.raises(InputDataError, match="one for each of the 2 points"):
+        SkewGP(X, duels(2)).latent_posterior(Q[:2], judges=judges)
+
+
 def test_what_cannot_be_is_refused_in_words():
+    with pytest.raises(InputDataError, match="dim=3"):
+        SkewGP(X, duels(2), judge_covar_module=LinearTastesKernel(3)).posterior(Q)
+    with pytest.raises(InputDataError, match="one judge"):
+        SkewGP(X, duels(2)).predictive(Q[:2], judge=[0, 1])
     with pytest.raises(InputDataError, match="two judges or more"):
         SkewGP(X, Preference([[0, 1]])).for_judge("new")
     with pytest.raises(InputDataError, match="gave answers"):
