@@ -23,7 +23,7 @@ from botorch_skewgp.optuna.internals import set_trial_system_attr, study_of
 from botorch_skewgp.optuna.mixed_search import best_mixed_point
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import RELATIVE_PARAMS, Failures, StudyData, read_study
-from botorch_skewgp.optuna.study_model import StudyModel
+from botorch_skewgp.optuna.study_model import Fits, StudyModel
 from botorch_skewgp.optuna.turns import choosing, wait_for_earlier_trials
 
 _logger = logging.get_logger(__name__)
@@ -42,9 +42,9 @@ class SkewGPSampler(BaseSampler):
     studies and those of `report_comparison` and its kin. The next trial maximises the expected improvement times the
     probability that the trial works and meets the constraints.
 
-    Nothing is kept between trials: the models are fitted again from what the study has stored, and what comes next
-    depends on that, the seed and the number of the trial alone. Workers that share a study may share a seed, and a
-    study that is resumed in another process goes on as it would have.
+    What comes next depends on what the study has stored, the seed and the number of the trial alone. Workers that
+    share a study may share a seed, and a study that is resumed in another process goes on as it would have. Fitted
+    models are kept only as long as they would be fitted to the same data again, as for the trials of a batch.
 
     Parameters that not every trial has, and the first trials, are sampled independently, as by Optuna's `GPSampler`.
 
@@ -85,6 +85,16 @@ class SkewGPSampler(BaseSampler):
         self._independent_sampler = independent_sampler
         self._warn_independent_sampling = warn_independent_sampling
         self._warned_of: set[str] = set()
+        self._fits = Fits(self._seed)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the fitted models, which are neither copied nor pickled."""
+        return {name: value for name, value in self.__dict__.items() if name != "_fits"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Models are fitted again."""
+        self.__dict__.update(state)
+        self._fits = Fits(self._seed)
 
     def reseed_rng(self) -> None:
         """Called for workers in threads, which need no seeds of their own here: every trial has one."""
@@ -146,8 +156,8 @@ class SkewGPSampler(BaseSampler):
     def _chosen(self, study: Study, trial: FrozenTrial, space: SearchSpace, data: StudyData) -> dict[str, Any]:
         """The next point according to a model; nothing if the model has nothing to say."""
         seed = self._seed_of(trial)
-        with manual_seed(seed):
-            model = StudyModel(data, space)
+        with suppress_irrelevant_warnings():
+            model = StudyModel(data, space, self._fits)
         for _ in range(MOST_ATTEMPTS):
             pending = data.X[data.pending]
             with manual_seed(seed), suppress_irrelevant_warnings():

@@ -7,6 +7,12 @@ r"""SkewGPs of what a study knows, and acquisition functions of them.
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import fields
+from typing import NamedTuple
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -15,9 +21,11 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models import ModelList
 from botorch.models.kernels import CategoricalKernel
 from botorch.models.transforms.outcome import Standardize
+from botorch.utils.sampling import manual_seed
 from gpytorch.constraints import GreaterThan
 from gpytorch.kernels import Kernel
 from gpytorch.priors import LogNormalPrior
+from optuna.distributions import BaseDistribution
 from torch import Tensor
 
 from botorch_skewgp.acquisition import (
@@ -60,6 +68,83 @@ class SumOfLogs(AcquisitionFunction):
         return torch.stack([term(X) for term in self.terms]).sum(0)
 
 
+class _Fit(NamedTuple):
+    """A fitted model, and all that it depends on beside the seed."""
+
+    distributions: list[tuple[str, BaseDistribution]]
+    X: Tensor
+    observations: list[Observation]
+    model: SkewGP
+
+
+class Fits:
+    r"""Fitted models, each kept as long as what it was fitted to is asked for.
+
+    A fit depends on the observations, the search space and the seed alone, and whoever asks for a model gets a copy as
+    it was after the fit. Hence it makes no difference except in time whether a model was kept. Threads take turns.
+
+    Args:
+        seed: The seed of starts at random, which a fit takes after it has failed from the default one.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._lock = threading.Lock()
+        self._kept: list[_Fit] = []
+
+    @contextmanager
+    def of(self, space: SearchSpace) -> Iterator[Callable[[Observed], SkewGP]]:
+        """A function that fits models, within a context at whose end all others are dropped.
+
+        Args:
+            space: The search space.
+        """
+        distributions = list(space.distributions.items())
+        with self._lock:
+            used: list[_Fit] = []
+
+            def fitted(known: Observed) -> SkewGP:
+                for fit in self._kept:
+                    told = [fit.distributions, fit.X, fit.observations]
+                    if _are_equal(told, [distributions, known.X, known.observations]):
+                        break
+                else:
+                    with manual_seed(self._seed):
+                        model = _fitted(known, space)
+                    fit = _Fit(distributions, known.X, known.observations, model)
+                used.append(fit)
+                return deepcopy(fit.model)  # threads would share what a model computes when asked
+
+            yield fitted
+            self._kept = used
+
+
+def _fitted(known: Observed, space: SearchSpace) -> SkewGP:
+    model = SkewGP(
+        known.X,
+        known.observations,
+        covar_module=covar_module(space, known.observations),
+        outcome_transform=Standardize(m=1),
+        draw_settings=DrawSettings(num_draws=NUM_DRAWS),
+    )
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    _ = model.draws  # made once, they are copied with the model
+    return model
+
+
+def _are_equal(one: object, other: object) -> bool:
+    """Whether tensors, observations, or sequences of them are the same."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)
+    if isinstance(one, Observation):
+        return all(_are_equal(getattr(one, entry.name), getattr(other, entry.name)) for entry in fields(one))
+    if isinstance(one, Sequence) and isinstance(other, Sequence) and not isinstance(one, str):
+        return len(one) == len(other) and all(map(_are_equal, one, other))
+    return one == other
+
+
 class StudyModel:
     r"""The models of a study: of its objectives, of where trials work, and of constraints.
 
@@ -68,27 +153,18 @@ class StudyModel:
     Args:
         data: What the study knows.
         space: The search space.
+        fits: Models fitted before, of which those that the data leave unchanged are taken.
     """
 
-    def __init__(self, data: StudyData, space: SearchSpace) -> None:
+    def __init__(self, data: StudyData, space: SearchSpace, fits: Fits) -> None:
         self.data, self.space = data, space
         objectives = [data.observed(j) for j in range(data.numbers.shape[-1])]
-        self.objectives = [self._fitted(known) for known in objectives if known] if all(objectives) else []
         failed = data.observed_validity() if bool((data.valid == 0).any()) else None
-        self.validity = self._fitted(failed) if failed else None
         constraints = [data.observed_constraint(k) for k in range(data.constraints.shape[-1])]
-        self.constraints = [self._fitted(known) for known in constraints if known]
-
-    def _fitted(self, known: Observed) -> SkewGP:
-        model = SkewGP(
-            known.X,
-            known.observations,
-            covar_module=covar_module(self.space, known.observations),
-            outcome_transform=Standardize(m=1),
-            draw_settings=DrawSettings(num_draws=NUM_DRAWS),
-        )
-        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-        return model
+        with fits.of(space) as fitted:
+            self.objectives = [fitted(known) for known in objectives if known] if all(objectives) else []
+            self.validity = fitted(failed) if failed else None
+            self.constraints = [fitted(known) for known in constraints if known]
 
     def acquisition(self, seed: int, X_pending: Tensor) -> AcquisitionFunction | None:
         r"""What the next point is to maximise.

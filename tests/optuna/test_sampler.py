@@ -1,6 +1,8 @@
 """What the sampler asks for next."""
 
+import copy
 import math
+import pickle
 import warnings
 
 import pytest
@@ -21,13 +23,14 @@ from botorch_skewgp.optuna import (
     report_comparison,
     report_tie,
     report_unusable,
+    study_model,
     withdraw_comparison,
 )
 from botorch_skewgp.optuna.internals import set_study_system_attr
 from botorch_skewgp.optuna.sampler import best_point
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import RELATIVE_PARAMS, read_study
-from botorch_skewgp.optuna.study_model import StudyModel, covar_module
+from botorch_skewgp.optuna.study_model import Fits, StudyModel, covar_module
 
 SPACE = SearchSpace({"x": FloatDistribution(0, 1)})
 
@@ -162,7 +165,7 @@ def test_a_trial_is_chosen_for_those_that_it_will_be_compared_with():
     """In a preferential study, the points shown that were compared."""
     data = read_study(compared([0.1, 0.3, 0.5, 0.4], n_generate=3)._study, SPACE)
     assert sorted(data.X[data.shown].flatten().tolist()) == [0.4, 0.5]
-    model = StudyModel(data, SPACE)
+    model = StudyModel(data, SPACE, Fits(0))
     assert sorted(model._baseline().flatten().tolist()) == [0.4, 0.5]
 
 
@@ -171,7 +174,7 @@ def test_ties_and_unusable_trials():
     report_tie(study, 1, 2)
     report_unusable(study, _ask(study, 0.9))
     data = read_study(study._study, SPACE)
-    model = StudyModel(data, SPACE)
+    model = StudyModel(data, SPACE, Fits(0))
     assert model.validity is not None
     assert {type(entry) for entry in model.objectives[0].observations} == {Preference, Tie}
 
@@ -242,13 +245,110 @@ def test_a_discrete_space_is_searched_through_before_points_come_again():
 
 
 def test_another_process_goes_on_alike():
-    """Nothing is kept in the sampler, and the seed is that of the trial."""
+    """What is kept in the sampler changes nothing, and the seed is that of the trial."""
     study = with_trials([0.0, 0.2, 0.4, 0.8])
     again = with_trials([0.0, 0.2, 0.4, 0.8])
     torch.rand(3)
     assert next_x(study) == next_x(again)
     assert next_x(with_trials([0.1])) == next_x(with_trials([0.1]))  # at random
     assert next_x(with_trials([0.1])) != next_x(with_trials([0.1], seed=1))
+
+
+@pytest.fixture
+def num_fits(monkeypatch):
+    """The numbers of observations that models were fitted to."""
+    sizes, fit = [], study_model.fit_gpytorch_mll
+
+    def counted(mll):
+        sizes.append(sum(entry.num_answers for entry in mll.model.observations))
+        return fit(mll)
+
+    monkeypatch.setattr(study_model, "fit_gpytorch_mll", counted)
+    return sizes
+
+
+def _with_failures():
+    return with_trials([0.1, 0.3, 0.5, 0.8, 0.9], lambda x: None if x > 0.7 else (x - 0.6) ** 2)
+
+
+def _with_failures_alone():
+    return with_trials([0.0, 0.1, 0.2], lambda x: None)
+
+
+def _of_two_objectives():
+    study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler())
+    return with_trials([0.0, 0.1, 0.9, 1.0], lambda x: ((x - 0.3) ** 2, -((x - 0.7) ** 2)), study)
+
+
+def _with_a_constraint():
+    study = optuna.create_study(sampler=sampler())
+    for x in (0.0, 0.2, 0.4, 0.8):
+        study.enqueue_trial({"x": x})
+        trial = study.ask()
+        trial.suggest_float("x", 0, 1)
+        trial.set_constraint("at most 0.5", x - 0.5)
+        study.tell(trial, (x - 0.7) ** 2)
+    return study
+
+
+def _of_comparisons():
+    return compared([0.1, 0.3, 0.5, 0.9])
+
+
+BATCHES = {_with_failures: 2, _with_failures_alone: 1, _of_two_objectives: 2, _with_a_constraint: 2, _of_comparisons: 1}
+
+
+@pytest.mark.parametrize("make", BATCHES)
+def test_a_batch_takes_one_fit_and_the_points_that_fresh_samplers_choose(num_fits, make):
+    kept, fresh = make(), make()
+    batch = [next_x(kept) for _ in range(2)]
+    assert len(num_fits) == BATCHES[make]
+    for x in batch:
+        fresh = copy.deepcopy(fresh)  # without what its sampler has fitted
+        assert next_x(fresh) == x
+    assert len(num_fits) == 3 * BATCHES[make]
+
+
+def test_only_what_a_result_changes_is_fitted_again(num_fits):
+    study = _with_failures()
+    first, second = study.ask(), study.ask()
+    x = [trial.suggest_float("x", 0, 1) for trial in (first, second)]
+    assert num_fits == [3, 5]  # numbers, and whether trials worked
+    study.tell(first, state=TrialState.FAIL)
+    beside = copy.deepcopy(study)
+    next_x(study)
+    assert num_fits == [3, 5, 6]
+    study.tell(second, (x[1] - 0.6) ** 2)
+    next_x(study)
+    assert num_fits == [3, 5, 6, 4, 7]
+    del num_fits[:]
+    beside.tell(second.number, (x[1] - 0.6) ** 2)
+    assert next_x(beside) is not None
+    assert num_fits == [4, 7]
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))],
+    ids=["copy", "deepcopy", "pickle"],
+)
+def test_copies_of_a_sampler_have_no_fits(num_fits, copied):
+    study, other = _with_failures(), _with_failures()
+    next_x(study), next_x(other)
+    del num_fits[:]
+    x = next_x(study)
+    assert num_fits == []
+    other.sampler = copied(study.sampler)
+    assert next_x(other) == x
+    assert num_fits == [3, 5]
+
+
+def test_threads_of_one_sampler():
+    study = _with_failures()
+    study.optimize(lambda trial: (trial.suggest_float("x", 0, 1) - 0.6) ** 2, n_trials=4, n_jobs=2)
+    for trial in study.trials[-4:]:
+        assert trial.state == TrialState.COMPLETE
+        assert trial.system_attrs[RELATIVE_PARAMS + "x"] == trial.params["x"]
 
 
 def test_workers_with_one_seed_start_at_different_points():

@@ -1,17 +1,23 @@
 """The models of a study, and what they ask for next."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
 pytest.importorskip("optuna")
 
 import optuna
-from optuna.distributions import FloatDistribution
+from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.trial import TrialState
 
+from botorch_skewgp.hosts.data import Observed
+from botorch_skewgp.observations import Censored, Numeric, Preference, Tie, Validity
+from botorch_skewgp.optuna import study_model
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import read_study
-from botorch_skewgp.optuna.study_model import StudyModel
+from botorch_skewgp.optuna.study_model import Fits, StudyModel
 
 
 def test_where_only_failures_are_known_running_trials_are_taken_to_fail():
@@ -22,8 +28,106 @@ def test_where_only_failures_are_known_running_trials_are_taken_to_fail():
         trial.suggest_float("x", 0, 1)
         study.tell(trial, state=TrialState.FAIL)
     space = SearchSpace({"x": FloatDistribution(0, 1)})
-    model = StudyModel(read_study(study, space), space)
+    model = StudyModel(read_study(study, space), space, Fits(0))
     running = torch.tensor([[0.9]], dtype=torch.double)
     alone = model.acquisition(0, running[:0])
     beside = model.acquisition(0, running)
     assert alone(running.unsqueeze(0)) > beside(running.unsqueeze(0)) + 0.1
+
+
+SPACE = SearchSpace({"x": FloatDistribution(0, 1)})
+POINTS = torch.tensor([[0.1], [0.5], [0.9]], dtype=torch.double)
+NUMBERS = torch.tensor([1.0, 3.0, 2.0], dtype=torch.double)
+ALL = torch.arange(3)
+PAIRS = torch.tensor([[0, 1], [2, 1]])
+
+
+@pytest.fixture
+def fitted_models(monkeypatch):
+    """The models that have been fitted."""
+    models, fit = [], study_model.fit_gpytorch_mll
+
+    def counted(mll):
+        models.append(mll.model)
+        return fit(mll)
+
+    monkeypatch.setattr(study_model, "fit_gpytorch_mll", counted)
+    return models
+
+
+def asked(fits, *told, X=POINTS, space=SPACE):
+    with fits.of(space) as fitted:
+        return fitted(Observed(X.clone(), [entry.apply(torch.clone) for entry in told], ALL, ALL))
+
+
+BEFORE = {
+    "numbers": [Numeric(NUMBERS, index=ALL)],
+    "variances": [Numeric(NUMBERS, 0.1 * NUMBERS, index=ALL)],
+    "duels": [Preference(PAIRS)],
+    "bounds": [Censored(NUMBERS, NUMBERS + 1, index=ALL)],
+}
+AFTER = {
+    "another number": ("numbers", {"told": [Numeric(NUMBERS + torch.tensor([0.0, 0.0, 1e-9]), index=ALL)]}),
+    "fewer numbers": ("numbers", {"told": [Numeric(NUMBERS[:2], index=ALL[:2])]}),
+    "other places": ("numbers", {"told": [Numeric(NUMBERS, index=ALL.flip(0))]}),
+    "known noise": ("numbers", {"told": BEFORE["variances"]}),
+    "other noise": ("variances", {"told": [Numeric(NUMBERS, 0.2 * NUMBERS, index=ALL)]}),
+    "a duel beside": ("numbers", {"told": [*BEFORE["numbers"], Preference(PAIRS[:1])]}),
+    "another point": ("numbers", {"X": POINTS + 1e-9}),
+    "another space": ("numbers", {"space": SearchSpace({"x": CategoricalDistribution("ab")}), "X": POINTS.round()}),
+    "another name": ("numbers", {"space": SearchSpace({"y": FloatDistribution(0, 1)})}),
+    "another scale": ("numbers", {"space": SearchSpace({"x": FloatDistribution(0, 2)})}),
+    "other winners": ("duels", {"told": [Preference(PAIRS.flip(-1))]}),
+    "ties": ("duels", {"told": [Tie(PAIRS)]}),
+    "somebody's answers": ("duels", {"told": [Preference(PAIRS, judge=0)]}),
+    "another bound": ("bounds", {"told": [Censored(NUMBERS, NUMBERS + 2, index=ALL)]}),
+    "labels": ("numbers", {"told": [Validity(NUMBERS > 1, index=ALL)]}),
+}
+
+
+@pytest.mark.parametrize("before", BEFORE)
+def test_the_same_data_are_fitted_once_and_each_model_is_a_copy(fitted_models, before):
+    fits = Fits(0)
+    first, second = (asked(fits, *BEFORE[before]) for _ in range(2))
+    assert len(fitted_models) == 1
+    assert first is not second
+    anew = asked(Fits(0), *BEFORE[before])
+    X = torch.tensor([[0.3]], dtype=torch.double)
+    first.covar_module.outputscale = 7.0  # reaches no other copy
+    for model in (second, asked(fits, *BEFORE[before])):
+        for moment in ("mean", "variance"):
+            assert torch.equal(getattr(model.posterior(X), moment), getattr(anew.posterior(X), moment))
+
+
+@pytest.mark.parametrize("after", AFTER)
+def test_whatever_changes_is_fitted_again(monkeypatch, after):
+    """Fits themselves are left out, of which some would have to be of one point."""
+    made = []
+    monkeypatch.setattr(study_model, "_fitted", lambda known, space: made.append(known) or str(len(made)))
+    fits, (before, change) = Fits(0), AFTER[after]
+    assert asked(fits, *BEFORE[before]) == asked(fits, *BEFORE[before]) == "1"
+    told, rest = change.get("told", BEFORE[before]), {name: value for name, value in change.items() if name != "told"}
+    assert asked(fits, *told, **rest) == asked(fits, *told, **rest) == "2"
+    assert asked(fits, *BEFORE[before]) == "3"  # what was not asked for last is not kept
+
+
+def test_an_error_leaves_what_was_kept(fitted_models):
+    fits = Fits(0)
+    asked(fits, *BEFORE["numbers"])
+    with pytest.raises(ZeroDivisionError), fits.of(SPACE):
+        _ = 1 / 0
+    asked(fits, *BEFORE["numbers"])
+    assert len(fitted_models) == 1
+
+
+def test_threads_that_ask_at_the_same_time_share_a_fit(fitted_models):
+    fits, together = Fits(0), threading.Barrier(4)
+
+    def ask(_):
+        together.wait(60)
+        return asked(fits, *BEFORE["numbers"])
+
+    with ThreadPoolExecutor(4) as pool:
+        models = list(pool.map(ask, range(4)))
+    assert len(fitted_models) == 1
+    assert len({id(model) for model in models}) == 4
