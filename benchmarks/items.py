@@ -8,7 +8,7 @@
   with a penalty of .01 and with the best one in hindsight, and its bootstrap: probabilities and ranks of 50 resamples.
 - `features`: the same divergence with features and half the votes, and without them.
 - `scale`: seconds to fit and to draw, for a leaderboard, and for the next pair, one thread.
-- `race`: votes until one item of 20 is the best with a probability above .95, for pairs chosen by information, by
+- `race`: votes until one item of 20 is the best with a probability above .95, for pairs that `next_votes` chooses, by
   double Thompson sampling (the best items of two draws of the same posterior) and at random; all stop by the same rule.
 """
 
@@ -334,7 +334,7 @@ def _scale(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
 # Races
 
 
-def _by_information(model: SkewGP, generator: torch.Generator) -> Tensor:
+def _by_next_votes(model: SkewGP, generator: torch.Generator) -> Tensor:
     return next_votes(model, AT_ONCE).pairs
 
 
@@ -361,7 +361,7 @@ def _at_random(model: SkewGP, generator: torch.Generator) -> Tensor:
 
 
 POLICIES: dict[str, Callable[[SkewGP, torch.Generator], Tensor]] = {
-    "information": _by_information,
+    "next_votes": _by_next_votes,
     "double Thompson": _by_double_thompson,
     "random pairs": _at_random,
 }
@@ -386,9 +386,7 @@ def _race(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
             right=sum(run[1] for run in done) / num,
         )  # fmt: skip
     for name in ("double Thompson", "random pairs"):
-        add_bar(
-            bars, f"votes until the best is known, against {name}", "20 items", mean["information"], most=mean[name]
-        )
+        add_bar(bars, f"votes until the best is known, against {name}", "20 items", mean["next_votes"], most=mean[name])
     return table
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import torch
@@ -78,6 +79,29 @@ def outcomes_of_votes(reading: Reading, difference: Tensor) -> list[Tensor]:
     cutpoints, deviation = _numbers_of(reading)
     below = [_ndtr((cut - difference) / deviation) for cut in cutpoints]
     return [below[0], *(upper - lower for lower, upper in pairwise(below))]
+
+
+def fisher_information(reading: Reading, difference: Tensor) -> Tensor:
+    r"""How much a vote tells about the difference of two utilities, `sum_o p_o'^2 / p_o` over outcomes, at given ones.
+
+    Args:
+        reading: What a vote reads.
+        difference: Differences of utilities, of any shape.
+    """
+    cutpoints, deviation = _numbers_of(reading)
+    ends = [-torch.inf, *cutpoints, torch.inf]
+    information = torch.zeros_like(difference)
+    for lower, upper in pairwise(ends):
+        below, above = (lower - difference) / deviation, (upper - difference) / deviation
+        # the probability by the tail that it is in, which has all of its digits
+        p = torch.where(
+            below > 0,
+            torch.special.ndtr(-below) - torch.special.ndtr(-above),
+            torch.special.ndtr(above) - torch.special.ndtr(below),
+        )
+        slope = ((-0.5 * below.square()).exp() - (-0.5 * above.square()).exp()) / (math.sqrt(2 * math.pi) * deviation)
+        information = information + torch.where(p > 0, slope.square() / p, 0.0)
+    return information
 
 
 def _numbers_of(reading: Reading) -> tuple[list[float], float]:

@@ -1,12 +1,16 @@
 r"""What to ask next from a pool of items, and when to stop, by joint posterior draws of all utilities.
 
-Let `f_s` be draws and `p_s(y)` the probability of outcome `y` of a vote given one. What one wants to know is a function
-`t(f)`: which item is the best, whether an item is among the best `k`, or all utilities. The information that a vote
-brings about it is `H(E[p]) - E[H(E[p | t])]`, where expectations are averages over draws: products of matrices, for all
-pairs at once. For the whole order `t = f`, Bayesian active learning by disagreement ([Houlsby2011bald]_); for the best
-`k` it is the sum over items of the information about the item's membership.
+For the best item, the leader is the one with the largest mean utility, and the question is which others are better than
+it. With the Gaussian that has the draws' mean and covariance, the probability that a challenger is better is a normal
+tail of its gap in standard deviations of the difference. A vote between any two items shrinks these deviations, by the
+Fisher information of its answer at the mean. The pair that is asked shrinks the expected number of items better than
+the leader most. A batch is chosen one after the other, each with the covariance that the votes before it will leave.
 
-Votes of a batch are chosen one after the other, each given outcomes, still unknown, of those before it, that are drawn
+For the best `k` and for the order, let `f_s` be draws and `p_s(y)` the probability of outcome `y` of a vote given one.
+The information that a vote brings about `t(f)`, what one wants to know, is `H(E[p]) - E[H(E[p | t])]`, where
+expectations are averages over draws: products of matrices, for all pairs at once. For the whole order `t = f`, Bayesian
+active learning by disagreement ([Houlsby2011bald]_); for the best `k` it is the sum over items of the information about
+the item's membership. Votes of a batch are chosen given outcomes, still unknown, of those before it, that are drawn
 with the probabilities that they have.
 
 .. [Houlsby2011bald] N. Houlsby, F. Huszar, Z. Ghahramani, M. Lengyel. Bayesian active learning for classification and
@@ -22,7 +26,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_skewgp.items.draws import for_judge, outcomes_of_votes, utility_draws, vote_reading
+from botorch_skewgp.items.draws import fisher_information, for_judge, outcomes_of_votes, utility_draws, vote_reading
 from botorch_skewgp.items.leaderboard import Goal, ranks_of
 from botorch_skewgp.observations.checks import check_pairs
 from botorch_skewgp.rows import Reading
@@ -38,7 +42,8 @@ class NextVotes(NamedTuple):
 
     Attributes:
         pairs: An `m x 2` integer tensor of items, the most telling pair first.
-        values: The information that each was expected to bring when it was chosen, in nats.
+        values: What each was expected to bring when it was chosen. For the best item: how far the expected number of
+            items better than the leader falls; for other goals: information, in nats.
     """
 
     pairs: Tensor
@@ -111,7 +116,7 @@ def next_votes(
     telling, and for `"best"` and `"top"` those of items that may matter. A hundred items take .1 s, a thousand one.
 
     Example:
-        >>> pairs, information = next_votes(model, num_votes=5, goal="top", k=3)
+        >>> pairs, values = next_votes(model, num_votes=5, goal="top", k=3)
 
     Args:
         model: As for `leaderboard`.
@@ -139,20 +144,22 @@ def next_votes(
             f"num_votes must be at least 1, and at most the number of pairs if these are to be distinct; got "
             f"{num_votes} of {len(pool)} pairs."
         )
-    target = _Target.of(draws, goal, k)
-    generator = torch.Generator().manual_seed(seed)
-    weights = torch.full((1, len(draws)), 1 / len(draws), device=draws.device)
+    rule: _Challengers | _Information
+    if goal == "best":
+        rule = _Challengers.of(draws, reading)
+    else:
+        rule = _Information.of(draws, goal, k, reading, torch.Generator().manual_seed(seed))
     left = torch.ones(len(pool), dtype=torch.bool, device=draws.device)
     chosen, values = [], []
     for _ in range(num_votes):
-        value = target.values(pool, weights, reading)
+        value = torch.cat([rule.values(part) for part in pool.split(CHUNK)])
         value[~left] = -torch.inf
         best = int(value.argmax())
         left[best] = not distinct
         chosen.append(pool[best])
         values.append(value[best])
         if len(chosen) < num_votes:
-            weights = _given_outcomes(weights, target.draws, pool[best], reading, generator)
+            rule = rule.after(pool[best])
     return NextVotes(torch.stack(chosen), torch.stack(values).double())
 
 
@@ -201,21 +208,6 @@ def _chance_of_mattering(draws: Tensor, mean: Tensor, variance: Tensor, k: int) 
     return torch.minimum(inside, 1 - inside) if k > 1 else inside
 
 
-def _given_outcomes(
-    weights: Tensor, draws: Tensor, pair: Tensor, reading: Reading, generator: torch.Generator
-) -> Tensor:
-    """Weights of draws given that one more vote has ended somehow, for several ways in which votes may end."""
-    p = _outcomes(draws, pair.unsqueeze(0), reading).squeeze(1)  # O x S
-    if len(weights) < PATHS:
-        weights = weights.expand(PATHS, -1)
-    chance = (weights @ p.mT).cpu()
-    # one path at each quantile: the share of each outcome is its probability
-    uniform = (torch.randperm(PATHS, generator=generator) + torch.rand(PATHS, generator=generator)) / PATHS
-    outcome = (chance.cumsum(-1) < uniform.unsqueeze(-1)).sum(-1).clamp(max=len(p) - 1)
-    weights = weights * p[outcome.to(p.device)]
-    return weights / weights.sum(-1, keepdim=True)
-
-
 def _outcomes(draws: Tensor, pairs: Tensor, reading: Reading) -> Tensor:
     """The probabilities of all outcomes, `O x P x S`."""
     columns = draws.mT
@@ -224,50 +216,107 @@ def _outcomes(draws: Tensor, pairs: Tensor, reading: Reading) -> Tensor:
     return torch.stack([*known, 1 - torch.stack(known).sum(0)])
 
 
-class _Target(NamedTuple):
-    """What a vote is to tell.
+class _Challengers(NamedTuple):
+    """How many items are expected to be better than the leader.
+
+    Attributes:
+        mean: The means of the utilities, `n`.
+        covariance: Their covariance, given that the votes chosen so far have been answered, `n x n`.
+        reading: What a vote reads.
+    """
+
+    mean: Tensor
+    covariance: Tensor
+    reading: Reading
+
+    @classmethod
+    def of(cls, draws: Tensor, reading: Reading) -> _Challengers:
+        return cls(draws.mean(0), torch.cov(draws.mT, correction=0), reading)
+
+    def values(self, pairs: Tensor) -> Tensor:
+        """How far the number falls by a vote for each of some pairs, `P`."""
+        leader = self.mean.argmax()
+        gap = self.mean[leader] - self.mean
+        variance = self.covariance.diagonal()
+        spread = variance + variance[leader] - 2 * self.covariance[leader]
+        gain = self._gain(pairs)
+        shrunk = spread - (gain[:, leader].unsqueeze(-1) - gain).square()
+        return (_tail(gap, spread) - _tail(gap, shrunk)).sum(-1)  # the leader's own is half before and after
+
+    def after(self, pair: Tensor) -> _Challengers:
+        """Once a vote for a pair has been answered."""
+        gain = self._gain(pair.unsqueeze(0))
+        return self._replace(covariance=self.covariance - gain.mT @ gain)
+
+    def _gain(self, pairs: Tensor) -> Tensor:
+        """Vectors whose outer products are what votes take from the covariance, `P x n`."""
+        first, second = pairs.unbind(-1)
+        covariances = self.covariance[first] - self.covariance[second]
+        spread = (covariances.gather(-1, first.unsqueeze(-1)) - covariances.gather(-1, second.unsqueeze(-1))).squeeze(
+            -1
+        )
+        information = fisher_information(self.reading, self.mean[first] - self.mean[second])
+        return covariances * (information / (1 + information * spread)).sqrt().unsqueeze(-1)
+
+
+def _tail(gap: Tensor, variance: Tensor) -> Tensor:
+    """The probability that a normal difference with this mean is below zero."""
+    return torch.special.ndtr(-gap / variance.clamp(min=torch.finfo(gap.dtype).tiny).sqrt())
+
+
+class _Information(NamedTuple):
+    """What a vote tells about the best items or about all.
 
     Attributes:
         draws: Draws of the utilities, `S x n`, in single precision: values are compared and not reported far.
-        state: `S x C`: 1 where a draw is in a state of what is wanted; `None` for the draw itself.
-        states_exclude: Whether these states exclude each other, or each is there or not by itself.
+        state: `S x C`: 1 where an item is among the best in a draw; `None` for the whole order.
+        weights: Weights of the draws, `W x S`, for several ways in which the votes chosen so far may end.
+        reading: What a vote reads.
+        generator: For these ways.
     """
 
     draws: Tensor
     state: Tensor | None
-    states_exclude: bool
+    weights: Tensor
+    reading: Reading
+    generator: torch.Generator
 
     @classmethod
-    def of(cls, draws: Tensor, goal: Goal, k: int) -> _Target:
+    def of(cls, draws: Tensor, goal: Goal, k: int, reading: Reading, generator: torch.Generator) -> _Information:
         single = (draws - draws.mean(-1, keepdim=True)).float()
-        if goal == "order":
-            return cls(single, None, False)
-        inside = (ranks_of(draws) <= k).float()
-        told = inside.any(0) & ~inside.all(0)  # of others the state is known in these draws
-        if goal == "best":
-            told = inside.any(0)
-        return cls(single, inside[:, told], goal == "best")
+        weights = torch.full((1, len(draws)), 1 / len(draws), device=draws.device)
+        state = None
+        if goal == "top":
+            inside = (ranks_of(draws) <= k).float()
+            state = inside[:, inside.any(0) & ~inside.all(0)]  # of others the state is known in these draws
+        return cls(single, state, weights, reading, generator)
 
-    def values(self, pairs: Tensor, weights: Tensor, reading: Reading) -> Tensor:
-        """The values of votes, averaged over weightings of the draws, `P`."""
-        found = []
-        for part in pairs.split(CHUNK):
-            p = _outcomes(self.draws, part, reading)
-            found.append(torch.stack([self._value(p, w) for w in weights]).mean(0))
-        return torch.cat(found)
+    def values(self, pairs: Tensor) -> Tensor:
+        """The information of votes, averaged over weightings of the draws, `P`."""
+        p = _outcomes(self.draws, pairs, self.reading)
+        return torch.stack([self._value(p, weights) for weights in self.weights]).mean(0)
+
+    def after(self, pair: Tensor) -> _Information:
+        """Once a vote for a pair has been answered, in one of several ways."""
+        p = _outcomes(self.draws, pair.unsqueeze(0), self.reading).squeeze(1)  # O x S
+        weights = self.weights if len(self.weights) == PATHS else self.weights.expand(PATHS, -1)
+        chance = (weights @ p.mT).cpu()
+        # one path at each quantile: the share of each outcome is its probability
+        uniform = torch.randperm(PATHS, generator=self.generator) + torch.rand(PATHS, generator=self.generator)
+        outcome = (chance.cumsum(-1) < (uniform / PATHS).unsqueeze(-1)).sum(-1).clamp(max=len(p) - 1)
+        weights = weights * p[outcome.to(p.device)]
+        return self._replace(weights=weights / weights.sum(-1, keepdim=True))
 
     def _value(self, p: Tensor, weights: Tensor) -> Tensor:
-        """The values for outcomes of probabilities `O x P x S` and one weighting of the draws."""
-        entropy = _entropy(p @ weights)
+        """The information for outcomes of probabilities `O x P x S` and one weighting of the draws."""
+        average = p @ weights
+        entropy = _entropy(average)
         if self.state is None:
             return entropy - _entropy(p) @ weights
         joint = p @ (self.state * weights.unsqueeze(-1))  # O x P x C
-        chance = joint.sum(0)
-        inside = _entropy(joint) - torch.special.entr(chance)  # chance times the entropy given the state
-        if self.states_exclude:
-            return entropy - inside.sum(-1)
-        rest = (p @ weights).unsqueeze(-1) - joint
-        outside = _entropy(rest.clamp(min=0.0)) - torch.special.entr(rest.sum(0).clamp(min=0.0))
+        inside = _entropy(joint) - torch.special.entr(joint.sum(0))  # chance times the entropy given the state
+        rest = (average.unsqueeze(-1) - joint).clamp(min=0.0)
+        outside = _entropy(rest) - torch.special.entr(rest.sum(0))
         return (entropy.unsqueeze(-1) - inside - outside).sum(-1)
 
 
