@@ -88,6 +88,9 @@ class LatentModel(TransformedInputsMixin, Model, GP):
 
     def _take(self, X: Tensor, observations: Sequence[Observation]) -> None:
         """Take points and observations; nothing is taken if an error is raised."""
+        several = len(judges_of(observations)) > 1
+        if several and self._learns_reliability and any(entry.anchors_scale for entry in observations):
+            raise UnsupportedError("Numbers fix the scale of utilities; leave learn_judge_reliability out.")
         panel = Panel.of(observations, X.device)
         slopes = self._slopes_of(observations, panel)  # raises for kinds that the likelihood does not take
         self._start_judges(X, observations)
@@ -98,8 +101,6 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         """Give the model a kernel of each judge's own part, and reliabilities, unless it has them or needs none."""
         if len(judges_of(observations)) < 2:
             return
-        if self._learns_reliability and any(entry.anchors_scale for entry in observations):
-            raise UnsupportedError("Numbers fix the scale of utilities; leave learn_judge_reliability out.")
         if self.judge_covar_module is None:
             transform = getattr(self, "input_transform", None)
             dim = X.shape[-1] if transform is None else transformed_dim(deepcopy(transform).train(), X)
