@@ -18,6 +18,9 @@ import torch
 from botorch.acquisition.analytic import AnalyticAcquisitionFunction
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import Model
+from botorch.utils.probability.utils import (
+    log_ndtr,
+)  # whose gradient is right far in the tail, where torch has infinity
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
@@ -99,7 +102,7 @@ class SkewLogProbabilityOfImprovement(_SkewImprovement):
         """Log probability of improvement at `batch_shape x 1 x d` candidates; `batch_shape`."""
         components = self._components(X)
         gain = components.gain(self.best_f.unsqueeze(-1), self.maximize)
-        return components.log_average(torch.special.log_ndtr(gain / components.standard_deviation))
+        return components.log_average(log_ndtr(gain / components.standard_deviation))
 
 
 class SkewProbabilityOfImprovement(SkewLogProbabilityOfImprovement):

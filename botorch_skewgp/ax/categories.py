@@ -6,6 +6,7 @@ and no point exists. Its result is rounded to a point of low value, often next t
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -13,6 +14,8 @@ import torch
 from ax.adapter.transforms.one_hot import OH_PARAM_INFIX
 from ax.core.search_space import SearchSpaceDigest
 from botorch.acquisition.acquisition import AcquisitionFunction
+from botorch.exceptions.warnings import BotorchWarning
+from botorch.optim.utils.acquisition_utils import get_X_baseline
 from torch import Tensor
 
 Constraints = list[tuple[Tensor, Tensor, float]]
@@ -106,9 +109,12 @@ class NumberedAcquisition(AcquisitionFunction):
         super().__init__(model=acquisition.model)
         self.acquisition, self.coordinates = acquisition, coordinates
         self._log = acquisition._log
-        pending, baseline = (getattr(acquisition, name, None) for name in ("X_pending", "X_baseline"))
+        pending = getattr(acquisition, "X_pending", None)
         self.X_pending: Tensor | None = None if pending is None else coordinates.numbered(pending)  # type: ignore[assignment]
-        if baseline is not None:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Failed to extract X_baseline", BotorchWarning)
+            baseline = get_X_baseline(acquisition)
+        if baseline is not None:  # or else BoTorch takes the model's points, in one-hot columns
             self.X_baseline = coordinates.numbered(baseline)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:

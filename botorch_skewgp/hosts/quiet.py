@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from botorch.exceptions.warnings import BadInitialCandidatesWarning, BotorchWarning
+from botorch.exceptions.warnings import BadInitialCandidatesWarning, BotorchWarning, OptimizationWarning
 from scipy.optimize import OptimizeWarning
 
 
@@ -16,13 +16,14 @@ def suppress_irrelevant_warnings() -> Iterator[None]:
 
     BoTorch: advice to take another acquisition function where no observed point meets the constraints in some samples;
     raw points at which the acquisition function is the same everywhere; one of several starts that stopped early; in
-    mixed spaces, its tolerance given to scipy's solver for linear constraints, which has another one. Ax: a slow way to
-    copy tensors.
+    mixed spaces, its tolerance given to scipy's solver for linear constraints, which has another one; fewer points left
+    to try than are wanted. Ax: a slow way to copy tensors.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "When all training points are infeasible", BotorchWarning)
         warnings.filterwarnings("ignore", "Unknown solver options: tol", OptimizeWarning)
         warnings.filterwarnings("ignore", "To copy construct from a tensor", UserWarning, r"ax\.")
         warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
+        warnings.filterwarnings("ignore", r"\s*Requested q=", OptimizationWarning)
         warnings.filterwarnings("ignore", category=BadInitialCandidatesWarning)
         yield

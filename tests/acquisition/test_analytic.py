@@ -431,3 +431,15 @@ def test_validity_needs_a_likelihood_for_it(model):
         LogProbabilityOfValidity(model)
     with pytest.raises(UnsupportedError, match="SingleTaskGP"):
         LogProbabilityOfValidity(SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True)))
+
+
+def test_the_slope_of_an_all_but_impossible_improvement():
+    """Of the log probability, whose derivative is that of minus half the square of the standardised gap."""
+    model = SkewGP(POINTS, Numeric(POINTS[:, 0]))
+    X = POINTS[:1].clone().requires_grad_()
+    acquisition = SkewLogProbabilityOfImprovement(model, best_f=1e9)
+    (gradient,) = torch.autograd.grad(acquisition(X).sum(), X)
+    posterior = model.posterior(X)
+    gap = (1e9 - posterior.mean) / posterior.variance.sqrt()
+    (expected,) = torch.autograd.grad(-0.5 * gap.square().sum(), X)
+    torch.testing.assert_close(gradient, expected, rtol=1e-6, atol=0)
