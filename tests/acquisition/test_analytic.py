@@ -435,7 +435,7 @@ def test_validity_needs_a_likelihood_for_it(model):
 
 def test_the_slope_of_an_all_but_impossible_improvement():
     """Of the log probability, whose derivative is that of minus half the square of the standardised gap."""
-    model = SkewGP(POINTS, Numeric(POINTS[:, 0]))
+    model = SkewGP(POINTS, Numeric(POINTS[:, 0]), outcome_transform=Standardize(m=1))
     X = POINTS[:1].clone().requires_grad_()
     acquisition = SkewLogProbabilityOfImprovement(model, best_f=1e9)
     (gradient,) = torch.autograd.grad(acquisition(X).sum(), X)
