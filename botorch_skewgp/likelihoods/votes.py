@@ -110,7 +110,11 @@ class VoteLikelihood(PreferenceLikelihood):
         )
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
-        """The difference of each vote, and the average of those that say something of it."""
+        """The difference of each vote, and the average of those that say something of it.
+
+        Raises:
+            InputDataError: If a vote is for a button that the page does not have.
+        """
         if not isinstance(observation, Vote):
             return super().rows(observation, like, scale)
         given = {BUTTONS[code] for code in torch.as_tensor(observation.answers).unique().tolist()}
