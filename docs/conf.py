@@ -59,7 +59,7 @@ nitpick_ignore_regex = [
     (r"py:.*", rf"({OTHERS})(\.\w+)*"),
     (r"py:.*", r"botorch_skewgp\.warpings\.parameters\.AnyModule"),  # a type variable
     (r"py:class", r"Pairs"),  # an alias of a tuple of pairs
-    (r"py:(class|exc)", r"(Tensor|Kernel|\w+Error)"),  # as docstrings call torch's, GPyTorch's and BoTorch's
+    (r"py:(class|exc)", r"(Tensor|Kernel|Model|Axes|DataFrame|\w+Error)"),  # as docstrings call other projects' classes
     (r"py:class", r"object|abc\.ABC"),  # bases
     (r"py:class", r"botorch_skewgp\.(\w+\.)*_\w+"),  # private types in signatures
 ]
@@ -78,6 +78,11 @@ def submodules(package: ModuleType) -> list[str]:
     return [name for name in names if name not in INTERNAL and not name.rpartition(".")[2].startswith("_")]
 
 
+def modules_below(package: ModuleType) -> list[str]:
+    """The names of a package's public modules and of those of its packages, each before what is in it."""
+    return [inner for name in submodules(package) for inner in [name, *modules_below(importlib.import_module(name))]]
+
+
 def write(path: Path, text: str) -> None:
     """Write a page, unless it is the same already: Sphinx reads again what has changed."""
     path.parent.mkdir(exist_ok=True)
@@ -90,7 +95,7 @@ def write_reference(app: Sphinx) -> None:
     pages = submodules(botorch_skewgp)
     for name in pages:
         lines = [f"# {name.partition('.')[2]}", ""]
-        for module in [name, *submodules(importlib.import_module(name))]:
+        for module in [name, *modules_below(importlib.import_module(name))]:
             if module != name:
                 lines += [f"## {module.partition('.')[2]}", ""]
             lines += ["```{eval-rst}", f".. automodule:: {module}"]
@@ -150,8 +155,7 @@ def public_bases(app: Sphinx, name: str, entry: type, options: Any, bases: list[
 def check_reference(app: Sphinx, env: BuildEnvironment) -> None:
     """Warn, hence fail, of every public class, function or method that has no docstring or no place in the pages."""
     described = set(env.domains.python_domain.objects)
-    modules = [importlib.import_module(name) for name in submodules(botorch_skewgp)]
-    modules += [importlib.import_module(name) for module in modules for name in submodules(module)]
+    modules = [importlib.import_module(name) for name in modules_below(botorch_skewgp)]
     for module in [botorch_skewgp, *modules]:
         if not inspect.getdoc(module):
             logger.warning("%s has no docstring", module.__name__)

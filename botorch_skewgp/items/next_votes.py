@@ -40,7 +40,7 @@ CHUNK = 2**11  # pairs at a time, whose draws a cache can nearly hold
 class NextVotes(NamedTuple):
     r"""Votes to ask for.
 
-    Attributes:
+    Args:
         pairs: An `m x 2` integer tensor of items, the most telling pair first.
         values: What each was expected to bring when it was chosen. For the best item: how far the expected number of
             items better than the leader falls; for other goals: information, in nats.
@@ -53,7 +53,7 @@ class NextVotes(NamedTuple):
 class Verdict(NamedTuple):
     r"""What is thought of the items now.
 
-    Attributes:
+    Args:
         items: An integer tensor: the best item, the best `k`, or all of them from the best to the worst.
         probability: The posterior probability that this is right in all of its parts.
     """
@@ -219,7 +219,7 @@ def _outcomes(draws: Tensor, pairs: Tensor, reading: Reading) -> Tensor:
 class _Challengers(NamedTuple):
     """How many items are expected to be better than the leader.
 
-    Attributes:
+    Args:
         mean: The means of the utilities, `n`.
         covariance: Their covariance, given that the votes chosen so far have been answered, `n x n`.
         reading: What a vote reads.
@@ -267,7 +267,7 @@ def _tail(gap: Tensor, variance: Tensor) -> Tensor:
 class _Information(NamedTuple):
     """What a vote tells about the best items or about all.
 
-    Attributes:
+    Args:
         draws: Draws of the utilities, `S x n`, in single precision: values are compared and not reported far.
         state: `S x C`: 1 where an item is among the best in a draw; `None` for the whole order.
         weights: Weights of the draws, `W x S`, for several ways in which the votes chosen so far may end.

@@ -90,7 +90,7 @@ def read_votes(
             below a threshold; with `"tie"` the former alone; with `"drop"` nothing.
 
     Returns:
-        The votes: wins and ties, or one `Vote` of all of them where some tell the level.
+        Wins and ties, or one `Vote` of all of them where some tell the level.
 
     Raises:
         InputDataError: If a column is missing, a cell is empty, an item plays against itself or is not among `items`,

@@ -86,7 +86,7 @@ class TruncatedNormal:
 
     @cached_property
     def factor(self) -> RowFactor:
-        """What is known of each row: that it is between its bounds."""
+        """What is known of each row, that it is between its bounds."""
         return RowFactor(self.lower, self.upper, self.noise)
 
     @cached_property
