@@ -175,7 +175,7 @@ class DenseFactor(Factor):
 
     @property
     def num_foreseen(self) -> int:
-        """For how many sweeps ahead the present covariance serves, more, as all of its squares are at hand."""
+        """How many sweeps ahead the present covariance serves, which is more where all of its squares are at hand."""
         return 4
 
     @property
