@@ -184,17 +184,23 @@ class TestOnACluster:
         assert done(ray, runner, 3, metadata) == TrialStatus.COMPLETED
         assert runner.outcome(3, "loss")[0] == 1.0
 
-    def test_a_stopped_task_is_forgotten(self, ray):
+    def test_a_stopped_task_is_forgotten(self, ray, tmp_path):
+        started = tmp_path / "started"
+
         def forever(x):
+            started.touch()
             while True:
                 pass
 
         runner = RayRunner(forever, ["loss"])
         metadata = runner.run_trial(3, {"x": 0.5})
         (task,) = runner._tasks.running.values()
+        while not started.exists():  # an interrupt may get lost in a worker that is still importing
+            ray.wait([task], timeout=0.1)
         runner.stop_trial(3, metadata)
-        with pytest.raises(ray.exceptions.RayError):
-            ray.get(task)
+        with pytest.raises(ray.exceptions.RayError) as caught:
+            ray.get(task, timeout=120)
+        assert not isinstance(caught.value, ray.exceptions.GetTimeoutError)
 
     def test_ax_stops_where_half_of_the_trials_fail(self, ray):
         """Unless told otherwise; what was learned is kept."""
