@@ -190,15 +190,16 @@ def cells_of_numbers(beliefs: Sequence[Belief], noise: Sequence[Tensor]) -> list
     Returns:
         For each member an `N x (NUM_CELLS - 1)` tensor in units of its latent function, equal in units of the outcome.
     """
-    means, squares = [], []
+    means, variances = [], []
     for belief, variance in zip(beliefs, noise, strict=True):
         weights = belief.weights.sum(0) / belief.weights.sum()
         mean = belief.means @ weights
         spread = (belief.means - mean.unsqueeze(-1)).square() @ weights + belief.covariance.diagonal() + variance
         means.append(belief.scale.unstandardize(mean))
-        squares.append(means[-1].square() + spread * belief.scale.scale**2)
-    centre = torch.stack(means).mean(0)
-    deviation = (torch.stack(squares).mean(0) - centre.square()).clamp(min=0).sqrt()
+        variances.append(spread * belief.scale.scale**2)
+    every = torch.stack(means)
+    centre = every.mean(0)
+    deviation = (torch.stack(variances).mean(0) + (every - centre).square().mean(0)).sqrt()
     levels = torch.arange(1, NUM_CELLS, dtype=centre.dtype, device=centre.device) / NUM_CELLS
     cuts = centre.unsqueeze(-1) + deviation.unsqueeze(-1) * torch.special.ndtri(levels)
     return [belief.scale.standardize(cuts) for belief in beliefs]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from botorch_skewgp.protocols import KnowsJudges, kind_of_duels, members_of
 from botorch_skewgp.rows import Reading
+from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density
 
 SQRT_HALF = 0.5**0.5
 
@@ -89,17 +89,11 @@ def fisher_information(reading: Reading, difference: Tensor) -> Tensor:
         difference: Differences of utilities, of any shape.
     """
     cutpoints, deviation = _numbers_of(reading)
-    ends = [-torch.inf, *cutpoints, torch.inf]
+    ends = [(end - difference) / deviation for end in (-torch.inf, *cutpoints, torch.inf)]
     information = torch.zeros_like(difference)
     for lower, upper in pairwise(ends):
-        below, above = (lower - difference) / deviation, (upper - difference) / deviation
-        # the probability by the tail that it is in, which has all of its digits
-        p = torch.where(
-            below > 0,
-            torch.special.ndtr(-below) - torch.special.ndtr(-above),
-            torch.special.ndtr(above) - torch.special.ndtr(below),
-        )
-        slope = ((-0.5 * below.square()).exp() - (-0.5 * above.square()).exp()) / (math.sqrt(2 * math.pi) * deviation)
+        p = log_interval_probability(lower, upper).exp()
+        slope = (log_normal_density(lower).exp() - log_normal_density(upper).exp()) / deviation
         information = information + torch.where(p > 0, slope.square() / p, 0.0)
     return information
 

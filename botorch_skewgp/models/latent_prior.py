@@ -18,6 +18,7 @@ from gpytorch.means import Mean
 from linear_operator.operators import DenseLinearOperator, LinearOperator, to_linear_operator
 from torch import Tensor
 
+from botorch_skewgp.kernels.judges import JudgeKernel
 from botorch_skewgp.kernels.slopes import VALUE, slope_covariance
 from botorch_skewgp.kernels.squared_exponential import CovarianceWithPoints, SquaredExponential
 from botorch_skewgp.kernels.sums import covariance_of_points
@@ -80,8 +81,8 @@ class LatentPrior:
         Args:
             X: A `batch_shape x q x d` tensor.
         """
-        reliability, by = getattr(self.covar_module, "reliability", None), X[..., -1]
-        X = self._inputs(X)
+        reliability = self.covar_module.reliability if isinstance(self.covar_module, JudgeKernel) else None
+        by, X = X[..., -1], self._inputs(X)
         if self.num_outputs == 1:
             mean = self.mean_module(X)
             mean = mean if reliability is None else mean * reliability.at(by)

@@ -50,9 +50,8 @@ def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
     replaced = proper & (left < SOME_ROOM**2)
     if bool(replaced.any()):
         own = distribution.noisy_prior.own_variances
-        shared = (variance + distribution.noise - own).clamp(
-            min=0
-        )  # zero, up to rounding, for a row that says nothing of the others
+        # zero, up to rounding, for a row that says nothing of the others
+        shared = (variance + distribution.noise - own).clamp(min=0)
         share = shared / scale  # of the standardised row
         tilted = shared - share.square() * (1 - left)
         third, fourth = distribution.factor.cumulants(location, variance)

@@ -20,8 +20,21 @@ from botorch_skewgp.acquisition import (
     next_questions,
 )
 from botorch_skewgp.acquisition.next_question import _asks, _belief
-from botorch_skewgp.acquisition.question_values import after, information, joint_draws, knowledge_gradient
-from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
+from botorch_skewgp.acquisition.question_values import (
+    Belief,
+    after,
+    cells_of_numbers,
+    information,
+    joint_draws,
+    knowledge_gradient,
+)
+from botorch_skewgp.likelihoods import (
+    MixedLikelihood,
+    NumericLikelihood,
+    OutcomeScale,
+    PreferenceLikelihood,
+    ProbitLikelihood,
+)
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import Binary, Choice, Numeric, Ordinal, Preference, Slope, Validity, Vote
 from botorch_skewgp.rows import Reading
@@ -332,3 +345,20 @@ def test_labels_and_validity_alone():
     assert next_question(labels, BOUNDS, [Binary]).X.shape == (1, 2)
     works = SkewGP(X, Validity(F > -0.5), covar_module=kernel(), draw_settings=SETTINGS).eval()
     assert next_question(works, BOUNDS, [Validity]).X.shape == (1, 2)
+
+
+def test_cells_of_numbers_do_not_depend_on_where_the_outcome_has_its_zero():
+    generator = torch.Generator().manual_seed(0)
+    means = torch.randn(4, 32, dtype=torch.double, generator=generator)
+    covariance, weights = 0.1 * torch.eye(4).double(), torch.full((1, 32), 1 / 32).double()
+    near, far = (
+        cells_of_numbers(
+            [Belief(means, covariance, weights, torch.ones(4).double(), OutcomeScale(location, 2.0))],
+            [torch.full((1,), 0.3).double()],
+        )[0]
+        for location in (0.0, 1e9)
+    )
+    torch.testing.assert_close(far, near, rtol=0, atol=1e-6)  # the digits that 1e9 leaves
+    standard = (near - means.mean(-1, keepdim=True)) / (means.var(-1, correction=0) + 0.4).sqrt().unsqueeze(-1)
+    levels = torch.arange(1, near.shape[-1] + 1).double() / (near.shape[-1] + 1)
+    torch.testing.assert_close(torch.special.ndtr(standard), levels.expand(4, -1))
