@@ -51,8 +51,8 @@ def probability_of_majority(
     X = as_tensor(X_candidates, "X_candidates")
     if X.ndim != 2 or len(X) == 0:
         raise InputDataError(f"X_candidates must be n x d with n of at least 1; got shape {tuple(X.shape)}.")
-    if not 0 < share <= 1:
-        raise InputDataError(f"share must be above 0 and at most 1; got {share}.")
+    if not isinstance(share, int | float) or not 0 < share <= 1:
+        raise InputDataError(f"share must be above 0 and at most 1; got {share!r}.")
     votes = X.new_ones(model.num_outputs) if weights is None else as_tensor(weights, "weights").to(X)
     if votes.shape != (model.num_outputs,) or not bool((votes >= 0).all() & votes.isfinite().all() & votes.any()):
         raise InputDataError(

@@ -82,8 +82,9 @@ def read_votes(
         first: The name of the column of the first item; of the winner if there is no column of outcomes.
         second: The name of the column of the second item; likewise of the loser.
         outcome: The name of a column that says how each vote ended: the *name of the column* of the item that won,
-            `"tie"`, `"both bad"` or `"both good"` (also as `"tie (bothbad)"`). Without it the first item won.
-        judge: The name of the column of those who voted.
+            `"tie"`, `"both bad"` or `"both good"` (also as `"tie (bothbad)"`); if `None`, the column `outcome`, as
+            `Votes.to_frame` writes it. Where there is none, the first item won.
+        judge: The name of the column of those who voted; if `None`, the column `judge` if there is one.
         items: The names of all items, in the order wanted; those in the votes, sorted, if `None`. Name those that no
             vote is about here.
         both_alike: What votes for both or against both say: with `"level"` that the two are about as good, and above or
@@ -97,6 +98,8 @@ def read_votes(
             or an outcome is not known.
     """
     a, b = (_column(frame, name) for name in (first, second))
+    outcome = "outcome" if outcome is None and "outcome" in frame else outcome
+    judge = "judge" if judge is None and "judge" in frame else judge
     m = len(a)
     if len(b) != m:
         raise InputDataError(f"Columns {first!r} and {second!r} have {m} and {len(b)} votes.")

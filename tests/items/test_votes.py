@@ -109,3 +109,19 @@ def test_items_that_no_vote_is_about_keep_their_place():
 def test_bad_input(change, match):
     with pytest.raises(InputDataError, match=match):
         read_votes(**{"frame": {"winner": ["x"], "loser": ["y"]}, **change})
+
+
+def test_a_frame_of_votes_is_read_back_without_naming_its_columns():
+    frame = {
+        "winner": ["a", "b", "a"],
+        "loser": ["b", "c", "c"],
+        "outcome": ["winner", "tie", "both bad"],
+        "judge": ["x", "y", "x"],
+    }
+    votes = read_votes(frame, both_alike="tie")
+    won, tied = votes.observations
+    assert (won.pairs.tolist(), tied.pairs.tolist()) == ([[0, 1]], [[1, 2], [0, 2]])
+    assert (won.judge.tolist(), tied.judge.tolist(), votes.judges) == ([0], [1, 0], ("x", "y"))
+    again = read_votes(votes.to_frame(), both_alike="tie")
+    assert [entry.pairs.tolist() for entry in again.observations] == [[[0, 1]], [[1, 2], [0, 2]]]
+    assert again.judges == votes.judges
