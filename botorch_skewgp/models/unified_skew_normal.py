@@ -126,6 +126,8 @@ class UnifiedSkewNormalMixin(LatentModel):
     def _joint_with_rows(self, X: Tensor) -> tuple[RowModel, Tensor, Tensor, Tensor]:
         """The rows, and the normal distribution of the latent function at new points and its covariance with them."""
         X = check_query(X, self.datapoints)
+        if any(hasattr(part, "raw_slip") or hasattr(part, "raw_guess") for part in self.likelihood.modules()):
+            raise UnsupportedError("With answers that may be slips the posterior is no unified skew-normal vector.")
         if X.ndim != 2:
             raise BotorchTensorDimensionError(f"X must be q x d; got shape {tuple(X.shape)}.")
         now = self._now()
