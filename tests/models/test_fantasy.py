@@ -23,7 +23,7 @@ from botorch_skewgp.likelihoods import (
     ValidityLikelihood,
 )
 from botorch_skewgp.models import SkewPrior
-from botorch_skewgp.models.fantasy import _draw, condition_mixture
+from botorch_skewgp.models.conditioning import _draw, condition_mixture
 from botorch_skewgp.observations import Binary, Numeric, Ordinal, Preference, Tie, Validity
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows
