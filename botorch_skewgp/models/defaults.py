@@ -136,18 +136,15 @@ def _comparison_covar_module(dim: int, mode: float, spread: float) -> ScaleKerne
     return covar_module
 
 
-def default_judge_covar_module(dim: int, observations: Sequence[Observation] = (), smooth: bool = True) -> Kernel:
+def default_judge_covar_module(dim: int, observations: Sequence[Observation] = ()) -> Kernel:
     r"""The kernel of a judge's own part: linear tastes with a full covariance, plus a smooth part.
 
     Args:
         dim: The number of inputs.
         observations: What the model is to be of: utilities are larger in units of the noise for comparisons alone.
-        smooth: Whether there is a smooth part, an RBF kernel with a scale and lengthscales of its own.
     """
     comparisons = len(observations) > 0 and all(entry.points_per_observation > 1 for entry in observations)
     tastes = LinearTastesKernel(dim, scale=COMPARISON_TASTES if comparisons else 1.0)
-    if not smooth:
-        return tastes
     median = COMPARISON_LENGTHSCALE * dim**0.5
     base_kernel = CheckedRBFKernel(
         ard_num_dims=dim,

@@ -25,10 +25,10 @@ from sampler_cases import (
     trivariate_orthant,
 )
 
+from benchmarks._gibbs import GibbsSampler
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.samplers import linear_ess
 from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
-from botorch_skewgp.truncated.samplers.gibbs import GibbsSampler
 from botorch_skewgp.truncated.samplers.independence import IndependenceSampler
 from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
