@@ -213,6 +213,10 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         move_priors(self, fn)
         return result
 
+    def _clear_cache(self) -> None:
+        """Forget the draws; GPyTorch's modules call it when the mode or the state changes."""
+        self._snapshot = None
+
     def _now(self) -> Snapshot:
         """The model as it is now. What fantasies and samples were made from stays."""
         snapshot = self._snapshot
