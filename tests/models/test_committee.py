@@ -237,6 +237,18 @@ def test_tastes_are_those_of_least_squares():
     assert bool(((summary.upper[1] - expected).abs() < 0.15 * deviation).all())
 
 
+def test_difference_is_that_of_utilities_whose_levels_are_put_aside():
+    """In closed form: the mean square of a normal vector, centred over points."""
+    model = model_of(wants([1, 1, -1]))
+    summary = model.judge_summary(judges=[2], X=X, num_samples=2048)
+    n = len(X)
+    centred = torch.eye(n, dtype=double) - 1 / n
+    apart = torch.kron(centred, torch.tensor([[-1.0, 1.0]], dtype=double))  # from what all share
+    difference = Committee(model, [None, 2]).posterior(X).affine(apart)
+    expected = ((difference.mean.square() + difference.variance).sum() / n).sqrt()
+    assert summary.difference.item() == pytest.approx(expected.item(), rel=0.02)
+
+
 def test_bad_summaries_are_refused_in_words():
     model = model_of(wants([1, -1]))
     with pytest.raises(InputDataError, match="two judges"):

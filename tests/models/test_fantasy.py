@@ -537,6 +537,12 @@ def test_fantasy_of_a_duel_needs_two_points():
         model_of("preference", 64).fantasize(TEST_X[:1], normal_sampler(4))
 
 
+def test_every_draw_knows_the_values_that_it_was_given():
+    model = mixed()
+    refined, values = model.condition_on_draws(TEST_X[:2], samples_per_draw=3)
+    torch.testing.assert_close(refined.posterior(TEST_X[:2]).component_means, values, rtol=0, atol=1e-5)
+
+
 def test_values_at_points_are_drawn_by_seed():
     model = mixed()
     values = [model.condition_on_draws(TEST_X, samples_per_draw=2, seed=seed)[1] for seed in (1, 1, 2)]
