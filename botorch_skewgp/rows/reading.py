@@ -8,7 +8,7 @@ of new observations, fantasies, the information that an observation brings, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -37,6 +37,8 @@ class Reading:
         outcomes: An `O x R x 2` integer tensor: for each outcome and reading, the number of the cut-point below and of
             the one above, where number 0 is minus infinity and number `C + 1` infinity. By default the cells of the
             only reading, in increasing order.
+        slips: An `O`-dim tensor: the probability of each outcome to be given whatever the readings are, by a slip or a
+            guess; the rest is the probability to answer attentively. None are if `None`.
 
     The weight of a reading of a single item is taken into its cut-points, so that it is 1.
 
@@ -48,6 +50,7 @@ class Reading:
     cutpoints: Tensor
     noise: Tensor
     outcomes: Tensor = None  # type: ignore[assignment]  # set when built
+    slips: Tensor | None = None
 
     def __post_init__(self) -> None:
         if self.weight.ndim != 2 or self.cutpoints.ndim != 2 or len(self.cutpoints) != len(self.weight):
@@ -60,6 +63,11 @@ class Reading:
         if self.outcomes is None:
             cell = torch.arange(self.cutpoints.shape[-1] + 1, device=self.weight.device)
             object.__setattr__(self, "outcomes", torch.stack([cell, cell + 1], dim=-1).unsqueeze(-2))
+        if self.slips is not None and self.slips.shape != self.outcomes.shape[:1]:
+            raise InputDataError(
+                f"slips must hold a probability for each of {len(self.outcomes)} outcomes; got shape "
+                f"{tuple(self.slips.shape)}."
+            )
         if self.weight.shape == (1, 1) and bool(self.weight != 1):
             self._measure_in_values()
 
@@ -74,23 +82,25 @@ class Reading:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def at_point(cls, cutpoints: Tensor, noise: Tensor) -> Reading:
+    def at_point(cls, cutpoints: Tensor, noise: Tensor, slips: Tensor | None = None) -> Reading:
         r"""The noisy value at one point.
 
         Args:
             cutpoints: A `C`-dim tensor.
             noise: The noise variance, of shape `1`.
+            slips: As of the reading.
         """
-        return cls(cutpoints.new_ones(1, 1), cutpoints.unsqueeze(0), noise.to(cutpoints))
+        return cls(cutpoints.new_ones(1, 1), cutpoints.unsqueeze(0), noise.to(cutpoints), slips=slips)
 
     @classmethod
-    def choice(cls, num_items: int, noise: Tensor, like: Tensor) -> Reading:
+    def choice(cls, num_items: int, noise: Tensor, like: Tensor, slips: Tensor | None = None) -> Reading:
         r"""Which of several items is best; outcome `i` is that item `i` is.
 
         Args:
             num_items: The number of items.
             noise: The variance of one item's noise, of shape `1`.
             like: Any tensor of the wanted dtype and device.
+            slips: As of the reading.
         """
         eye = torch.eye(num_items, dtype=like.dtype, device=like.device)
         item = torch.arange(num_items, device=like.device)
@@ -98,7 +108,7 @@ class Reading:
         asked = (winner == item.unsqueeze(-1)).long()
         outcomes = torch.stack([asked, torch.full_like(asked, 2)], dim=-1)
         weight = eye[winner] - eye[loser]
-        return cls(weight, like.new_zeros(weight.shape[0], 1), noise.to(like), outcomes)
+        return cls(weight, like.new_zeros(weight.shape[0], 1), noise.to(like), outcomes, slips)
 
     @property
     def num_items(self) -> int:
@@ -222,10 +232,10 @@ class Reading:
         if not self.is_single and self.has_independent_noise:
             value = (items @ self.weight.mT).unsqueeze(-2)  # ... x 1 x R
             lower, upper = (standardise(bound, value, self.variance.sqrt()) for bound in self._all_bounds)
-            return log_interval_probability(lower, upper).sum(-1)
+            return self._with_slips(log_interval_probability(lower, upper).sum(-1))
         if not self.is_single:
             self._check_choice()
-            return _log_best_of(items / self.noise.sqrt())
+            return self._with_slips(_log_best_of(items / self.noise.sqrt()))
         return self.log_outcome_probabilities(items @ self.weight[0])
 
     def log_outcome_probabilities(self, value: Tensor, variance: Tensor | float = 0.0) -> Tensor:
@@ -244,8 +254,35 @@ class Reading:
         if self.num_outcomes == 2:
             margin = (value - self.cutpoints[0]) / scale
             up = self.outcomes[:, 0, 0].to(margin) * 2 - 1  # 1 for the cell above the cut-point, -1 for the one below
-            return torch.special.log_ndtr(margin * up)
-        return log_interval_probability(standardise(lower, value, scale), standardise(upper, value, scale))
+            return self._with_slips(torch.special.log_ndtr(margin * up))
+        bounds = standardise(lower, value, scale), standardise(upper, value, scale)
+        return self._with_slips(log_interval_probability(*bounds))
+
+    def _with_slips(self, log_attentive: Tensor) -> Tensor:
+        """Log probabilities of outcomes, `... x O`, from those of attentive answers."""
+        if self.slips is None:
+            return log_attentive
+        log_gain = torch.log1p(-self.slips.sum())
+        return torch.logaddexp(log_attentive + log_gain, self.slips.to(log_attentive).log())
+
+    @property
+    def attention(self) -> Tensor | float:
+        """The probability of an answer that is neither a slip nor a guess."""
+        return 1.0 if self.slips is None else 1 - self.slips.sum()
+
+    def slip_of(self, outcome: Tensor) -> Tensor:
+        r"""The probability that given outcomes are answered whatever is read.
+
+        Args:
+            outcome: An integer tensor of any shape.
+        """
+        if self.slips is None:
+            return self.weight.new_zeros(outcome.shape)
+        return self.slips.to(self.weight)[outcome]
+
+    def with_slips(self, attentive: Tensor) -> Tensor:
+        r"""The probabilities of outcomes from those of attentive answers, both `... x O`."""
+        return attentive if self.slips is None else attentive * self.attention + self.slips.to(attentive)
 
     def distribution(self, log_probabilities: Tensor) -> Bernoulli | Categorical:
         r"""The distribution of a new observation from the log probabilities of its outcomes.
@@ -274,6 +311,20 @@ class Reading:
         lower, upper = self.bounds(torch.arange(self.num_outcomes, device=noisy.device))
         return ((readings > lower) & (readings <= upper)).all(-1).long().argmax(-1)
 
+    def slipped(self, outcome: Tensor, generator: torch.Generator) -> Tensor:
+        r"""Outcomes of attentive answers, some of them replaced by slips.
+
+        Args:
+            outcome: An integer tensor of any shape.
+            generator: The source of randomness, on the CPU.
+        """
+        if self.slips is None:
+            return outcome
+        chances = torch.cat([1 - self.slips.detach().sum().reshape(1), self.slips.detach()]).double().cpu()
+        drawn = torch.multinomial(chances, max(outcome.numel(), 1), replacement=True, generator=generator)
+        drawn = drawn[: outcome.numel()].view(outcome.shape).to(outcome.device)
+        return torch.where(drawn > 0, drawn - 1, outcome)
+
     def fantasy_rows(self, outcome: Tensor) -> FantasyRows:
         r"""The rows that one new observation of known outcome would add.
 
@@ -283,7 +334,8 @@ class Reading:
         asked = self.asked(outcome)
         weight = self.weight[asked]  # batch_shape x A x k
         lower, upper = (bound.gather(-1, asked) for bound in self.bounds(outcome))
-        return FantasyRows(weight, lower, upper, self.noise * (weight @ weight.mT))
+        slip = None if self.slips is None else self.slip_of(outcome).unsqueeze(-1)
+        return FantasyRows(weight, lower, upper, self.noise * (weight @ weight.mT), slip, self.attention)
 
     def fantasy_rows_at_points(self, outcome: Tensor) -> FantasyRows:
         r"""The rows that a new observation at each of several points would add, for readings of one item.
@@ -292,7 +344,8 @@ class Reading:
             outcome: A `batch_shape x q` integer tensor.
         """
         lower, upper = (bound.squeeze(-1) for bound in self.bounds(outcome))
-        return FantasyRows.at_points(lower, upper, self.noise)
+        slip = None if self.slips is None else self.slip_of(outcome)
+        return replace(FantasyRows.at_points(lower, upper, self.noise), slip=slip, attention=self.attention)
 
     def rows_over(self, index: Tensor, outcome: Tensor, num_points: int) -> FantasyRows:
         r"""The rows of single readings with known outcomes over the points of a fantasy.
@@ -305,7 +358,9 @@ class Reading:
         lower, upper = (bound.squeeze(-1) for bound in self.bounds(outcome))
         points = torch.nn.functional.one_hot(index, num_points).to(self.weight)  # batch_shape x m x k x n
         weight = (self.weight[0].unsqueeze(-1) * points).sum(-2)
-        return FantasyRows(weight, lower, upper, torch.diag_embed(self.variance.expand_as(lower)))
+        slip = None if self.slips is None else self.slip_of(outcome)
+        noise = torch.diag_embed(self.variance.expand_as(lower))
+        return FantasyRows(weight, lower, upper, noise, slip, self.attention)
 
     @property
     def is_choice(self) -> bool:
