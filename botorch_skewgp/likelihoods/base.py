@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.distributions import Bernoulli, Categorical
 
 from botorch_skewgp.likelihoods.best_of import best_of_probabilities
-from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.defaults import SLIP_ODDS_SCALE, SLIP_START
+from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import (
     LEAST_POSITIVE,
     RateParameter,

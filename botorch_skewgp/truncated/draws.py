@@ -281,7 +281,7 @@ def draw(
         )
     if distribution.heights is not None and name == "linear":
         raise ValueError(
-            f"The {name} sampler draws rows inside their bounds, and the answers of these may be slips; use 'reflective'."
+            f"The {name} sampler draws rows inside their bounds; the answers of these may be slips. Use 'reflective'."
         )
     if previous is not None and (distribution.count is not None or previous.rows.shape[-1] > distribution.num_rows):
         previous = None  # its rows are not the first rows of this one
