@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.distributions import Bernoulli, Categorical
 
 from botorch_skewgp.likelihoods.best_of import best_of_probabilities
-from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.defaults import SLIP_ODDS_SCALE, SLIP_START
+from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import (
     LEAST_POSITIVE,
     RateParameter,
@@ -110,7 +110,9 @@ class RowLikelihood(Likelihood):
         if learn:
             rate = torch.where(rate > 0, rate, SLIP_START)
         elif not bool((rate > 0).all()):
-            raise InputDataError(f"Judges slip all or none, if rarely: every slip must be above 0; got {rate.tolist()}.")
+            raise InputDataError(
+                f"Judges slip all or none, if rarely: every slip must be above 0; got {rate.tolist()}."
+            )
         self.register_parameter("raw_slip", torch.nn.Parameter(torch.logit(rate), requires_grad=learn))
         if prior is not None:
             self.register_prior("slip_prior", prior, ReadParameter("slip"), SetParameter("slip"))

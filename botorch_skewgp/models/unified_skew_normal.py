@@ -37,7 +37,11 @@ def unified_skew_normal_parameters(
         location: The mean of the values before truncation, `e`.
         scale: Their covariance before truncation, `e x e`.
         cross: Their covariance with the rows before truncation, `e x m`.
+
+    Raises:
+        UnsupportedError: If answers may be slips.
     """
+    _refuse_slips(distribution)
     has_lower, has_upper = distribution.lower.isfinite(), distribution.upper.isfinite()
     sign = torch.cat([location.new_ones(int(has_lower.sum())), -location.new_ones(int(has_upper.sum()))])
     which = torch.cat([has_lower.nonzero().squeeze(-1), has_upper.nonzero().squeeze(-1)])
@@ -66,8 +70,9 @@ def botorch_unified_skew_normal(
         cross: Their covariance with the rows before truncation, `e x m`.
 
     Raises:
-        UnsupportedError: If there are no rows.
+        UnsupportedError: If there are no rows, or answers may be slips.
     """
+    _refuse_slips(distribution)
     if distribution.num_rows == 0:
         raise UnsupportedError("Without interval rows the posterior is normal; use posterior(X).moment_matched().")
     gamma = distribution.gamma
@@ -81,3 +86,8 @@ def botorch_unified_skew_normal(
     )
     truncated = TruncatedMultivariateNormal(loc=mean, covariance_matrix=gamma, bounds=bounds)
     return UnifiedSkewNormal(truncated, MultivariateNormal(location, scale), cross.mT)
+
+
+def _refuse_slips(distribution: TruncatedNormal) -> None:
+    if distribution.heights is not None:
+        raise UnsupportedError("With answers that may be slips the posterior is no unified skew-normal vector.")

@@ -251,7 +251,8 @@ def draw(
     if generator is None:
         generator = torch.Generator(device=distribution.mean.device).manual_seed(settings.seed)
     batch_shape, may_slip = distribution.batch_shape, distribution.heights is not None
-    num_chains = settings.chains_on(distribution.mean.device, side_by_side=may_slip and not uses_numba(distribution.mean.device))
+    in_one_pass = distribution.count is not None or not uses_numba(distribution.mean.device)
+    num_chains = settings.chains_on(distribution.mean.device, side_by_side=may_slip and in_one_pass)
     num_steps = settings.num_draws // num_chains
     if distribution.num_rows == 0:
         empty = distribution.mean.new_zeros(*batch_shape, settings.num_draws, 0)
@@ -280,7 +281,7 @@ def draw(
         )
     if distribution.heights is not None and name == "linear":
         raise ValueError(
-            f"The {name} sampler draws rows inside their bounds, and the answers of these may be slips; use 'reflective'."
+            f"The {name} sampler draws rows inside their bounds; the answers of these may be slips. Use 'reflective'."
         )
     if previous is not None and (distribution.count is not None or previous.rows.shape[-1] > distribution.num_rows):
         previous = None  # its rows are not the first rows of this one

@@ -110,12 +110,12 @@ class Heights:
         """The number of rows of each answer, at all of its rows; `... x m`."""
         return self.total(torch.ones_like(self.outside))
 
-    @cached_property
+    @property  # not kept: what is first asked for without gradients would have none later
     def log_gain(self) -> Tensor:
         """The log of `gain`."""
         return self.gain.log()
 
-    @cached_property
+    @property
     def log_outside(self) -> Tensor:
         """The log of `outside`; minus infinity, without a derivative, where there are no slips."""
         possible = self.outside > 0
