@@ -12,7 +12,7 @@ cancel in the normaliser but for `log(outside + gain prod_i Z_i)`.
 
 Such a factor is not log-concave: a site's precision can be negative where both explanations are likely.
 
-.. [Wichmann2001lapses] F. A. Wichmann, N. J. Hill. The psychometric function: I. Fitting, sampling, and goodness of
+.. [Wichmann2001psychometric] F. A. Wichmann, N. J. Hill. The psychometric function: I. Fitting, sampling, and goodness of
    fit. Perception and Psychophysics 63, 2001.
 """
 
@@ -38,7 +38,7 @@ from botorch_skewgp.truncated.univariate import (
 
 @dataclass(frozen=True, eq=False)
 class Heights:
-    r"""The heights of the factors of rows, one for each answer ([Wichmann2001lapses]_).
+    r"""The heights of the factors of rows, one for each answer ([Wichmann2001psychometric]_).
 
     Args:
         outside: A `... x m` tensor: the factor outside the intervals, the probability of the answer as a slip.

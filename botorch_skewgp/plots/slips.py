@@ -1,0 +1,32 @@
+"""Which answers are slips."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+
+from botorch_skewgp.models import SkewGP
+from botorch_skewgp.plots.style import BLUE, VERMILLION, array, finish, new_axes
+
+
+def plot_slips(model: SkewGP, level: float = 0.5, ax: Axes | None = None) -> Axes:
+    r"""The posterior probability of each answer to be a slip, with the numbers of those that probably are.
+
+    Example:
+        >>> model = SkewGP(train_X, Preference(pairs), likelihood=PreferenceLikelihood(slip=0.05))
+        >>> ax = plot_slips(model)
+
+    Args:
+        model: A model whose likelihood knows slips.
+        level: The probability from which on an answer is marked and numbered.
+        ax: The axes to draw on; new ones if `None`.
+    """
+    ax = new_axes(ax)
+    slips = array(model.slips())
+    doubtful = (slips >= level).nonzero()[0]
+    ax.vlines(range(len(slips)), 0, slips, color=BLUE, linewidth=1)
+    ax.plot(doubtful, slips[doubtful], "o", color=VERMILLION, markersize=4)
+    for i in doubtful:
+        ax.annotate(str(i), (i, slips[i]), textcoords="offset points", xytext=(0, 3), ha="center", fontsize=7)
+    ax.set_ylim(0, 1.08)
+    finish(ax, "answer", "probability of a slip", legend="none")
+    return ax
