@@ -16,6 +16,7 @@ from scipy import stats
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import LogProbabilityOfValidity
+from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import (
     Binary,
@@ -42,6 +43,7 @@ from botorch_skewgp.plots import (
     plot_reliability,
     plot_skewness,
     plot_slices,
+    plot_slips,
     plot_tastes,
     plot_validity,
     plot_win_probability,
@@ -620,3 +622,13 @@ def test_pictures_can_be_saved(line, square, validity, tmp_path):
     ):
         ax.figure.savefig(tmp_path / f"{i}.png", dpi=40)
         assert (tmp_path / f"{i}.png").stat().st_size > 0
+
+
+def test_slips_are_marked_with_their_numbers() -> None:
+    points = torch.linspace(0, 1, 4, dtype=torch.double).unsqueeze(-1)
+    duels = Preference([[1, 0], [2, 1], [3, 2], [3, 0], [2, 0], [0, 3]])
+    model = SkewGP(points, duels, likelihood=PreferenceLikelihood(slip=0.1))
+    ax = plot_slips(model)
+    assert [text.get_text() for text in ax.texts] == ["5"]
+    heights = [segment[1, 1] for segment in ax.collections[0].get_segments()]
+    assert torch.allclose(torch.tensor(heights), model.slips())

@@ -12,8 +12,8 @@ cancel in the normaliser but for `log(outside + gain prod_i Z_i)`.
 
 Such a factor is not log-concave: a site's precision can be negative where both explanations are likely.
 
-.. [Wichmann2001psychometric] F. A. Wichmann, N. J. Hill. The psychometric function: I. Fitting, sampling, and goodness of
-   fit. Perception and Psychophysics 63, 2001.
+.. [Wichmann2001psychometric] F. A. Wichmann, N. J. Hill. The psychometric function: I. Fitting, sampling, and goodness
+   of fit. Perception and Psychophysics 63, 2001.
 """
 
 from __future__ import annotations
