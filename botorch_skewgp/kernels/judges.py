@@ -156,18 +156,17 @@ class JudgeKernel(Kernel):
         is_square = x2 is x1
         x2, by2 = x2[..., :-1], x2[..., -1]
         if diag:
-            same = (by1 == by2) & (by1 != 0)
-            variance = self.shared(x1, x2, diag=True) + self.own(x1, x2, diag=True) * same
-            return (
-                variance if self.reliability is None else variance * self.reliability.at(by1) * self.reliability.at(by2)
-            )
-        same = (by1.unsqueeze(-1) == by2.unsqueeze(-2)) & (by1 != 0).unsqueeze(-1)
+            return self.combined(self.shared(x1, x2, diag=True), self.own(x1, x2, diag=True), by1, by2)
         if is_square:
             parts = covariance_of_points(self.shared, x1), covariance_of_points(self.own, x1)
         else:
             parts = self.shared(x1, x2), self.own(x1, x2)
         shared, own = (part.to_dense() for part in parts)
-        covariance = shared + own * same
+        return self.combined(shared, own, by1.unsqueeze(-1), by2.unsqueeze(-2))
+
+    def combined(self, shared: Tensor, own: Tensor, by1: Tensor, by2: Tensor) -> Tensor:
+        """The covariance from that of what all share and that of judges' own parts, of judges `by1` and `by2`."""
+        covariance = shared + own * ((by1 == by2) & (by1 != 0))
         if self.reliability is None:
             return covariance
-        return covariance * self.reliability.at(by1).unsqueeze(-1) * self.reliability.at(by2).unsqueeze(-2)
+        return covariance * self.reliability.at(by1) * self.reliability.at(by2)

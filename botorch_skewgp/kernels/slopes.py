@@ -20,6 +20,7 @@ from gpytorch.kernels import AdditiveKernel, Kernel, MaternKernel, PeriodicKerne
 from torch import Tensor
 
 from botorch_skewgp.kernels.checked import RBF_KERNELS
+from botorch_skewgp.kernels.judges import JudgeKernel
 
 VALUE = -1  # in place of an input's number: the value itself and no slope
 
@@ -102,6 +103,9 @@ def _forward(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
         return sum((_of_pairs(part, x, z) for part in kernel.kernels), x.new_zeros(len(x)))
     if isinstance(kernel, ProductKernel):
         return torch.stack([_of_pairs(part, x, z) for part in kernel.kernels]).prod(0)
+    if isinstance(kernel, JudgeKernel):
+        (x, by_x), (z, by_z) = ((points[:, :-1], points[:, -1]) for points in (x, z))
+        return kernel.combined(_of_pairs(kernel.shared, x, z), _of_pairs(kernel.own, x, z), by_x, by_z)
     if type(kernel) in RBF_KERNELS:
         return torch.exp(-0.5 * _squared_distance(kernel, x, z))
     if type(kernel) is MaternKernel:
@@ -111,9 +115,8 @@ def _forward(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
     if type(kernel) is PeriodicKernel:
         waves = torch.sin(math.pi * (x - z) / kernel.period_length.reshape(-1)).square()
         return torch.exp(-2 * (waves / kernel.lengthscale.reshape(-1)).sum(-1))
-    smooth = object.__new__(
-        type(kernel)
-    )  # GPyTorch clamps distances, which from torch 2.14 on loses derivatives at zero
+    # GPyTorch clamps distances, which from torch 2.14 on loses derivatives at zero
+    smooth = object.__new__(type(kernel))
     smooth.__dict__.update(kernel.__dict__, covar_dist=_distance_of_pairs)
     covariance = smooth.forward(x.unsqueeze(-2), z.unsqueeze(-2))
     dense = covariance if isinstance(covariance, Tensor) else covariance.to_dense()

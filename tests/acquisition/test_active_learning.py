@@ -225,7 +225,7 @@ def test_many_pending_outcomes_are_sampled(generator):
     assert acquisition._outcome_weights.shape == (64, 4 * 256 + 1)
     torch.testing.assert_close(acquisition._outcome_weights[:, :-1].exp().sum(-1), torch.ones(64, dtype=DOUBLE))
     values = acquisition(X)
-    assert (values < alone).all()
+    assert values.mean() < 0.9 * alone.mean()  # each of them is an average over 64 outcomes
     assert (values > 0).all()
 
 

@@ -20,6 +20,7 @@ from gpytorch.kernels import (
 )
 
 from botorch_skewgp.kernels import ArcsineKernel, slope_covariance
+from botorch_skewgp.kernels.judges import JudgeKernel
 
 D = 3
 VALUE = -1
@@ -86,8 +87,8 @@ def smooth_kernels() -> dict[str, gpytorch.kernels.Kernel]:
 
 @pytest.mark.parametrize(
     "kernel",
-    [RBFKernel(), RQKernel(), ScaleKernel(RQKernel()), ArcsineKernel()],
-    ids=["RBF", "RQ", "scaled", "arcsine"],
+    [RBFKernel(), RQKernel(), ScaleKernel(RQKernel()), ArcsineKernel(), JudgeKernel(RQKernel(), RBFKernel())],
+    ids=["RBF", "RQ", "scaled", "arcsine", "judges"],
 )
 def test_variances_of_slopes_against_finite_differences(kernel, generator):
     """At points that coincide, where a clamped distance may have no second derivative."""

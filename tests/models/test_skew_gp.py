@@ -598,7 +598,7 @@ def test_acquisition_functions_are_optimised(name, generator):
     make, q = ACQUISITIONS[name]
     acquisition = make(model, X)
     bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
-    candidate, value = optimize_acqf(acquisition, bounds, q=q, num_restarts=2, raw_samples=32, options={"maxiter": 50})
+    candidate, value = optimize_acqf(acquisition, bounds, q=q, num_restarts=4, raw_samples=64, options={"maxiter": 50})
     assert candidate.shape == (q, 2)
     assert ((candidate >= 0) & (candidate <= 1)).all()
     with torch.no_grad():
