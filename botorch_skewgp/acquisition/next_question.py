@@ -63,7 +63,7 @@ class Question:
         with_incumbent: Whether the recommended point is one of the points; free otherwise.
 
     Raises:
-        InputDataError: If the kind is no class of observations, or the number of points is too small for it.
+        InputDataError: If the kind is no class of observations, or is not about this number of points.
 
     Example:
         >>> Question(Choice, num_points=4)  # which is the best of these four?
@@ -77,13 +77,13 @@ class Question:
     def __post_init__(self) -> None:
         if not isinstance(self.kind, type) or not issubclass(self.kind, Observation):
             raise InputDataError(f"kind must be a class of observations, such as Preference; got {self.kind!r}.")
-        least = self.kind.points_per_observation
-        if self.num_points is not None and not isinstance(self.num_points, int):
+        least, more = self.kind.points_per_observation, self.kind.takes_more_points
+        if self.num_points is not None and (isinstance(self.num_points, bool) or not isinstance(self.num_points, int)):
             raise InputDataError(f"num_points must be a whole number; got {self.num_points!r}.")
-        if self.num_points is not None and (self.num_points < least or (least == 1 and self.num_points > 1)):
+        if self.num_points is not None and (self.num_points < least or (self.num_points > least and not more)):
             raise InputDataError(
-                f"A question of kind {self.kind.__name__} is about {least} {'or more ' if least > 1 else ''}point(s); "
-                f"got num_points={self.num_points}."
+                f"A question of kind {self.kind.__name__} is about {least} {'or more ' if more else ''}point(s); got "
+                f"num_points={self.num_points}. A Choice or a Ranking is about any number of points from 2 on."
             )
         if self.with_incumbent and least == 1:
             raise InputDataError(
