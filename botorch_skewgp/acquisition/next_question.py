@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -35,7 +36,7 @@ from botorch_skewgp.acquisition.question_values import (
 from botorch_skewgp.acquisition.search_domain import SearchDomain, Values
 from botorch_skewgp.models.transforms import rounded_inputs
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_tensor
+from botorch_skewgp.observations.checks import as_count, as_tensor
 from botorch_skewgp.protocols import LatentModel, input_transform_of, members_of
 from botorch_skewgp.rows import Reading
 
@@ -204,19 +205,18 @@ def next_questions(
         UnsupportedError: As `next_question`.
     """
     members = members_of(model, "next_question")
-    if isinstance(questions, Question | type):
+    if not isinstance(questions, Sequence):
         raise InputDataError("questions must be a list; write questions=[...] for a single one.")
     asked = [entry if isinstance(entry, Question) else Question(entry) for entry in questions]
     if not asked:
         raise InputDataError("questions must name at least one kind of observation, such as [Preference, Numeric].")
-    if num_questions < 1:
-        raise InputDataError(f"num_questions must be at least 1; got {num_questions}.")
+    as_count(num_questions, "num_questions", least=1)
     if method not in ("knowledge_gradient", "information"):
         raise InputDataError(f"method must be 'knowledge_gradient' or 'information'; got {method!r}.")
     prices = _prices(costs, questions, asked)
     people = _people(members, judges)
-    if worth is not None and not (worth > 0 and math.isfinite(worth)):
-        raise InputDataError(f"worth must be positive and finite, or None; got {worth}.")
+    if worth is not None and not (isinstance(worth, Real) and worth > 0 and math.isfinite(worth)):
+        raise InputDataError(f"worth must be positive and finite, or None; got {worth!r}.")
     for entry in asked:
         _check_kind(members[0], entry)
     pool = _Pool.build(model, members, bounds, X_candidates, discrete_dims, cat_dims, seed)
