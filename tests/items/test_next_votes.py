@@ -146,10 +146,10 @@ def test_a_batch_knows_what_it_has_asked():
     pairs, values = next_votes(model, 3, "best", distinct=True)
     assert sorted(pairs[0].tolist()) == [0, 1]  # only they can be the best
     assert len({tuple(sorted(pair)) for pair in pairs.tolist()}) == 3
-    assert values[1] < 0.2 * values[0]
+    assert values[1] < 0.2 * values[0]  # of the others there is little to learn
     again, values = next_votes(model, 3, "best")
     assert [sorted(pair) for pair in again.tolist()] == [[0, 1]] * 3  # noise leaves something to ask
-    assert values[2] < values[1] < values[0]
+    assert (values[1:] > values[0]).all()  # once an answer has parted the two, further ones make it sure
     assert next_votes(model, 1, "top", k=2).values.item() == pytest.approx(0.0, abs=1e-6)  # both are sure to be in
 
 
