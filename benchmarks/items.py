@@ -1,15 +1,17 @@
 """Leagues of items: coverage of ranks, held-out votes beside Bradley-Terry, seconds, and votes until the best is known.
 
 - `leagues`: simulated leagues of 20 and 100 items with normal utilities, with and without features, with ties, and
-  with three judges of whom one answers at random. Coverage of 90 % intervals of ranks and of utilities, with standard
-  errors between leagues. Ranks are whole numbers, so that their intervals hold a bit more than 90 % of the posterior:
-  `rank_mass`, which their coverage has to equal. Divergence of the true probability that an item wins, given that there
-  is no tie, from the predicted one, in nats a vote. Beside it choix's Bradley-Terry model (ties are half a win of each)
-  with a penalty of .01 and with the best one in hindsight, and its bootstrap: probabilities and ranks of 50 resamples.
+  with three judges of whom one answers at random, or has a taste of his own that is as strong as what all share.
+  Coverage of 90 % intervals of ranks and of utilities, with standard errors between leagues. Ranks are whole numbers,
+  so that their intervals hold a bit more than 90 % of the posterior: `rank_mass`, which their coverage has to equal.
+  Divergence of the true probability that an item wins, given that there is no tie, from the predicted one, in nats a
+  vote. Beside it choix's Bradley-Terry model (ties are half a win of each) with a penalty of .01 and with the best one
+  in hindsight, and its bootstrap: probabilities and ranks of 50 resamples.
 - `features`: the same divergence with features and half the votes, and without them.
 - `scale`: seconds to fit and to draw, for a leaderboard, and for the next pair, one thread.
 - `race`: votes until one item of 20 is the best with a probability above .95, for pairs that `next_votes` chooses, by
-  double Thompson sampling (the best items of two draws of the same posterior) and at random; all stop by the same rule.
+  double Thompson sampling (the best items of two draws of the same posterior), by quicksort, and at random; all stop by
+  the same rule, ten votes at a time, and the n-th vote of a pair is the same for all of them.
 """
 
 from __future__ import annotations
@@ -101,7 +103,7 @@ class League:
         return [Preference(self.wins, judge=who[0]), *ties]
 
 
-def make_league(items: int, votes: int, features: int, ties: bool, bad_judge: bool, seed: int) -> League:
+def make_league(items: int, votes: int, features: int, ties: bool, bad_judge: str, seed: int) -> League:
     kind: dict[str, Any] = {"generator": torch.Generator().manual_seed(seed), "dtype": torch.float64}
     F = torch.rand(items, features, **kind) if features else None
     utility = torch.randn(items, **kind)
@@ -112,8 +114,11 @@ def make_league(items: int, votes: int, features: int, ties: bool, bad_judge: bo
     second = (first + torch.randint(1, items, (votes,), generator=kind["generator"])) % items
     gap = utility[first] - utility[second]
     judge = torch.arange(votes) % 3
-    if bad_judge:
+    if bad_judge == "random":
         gap = torch.where(judge == 2, 0.0, gap)
+    if bad_judge == "biased":
+        taste = torch.randn(items, **kind)
+        gap = torch.where(judge == 2, gap + taste[first] - taste[second], gap)
     said = gap + math.sqrt(2) * torch.randn(votes, **kind)
     tied = said.abs() < TIE_WIDTH if ties else torch.zeros(votes, dtype=torch.bool)
     asked = torch.stack([first, second], dim=-1)
@@ -182,12 +187,13 @@ def _bootstrap(league: League, pairs: Tensor, seed: int) -> tuple[Tensor, Tensor
 
 
 KINDS: dict[str, dict[str, Any]] = {
-    "20 items": {"items": 20, "votes": 200, "features": 0, "ties": False, "bad_judge": False},
-    "100 items": {"items": 100, "votes": 1000, "features": 0, "ties": False, "bad_judge": False},
-    "20 items, features": {"items": 20, "votes": 200, "features": 8, "ties": False, "bad_judge": False},
-    "100 items, features": {"items": 100, "votes": 1000, "features": 8, "ties": False, "bad_judge": False},
-    "20 items, ties, features": {"items": 20, "votes": 200, "features": 8, "ties": True, "bad_judge": False},
-    "20 items, a bad judge": {"items": 20, "votes": 300, "features": 0, "ties": False, "bad_judge": True},
+    "20 items": {"items": 20, "votes": 200, "features": 0, "ties": False, "bad_judge": ""},
+    "100 items": {"items": 100, "votes": 1000, "features": 0, "ties": False, "bad_judge": ""},
+    "20 items, features": {"items": 20, "votes": 200, "features": 8, "ties": False, "bad_judge": ""},
+    "100 items, features": {"items": 100, "votes": 1000, "features": 8, "ties": False, "bad_judge": ""},
+    "20 items, ties, features": {"items": 20, "votes": 200, "features": 8, "ties": True, "bad_judge": ""},
+    "20 items, a bad judge": {"items": 20, "votes": 300, "features": 0, "ties": False, "bad_judge": "random"},
+    "20 items, a biased judge": {"items": 20, "votes": 300, "features": 0, "ties": False, "bad_judge": "biased"},
 }
 
 
@@ -279,7 +285,7 @@ def _leagues(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
 
 def _of_features(votes: int, seed: int) -> list[float]:
     """Divergences with features and half the votes, with features, and without them."""
-    full = make_league(100, votes, 8, False, False, seed)
+    full = make_league(100, votes, 8, False, "", seed)
     half = League(full.utility, full.features, full.wins[: votes // 2], full.ties, None)
     pairs, law = _truth(full, False)
     models = (_fitted(half), _fitted(full), _fitted(full, features=False))
@@ -306,7 +312,7 @@ def _scale(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
     table = Table("items_scale", columns)
     sizes = ((100, 10_000),) if quick else ((100, 1_000_000), (1000, 100_000))
     for items, votes in sizes:
-        league = make_league(items, votes, 0, False, False, seed=0)
+        league = make_league(items, votes, 0, False, "", seed=0)
         began = time.process_time()
         model = _fitted(league)
         fitted = time.process_time()
@@ -360,15 +366,70 @@ def _at_random(model: SkewGP, generator: torch.Generator) -> Tensor:
     return pairs[torch.randperm(len(pairs), generator=generator)[:AT_ONCE]]
 
 
-POLICIES: dict[str, Callable[[SkewGP, torch.Generator], Tensor]] = {
-    "next_votes": _by_next_votes,
-    "double Thompson": _by_double_thompson,
-    "random pairs": _at_random,
+class _Quicksort:
+    """Sorting by comparisons, again and again: every item of a segment meets a random one of it, and is put before or
+    behind it by the answer. The model of all answers is only asked whether to stop.
+    """
+
+    def __init__(self) -> None:
+        self.segments: list[list[int]] = []
+        self.waiting: list[tuple[list[int], int, dict[int, bool]]] = []  # segment, pivot, who lost to it
+        self.asked: list[tuple[int, int]] = []
+
+    def __call__(self, model: SkewGP, generator: torch.Generator) -> Tensor:
+        if self.asked:
+            self._learn({tuple(pair) for pair in model.observations[-1].pairs.tolist()})
+        pairs: list[tuple[int, int]] = []
+        while len(pairs) < AT_ONCE:
+            open_pairs = [(x, pivot) for segment, pivot, lost in self.waiting for x in segment
+                          if x != pivot and x not in lost and (x, pivot) not in pairs]  # fmt: skip
+            if open_pairs:
+                pairs.append(open_pairs[0])
+                continue
+            if not self.segments and not self.waiting:
+                self.segments = [list(range(len(model.datapoints)))]
+            elif not self.segments:
+                break  # all that is left waits for these answers
+            segment = self.segments.pop()
+            pivot = segment[int(torch.randint(len(segment), (1,), generator=generator))]
+            self.waiting.append((segment, pivot, {}))
+        self.asked = pairs
+        return torch.tensor(pairs)
+
+    def _learn(self, won: set[tuple[int, ...]]) -> None:
+        for x, by in self.asked:
+            for _, pivot, lost in self.waiting:
+                if pivot == by:
+                    lost[x] = (by, x) in won
+        done = [entry for entry in self.waiting if len(entry[2]) == len(entry[0]) - 1]
+        self.waiting = [entry for entry in self.waiting if entry not in done]
+        for _, _, lost in done:
+            parts = [[x for x in lost if lost[x] == below] for below in (True, False)]
+            self.segments += [part for part in parts if len(part) > 1]
+
+
+Policy = Callable[[SkewGP, torch.Generator], Tensor]
+POLICIES: dict[str, Callable[[], Policy]] = {
+    "next_votes": lambda: _by_next_votes,
+    "double Thompson": lambda: _by_double_thompson,
+    "quicksort": _Quicksort,
+    "random pairs": lambda: _at_random,
 }
 
 
 def _race(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
-    table = Table("items_race", ("policy", "races", "median_votes", "mean_votes", "error", "unfinished", "right"))
+    columns = (
+        "policy",
+        "races",
+        "median_votes",
+        "mean_votes",
+        "error",
+        "unfinished",
+        "right",
+        "more_votes",
+        "its_error",
+    )
+    table = Table("items_race", columns)
     runs = Runs("items_race_runs", ("policy", "seed"), ("votes", "right"), folder)
     most = 100 if quick else MOST_VOTES
     found: dict[str, list[tuple[float, ...]]] = {name: [] for name in POLICIES}
@@ -380,12 +441,14 @@ def _race(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
     for name, done in found.items():
         votes = torch.tensor([run[0] for run in done])
         mean[name] = float(votes.mean())
+        more = votes - torch.tensor([run[0] for run in found["next_votes"]])
         table.add(
             policy=name, races=num, median_votes=float(votes.median()), mean_votes=mean[name],
             error=float(votes.std() / math.sqrt(num)), unfinished=int((votes >= most).sum()),
-            right=sum(run[1] for run in done) / num,
+            right=sum(run[1] for run in done) / num, more_votes=float(more.mean()),
+            its_error=float(more.std() / math.sqrt(num)),
         )  # fmt: skip
-    for name in ("double Thompson", "random pairs"):
+    for name in list(POLICIES)[1:]:
         add_bar(bars, f"votes until the best is known, against {name}", "20 items", mean["next_votes"], most=mean[name])
     return table
 
@@ -395,13 +458,19 @@ def _votes_needed(policy: str, seed: int, most: int) -> list[float]:
     kind: dict[str, Any] = {"generator": torch.Generator().manual_seed(seed), "dtype": torch.float64}
     utility = SPREAD * torch.randn(20, **kind)
     order = torch.randperm(20, generator=kind["generator"]).view(10, 2)  # everybody once
-    noise = torch.Generator().manual_seed(1000 + seed)
+    noise = torch.randn(20, 20, most + 2 * AT_ONCE, **kind)  # the n-th vote of a pair is the same for all rules
+    count = torch.zeros(20, 20, dtype=torch.long)
 
     def answers(pairs: Tensor) -> Preference:
-        gap = utility[pairs[:, 0]] - utility[pairs[:, 1]]
-        said = gap + math.sqrt(2) * torch.randn(len(pairs), generator=noise, dtype=torch.float64)
-        return Preference(torch.where((said > 0).unsqueeze(-1), pairs, pairs.flip(-1)))
+        said = []
+        for first, second in pairs.sort(-1).values.tolist():
+            drawn = noise[first, second, count[first, second]]
+            count[first, second] += 1
+            is_first = utility[first] - utility[second] + math.sqrt(2) * drawn > 0
+            said.append([first, second] if is_first else [second, first])
+        return Preference(said)
 
+    choose = POLICIES[policy]()
     model = item_model(20, answers(order), approximation="ep")
     asked, fitted = len(order), 0.0
     while True:
@@ -411,8 +480,9 @@ def _votes_needed(policy: str, seed: int, most: int) -> list[float]:
         now = verdict(model)
         if now.probability > SURE or asked >= most:
             return [float(asked), float(now.items[0] == utility.argmax())]
-        model = add_votes(model, answers(POLICIES[policy](model, kind["generator"])))
-        asked += AT_ONCE
+        pairs = choose(model, kind["generator"])
+        model = add_votes(model, answers(pairs))
+        asked += len(pairs)
 
 
 PART: dict[str, Callable[[Table, bool, int, Path | None], Table]] = {

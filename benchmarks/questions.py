@@ -9,7 +9,7 @@ numbers and judgements alike. Grades are five, with cut-points at the 50, 80, 95
 which nobody is told. The mixed space is Hartmann's function of three inputs, a fourth that takes the values 0, 1/2 and
 1, and a fifth that is one of three classes; the last two lower the function by up to .4 and .6.
 
-Prices of number, duel and grade: `10:1:2` (a measurement is dear), `3:1:1`, and `1:1:1`, with budgets of 40, 30 and 20.
+Prices of number, duel and grade: `10:1:2` (a measurement is dear), `3:1:1`, and `1:1:1`, with budgets of 30, 20 and 15.
 Methods: `mixed` is `next_question` by knowledge gradient, `mixed, information` by what is learned about the best point;
 `numbers`, `duels`, `grades` are `next_question` with one kind; `next_pair` asks duels as it does by default. Models are
 fitted after every third answer, from the last hyperparameters, with 512 draws. Runs of one seed are compared in pairs.
@@ -46,7 +46,7 @@ NOISE, REFIT, NUM_GRADES = 0.01, 3, 5
 GRADED = (0.5, 0.8, 0.95, 0.99)  # quantiles of the function at the cut-points of grades
 FUNCTIONS = ("camel", "hartmann6", "rosenbrock5", "mixed5")
 PRICES = {"10:1:2": (10.0, 1.0, 2.0), "3:1:1": (3.0, 1.0, 1.0), "1:1:1": (1.0, 1.0, 1.0)}
-BUDGETS = {"10:1:2": 40.0, "3:1:1": 30.0, "1:1:1": 20.0}
+BUDGETS = {"10:1:2": 30.0, "3:1:1": 20.0, "1:1:1": 15.0}
 KINDS: tuple[type[Observation], ...] = (Numeric, Preference, Ordinal)
 METHODS: dict[str, dict[str, Any]] = {
     "mixed": {"kinds": KINDS},

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -35,7 +36,7 @@ from botorch_skewgp.acquisition.question_values import (
 from botorch_skewgp.acquisition.search_domain import SearchDomain, Values
 from botorch_skewgp.models.transforms import rounded_inputs
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_tensor
+from botorch_skewgp.observations.checks import as_count, as_tensor
 from botorch_skewgp.protocols import LatentModel, input_transform_of, members_of
 from botorch_skewgp.rows import Reading
 
@@ -63,7 +64,7 @@ class Question:
         with_incumbent: Whether the recommended point is one of the points; free otherwise.
 
     Raises:
-        InputDataError: If the kind is no class of observations, or the number of points is too small for it.
+        InputDataError: If the kind is no class of observations, or is not about this number of points.
 
     Example:
         >>> Question(Choice, num_points=4)  # which is the best of these four?
@@ -77,13 +78,13 @@ class Question:
     def __post_init__(self) -> None:
         if not isinstance(self.kind, type) or not issubclass(self.kind, Observation):
             raise InputDataError(f"kind must be a class of observations, such as Preference; got {self.kind!r}.")
-        least = self.kind.points_per_observation
-        if self.num_points is not None and not isinstance(self.num_points, int):
+        least, more = self.kind.points_per_observation, self.kind.takes_more_points
+        if self.num_points is not None and (isinstance(self.num_points, bool) or not isinstance(self.num_points, int)):
             raise InputDataError(f"num_points must be a whole number; got {self.num_points!r}.")
-        if self.num_points is not None and (self.num_points < least or (least == 1 and self.num_points > 1)):
+        if self.num_points is not None and (self.num_points < least or (self.num_points > least and not more)):
             raise InputDataError(
-                f"A question of kind {self.kind.__name__} is about {least} {'or more ' if least > 1 else ''}point(s); "
-                f"got num_points={self.num_points}."
+                f"A question of kind {self.kind.__name__} is about {least} {'or more ' if more else ''}point(s); got "
+                f"num_points={self.num_points}. A Choice or a Ranking is about any number of points from 2 on."
             )
         if self.with_incumbent and least == 1:
             raise InputDataError(
@@ -204,19 +205,18 @@ def next_questions(
         UnsupportedError: As `next_question`.
     """
     members = members_of(model, "next_question")
-    if isinstance(questions, Question | type):
+    if not isinstance(questions, Sequence):
         raise InputDataError("questions must be a list; write questions=[...] for a single one.")
     asked = [entry if isinstance(entry, Question) else Question(entry) for entry in questions]
     if not asked:
         raise InputDataError("questions must name at least one kind of observation, such as [Preference, Numeric].")
-    if num_questions < 1:
-        raise InputDataError(f"num_questions must be at least 1; got {num_questions}.")
+    as_count(num_questions, "num_questions", least=1)
     if method not in ("knowledge_gradient", "information"):
         raise InputDataError(f"method must be 'knowledge_gradient' or 'information'; got {method!r}.")
     prices = _prices(costs, questions, asked)
     people = _people(members, judges)
-    if worth is not None and not (worth > 0 and math.isfinite(worth)):
-        raise InputDataError(f"worth must be positive and finite, or None; got {worth}.")
+    if worth is not None and not (isinstance(worth, Real) and worth > 0 and math.isfinite(worth)):
+        raise InputDataError(f"worth must be positive and finite, or None; got {worth!r}.")
     for entry in asked:
         _check_kind(members[0], entry)
     pool = _Pool.build(model, members, bounds, X_candidates, discrete_dims, cat_dims, seed)

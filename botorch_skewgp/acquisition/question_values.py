@@ -29,9 +29,9 @@ from torch import Tensor
 
 from botorch_skewgp.likelihoods import OutcomeScale
 from botorch_skewgp.posteriors import SkewGPPosterior
-from botorch_skewgp.rows import Reading
+from botorch_skewgp.rows.reading import Reading, cell_probabilities
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
-from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density, standardise
+from botorch_skewgp.truncated.univariate import log_normal_density, standardise
 
 NUM_DRAWS = 512  # of a mixture that look-aheads go over
 NUM_CELLS = 16  # of a number
@@ -143,8 +143,8 @@ class Asked:
         end = torch.full_like(cuts[:, :1], torch.inf)
         return torch.cat([-end, cuts], dim=-1), torch.cat([cuts, end], dim=-1)
 
-    def log_probabilities(self, values: Tensor, items: Tensor) -> Tensor:
-        r"""The log probabilities of outcomes given the latent function.
+    def probabilities(self, values: Tensor, items: Tensor) -> Tensor:
+        r"""The probabilities of outcomes given the latent function.
 
         Args:
             values: A `B x S x k` tensor of values at the questions' points.
@@ -154,10 +154,9 @@ class Asked:
             A `B x S x O` tensor.
         """
         if self.cutpoints is None:
-            return self.reading.log_probabilities(values)
+            return self.reading.probabilities(values)
         lower, upper = (bound.unsqueeze(-2) for bound in self.bounds(items))
-        scale = self.reading.variance.sqrt()
-        return log_interval_probability(standardise(lower, values, scale), standardise(upper, values, scale))
+        return cell_probabilities(lower, upper, values, self.reading.variance.sqrt())
 
 
 def after(beliefs: Sequence[Belief], asks: Sequence[Asked], item: Tensor, seed: int) -> list[Belief]:
@@ -171,7 +170,7 @@ def after(beliefs: Sequence[Belief], asks: Sequence[Asked], item: Tensor, seed: 
     """
     drawn, joint = [belief.at(item.unsqueeze(0)) for belief in beliefs], []
     for belief, ask, (values, _, _) in zip(beliefs, asks, drawn, strict=True):
-        p = ask.log_probabilities(values.mT, item.unsqueeze(0))[0].exp()  # 2S x O
+        p = ask.probabilities(values.mT, item.unsqueeze(0))[0]  # 2S x O
         joint.append(((belief.weights.repeat(1, 2) / 2).unsqueeze(1) * p.mT).flatten(0, 1))  # scenarios x 2S
     own = torch.stack([weights.sum(-1) for weights in joint]).mean(0)
     if len(own) > NUM_SCENARIOS:
@@ -256,8 +255,8 @@ def _single_outcome_means(belief: Belief, ask: Asked, items: Tensor, recommended
     scale = (inner.clamp(min=0) + ask.reading.variance).sqrt().unsqueeze(-1)  # B x 1
     lower, upper = (standardise(b.unsqueeze(-1), read.unsqueeze(-2), scale.unsqueeze(-1)) for b in ask.bounds(items))
     gain, slip = ask.attention, ask.slip_of_outcomes.unsqueeze(-1)
-    mass = gain * log_interval_probability(lower, upper).exp() + slip
-    mass = mass.unsqueeze(1) * belief.weights.unsqueeze(1)  # B x M x O x S
+    inside = gain * (torch.special.ndtr(upper) - torch.special.ndtr(lower)) + slip
+    mass = inside.unsqueeze(1) * belief.weights.unsqueeze(1)  # B x M x O x S
     rise = log_normal_density(lower).exp() - log_normal_density(upper).exp()  # B x O x S
     shift = gain * (rise @ belief.weights.mT).mT / scale.unsqueeze(-1)  # B x M x O
     latent = mass @ belief.means[recommended].mT + shift.unsqueeze(-1) * covariance.mT.view(len(items), 1, 1, -1)
@@ -266,7 +265,7 @@ def _single_outcome_means(belief: Belief, ask: Asked, items: Tensor, recommended
 
 def _joint_outcome_means(belief: Belief, ask: Asked, items: Tensor, recommended: Tensor) -> tuple[Tensor, Tensor]:
     values, white, gain = belief.at(items)
-    probabilities = ask.log_probabilities(values.mT, items).exp().mT.unsqueeze(1)  # B x 1 x O x 2S
+    probabilities = ask.probabilities(values.mT, items).mT.unsqueeze(1)  # B x 1 x O x 2S
     mass = probabilities * belief.weights.repeat(1, 2).unsqueeze(1) / 2  # B x M x O x 2S
     latent = mass @ belief.means[recommended].repeat(1, 2).mT
     known = mass @ white.mT  # B x M x O x k
@@ -319,8 +318,8 @@ def information(
     size = max(1, MAX_ENTRIES // (len(groups) * asks[0].num_outcomes))
     values = []
     for part in items.split(size):
-        log_p = [ask.log_probabilities(f[part].mT, part) for ask, f in zip(asks, draws, strict=True)]
-        p = torch.cat(log_p, dim=-2).exp()  # B x draws x O
+        known = [ask.probabilities(f[part].mT, part) for ask, f in zip(asks, draws, strict=True)]
+        p = torch.cat(known, dim=-2)  # B x draws x O
         joint = groups.mT @ p / len(groups)  # B x groups x O
         alone = torch.special.entr(joint.sum(-2)).sum(-1)
         given = torch.special.entr(joint).sum((-1, -2)) - torch.special.entr(share).sum()

@@ -20,6 +20,7 @@ from botorch_skewgp.ax.metrics import ValidityMetric
 from botorch_skewgp.ax.models import AxSkewGP
 from botorch_skewgp.ax.pairs import complete_pair, get_next_pair
 from botorch_skewgp.ax.preference_exploration import compare_outcomes, configure_preference_exploration
+from botorch_skewgp.ax.questions import AxQuestion, get_next_question
 from botorch_skewgp.ax.ray_runner import RayMetric, RayRunner, configure_ray
 from botorch_skewgp.ax.registry import SkewGPGenerators
 from botorch_skewgp.ax.strategy import skewgp_generation_strategy
@@ -27,6 +28,7 @@ from botorch_skewgp.ax.transformed import transformed_generation_strategy
 from botorch_skewgp.hosts.entries import Comparison
 
 __all__ = [
+    "AxQuestion",
     "AxSkewGP",
     "Comparison",
     "RayMetric",
@@ -43,6 +45,7 @@ __all__ = [
     "configure_ray",
     "get_best_arm",
     "get_next_pair",
+    "get_next_question",
     "recorded_bounds",
     "recorded_comparisons",
     "skewgp_generation_strategy",

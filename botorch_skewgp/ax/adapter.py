@@ -26,7 +26,7 @@ from botorch.models import ModelList
 from botorch.utils.datasets import SupervisedDataset
 
 from botorch_skewgp.ax.comparisons import Bound, recorded_bounds, recorded_comparisons
-from botorch_skewgp.ax.data import make_dataset, with_every_trial
+from botorch_skewgp.ax.data import ObservationDataset, make_dataset, with_every_trial
 from botorch_skewgp.ax.metrics import ValidityMetric
 from botorch_skewgp.hosts.entries import Comparison
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
@@ -234,18 +234,32 @@ class SkewGPAdapter(TorchAdapter):
         weights = self._optimization_config.objective.metric_weights
         return any(weight < 0 for name, weight in weights if self._experiment.metrics[name].signature == outcome)
 
+    @property
+    def objective_dataset(self) -> ObservationDataset:
+        """What the model of the only objective was fitted to."""
+        (outcome,) = self._objectives()
+        assert isinstance(self.generator, BoTorchGenerator)
+        (dataset,) = [entry for entry in self.generator.surrogate.training_data if entry.outcome_names == [outcome]]
+        assert isinstance(dataset, ObservationDataset)
+        return dataset
+
+    @property
+    def objective_model(self) -> SkewGP:
+        """The model of the only objective, whichever way that goes."""
+        (outcome,) = self._objectives()
+        assert isinstance(self.generator, BoTorchGenerator)
+        models = self.generator.surrogate.model
+        model = models.models[self.outcomes.index(outcome)] if isinstance(models, ModelList) else models
+        assert isinstance(model, SkewGP)
+        return model
+
     def latent_posterior(self, features: list[ObservationFeatures]) -> SkewGPPosterior:
         r"""The joint posterior of the latent function of the only objective, whichever way that goes.
 
         Args:
             features: The points, in the units of the search space.
         """
-        (outcome,) = self._objectives()
-        assert isinstance(self.generator, BoTorchGenerator)
-        models = self.generator.surrogate.model
-        model = models.models[self.outcomes.index(outcome)] if isinstance(models, ModelList) else models
-        assert isinstance(model, SkewGP)
-        return model.latent_posterior(self.transform_observation_features(features))
+        return self.objective_model.latent_posterior(self.transform_observation_features(features))
 
     # Generation
 

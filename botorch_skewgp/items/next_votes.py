@@ -4,7 +4,9 @@ For the best item, the leader is the one with the largest mean utility, and the 
 it. With the Gaussian that has the draws' mean and covariance, the probability that a challenger is better is a normal
 tail of its gap in standard deviations of the difference. A vote between any two items shrinks these deviations, by the
 Fisher information of its answer at the mean. The pair that is asked shrinks the expected number of items better than
-the leader most. A batch is chosen one after the other, each with the covariance that the votes before it will leave.
+the leader most. A batch is chosen one after the other, each with the covariance that the votes before it will leave,
+and on average over several ways in which these may move the means: by the standard deviation that a vote takes from the
+utilities, up in half of the ways and down in the others.
 
 For the best `k` and for the order, let `f_s` be draws and `p_s(y)` the probability of outcome `y` of a vote given one.
 The information that a vote brings about `t(f)`, what one wants to know, is `H(E[p]) - E[H(E[p | t])]`, where
@@ -145,10 +147,11 @@ def next_votes(
             f"{num_votes} of {len(pool)} pairs."
         )
     rule: _Challengers | _Information
+    generator = torch.Generator().manual_seed(seed)
     if goal == "best":
-        rule = _Challengers.of(draws, reading)
+        rule = _Challengers.of(draws, reading, generator)
     else:
-        rule = _Information.of(draws, goal, k, reading, torch.Generator().manual_seed(seed))
+        rule = _Information.of(draws, goal, k, reading, generator)
     left = torch.ones(len(pool), dtype=torch.bool, device=draws.device)
     chosen, values = [], []
     for _ in range(num_votes):
@@ -220,42 +223,49 @@ class _Challengers(NamedTuple):
     """How many items are expected to be better than the leader.
 
     Args:
-        mean: The means of the utilities, `n`.
-        covariance: Their covariance, given that the votes chosen so far have been answered, `n x n`.
+        means: The means of the utilities in several ways in which the votes chosen so far may end, `W x n`.
+        covariance: Their covariance, given that these votes have been answered, `n x n`.
         reading: What a vote reads.
+        generator: For these ways.
     """
 
-    mean: Tensor
+    means: Tensor
     covariance: Tensor
     reading: Reading
+    generator: torch.Generator
 
     @classmethod
-    def of(cls, draws: Tensor, reading: Reading) -> _Challengers:
-        return cls(draws.mean(0), torch.cov(draws.mT, correction=0), reading)
+    def of(cls, draws: Tensor, reading: Reading, generator: torch.Generator) -> _Challengers:
+        return cls(draws.mean(0, keepdim=True), torch.cov(draws.mT, correction=0), reading, generator)
 
     def values(self, pairs: Tensor) -> Tensor:
-        """How far the number falls by a vote for each of some pairs, `P`."""
-        leader = self.mean.argmax()
-        gap = self.mean[leader] - self.mean
+        """How far the number falls by a vote for each of some pairs, on average, `P`."""
+        return torch.stack([self._value(mean, pairs) for mean in self.means]).mean(0)
+
+    def _value(self, mean: Tensor, pairs: Tensor) -> Tensor:
+        leader = mean.argmax()
+        gap = mean[leader] - mean
         variance = self.covariance.diagonal()
         spread = variance + variance[leader] - 2 * self.covariance[leader]
-        gain = self._gain(pairs)
+        gain = self._gain(mean, pairs)
         shrunk = spread - (gain[:, leader].unsqueeze(-1) - gain).square()
         return (_tail(gap, spread) - _tail(gap, shrunk)).sum(-1)  # the leader's own is half before and after
 
     def after(self, pair: Tensor) -> _Challengers:
-        """Once a vote for a pair has been answered."""
-        gain = self._gain(pair.unsqueeze(0))
-        return self._replace(covariance=self.covariance - gain.mT @ gain)
+        """Once a vote for a pair has been answered, in one of several ways."""
+        gain = self._gain(self.means.mean(0), pair.unsqueeze(0))
+        up = torch.randperm(PATHS, generator=self.generator).to(gain.device) < PATHS // 2
+        means = self.means + torch.where(up.unsqueeze(-1), gain, -gain)
+        return self._replace(means=means, covariance=self.covariance - gain.mT @ gain)
 
-    def _gain(self, pairs: Tensor) -> Tensor:
+    def _gain(self, mean: Tensor, pairs: Tensor) -> Tensor:
         """Vectors whose outer products are what votes take from the covariance, `P x n`."""
         first, second = pairs.unbind(-1)
         covariances = self.covariance[first] - self.covariance[second]
         spread = (covariances.gather(-1, first.unsqueeze(-1)) - covariances.gather(-1, second.unsqueeze(-1))).squeeze(
             -1
         )
-        information = fisher_information(self.reading, self.mean[first] - self.mean[second])
+        information = fisher_information(self.reading, mean[first] - mean[second])
         return covariances * (information / (1 + information * spread)).sqrt().unsqueeze(-1)
 
 

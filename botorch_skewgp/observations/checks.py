@@ -60,14 +60,14 @@ def pad_rows(value: Any) -> Any:
     return [[*row, *[-1] * (longest - len(row))] for row in value]
 
 
-def as_count(value: Any, name: str) -> int:
-    """Check an integer of at least 2 and return it as an `int`; raises `InputDataError`."""
+def as_count(value: Any, name: str, least: int = 2) -> int:
+    """Check an integer of at least 2, or another number, and return it as an `int`; raises `InputDataError`."""
     try:
-        count = 0 if isinstance(value, bool) else operator.index(value)
+        count = least - 1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
-        count = 0
-    if count < 2:
-        raise InputDataError(f"{name} must be an integer of at least 2; got {value}.")
+        count = least - 1
+    if count < least:
+        raise InputDataError(f"{name} must be an integer of at least {least}; got {value}.")
     return count
 
 

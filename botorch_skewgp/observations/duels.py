@@ -2,12 +2,14 @@ r"""Comparisons of two points."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import torch
 from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import as_count, as_values, check_pairs
@@ -29,7 +31,8 @@ class Preference(Countable):
         pairs: An `m x 2` integer tensor of rows of `train_X`, winner first.
         strength: An `m`-dim tensor of integers `0, ..., num_strengths - 1`, the least difference first; `None` if the
             answers only say who won.
-        num_strengths: The number of steps, at least 2; by default the largest strength plus one.
+        num_strengths: The number of steps, at least 2; by default the largest strength plus one. Without it an
+            `InputDataWarning` says so where no answer has strength 0, since strengths may have been counted from 1.
 
     Raises:
         InputDataError: If `pairs` is not `m x 2` integers, holds a negative index, or compares a point with itself, a
@@ -73,6 +76,14 @@ class Preference(Countable):
             raise InputDataError(
                 f"strength must be integers from 0 to {steps - 1}, the number of the step by which the winner is "
                 f"better; got {strength[bad[:5]].tolist()} at positions {bad[:5].tolist()}."
+            )
+        if self.num_strengths is None and len(strength) and bool((strength > 0).all()):
+            warnings.warn(
+                f"strength counts from 0, the least difference, and every answer is {int(strength.min())} or more: "
+                "subtract 1 if they count from 1. If no difference was small, say how many steps there are by "
+                "num_strengths.",
+                InputDataWarning,
+                stacklevel=4,
             )
         object.__setattr__(self, "strength", strength.long())
         object.__setattr__(self, "num_strengths", steps)

@@ -120,6 +120,7 @@ class Observation:
         anchors_scale: Whether the observations are stated in units of the outcome, so that they fix location and scale
             of the latent function; labels and comparisons only tell it relative to their noise.
         points_per_observation: The least number of points that one observation refers to.
+        takes_more_points: Whether it may refer to more than these.
         tells_validity: Whether an outcome says if an experiment worked at all.
         turns_round: Whether the outcome of a function of which low values are good is the opposite, see `reversed`.
         tells_level: Whether an observation of several points says more than how these compare.
@@ -128,6 +129,7 @@ class Observation:
     index_field: ClassVar[str] = "index"
     anchors_scale: ClassVar[bool] = False
     points_per_observation: ClassVar[int] = 1
+    takes_more_points: ClassVar[bool] = False
     tells_validity: ClassVar[bool] = False
     turns_round: ClassVar[bool] = False
     tells_level: ClassVar[bool] = False

@@ -32,6 +32,7 @@ class Choice(Countable):
 
     index_field: ClassVar[str] = "options"
     points_per_observation: ClassVar[int] = 2
+    takes_more_points: ClassVar[bool] = True
     turns_round: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -79,6 +80,7 @@ class Ranking(Countable):
 
     index_field: ClassVar[str] = "items"
     points_per_observation: ClassVar[int] = 2
+    takes_more_points: ClassVar[bool] = True
     turns_round: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

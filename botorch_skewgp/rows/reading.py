@@ -238,6 +238,27 @@ class Reading:
             return self._with_slips(_log_best_of(items / self.noise.sqrt()))
         return self.log_outcome_probabilities(items @ self.weight[0])
 
+    @torch.no_grad()
+    def probabilities(self, items: Tensor) -> Tensor:
+        r"""The probabilities of all outcomes for averages over many values: several times as fast as the exponential of
+        `log_probabilities`, without derivatives, and without relative digits in the tails.
+
+        Args:
+            items: A `... x k` tensor of values of the latent function at the items.
+
+        Returns:
+            A `... x O` tensor.
+
+        Raises:
+            UnsupportedError: As `log_probabilities`.
+        """
+        if self.is_single or self.has_independent_noise:
+            value = (items @ self.weight.mT).unsqueeze(-2)  # ... x 1 x R
+            attentive = cell_probabilities(*self._all_bounds, value, self.variance.sqrt()).prod(-1)
+            return self.with_slips(attentive)
+        self._check_choice()
+        return self.with_slips(_best_of(items / self.noise.sqrt()))
+
     def log_outcome_probabilities(self, value: Tensor, variance: Tensor | float = 0.0) -> Tensor:
         r"""The log probabilities of all outcomes of a single reading, known up to a normal error beside its noise.
 
@@ -370,6 +391,30 @@ class Reading:
     def _check_choice(self) -> None:
         if not self.is_choice:
             raise UnsupportedError("Joint probabilities are known for choices only; draw from the posterior instead.")
+
+
+def cell_probabilities(lower: Tensor, upper: Tensor, value: Tensor, scale: Tensor) -> Tensor:
+    r"""The probabilities that noisy values are between bounds, to absolute accuracy.
+
+    Args:
+        lower: Lower bounds; `-inf` allowed.
+        upper: Upper bounds; `inf` allowed.
+        value: The values; all four broadcast.
+        scale: The standard deviation of the noise.
+    """
+    above = torch.special.erf((upper - value) / (scale * 2**0.5))
+    return (above - torch.special.erf((lower - value) / (scale * 2**0.5))) * 0.5
+
+
+def _best_of(utility: Tensor) -> Tensor:
+    """As `_log_best_of`, on a linear scale."""
+    difference = (utility.unsqueeze(-1) - utility.unsqueeze(-2)) * 0.5**0.5  # ... x j x i
+    difference.diagonal(dim1=-2, dim2=-1).fill_(torch.inf)  # nothing to beat
+    nodes, log_weights = hermite(utility, 16)
+    chance = torch.zeros_like(utility)
+    for node, weight in zip((nodes * 0.5**0.5).tolist(), log_weights.exp().tolist(), strict=True):
+        chance += weight * (0.5 + 0.5 * torch.special.erf(difference + node)).prod(-1)
+    return chance / chance.sum(-1, keepdim=True)
 
 
 def _log_best_of(utility: Tensor) -> Tensor:

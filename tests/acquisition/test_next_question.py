@@ -319,14 +319,21 @@ def test_bad_input(model):
     refused("several judges at once", UnsupportedError, judges=[0, 1])
     refused("method must be 'knowledge_gradient' or 'information'", method="best")
     refused("worth must be positive", worth=0.0)
-    with pytest.raises(InputDataError, match="about 2 or more point"):
-        Question(Preference, num_points=1)
+    refused("worth must be positive", worth="much")
+    refused("questions must be a list", questions=None)
+    with pytest.raises(InputDataError, match="Choice is about 2 or more point"):
+        Question(Choice, num_points=1)
+    with pytest.raises(InputDataError, match=r"Preference is about 2 point\(s\)"):
+        Question(Preference, num_points=3)
+    with pytest.raises(InputDataError, match=r"Numeric is about 1 point\(s\)"):
+        Question(Numeric, num_points=2)
     with pytest.raises(InputDataError, match="num_points must be a whole number"):
         Question(Choice, num_points=2.5)
     with pytest.raises(InputDataError, match="about one point; leave with_incumbent out"):
         Question(Numeric, with_incumbent=True)
-    with pytest.raises(InputDataError, match="num_questions must be at least 1"):
-        next_questions(model, BOUNDS, [Preference], num_questions=0)
+    for number in (0, 2.5, "2", None):
+        with pytest.raises(InputDataError, match="num_questions must be an integer of at least 1"):
+            next_questions(model, BOUNDS, [Preference], num_questions=number)
     with pytest.raises(UnsupportedError, match="next_question needs a SkewGP"):
         next_question(SingleTaskGP(X, F.unsqueeze(-1)), BOUNDS, [Numeric])
     slopes = SkewGP(X, [Numeric(F), Slope(0, [1], index=[0])], covar_module=kernel(), draw_settings=SETTINGS)

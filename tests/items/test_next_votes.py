@@ -48,16 +48,24 @@ def information(model, draws, pair, states):
     return entropy(average(range(len(rows)))) - rest
 
 
-def fewer_challengers(model, draws, pair):
-    """How far the expected number of items better than the leader falls when a noisy difference of a pair is seen."""
-    mean, covariance = draws.mean(0), torch.cov(draws.mT, correction=0)
+def moments(draws):
+    return draws.mean(0), torch.cov(draws.mT, correction=0)
+
+
+def covariance_after(model, mean, covariance, pair):
+    """The covariance once a noisy difference of a pair was seen, with the information of a vote, from precisions."""
     gap, step = float(mean[pair[0]] - mean[pair[1]]), 1e-5
     above, at, below = (outcome_probabilities(model, gap + shift) for shift in (step, 0.0, -step))
     told = sum(((a - b) / (2 * step)) ** 2 / p for a, p, b in zip(above, at, below, strict=True))
     contrast = torch.zeros(len(mean)).double()
     contrast[pair[0]], contrast[pair[1]] = 1.0, -1.0
     ridge = 1e-9 * torch.eye(len(mean)).double()
-    after = ((covariance + ridge).inverse() + told * contrast.outer(contrast)).inverse()
+    return ((covariance + ridge).inverse() + told * contrast.outer(contrast)).inverse()
+
+
+def fewer_challengers(model, mean, covariance, pair):
+    """How far the expected number of items better than the leader falls when a noisy difference of a pair is seen."""
+    after = covariance_after(model, mean, covariance, pair)
 
     def better(covariance):
         leader, c, total = int(mean.argmax()), covariance, 0.0
@@ -77,7 +85,7 @@ def test_the_most_telling_pair_is_that_of_formulas_written_out(model, goal, k):
         if goal == "order":
             found[pair] = information(model, draws, pair, range(NUM))
         elif goal == "best":
-            found[pair] = fewer_challengers(model, draws, pair)
+            found[pair] = fewer_challengers(model, *moments(draws), pair)
         else:
             inside = [set(draw.topk(2).indices.tolist()) for draw in draws]
             found[pair] = sum(information(model, draws, pair, [i in top for top in inside]) for i in range(6))
@@ -90,6 +98,22 @@ def test_the_most_telling_pair_is_that_of_formulas_written_out(model, goal, k):
     one = torch.tensor([[4, 5]])
     value = next_votes(model, 1, goal, k, pairs=one, num_samples=NUM).values.item()
     assert value == pytest.approx(found[4, 5], abs=2e-6)
+
+
+def test_the_second_of_a_batch_averages_over_how_the_first_may_end(model):
+    """The first answer moves the means along the step that it takes from the covariance, either way."""
+    mean, covariance = moments(utility_draws(model, NUM, 0, "test"))
+    pairs, values = next_votes(model, 2, "best", num_samples=NUM)
+    left = covariance_after(model, mean, covariance, pairs[0].tolist())
+    size, direction = torch.linalg.eigh(covariance - left)  # of rank one
+    step = size[-1].sqrt() * direction[:, -1]
+    found = {
+        pair: sum(fewer_challengers(model, mean + sign * step, left, pair) for sign in (-1, 1)) / 2
+        for pair in itertools.combinations(range(6), 2)
+    }
+    assert tuple(sorted(pairs[1].tolist())) == max(found, key=found.get)
+    assert values[1].item() == pytest.approx(max(found.values()), abs=2e-6)
+    assert values[1].item() != pytest.approx(fewer_challengers(model, mean, left, sorted(pairs[1].tolist())), abs=1e-4)
 
 
 def test_outcomes_of_votes(model):
@@ -122,10 +146,10 @@ def test_a_batch_knows_what_it_has_asked():
     pairs, values = next_votes(model, 3, "best", distinct=True)
     assert sorted(pairs[0].tolist()) == [0, 1]  # only they can be the best
     assert len({tuple(sorted(pair)) for pair in pairs.tolist()}) == 3
-    assert values[1] < 0.2 * values[0]
+    assert values[1] < 0.2 * values[0]  # of the others there is little to learn
     again, values = next_votes(model, 3, "best")
     assert [sorted(pair) for pair in again.tolist()] == [[0, 1]] * 3  # noise leaves something to ask
-    assert values[2] < values[1] < values[0]
+    assert (values[1:] > values[0]).all()  # once an answer has parted the two, further ones make it sure
     assert next_votes(model, 1, "top", k=2).values.item() == pytest.approx(0.0, abs=1e-6)  # both are sure to be in
 
 

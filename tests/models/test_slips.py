@@ -416,3 +416,13 @@ def test_what_knows_of_no_slips_says_so() -> None:
 def test_refuses_in_words(build: Callable[[], object], message: str) -> None:
     with pytest.raises(InputDataError, match=message):
         build()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_linear_and_logarithmic_probabilities_of_outcomes_agree(name: str) -> None:
+    case = CASES[name]
+    reading = case.likelihood.reading(type(case.observation), X, num_points=3 if name == "choice" else None)
+    f = torch.randn(50, reading.num_items, dtype=torch.double, generator=torch.Generator().manual_seed(0))
+    linear, log = reading.probabilities(f), reading.log_probabilities(f)
+    assert torch.allclose(linear, log.exp(), atol=1e-6)
+    assert torch.allclose(linear.sum(-1), torch.ones(50, dtype=torch.double))

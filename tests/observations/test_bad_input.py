@@ -275,3 +275,11 @@ def test_integers_and_single_bounds_are_taken():
 def test_nothing_seen_yet_has_the_shape_of_no_rows():
     assert Preference([]).pairs.shape == Tie([]).pairs.shape == (0, 2)
     assert Binary([]).labels.shape == (0,)
+
+
+def test_strengths_counted_from_one_are_told():
+    with pytest.warns(InputDataWarning, match="subtract 1 if they count from 1"):
+        counted = Preference([[0, 1], [2, 1]], strength=[1, 2])
+    assert counted.num_strengths == 3
+    assert Preference([[0, 1], [2, 1]], strength=[1, 2], num_strengths=3).strength.tolist() == [1, 2]
+    assert Preference([[0, 1], [2, 1]], strength=[1, 0]).num_strengths == 2

@@ -31,6 +31,7 @@ def cells(weight, *cutpoints):
 def test_outcomes_of_a_weighted_value(weight, cutpoints):
     asked, expected = reading(weight, *cutpoints), cells(weight, *cutpoints)
     torch.testing.assert_close(asked.log_probabilities(VALUES).exp(), expected)
+    torch.testing.assert_close(asked.probabilities(VALUES), expected)
     assert torch.equal(asked.outcome_of(VALUES), (weight * VALUES > torch.tensor(cutpoints)).sum(-1))
     rows = asked.rows(torch.arange(4).unsqueeze(-1), asked.outcome_of(VALUES))
     inside = (rows.coefficient * VALUES > rows.lower.unsqueeze(-1)) & (rows.coefficient * VALUES <= rows.upper[:, None])
@@ -45,3 +46,31 @@ def test_outcomes_of_a_weighted_value(weight, cutpoints):
 def test_a_weight_that_reads_nothing_is_refused(weight):
     with pytest.raises(InputDataError, match="finite weight other than 0"):
         reading(weight, 0.0)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_probabilities_of_choices_by_many_draws_of_the_noise(k):
+    generator = torch.Generator().manual_seed(0)
+    items = 2 * torch.randn(4, k, dtype=torch.float64, generator=generator)
+    asked = Reading.choice(k, torch.tensor([NOISE], dtype=torch.float64), items)
+    noise = NOISE**0.5 * torch.randn(200_000, 1, k, dtype=torch.float64, generator=generator)
+    share = torch.nn.functional.one_hot((items + noise).argmax(-1), k).double().mean(0)
+    found = asked.probabilities(items)
+    error = (found * (1 - found) / len(noise)).sqrt() + 1e-6
+    assert ((found - share).abs() < 4.5 * error).all()
+    torch.testing.assert_close(found, asked.log_probabilities(items).exp(), rtol=0, atol=1e-5)
+    torch.testing.assert_close(found.sum(-1), torch.ones(4).double())
+
+
+def test_probabilities_of_independent_readings():
+    """A difference and an average of two items, each cut once: the product of the two."""
+    like = torch.zeros(1, dtype=torch.float64)
+    outcomes = torch.tensor([[[a, a + 1], [b, b + 1]] for a in (0, 1) for b in (0, 1)])
+    both = Reading(like.new_tensor([[1.0, -1.0], [0.5, 0.5]]), like.new_tensor([[0.2], [-0.1]]), like + NOISE, outcomes)
+    items = torch.tensor([[0.3, -0.4], [5.0, 1.0]], dtype=torch.float64)
+    difference = Normal(items[:, 0] - items[:, 1], (2 * NOISE) ** 0.5).cdf(torch.tensor(0.2))
+    average = Normal(items.mean(-1), (NOISE / 2) ** 0.5).cdf(torch.tensor(-0.1))
+    expected = torch.stack([difference * average, difference * (1 - average),
+                            (1 - difference) * average, (1 - difference) * (1 - average)], dim=-1)  # fmt: skip
+    torch.testing.assert_close(both.probabilities(items), expected)
+    torch.testing.assert_close(both.log_probabilities(items).exp(), expected)

@@ -1,0 +1,137 @@
+"""Whom to ask: duels of two judges, a good and dear one and a cheap and noisy one, by `next_question`, or of one alone.
+
+A run is a function and a seed. All methods start with the same six duels of Sobol points by each judge, which are
+free. Both judges want the same; the noise of an item is a hundredth of the function's standard deviation over the
+domain for the good judge, and half of it for the cheap one. A duel costs 4 and 1, and a run 30. Reported is the simple
+regret of the point of largest posterior mean in the domain, against money. Models have reliabilities of judges, are
+fitted after every third answer, from the last hyperparameters, and have 512 draws. Seconds are those of the processor,
+on one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+import warnings
+
+import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.utils.sampling import draw_sobol_samples
+from torch import Tensor
+
+from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
+from benchmarks._runs import Runs
+from benchmarks.decisions import SEEN, find_utility
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import next_question, recommend
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations import Preference
+from botorch_skewgp.truncated.draws import DrawSettings
+
+FUNCTIONS = ("camel", "hartmann3")
+NOISE, PRICE, BUDGET, REFIT, STARTS = (0.01, 0.5), (4.0, 1.0), 30.0, 3, 6
+METHODS = {"both": (0, 1), "good and dear": (0,), "cheap and noisy": (1,)}
+HALF, END, COURSE = "regret_half", "regret", "log10_course"
+MEASURED = (HALF, END, COURSE, "asked_good", "asked_cheap", "seconds_per_question")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of this benchmark."""
+    add_common_arguments(parser)
+    parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=list(FUNCTIONS))
+    parser.add_argument("--seeds", type=int, default=10, help="runs of each method")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run it."""
+    folder = prepare(options)
+    num, budget = (1, 4.0) if options.quick else (options.seeds, BUDGET)
+    functions = ["camel"] if options.quick else options.functions
+    columns = (
+        "function",
+        "method",
+        "seeds",
+        *MEASURED,
+        "log10_less_than_both",
+        "error",
+        "course_less_than_both",
+        "its_error",
+    )
+    notes = [environment(), f"load average at the start {load_average()}", "regrets are medians, all else means"]
+    table = Table("questions_panel", columns, notes)
+    runs = Runs("questions_panel_runs", ("function", "method", "seed"), MEASURED, folder)
+    found: dict[tuple[str, str], list[tuple[float, ...]]] = {(f, name): [] for f in functions for name in METHODS}
+    for seed in range(num):
+        for function, name in found:
+
+            def make(function: str = function, name: str = name, seed: int = seed) -> list[float]:
+                return _run(function, METHODS[name], seed, budget)
+
+            found[function, name].append(runs.get((function, name, seed), make))
+            say(f"{function}, {name}, {seed}: {found[function, name][-1]}")
+    for (function, name), rows in found.items():
+        mine, both = torch.tensor(rows).double(), torch.tensor(found[function, "both"]).double()
+        cells = dict(zip(MEASURED, mine.mean(0).tolist(), strict=True))
+        cells |= {column: float(mine[:, MEASURED.index(column)].median()) for column in (HALF, END)}
+        ends = [x[:, MEASURED.index(END)].clamp(min=1e-6).log10() for x in (mine, both)]
+        courses = [x[:, MEASURED.index(COURSE)] for x in (mine, both)]
+        gains = [ends[0] - ends[1], courses[0] - courses[1]]
+        errors = [float(gain.std() / math.sqrt(num)) if num > 1 else math.nan for gain in gains]
+        table.add(
+            function=function, method=name, seeds=num, **cells, log10_less_than_both=float(gains[0].mean()),
+            error=errors[0], course_less_than_both=float(gains[1].mean()), its_error=errors[1],
+        )  # fmt: skip
+    publish([table], folder)
+
+
+def _run(function: str, who: tuple[int, ...], seed: int, budget: float) -> list[float]:
+    torch.set_num_threads(1)
+    utility, generator = find_utility(function), torch.Generator().manual_seed(seed)
+    bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
+    deviation = float(utility.evaluate(draw_sobol_samples(bounds, n=SEEN, q=1, seed=0).squeeze(-2)).std())
+
+    def winner_first(pair: Tensor, judge: int) -> Tensor:
+        noise = torch.randn(2, dtype=torch.float64, generator=generator)
+        return pair[(utility.evaluate(pair) + NOISE[judge] * deviation * noise).argsort(descending=True)]
+
+    X = draw_sobol_samples(bounds, n=4 * STARTS, q=1, seed=seed).squeeze(-2).view(-1, 2, utility.dim)
+    judges = [i % 2 for i in range(len(X))]
+    duels = [winner_first(pair, judge) for pair, judge in zip(X, judges, strict=True)]
+    regrets, money, spent = [], [], 0.0
+    state: dict[str, Tensor] = {}
+    began, step = time.process_time(), 0
+    with torch.random.fork_rng(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(seed)
+        while True:
+            points, place = torch.cat(duels).unique(dim=0, return_inverse=True)
+            answers = Preference(place.view(-1, 2), judge=judges)
+            model = SkewGP(points, answers, learn_judge_reliability=True, draw_settings=DrawSettings(num_draws=512))
+            hyperparameters = dict(model.named_parameters())
+            with torch.no_grad():
+                for key, value in state.items():
+                    hyperparameters[key].copy_(value)
+            if step % REFIT == 0:
+                mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+                fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": 50}}, warning_handler=lambda _: True)
+                state = {key: p.detach().clone() for key, p in hyperparameters.items() if p.numel()}
+            model.eval()
+            best, _ = recommend(model, bounds, num_restarts=3, raw_samples=64)
+            regrets.append(utility.best - float(utility.evaluate(best)))
+            money.append(spent)
+            affordable = {judge: PRICE[judge] for judge in who if spent + PRICE[judge] <= budget}
+            if not affordable:
+                break
+            asked = next_question(model, bounds, [Preference], judges=affordable, seed=step)
+            assert isinstance(asked.judge, int)
+            duels.append(winner_first(asked.X.detach(), asked.judge))
+            judges.append(asked.judge)
+            spent, step = spent + asked.cost, step + 1
+    seconds = (time.process_time() - began) / max(step, 1)
+    at = [
+        [regret for regret, paid in zip(regrets, money, strict=True) if paid <= m][-1] for m in range(int(budget) + 1)
+    ]
+    course = sum(math.log10(max(regret, 1e-6)) for regret in at) / len(at)
+    asked_of = [judges[2 * STARTS :].count(judge) for judge in (0, 1)]
+    return [at[int(budget) // 2], regrets[-1], course, *map(float, asked_of), seconds]

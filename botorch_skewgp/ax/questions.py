@@ -1,0 +1,150 @@
+"""Whether to measure next or to compare, by what an answer is expected to bring for its price."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Literal, NamedTuple, get_args
+
+import torch
+from ax.adapter.registry import Generators
+from ax.api.client import Client
+from ax.api.types import TParameterization
+from ax.core.experiment import Experiment
+from ax.core.observation import ObservationFeatures
+from ax.exceptions.core import UserInputError
+from botorch.fit import fit_gpytorch_mll
+from botorch.models.transforms.outcome import Standardize
+from torch import Tensor
+
+from botorch_skewgp.acquisition import next_question
+from botorch_skewgp.ax.adapter import SkewGPAdapter
+from botorch_skewgp.ax.comparisons import check_one_objective
+from botorch_skewgp.ax.internals import experiment_of
+from botorch_skewgp.ax.pairs import get_next_pair
+from botorch_skewgp.ax.registry import skewgp_spec_of
+from botorch_skewgp.ax.transition import objective_is_known
+from botorch_skewgp.hosts.entries import as_number
+from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
+from botorch_skewgp.likelihoods.registry import default_likelihood
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models import SkewGP
+from botorch_skewgp.observations import Censored, Numeric, Observation, Preference
+
+Ask = Literal["number", "comparison"]
+KINDS: dict[Ask, type[Observation]] = {"number": Numeric, "comparison": Preference}
+NUM_SPREAD = 128  # points of the search space that questions may be about, beside those that were tried
+
+
+class AxQuestion(NamedTuple):
+    r"""What to ask next in an experiment.
+
+    Args:
+        ask: A `"number"`, to be told by `client.complete_trial(trial_index, {...})`, or a `"comparison"`, by
+            `complete_pair(client, trial_index, winner)`.
+        trial_index: The trial that was made for it, which is running.
+        arms: The parameters of its arms by their names: one to measure, two to compare.
+        value: By how much an answer of this kind is expected to raise the posterior mean of the best point, in units of
+            the objective; NaN as long as nothing is known of it.
+        cost: Its price.
+    """
+
+    ask: Ask
+    trial_index: int
+    arms: dict[str, TParameterization]
+    value: float
+    cost: float
+
+
+def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
+    r"""Ask for a number or a comparison, whichever is expected to bring more for its price, as a trial to be answered.
+
+    The kind is chosen by `botorch_skewgp.acquisition.next_question` over the points tried and some that are spread over
+    the search space; the points are then those that the strategy would choose for it. As long as nothing is known of
+    the objective, the cheaper kind is asked.
+
+    Example:
+        >>> asked = get_next_question(client, {"number": 10.0, "comparison": 1.0})
+        >>> if asked.ask == "number":
+        ...     client.complete_trial(asked.trial_index, {"loss": 0.3})
+
+    Args:
+        client: The client of the experiment.
+        costs: The price of each kind that may be asked, in any one unit.
+
+    Raises:
+        UserInputError: If a kind is unknown, a price is not positive, no optimization is configured, the client has
+            another strategy than ours, there are several objectives, or the search space has one point only. The
+            experiment is then as before.
+    """
+    prices = _prices(costs)
+    experiment = experiment_of(client)
+    if experiment.optimization_config is None:
+        raise UserInputError("Call client.configure_optimization(objective=...) before asking a question.")
+    check_one_objective(experiment)
+    spec = skewgp_spec_of(client)
+    ask, value = min(prices, key=prices.__getitem__), math.nan
+    if objective_is_known(experiment):
+        spec.fit(experiment=experiment)
+        adapter = spec.fitted_adapter
+        assert isinstance(adapter, SkewGPAdapter)
+        with suppress_irrelevant_warnings():
+            kinds, pool = [KINDS[name] for name in prices], _pool(adapter, experiment)
+            model = _utility_model(adapter, kinds)
+            found = next_question(model, None, kinds, list(prices.values()), X_candidates=pool)
+        ask = next(name for name in prices if KINDS[name] is found.question.kind)
+        value = found.value
+    if ask == "number":
+        ((index, parameters),) = client.get_next_trials(max_trials=1).items()
+        arms = {experiment.trials[index].arms[0].name: parameters}
+    else:
+        index, arms = get_next_pair(client)
+    return AxQuestion(ask, index, arms, value, prices[ask])
+
+
+def _prices(costs: Mapping[Ask, float]) -> dict[Ask, float]:
+    kinds = get_args(Ask)
+    if not isinstance(costs, Mapping) or not costs or not set(costs) <= set(kinds):
+        raise UserInputError(f"costs must be a price for each of {kinds} that may be asked; got {costs!r}.")
+    prices: dict[Ask, float] = {}
+    for name, given in costs.items():
+        price = as_number(given)
+        if price is None or not 0 < price < math.inf:
+            raise UserInputError(f"The price of a {name} must be positive and finite; got {given!r}.")
+        prices[name] = price
+    return prices
+
+
+def _utility_model(adapter: SkewGPAdapter, asked: Sequence[type[Observation]]) -> SkewGP:
+    """A model of the objective, the larger the better, that knows all kinds asked."""
+    dataset = adapter.objective_dataset
+    observations = [_turned(entry) if dataset.minimize else entry for entry in dataset.observations]
+    likelihood = default_likelihood((), list(dict.fromkeys((*dataset.kinds, *asked))))
+    model = SkewGP(
+        dataset.X,
+        observations,
+        likelihood,
+        input_transform=deepcopy(getattr(adapter.objective_model, "input_transform", None)),
+        outcome_transform=Standardize(m=1),
+    )
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    return model
+
+
+def _turned(entry: Observation) -> Observation:
+    """Numbers with the other sign; judgements name the better one already."""
+    if isinstance(entry, Numeric):
+        return replace(entry, values=-entry.values)
+    if isinstance(entry, Censored):
+        return replace(entry, lower=-entry.upper, upper=-entry.lower)
+    return entry
+
+
+def _pool(adapter: SkewGPAdapter, experiment: Experiment) -> Tensor:
+    """Points that questions may be about: those that were tried, and some over the search space."""
+    tried = adapter.objective_dataset.X
+    spread = Generators.SOBOL(experiment=experiment, seed=len(experiment.trials)).gen(n=NUM_SPREAD).arms
+    features = [ObservationFeatures.from_arm(arm) for arm in spread]
+    return torch.cat([tried, adapter.transform_observation_features(features).to(tried)])
