@@ -174,7 +174,7 @@ def threshold(
     the input, give the upper bound first.
 
     Example:
-        >>> model = SkewGP(train_X, Binary(heard))  # of frequency and level
+        >>> model = SkewGP(train_X, Binary(labels))
         >>> line = torch.linspace(0, 1, 50).unsqueeze(-1).expand(50, 2)  # the second input is replaced
         >>> curve = threshold(model, line, level=0.75, dim=1, bounds=(0.0, 1.0))
 
@@ -205,6 +205,7 @@ def threshold(
             f"X must be batch_shape x {members[0].dim} and dim one of its columns; got shape {tuple(X.shape)} and dim "
             f"{dim}."
         )
+    X = X.to(members[0].datapoints)
     ends = torch.as_tensor(bounds, dtype=X.dtype, device=X.device)
     if ends.shape != (2,) or not bool(ends.isfinite().all() & (ends[0] != ends[1])):
         raise InputDataError(f"bounds must be two different finite numbers; got {ends.tolist()}.")

@@ -148,8 +148,7 @@ class LevelSetMisclassificationReduction(_LevelSetLookAhead):
 
     Example:
         >>> model = SkewGP(train_X, Binary(labels))
-        >>> reference = draw_sobol_samples(bounds, n=128, q=1).squeeze(1)
-        >>> acq = LevelSetMisclassificationReduction(model, level=0.75, X_reference=reference)
+        >>> acq = LevelSetMisclassificationReduction(model, level=0.75, X_reference=pool)
         >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
 
     Args:
@@ -177,8 +176,7 @@ class LevelSetInformation(_LevelSetLookAhead):
 
     Example:
         >>> model = SkewGP(train_X, Binary(labels))
-        >>> reference = draw_sobol_samples(bounds, n=128, q=1).squeeze(1)
-        >>> acq = LevelSetInformation(model, level=0.75, X_reference=reference)
+        >>> acq = LevelSetInformation(model, level=0.75, X_reference=pool)
         >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
 
     Args:
