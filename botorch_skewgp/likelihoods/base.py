@@ -2,6 +2,7 @@ r"""The base class of likelihoods: what it does with the reading of a kind, whic
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -11,16 +12,26 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.constraints import GreaterThan, Interval
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.likelihoods import Likelihood
-from gpytorch.priors import Prior
+from gpytorch.priors import HalfCauchyPrior, Prior
 from torch import Tensor
 from torch.distributions import Bernoulli, Categorical
 
 from botorch_skewgp.likelihoods.best_of import best_of_probabilities
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
-from botorch_skewgp.likelihoods.parameters import LEAST_POSITIVE, ReadParameter, SetParameter
+from botorch_skewgp.likelihoods.defaults import SLIP_ODDS_SCALE, SLIP_START
+from botorch_skewgp.likelihoods.parameters import (
+    LEAST_POSITIVE,
+    RateParameter,
+    ReadOdds,
+    ReadParameter,
+    SetOdds,
+    SetParameter,
+    as_rate,
+)
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows, Reading, Rows
+from botorch_skewgp.truncated.step_factor import Heights
 
 NUM_SAMPLES = 1024  # of the latent function, over which probabilities of joint outcomes are averaged
 
@@ -36,6 +47,7 @@ class RowLikelihood(Likelihood):
     observation_types: ClassVar[tuple[type[Observation], ...]] = ()
     predicts_choices: ClassVar[bool] = False  # whether `marginal` takes which points can be chosen
     predicts: ClassVar[bool] = True  # whether new observations have a distribution, and not only those of the data
+    slip = RateParameter()
 
     @property
     def num_outputs(self) -> int:
@@ -80,6 +92,82 @@ class RowLikelihood(Likelihood):
         if prior is not None:
             self.register_prior(f"{name}_prior", prior, ReadParameter(name), SetParameter(name))
         setattr(self, name, value)
+
+    def _register_slip(self, slip: float | Tensor, learn: bool, prior: Prior | None) -> None:
+        r"""Register the rate of slips, if there are any: answers drawn evenly among all that can be given.
+
+        Args:
+            slip: The rate, or one for each judge; where it is learned, where a fit starts.
+            learn: Whether it is a parameter to fit.
+            prior: A prior on the rate; if it is learned by default a half-Cauchy one on its odds.
+
+        Raises:
+            InputDataError: If a rate is not between 0 and 1.
+        """
+        rate = as_rate(slip, "slip")
+        if not learn and not bool((rate > 0).any()):
+            return
+        if learn:
+            rate = torch.where(rate > 0, rate, SLIP_START)
+        elif not bool((rate > 0).all()):
+            raise InputDataError(f"Judges slip all or none, if rarely: every slip must be above 0; got {rate.tolist()}.")
+        self.register_parameter("raw_slip", torch.nn.Parameter(torch.logit(rate), requires_grad=learn))
+        if prior is not None:
+            self.register_prior("slip_prior", prior, ReadParameter("slip"), SetParameter("slip"))
+        elif learn:
+            self.register_prior("slip_prior", HalfCauchyPrior(SLIP_ODDS_SCALE), ReadOdds("slip"), SetOdds("slip"))
+
+    def _slips(self, num_outcomes: int, like: Tensor, judge: Tensor | None = None) -> Tensor | None:
+        r"""The probability of each outcome to be given whatever is read; `None` if answers are no slips.
+
+        Args:
+            num_outcomes: The number of outcomes that an answer can have.
+            like: Any tensor of the wanted dtype and device.
+            judge: Who gave each of `m` answers; the average over judges if `None`.
+
+        Returns:
+            An `O`-dim tensor; with judges `m x O`.
+
+        Raises:
+            InputDataError: If there are fewer rates than judges.
+        """
+        if not hasattr(self, "raw_slip"):
+            return None
+        rate = self.slip.to(like)
+        if judge is None or rate.numel() == 1:
+            rate = rate.mean(-1, keepdim=True)
+            rate = rate if judge is None else rate.expand(len(judge))
+        else:
+            if len(judge) and int(judge.max()) >= rate.numel():
+                raise InputDataError(f"slip has {rate.numel()} rates, and judge {int(judge.max())} gave answers.")
+            rate = rate[judge.to(rate.device)]
+        rate = rate if judge is None else rate.unsqueeze(-1)
+        return (rate / num_outcomes).expand(*rate.shape[:-1], num_outcomes)
+
+    def _heights_of_answers(
+        self, judge: Tensor | None, answer: Tensor, num_outcomes: Tensor, like: Tensor
+    ) -> Heights | None:
+        r"""The heights of rows of answers that may have several rows each.
+
+        Args:
+            judge: Who gave the answer of each row, `p`; `None` if nobody is named.
+            answer: The number of each row's answer, `p`.
+            num_outcomes: How many different answers could have been given, for each row, `p`.
+            like: Any tensor of the wanted dtype and device.
+        """
+        slips = self._slips(1, like, judge)
+        if slips is None:
+            return None
+        rate = slips.reshape(-1).expand(len(answer))
+        return Heights(rate / num_outcomes.to(rate), 1 - rate, answer.to(rate))
+
+    def _heights(self, slips: Tensor | None, outcome: Tensor) -> Heights | None:
+        """The heights of rows of answers of one row each, from `m x O` or `O` probabilities of slips."""
+        if slips is None:
+            return None
+        slips = slips.expand(len(outcome), slips.shape[-1])
+        outside = slips.gather(-1, outcome.to(slips.device).unsqueeze(-1)).squeeze(-1)
+        return Heights(outside, 1 - slips.sum(-1))
 
     def _check_type(self, observation: Observation) -> None:
         if not isinstance(observation, self.observation_types):
@@ -157,7 +245,11 @@ class RowLikelihood(Likelihood):
             InputDataError: If the observations are of another kind.
         """
         self._check_type(observation)
-        return self.reading(type(observation), like, scale).rows(*self.answers(observation))
+        reading, (index, outcome) = self.reading(type(observation), like, scale), self.answers(observation)
+        slips = reading.slips
+        if slips is not None and observation.judge is not None and self.slip.numel() > 1:
+            slips = self._slips(reading.num_outcomes, like, observation.judge)
+        return replace(reading.rows(index, outcome), heights=self._heights(slips, outcome))
 
     def log_jacobian(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Tensor:  # noqa: B008
         r"""By how much more log density every observation has than its row, which may be a warped number.
@@ -243,7 +335,7 @@ class RowLikelihood(Likelihood):
             )
         reading = self.reading(kind, like, scale, None if at_points else posterior.mean.shape[-2])
         if not reading.is_single and self.num_outputs == 1 and reading.is_choice:
-            return Categorical(probs=best_of_probabilities(posterior, reading.noise))
+            return Categorical(probs=reading.with_slips(best_of_probabilities(posterior, reading.noise)))
         if not reading.is_single:
             samples = SobolQMCNormalSampler(torch.Size([NUM_SAMPLES]), seed=0)(posterior)
             items = samples if self.num_outputs > 1 else samples.squeeze(-1)
@@ -321,8 +413,10 @@ def outcome_distribution(read: SkewGPPosterior, reading: Reading, squeeze: bool 
     above = [noisy.probability_above(cut) for cut in reading.cutpoints[0]]
     if reading.num_outcomes == 2:
         probability = above[0] if reading.highest == 1 else noisy.cdf(reading.cutpoints[0, 0])
+        if reading.slips is not None:
+            probability = probability * (1 - reading.slips.sum()) + reading.slips[1]
         return Bernoulli(probs=probability.squeeze(-1).squeeze(-1) if squeeze else probability)
     below = [noisy.cdf(cut) for cut in reading.cutpoints[0]]
     cells = [below[0], *(high - low for low, high in pairwise(below)), above[-1]]
-    probabilities = torch.stack([cells[i] for i in reading.outcomes[:, 0, 0].tolist()], dim=-1)
+    probabilities = reading.with_slips(torch.stack([cells[i] for i in reading.outcomes[:, 0, 0].tolist()], dim=-1))
     return Categorical(probs=probabilities.squeeze(-2).squeeze(-2) if squeeze else probabilities)

@@ -6,8 +6,10 @@ r"""The likelihood of class labels and label graphs, with one latent function pe
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import Interval
 from gpytorch.priors import Prior
@@ -31,6 +33,10 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
         learn_noise: Whether the noise is a parameter to fit.
         noise_prior: A prior on the noise variance.
         noise_constraint: A constraint on the noise variance; positive by default.
+        slip: The probability that an answer is drawn evenly among all that can be given, whatever the latent function is:
+            a wrong button, a lapse; one for all judges, or a tensor with one for each. Not at all by default.
+        learn_slip: Whether it is a parameter to fit.
+        slip_prior: A prior on it; by default half-Cauchy on its odds, at most 1 to 20 in half of the cases.
     """
 
     observation_types = (LabelPreference,)
@@ -42,8 +48,11 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
         learn_noise: bool = False,
         noise_prior: Prior | None = None,
         noise_constraint: Interval | None = None,
+        slip: float | Tensor = 0.0,
+        learn_slip: bool = False,
+        slip_prior: Prior | None = None,
     ) -> None:
-        super().__init__(noise, learn_noise, noise_prior, noise_constraint)
+        super().__init__(noise, learn_noise, noise_prior, noise_constraint, slip, learn_slip, slip_prior)
         self.num_labels = num_labels
 
     @property
@@ -63,7 +72,7 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
         num_points: int | None = None,
     ) -> Reading:
         """Which of the labels is best at a point."""
-        return Reading.choice(self.num_labels, self.noise, like)
+        return Reading.choice(self.num_labels, self.noise, like, self._slips(self.num_labels, like))
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
         """One row per preference of a label over another; those of one event share each label's noise.
@@ -78,7 +87,14 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
                 f"The observations have {observation.num_labels} labels, their likelihood {self.num_labels}."
             )
         labels, index = observation.labels, observation.index.unsqueeze(-1).expand(-1, 2)
-        return shared_noise_rows(labels, observation.event, self.noise, like, index, value_of(labels))
+        rows = shared_noise_rows(labels, observation.event, self.noise, like, index, value_of(labels))
+        event = observation.event.unique(return_inverse=True)[1]
+        size = event.bincount()[event]
+        best = torch.full_like(size, -1).scatter_reduce(0, event, labels[:, 0].to(event), "amax")[event]
+        least = torch.full_like(size, self.num_labels).scatter_reduce(0, event, labels[:, 0].to(event), "amin")[event]
+        is_class = (best == least) & (size == self.num_labels - 1)  # one label before all others
+        num_outcomes = torch.where(is_class, float(self.num_labels), 2.0**size)
+        return replace(rows, heights=self._heights_of_answers(observation.judge, event, num_outcomes, like))
 
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Categorical:
         r"""The distribution of the label that wins at new points.

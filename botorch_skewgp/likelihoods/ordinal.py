@@ -36,9 +36,14 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         noise_constraint: A constraint on the noise variance; positive by default.
         gap_prior: A prior on the gaps between cut-points; by default LogNormal(0, 1) for learned ones, without which a
             grade that nobody gave would become impossible.
+        slip: The probability that an answer is drawn evenly among all that can be given, whatever the latent function is:
+            a wrong button, a lapse; one for all judges, or a tensor with one for each. Not at all by default.
+        learn_slip: Whether it is a parameter to fit.
+        slip_prior: A prior on it; by default half-Cauchy on its odds, at most 1 to 20 in half of the cases.
 
     Raises:
-        InputDataError: If there are fewer than two grades, or cut-points are not increasing and one fewer.
+        InputDataError: If there are fewer than two grades, or cut-points are not increasing and one fewer, or a
+            rate is not between 0 and 1.
     """
 
     observation_types = (Ordinal,)
@@ -53,8 +58,11 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         noise_prior: Prior | None = None,
         noise_constraint: Interval | None = None,
         gap_prior: Prior | None = None,
+        slip: float | Tensor = 0.0,
+        learn_slip: bool = False,
+        slip_prior: Prior | None = None,
     ) -> None:
-        super().__init__(noise, learn_noise, noise_prior, noise_constraint)
+        super().__init__(noise, learn_noise, noise_prior, noise_constraint, slip, learn_slip, slip_prior)
         self.num_grades = num_grades
         if num_grades < 2:
             raise InputDataError(f"num_grades must be at least 2; got {num_grades}.")
@@ -97,7 +105,8 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         """`f(x) + v` between the cut-points around the grade; given ones are in units of the outcome."""
         cutpoints = self.cutpoints.to(like)
         is_given = int(self.anchor) < 0
-        return Reading.at_point(scale.standardize(cutpoints) if is_given else cutpoints, self.noise)
+        slips = self._slips(self.num_grades, like)
+        return Reading.at_point(scale.standardize(cutpoints) if is_given else cutpoints, self.noise, slips)
 
     def answers(self, observation: Ordinal) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """Each point, and its grade; raises `InputDataError` for another number of grades."""

@@ -1,4 +1,4 @@
-r"""Positive parameters of likelihoods, and closures of priors on them that can be pickled."""
+r"""Positive parameters and rates of likelihoods, and closures of priors on them that can be pickled."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from botorch_skewgp.observations.checks import check_parameter
 
+LEAST_RATE = 1e-9  # likewise of rates, and of what they are short of 1
 LEAST_POSITIVE = 1e-8  # of positive parameters, so that a long step of an optimiser does not underflow to zero
 
 
@@ -29,6 +30,70 @@ class SetParameter(ReadParameter):
 
     def __call__(self, module: Module, value: Tensor) -> None:  # type: ignore[override]
         module.initialize(**{self.name: value})
+
+
+class ReadOdds(ReadParameter):
+    """Reads the odds `p / (1 - p)` of a rate; a prior's closure that can be pickled."""
+
+    def __call__(self, module: Module) -> Tensor:
+        rate = getattr(module, self.name)
+        return rate / (1 - rate)
+
+
+class SetOdds(ReadParameter):
+    """Sets a rate by its odds; a prior's closure that can be pickled."""
+
+    def __call__(self, module: Module, value: Tensor) -> None:  # type: ignore[override]
+        odds = torch.as_tensor(value)
+        setattr(module, self.name, (odds / (1 + odds)).clamp(LEAST_RATE, 1 - LEAST_RATE))
+
+
+class RateParameter:
+    """A probability `name` of a module, stored as the logit `raw_name`; zero where there is no such parameter."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, module: Any, owner: type | None = None) -> Any:
+        if module is None:
+            return self
+        raw = getattr(module, f"raw_{self.name}", None)
+        return torch.zeros(1, dtype=torch.float64) if raw is None else torch.sigmoid(raw)
+
+    def __set__(self, module: Any, value: float | Tensor) -> None:
+        raw = getattr(module, f"raw_{self.name}", None)
+        rate = as_rate(value, self.name)
+        if raw is None:
+            if bool((rate > 0).any()):
+                raise InputDataError(
+                    f"A likelihood that was built without {self.name} has none to set; build another with {self.name}=."
+                )
+            return
+        if not bool((rate > 0).all()) or rate.numel() not in (1, raw.numel()):
+            raise InputDataError(
+                f"{self.name} must be one or {raw.numel()} rates above 0, as the likelihood was built; got "
+                f"{rate.tolist()}."
+            )
+        module.initialize(**{f"raw_{self.name}": torch.logit(rate).to(raw).expand_as(raw)})
+
+
+def as_rate(value: float | Tensor, name: str) -> Tensor:
+    r"""Probabilities below 1 as a tensor of one dimension.
+
+    Args:
+        value: A number, or one for each judge.
+        name: What the message calls it.
+
+    Raises:
+        InputDataError: If some are no numbers from 0 up to, but not including, 1.
+    """
+    try:
+        rate = torch.as_tensor(value, dtype=torch.float64).detach()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputDataError(f"{name} must be a number from 0 up to, but not including, 1; got {value!r}.") from error
+    if rate.ndim > 1 or not rate.numel() or not bool(((rate >= 0) & (rate < 1)).all()):
+        raise InputDataError(f"{name} must be a number from 0 up to, but not including, 1; got {rate.tolist()}.")
+    return rate.reshape(-1)
 
 
 class PositiveParameter:

@@ -8,6 +8,7 @@ r"""The probit likelihood of comparisons between points: duels, ties, graded due
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -59,6 +60,10 @@ class PreferenceLikelihood(RowLikelihood):
             answers only say who won. The cut-points between them lie symmetrically around zero, a tie (if allowed) in
             the middle, and are fitted.
         strength_gap_prior: A prior on the `num_strengths - 1` gaps between cut-points; by default LogNormal(0, 1).
+        slip: The probability that an answer is drawn evenly among all that can be given, whatever the latent function is:
+            a wrong button, a lapse; one for all judges, or a tensor with one for each. Not at all by default.
+        learn_slip: Whether it is a parameter to fit.
+        slip_prior: A prior on it; by default half-Cauchy on its odds, at most 1 to 20 in half of the cases.
 
     Raises:
         InputDataError: If the number of steps is not a whole number of at least 1.
@@ -82,10 +87,14 @@ class PreferenceLikelihood(RowLikelihood):
         ties_allowed: bool = False,
         num_strengths: int = 1,
         strength_gap_prior: Prior | None = None,
+        slip: float | Tensor = 0.0,
+        learn_slip: bool = False,
+        slip_prior: Prior | None = None,
     ) -> None:
         super().__init__()
         self.ties_allowed = ties_allowed
         self._register_positive("noise", noise, learn_noise, noise_prior, noise_constraint)
+        self._register_slip(slip, learn_slip, slip_prior)
         if tie_width_prior is None and learn_tie_width:
             tie_width_prior = LogNormalPrior(*TIE_WIDTH_PRIOR)
         self._register_positive("tie_width", tie_width, learn_tie_width, tie_width_prior, None)
@@ -134,18 +143,19 @@ class PreferenceLikelihood(RowLikelihood):
             InputDataError: For graded duels, if the likelihood knows of no strengths.
         """
         if issubclass(kind, Choice | Ranking) or (num_points or 2) > 2:
-            return Reading.choice(num_points or 2, self.noise, like)
+            return Reading.choice(num_points or 2, self.noise, like, self._slips(num_points or 2, like))
         weight = like.new_tensor([[1.0, -1.0]])
         if issubclass(kind, GradedPreference):
             self._check_strengths(2)
             above = self.strength_cutpoints.to(like)
             below = -(above if self.ties_allowed else above[1:]).flip(-1)
-            return Reading(weight, torch.cat([below, above]).unsqueeze(0), self.noise.to(like))
+            cutpoints = torch.cat([below, above]).unsqueeze(0)
+            return Reading(weight, cutpoints, self.noise.to(like), slips=self._slips(cutpoints.shape[-1] + 1, like))
         if not self.ties_allowed and not issubclass(kind, Tie):
-            return Reading(weight, like.new_zeros(1, 1), self.noise.to(like))
+            return Reading(weight, like.new_zeros(1, 1), self.noise.to(like), slips=self._slips(2, like))
         width = self.tie_width.to(like)
         cells = torch.tensor(CELLS, device=like.device).unsqueeze(-2)
-        return Reading(weight, torch.cat([-width, width]).unsqueeze(0), self.noise.to(like), cells)
+        return Reading(weight, torch.cat([-width, width]).unsqueeze(0), self.noise.to(like), cells, self._slips(3, like))
 
     def answers(self, observation: Preference | Tie) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """Each pair, and that the first wins or that it is a tie."""
@@ -160,14 +170,20 @@ class PreferenceLikelihood(RowLikelihood):
         if isinstance(observation, Ranking):
             places, event = observation.comparisons()
             items = observation.items[event.unsqueeze(-1), places]
-            return shared_noise_rows(places, event, self.noise, like, index=items)
+            rows = shared_noise_rows(places, event, self.noise, like, index=items)
+            judge = None if observation.judge is None else observation.judge[event]
+            heights = self._heights_of_answers(judge, event, observation.num_orders[event], like)
+            return replace(rows, heights=heights)
         if isinstance(observation, Preference) and observation.strength is not None:
             assert observation.num_strengths is not None
             self._check_strengths(observation.num_strengths)
             step = observation.strength.to(like.device)
             least = self.strength_cutpoints.to(like)
             upper = torch.cat([least[1:], torch.full_like(least[:1], torch.inf)])
-            return self.reading(Preference, like, scale).rows_between(observation.pairs, least[step], upper[step])
+            rows = self.reading(Preference, like, scale).rows_between(observation.pairs, least[step], upper[step])
+            num_outcomes = step.new_full(step.shape, 2 * self.num_strengths + self.ties_allowed)
+            heights = self._heights_of_answers(observation.judge, torch.arange(len(step)), num_outcomes, like)
+            return replace(rows, heights=None if heights is None else replace(heights, answer=None))
         return super().rows(observation, like, scale)
 
     def _check_strengths(self, num_strengths: int) -> None:
@@ -211,7 +227,10 @@ class PreferenceLikelihood(RowLikelihood):
             )
         if bool((available.sum(-1) < 2).any()):
             raise InputDataError("available leaves fewer than two options somewhere; a choice needs two.")
-        return Categorical(probs=best_of_probabilities(function_dist, self.noise.to(function_dist.mean), available))
+        probabilities = best_of_probabilities(function_dist, self.noise.to(function_dist.mean), available)
+        if (slips := self._slips(1, probabilities)) is not None:
+            probabilities = (1 - slips) * probabilities + slips * available / available.sum(-1, keepdim=True)
+        return Categorical(probs=probabilities)
 
     def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
         """What is low wins, is chosen, comes first."""

@@ -2,10 +2,16 @@ r"""The probit likelihood of yes/no labels.
 
 .. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
    regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+.. [Wichmann2001psychometric] F. A. Wichmann, N. J. Hill. The psychometric function: I. Fitting, sampling, and goodness
+   of fit. Perception and Psychophysics 63, 2001.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import Interval
 from gpytorch.priors import Prior
 from torch import Tensor
@@ -13,7 +19,7 @@ from torch import Tensor
 from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.defaults import JUDGEMENT_NOISE
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
-from botorch_skewgp.likelihoods.parameters import PositiveParameter
+from botorch_skewgp.likelihoods.parameters import PositiveParameter, RateParameter, as_rate
 from botorch_skewgp.observations import Binary, Observation
 from botorch_skewgp.rows import Reading
 
@@ -26,6 +32,13 @@ class NoisyValueLikelihood(RowLikelihood):
         learn_noise: Whether the noise is a parameter to fit.
         noise_prior: A prior on the noise variance.
         noise_constraint: A constraint on the noise variance; positive by default.
+        slip: The probability that an answer is drawn evenly among all that can be given, whatever the latent function is:
+            a wrong button, a lapse; one for all judges, or a tensor with one for each. Not at all by default.
+        learn_slip: Whether it is a parameter to fit.
+        slip_prior: A prior on it; by default half-Cauchy on its odds, at most 1 to 20 in half of the cases.
+
+    Raises:
+        InputDataError: If the noise is not positive, or a rate not between 0 and 1.
     """
 
     noise = PositiveParameter()
@@ -36,9 +49,13 @@ class NoisyValueLikelihood(RowLikelihood):
         learn_noise: bool = False,
         noise_prior: Prior | None = None,
         noise_constraint: Interval | None = None,
+        slip: float | Tensor = 0.0,
+        learn_slip: bool = False,
+        slip_prior: Prior | None = None,
     ) -> None:
         super().__init__()
         self._register_positive("noise", noise, learn_noise, noise_prior, noise_constraint)
+        self._register_slip(slip, learn_slip, slip_prior)
 
     def latent_noise(self, X: Tensor) -> Tensor:
         """The noise variance."""
@@ -49,9 +66,45 @@ class ProbitLikelihood(NoisyValueLikelihood):
     r"""`P(label = 1) = Phi(f(x) / sqrt(noise))` ([Benavoli2021unified]_, section 2.2).
 
     Labels alone cannot tell the noise from the kernel's output scale, so that it is fixed at 1 unless told otherwise.
+
+    With slips and guesses `P(label = 1) = slip / 2 + (1 - slip) (guess + (1 - guess) Phi(f(x) / sqrt(noise)))`: the
+    psychometric function `g + (1 - g - l) Phi` with the lapse rate `l = slip / 2` and the guess rate
+    `g = slip / 2 + (1 - slip) guess` ([Wichmann2001psychometric]_). A guess of one half, as among two alternatives,
+    makes a guess rate of one half whatever the slips.
+
+    Args:
+        guess: The probability that an answer is 1 where nothing is perceived: 1 over the number of alternatives of a
+            forced choice that is told as right or wrong, 0 for questions of yes or no.
+        kwargs: The other arguments are those of `NoisyValueLikelihood`.
+
+    Raises:
+        InputDataError: If the noise is not positive, a rate not between 0 and 1, or guesses and slips leave nothing.
+
+    Example:
+        >>> likelihood = ProbitLikelihood(guess=0.5, slip=0.04)
     """
 
     observation_types = (Binary,)
+    guess = RateParameter()
+
+    def __init__(self, *args: Any, guess: float = 0.0, **kwargs: Any) -> None:
+        rate = as_rate(guess, "guess")
+        if rate.numel() != 1:
+            raise InputDataError(f"guess must be one number; got {rate.tolist()}.")
+        super().__init__(*args, **kwargs)
+        if bool((rate + self.slip.detach() >= 1).any()):
+            raise InputDataError(f"guess and slip must add up to less than 1; got {guess} and {self.slip.tolist()}.")
+        if float(rate) > 0:
+            self.register_parameter("raw_guess", torch.nn.Parameter(torch.logit(rate), requires_grad=False))
+
+    def _slips(self, num_outcomes: int, like: Tensor, judge: Tensor | None = None) -> Tensor | None:
+        """As of every likelihood, and guesses: of outcome 1, by attentive answers."""
+        slips = super()._slips(num_outcomes, like, judge)
+        if not hasattr(self, "raw_guess"):
+            return slips
+        slips = like.new_zeros(num_outcomes) if slips is None else slips
+        right = torch.nn.functional.one_hot(torch.tensor(1, device=like.device), num_outcomes).to(like)
+        return slips + (1 - slips.sum(-1, keepdim=True)) * self.guess.to(like) * right
 
     def reading(
         self,
@@ -61,7 +114,7 @@ class ProbitLikelihood(NoisyValueLikelihood):
         num_points: int | None = None,
     ) -> Reading:
         """`f(x) + v` not above zero for 0, above it for 1."""
-        return Reading.at_point(like.new_zeros(1), self.noise)
+        return Reading.at_point(like.new_zeros(1), self.noise, self._slips(2, like))
 
     def answers(self, observation: Binary) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """Each point, and its label."""

@@ -36,9 +36,13 @@ class ValidityLikelihood(NoisyValueLikelihood):
         noise_prior: A prior on the noise variance.
         noise_constraint: A constraint on the noise variance; positive by default.
         threshold_prior: A prior on the threshold.
+        slip: The probability that an answer is drawn evenly among all that can be given, whatever the latent function is:
+            a wrong button, a lapse; one for all judges, or a tensor with one for each. Not at all by default.
+        learn_slip: Whether it is a parameter to fit.
+        slip_prior: A prior on it; by default half-Cauchy on its odds, at most 1 to 20 in half of the cases.
 
     Raises:
-        InputDataError: If the threshold is not finite, or the noise not positive.
+        InputDataError: If the threshold is not finite, the noise not positive, or a rate not between 0 and 1.
     """
 
     observation_types = (Validity,)
@@ -52,8 +56,11 @@ class ValidityLikelihood(NoisyValueLikelihood):
         noise_prior: Prior | None = None,
         noise_constraint: Interval | None = None,
         threshold_prior: Prior | None = None,
+        slip: float | Tensor = 0.0,
+        learn_slip: bool = False,
+        slip_prior: Prior | None = None,
     ) -> None:
-        super().__init__(noise, learn_noise, noise_prior, noise_constraint)
+        super().__init__(noise, learn_noise, noise_prior, noise_constraint, slip, learn_slip, slip_prior)
         value = torch.as_tensor(threshold, dtype=torch.float64).reshape(1)
         if not value.isfinite().all():
             raise InputDataError(f"threshold must be finite; got {value.tolist()}.")
@@ -70,7 +77,8 @@ class ValidityLikelihood(NoisyValueLikelihood):
         num_points: int | None = None,
     ) -> Reading:
         """`f(x) + v` not above the threshold for a failure, above it for what works."""
-        return Reading.at_point(scale.standardize(self.threshold.to(like)), self.noise)
+        threshold = scale.standardize(self.threshold.to(like))
+        return Reading.at_point(threshold, self.noise, self._slips(2, like))
 
     def answers(self, observation: Validity) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """Each point, and whether it worked."""

@@ -107,6 +107,7 @@ class VoteLikelihood(PreferenceLikelihood):
             torch.stack([torch.cat([-width, width]), torch.cat([low, high])]),
             self.noise.to(like),
             torch.tensor(CELLS, device=like.device)[which],
+            self._slips(len(which), like),
         )
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
@@ -123,7 +124,8 @@ class VoteLikelihood(PreferenceLikelihood):
                 f"Answers {sorted(given - set(self.buttons))} are not among the likelihood's buttons {self.buttons}; "
                 "give VoteLikelihood all buttons of the page."
             )
-        reading = replace(self.reading(Vote, like, scale), outcomes=torch.tensor(CELLS, device=like.device))
+        outcomes = torch.tensor(CELLS, device=like.device)
+        reading = replace(self.reading(Vote, like, scale), outcomes=outcomes, slips=None)
         lower, upper = reading.bounds(torch.as_tensor(observation.answers, device=like.device))  # m x 2
         asks = (lower > -torch.inf) | (upper < torch.inf)
         answer, which = asks.nonzero(as_tuple=True)
@@ -135,6 +137,12 @@ class VoteLikelihood(PreferenceLikelihood):
             lower=lower[answer, which],
             upper=upper[answer, which],
             noise=reading.variance[which],
+            heights=self._heights_of_answers(
+                None if observation.judge is None else observation.judge.to(answer)[answer],
+                answer,
+                answer.new_full(answer.shape, len(self.buttons)),
+                like,
+            ),
         )
 
     def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
 from botorch_skewgp.truncated.propagation.sites import Sites
+from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 REDUCTION = 1e-3  # of the distance from the fixed point, whose square is the error of the value
@@ -74,6 +75,7 @@ def _stacked(distributions: Sequence[TruncatedNormal]) -> list[TruncatedNormal]:
     if prior is None:
         return list(distributions)
     counts = [d.count for d in distributions if d.count is not None]
+    heights = [d.heights for d in distributions if d.heights is not None]
     return [
         TruncatedNormal(
             mean=torch.stack([d.mean for d in distributions]),
@@ -82,5 +84,6 @@ def _stacked(distributions: Sequence[TruncatedNormal]) -> list[TruncatedNormal]:
             upper=torch.stack([d.upper for d in distributions]),
             noise=torch.stack([d.noise for d in distributions]),
             count=torch.stack(counts) if counts else None,
+            heights=Heights.stack(heights) if heights else None,
         )
     ]

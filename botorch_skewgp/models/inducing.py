@@ -178,6 +178,7 @@ class WhiteRows:
             noise_root.index_fill(0, mine, 0.0),
             rows.count,
             rows.block,
+            rows.heights,
         )
         return torch.block_diag(self.root, own), extended, ResidualColumns(X[touched], weight, explained, by[mine])
 
@@ -265,7 +266,15 @@ def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, col
 def _dense(rows: Rows, weight: Tensor, mean: Tensor) -> DenseRows:
     """Rows with other weights, over columns of mean zero."""
     return DenseRows.of_weight(
-        weight, rows.bias + mean, rows.lower, rows.upper, rows.noise, rows.noise_root, rows.count, rows.block
+        weight,
+        rows.bias + mean,
+        rows.lower,
+        rows.upper,
+        rows.noise,
+        rows.noise_root,
+        rows.count,
+        rows.block,
+        rows.heights,
     )
 
 

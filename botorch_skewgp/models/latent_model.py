@@ -343,6 +343,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         layout = self._column_layout(column_points.shape[-2])
         prior_rows = self._prior_rows(mean, covariance, layout)
         blocks = [layout.resolve(self.likelihood.rows(entry, mean, self._outcome_scale)) for entry in observations]
+        blocks = [block if block.heights is None else block.with_own_noise() for block in blocks]
         if blocks and self.inducing is None:
             first = layout.first_equal(column_points)
             blocks = [replace(block, index=first[block.index]) for block in blocks]

@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import torch
+from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
 
 from botorch_skewgp.posteriors import RepresenterMixture
@@ -42,6 +43,8 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 MAX_ENTRIES = 2**20  # of the rows of draws that are copied at a time, which a cache can hold
 LEAST_PRECISION = 1e-12  # of a site, for which it tells nothing
 MANY_POINTS = 256  # from which on sums over rows of few points each go by pairs of points
+NUM_COMPONENTS = 256  # of a Gaussian approximation that is wider than the prior in some directions
+LEAST_EXCESS = 1e-8  # of its variance over the prior's there; less is rounding
 FEW_ROWS = 32  # up to which work goes by rows, whose noise makes a jitter of the points' covariance needless
 LITTLE_NOISE = 1e-6  # of a row, relative to its variance, below which roots are so large that they are solved with
 LEAST_NOISE = 1e-8  # of a number, relative to its variance, for which sums of precisions keep the prior's digits
@@ -168,8 +171,13 @@ class RowModel:
 
     @property
     def works_by_points(self) -> bool:
-        """Whether there are many interval rows, more than latent coordinates, so that work goes by the latter."""
-        return self.intervals.count is not None or self.intervals.num_rows > max(FEW_ROWS, self.mean.shape[-1])
+        """Whether work goes by latent coordinates: there are fewer than interval rows, or rows ask for it."""
+        return self._needs_low_rank or self.intervals.num_rows > max(FEW_ROWS, self.mean.shape[-1])
+
+    @property
+    def _needs_low_rank(self) -> bool:
+        """Whether rows stand for several, or answers may be slips."""
+        return self.intervals.count is not None or self.intervals.heights is not None
 
     @cached_property
     def _point_cholesky(self) -> Tensor:
@@ -194,6 +202,7 @@ class RowModel:
             upper=rows.upper,
             noise=rows.noise,
             count=rows.count,
+            heights=rows.heights,
         )
 
     @property
@@ -226,11 +235,10 @@ class RowModel:
                 if keeps_digits(*terms, self._points_given_numbers[1], count / rows.noise):
                     return WeightedPrior(*terms, self._point_cholesky)
             root = rows.times(self._point_cholesky)
-        is_counted = rows.count is not None
         if rows.noise_root is None:
-            return LowRankPrior(root) if is_counted else low_rank_prior(root)
+            return LowRankPrior(root) if self._needs_low_rank else low_rank_prior(root)
         block = torch.zeros_like(rows.index[:, 0]) if rows.block is None else rows.block
-        return BorderedPrior(root, rows.noise_root, block, is_wide_low_rank=is_counted)
+        return BorderedPrior(root, rows.noise_root, block, is_wide_low_rank=self._needs_low_rank)
 
     def joint_given_numbers(self, location: Tensor, cross: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         r"""The joint normal of the latent function at new points and of the interval rows, given the numbers.
@@ -283,12 +291,15 @@ class RowModel:
     def gaussian_mixture(self, approximation: ExpectationPropagation) -> RepresenterMixture:
         r"""The Gaussian approximation of the latent function: a mixture of one component, without draws.
 
+        Where answers may be slips, some of them may leave a function more uncertain than it was before. A mixture of
+        `NUM_COMPONENTS` components has that variance between them.
+
         Args:
             approximation: The expectation propagation fixed point of `truncated_normal`.
         """
         if self.works_by_points:
             latent, root = approximation.factor.shared_coordinates
-            return self._of_columns(self._mixture_of_values(latent.unsqueeze(-1), root))
+            return self._of_columns(self._mixture_of_values(latent.unsqueeze(-1), root, self.intervals.heights is not None))
         # a site is a number with Gaussian noise
         precision = approximation.site_precision.clamp(min=LEAST_PRECISION)
         seen = approximation.site_shift / precision
@@ -376,12 +387,13 @@ class RowModel:
         eigenvalues, vectors = torch.linalg.eigh(eye - half.mT @ half)  # between 0 and 1 up to rounding
         return self._mixture_of_values(half.mT @ white, vectors * eigenvalues.clamp(min=0).sqrt())
 
-    def _mixture_of_values(self, latent: Tensor, latent_root: Tensor) -> RepresenterMixture:
+    def _mixture_of_values(self, latent: Tensor, latent_root: Tensor, may_widen: bool = False) -> RepresenterMixture:
         r"""The mixture from the latent coordinates of the points given the numbers.
 
         Args:
             latent: Their means given each draw, `n x S`.
             latent_root: A root of their covariance given a draw, `n x r`.
+            may_widen: Whether that may exceed the prior covariance in some directions.
         """
         n = self.mean.shape[-1]
         L = cholesky_with_relative_jitter(self.covariance)
@@ -391,4 +403,19 @@ class RowModel:
         eye = torch.eye(n, dtype=L.dtype, device=L.device)
         eigenvalues, vectors = torch.linalg.eigh(eye - half @ half.mT)  # information, between 0 and 1 up to rounding
         root = torch.linalg.solve_triangular(L.mT, vectors * eigenvalues.clamp(min=0).sqrt(), upper=True)
+        wider = eigenvalues < -LEAST_EXCESS
+        if may_widen and bool(wider.any()):
+            excess = vectors[:, wider] * (-eigenvalues[wider]).sqrt()
+            nodes = _standard_nodes(excess)
+            weights = weights + torch.linalg.solve_triangular(L.mT, excess @ nodes, upper=True)
         return RepresenterMixture(weights, root)
+
+
+def _standard_nodes(like: Tensor) -> Tensor:
+    """Quasi-Monte Carlo nodes of standard normals, `r x S`, whose mean and covariance are exact."""
+    r = like.shape[-1]
+    num = max(NUM_COMPONENTS, 4 * r)
+    nodes = draw_sobol_normal_samples(d=r, n=num, dtype=like.dtype, device=like.device, seed=0)
+    nodes = nodes - nodes.mean(0)
+    L = torch.linalg.cholesky(nodes.mT @ nodes / num)
+    return torch.linalg.solve_triangular(L, nodes.mT, upper=False)

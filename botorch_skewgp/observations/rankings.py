@@ -117,6 +117,15 @@ class Ranking(Countable):
         pairs = self.items[row.unsqueeze(-1), places]
         return pairs[pairs[:, 0] != pairs[:, 1]]
 
+    @property
+    def num_orders(self) -> Tensor:
+        """In how many ways each row's items could have been put in the order of its ranks; `m`, floating point."""
+        real = self.items >= 0
+        same = (self.ranks.unsqueeze(-1) == self.ranks.unsqueeze(-2)) & real.unsqueeze(-1) & real.unsqueeze(-2)
+        size = same.sum(-1).double()
+        within = torch.where(real, torch.lgamma(size + 1) / size.clamp(min=1), torch.zeros_like(size)).sum(-1)
+        return (torch.lgamma(real.sum(-1).double() + 1) - within).exp()
+
     def reversed(self) -> Ranking:
         """Every row from its last item to its first."""
         real = self.items >= 0

@@ -37,6 +37,8 @@ class Reading:
         outcomes: An `O x R x 2` integer tensor: for each outcome and reading, the number of the cut-point below and of
             the one above, where number 0 is minus infinity and number `C + 1` infinity. By default the cells of the
             only reading, in increasing order.
+        slips: An `O`-dim tensor: the probability of each outcome to be given whatever the readings are, by a slip or a
+            guess; the rest is the probability to answer attentively. None are if `None`.
 
     The weight of a reading of a single item is taken into its cut-points, so that it is 1.
 
@@ -48,6 +50,7 @@ class Reading:
     cutpoints: Tensor
     noise: Tensor
     outcomes: Tensor = None  # type: ignore[assignment]  # set when built
+    slips: Tensor | None = None
 
     def __post_init__(self) -> None:
         if self.weight.ndim != 2 or self.cutpoints.ndim != 2 or len(self.cutpoints) != len(self.weight):
@@ -60,6 +63,11 @@ class Reading:
         if self.outcomes is None:
             cell = torch.arange(self.cutpoints.shape[-1] + 1, device=self.weight.device)
             object.__setattr__(self, "outcomes", torch.stack([cell, cell + 1], dim=-1).unsqueeze(-2))
+        if self.slips is not None and self.slips.shape != self.outcomes.shape[:1]:
+            raise InputDataError(
+                f"slips must hold a probability for each of {len(self.outcomes)} outcomes; got shape "
+                f"{tuple(self.slips.shape)}."
+            )
         if self.weight.shape == (1, 1) and bool(self.weight != 1):
             self._measure_in_values()
 
@@ -74,23 +82,25 @@ class Reading:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def at_point(cls, cutpoints: Tensor, noise: Tensor) -> Reading:
+    def at_point(cls, cutpoints: Tensor, noise: Tensor, slips: Tensor | None = None) -> Reading:
         r"""The noisy value at one point.
 
         Args:
             cutpoints: A `C`-dim tensor.
             noise: The noise variance, of shape `1`.
+            slips: As of the reading.
         """
-        return cls(cutpoints.new_ones(1, 1), cutpoints.unsqueeze(0), noise.to(cutpoints))
+        return cls(cutpoints.new_ones(1, 1), cutpoints.unsqueeze(0), noise.to(cutpoints), slips=slips)
 
     @classmethod
-    def choice(cls, num_items: int, noise: Tensor, like: Tensor) -> Reading:
+    def choice(cls, num_items: int, noise: Tensor, like: Tensor, slips: Tensor | None = None) -> Reading:
         r"""Which of several items is best; outcome `i` is that item `i` is.
 
         Args:
             num_items: The number of items.
             noise: The variance of one item's noise, of shape `1`.
             like: Any tensor of the wanted dtype and device.
+            slips: As of the reading.
         """
         eye = torch.eye(num_items, dtype=like.dtype, device=like.device)
         item = torch.arange(num_items, device=like.device)
@@ -98,7 +108,7 @@ class Reading:
         asked = (winner == item.unsqueeze(-1)).long()
         outcomes = torch.stack([asked, torch.full_like(asked, 2)], dim=-1)
         weight = eye[winner] - eye[loser]
-        return cls(weight, like.new_zeros(weight.shape[0], 1), noise.to(like), outcomes)
+        return cls(weight, like.new_zeros(weight.shape[0], 1), noise.to(like), outcomes, slips)
 
     @property
     def num_items(self) -> int:
@@ -222,10 +232,10 @@ class Reading:
         if not self.is_single and self.has_independent_noise:
             value = (items @ self.weight.mT).unsqueeze(-2)  # ... x 1 x R
             lower, upper = (standardise(bound, value, self.variance.sqrt()) for bound in self._all_bounds)
-            return log_interval_probability(lower, upper).sum(-1)
+            return self._with_slips(log_interval_probability(lower, upper).sum(-1))
         if not self.is_single:
             self._check_choice()
-            return _log_best_of(items / self.noise.sqrt())
+            return self._with_slips(_log_best_of(items / self.noise.sqrt()))
         return self.log_outcome_probabilities(items @ self.weight[0])
 
     def log_outcome_probabilities(self, value: Tensor, variance: Tensor | float = 0.0) -> Tensor:
@@ -244,8 +254,29 @@ class Reading:
         if self.num_outcomes == 2:
             margin = (value - self.cutpoints[0]) / scale
             up = self.outcomes[:, 0, 0].to(margin) * 2 - 1  # 1 for the cell above the cut-point, -1 for the one below
-            return torch.special.log_ndtr(margin * up)
-        return log_interval_probability(standardise(lower, value, scale), standardise(upper, value, scale))
+            return self._with_slips(torch.special.log_ndtr(margin * up))
+        bounds = standardise(lower, value, scale), standardise(upper, value, scale)
+        return self._with_slips(log_interval_probability(*bounds))
+
+    def _with_slips(self, log_attentive: Tensor) -> Tensor:
+        """Log probabilities of outcomes, `... x O`, from those of attentive answers."""
+        if self.slips is None:
+            return log_attentive
+        log_gain = torch.log1p(-self.slips.sum())
+        return torch.logaddexp(log_attentive + log_gain, self.slips.to(log_attentive).log())
+
+    def with_slips(self, attentive: Tensor, slips: Tensor | None = None) -> Tensor:
+        r"""What is averaged over outcomes of any answer, such as their probabilities, from that of attentive ones.
+
+        Args:
+            attentive: A `... x O` tensor.
+            slips: The same of answers that tell nothing, before it is multiplied with the probabilities of outcomes;
+                1 if `None`, as for probabilities.
+        """
+        if self.slips is None:
+            return attentive
+        slip = self.slips.to(attentive)
+        return attentive * (1 - slip.sum()) + (slip if slips is None else slip * slips)
 
     def distribution(self, log_probabilities: Tensor) -> Bernoulli | Categorical:
         r"""The distribution of a new observation from the log probabilities of its outcomes.

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.priors import Blocks
+from botorch_skewgp.truncated.step_factor import Heights
 
 LEAST_EIGENVALUE = 1e-6  # of the noise of a block, relative to its largest variance, for it to be divided
 _DENSE_BEYOND = 8  # entries per row; wider rows multiply with a dense weight matrix
@@ -36,6 +37,7 @@ class Rows:
         reads: An `m x k` integer tensor: what is read at each point, see `botorch_skewgp.rows.columns`; `None` if that
             is the value of the first output everywhere, or if `index` holds positions of columns already.
         count: An `m`-dim tensor: for how many equal rows a row stands, each with its own noise; one each if `None`.
+        heights: How probable it is that answers are slips, given wherever their rows are; none are if `None`.
     """
 
     index: Tensor
@@ -48,6 +50,7 @@ class Rows:
     reads: Tensor | None = None
     count: Tensor | None = None
     block: Tensor | None = None
+    heights: Heights | None = None
 
     @property
     def num_rows(self) -> int:
@@ -78,6 +81,7 @@ class Rows:
             reads=None if self.reads is None else self.reads[which],
             count=None if self.count is None else self.count[which],
             block=None if self.block is None else self.block[which],
+            heights=None if self.heights is None else self.heights.map(lambda values: values[which]),
         )
 
     def with_own_noise(self) -> Rows:
@@ -110,8 +114,9 @@ class Rows:
 
     @property
     def can_merge(self) -> bool:
-        """Whether equal rows may be merged, which holds for intervals over few columns each that share no noise."""
+        """Whether equal rows may be merged: intervals over few columns that share neither noise nor an answer."""
         narrow = 0 < self.index.shape[-1] <= _DENSE_BEYOND and self.num_rows > 0
+        narrow = narrow and (self.heights is None or self.heights.answer is None)
         return narrow and self.noise_root is None and not bool(self.is_equality.any())
 
     def merged(self) -> Rows:
@@ -119,6 +124,7 @@ class Rows:
         label = torch.zeros(self.num_rows, dtype=torch.long, device=self.index.device)
         parts = [*self.index.unbind(-1), *self.coefficient.unbind(-1), self.bias, self.lower, self.upper, self.noise]
         parts += [] if self.reads is None else self.reads.unbind(-1)
+        parts += [] if self.heights is None else [self.heights.outside, self.heights.gain]
         for part in parts:
             part = part.detach()
             if not bool((part == part[:1]).all()):
@@ -171,6 +177,7 @@ class Rows:
             reads=reads,
             count=count,
             block=places,
+            heights=Heights.cat([b.heights for b in blocks], [b.num_rows for b in blocks], blocks[0].noise),
         )
 
     def weight(self, num_points: int) -> Tensor:
@@ -232,10 +239,11 @@ class DenseRows(Rows):
         noise_root: Tensor | None,
         count: Tensor | None,
         block: Tensor | None = None,
+        heights: Heights | None = None,
     ) -> DenseRows:
         r"""Rows with a given weight matrix, `m x n`; the other arguments are those of `Rows`."""
         index = torch.arange(weight.shape[-1], device=weight.device).expand(weight.shape)
-        return cls(index, weight, bias, lower, upper, noise, noise_root, count=count, block=block)
+        return cls(index, weight, bias, lower, upper, noise, noise_root, count=count, block=block, heights=heights)
 
     def select(self, which: Tensor) -> Self:
         """The rows given by a boolean or integer tensor."""
@@ -253,6 +261,7 @@ class DenseRows(Rows):
             noise_root=None if self.noise_root is None else self.noise_root[which],
             count=None if self.count is None else self.count[which],
             block=None if self.block is None else self.block[which],
+            heights=None if self.heights is None else self.heights.map(lambda values: values[which]),
         )
 
     def weight(self, num_points: int) -> Tensor:

@@ -103,7 +103,7 @@ class DrawSettings:
         if self.max_thinning < 1 or self.warmup < 0:
             raise ValueError("max_thinning must be at least 1 and warmup at least 0.")
 
-    def chains_on(self, device: torch.device) -> int:
+    def chains_on(self, device: torch.device, side_by_side: bool = False) -> int:
         r"""The number of chains on a device.
 
         The chains of a step take a CPU as long as their number, and a GPU about as long as one of them. There, if no
@@ -111,12 +111,13 @@ class DrawSettings:
 
         Args:
             device: Where draws are made.
+            side_by_side: Whether steps of chains are taken in one pass on a CPU too, as where answers may be slips.
         """
         if self.num_chains is not None:
             return self.num_chains
         chains = FEW_CHAINS
         while (
-            device.type == "cuda"
+            (side_by_side or device.type == "cuda")
             and chains < MANY_CHAINS
             and self.num_draws % (2 * chains) == 0
             and self.num_draws >= 2 * chains * STEPS_OF_MANY
@@ -249,7 +250,8 @@ def draw(
     settings = settings or DrawSettings()
     if generator is None:
         generator = torch.Generator(device=distribution.mean.device).manual_seed(settings.seed)
-    batch_shape, num_chains = distribution.batch_shape, settings.chains_on(distribution.mean.device)
+    batch_shape, may_slip = distribution.batch_shape, distribution.heights is not None
+    num_chains = settings.chains_on(distribution.mean.device, side_by_side=may_slip)
     num_steps = settings.num_draws // num_chains
     if distribution.num_rows == 0:
         empty = distribution.mean.new_zeros(*batch_shape, settings.num_draws, 0)
@@ -272,9 +274,13 @@ def draw(
         if bool(replaced.any()):
             return _draw_around_sites(distribution, replaced, settings, generator, approximation, previous)
     name = settings.sampler or choose_sampler(distribution, approximation)
-    if distribution.count is not None and name not in ("collapsed", "independence"):
+    if distribution.count is not None and name not in WITH_APPROXIMATION:
         raise ValueError(
             f"The {name} sampler draws single rows; these stand for several; use 'collapsed' or 'independence'."
+        )
+    if distribution.heights is not None and name in ("linear", "gibbs"):
+        raise ValueError(
+            f"The {name} sampler draws rows inside their bounds, and the answers of these may be slips; use 'reflective'."
         )
     if previous is not None and (distribution.count is not None or previous.rows.shape[-1] > distribution.num_rows):
         previous = None  # its rows are not the first rows of this one

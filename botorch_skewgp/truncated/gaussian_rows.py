@@ -37,10 +37,10 @@ def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
 
     Returns:
         A boolean tensor of length `m`; a row counts if it does so in the whole batch. None do where rows stand for
-        several.
+        several, or answers may be slips.
     """
     distribution = approximation.distribution
-    if distribution.count is not None:
+    if distribution.count is not None or distribution.heights is not None:
         return torch.zeros(distribution.num_rows, dtype=torch.bool, device=distribution.mean.device)
     variance, location = approximation.cavity_variance, approximation.cavity_mean
     proper = (variance + distribution.noise > 0) & location.isfinite() & (approximation.site_precision > 0)

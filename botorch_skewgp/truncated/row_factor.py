@@ -50,7 +50,7 @@ class TiltedMoments(NamedTuple):
 class RowFactor:
     r"""Independent factors of rows `u = h + v` that are seen in intervals: one inside them, zero outside.
 
-    Another kind of knowledge of a row, such as a wall of finite height, is a subclass with other formulas.
+    Another kind of knowledge of a row is a subclass with other formulas, such as `StepFactor`.
 
     Args:
         lower: The lower bounds, `... x m`; `-inf` where there is none.

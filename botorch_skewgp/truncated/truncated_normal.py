@@ -11,6 +11,7 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.priors import DensePrior, NoisyPrior, RowPrior
 from botorch_skewgp.truncated.row_factor import RowFactor
+from botorch_skewgp.truncated.step_factor import Heights, StepFactor
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +30,12 @@ class TruncatedNormal:
         count: A `batch_shape x m` tensor of whole numbers: for how many rows a row stands, which have the same `h` and
             bounds and each its own noise; draws of `u` are of their mean. One each if `None`. Needs a low-rank prior
             and noise in every row.
+        heights: How probable it is that answers are slips, of `mean`'s shape: `u` may then lie beyond the bounds. Needs
+            a low-rank prior, and noise in the rows of answers that may be slips. None are if `None`.
 
     Raises:
-        ValueError: If shapes, dtypes or devices disagree, if a value is NaN, if a lower bound is not
-            below its upper bound, if a noise variance is negative, or if counts are given where they cannot be.
+        ValueError: If shapes, dtypes or devices disagree, if a value is NaN, if a lower bound is not below its upper
+            bound, if a noise variance is negative, or if counts or heights are given where they cannot be.
     """
 
     mean: Tensor
@@ -41,6 +44,7 @@ class TruncatedNormal:
     upper: Tensor
     noise: Tensor
     count: Tensor | None = None
+    heights: Heights | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.prior, Tensor):
@@ -67,6 +71,14 @@ class TruncatedNormal:
                 raise ValueError(f"count must hold numbers from 1 on in mean's shape {tuple(self.mean.shape)}.")
             if not self.prior.is_low_rank or not bool((self.noise > 0).all()):
                 raise ValueError("Rows that stand for several need a low-rank prior and noise in every row.")
+        if self.heights is not None:
+            slips = self.heights.outside
+            if slips.shape != self.mean.shape or self.heights.gain.shape != self.mean.shape:
+                raise ValueError(f"heights must have mean's shape {tuple(self.mean.shape)}; got {tuple(slips.shape)}.")
+            if not bool(((slips >= 0) & (self.heights.gain > 0)).all()):
+                raise ValueError("The heights outside must not be negative, and those inside must be larger.")
+            if not self.prior.is_low_rank or not bool(((self.noise > 0) | (slips == 0)).all()):
+                raise ValueError("Answers that may be slips need a low-rank prior, and noise in their rows.")
 
     @classmethod
     def empty(cls, like: Tensor) -> TruncatedNormal:
@@ -86,7 +98,9 @@ class TruncatedNormal:
 
     @cached_property
     def factor(self) -> RowFactor:
-        """What is known of each row, that it is between its bounds."""
+        """What is known of each row: that it is between its bounds, or probably is."""
+        if self.heights is not None:
+            return StepFactor(self.lower, self.upper, self.noise, self.heights)
         return RowFactor(self.lower, self.upper, self.noise)
 
     @cached_property
@@ -139,6 +153,7 @@ class TruncatedNormal:
             lower=self.lower[..., index],
             upper=self.upper[..., index],
             noise=self.noise[..., index],
+            heights=None if self.heights is None else self.heights.map(lambda values: values[..., index]),
         )
 
     def map(self, change: Callable[[Tensor], Tensor]) -> TruncatedNormal:
@@ -154,6 +169,7 @@ class TruncatedNormal:
             upper=change(self.upper),
             noise=change(self.noise),
             count=None if self.count is None else change(self.count),
+            heights=None if self.heights is None else self.heights.map(change),
         )
 
 

@@ -72,7 +72,9 @@ class Acceleration:
         ahead, self._was_extrapolated = self._extrapolated(factor, sites, ahead, extrapolates)
         if responses is None:
             self.taken = self._was_extrapolated
-        usable = self.taken & (ahead.precision >= 0) & ahead.precision.isfinite() & ahead.shift.isfinite()
+        usable = self.taken & ahead.precision.isfinite() & ahead.shift.isfinite()
+        if self._distribution.heights is None:
+            usable = usable & (ahead.precision >= 0)
         return Sites(*(torch.where(usable, new, plain) for new, plain in zip(ahead, target, strict=True)))
 
     def _foreseen(

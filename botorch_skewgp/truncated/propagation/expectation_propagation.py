@@ -282,7 +282,7 @@ def _approached(
 ) -> tuple[Sites, int]:
     """Where compiled sweeps lead from the given sites, and how many there were; none of many rows, or elsewhere."""
     m, device = distribution.num_rows, distribution.mean.device
-    single = distribution.count is None
+    single = distribution.count is None and distribution.heights is None
     if not 0 < m < MANY_ROWS or not (single and uses_numba(device)):
         return sites, 0
     from botorch_skewgp.truncated.propagation.compiled_propagation import approach

@@ -45,7 +45,9 @@ def multiply_sites(distribution: TruncatedNormal, sites: Sites) -> Factor | None
 def match_moments(distribution: TruncatedNormal, mean: Tensor, variance: Tensor) -> Sites:
     """The sites that give the tilted distributions' moments, written without differences of precisions."""
     scale, t_mean, t_variance = distribution.factor.moments(mean, variance)
-    lost = (1 - t_variance).clamp(min=0)  # truncation to an interval never widens a normal; rounding only
+    lost = 1 - t_variance
+    if distribution.heights is None:
+        lost = lost.clamp(min=0)  # truncation to an interval never widens a normal; rounding only
     left = distribution.noise + variance * t_variance
     left = torch.where(left > 0, left, torch.ones_like(left))
     certain = (variance <= 0) & (distribution.noise <= 0)

@@ -39,7 +39,7 @@ class CollapsedEllipticalSliceSampler(Sampler):
     Positions are latent coordinates of `h`, see `TruncatedNormal`.
 
     Args:
-        distribution: The truncated normal to draw from; every row must have noise.
+        distribution: The truncated normal to draw from; every row must have noise, unless answers may be slips.
         expectation_propagation: The approximating Gaussian.
         num_inner_steps: The number of slice updates in one step; it thins the chains.
 
@@ -57,7 +57,7 @@ class CollapsedEllipticalSliceSampler(Sampler):
         self, distribution: TruncatedNormal, expectation_propagation: SiteApproximation, num_inner_steps: int = 5
     ) -> None:
         super().__init__(distribution)
-        if not bool((distribution.noise > 0).all()):
+        if distribution.heights is None and not bool((distribution.noise > 0).all()):
             raise ValueError(
                 "CollapsedEllipticalSliceSampler integrates the noise out and needs a positive variance in every "
                 "row. Use ReflectiveEllipticalSliceSampler where rows have no noise."

@@ -6,7 +6,8 @@ LIN-ESS [Gessner2020integrals]_ moves along an ellipse `x cos t + v sin t` throu
 
     v <- v - 2 (v_i / Gamma_ii) Gamma[:, i],
 
-which keeps `v' Gamma^-1 v` and turns `v_i` around. That is the exact Hamiltonian dynamics of [Pakman2014exact]_,
+which keeps `v' Gamma^-1 v` and turns `v_i` around. At walls of finite height, of answers that may be slips, rows are
+refracted, see `trajectories.refractive`. That is the exact Hamiltonian dynamics of [Pakman2014exact]_,
 section 2, written in the coordinates of the rows, where it costs `O(m)` and needs no solve. There is no step size and
 nothing is rejected. With `horizon = pi/2` an unhindered trajectory ends in an independent draw.
 
@@ -33,8 +34,10 @@ from torch import Tensor
 
 from botorch_skewgp.exceptions import SamplingError, TooManyReflectionsError
 from botorch_skewgp.truncated.backends import choose_backend
+from botorch_skewgp.truncated.priors import NoisyPrior
 from botorch_skewgp.truncated.samplers.sampler import RowSampler, SamplerInfo, SamplerState
 from botorch_skewgp.truncated.samplers.trajectories.eager import DenseGamma, EagerTrajectories, LowRankGamma
+from botorch_skewgp.truncated.samplers.trajectories.refractive import RefractiveTrajectories
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 # A billiard between walls that are close makes many honest reflections; beyond this number it takes too long.
@@ -95,11 +98,18 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
             self.backend = "eager"
         walls = (lower, upper, horizon, self.max_reflections)
         self._trajectories: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, float]]
-        if self.backend == "eager" and distribution.prior.is_low_rank:
+        root = None
+        if (self.backend == "eager" or m > MOST_DENSE_ROWS) and distribution.prior.is_low_rank:
             root, noise = self._flatten(distribution.prior.minimal_root(), 2), self._flatten(distribution.noise, 1)
+        if distribution.heights is not None:
+            covariance = DenseGamma(self._gamma(noisy_prior)) if root is None else LowRankGamma(root, noise)
+            heights = distribution.heights.map(lambda values: self._flatten(values, 1))
+            self._trajectories = RefractiveTrajectories(covariance, lower, upper, heights, *walls[2:])
+            return
+        if self.backend == "eager" and root is not None:
             self._trajectories = EagerTrajectories(LowRankGamma(root, noise), *walls)
             return
-        gamma = self._flatten(noisy_prior.coloured_covariance.to(mean), 2)
+        gamma = self._gamma(noisy_prior)
         if self.backend == "numba":
             from botorch_skewgp.truncated.samplers.trajectories.numba_trajectories import NumbaTrajectories
 
@@ -110,6 +120,9 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
             self._trajectories = TritonTrajectories(gamma, *walls)
         else:
             self._trajectories = EagerTrajectories(DenseGamma(gamma), *walls)
+
+    def _gamma(self, noisy_prior: NoisyPrior) -> Tensor:
+        return self._flatten(noisy_prior.coloured_covariance.to(self.distribution.mean), 2)
 
     def _flatten(self, values: Tensor, event_dims: int) -> Tensor:
         """Expand to the batch shape and make it one dimension."""

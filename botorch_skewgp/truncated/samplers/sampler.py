@@ -112,7 +112,7 @@ class RowSampler(Sampler):
             expected = " x ".join(str(size) for size in (*batch_shape, "num_chains", m))
             raise ValueError(f"rows must be {expected}; got {tuple(rows.shape)}.")
         rows = rows.detach().to(distribution.mean)
-        outside = ~((rows >= distribution.lower.unsqueeze(-2)) & (rows <= distribution.upper.unsqueeze(-2)))
+        outside = rows != distribution.factor_of_draws.clamp(rows)
         if bool(outside.any()):
             places = outside.flatten(0, -2).any(0).nonzero().squeeze(-1).tolist()[:10]
             raise ValueError(
@@ -123,8 +123,8 @@ class RowSampler(Sampler):
 
     def rows(self, positions: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Map positions, `... x m`, to rows `u`, `... x m`, inside the bounds; `generator` is not used."""
-        mean, lower, upper = (
-            x.unsqueeze(-2) for x in (self.distribution.mean, self.distribution.lower, self.distribution.upper)
-        )
+        mean, factor = self.distribution.mean.unsqueeze(-2), self.distribution.factor_of_draws
         rows = mean + positions.reshape(*mean.shape[:-2], -1, mean.shape[-1])
-        return rows.clamp_(lower, upper).reshape(positions.shape)  # adding the mean rounds; in place, for it is large
+        if self.distribution.heights is not None:
+            return factor.clamp(rows).reshape(positions.shape)
+        return rows.clamp_(factor.lower, factor.upper).reshape(positions.shape)  # adding rounds; in place: it is large

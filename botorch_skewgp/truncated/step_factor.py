@@ -1,0 +1,233 @@
+r"""Walls of finite height: rows whose answers may be slips, given whatever the rows are.
+
+With a probability of its own an answer is given whatever its rows are: a slip, a lapse, a guess. The factor of a row
+is then a step, `outside + gain` inside its interval and `outside` beyond. An answer that bounds several rows, such as a
+choice, has one step for all of them: `outside + gain` where all are inside, `outside` elsewhere.
+
+That factor is a mixture, over whether the answer is attentive, of the interval factors of its rows and a constant.
+Expectation propagation keeps both the rows and this indicator, independent of each other: with `Z_i` the probability of
+row `i`'s interval under its cavity, the answer is attentive with the odds `gain prod_i Z_i : outside`, which are exact
+for an answer of one row, and the moments of a row are those of the mixture with these odds. The indicator's messages
+cancel in the normaliser but for `log(outside + gain prod_i Z_i)`.
+
+Such a factor is not log-concave: a site's precision can be negative where both explanations are likely.
+
+.. [Wichmann2001lapses] F. A. Wichmann, N. J. Hill. The psychometric function: I. Fitting, sampling, and goodness of
+   fit. Perception and Psychophysics 63, 2001.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from botorch_skewgp.truncated.row_factor import RowFactor, TiltedMoments
+from botorch_skewgp.truncated.univariate import (
+    interval_cumulants,
+    interval_moments,
+    inverse_normal_cdf,
+    log_interval_probability,
+    sample_interval,
+    standardise,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Heights:
+    r"""The heights of the factors of rows, one for each answer ([Wichmann2001lapses]_).
+
+    Args:
+        outside: A `... x m` tensor: the factor outside the intervals, the probability of the answer as a slip.
+        gain: A `... x m` tensor: by how much the factor is larger inside, the probability to answer attentively.
+        answer: A tensor of the same shape and dtype: whole numbers from 0 that name the answer of each row, where some
+            have several; `None` if each row is an answer of its own.
+    """
+
+    outside: Tensor
+    gain: Tensor
+    answer: Tensor | None = None
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Heights:
+        """The heights with all of their tensors changed, for instance a selection of rows."""
+        return Heights(change(self.outside), change(self.gain), None if self.answer is None else change(self.answer))
+
+    @classmethod
+    def cat(cls, parts: Sequence[Heights | None], sizes: Sequence[int], like: Tensor) -> Heights | None:
+        r"""The heights of rows one after another; `None` if no part has any.
+
+        Args:
+            parts: The heights of each part; `None` where answers are no slips.
+            sizes: The number of rows of each part.
+            like: Any tensor of the wanted dtype and device.
+        """
+        if all(part is None for part in parts):
+            return None
+        zero = like.new_zeros(())
+        outside = torch.cat([zero.expand(m) if h is None else h.outside for h, m in zip(parts, sizes, strict=True)])
+        gain = torch.cat([(zero + 1).expand(m) if h is None else h.gain for h, m in zip(parts, sizes, strict=True)])
+        if all(part is None or part.answer is None for part in parts):
+            return cls(outside, gain)
+        answers, first = [], 0.0
+        for part, m in zip(parts, sizes, strict=True):
+            own = torch.arange(m, dtype=like.dtype, device=like.device)
+            answer = own if part is None or part.answer is None else part.answer
+            answers.append(answer + first)
+            first += float(answer.max()) + 1 if m else 0.0
+        return cls(outside, gain, torch.cat(answers))
+
+    @classmethod
+    def stack(cls, parts: Sequence[Heights]) -> Heights:
+        """The heights of the same rows at several parameters, as a batch."""
+        answers = [part.answer for part in parts if part.answer is not None]
+        outside, gain = (torch.stack(values) for values in zip(*((p.outside, p.gain) for p in parts), strict=True))
+        return cls(outside, gain, torch.stack(answers) if answers else None)
+
+    def total(self, values: Tensor) -> Tensor:
+        """The sums of values over the rows of each answer, at all of these rows; `... x m`."""
+        if self.answer is None:
+            return values
+        label = self._label.expand(values.shape)
+        sums = values.new_zeros(*values.shape[:-1], self._num_answers).scatter_add(-1, label, values)
+        return sums.gather(-1, label)
+
+    def first(self, values: Tensor) -> Tensor:
+        """The values at the first row of each answer, at all of its rows; `... x m`."""
+        return values if self.answer is None else values.gather(-1, self._first_row.expand(values.shape))
+
+    @cached_property
+    def is_first(self) -> Tensor:
+        """Whether a row is the first one of its answer, `... x m`."""
+        assert self.answer is not None
+        m = self.answer.shape[-1]
+        return self._first_row == torch.arange(m, device=self.answer.device)
+
+    @cached_property
+    def size(self) -> Tensor:
+        """The number of rows of each answer, at all of its rows; `... x m`."""
+        return self.total(torch.ones_like(self.outside))
+
+    @cached_property
+    def log_gain(self) -> Tensor:
+        """The log of `gain`."""
+        return self.gain.log()
+
+    @cached_property
+    def log_outside(self) -> Tensor:
+        """The log of `outside`; minus infinity, without a derivative, where there are no slips."""
+        possible = self.outside > 0
+        return torch.where(possible, torch.where(possible, self.outside, 1.0).log(), -torch.inf)
+
+    @cached_property
+    def _label(self) -> Tensor:
+        assert self.answer is not None
+        return self.answer.round().long()
+
+    @cached_property
+    def _num_answers(self) -> int:
+        return int(self._label.max()) + 1 if self._label.numel() else 0
+
+    @cached_property
+    def _first_row(self) -> Tensor:
+        label = self._label
+        m = label.shape[-1]
+        place = torch.arange(m, device=label.device).expand(label.shape)
+        first = torch.full((*label.shape[:-1], self._num_answers), m, device=label.device)
+        return first.scatter_reduce(-1, label, place, "amin").gather(-1, label)
+
+
+class StepFactor(RowFactor):
+    r"""Steps of finite height, see this module's first lines. Log factors of an answer are shared among its rows.
+
+    Args:
+        lower: The lower bounds, `... x m`; `-inf` where there is none.
+        upper: The upper bounds; `inf` where there is none.
+        noise: The variances of the noise `v`.
+        heights: The heights of the steps.
+    """
+
+    def __init__(self, lower: Tensor, upper: Tensor, noise: Tensor, heights: Heights) -> None:
+        super().__init__(lower, upper, noise)
+        self.heights = heights
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> StepFactor:
+        return StepFactor(change(self.lower), change(self.upper), change(self.noise), self.heights.map(change))
+
+    def with_noise(self, noise: Tensor) -> StepFactor:
+        return StepFactor(self.lower, self.upper, noise, self.heights)
+
+    def clamp(self, u: Tensor) -> Tensor:
+        """Rows put inside their bounds where their answers cannot be slips."""
+        return torch.where(self.heights.outside > 0, u, super().clamp(u))
+
+    def attention(self, mean: Tensor, variance: Tensor) -> Tensor:
+        """The probability that a row's answer is no slip, for `h ~ N(mean, variance)`; `... x m`."""
+        return self._attention(super().log_probability(mean, variance))
+
+    def _attention(self, log_inside: Tensor) -> Tensor:
+        """The same from the log probabilities of the intervals."""
+        return torch.sigmoid(self.heights.log_gain + self.heights.total(log_inside) - self.heights.log_outside)
+
+    def _log_step(self, log_inside: Tensor) -> Tensor:
+        """Each row's share of the log of its answer's step, from the log probabilities of the intervals."""
+        log_attentive = self.heights.log_gain + self.heights.total(log_inside)
+        return torch.logaddexp(log_attentive, self.heights.log_outside) / self.heights.size
+
+    def log_probability(self, mean: Tensor, variance: Tensor) -> Tensor:
+        return self._log_step(super().log_probability(mean, variance))
+
+    def log_likelihood(self, h: Tensor) -> Tensor:
+        if torch.is_grad_enabled():
+            return self.log_probability(h, torch.zeros_like(self.noise))
+        return self._log_step(super().log_likelihood(h))
+
+    def moments(self, mean: Tensor, variance: Tensor) -> TiltedMoments:
+        scale = self.scale(variance)
+        log_inside, shift, left = interval_moments(*self._standard(mean, scale))
+        attention = self._attention(log_inside)
+        slip = 1 - attention
+        return TiltedMoments(scale, attention * shift, attention * left + slip + attention * slip * shift.square())
+
+    def cumulants(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
+        bounds = [standardise(bound, mean, self.scale(variance)) for bound in (self.lower, self.upper)]
+        log_inside, m, v = interval_moments(*bounds)
+        third, fourth = interval_cumulants(*bounds)
+        p = self._attention(log_inside)
+        # moments about zero of the mixture with a standard normal, then its cumulants
+        first, second = p * m, p * (v + m.square()) + (1 - p)
+        cubed = p * (third + 3 * v * m + m.pow(3))
+        quartic = fourth + 4 * third * m + 3 * v.square() + 6 * v * m.square() + m.pow(4)
+        quartic = p * quartic + 3 * (1 - p)
+        variance = second - first.square()
+        skew = cubed - 3 * first * second + 2 * first.pow(3)
+        central = quartic - 4 * first * cubed + 6 * first.square() * second - 3 * first.pow(4)
+        return skew, central - 3 * variance.square()
+
+    def draw(self, centre: Tensor, scale: Tensor, uniform: Tensor) -> Tensor:
+        a, b = self._standard(centre, scale)
+        attention = self._attention(log_interval_probability(a, b))
+        coin = self.heights.first(uniform)
+        attentive = coin < attention
+        # what is left of the coin's digits is uniform again
+        rest = torch.where(attentive, coin / attention, (coin - attention) / (1 - attention))
+        rest = rest if self.heights.answer is None else torch.where(self.heights.is_first, rest, uniform)
+        eps = torch.finfo(rest.dtype).eps
+        rest = rest.clamp(0.25 * eps, 1 - 0.5 * eps)
+        inside = RowFactor.clamp(self, centre + scale * sample_interval(a, b, rest))
+        return torch.where(attentive, inside, centre + scale * inverse_normal_cdf(rest))
+
+    def draw_given(self, h: Tensor, uniform: Tensor) -> Tensor:
+        noisy = self.noise > 0
+        scale = torch.where(noisy, self.noise, torch.ones_like(self.noise)).sqrt()
+        return torch.where(noisy, self.draw(h, scale, uniform), h)
+
+    def _moments_given(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        mean, variance, skewness = super()._moments_given(h)
+        p = self._attention(super().log_likelihood(h))
+        first, second = p * mean, p * (variance + mean.square()) + (1 - p)
+        third = p * (skewness * variance.pow(1.5) + 3 * variance * mean + mean.pow(3))
+        spread = second - first.square()
+        return first, spread, (third - 3 * first * second + 2 * first.pow(3)) / spread.pow(1.5)
