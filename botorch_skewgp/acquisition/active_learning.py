@@ -6,6 +6,7 @@ entropy have closed forms. The second is an integral over a normal distribution 
 in factors that leave a smooth integrand at every ratio of noise to uncertainty: with `b_j` the cut-points, `s^2` the
 noise variance and `g_j(f) = exp(-(f - b_j)^2 / (pi log(2) s^2))`, the approximation of the binary entropy in
 [Houlsby2011bald]_, it is `sum_j E[g_j(f) (H(f) / sum_i g_i(f))]`, and the normal density times `g_j` is one again.
+Answers that may be slips keep an entropy however far `f` is: that is added in closed form, and `H` is the rest.
 
 .. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
    regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import torch
@@ -191,7 +193,19 @@ def _expected_entropy(read: SkewGPPosterior, reading: Reading) -> Tensor:
         gaps = reading.cutpoints[0].detach().diff().max() / wide  # farther apart these are
         nodes_per_width *= 2 + float(gaps.max())
     log_entropies = interpolated(lambda at: _log_mean_entropy(at, variance, reading), means, wide, nodes_per_width)
-    return (log_entropies + read.log_probabilities).logsumexp(-1).exp()
+    expected = (log_entropies + read.log_probabilities).logsumexp(-1).exp()
+    if reading.slips is None:
+        return expected
+    attentive = replace(reading, slips=None).log_outcome_probabilities(means, variance).exp()  # batch_shape x S x K
+    share = (attentive * read.log_probabilities.exp().unsqueeze(-1)).sum(-2)
+    return expected + (share * _entropies_of_slips(reading)).sum(-1)
+
+
+def _entropies_of_slips(reading: Reading) -> Tensor:
+    """The entropy of the answer for each outcome that an attentive answer would certainly have, `K`."""
+    assert reading.slips is not None
+    certain = torch.eye(reading.num_outcomes).to(reading.slips)
+    return torch.special.entr(reading.with_slips(certain)).sum(-1)
 
 
 def _width(reading: Reading) -> Tensor:
@@ -216,7 +230,16 @@ def _log_mean_entropy(means: Tensor, variance: Tensor, reading: Reading) -> Tens
 
 
 def _log_entropy(f: Tensor, reading: Reading) -> Tensor:
-    """The log of the entropy of an outcome given what is read, finite far from all cut-points."""
+    """The log of the entropy of an outcome given what is read, finite far from all cut-points.
+
+    Where the answer may be a slip, of what it has beyond the average of `_entropies_of_slips`: the information that it
+    brings about the attentive answer, which vanishes far from cut-points.
+    """
+    if reading.slips is not None:
+        attentive = replace(reading, slips=None).log_outcome_probabilities(f).exp()
+        entropy = torch.special.entr(reading.with_slips(attentive)).sum(-1)
+        information = entropy - (attentive * _entropies_of_slips(reading)).sum(-1)
+        return information.clamp(min=torch.finfo(f.dtype).tiny).log()  # rounding only
     log_p = reading.log_outcome_probabilities(f)
     certain = log_p > -torch.finfo(log_p.dtype).tiny
     log_surprise = torch.where(certain, -1.0, log_p).neg().log()

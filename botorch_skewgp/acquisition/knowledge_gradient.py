@@ -8,6 +8,7 @@ mixture: given draw `s`, `f(x)` and the noisy difference `d = f(a) - f(b) + v_a 
 with `Cov` and `sd` the same for all draws. This is the posterior mean given that `a` wins times the probability that it
 does, so that no ratio is needed and nothing is drawn again. Where ties are allowed a duel has three outcomes, each an
 interval of `d`, with differences of these terms at its ends. Labels and grades are the same with `d = f(a) + v_a`.
+Where an answer may be a slip, these terms are of attentive ones, and a slip of probability `e` adds `e m_s(x)`.
 
 .. [Frazier2009knowledge] P. Frazier, W. Powell, S. Dayanik. The knowledge-gradient policy for correlated normal
    beliefs. INFORMS Journal on Computing 21, 2009.
@@ -64,9 +65,11 @@ class _LookAhead(QuestionAcquisitionFunction):
         bounds = (bound.view(-1, *(1,) * (means.ndim - 1)) for bound in reading.bounds(order))
         lower, upper = (standardise(bound, weight @ means, scale) for bound in bounds)  # O x batch_shape x S
         probabilities = posterior.probabilities
-        mass = probabilities * log_interval_probability(lower, upper).exp()
+        mass = log_interval_probability(lower, upper).exp()
+        gain, slip = reading.attention, reading.slip_of(order).view(-1, *(1,) * (mass.ndim - 1))
+        mass = probabilities * (gain * mass + slip)
         rise = log_normal_density(lower).exp() - log_normal_density(upper).exp()
-        shift = covariance * (probabilities * rise).sum(-1, keepdim=True) / scale
+        shift = gain * covariance * (probabilities * rise).sum(-1, keepdim=True) / scale
         latent = (means @ mass.unsqueeze(-1)).squeeze(-1) + shift  # O x batch_shape x q
         outcome = member.outcome_scale
         return (outcome.location * mass.sum(-1, keepdim=True) + outcome.scale * latent).movedim(0, -1)

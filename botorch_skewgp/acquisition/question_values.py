@@ -122,6 +122,17 @@ class Asked:
         """Whether outcomes are cells of one reading."""
         return self.reading.is_single
 
+    @property
+    def attention(self) -> Tensor | float:
+        """The probability of an answer that is neither a slip nor a guess."""
+        return self.reading.attention
+
+    @property
+    def slip_of_outcomes(self) -> Tensor:
+        """The probability of each outcome as a slip, `O`."""
+        outcome = torch.arange(self.num_outcomes, device=self.reading.weight.device)
+        return self.reading.slip_of(outcome) if self.cutpoints is None else torch.zeros_like(outcome, dtype=self.reading.weight.dtype)
+
     def bounds(self, items: Tensor) -> tuple[Tensor, Tensor]:
         """Lower and upper bounds of the outcomes of a single reading, `1 x O` or for numbers `B x O`."""
         if self.cutpoints is None:
@@ -244,9 +255,11 @@ def _single_outcome_means(belief: Belief, ask: Asked, items: Tensor, recommended
     inner = weight @ belief.covariance[items.unsqueeze(-1), items.unsqueeze(-2)] @ weight
     scale = (inner.clamp(min=0) + ask.reading.variance).sqrt().unsqueeze(-1)  # B x 1
     lower, upper = (standardise(b.unsqueeze(-1), read.unsqueeze(-2), scale.unsqueeze(-1)) for b in ask.bounds(items))
-    mass = log_interval_probability(lower, upper).exp().unsqueeze(1) * belief.weights.unsqueeze(1)  # B x M x O x S
+    gain, slip = ask.attention, ask.slip_of_outcomes.unsqueeze(-1)
+    mass = gain * log_interval_probability(lower, upper).exp() + slip
+    mass = mass.unsqueeze(1) * belief.weights.unsqueeze(1)  # B x M x O x S
     rise = log_normal_density(lower).exp() - log_normal_density(upper).exp()  # B x O x S
-    shift = (rise @ belief.weights.mT).mT / scale.unsqueeze(-1)  # B x M x O
+    shift = gain * (rise @ belief.weights.mT).mT / scale.unsqueeze(-1)  # B x M x O
     latent = mass @ belief.means[recommended].mT + shift.unsqueeze(-1) * covariance.mT.view(len(items), 1, 1, -1)
     return mass.sum(-1), latent
 

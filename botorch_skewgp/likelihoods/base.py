@@ -169,6 +169,21 @@ class RowLikelihood(Likelihood):
         outside = slips.gather(-1, outcome.to(slips.device).unsqueeze(-1)).squeeze(-1)
         return Heights(outside, 1 - slips.sum(-1))
 
+    def answer_of_rows(self, rows: Rows) -> Tensor:
+        """The number of the answer that each row is of, among those of the observation that the rows are of."""
+        if rows.heights is None or rows.heights.answer is None:
+            return torch.arange(rows.num_rows, device=rows.noise.device)
+        return rows.heights.answer.long()
+
+    def share_of_slips(self, observation: Observation, rows: Rows) -> Tensor | float:
+        r"""Of answers that are given whatever is read, the share that are slips and not guesses.
+
+        Args:
+            observation: The observations.
+            rows: Their rows.
+        """
+        return 1.0
+
     def _check_type(self, observation: Observation) -> None:
         if not isinstance(observation, self.observation_types):
             raise InputDataError(self._refusal(type(observation)))
@@ -363,13 +378,15 @@ class RowLikelihood(Likelihood):
         kind, q = self.observation_types[0], noisy.shape[-1]
         if kind.points_per_observation == 1:
             reading = self.reading(kind, noisy, scale)
-            return reading.fantasy_rows_at_points(reading.outcome_of(noisy.unsqueeze(-1)))
+            outcome = reading.slipped(reading.outcome_of(noisy.unsqueeze(-1)), torch.Generator().manual_seed(0))
+            return reading.fantasy_rows_at_points(outcome)
         if q < kind.points_per_observation:
             raise UnsupportedError(
                 "A comparison needs two or more points in X; to compare one new point with an old one, put both in X."
             )
         reading = self.reading(kind, noisy, scale, q)
-        return reading.fantasy_rows(reading.outcome_of(noisy))
+        outcome = reading.slipped(reading.outcome_of(noisy), torch.Generator().manual_seed(0))
+        return reading.fantasy_rows(outcome)
 
     def noise_of_numbers(self, X: Tensor) -> Tensor:
         r"""The variance of the noise of numbers at new points, for likelihoods that take numbers; see `latent_noise`.

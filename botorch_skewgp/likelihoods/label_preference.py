@@ -96,6 +96,10 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
         num_outcomes = torch.where(is_class, float(self.num_labels), 2.0**size)
         return replace(rows, heights=self._heights_of_answers(observation.judge, event, num_outcomes, like))
 
+    def answer_of_rows(self, rows: Rows) -> Tensor:
+        """Each row is an entry of the observation; those of one event are slips together."""
+        return torch.arange(rows.num_rows, device=rows.noise.device)
+
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Categorical:
         r"""The distribution of the label that wins at new points.
 

@@ -21,7 +21,7 @@ from botorch_skewgp.likelihoods.defaults import JUDGEMENT_NOISE
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import PositiveParameter, RateParameter, as_rate
 from botorch_skewgp.observations import Binary, Observation
-from botorch_skewgp.rows import Reading
+from botorch_skewgp.rows import Reading, Rows
 
 
 class NoisyValueLikelihood(RowLikelihood):
@@ -105,6 +105,14 @@ class ProbitLikelihood(NoisyValueLikelihood):
         slips = like.new_zeros(num_outcomes) if slips is None else slips
         right = torch.nn.functional.one_hot(torch.tensor(1, device=like.device), num_outcomes).to(like)
         return slips + (1 - slips.sum(-1, keepdim=True)) * self.guess.to(like) * right
+
+    def share_of_slips(self, observation: Observation, rows: Rows) -> Tensor | float:
+        """All of those whose outcome is 0; of others, what guesses leave."""
+        slips = super()._slips(2, rows.noise, observation.judge)
+        if slips is None:
+            return 0.0
+        assert rows.heights is not None
+        return (slips[..., 0] / rows.heights.outside).clamp(max=1)
 
     def reading(
         self,

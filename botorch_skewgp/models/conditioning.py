@@ -141,7 +141,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         if posterior.mixture.num_draws == 1 and not bool((rows.lower == rows.upper).all()):
             posterior = posterior.with_draws_repeated(NUM_FANTASY_DRAWS)  # else its rows had one value each
         generator = torch.Generator().manual_seed(self.draw_settings.seed)
-        shape = (rows.weight.shape[-2], posterior.mixture.num_draws)
+        shape = (rows.weight.shape[-2] * (1 if rows.slip is None else 2), posterior.mixture.num_draws)
         uniforms = torch.rand(shape, generator=generator, dtype=torch.float64).to(X)
         mixture = condition_mixture(posterior, rows, uniforms)
         new = copy(self)

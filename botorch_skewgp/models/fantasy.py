@@ -78,7 +78,8 @@ def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: T
     Args:
         posterior: The posterior at the points that the rows are over.
         rows: The rows; all numbers or all intervals.
-        uniforms: Uniform numbers in (0, 1), `m x S`, that draw the values of interval rows.
+        uniforms: Uniform numbers in (0, 1), `m x S`, or `2m x S` where answers may be slips: the first half draws the values of interval rows, the second
+            which answers are slips; derivatives leave out that this depends on the points.
 
     Returns:
         A mixture whose parent is the posterior's.
@@ -101,8 +102,16 @@ def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: T
             white.append(a)
             change = change + log_normal_density(a) - scale.log()
         else:
-            change = change + log_interval_probability(a, b)
-            white.append(_draw(a, b, uniforms[i].expand_as(a)))
+            log_inside = log_interval_probability(a, b)
+            drawn = _draw(a, b, uniforms[i].expand_as(a))
+            if rows.slip is not None and rows.slip.shape[-1] == m:  # an answer of its own
+                log_inside, slips = _step(log_inside, rows.slip[..., i, None], rows.attention, uniforms[m + i])
+                drawn = torch.where(slips, torch.special.ndtri(uniforms[i]), drawn)
+            change = change + log_inside
+            white.append(drawn)
+    if rows.slip is not None and rows.slip.shape[-1] != m:  # one answer of several rows
+        change, slips = _step(change, rows.slip, rows.attention, uniforms[m])
+        white = [torch.where(slips, torch.special.ndtri(uniforms[i]), drawn) for i, drawn in enumerate(white)]
     logits = change if log_weights is None else change + log_weights
     e = torch.stack(white, dim=-2) if m else means.new_zeros(*batch_shape, 0, means.shape[-1])
     L = L.expand(*batch_shape, m, m)
@@ -180,6 +189,13 @@ def mixture_of_samples(posterior: SkewGPPosterior, base_samples: Tensor) -> Repr
             ]
         ),
     )
+
+
+def _step(log_inside: Tensor, slip: Tensor, attention: Tensor | float, uniform: Tensor) -> tuple[Tensor, Tensor]:
+    """The log of an answer's probability, from that of an attentive one, and where the answer is drawn as a slip."""
+    log_attentive = log_inside + torch.as_tensor(attention).to(log_inside).log()
+    log_step = torch.logaddexp(log_attentive, slip.log())
+    return log_step, uniform >= (log_attentive - log_step).exp()
 
 
 def _draw(lower: Tensor, upper: Tensor, uniform: Tensor) -> Tensor:

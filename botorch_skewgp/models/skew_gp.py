@@ -51,6 +51,7 @@ from botorch_skewgp.models.judge_summary import JudgeSummary, summarize_judges
 from botorch_skewgp.models.marginal_likelihood import EvidenceMethod, log_normalizer
 from botorch_skewgp.models.panel import SHARED, code_of
 from botorch_skewgp.models.skew_prior import SkewPrior
+from botorch_skewgp.models.slips import slip_probabilities
 from botorch_skewgp.models.transforms import learn_outcome_scale, transformed_dim
 from botorch_skewgp.models.unified_skew_normal import UnifiedSkewNormalMixin
 from botorch_skewgp.observations import Observation
@@ -367,6 +368,23 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
             >>> print(SkewGP(torch.rand(4, 2, dtype=torch.double), panel).judge_summary())  # doctest: +SKIP
         """
         return summarize_judges(self, judges, X, level, num_samples, seed)
+
+    def slips(self) -> Tensor:
+        r"""The posterior probability of each answer to be a slip, given whatever the latent function is.
+
+        By the draws; with `approximation="ep"` by expectation propagation.
+
+        Returns:
+            A tensor with an entry for each answer, in the order of the observations; zero of those that the likelihood
+            knows of no slips of.
+
+        Example:
+            >>> model = SkewGP(train_X, Preference(pairs), likelihood=PreferenceLikelihood(slip=0.05))
+            >>> doubtful = model.slips().topk(3).indices  # ask these again
+        """
+        now = self._now()
+        found = slip_probabilities(now.model, None if self.approximation == "ep" else now.draws)
+        return torch.cat(found).to(self._points) if found else self._points.new_zeros(0)
 
     # Evidence
 

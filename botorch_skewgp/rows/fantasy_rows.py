@@ -17,12 +17,17 @@ class FantasyRows:
         lower: A `batch_shape x m` tensor.
         upper: A `batch_shape x m` tensor; equal to `lower` in all rows for numbers.
         noise_covariance: A `batch_shape x m x m` tensor.
+        slip: The probability of the answers as slips, `batch_shape x m` where each row is an answer of its own,
+            `batch_shape x 1` where all rows are one answer; `None` if none are.
+        attention: The probability of answers that are neither slips nor guesses.
     """
 
     weight: Tensor
     lower: Tensor
     upper: Tensor
     noise_covariance: Tensor
+    slip: Tensor | None = None
+    attention: Tensor | float = 1.0
 
     @classmethod
     def at_points(cls, lower: Tensor, upper: Tensor, noise: Tensor) -> FantasyRows:

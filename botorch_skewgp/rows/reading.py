@@ -8,7 +8,7 @@ of new observations, fantasies, the information that an observation brings, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -265,18 +265,24 @@ class Reading:
         log_gain = torch.log1p(-self.slips.sum())
         return torch.logaddexp(log_attentive + log_gain, self.slips.to(log_attentive).log())
 
-    def with_slips(self, attentive: Tensor, slips: Tensor | None = None) -> Tensor:
-        r"""What is averaged over outcomes of any answer, such as their probabilities, from that of attentive ones.
+    @property
+    def attention(self) -> Tensor | float:
+        """The probability of an answer that is neither a slip nor a guess."""
+        return 1.0 if self.slips is None else 1 - self.slips.sum()
+
+    def slip_of(self, outcome: Tensor) -> Tensor:
+        r"""The probability that given outcomes are answered whatever is read.
 
         Args:
-            attentive: A `... x O` tensor.
-            slips: The same of answers that tell nothing, before it is multiplied with the probabilities of outcomes;
-                1 if `None`, as for probabilities.
+            outcome: An integer tensor of any shape.
         """
         if self.slips is None:
-            return attentive
-        slip = self.slips.to(attentive)
-        return attentive * (1 - slip.sum()) + (slip if slips is None else slip * slips)
+            return self.weight.new_zeros(outcome.shape)
+        return self.slips.to(self.weight)[outcome]
+
+    def with_slips(self, attentive: Tensor) -> Tensor:
+        r"""The probabilities of outcomes from those of attentive answers, both `... x O`."""
+        return attentive if self.slips is None else attentive * self.attention + self.slips.to(attentive)
 
     def distribution(self, log_probabilities: Tensor) -> Bernoulli | Categorical:
         r"""The distribution of a new observation from the log probabilities of its outcomes.
@@ -305,6 +311,20 @@ class Reading:
         lower, upper = self.bounds(torch.arange(self.num_outcomes, device=noisy.device))
         return ((readings > lower) & (readings <= upper)).all(-1).long().argmax(-1)
 
+    def slipped(self, outcome: Tensor, generator: torch.Generator) -> Tensor:
+        r"""Outcomes of attentive answers, some of them replaced by slips.
+
+        Args:
+            outcome: An integer tensor of any shape.
+            generator: The source of randomness, on the CPU.
+        """
+        if self.slips is None:
+            return outcome
+        chances = torch.cat([1 - self.slips.detach().sum().reshape(1), self.slips.detach()]).double().cpu()
+        drawn = torch.multinomial(chances, max(outcome.numel(), 1), replacement=True, generator=generator)
+        drawn = drawn[: outcome.numel()].view(outcome.shape).to(outcome.device)
+        return torch.where(drawn > 0, drawn - 1, outcome)
+
     def fantasy_rows(self, outcome: Tensor) -> FantasyRows:
         r"""The rows that one new observation of known outcome would add.
 
@@ -314,7 +334,8 @@ class Reading:
         asked = self.asked(outcome)
         weight = self.weight[asked]  # batch_shape x A x k
         lower, upper = (bound.gather(-1, asked) for bound in self.bounds(outcome))
-        return FantasyRows(weight, lower, upper, self.noise * (weight @ weight.mT))
+        slip = None if self.slips is None else self.slip_of(outcome).unsqueeze(-1)
+        return FantasyRows(weight, lower, upper, self.noise * (weight @ weight.mT), slip, self.attention)
 
     def fantasy_rows_at_points(self, outcome: Tensor) -> FantasyRows:
         r"""The rows that a new observation at each of several points would add, for readings of one item.
@@ -323,7 +344,8 @@ class Reading:
             outcome: A `batch_shape x q` integer tensor.
         """
         lower, upper = (bound.squeeze(-1) for bound in self.bounds(outcome))
-        return FantasyRows.at_points(lower, upper, self.noise)
+        slip = None if self.slips is None else self.slip_of(outcome)
+        return replace(FantasyRows.at_points(lower, upper, self.noise), slip=slip, attention=self.attention)
 
     def rows_over(self, index: Tensor, outcome: Tensor, num_points: int) -> FantasyRows:
         r"""The rows of single readings with known outcomes over the points of a fantasy.
@@ -336,7 +358,9 @@ class Reading:
         lower, upper = (bound.squeeze(-1) for bound in self.bounds(outcome))
         points = torch.nn.functional.one_hot(index, num_points).to(self.weight)  # batch_shape x m x k x n
         weight = (self.weight[0].unsqueeze(-1) * points).sum(-2)
-        return FantasyRows(weight, lower, upper, torch.diag_embed(self.variance.expand_as(lower)))
+        slip = None if self.slips is None else self.slip_of(outcome)
+        noise = torch.diag_embed(self.variance.expand_as(lower))
+        return FantasyRows(weight, lower, upper, noise, slip, self.attention)
 
     @property
     def is_choice(self) -> bool:

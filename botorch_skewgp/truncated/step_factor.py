@@ -163,9 +163,13 @@ class StepFactor(RowFactor):
         """Rows put inside their bounds where their answers cannot be slips."""
         return torch.where(self.heights.outside > 0, u, super().clamp(u))
 
+    def log_inside(self, mean: Tensor, variance: Tensor) -> Tensor:
+        """The log probability that a row is inside its interval, for `h ~ N(mean, variance)`; `... x m`."""
+        return super().log_probability(mean, variance)
+
     def attention(self, mean: Tensor, variance: Tensor) -> Tensor:
         """The probability that a row's answer is no slip, for `h ~ N(mean, variance)`; `... x m`."""
-        return self._attention(super().log_probability(mean, variance))
+        return self._attention(self.log_inside(mean, variance))
 
     def _attention(self, log_inside: Tensor) -> Tensor:
         """The same from the log probabilities of the intervals."""

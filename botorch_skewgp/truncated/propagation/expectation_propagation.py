@@ -33,6 +33,7 @@ LOOSE = 1e-4
 # Sweeps without progress after which the run ends, and the residual at which this counts as rounding, not as failure.
 PATIENCE = 300
 ROUNDING = 1e-6
+PATIENCE_OF_SLIPS = 40  # likewise where answers may be slips, and there may be no fixed point
 MOST_COMPILED_SWEEPS = 100  # those that converge at all take ten to thirty
 ALL_NOISE = 1e-14  # variance of a row's noiseless part over its noise's, up to which it is rounding
 
@@ -48,6 +49,7 @@ class ExpectationPropagation:
         residual: The `batch_shape` largest change of a site in units of its row's marginal.
         num_iterations: The number of sweeps made.
         converged: Whether the residual is below the tolerance for the whole batch.
+        non_negative: Whether sites were kept from negative precisions, see `expectation_propagation`.
     """
 
     distribution: TruncatedNormal
@@ -56,6 +58,7 @@ class ExpectationPropagation:
     residual: Tensor
     num_iterations: int
     converged: bool
+    non_negative: bool = False
 
     @property
     def site_precision(self) -> Tensor:
@@ -173,6 +176,10 @@ def expectation_propagation(
     All sites are updated at once, in float64. The step towards the new sites is shortened where the residual grows
     and lengthened again where it falls, for each distribution of the batch by itself.
 
+    Where answers may be slips, several explanations of them may be likely, and the sweeps go round in circles. The
+    whole batch then goes to a fixed point of sites without negative precisions: rows that would have one match their
+    mean, but are narrower than their tilted distribution. Derivatives of the log evidence are rougher there.
+
     Args:
         distribution: The truncated normal; one- and two-sided rows, with or without noise.
         initial_sites: Sites to start from, for instance those of nearby hyperparameters; zero sites otherwise.
@@ -197,6 +204,7 @@ def expectation_propagation(
         if factor is None:  # with zero sites the matrix to factor is the identity plus zero times the covariance
             raise NanError("The covariance of the rows contains NaN or infinite values.")
         all_noise = distribution.gamma_diagonal - distribution.noise <= ALL_NOISE * distribution.noise
+        patience = PATIENCE if distribution.heights is None else PATIENCE_OF_SLIPS
         step = torch.ones_like(distribution.mean[..., :1])
         previous = torch.full_like(step.squeeze(-1), torch.inf)
         acceleration = Acceleration(distribution)
@@ -213,7 +221,7 @@ def expectation_propagation(
             converged = bool((residual <= enough).all())
             if bool((best[0] < 0.5 * progress).any()):
                 last_progress, progress = iteration, torch.minimum(best[0], progress)
-            if converged or iteration >= max_iterations or iteration - last_progress > PATIENCE:
+            if converged or iteration >= max_iterations or iteration - last_progress > patience:
                 break
             grew = (residual > previous).unsqueeze(-1)
             shorter, longer = (SHORTER * step).clamp(min=SHORTEST_STEP), (LONGER * step).clamp(max=1.0)
@@ -231,6 +239,10 @@ def expectation_propagation(
             factor = multiply_sites(distribution, sites)
             assert factor is not None
             converged = bool((residual <= max(tolerance, ROUNDING)).all()) and iteration < max_iterations
+        non_negative = not converged and distribution.heights is not None
+        if non_negative:
+            sites, factor, residual, further = _without_negative_sites(distribution, none, tolerance, all_noise)
+            iteration, converged = iteration + further, bool((residual <= max(tolerance, ROUNDING)).all())
         if not converged:
             warnings.warn(
                 f"Expectation propagation stopped after {iteration} sweeps with sites still changing by "
@@ -249,6 +261,7 @@ def expectation_propagation(
         residual=residual,
         num_iterations=max(num_ahead - 1, 0) + iteration,  # the first of these repeats the last one ahead
         converged=converged,
+        non_negative=non_negative,
     )
 
 
@@ -299,6 +312,22 @@ def _move(distribution: TruncatedNormal, old: Sites, new: Sites, step: Tensor) -
             return sites, factor
         step = 0.5 * step
     return None
+
+
+def _without_negative_sites(
+    distribution: TruncatedNormal, sites: Sites, tolerance: float, all_noise: Tensor
+) -> tuple[Sites, Factor, Tensor, int]:
+    """The fixed point of sites without negative precisions, by steps half of the way; with the residual and sweeps."""
+    sweeps = 0
+    while True:
+        factor = multiply_sites(distribution, sites)
+        if factor is None:
+            raise NanError("The covariance of the rows contains NaN or infinite values.")
+        target = next_sites(distribution, factor, sites, non_negative=True)
+        residual = _residual(distribution, factor, sites, target, all_noise)
+        if sweeps >= PATIENCE or bool((residual <= tolerance).all()):
+            return sites, factor, residual, sweeps
+        sites, sweeps = Sites(*(0.5 * (a + b) for a, b in zip(sites, target, strict=True))), sweeps + 1
 
 
 def _keep_better(best: tuple[Tensor, Sites], residual: Tensor, sites: Sites) -> tuple[Tensor, Sites]:

@@ -42,13 +42,18 @@ def multiply_sites(distribution: TruncatedNormal, sites: Sites) -> Factor | None
     return distribution.prior.given(distribution.mean, sites, total)
 
 
-def match_moments(distribution: TruncatedNormal, mean: Tensor, variance: Tensor) -> Sites:
-    """The sites that give the tilted distributions' moments, written without differences of precisions."""
+def match_moments(
+    distribution: TruncatedNormal, mean: Tensor, variance: Tensor, non_negative: bool = False
+) -> Sites:
+    """The sites that give the tilted distributions' moments, written without differences of precisions.
+
+    Where precisions must not be negative, a site that would be has none, and gives the mean alone.
+    """
     scale, t_mean, t_variance = distribution.factor.moments(mean, variance)
     lost = 1 - t_variance
-    if distribution.heights is None:
+    if non_negative or distribution.heights is None:
         lost = lost.clamp(min=0)  # truncation to an interval never widens a normal; rounding only
-    left = distribution.noise + variance * t_variance
+    left = distribution.noise + variance * (1 - lost if non_negative else t_variance)
     left = torch.where(left > 0, left, torch.ones_like(left))
     certain = (variance <= 0) & (distribution.noise <= 0)
     precision = torch.where(certain, torch.zeros_like(lost), lost / left)
@@ -56,14 +61,19 @@ def match_moments(distribution: TruncatedNormal, mean: Tensor, variance: Tensor)
     return Sites(precision, shift)
 
 
-def next_sites(distribution: TruncatedNormal, factor: Factor, sites: Sites) -> Sites:
-    """The sites that match moments; a row whose cavity is no distribution, up to rounding, keeps its own."""
+def next_sites(distribution: TruncatedNormal, factor: Factor, sites: Sites, non_negative: bool = False) -> Sites:
+    """The sites that match moments; a row whose cavity is no distribution, up to rounding, keeps its own.
+
+    Where sites of negative precision are the reason, it keeps half of it, which leads back to a distribution.
+    """
     cavity_mean, cavity_variance = factor.moments.cavity_mean, factor.moments.cavity_variance
     proper = (cavity_variance >= 0) & cavity_mean.isfinite() & cavity_variance.isfinite()
     target = match_moments(
         distribution,
         torch.where(proper, cavity_mean, distribution.mean),
         torch.where(proper, cavity_variance, torch.ones_like(cavity_variance)),
+        non_negative,
     )
     proper = proper & target.precision.isfinite() & target.shift.isfinite()
-    return Sites(*(torch.where(proper, new, old) for new, old in zip(target, sites, strict=True)))
+    share = 1.0 if distribution.heights is None else 0.5
+    return Sites(*(torch.where(proper, new, share * old) for new, old in zip(target, sites, strict=True)))

@@ -102,9 +102,14 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
         if (self.backend == "eager" or m > MOST_DENSE_ROWS) and distribution.prior.is_low_rank:
             root, noise = self._flatten(distribution.prior.minimal_root(), 2), self._flatten(distribution.noise, 1)
         if distribution.heights is not None:
+            steps = (lower, upper, distribution.heights.map(lambda values: self._flatten(values, 1)), *walls[2:])
+            if self.backend == "numba":
+                from botorch_skewgp.truncated.samplers.trajectories.numba_refraction import NumbaRefraction
+
+                self._trajectories = NumbaRefraction(self._gamma(noisy_prior), *steps)
+                return
             covariance = DenseGamma(self._gamma(noisy_prior)) if root is None else LowRankGamma(root, noise)
-            heights = distribution.heights.map(lambda values: self._flatten(values, 1))
-            self._trajectories = RefractiveTrajectories(covariance, lower, upper, heights, *walls[2:])
+            self._trajectories = RefractiveTrajectories(covariance, *steps)
             return
         if self.backend == "eager" and root is not None:
             self._trajectories = EagerTrajectories(LowRankGamma(root, noise), *walls)

@@ -1,0 +1,71 @@
+r"""Which answers are slips, given all others: by the draws of the rows, or by expectation propagation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from botorch_skewgp.truncated.conditionals import row_conditionals
+from botorch_skewgp.truncated.draws import Draws
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.step_factor import StepFactor
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+if TYPE_CHECKING:
+    from botorch_skewgp.models.latent_model import LatentModel
+
+
+@torch.no_grad()
+def slip_probabilities(model: LatentModel, draws: Draws | None) -> list[Tensor]:
+    r"""The posterior probability of each answer to be a slip.
+
+    Args:
+        model: A model in evaluation mode.
+        draws: The draws of its rows, equal ones perhaps merged; `None` for those of expectation propagation.
+
+    Returns:
+        For each of the model's observations a tensor with an entry for each answer, zero of those that cannot be slips.
+    """
+    row_model = model.row_model(model.forward(model.train_inputs[0]))
+    distribution = row_model.truncated_normal
+    is_interval = ~row_model.rows.is_equality
+    slipped = row_model.rows.noise.new_zeros(row_model.rows.num_rows)
+    if distribution.heights is not None:
+        slipped[is_interval] = _outside(distribution, draws)
+    blocks = [model.likelihood.rows(entry, row_model.mean, model.outcome_scale) for entry in model.observations]
+    first = row_model.rows.num_rows - sum(block.num_rows for block in blocks)  # those of a skew prior come before
+    found = []
+    for entry, block in zip(model.observations, blocks, strict=True):
+        probability = slipped[first : first + block.num_rows]
+        first += block.num_rows
+        of_answers = probability.new_zeros(entry.num_answers)
+        if block.heights is not None:
+            likelihood = model.likelihood.for_kind(type(entry))
+            probability = probability * likelihood.share_of_slips(entry, block)
+            of_answers = of_answers.index_copy(0, likelihood.answer_of_rows(block), probability)
+        found.append(of_answers)
+    return found
+
+
+def _outside(distribution: TruncatedNormal, draws: Draws | None) -> Tensor:
+    """The probability that a row's answer is given whatever the row is, the same for all rows of an answer."""
+    heights, factor = distribution.heights, distribution.factor_of_draws
+    assert heights is not None and isinstance(factor, StepFactor)
+    if draws is None:
+        approximation = expectation_propagation(distribution)
+        assert isinstance(distribution.factor, StepFactor)
+        return 1 - distribution.factor.attention(approximation.cavity_mean, approximation.cavity_variance)
+    if draws.latent is not None:
+        h = distribution.noiseless(draws.latent.to(distribution.mean))
+        return (1 - factor.attention(h, torch.zeros_like(h))).mean(-2)
+    # each row given all others: attentive if it is inside its bounds, as are the others of its answer
+    conditional = row_conditionals(distribution, draws.rows.to(distribution.mean))
+    variance = conditional.scale.square() - factor.noise
+    log_inside = factor.log_inside(conditional.mean, variance)
+    beyond = draws.rows != torch.maximum(torch.minimum(draws.rows, factor.upper), factor.lower)
+    others = factor.heights.total(beyond.to(log_inside)) - beyond.to(log_inside)
+    log_odds = factor.heights.log_gain + log_inside - factor.heights.log_outside
+    slips = torch.where(others > 0, 1.0, torch.sigmoid(-log_odds)).mean(-2)
+    return heights.total(slips) / heights.size
