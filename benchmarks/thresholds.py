@@ -1,7 +1,7 @@
 """Thresholds of a psychometric function of two inputs after 80 trials, against variational and parametric fits.
 
 An observer answers right or wrong over frequency and level, with guesses of one half and 2 % lapses. After ten Sobol
-points each method chooses level and frequency of a trial by itself, from the same 300 candidates. Hyperparameters are
+points each method chooses level and frequency of a trial by itself, from the same 160 candidates. Hyperparameters are
 fitted again after every eighth answer. In the end the threshold at 75 % is estimated at 19 frequencies by the posterior
 median: its mean absolute error, the share of frequencies at which a 90 % credible band has the truth in it, and the
 band's width. Seeds are paired: they share function, first points and the randomness of answers.
@@ -47,9 +47,9 @@ from botorch_skewgp.likelihoods import MixedLikelihood, OutcomeScale, ProbitLike
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Slope
 from botorch_skewgp.posteriors import SkewGPPosterior
-from botorch_skewgp.thresholds import threshold
+from botorch_skewgp.thresholds import PsychometricFunction, threshold
 
-REFIT, CANDIDATES, REFERENCE = 8, 300, 128
+REFIT, CANDIDATES, REFERENCE = 8, 160, 64
 Acquisition = Callable[[Model], Callable[[Tensor], Tensor]]
 Estimate = tuple[Tensor, Tensor | None, Tensor | None]  # thresholds at `AT`, and their bands if there are any
 
@@ -118,7 +118,8 @@ def _summarise(table: Table, runs: Runs, function: str, options: argparse.Namesp
     for method in dict.fromkeys(row["method"] for row in rows):
         own = [row for row in rows if row["method"] == method]
         error, covered, width, seconds = (
-            torch.tensor([float(row[name] or "nan") for row in own]) for name in ("error", "covered", "width", "seconds")
+            torch.tensor([float(row[name] or "nan") for row in own])
+            for name in ("error", "covered", "width", "seconds")
         )
         paired = [base[row["seed"]] - float(row["error"]) for row in own if row["seed"] in base]
         gain = torch.tensor(paired if paired and method != "variational, information" else [float("nan")])
@@ -234,7 +235,7 @@ def _reduction(model: Model) -> Callable[[Tensor], Tensor]:
 
 
 def _straddle(model: Model) -> Callable[[Tensor], Tensor]:
-    level = float(torch.special.ndtri(torch.tensor((LEVEL - GUESS) / (1 - GUESS - LAPSE))))
+    level = PsychometricFunction.of(model).latent_level(LEVEL).detach()
 
     def value(X: Tensor) -> Tensor:
         posterior = model.posterior(X)
@@ -248,8 +249,8 @@ def _straddle(model: Model) -> Callable[[Tensor], Tensor]:
 
 def _next(acquisition: Acquisition, model: Model, X: Tensor) -> Tensor:
     candidates = SobolEngine(2, scramble=True, seed=len(X)).draw(CANDIDATES, dtype=torch.double)
-    candidates[:32, 0] = candidates[:32, 0].round()  # optimisers see the edges
-    candidates[32:64, 1] = candidates[32:64, 1].round()
+    candidates[:16, 0] = candidates[:16, 0].round()  # optimisers see the edges
+    candidates[16:32, 1] = candidates[16:32, 1].round()
     with torch.no_grad():
         return candidates[acquisition(model)(candidates.unsqueeze(-2)).argmax()].unsqueeze(0)
 

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.univariate import legendre, normal_cdf
 
-NUM_NODES = 20
-FAR = 0.925  # correlations beyond which the integrand is too narrow for these nodes
+NUM_NODES = {0.3: 6, 0.75: 12, 0.925: 20}  # up to these correlations; beyond, the integrand is too narrow
+FAR = 0.925
 
 
 def bivariate_normal_cdf(h: Tensor, k: Tensor, correlation: Tensor) -> Tensor:
@@ -26,7 +26,8 @@ def bivariate_normal_cdf(h: Tensor, k: Tensor, correlation: Tensor) -> Tensor:
 
     The derivative in the correlation is the density: the cdf is that of independent variables plus the integral of the
     density, here by Gauss-Legendre quadrature in the angle whose sine is the correlation ([Drezner1990bivariate]_). For
-    correlations near 1 or -1 BoTorch's slower `bvnu` takes over ([Genz2004bivariate]_). Derivatives have closed forms.
+    correlations near 1 or -1 BoTorch's slower `bvnu` takes over. Derivatives have closed forms. The largest correlation
+    says how many nodes are needed ([Genz2004bivariate]_), so that it is worth the while to call it for small ones apart.
 
     Args:
         h: A tensor of finite values.
@@ -44,7 +45,9 @@ class _BivariateNormalCDF(torch.autograd.Function):
         angle = correlation.masked_fill(far, 0.0).asin()
         squares, product = 0.5 * (h.square() + k.square()), h * k
         total = torch.zeros(torch.broadcast_shapes(product.shape, angle.shape)).to(product)
-        for node, weight in zip(*legendre(h, NUM_NODES), strict=True):  # one at a time: there may be many entries
+        largest = float(angle.sin().abs().max()) if angle.numel() else 0.0
+        num_nodes = next(num for limit, num in NUM_NODES.items() if largest <= limit + 1e-9)
+        for node, weight in zip(*legendre(h, num_nodes), strict=True):  # one at a time: there may be many entries
             at = angle * node
             precision = at.cos().square().reciprocal()
             exponent = torch.addcmul(product * (at.sin() * precision), squares, precision, value=-1.0)

@@ -22,7 +22,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedEr
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_skewgp.acquisition.bivariate import bivariate_normal_cdf
+from botorch_skewgp.acquisition.bivariate import NUM_NODES, bivariate_normal_cdf
 from botorch_skewgp.acquisition.question_values import Belief
 from botorch_skewgp.acquisition.questions import QuestionAcquisitionFunction
 from botorch_skewgp.observations import Observation
@@ -127,7 +127,7 @@ class _LevelSetLookAhead(_LevelSetAcquisitionFunction):
         k = function.sign * (belief.means[-num:] - function.latent_level(self.level)) / sd.unsqueeze(-1)  # R x S
         correlation = belief.covariance[part, -num:] / (sd_of_answer.unsqueeze(-1) * sd)
         correlation = correlation.clamp(-1, 1)  # rounding only
-        both = bivariate_normal_cdf(h.unsqueeze(-2), k, correlation.unsqueeze(-1)) @ weights  # B x R
+        both = _mixture_cdf(h, k, correlation, weights)
         inside = (normal_cdf(k) @ weights).expand_as(both)
         yes = (low + (high - low) * (normal_cdf(h) @ weights)).unsqueeze(-1).expand_as(both)
         both = low * inside + (high - low) * both
@@ -193,6 +193,18 @@ class LevelSetInformation(_LevelSetLookAhead):
 
     def _gain(self, joint: Tensor) -> Tensor:
         return _entropy(joint.sum(-1)) + _entropy(joint.sum(-2)) - _entropy(joint.flatten(-2))
+
+
+def _mixture_cdf(h: Tensor, k: Tensor, correlation: Tensor, weights: Tensor) -> Tensor:
+    """The bivariate cdf at `h`, `B x S`, and `k`, `R x S`, averaged over components; `B x R` as the correlation is."""
+    size, lower, value = correlation.detach().abs(), -1.0, torch.zeros_like(correlation)
+    for upper in (*NUM_NODES, 1.0):
+        i, j = ((size > lower) & (size <= upper)).nonzero(as_tuple=True)
+        if len(i):
+            cdf = bivariate_normal_cdf(h[i], k[j], correlation[i, j].unsqueeze(-1))
+            value = value.index_put((i, j), cdf @ weights)
+        lower = upper
+    return value
 
 
 def _misclassified(inside: Tensor) -> Tensor:
