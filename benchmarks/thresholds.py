@@ -138,7 +138,7 @@ def _error(values: Tensor) -> float:
 
 
 def likelihood_of(guess: float, lapse: float) -> ProbitLikelihood:
-    """`guess + (1 - guess - lapse) Phi(f)`: a slip is right half of the time, as a guess is if there are two buttons."""
+    """`guess + (1 - guess - lapse) Phi(f)`: a slip is right as often as not."""
     slip = 2 * lapse
     return ProbitLikelihood(guess=(guess - lapse) / (1 - slip) if guess else 0.0, slip=slip)
 

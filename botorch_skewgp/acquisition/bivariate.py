@@ -27,7 +27,7 @@ def bivariate_normal_cdf(h: Tensor, k: Tensor, correlation: Tensor) -> Tensor:
     The derivative in the correlation is the density: the cdf is that of independent variables plus the integral of the
     density, here by Gauss-Legendre quadrature in the angle whose sine is the correlation ([Drezner1990bivariate]_). For
     correlations near 1 or -1 BoTorch's slower `bvnu` takes over. Derivatives have closed forms. The largest correlation
-    says how many nodes are needed ([Genz2004bivariate]_), so that it is worth the while to call it for small ones apart.
+    says how many nodes are needed ([Genz2004bivariate]_): calls for small ones apart are faster.
 
     Args:
         h: A tensor of finite values.

@@ -110,9 +110,7 @@ class RowLikelihood(Likelihood):
         if learn:
             rate = torch.where(rate > 0, rate, SLIP_START)
         elif not bool((rate > 0).all()):
-            raise InputDataError(
-                f"Judges slip all or none, if rarely: every slip must be above 0; got {rate.tolist()}."
-            )
+            raise InputDataError(f"Judges slip all or none, if rarely: every slip must be above 0; got {rate.tolist()}.")
         self.register_parameter("raw_slip", torch.nn.Parameter(torch.logit(rate), requires_grad=learn))
         if prior is not None:
             self.register_prior("slip_prior", prior, ReadParameter("slip"), SetParameter("slip"))

@@ -155,9 +155,7 @@ class PreferenceLikelihood(RowLikelihood):
             return Reading(weight, like.new_zeros(1, 1), self.noise.to(like), slips=self._slips(2, like))
         width = self.tie_width.to(like)
         cells = torch.tensor(CELLS, device=like.device).unsqueeze(-2)
-        return Reading(
-            weight, torch.cat([-width, width]).unsqueeze(0), self.noise.to(like), cells, self._slips(3, like)
-        )
+        return Reading(weight, torch.cat([-width, width]).unsqueeze(0), self.noise.to(like), cells, self._slips(3, like))
 
     def answers(self, observation: Preference | Tie) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """Each pair, and that the first wins or that it is a tie."""

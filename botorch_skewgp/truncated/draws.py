@@ -252,9 +252,7 @@ def draw(
     if generator is None:
         generator = torch.Generator(device=distribution.mean.device).manual_seed(settings.seed)
     batch_shape, may_slip = distribution.batch_shape, distribution.heights is not None
-    num_chains = settings.chains_on(
-        distribution.mean.device, side_by_side=may_slip and not uses_numba(distribution.mean.device)
-    )
+    num_chains = settings.chains_on(distribution.mean.device, side_by_side=may_slip and not uses_numba(distribution.mean.device))
     num_steps = settings.num_draws // num_chains
     if distribution.num_rows == 0:
         empty = distribution.mean.new_zeros(*batch_shape, settings.num_draws, 0)
