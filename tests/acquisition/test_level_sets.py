@@ -13,9 +13,8 @@ from botorch_skewgp.acquisition import (
     LevelSetMisclassification,
     LevelSetMisclassificationReduction,
 )
-from botorch_skewgp.likelihoods import MixedLikelihood, ProbitLikelihood, ValidityLikelihood
-from botorch_skewgp.observations import Binary, Ordinal, Validity
-from botorch_skewgp.rows import Reading
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ProbitLikelihood, ValidityLikelihood
+from botorch_skewgp.observations import Binary, Numeric, Ordinal, Validity
 from botorch_skewgp.truncated.draws import DrawSettings
 
 DOUBLE = torch.float64
@@ -26,19 +25,7 @@ REFERENCE = torch.rand(11, 2, generator=torch.Generator().manual_seed(4), dtype=
 LABELS = torch.tensor([1, 0, 1, 1, 0, 1, 0, 0, 1], dtype=torch.bool)
 
 
-class GuessedReading(Reading):
-    """A reading whose upper outcome has a guess rate of .4 and a lapse rate of .05."""
-
-    def log_outcome_probabilities(self, value, variance=0.0):
-        high = 0.4 + 0.55 * super().log_outcome_probabilities(value, variance)[..., 1].exp()
-        return torch.stack([1 - high, high], dim=-1).log()
-
-
-class GuessedLikelihood(ProbitLikelihood):
-    """Rows of a probit likelihood, with predictions of guesses and lapses."""
-
-    def reading(self, kind, like, scale=None, num_points=None):
-        return GuessedReading.at_point(like.new_zeros(1), self.noise)
+GUESSES = {"guess": 0.35 / 0.9, "slip": 0.1}  # P(yes) is between 0.4 and 0.95
 
 
 class Minimized(SkewGP):
@@ -59,7 +46,7 @@ MODELS = {
     "labels": make_model,
     "EP": lambda: make_model(approximation="ep"),
     "little noise": lambda: make_model(likelihood=ProbitLikelihood(noise=0.02)),
-    "guesses": lambda: make_model(likelihood=GuessedLikelihood()),
+    "guesses": lambda: make_model(likelihood=ProbitLikelihood(**GUESSES)),
     "validity": lambda: make_model(Validity(LABELS), likelihood=ValidityLikelihood(threshold=0.4, noise=0.2)),
     "low is valid": lambda: make_model(
         Validity(LABELS), likelihood=ValidityLikelihood(threshold=0.4, noise=0.2), of=Minimized
@@ -173,11 +160,17 @@ def test_look_ahead_is_a_model_with_the_answer(generator):
 
 
 def test_an_answer_that_is_a_guess_tells_less(generator):
+    """Numbers make the posterior, which is the same whether new answers are guesses or not."""
+
+    def model_of_numbers(**rates):
+        likelihood = MixedLikelihood(NumericLikelihood(noise=2.0), ProbitLikelihood(**rates))
+        return make_model(Numeric(2 * LABELS.double()), likelihood=likelihood)
+
     X = points(generator, 6)
     for acquisition in LOOK_AHEADS:
         level = torch.special.ndtr(torch.special.ndtri(torch.tensor((LEVEL - 0.4) / 0.55, dtype=DOUBLE))).item()
-        sharp = acquisition(make_model(), level, REFERENCE)(X)  # the same level of the latent function
-        guessed = acquisition(make_model(likelihood=GuessedLikelihood()), LEVEL, REFERENCE)(X)
+        sharp = acquisition(model_of_numbers(), level, REFERENCE)(X)  # the same level of the latent function
+        guessed = acquisition(model_of_numbers(**GUESSES), LEVEL, REFERENCE)(X)
         assert (guessed <= sharp).all()
         assert guessed.sum() < 0.8 * sharp.sum()
 
@@ -201,7 +194,7 @@ def test_bad_input():
     with pytest.raises(InputDataError, match="level must be between 0 and 1"):
         LevelSetMisclassification(model, 1.0)
     with pytest.raises(InputDataError, match=r"level must be between 0\.4 and 0\.95"):
-        LevelSetMisclassification(make_model(likelihood=GuessedLikelihood()), 0.3)
+        LevelSetMisclassification(make_model(likelihood=ProbitLikelihood(**GUESSES)), 0.3)
     with pytest.raises(BotorchTensorDimensionError, match="X_reference must be n x 2"):
         LevelSetInformation(model, LEVEL, REFERENCE[0])
     with pytest.raises(UnsupportedError, match="pending"):
