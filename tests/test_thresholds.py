@@ -69,6 +69,20 @@ def test_known_function(sign, level):
     assert (found.above == 0).all()
 
 
+def test_low_values_are_valid():
+    """Of a model of which low values are good, validity is lost where the function rises above its limit."""
+    grid = torch.cartesian_prod(*[torch.linspace(0, 1, 8, dtype=DOUBLE)] * 2)
+    likelihood = MixedLikelihood(NumericLikelihood(noise=1e-4), ValidityLikelihood(threshold=0.2, noise=0.1))
+    observations = [Numeric(latent(grid)), Validity([1], index=[63])]
+    model = type("Model", (SkewGP,), {"minimize": True})(
+        grid, observations, likelihood=likelihood, draw_settings=SETTINGS
+    )
+    model.covar_module.outputscale = 9.0
+    model.covar_module.base_kernel.lengthscale = 1.0
+    found = threshold(model, tensor([[0.4, 0.0]]), 0.5, dim=1, bounds=(1.0, 0.0))
+    torch.testing.assert_close(found.median, tensor([0.5 - 0.3 * 0.4 + 0.2 / 4]), rtol=0, atol=4e-3)
+
+
 def test_outside_of_the_bounds():
     model, X = known_model(), tensor([[0.5, 0.0]])
     for bounds in ((0.6, 1.0), (1.0, 0.6)):  # above the level throughout

@@ -56,7 +56,17 @@ class _LevelSetAcquisitionFunction(QuestionAcquisitionFunction):
         posterior = self.latent_posterior(member, X)
         if posterior.batch_shape:
             raise UnsupportedError(f"{type(self).__name__} takes no models with batch dimensions, such as fantasies.")
-        return Belief.of(posterior, member.outcome_scale)
+        if getattr(member, "approximation", None) != "ep":
+            return Belief.of(posterior, member.outcome_scale)
+        # a Gaussian, though slips can make it a mixture of random components, whose noise would pass for information
+        weights = posterior.mean.new_ones(1, 1)
+        return Belief(
+            posterior.mean.flatten(-2).unsqueeze(-1),
+            posterior.covariance_matrix,
+            weights,
+            posterior.prior_variance,
+            member.outcome_scale,
+        )
 
 
 class LevelSetMisclassification(_LevelSetAcquisitionFunction):

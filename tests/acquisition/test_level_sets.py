@@ -45,6 +45,7 @@ def make_model(observations=None, num_draws=256, of=SkewGP, **options) -> SkewGP
 MODELS = {
     "labels": make_model,
     "EP": lambda: make_model(approximation="ep"),
+    "EP, guesses": lambda: make_model(approximation="ep", likelihood=ProbitLikelihood(guess=0.5, slip=0.04)),
     "little noise": lambda: make_model(likelihood=ProbitLikelihood(noise=0.02)),
     "guesses": lambda: make_model(likelihood=ProbitLikelihood(**GUESSES)),
     "validity": lambda: make_model(Validity(LABELS), likelihood=ValidityLikelihood(threshold=0.4, noise=0.2)),
