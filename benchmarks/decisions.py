@@ -14,12 +14,14 @@ Functions are maximised, and have known optima: the six-hump camel on [-2, 2] x 
 Hartmann in 3 and 6, Ackley in 4, Rosenbrock in 5, and Alpine in 4; besides Branin and Griewank in 3, on which nothing
 was ever chosen, and which do not count in what is said of all functions. Judges: "consistent", with noise on each value
 of 0.01 standard deviations of the function (over the domain); "noisy", of 0.1; "confused", without noise but wrong in
-30 % of the duels in which both points are among the function's best percent.
+30 % of the duels in which both points are among the function's best percent; "slips 5 %" and "slips 20 %", consistent
+but for as many answers that are drawn evenly.
 
 Methods differ in their model, in the pair they ask about and in what they recommend:
 
 - `default`: what `next_pair` and `recommend` do unless told otherwise: the challenger of the recommended point with the
   largest expected improvement on it.
+- `slips`, `slips, EP`: the default with a learned rate of slips, exact and by expectation propagation.
 - `HB-EI`, `HB-UCB`: the hallucination believer of Takeno, Nomura and Karasuyama (ICML 2023) with that paper's numbers,
   output scale 10,000 in units of the noise variance and lengthscales in [0.1, 0.5] by evidence. The winner of the last
   duel is one arm and the recommendation. Our implementation, on our draws; the first winner is the point of largest
@@ -48,7 +50,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import joblib
 import numpy as np
@@ -68,6 +70,7 @@ from benchmarks._reporting import RESULTS, Table, environment, load_average, pub
 from benchmarks._runs import Runs
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair, recommend
+from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -130,7 +133,8 @@ OTHER_FUNCTIONS = ("branin", "griewank3")
 
 # Judges
 
-JUDGES = {"consistent": 0.01, "noisy": 0.1, "confused": 0.0}
+JUDGES = {"consistent": 0.01, "noisy": 0.1, "confused": 0.0, "slips 5 %": 0.01, "slips 20 %": 0.01}
+SLIPS = {"slips 5 %": 0.05, "slips 20 %": 0.2}  # answers drawn evenly, whatever the points are
 WRONG = 0.3  # of a confused judge's answers among the best percent
 
 
@@ -152,6 +156,9 @@ class Judge:
         values = self.utility.evaluate(pair)
         seen = values + JUDGES[self.kind] * self.deviation * noise
         wins = bool(seen[0] > seen[1])
+        if self.kind in SLIPS:
+            slips, first = torch.rand(2, generator=self.generator, dtype=torch.float64).tolist()
+            return first < 0.5 if slips < SLIPS[self.kind] else wins
         return not wins if self.kind == "confused" and errs and bool((values > self.top).all()) else wins
 
 
@@ -198,6 +205,8 @@ class Method:
     incumbent: str = "free"
     winner: bool = False
     pairwise: bool = False
+    learn_slip: bool = False
+    approximation: Literal["ep"] | None = None
 
     def fit(self, history: History) -> Model:
         """Fit the model of all duels, from the last step's hyperparameters."""
@@ -207,7 +216,14 @@ class Method:
         else:
             kernel = None if self.covar_module is None else self.covar_module(history.points.shape[-1])
             settings = DrawSettings(num_draws=512)
-            model = SkewGP(history.points, Preference(history.pairs), covar_module=kernel, draw_settings=settings)
+            model = SkewGP(
+                history.points,
+                Preference(history.pairs),
+                likelihood=PreferenceLikelihood(learn_slip=self.learn_slip),
+                covar_module=kernel,
+                draw_settings=settings,
+                approximation=self.approximation,
+            )
             objective = SkewGPMarginalLogLikelihood
         hyperparameters = dict(model.named_parameters())
         if history.state and not self.pairwise:
@@ -260,6 +276,8 @@ def former_covar_module(dim: int) -> Kernel:
 
 METHODS: dict[str, Method] = {
     "default": Method(),
+    "slips": Method(learn_slip=True),
+    "slips, EP": Method(learn_slip=True, approximation="ep"),
     "HB-EI": Method({"method": "hallucination_believer"}, _published, "recommended", winner=True),
     "qEUBO": Method({"method": "qeubo"}),
     "qEUBO incumbent": Method({"method": "qeubo"}, incumbent="recommended"),

@@ -33,6 +33,7 @@ from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLik
 from botorch.utils.probability.lin_ess import LinearEllipticalSliceSampler as BoTorchSampler
 from torch import Tensor
 
+from benchmarks._gibbs import GibbsSampler
 from benchmarks._problems import Problem, classification, duel_data, duels, to_device
 from benchmarks._reporting import (
     Table,
@@ -49,7 +50,6 @@ from botorch_skewgp.truncated.diagnostics import effective_sample_size
 from botorch_skewgp.truncated.draws import Draws, DrawSettings, choose_sampler, draw
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
 from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
-from botorch_skewgp.truncated.samplers.gibbs import GibbsSampler
 from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.sampler import Sampler

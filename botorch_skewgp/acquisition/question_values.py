@@ -131,7 +131,7 @@ class Asked:
     def slip_of_outcomes(self) -> Tensor:
         """The probability of each outcome as a slip, `O`."""
         outcome = torch.arange(self.num_outcomes, device=self.reading.weight.device)
-        return self.reading.slip_of(outcome) if self.cutpoints is None else torch.zeros_like(outcome, dtype=self.reading.weight.dtype)
+        return self.reading.slip_of(outcome) if self.cutpoints is None else self.reading.weight.new_zeros(len(outcome))
 
     def bounds(self, items: Tensor) -> tuple[Tensor, Tensor]:
         """Lower and upper bounds of the outcomes of a single reading, `1 x O` or for numbers `B x O`."""

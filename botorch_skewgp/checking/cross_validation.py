@@ -121,6 +121,10 @@ def log_densities_by_draw(model: SkewGP) -> LogDensitiesByDraw:
     rows = draws.rows.to(row_model.mean)
     if row_model.intervals.num_rows:
         distribution = row_model.truncated_normal
+        if distribution.heights is not None and distribution.heights.answer is not None:
+            raise UnsupportedError(
+                "Answers of several rows that may be slips have no leave-one-out densities; predict held-out ones."
+            )
         if draws.rows.shape[-1] != distribution.num_rows:  # draws of means of equal rows
             assert draws.latent is not None
             generator = torch.Generator(device=rows.device).manual_seed(model.draw_settings.seed)
@@ -131,6 +135,8 @@ def log_densities_by_draw(model: SkewGP) -> LogDensitiesByDraw:
             (distribution.lower - conditional.mean) / conditional.scale,
             (distribution.upper - conditional.mean) / conditional.scale,
         )
+        if distribution.heights is not None:
+            log_p = torch.logaddexp(log_p + distribution.heights.log_gain, distribution.heights.log_outside)
         log_p = log_p.new_zeros(log_p.shape[0], len(which)).index_add(-1, interval_unit, log_p)
         log_density[:, which] = log_p
     if row_model.numbers.num_rows:

@@ -14,7 +14,7 @@ from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_skewgp.checking.cross_validation import log_densities_by_draw
-from botorch_skewgp.models.fantasy import draw_values
+from botorch_skewgp.models.conditioning import draw_values
 from botorch_skewgp.models.skew_gp import SkewGP
 
 

@@ -11,7 +11,7 @@ from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood, log_prior
-from botorch_skewgp.models.coordinates import constrained, from_unbounded, to_unbounded, unconstrained
+from botorch_skewgp.warpings.parameters import constrained, from_unbounded, to_unbounded, unconstrained
 
 
 class UnboundedDensity:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from botorch_skewgp.likelihoods import MixedLikelihood
 from botorch_skewgp.models import SkewGP
-from botorch_skewgp.models.coordinates import constrained, unconstrained
+from botorch_skewgp.warpings.parameters import constrained, unconstrained
 
 
 class WarmStart(NamedTuple):

@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.distributions import Bernoulli, Categorical
 
 from botorch_skewgp.likelihoods.best_of import best_of_probabilities
-from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.defaults import SLIP_ODDS_SCALE, SLIP_START
+from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import (
     LEAST_POSITIVE,
     RateParameter,
@@ -110,7 +110,9 @@ class RowLikelihood(Likelihood):
         if learn:
             rate = torch.where(rate > 0, rate, SLIP_START)
         elif not bool((rate > 0).all()):
-            raise InputDataError(f"Judges slip all or none, if rarely: every slip must be above 0; got {rate.tolist()}.")
+            raise InputDataError(
+                f"Judges slip all or none, if rarely: every slip must be above 0; got {rate.tolist()}."
+            )
         self.register_parameter("raw_slip", torch.nn.Parameter(torch.logit(rate), requires_grad=learn))
         if prior is not None:
             self.register_prior("slip_prior", prior, ReadParameter("slip"), SetParameter("slip"))
@@ -161,10 +163,8 @@ class RowLikelihood(Likelihood):
         rate = slips.reshape(-1).expand(len(answer))
         return Heights(rate / num_outcomes.to(rate), 1 - rate, answer.to(rate))
 
-    def _heights(self, slips: Tensor | None, outcome: Tensor) -> Heights | None:
+    def _heights(self, slips: Tensor, outcome: Tensor) -> Heights:
         """The heights of rows of answers of one row each, from `m x O` or `O` probabilities of slips."""
-        if slips is None:
-            return None
         slips = slips.expand(len(outcome), slips.shape[-1])
         outside = slips.gather(-1, outcome.to(slips.device).unsqueeze(-1)).squeeze(-1)
         return Heights(outside, 1 - slips.sum(-1))
@@ -264,7 +264,8 @@ class RowLikelihood(Likelihood):
         slips = reading.slips
         if slips is not None and observation.judge is not None and self.slip.numel() > 1:
             slips = self._slips(reading.num_outcomes, like, observation.judge)
-        return replace(reading.rows(index, outcome), heights=self._heights(slips, outcome))
+        rows = reading.rows(index, outcome)
+        return rows if slips is None else replace(rows, heights=self._heights(slips, outcome))
 
     def log_jacobian(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Tensor:  # noqa: B008
         r"""By how much more log density every observation has than its row, which may be a warped number.

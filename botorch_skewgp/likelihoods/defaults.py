@@ -24,8 +24,8 @@ TIE_WIDTH, TIE_WIDTH_PRIOR = 0.5, (-1.0, 1.0)
 GAP_PRIOR = (0.0, 1.0)
 # Steps of "a little" and "much" better are about as wide as an item's noise, which is what a first fit starts from.
 STRENGTH_GAP = 1.0
-# How probable a slip is, of a judge who may be learned to slip: most slip in a few of a hundred answers, and some answer
-# at random, so that the odds of a slip have a half-Cauchy prior: a median of 1 to 20, and a rate above one half in 3 %.
+# Of a rate of slips that is learned: most judges slip in a few of a hundred answers, and some answer at random. So the
+# odds of a slip have a half-Cauchy prior: a median of 1 to 20, and a rate above one half in 3 %.
 SLIP_START, SLIP_ODDS_SCALE = 0.02, 0.05
 # Between "both bad" and "both good" lies about as much as between two grades.
 LEVEL_GAP = 1.0

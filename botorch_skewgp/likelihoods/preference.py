@@ -60,10 +60,10 @@ class PreferenceLikelihood(RowLikelihood):
             answers only say who won. The cut-points between them lie symmetrically around zero, a tie (if allowed) in
             the middle, and are fitted.
         strength_gap_prior: A prior on the `num_strengths - 1` gaps between cut-points; by default LogNormal(0, 1).
-        slip: The probability that an answer is drawn evenly among all that can be given, whatever the latent function is:
-            a wrong button, a lapse; one for all judges, or a tensor with one for each. Not at all by default.
+        slip: The probability of a slip: an answer drawn evenly among all that could be given. One for all judges, or a
+            tensor with one for each; none slips by default.
         learn_slip: Whether it is a parameter to fit.
-        slip_prior: A prior on it; by default half-Cauchy on its odds, at most 1 to 20 in half of the cases.
+        slip_prior: A prior on it; by default a half-Cauchy one on its odds, at most 1 to 20 in half of the cases.
 
     Raises:
         InputDataError: If the number of steps is not a whole number of at least 1.
@@ -155,7 +155,9 @@ class PreferenceLikelihood(RowLikelihood):
             return Reading(weight, like.new_zeros(1, 1), self.noise.to(like), slips=self._slips(2, like))
         width = self.tie_width.to(like)
         cells = torch.tensor(CELLS, device=like.device).unsqueeze(-2)
-        return Reading(weight, torch.cat([-width, width]).unsqueeze(0), self.noise.to(like), cells, self._slips(3, like))
+        return Reading(
+            weight, torch.cat([-width, width]).unsqueeze(0), self.noise.to(like), cells, self._slips(3, like)
+        )
 
     def answers(self, observation: Preference | Tie) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """Each pair, and that the first wins or that it is a tie."""

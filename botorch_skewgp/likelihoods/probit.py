@@ -32,10 +32,10 @@ class NoisyValueLikelihood(RowLikelihood):
         learn_noise: Whether the noise is a parameter to fit.
         noise_prior: A prior on the noise variance.
         noise_constraint: A constraint on the noise variance; positive by default.
-        slip: The probability that an answer is drawn evenly among all that can be given, whatever the latent function is:
-            a wrong button, a lapse; one for all judges, or a tensor with one for each. Not at all by default.
+        slip: The probability of a slip: an answer drawn evenly among all that could be given. One for all judges, or a
+            tensor with one for each; none slips by default.
         learn_slip: Whether it is a parameter to fit.
-        slip_prior: A prior on it; by default half-Cauchy on its odds, at most 1 to 20 in half of the cases.
+        slip_prior: A prior on it; by default a half-Cauchy one on its odds, at most 1 to 20 in half of the cases.
 
     Raises:
         InputDataError: If the noise is not positive, or a rate not between 0 and 1.

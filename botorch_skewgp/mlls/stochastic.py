@@ -124,7 +124,7 @@ class _PersistentChains:
             self._generator = torch.Generator(device=distribution.mean.device).manual_seed(self.seed)
             self._previous = None
         sampler: Sampler
-        if choose_sampler(distribution, ep) == "collapsed":
+        if distribution.heights is not None or choose_sampler(distribution, ep) == "collapsed":
             sampler = CollapsedEllipticalSliceSampler(distribution, ep)
         else:
             sampler = ReflectiveEllipticalSliceSampler(distribution)

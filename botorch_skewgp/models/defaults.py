@@ -1,4 +1,4 @@
-r"""Default kernels and means, with the reason for each number.
+r"""Default kernels and means, with the reason for each number, and the mean that is integrated over.
 
 Inputs are in the unit cube. The latent function is measured in units of the noise of labels and comparisons, whose
 variance likelihoods fix at 1 (see the likelihoods), or of standardised numbers.
@@ -17,12 +17,13 @@ import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
 from gpytorch.constraints import GreaterThan, Interval, Positive
-from gpytorch.kernels import ScaleKernel
+from gpytorch.kernels import ConstantKernel, Kernel, ScaleKernel
 from gpytorch.means import ConstantMean, Mean
 from gpytorch.priors import LogNormalPrior
+from torch import Tensor
 
 from botorch_skewgp.kernels.checked import CheckedRBFKernel, CheckedScaleKernel
-from botorch_skewgp.models.means import IntegratedConstantMean
+from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.observations import Observation
 
 # The latent function's variance, in units of that of the noise of labels and grades: a median of 10, and one in twenty
@@ -51,6 +52,9 @@ VALIDITY_OUTPUTSCALE_LOCATION = math.log(100.0)
 # standard deviation stays between a hundredth of the noise's and a hundred times it, as nearly all of the prior does.
 OUTPUTSCALE_BOUNDS = (1e-4, 1e4)
 LEAST_LENGTHSCALE = 0.025  # BoTorch's, where they are not fitted as logarithms
+# Of the prior of tastes. With a scale of 1, tastes for prices worth 38 times the noise were taken for smooth parts.
+COMPARISON_TASTES = 10.0
+OWN_OUTPUTSCALE, OWN_OUTPUTSCALE_SPREAD = 1.0, 1.5  # of the smooth part, in units of the noise: mode, spread of its log
 MEAN_SPREAD = 10.0**0.5  # that of the latent function at the median of its variance's prior
 
 
@@ -132,6 +136,29 @@ def _comparison_covar_module(dim: int, mode: float, spread: float) -> ScaleKerne
     return covar_module
 
 
+def default_judge_covar_module(dim: int, observations: Sequence[Observation] = ()) -> Kernel:
+    r"""The kernel of a judge's own part: linear tastes with a full covariance, plus a smooth part.
+
+    Args:
+        dim: The number of inputs.
+        observations: What the model is to be of: utilities are larger in units of the noise for comparisons alone.
+    """
+    comparisons = len(observations) > 0 and all(entry.points_per_observation > 1 for entry in observations)
+    tastes = LinearTastesKernel(dim, scale=COMPARISON_TASTES if comparisons else 1.0)
+    median = COMPARISON_LENGTHSCALE * dim**0.5
+    base_kernel = CheckedRBFKernel(
+        ard_num_dims=dim,
+        lengthscale_prior=LogNormalPrior(torch.tensor(median).log().item(), COMPARISON_LENGTHSCALE_SPREAD),
+        lengthscale_constraint=as_logarithm(),
+    )
+    base_kernel.lengthscale = median
+    spread = OWN_OUTPUTSCALE_SPREAD
+    prior = LogNormalPrior(torch.tensor(OWN_OUTPUTSCALE).log().item() + spread**2, spread)
+    scaled = CheckedScaleKernel(base_kernel, outputscale_prior=prior, outputscale_constraint=as_logarithm())
+    scaled.outputscale = OWN_OUTPUTSCALE
+    return tastes + scaled
+
+
 def as_logarithm() -> Positive:
     """The constraint of a parameter that is the logarithm of a value."""
     return Positive(transform=torch.exp, inv_transform=torch.log)
@@ -154,3 +181,61 @@ def default_mean_module(observations: Sequence[Observation]) -> Mean:
     if any(told) and not anchored:
         return IntegratedConstantMean(MEAN_SPREAD**2)
     return ConstantMean()
+
+
+class IntegratedConstantMean(Mean):
+    r"""A constant `c ~ N(0, variance)`, integrated over exactly.
+
+    A Gaussian process with such a mean has mean zero and `variance` added to all its covariances, a term of rank one.
+    A fitted constant has no uncertainty: after five successes in one corner of the domain a model with one is as sure
+    of the far corner as of the near one.
+
+    Args:
+        variance: The variance of the constant, in squared units of the latent function; not fitted.
+
+    Raises:
+        InputDataError: If the variance is not a positive number.
+    """
+
+    def __init__(self, variance: float) -> None:
+        super().__init__()
+        if not 0 < variance < float("inf"):
+            raise InputDataError(f"variance must be positive and finite; got {variance}.")
+        kernel = ConstantKernel().double()
+        kernel.constant = torch.tensor([variance], dtype=torch.float64)
+        self.kernel = kernel.requires_grad_(False)
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance of the constant."""
+        return self.kernel.constant
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Zeros, `batch_shape x n` for `batch_shape x n x d` points."""
+        return input.new_zeros(input.shape[:-1])
+
+    def added_to(self, covar_module: Kernel) -> Kernel:
+        """The kernel of the sum of the constant and a process with the given kernel."""
+        return covar_module + self.kernel
+
+    def draw(self, sample_shape: torch.Size) -> DrawnConstants:
+        """Draws of the constant."""
+        deviation = self.variance.sqrt()
+        normal = torch.randn(*sample_shape, 1, dtype=deviation.dtype, device=deviation.device)
+        return DrawnConstants(deviation * normal)
+
+
+class DrawnConstants(Mean):
+    r"""Constants, one for each draw of a function.
+
+    Args:
+        constants: A `sample_shape x 1` tensor.
+    """
+
+    def __init__(self, constants: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("constants", constants)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The constants as `... x 1`, to be broadcast over points."""
+        return self.constants.to(input)

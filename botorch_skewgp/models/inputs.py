@@ -1,4 +1,4 @@
-r"""Checks of what a model is given: points, observations, and how they fit each other."""
+r"""What a model is given: points and observations, read from what BoTorch passes, and checked."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.exceptions.warnings import InputDataWarning, _get_single_precision_warning
 from botorch.settings import validate_input_scaling
+from botorch.utils.containers import SliceContainer
+from botorch.utils.datasets import MultiTaskDataset, RankingDataset, SupervisedDataset
 from gpytorch.module import Module
 from gpytorch.priors import Prior
 from torch import Tensor
@@ -18,7 +20,7 @@ from torch.distributions import TransformedDistribution
 
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models.skew_prior import SkewPrior
-from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations import Numeric, Observation, Preference, Ranking, Tie
 from botorch_skewgp.observations.checks import as_tensor
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -150,6 +152,52 @@ def as_sequence(observations: Observation | Sequence[Observation] | None) -> tup
         if not isinstance(entry, Observation):
             _refuse_observation(entry)
     return observations
+
+
+def as_observations(
+    Y: Tensor | Observation | Sequence[Observation], noise: Tensor | None = None
+) -> tuple[Observation, ...]:
+    """Observations from what BoTorch's functions pass: numbers, or integer pairs for duels.
+
+    Raises:
+        InputDataError: If noise is given twice.
+    """
+    if not isinstance(Y, Tensor):
+        if noise is not None:
+            raise InputDataError("Give the noise inside Numeric(values, noise) when Y holds observation objects.")
+        return as_sequence(Y)
+    if not Y.is_floating_point():
+        return (Preference(Y),)
+    return (Numeric(Y, noise),)
+
+
+def from_dataset(dataset: SupervisedDataset) -> tuple[Tensor, tuple[Observation, ...]]:
+    r"""Points and observations of a BoTorch dataset: numbers, or rankings of two or more points.
+
+    Equal ranks of two points are a tie; in longer rankings points of equal rank are not compared.
+
+    Raises:
+        UnsupportedError: If the dataset has tasks, or several outcomes.
+    """
+    if isinstance(dataset, MultiTaskDataset):
+        raise UnsupportedError("SkewGP has no tasks; give it the data of one task, or a kernel over the task column.")
+    if dataset.Y.shape[-1] != 1 and not isinstance(dataset, RankingDataset):
+        raise UnsupportedError(
+            f"SkewGP models one outcome; got {dataset.outcome_names}. Build one model for each and join them in a "
+            "ModelList."
+        )
+    if not isinstance(dataset, RankingDataset):
+        noise = None if dataset.Yvar is None else dataset.Yvar.squeeze(-1)
+        return dataset.X, (Numeric(dataset.Y.squeeze(-1), noise),)
+    container = dataset._X
+    assert isinstance(container, SliceContainer)
+    ranks, order = dataset.Y.sort(dim=-1, stable=True)
+    items = container.indices.gather(-1, order)
+    if items.shape[-1] > 2:
+        return container.values, (Ranking(items, ranks),)
+    tied = ranks[:, 0] == ranks[:, 1]
+    kinds = (Preference(items[~tied]), Tie(items[tied]))
+    return container.values, tuple(entry for entry in kinds if entry.pairs.shape[0])
 
 
 def _refuse_observation(entry: Any) -> NoReturn:

@@ -17,36 +17,31 @@ from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 from gpytorch.models.gp import GP
-from linear_operator.operators import to_linear_operator
 from torch import Tensor
 
 from botorch_skewgp.kernels.judges import JudgeKernel, Reliability
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood
-from botorch_skewgp.models.fantasy import FantasyLevel, SampledValues
+from botorch_skewgp.models.defaults import IntegratedConstantMean, default_judge_covar_module
 from botorch_skewgp.models.inducing import InducingPoints, WhiteRows, over_white_columns, white_row_model
 from botorch_skewgp.models.inputs import (
     as_sequence,
-    check_digits_of_points,
     check_observations,
     check_query,
     check_train_X,
     move_priors,
     moved,
 )
+from botorch_skewgp.models.judges import SHARED, Panel, code_of, judges_of, with_code
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.marginal_likelihood import Evidence
-from botorch_skewgp.models.means import IntegratedConstantMean
-from botorch_skewgp.models.panel import SHARED, Panel, code_of, default_judge_covar_module, judges_of, with_code
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
-from botorch_skewgp.models.snapshot import Snapshot
-from botorch_skewgp.models.transformed_inputs import TransformedInputsMixin
-from botorch_skewgp.models.transforms import transformed_dim
+from botorch_skewgp.models.snapshot import FantasyLevel, SampledValues, Snapshot
+from botorch_skewgp.models.transforms import TransformedInputsMixin, transformed_dim
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
 from botorch_skewgp.truncated.draws import Draws, DrawSettings
-from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 MOST_SINGLE_ROWS = 1024  # beyond which equal rows are merged
@@ -189,7 +184,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         check_observations(observations, X)
         new = moved(observations, X)
         self._take(X, new)
-        self._clear_cache()
+        self._snapshot = None
         self.restore_inputs()
         if not self.training:
             self._set_transformed_inputs()
@@ -213,12 +208,13 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             self._observations = tuple(entry.apply(fn) for entry in self._observations)
             self._fantasies = tuple(level.apply(fn) for level in self._fantasies)
             self._sampled = None if self._sampled is None else self._sampled.apply(fn)
-            self._clear_cache()
+            self._snapshot = None
         result = super()._apply(fn, *args, **kwargs)
         move_priors(self, fn)
         return result
 
     def _clear_cache(self) -> None:
+        """Forget the draws; GPyTorch's modules call it when the mode or the state changes."""
         self._snapshot = None
 
     def _now(self) -> Snapshot:
@@ -277,7 +273,11 @@ class LatentModel(TransformedInputsMixin, Model, GP):
                 these are where the values are, and the training points come along.
         """
         training_points = self.train_inputs[0] if points is None else points
-        points = training_points if self.inducing is None else self._transformed_inducing_points(training_points)
+        points = training_points
+        if self.inducing is not None:
+            points = self.inducing.points.to(training_points)
+            if hasattr(self, "input_transform"):  # which learns nothing from them
+                points = self.input_transform.preprocess_transform(points)  # type: ignore[union-attr,operator]
         pseudo_points = None if self.skew_prior is None else self.skew_prior.pseudo_points
         if self._panel is not None:
             training_points = self._panel.points(training_points)
@@ -297,14 +297,6 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     def _column_points(self) -> Tensor:
         """The points at which columns of training data are values, after input transforms in evaluation mode."""
         return self.train_inputs[0] if self._panel is None else self._panel.points(self.train_inputs[0])
-
-    def _transformed_inducing_points(self, like: Tensor) -> Tensor:
-        """The inducing points after input transforms, which learn nothing from them."""
-        assert self.inducing is not None
-        points = self.inducing.points.to(like)
-        if not hasattr(self, "input_transform"):
-            return points
-        return self.input_transform.preprocess_transform(points)  # type: ignore[union-attr,operator]
 
     def _column_layout(self, num_points: int) -> ColumnLayout:
         num_pseudo_points = 0 if self.skew_prior is None else self.skew_prior.latent_dim
@@ -405,7 +397,9 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         """The draws of the interval rows behind the posterior, with their diagnostics; made if need be."""
         return self._now().draws
 
-    def latent_posterior(self, X: Tensor, judges: Sequence[int | str | None] | None = None) -> SkewGPPosterior:
+    def latent_posterior(
+        self, X: Tensor, judges: Sequence[int | str | None] | None = None, crossed: bool = False
+    ) -> SkewGPPosterior:
         r"""The posterior of the latent function in its own units, those of the noise of labels and comparisons.
 
         Args:
@@ -413,6 +407,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             judges: For each of the `q` points whose utility it is, as `SkewGP.posterior` takes a judge, for the joint
                 posterior of several people's utilities; `None` (for one point or all) for the utility that the model is
                 of.
+            crossed: Whether the judges are those of every point instead, an output for each.
 
         Raises:
             InputDataError: If `X` is no tensor of single or double precision, nothing is known of a judge, or judges
@@ -423,15 +418,20 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         """
         X, now = check_query(X, self._points), self._now()
         inputs = self._inputs_at(X, now)
-        if judges is not None:
-            if self._panel is None:
-                raise UnsupportedError("Utilities of several judges at once are those of a model of judges.")
-            if not isinstance(judges, Sequence | Tensor) or len(judges) != X.shape[-2]:
-                raise InputDataError(f"judges must name one for each of the {X.shape[-2]} points; got {judges!r}.")
-            codes = [self._judge if judge is None else code_of(judge, self.judges) for judge in judges]
-            column = inputs.new_tensor(codes).unsqueeze(-1).expand(*inputs.shape[:-1], 1)
-            return self._joint_posterior(torch.cat([inputs[..., :-1], column], dim=-1), codes, 1, now)
-        return self._posterior_at(inputs, now)
+        if judges is None:
+            return self._posterior_at(inputs, now)
+        if self._panel is None:
+            raise UnsupportedError("Utilities of several judges at once are those of a model of judges.")
+        if not isinstance(judges, Sequence | Tensor) or not (crossed or len(judges) == X.shape[-2]):
+            raise InputDataError(f"judges must name one for each of the {X.shape[-2]} points; got {judges!r}.")
+        if self._num_outputs > 1 or self._fantasies or self._sampled is not None:
+            raise UnsupportedError("Judges have a joint posterior in models of data with one latent function.")
+        codes = [self._judge if judge is None else code_of(judge, self.judges) for judge in judges]
+        if crossed:
+            inputs = torch.stack([with_code(inputs[..., :-1], code) for code in codes], dim=-2).flatten(-3, -2)
+            return now.posterior_at(inputs, codes, len(codes))
+        column = inputs.new_tensor(codes).unsqueeze(-1).expand(*inputs.shape[:-1], 1)
+        return now.posterior_at(torch.cat([inputs[..., :-1], column], dim=-1), codes)
 
     def _inputs_at(self, X: Tensor, now: Snapshot) -> Tensor:
         """Points after input transforms, with who judges there if there are several judges."""
@@ -468,61 +468,4 @@ class LatentModel(TransformedInputsMixin, Model, GP):
                 f"After input transforms X has {X.shape[-1]} columns, and train_X {dim}. "
                 "Leave out transforms that append features to queries alone, and give X all columns of train_X."
             )
-        check_digits_of_points(X)
-        prior, mixture = now.fitted_for((self._judge,))
-        if self._sampled is not None:
-            prior, mixture = self._sampled.extend(prior), self._sampled.mixture
-        return SkewGPPosterior(
-            location=prior.mean_at(X),
-            cross_covariance=self._cross_covariances(prior, X.double(), mixture),
-            prior_covariance=prior.covariance_at(X),
-            mixture=self._fantasies[-1].mixture if self._fantasies else mixture,
-            num_outputs=self._num_outputs,
-        )
-
-    def latent_posterior_of_judges(self, X: Tensor, codes: Sequence[int]) -> SkewGPPosterior:
-        r"""The joint posterior of several judges' utilities in their own units, an output for each of them.
-
-        With inducing points, what these leave of different judges' utilities is independent, as it is of their answers.
-
-        Args:
-            X: A `batch_shape x q x d` tensor, before input transforms.
-            codes: Who judges, by the numbers behind points, see `botorch_skewgp.models.panel`.
-
-        Raises:
-            InputDataError: If `X` is no tensor of single or double precision.
-            BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
-            UnsupportedError: If the model has several latent functions, or is one of fantasies or samples.
-        """
-        X, now = check_query(X, self._points), self._now()
-        inputs = now.model.transform_inputs(X)
-        inputs = torch.stack([with_code(inputs, code) for code in codes], dim=-2).flatten(-3, -2)
-        return self._joint_posterior(inputs, codes, len(codes), now)
-
-    def _joint_posterior(
-        self, inputs: Tensor, codes: Sequence[int], num_outputs: int, now: Snapshot
-    ) -> SkewGPPosterior:
-        """The posterior at transformed inputs of several judges, who are all named in `codes`."""
-        if self._num_outputs > 1 or self._fantasies or self._sampled is not None:
-            raise UnsupportedError("Judges have a joint posterior in models of data with one latent function.")
-        check_digits_of_points(inputs)
-        prior, mixture = now.fitted_for(tuple(codes))
-        cross, covariance = prior.cross_covariance(inputs.double()), prior.covariance_at(inputs)
-        if self.inducing is not None:
-            L = cholesky_with_relative_jitter(prior.columns().lazy_covariance_matrix.to_dense())
-            white = torch.linalg.solve_triangular(L, cross[..., : len(L)].mT, upper=False)
-            same = inputs[..., -1:] == inputs[..., -1:].mT
-            told = (white.mT @ white).to(inputs)
-            covariance = to_linear_operator(torch.where(same, covariance.to_dense(), told))
-        return SkewGPPosterior(prior.mean_at(inputs), [cross], covariance, mixture, num_outputs)
-
-    def _cross_covariances(self, prior: LatentPrior, X: Tensor, mixture: RepresenterMixture) -> list[Tensor]:
-        """The covariance with the columns, and with the points of each fantasy given what was known then."""
-        crosses, roots = [prior.cross_covariance(X)], [mixture.levels[0].root]
-        for level in self._fantasies:
-            cross = prior.covariance_at(X, level.inputs.to(X)).to_dense()
-            for earlier, root, gain in zip(crosses, roots, level.gains, strict=True):
-                cross = cross - (earlier @ root.to(X)) @ gain.to(X).mT
-            crosses.append(cross)
-            roots.append(level.mixture.root)
-        return crosses
+        return now.posterior_at(X, (self._judge,), self._num_outputs, self._fantasies, self._sampled)

@@ -55,7 +55,7 @@ class LatentPrior:
         layout: The columns.
         training_points: The training points, after input transforms, where inducing points stand for them; `points`
             if `None`.
-        by_judge: Whether the last column of points says who judges, see `botorch_skewgp.models.panel`.
+        by_judge: Whether the last column of points says who judges, see `botorch_skewgp.models.judges`.
         residuals: Further columns, for what inducing points leave of some judges' rows.
     """
 

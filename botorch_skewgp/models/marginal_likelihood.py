@@ -55,7 +55,12 @@ def bivariate_log_normalizer(distribution: TruncatedNormal) -> Tensor:
 
     Args:
         distribution: Interval rows with a positive definite `Gamma`; at least one.
+
+    Raises:
+        UnsupportedError: If answers may be slips.
     """
+    if distribution.heights is not None:
+        raise UnsupportedError('Bivariate conditioning knows of no slips; use method="exact" or "ep".')
     bounds = torch.stack([distribution.lower, distribution.upper], dim=-1) - distribution.mean.unsqueeze(-1)
     return MVNXPB(covariance_matrix=distribution.gamma, bounds=bounds).solve()
 
@@ -69,7 +74,7 @@ def log_normalizer(distribution: TruncatedNormal, method: EvidenceMethod, draws:
         draws: Draws of the rows for the exact method; made if `None`.
 
     Raises:
-        UnsupportedError: If the method is unknown.
+        UnsupportedError: If the method is unknown, or answers may be slips and it knows of none.
     """
     if method not in get_args(EvidenceMethod):
         raise UnsupportedError(f"method must be 'exact', 'ep', 'ep_corrected' or 'mvnxpb'; got {method!r}.")

@@ -299,7 +299,9 @@ class RowModel:
         """
         if self.works_by_points:
             latent, root = approximation.factor.shared_coordinates
-            return self._of_columns(self._mixture_of_values(latent.unsqueeze(-1), root, self.intervals.heights is not None))
+            return self._of_columns(
+                self._mixture_of_values(latent.unsqueeze(-1), root, self.intervals.heights is not None)
+            )
         # a site is a number with Gaussian noise
         precision = approximation.site_precision.clamp(min=LEAST_PRECISION)
         seen = approximation.site_shift / precision

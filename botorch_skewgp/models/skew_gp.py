@@ -16,24 +16,19 @@ from copy import copy
 from typing import Any, Literal, Self, overload
 
 import torch
-from botorch.acquisition.objective import (
-    ExpectationPosteriorTransform,
-    PosteriorTransform,
-    ScalarizedPosteriorTransform,
-)
-from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.models.transforms.input import InputTransform
 from botorch.models.transforms.outcome import OutcomeTransform
 from botorch.posteriors import Posterior
 from botorch.utils.datasets import SupervisedDataset
+from botorch.utils.probability import UnifiedSkewNormal
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 from torch import Tensor
 
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood, default_likelihood
-from botorch_skewgp.models.committee import Committee
 from botorch_skewgp.models.conditioning import ConditioningMixin
-from botorch_skewgp.models.datasets import from_dataset
 from botorch_skewgp.models.defaults import default_covar_module, default_mean_module
 from botorch_skewgp.models.inducing import InducingPoints, check_given_points, choose_inducing_points
 from botorch_skewgp.models.inputs import (
@@ -44,22 +39,27 @@ from botorch_skewgp.models.inputs import (
     check_skew_prior,
     check_train_X,
     count_outputs,
+    from_dataset,
     moved,
     warn_of_scaling,
 )
-from botorch_skewgp.models.judge_summary import JudgeSummary, summarize_judges
+from botorch_skewgp.models.judges import SHARED, Committee, JudgeSummary, code_of, summarize_judges
 from botorch_skewgp.models.marginal_likelihood import EvidenceMethod, log_normalizer
-from botorch_skewgp.models.panel import SHARED, code_of
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.slips import slip_probabilities
-from botorch_skewgp.models.transforms import learn_outcome_scale, transformed_dim
-from botorch_skewgp.models.unified_skew_normal import UnifiedSkewNormalMixin
+from botorch_skewgp.models.transforms import apply_posterior_transform, learn_outcome_scale, transformed_dim
+from botorch_skewgp.models.unified_skew_normal import (
+    UnifiedSkewNormalParameters,
+    botorch_unified_skew_normal,
+    unified_skew_normal_parameters,
+)
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.truncated.evidence import LogNormalizer
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
-class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
+class SkewGP(ConditioningMixin):
     r"""A Gaussian process with the exact, skewed posterior for observations that are not plain numbers.
 
     Each observation becomes rows: linear functionals of the latent function plus Gaussian noise, seen as numbers or in
@@ -267,13 +267,7 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         if self._outcome_scale != OutcomeScale():
             scale = self._outcome_scale
             posterior = posterior.scalarize(X.new_tensor([scale.scale]), scale.location)
-        if posterior_transform is None:
-            return posterior
-        if type(posterior_transform) is ScalarizedPosteriorTransform:
-            return posterior.scalarize(posterior_transform.get_buffer("weights"), posterior_transform.offset)
-        if type(posterior_transform) is ExpectationPosteriorTransform:
-            return posterior.expectation(posterior_transform.get_buffer("weights"), posterior_transform.n_w)
-        return posterior_transform(posterior=posterior, X=X)
+        return apply_posterior_transform(posterior_transform, posterior, X)
 
     def predictive(self, X: Tensor, judge: int | str | None = None, available: Tensor | None = None) -> Any:
         r"""The distribution of new observations at new points, as the likelihood defines it, in units of the outcome.
@@ -305,15 +299,15 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         return now.model.likelihood(posterior, scale=self._outcome_scale, available=available)
 
     @overload
-    def for_judge(self, judge: int | str) -> Self: ...
+    def for_judge(self, judge: int | str | None) -> Self: ...
     @overload
     def for_judge(self, judge: Sequence[int | str]) -> Committee: ...
-    def for_judge(self, judge: int | str | Sequence[int | str]) -> Self | Committee:
+    def for_judge(self, judge: int | str | Sequence[int | str] | None) -> Self | Committee:
         r"""A model of one judge's utility, for whatever takes a BoTorch model; it shares all modules with this one.
 
         Args:
             judge: A judge's number, or `"new"` for one who has not answered yet: what all share plus a part of his own
-                that nothing is known of. Of a sequence of these a `Committee`, which has an output for each.
+                that nothing is known of; `None` for what all share. Of a sequence a `Committee`, an output for each.
 
         Raises:
             InputDataError: If nothing is known of the judge, or there are not two judges who differ.
@@ -385,6 +379,42 @@ class SkewGP(ConditioningMixin, UnifiedSkewNormalMixin):
         now = self._now()
         found = slip_probabilities(now.model, None if self.approximation == "ep" else now.draws)
         return torch.cat(found).to(self._points) if found else self._points.new_zeros(0)
+
+    # In the papers' terms
+
+    @torch.no_grad()
+    def sun_parameters(self, X: Tensor) -> UnifiedSkewNormalParameters:
+        r"""The posterior at new points as a unified skew-normal vector ([Benavoli2021unified]_, Theorems 3.1-3.3).
+
+        `f(X) = location + D_scale (r_0 + skewness latent_covariance^-1 r_1)` with `D_scale` the diagonal matrix of
+        standard deviations of `scale`, `r_1 ~ N(0, latent_covariance)` truncated to `r_1 > -truncation`, and `r_0`
+        an independent normal vector. Numbers are conditioned on; a one-sided row is one latent dimension, a two-sided
+        row two, whose latent covariance is singular. The rows of a skew prior come first. Without observations this
+        is the prior.
+
+        Args:
+            X: A `q x d` tensor; in units of the latent function, before any outcome transform is undone.
+
+        Returns:
+            `(location, scale, skewness, truncation, latent_covariance)`, called xi, Omega, Delta, gamma and Gamma in
+            the papers, in float64.
+        """
+        return unified_skew_normal_parameters(*self._joint_with_rows(X))
+
+    @torch.no_grad()
+    def unified_skew_normal(self, X: Tensor) -> UnifiedSkewNormal:
+        r"""The posterior at new points as BoTorch's `UnifiedSkewNormal`, for small cases.
+
+        Args:
+            X: A `q x d` tensor of points, distinct from each other and from noise-free training points.
+        """
+        return botorch_unified_skew_normal(*self._joint_with_rows(X))
+
+    def _joint_with_rows(self, X: Tensor) -> tuple[TruncatedNormal, Tensor, Tensor, Tensor]:
+        X, now = check_query(X, self._points), self._now()
+        if X.ndim != 2:
+            raise BotorchTensorDimensionError(f"X must be q x d; got shape {tuple(X.shape)}.")
+        return now.joint_with_rows(self._inputs_at(X, now).double(), self._judge)
 
     # Evidence
 

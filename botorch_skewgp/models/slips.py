@@ -52,7 +52,8 @@ def slip_probabilities(model: LatentModel, draws: Draws | None) -> list[Tensor]:
 def _outside(distribution: TruncatedNormal, draws: Draws | None) -> Tensor:
     """The probability that a row's answer is given whatever the row is, the same for all rows of an answer."""
     heights, factor = distribution.heights, distribution.factor_of_draws
-    assert heights is not None and isinstance(factor, StepFactor)
+    assert heights is not None
+    assert isinstance(factor, StepFactor)
     if draws is None:
         approximation = expectation_propagation(distribution)
         assert isinstance(distribution.factor, StepFactor)

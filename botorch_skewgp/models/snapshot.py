@@ -2,13 +2,15 @@ r"""A model as it was at one moment: what posteriors are computed from, whatever
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from copy import copy, deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
+from linear_operator.operators import to_linear_operator
 from torch import Tensor
 from torch.nn import Module
 
@@ -21,17 +23,60 @@ from botorch_skewgp.models.inputs import (
     check_finite,
     check_hyperparameters,
 )
+from botorch_skewgp.models.judges import SHARED
 from botorch_skewgp.models.latent_prior import LatentPrior
-from botorch_skewgp.models.panel import SHARED
 from botorch_skewgp.models.row_model import RowModel
-from botorch_skewgp.posteriors import RepresenterMixture
+from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.truncated.draws import Draws, draw
+from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation, product_of_sites
 from botorch_skewgp.truncated.propagation.sites import Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 if TYPE_CHECKING:
     from botorch_skewgp.models.latent_model import LatentModel
+
+
+@dataclass(frozen=True, eq=False)
+class FantasyLevel:
+    r"""Points of one round of fantasies, and how their covariance with others is reduced by what is known earlier.
+
+    Args:
+        inputs: The points, `batch_shape x n' x d`, after input transforms.
+        gains: For each earlier level its covariance with these points times its root, `batch_shape x n' x p`.
+        mixture: The mixture with this level on top.
+    """
+
+    inputs: Tensor
+    gains: tuple[Tensor, ...]
+    mixture: RepresenterMixture
+
+    def apply(self, fn: Callable[[Tensor], Tensor]) -> FantasyLevel:
+        """A copy with `fn` applied to every tensor held, as `torch.nn.Module._apply` does."""
+        return FantasyLevel(fn(self.inputs), tuple(fn(gain) for gain in self.gains), self.mixture.apply(fn))
+
+
+@dataclass(frozen=True, eq=False)
+class SampledValues:
+    r"""Joint samples of the values at some points, each a draw that knows its values there.
+
+    Args:
+        inputs: The points, `n' x d`, after input transforms.
+        mixture: The samples, over the columns of the model's points followed by those of these points.
+    """
+
+    inputs: Tensor
+    mixture: RepresenterMixture
+
+    def extend(self, prior: LatentPrior) -> LatentPrior:
+        """A prior whose columns are those of the mixture; the points are further ones at which columns are values."""
+        before = prior.pseudo_points
+        points = self.inputs if before is None else torch.cat([before.to(self.inputs), self.inputs])
+        return replace(prior, pseudo_points=points)
+
+    def apply(self, fn: Callable[[Tensor], Tensor]) -> SampledValues:
+        """A copy with `fn` applied to every tensor held."""
+        return SampledValues(fn(self.inputs), self.mixture.apply(fn))
 
 
 class Snapshot:
@@ -180,6 +225,65 @@ class Snapshot:
                 mixture = _mixture(white_row_model(root, rows), told)
             self._of_judges[codes] = (replace(self.prior, residuals=residuals), mixture)
         return self._of_judges[codes]
+
+    def posterior_at(
+        self,
+        X: Tensor,
+        judge_codes: Sequence[int],
+        num_outputs: int = 1,
+        fantasies: Sequence[FantasyLevel] = (),
+        sampled: SampledValues | None = None,
+    ) -> SkewGPPosterior:
+        r"""The posterior of the latent function at points after input transforms.
+
+        What inducing points leave of different judges' utilities is independent, as it is of their answers.
+
+        Args:
+            X: A `batch_shape x q x d` tensor, with who judges there behind if there are several judges.
+            judge_codes: All who judge there.
+            num_outputs: The number of outputs.
+            fantasies: What fantasies say on top.
+            sampled: Joint samples of values, in the place of what the data say.
+        """
+        check_digits_of_points(X)
+        prior, mixture = self.fitted_for(tuple(judge_codes))
+        if sampled is not None:
+            prior, mixture = sampled.extend(prior), sampled.mixture
+        exact = X.double()  # nearly equal points have a covariance in double precision only
+        crosses, roots = [prior.cross_covariance(exact)], [mixture.levels[0].root]
+        covariance = prior.covariance_at(X)
+        if self.model.inducing is not None and len(set(judge_codes)) > 1:
+            L = cholesky_with_relative_jitter(prior.columns().lazy_covariance_matrix.to_dense())
+            white = torch.linalg.solve_triangular(L, crosses[0][..., : len(L)].mT, upper=False)
+            told = (white.mT @ white).to(X)
+            covariance = to_linear_operator(torch.where(X[..., -1:] == X[..., -1:].mT, covariance.to_dense(), told))
+        for level in fantasies:  # the covariance with their points given what was known then
+            cross = prior.covariance_at(exact, level.inputs.to(exact)).to_dense()
+            for earlier, root, gain in zip(crosses, roots, level.gains, strict=True):
+                cross = cross - (earlier @ root.to(exact)) @ gain.to(exact).mT
+            crosses.append(cross)
+            roots.append(level.mixture.root)
+            mixture = level.mixture
+        return SkewGPPosterior(prior.mean_at(X), crosses, covariance, mixture, num_outputs)
+
+    def joint_with_rows(self, X: Tensor, judge_code: int) -> tuple[TruncatedNormal, Tensor, Tensor, Tensor]:
+        r"""The interval rows given the numbers, and the normal distribution of the latent function before truncation.
+
+        Args:
+            X: A `q x d` tensor of points after input transforms, in double precision.
+            judge_code: Who judges there.
+
+        Returns:
+            The rows, the mean and covariance at the points, and the covariance with the rows.
+        """
+        rows, prior = self.model._rows(self.prior.columns(), None, False), self.prior
+        if isinstance(rows, WhiteRows):
+            root, rows, residuals = rows.for_judges([judge_code])
+            row_model, prior = white_row_model(root, rows), replace(prior, residuals=residuals)
+        else:
+            row_model = self.model.row_model(prior.columns())
+        cross, covariance = prior.cross_covariance(X), prior.covariance_at(X).to_dense()
+        return row_model.truncated_normal, *row_model.joint_given_numbers(prior.mean_at(X), cross, covariance)
 
 
 def _mixture(row_model: RowModel, told: Draws | Sites) -> RepresenterMixture:

@@ -1,4 +1,4 @@
-r"""What a model learns from the transforms that it is given."""
+r"""Transforms that a model is given: of its training points, of outcomes, and of what rounds or takes logarithms."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+from botorch.acquisition.objective import (
+    ExpectationPosteriorTransform,
+    PosteriorTransform,
+    ScalarizedPosteriorTransform,
+)
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.transforms.input import (
     ChainedInputTransform,
@@ -16,10 +21,12 @@ from botorch.models.transforms.input import (
     Round,
 )
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize
+from botorch.posteriors import Posterior
 from torch import Tensor
 
 from botorch_skewgp.likelihoods import OutcomeScale
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.posteriors import SkewGPPosterior
 
 
 def transformed_dim(input_transform: InputTransform, train_X: Tensor) -> int:
@@ -63,6 +70,23 @@ def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeT
     return OutcomeScale(location, scale)
 
 
+def apply_posterior_transform(transform: PosteriorTransform | None, posterior: SkewGPPosterior, X: Tensor) -> Posterior:
+    r"""What a posterior transform makes of a skewed posterior; affine ones keep the skewness.
+
+    Args:
+        transform: The transform; `None` for none.
+        posterior: The posterior.
+        X: The points that it is of.
+    """
+    if transform is None:
+        return posterior
+    if type(transform) is ScalarizedPosteriorTransform:
+        return posterior.scalarize(transform.get_buffer("weights"), transform.offset)
+    if type(transform) is ExpectationPosteriorTransform:
+        return posterior.expectation(transform.get_buffer("weights"), transform.n_w)
+    return transform(posterior=posterior, X=X)
+
+
 def has_transformed_inputs(model: Any) -> bool:
     """Whether the `train_inputs` of a BoTorch model are transformed ones at present, as in evaluation mode."""
     return getattr(model, "_has_transformed_inputs", False) and model._original_train_inputs is not None
@@ -77,6 +101,33 @@ def untransformed_inputs(model: Any) -> Tensor:
     if has_transformed_inputs(model):  # BoTorch's own bookkeeping, for which it has no public name
         return model._original_train_inputs
     return model.train_inputs[0]
+
+
+class TransformedInputsMixin:
+    r"""BoTorch's hooks for input transforms, without their detour over new data, which would clear what is cached.
+
+    For BoTorch models that hold their training points, as they were given, as `_points`. `train_inputs` are these in
+    training mode, and transformed ones in evaluation mode.
+    """
+
+    _points: Tensor
+    _original_train_inputs: Tensor | None
+
+    def restore_inputs(self) -> None:
+        """Let `train_inputs` be the points as they were given, whatever the mode; `train` and `eval` set them."""
+        self.train_inputs, self._original_train_inputs, self._has_transformed_inputs = (self._points,), None, False
+
+    def _set_transformed_inputs(self) -> None:
+        """Transform the inputs when evaluation mode begins."""
+        if hasattr(self, "input_transform") and not self._has_transformed_inputs:
+            self._original_train_inputs = self._points
+            with torch.no_grad():
+                self.train_inputs = (self.input_transform.preprocess_transform(self._points),)
+            self._has_transformed_inputs = True
+
+    def _revert_to_original_inputs(self) -> None:
+        """Go back to the points as they were given when training mode begins."""
+        self.restore_inputs()
 
 
 def rounded_inputs(input_transform: InputTransform | None, X: Tensor) -> Tensor:

@@ -211,18 +211,6 @@ class Rows:
         covariance = self.noise_root @ self.noise_root.mT
         return covariance if self.block is None else covariance * (self.block.unsqueeze(-1) == self.block)
 
-    @property
-    def wide_noise_root(self) -> Tensor | None:
-        """A root of the covariance of the noise that rows share, with columns for each block; `None` without."""
-        root = self.noise_root
-        if root is None or self.block is None:
-            return root
-        label = self.block.unique(return_inverse=True)[1]
-        place = label.unsqueeze(-1) * root.shape[-1] + torch.arange(root.shape[-1], device=root.device)
-        wide = root.new_zeros(self.num_rows, root.shape[-1] * (int(label.max()) + 1) if len(label) else 0)
-        wide = wide.scatter(-1, place, root)
-        return wide[:, (wide.detach() != 0).any(0)]
-
 
 @dataclass(frozen=True, eq=False)
 class DenseRows(Rows):

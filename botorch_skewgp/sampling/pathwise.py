@@ -30,8 +30,8 @@ from torch import Tensor
 
 from botorch_skewgp.likelihoods import OutcomeScale
 from botorch_skewgp.models import FullyBayesianSkewGP
+from botorch_skewgp.models.defaults import IntegratedConstantMean
 from botorch_skewgp.models.latent_prior import LatentPrior
-from botorch_skewgp.models.means import IntegratedConstantMean
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.posteriors import RepresenterMixture
 

@@ -14,7 +14,7 @@ from gpytorch.likelihoods import Likelihood
 from torch import Tensor
 
 from botorch_skewgp.exceptions import QuadratureWarning
-from botorch_skewgp.models.transformed_inputs import TransformedInputsMixin
+from botorch_skewgp.models.transforms import TransformedInputsMixin
 from botorch_skewgp.transformed.nodes import Nodes, find_modes, smolyak_nodes, sobol_nodes
 from botorch_skewgp.transformed.outcomes import OutcomeUnits
 from botorch_skewgp.transformed.parameter_space import ParameterSpace

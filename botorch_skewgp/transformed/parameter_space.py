@@ -11,9 +11,8 @@ from gpytorch import Module
 from gpytorch.constraints import Interval
 from torch import Tensor
 
-from botorch_skewgp.models.coordinates import constrained, from_unbounded, to_unbounded, unconstrained
 from botorch_skewgp.warpings import Warping
-from botorch_skewgp.warpings.parameters import with_parameters
+from botorch_skewgp.warpings.parameters import constrained, from_unbounded, to_unbounded, unconstrained, with_parameters
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from botorch_skewgp.transformed.gauss_legendre import gauss_legendre
 from botorch_skewgp.transformed.student_t import chi_square_quantile
+from botorch_skewgp.truncated.univariate import gauss_rule
 
 PROPOSAL_DF = 5.0  # tails heavier than those of a posterior, for weights that are bounded
 WIDENING = 1.2  # of standard deviations, for nodes in the tails
@@ -177,9 +177,9 @@ def smolyak_grid(dim: int, level: int) -> tuple[Tensor, Tensor]:
     for total in range(max(level - dim, 0), level):  # how much more than one node, over all dimensions
         sign = (-1) ** (level - 1 - total) * math.comb(dim - 1, level - 1 - total)
         for extra in _compositions(total, dim):
-            rules = [gauss_legendre(1 + i) for i in extra]
+            rules = [gauss_rule("legendre", 1 + i) for i in extra]
             grid = torch.cartesian_prod(*(x for x, _ in rules)).reshape(-1, dim)
-            products = torch.cartesian_prod(*(0.5 * w for _, w in rules)).reshape(-1, dim)
+            products = torch.cartesian_prod(*(w for _, w in rules)).reshape(-1, dim)
             nodes.append(grid)
             weights.append(sign * products.prod(-1))
     x, w = torch.cat(nodes), torch.cat(weights)

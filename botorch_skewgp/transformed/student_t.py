@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from botorch_skewgp.transformed.gauss_legendre import gauss_legendre
+from botorch_skewgp.truncated.univariate import gauss_rule
 
 STEP = 0.04  # of the table: the error of its interpolation is of order 1e-13
 
@@ -135,8 +135,8 @@ def _table(df: float) -> Tensor:
 
 def _central_log_tail(t: Tensor, df: float) -> Tensor:
     """The logarithm of `P(T > t)` for small `t`, by Gauss-Legendre quadrature from 0."""
-    nodes, weights = (x.to(t) for x in gauss_legendre(48))
-    inside = (log_density(0.5 * t.unsqueeze(-1) * (1 + nodes), df).exp() * weights).sum(-1) * 0.5 * t
+    nodes, weights = (x.to(t) for x in gauss_rule("legendre", 48))
+    inside = (log_density(0.5 * t.unsqueeze(-1) * (1 + nodes), df).exp() * weights).sum(-1) * t
     return (0.5 - inside).log()
 
 

@@ -23,7 +23,6 @@ from botorch_skewgp.truncated.propagation.expectation_propagation import (
     expectation_propagation,
 )
 from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
-from botorch_skewgp.truncated.samplers.gibbs import GibbsSampler
 from botorch_skewgp.truncated.samplers.independence import IndependenceSampler
 from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
@@ -31,7 +30,7 @@ from botorch_skewgp.truncated.samplers.sampler import Sampler
 from botorch_skewgp.truncated.samplers.start import feasible_start, require_feasible
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
-SamplerName = Literal["reflective", "collapsed", "independence", "linear", "gibbs"]
+SamplerName = Literal["reflective", "collapsed", "independence", "linear"]
 WITH_APPROXIMATION = {"collapsed": CollapsedEllipticalSliceSampler, "independence": IndependenceSampler}
 R_HAT_LIMIT = 1.01
 NUM_PROPOSALS = 256  # that say how good the Gaussian of expectation propagation is as a proposal
@@ -252,7 +251,8 @@ def draw(
     if generator is None:
         generator = torch.Generator(device=distribution.mean.device).manual_seed(settings.seed)
     batch_shape, may_slip = distribution.batch_shape, distribution.heights is not None
-    num_chains = settings.chains_on(distribution.mean.device, side_by_side=may_slip and not uses_numba(distribution.mean.device))
+    in_one_pass = distribution.count is not None or not uses_numba(distribution.mean.device)
+    num_chains = settings.chains_on(distribution.mean.device, side_by_side=may_slip and in_one_pass)
     num_steps = settings.num_draws // num_chains
     if distribution.num_rows == 0:
         empty = distribution.mean.new_zeros(*batch_shape, settings.num_draws, 0)
@@ -279,9 +279,9 @@ def draw(
         raise ValueError(
             f"The {name} sampler draws single rows; these stand for several; use 'collapsed' or 'independence'."
         )
-    if distribution.heights is not None and name in ("linear", "gibbs"):
+    if distribution.heights is not None and name == "linear":
         raise ValueError(
-            f"The {name} sampler draws rows inside their bounds, and the answers of these may be slips; use 'reflective'."
+            f"The {name} sampler draws rows inside their bounds; the answers of these may be slips. Use 'reflective'."
         )
     if previous is not None and (distribution.count is not None or previous.rows.shape[-1] > distribution.num_rows):
         previous = None  # its rows are not the first rows of this one
@@ -388,9 +388,7 @@ def _make_sampler(name: str, distribution: TruncatedNormal, approximation: Expec
         return WITH_APPROXIMATION[name](distribution, approximation)
     if name == "reflective":
         return ReflectiveEllipticalSliceSampler(distribution)
-    if name == "linear":
-        return LinearEllipticalSliceSampler(distribution)
-    return GibbsSampler(distribution)
+    return LinearEllipticalSliceSampler(distribution)
 
 
 def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:

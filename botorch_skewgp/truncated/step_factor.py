@@ -110,12 +110,12 @@ class Heights:
         """The number of rows of each answer, at all of its rows; `... x m`."""
         return self.total(torch.ones_like(self.outside))
 
-    @cached_property
+    @property  # not kept: what is first asked for without gradients would have none later
     def log_gain(self) -> Tensor:
         """The log of `gain`."""
         return self.gain.log()
 
-    @cached_property
+    @property
     def log_outside(self) -> Tensor:
         """The log of `outside`; minus infinity, without a derivative, where there are no slips."""
         possible = self.outside > 0
@@ -184,9 +184,13 @@ class StepFactor(RowFactor):
         return self._log_step(super().log_probability(mean, variance))
 
     def log_likelihood(self, h: Tensor) -> Tensor:
+        return self._log_step(self._log_inside_given(h))
+
+    def _log_inside_given(self, h: Tensor) -> Tensor:
+        """The log probability that a row is inside its interval given `h`."""
         if torch.is_grad_enabled():
-            return self.log_probability(h, torch.zeros_like(self.noise))
-        return self._log_step(super().log_likelihood(h))
+            return self.log_inside(h, torch.zeros_like(self.noise))
+        return super().log_likelihood(h)
 
     def moments(self, mean: Tensor, variance: Tensor) -> TiltedMoments:
         scale = self.scale(variance)
@@ -230,7 +234,7 @@ class StepFactor(RowFactor):
 
     def _moments_given(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         mean, variance, skewness = super()._moments_given(h)
-        p = self._attention(super().log_likelihood(h))
+        p = self._attention(self._log_inside_given(h))
         first, second = p * mean, p * (variance + mean.square()) + (1 - p)
         third = p * (skewness * variance.pow(1.5) + 3 * variance * mean + mean.pow(3))
         spread = second - first.square()

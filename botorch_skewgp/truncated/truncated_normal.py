@@ -31,7 +31,7 @@ class TruncatedNormal:
             bounds and each its own noise; draws of `u` are of their mean. One each if `None`. Needs a low-rank prior
             and noise in every row.
         heights: How probable it is that answers are slips, of `mean`'s shape: `u` may then lie beyond the bounds. Needs
-            a low-rank prior, and noise in the rows of answers that may be slips. None are if `None`.
+            a low-rank prior. None are if `None`.
 
     Raises:
         ValueError: If shapes, dtypes or devices disagree, if a value is NaN, if a lower bound is not below its upper
@@ -77,8 +77,8 @@ class TruncatedNormal:
                 raise ValueError(f"heights must have mean's shape {tuple(self.mean.shape)}; got {tuple(slips.shape)}.")
             if not bool(((slips >= 0) & (self.heights.gain > 0)).all()):
                 raise ValueError("The heights outside must not be negative, and those inside must be larger.")
-            if not self.prior.is_low_rank or not bool(((self.noise > 0) | (slips == 0)).all()):
-                raise ValueError("Answers that may be slips need a low-rank prior, and noise in their rows.")
+            if not self.prior.is_low_rank:
+                raise ValueError("Answers that may be slips need a low-rank prior.")
 
     @classmethod
     def empty(cls, like: Tensor) -> TruncatedNormal:

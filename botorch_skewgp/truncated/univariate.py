@@ -2,6 +2,9 @@ r"""One normal variable in an interval: log probability, moments and exact draws
 
 All functions are elementwise and broadcast. An interval that lies in the right tail is reflected into
 the left one, where `log_ndtr` is accurate; differences of logarithms go through `log1p` and `expm1`.
+
+.. [Golub1969quadrature] G. H. Golub, J. H. Welsch. Calculation of Gauss quadrature rules. Mathematics of Computation
+   23, 1969.
 """
 
 from __future__ import annotations
@@ -213,8 +216,8 @@ def interval_cumulants(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def legendre(like: Tensor, order: int = 96) -> tuple[Tensor, Tensor]:
-    """Gauss-Legendre nodes and weights on `(0, 1)`, from the Golub-Welsch eigenproblem."""
-    nodes, weights = _golub_welsch("legendre", order)
+    """Gauss-Legendre nodes and weights on `(0, 1)`."""
+    nodes, weights = gauss_rule("legendre", order)
     return (0.5 * (nodes + 1)).to(like), weights.to(like)
 
 
@@ -272,7 +275,7 @@ def hermite(like: Tensor, order: int) -> tuple[Tensor, Tensor]:
         like: Any tensor of the wanted dtype and device.
         order: The number of nodes.
     """
-    nodes, weights = _golub_welsch("hermite", order)
+    nodes, weights = gauss_rule("hermite", order)
     return nodes.to(like), weights.log().to(like)
 
 
@@ -293,10 +296,19 @@ def owens_t(h: Tensor, a: Tensor, order: int = 16) -> Tensor:
 
 
 @lru_cache
-def _golub_welsch(kind: Literal["legendre", "hermite"], order: int) -> tuple[Tensor, Tensor]:
-    """Nodes and weights, which add up to one, of the quadrature of a symmetric weight by its Jacobi matrix."""
+def gauss_rule(kind: Literal["legendre", "hermite"], order: int) -> tuple[Tensor, Tensor]:
+    r"""Gauss quadrature by the eigenvalues of the Jacobi matrix ([Golub1969quadrature]_).
+
+    Args:
+        kind: For averages over the interval `[-1, 1]`, or over a standard normal variable.
+        order: The number `n` of nodes; exact for polynomials of degree `2 n - 1`.
+
+    Returns:
+        The nodes in increasing order, symmetric about zero, and the weights, which sum to one; in double precision.
+    """
     with torch.inference_mode(False):  # they are kept for calls that are differentiated
         k = torch.arange(1, order, dtype=torch.float64)
         off_diagonal = k.sqrt() if kind == "hermite" else k / torch.sqrt(4 * k.square() - 1)
         nodes, vectors = torch.linalg.eigh(torch.diag(off_diagonal, 1) + torch.diag(off_diagonal, -1))
-        return nodes, vectors[0].square()
+        weights = vectors[0].square()
+        return 0.5 * (nodes - nodes.flip(0)), 0.5 * (weights + weights.flip(0))

@@ -355,8 +355,12 @@ def test_pool_with_other_acquisition_functions(generator):
 def test_pool_keeps_what_was_pending(generator):
     model = make_model(Binary(LABELS))
     acquisition = SkewBayesianActiveLearningByDisagreement(model, X_pending=POINTS[:1])
-    select_from_pool(acquisition, torch.rand(5, 2, generator=generator, dtype=DOUBLE), num=2)
+    pool = torch.rand(5, 2, generator=generator, dtype=DOUBLE)
+    chosen, values = select_from_pool(acquisition, pool, num=2)
     assert torch.equal(acquisition.X_pending, POINTS[:1])
+    acquisition.set_X_pending(torch.cat([POINTS[:1], pool[chosen[:1]]]))
+    with torch.no_grad():
+        torch.testing.assert_close(acquisition(pool[chosen[1:], None]), values[1:])
 
 
 def test_pool_is_checked():

@@ -13,7 +13,7 @@ from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement,
 from botorch_skewgp.checking import leave_one_out
 from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, VoteLikelihood, default_likelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models.means import IntegratedConstantMean
+from botorch_skewgp.models.defaults import IntegratedConstantMean
 from botorch_skewgp.observations import Binary, GradedPreference, Numeric, Preference, Tie, Vote
 from botorch_skewgp.observations.duels import BUTTONS
 from botorch_skewgp.truncated.draws import DrawSettings

@@ -3,13 +3,14 @@
 import pytest
 import torch
 from botorch.acquisition import qLogExpectedImprovement
-from botorch.acquisition.objective import LinearMCObjective, ScalarizedPosteriorTransform
+from botorch.acquisition.objective import ExpectationPosteriorTransform, LinearMCObjective, ScalarizedPosteriorTransform
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.sampling import SobolQMCNormalSampler
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import probability_of_majority, recommend
+from botorch_skewgp.models import Committee
 from botorch_skewgp.observations import Numeric, Preference
 
 double = torch.double
@@ -47,6 +48,22 @@ def test_each_output_is_the_posterior_of_its_judge(inducing):
         assert torch.allclose(joint.variance[..., place : place + 1], one.variance, atol=1e-8)
     assert float(torch.linalg.eigvalsh(joint.covariance_matrix)[0]) > -1e-8
     assert torch.allclose(model.posterior(Q, judge=WHO, output_indices=[1]).mean, joint.mean[..., 1:2])
+
+
+@pytest.mark.parametrize("inducing", [None, X[:3]])
+def test_every_judge_at_every_point_is_a_list_of_judges_at_points(inducing):
+    model = model_of(wants([1, 1, -1]), inducing_points=inducing)
+    crossed = model.latent_posterior(Q, judges=WHO, crossed=True)
+    listed = model.latent_posterior(Q.repeat_interleave(3, dim=0), judges=3 * WHO)
+    assert torch.allclose(crossed.mean.flatten(), listed.mean.flatten(), atol=1e-10)
+    assert torch.allclose(crossed.covariance_matrix, listed.covariance_matrix, atol=1e-10)
+
+
+def test_a_committee_does_not_depend_on_whom_its_model_is_for():
+    model = model_of(wants([1, 1, -1]))
+    expected, found = (Committee(one, [None, 0]).posterior(Q) for one in (model, model.for_judge(1)))
+    assert torch.equal(found.mean, expected.mean)
+    assert torch.allclose(found.mean[..., :1], model.posterior(Q).mean)
 
 
 def test_joint_covariance_of_numbers_is_that_of_a_gaussian_process():
@@ -103,6 +120,12 @@ def test_weighted_utilities_are_botorchs():
     point = Q[:1].clone().requires_grad_()
     acquisition(point).backward()
     assert bool(point.grad.isfinite().all())
+
+
+def test_averages_over_points_stay_skewed_posteriors():
+    committee = model_of(wants([1, -1])).for_judge([0, 1])
+    average = committee.posterior(Q, posterior_transform=ExpectationPosteriorTransform(n_w=3))
+    assert torch.allclose(average.mean, committee.posterior(Q).mean.mean(0, keepdim=True))
 
 
 def test_a_committee_follows_its_weights():
@@ -212,6 +235,18 @@ def test_tastes_are_those_of_least_squares():
     assert bool(((summary.mean[1] - mean).abs() < 5 * deviation / 2048**0.5).all())
     expected = mean + torch.special.ndtri(torch.tensor(0.95, dtype=double)) * deviation
     assert bool(((summary.upper[1] - expected).abs() < 0.15 * deviation).all())
+
+
+def test_difference_is_that_of_utilities_whose_levels_are_put_aside():
+    """In closed form: the mean square of a normal vector, centred over points."""
+    model = model_of(wants([1, 1, -1]))
+    summary = model.judge_summary(judges=[2], X=X, num_samples=2048)
+    n = len(X)
+    centred = torch.eye(n, dtype=double) - 1 / n
+    apart = torch.kron(centred, torch.tensor([[-1.0, 1.0]], dtype=double))  # from what all share
+    difference = Committee(model, [None, 2]).posterior(X).affine(apart)
+    expected = ((difference.mean.square() + difference.variance).sum() / n).sqrt()
+    assert summary.difference.item() == pytest.approx(expected.item(), rel=0.02)
 
 
 def test_bad_summaries_are_refused_in_words():

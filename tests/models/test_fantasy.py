@@ -23,7 +23,7 @@ from botorch_skewgp.likelihoods import (
     ValidityLikelihood,
 )
 from botorch_skewgp.models import SkewPrior
-from botorch_skewgp.models.fantasy import _draw, condition_mixture
+from botorch_skewgp.models.conditioning import _draw, condition_mixture
 from botorch_skewgp.observations import Binary, Numeric, Ordinal, Preference, Tie, Validity
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows
@@ -535,6 +535,12 @@ def test_kinds_that_the_likelihood_does_not_take():
 def test_fantasy_of_a_duel_needs_two_points():
     with pytest.raises(UnsupportedError, match="needs two or more points in X"):
         model_of("preference", 64).fantasize(TEST_X[:1], normal_sampler(4))
+
+
+def test_every_draw_knows_the_values_that_it_was_given():
+    model = mixed()
+    refined, values = model.condition_on_draws(TEST_X[:2], samples_per_draw=3)
+    torch.testing.assert_close(refined.posterior(TEST_X[:2]).component_means, values, rtol=0, atol=1e-5)
 
 
 def test_values_at_points_are_drawn_by_seed():

@@ -58,8 +58,6 @@ def test_posterior_is_that_of_the_members(ensemble, generator):
     error = (posterior.mixture_variance / 4000).sqrt()  # members share base samples
     assert ((posterior.mixture_mean - mixed.mean(0)).abs() < 4.5 * error).all()
     assert torch.allclose(posterior.mixture_variance, mixed.var(0), rtol=0.15)
-    skewness = ((mixed - mixed.mean(0)) / mixed.std(0)).pow(3).mean(0)
-    assert torch.allclose(posterior.mixture_skewness, skewness, atol=0.25)
     assert torch.allclose(posterior.mixture_cdf(0.3), (mixed <= 0.3).double().mean(0), atol=0.03)
 
 

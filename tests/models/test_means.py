@@ -9,8 +9,7 @@ from gpytorch.kernels import RBFKernel
 from gpytorch.means import ConstantMean
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.models.defaults import MEAN_SPREAD
-from botorch_skewgp.models.means import IntegratedConstantMean
+from botorch_skewgp.models.defaults import MEAN_SPREAD, IntegratedConstantMean
 from botorch_skewgp.observations import Binary, Censored, Numeric, Ordinal, Preference, Validity
 from botorch_skewgp.sampling.pathwise import SkewGPSamplePath
 

@@ -249,14 +249,15 @@ def test_conditioning_is_that_of_the_skewed_model(data):
 
 
 @torch.no_grad()
-def test_numbers_are_noisy_readings_of_the_latent_function():
+@pytest.mark.parametrize("name", ["preference", "standardised numbers and a duel"])
+def test_numbers_are_noisy_readings_of_the_latent_function(name):
     """Numbers at one point, of all draws together, have the mixture's distribution, and so its moments."""
-    model = preference()
+    model = MODELS[name]()
     X, Y = TEST_X[:1].unsqueeze(0), torch.tensor([[[0.8]]], dtype=DOUBLE)
     found = MomentMatchedModel(model).condition_on_observations(X, Y).posterior(TEST_X)
     joint = model.posterior(TEST_X)
     means, covariance = joint.component_means, joint.gaussian_covariance
-    variance = covariance[0, 0] + model.likelihood.latent_noise(TEST_X[:1]).squeeze()
+    variance = covariance[0, 0] + model.likelihood.latent_noise(TEST_X[:1]).squeeze() * model.outcome_scale.scale**2
     error = 0.8 - means[0]
     weights = torch.softmax(-0.5 * error.square() / variance, dim=0)
     means = means + covariance[:, :1] * error / variance

@@ -113,18 +113,18 @@ def test_rows_that_say_more_than_a_number_stay():
         assert found.tolist() == [False, False, False, noise == 0.1, False]
 
 
-def test_rows_without_others_are_drawn_independently(generator):
+@pytest.mark.parametrize("mean", [(0, 0), (5e3, 2e3)])
+def test_rows_without_others_are_drawn_independently(mean, generator):
     """No chain is run; opposite far bounds of correlated rows, against the exponentials that both nearly are."""
     b = 1e4
-    distribution = TruncatedNormal(
-        tensor(0, 0), tensor([1.0, 0.9], [0.9, 1.0]), tensor(b, -INF), tensor(INF, -b), tensor(0.1, 0.1)
-    )
+    lower, upper = tensor(mean[0] + b, -INF), tensor(INF, mean[1] - b)
+    distribution = TruncatedNormal(tensor(*mean), tensor([1.0, 0.9], [0.9, 1.0]), lower, upper, tensor(0.1, 0.1))
     draws = draw(distribution, SETTINGS, generator)
     assert draws.sampler == "independent"
     assert float(draws.effective_size.min()) == SETTINGS.num_draws
     force = torch.linalg.solve(distribution.gamma, tensor(b, -b)).abs()
     for i, sign in enumerate((1, -1)):
-        excess = sign * draws.rows[:, i] - b
+        excess = sign * (draws.rows[:, i] - mean[i]) - b
         assert stats.kstest(excess.numpy(), stats.expon(scale=1 / float(force[i])).cdf).pvalue > 1e-3
     assert abs(float(torch.corrcoef(draws.rows.mT)[0, 1])) < 4 / math.sqrt(SETTINGS.num_draws)
 

@@ -21,7 +21,8 @@ class Sites(NamedTuple):
     r"""Gaussian sites `exp(-tau_i h_i^2 / 2 + nu_i h_i)`, one for each row; what a warm start needs.
 
     Args:
-        precision: The `batch_shape x m` precisions `tau`; non-negative unless answers may be slips, whose factors are not log-concave.
+        precision: The `batch_shape x m` precisions `tau`; non-negative where factors are log-concave, which those of
+            answers that may be slips are not.
         shift: The `batch_shape x m` linear terms `nu`.
     """
 

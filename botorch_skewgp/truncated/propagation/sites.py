@@ -42,9 +42,7 @@ def multiply_sites(distribution: TruncatedNormal, sites: Sites) -> Factor | None
     return distribution.prior.given(distribution.mean, sites, total)
 
 
-def match_moments(
-    distribution: TruncatedNormal, mean: Tensor, variance: Tensor, non_negative: bool = False
-) -> Sites:
+def match_moments(distribution: TruncatedNormal, mean: Tensor, variance: Tensor, non_negative: bool = False) -> Sites:
     """The sites that give the tilted distributions' moments, written without differences of precisions.
 
     Where precisions must not be negative, a site that would be has none, and gives the mean alone.

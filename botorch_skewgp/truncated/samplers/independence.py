@@ -36,10 +36,9 @@ class IndependenceSampler(CollapsedEllipticalSliceSampler):
     Args:
         distribution: The truncated normal to draw from; every row must have noise.
         expectation_propagation: The approximating Gaussian.
-        num_inner_steps: The number of proposals in one step; it thins the chains.
 
     Raises:
-        ValueError: If a row has no noise, or if `num_inner_steps` is not positive.
+        ValueError: If a row has no noise.
 
     Example:
         >>> sampler = IndependenceSampler(distribution, expectation_propagation(distribution))
@@ -48,10 +47,8 @@ class IndependenceSampler(CollapsedEllipticalSliceSampler):
         >>> rows = sampler.rows(positions, generator)
     """
 
-    def __init__(
-        self, distribution: TruncatedNormal, expectation_propagation: SiteApproximation, num_inner_steps: int = 2
-    ) -> None:
-        super().__init__(distribution, expectation_propagation, num_inner_steps)
+    def __init__(self, distribution: TruncatedNormal, expectation_propagation: SiteApproximation) -> None:
+        super().__init__(distribution, expectation_propagation, num_inner_steps=2)
 
     def propose(self, num_proposals: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         r"""Draws of the approximating Gaussian and the log of the posterior's density relative to it, up to a constant.

@@ -28,7 +28,7 @@ class SamplerInfo(NamedTuple):
 
     Args:
         num_evaluations: A `batch_shape x num_chains` integer tensor: wall reflections of a reflective
-            step, likelihood evaluations of a slice step, conditional draws of a Gibbs step.
+            step, likelihood evaluations of a slice step.
     """
 
     num_evaluations: Tensor

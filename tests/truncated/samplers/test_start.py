@@ -202,6 +202,7 @@ def test_warm_start_of_coordinates_without_noise(generator):
     kept = (latent[:, :2] == old_latent.repeat(100, 1)).all(-1).view(100, 3)
     assert kept[:, :2].double().mean() > 0.5  # those whose new coordinate turned out feasible
     assert not kept[:, 2].any()
+    assert len(latent[:, 2].unique()) == 300  # the new coordinate is drawn for every chain
 
 
 def test_warm_start_of_a_rank_deficient_covariance(generator):

@@ -16,8 +16,8 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 INF = torch.inf
 
 
-def distribution_of(generator, m: int, r: int, low_rank: bool = True, **kwargs) -> TruncatedNormal:
-    """Rows with one bound, of either kind, and two bounds where asked for."""
+def distribution_of(generator, m: int, r: int, **kwargs) -> TruncatedNormal:
+    """Rows with one bound, of either kind."""
     root = torch.randn(m, r, dtype=torch.float64, generator=generator)
     lower = torch.where(torch.arange(m) % 2 == 0, -0.3, -INF).double()
     values = {
@@ -27,39 +27,18 @@ def distribution_of(generator, m: int, r: int, low_rank: bool = True, **kwargs) 
         "noise": 0.5 + torch.rand(m, dtype=torch.float64, generator=generator),
         **kwargs,
     }
-    return TruncatedNormal(prior=LowRankPrior(root) if low_rank else root @ root.mT, **values)
+    return TruncatedNormal(prior=LowRankPrior(root), **values)
 
 
-def expected_moments(distribution: TruncatedNormal, num: int = 2**17) -> tuple[torch.Tensor, torch.Tensor]:
-    """Means of `h` and of its square, by importance sampling from the prior with quasi-random numbers."""
+def expected_mean(distribution: TruncatedNormal, num: int = 2**17) -> torch.Tensor:
+    """The mean of `h`, by importance sampling from the prior with quasi-random numbers."""
     root = torch.linalg.cholesky(distribution.prior.covariance + 1e-10 * torch.eye(distribution.num_rows))
     uniform = torch.quasirandom.SobolEngine(root.shape[-1], scramble=True, seed=0).draw(num, dtype=torch.float64)
     h = distribution.mean + torch.special.ndtri(uniform.clamp(1e-12, 1 - 1e-12)) @ root.mT
     scale = distribution.noise.sqrt()
     inside = torch.special.ndtr((distribution.upper - h) / scale) - torch.special.ndtr((distribution.lower - h) / scale)
     weight = inside.prod(-1, keepdim=True)
-    weight = weight / weight.sum()
-    return (weight * h).sum(0), (weight * h.square()).sum(0)
-
-
-@pytest.mark.parametrize("two_sided", [False, True])
-@pytest.mark.parametrize("low_rank", [True, False])
-def test_moments(low_rank, two_sided, generator):
-    bounds = {"upper": torch.full((4,), 1.0).double(), "lower": torch.full((4,), -0.5).double()} if two_sided else {}
-    distribution = distribution_of(generator, 4, 3, low_rank, **bounds)
-    approximation = expectation_propagation(distribution)
-    sampler = IndependenceSampler(distribution, approximation)
-    state = sampler.init(*feasible_start(distribution, 8, generator, approximation))
-    _, positions, info = sampler.run(state, 2000, generator)
-    assert positions.shape[:2] == (2000, 8)
-    assert (info.num_evaluations >= 4000).all()
-    rows = sampler.rows(positions, generator)
-    assert ((rows >= distribution.lower) & (rows <= distribution.upper)).all()
-    h = distribution.noiseless(positions)
-    first, second = expected_moments(distribution)
-    for found, expected in ((h, first), (h.square(), second)):
-        error = found.mean(0).std(0) / 8**0.5
-        assert ((found.mean((0, 1)) - expected).abs() <= 4.5 * error).all()
+    return (weight * h).sum(0) / weight.sum()
 
 
 def test_a_poor_approximation_makes_slow_chains_and_not_wrong_ones(generator):
@@ -70,24 +49,7 @@ def test_a_poor_approximation_makes_slow_chains_and_not_wrong_ones(generator):
     _, positions, _ = sampler.run(state, 1500, generator)
     h = distribution.noiseless(positions)
     error = h.mean(0).std(0) / 4
-    assert ((h.mean((0, 1)) - expected_moments(distribution)[0]).abs() <= 4.5 * error).all()
-
-
-def test_a_batch_is_as_its_elements(generator):
-    one, two = (distribution_of(generator, 6, 2) for _ in range(2))
-    batch = TruncatedNormal(
-        mean=torch.stack([one.mean, two.mean]),
-        prior=LowRankPrior(torch.stack([one.prior.root, two.prior.root])),
-        lower=torch.stack([one.lower, two.lower]),
-        upper=torch.stack([one.upper, two.upper]),
-        noise=torch.stack([one.noise, two.noise]),
-    )
-    approximation = expectation_propagation(batch)
-    latent, ratio = IndependenceSampler(batch, approximation).propose(5, generator)
-    for i, single in enumerate((one, two)):
-        sampler = IndependenceSampler(single, expectation_propagation(single))
-        expected = sampler._log_ratio(single.noiseless(latent[i]), None, 5)
-        assert torch.allclose(ratio[i] - ratio[i, 0], expected - expected[0])
+    assert ((h.mean((0, 1)) - expected_mean(distribution)).abs() <= 4.5 * error).all()
 
 
 def test_it_is_chosen_for_many_rows_over_few_coordinates(generator, monkeypatch):

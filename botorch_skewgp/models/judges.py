@@ -1,0 +1,339 @@
+r"""Several judges: who judged which points, as columns of a model, as the outputs of one, and as a table.
+
+The utility of judge `j` is what all share plus a part of his own, so that a column is a point and who judges there. The
+number behind a point's inputs is 0 for the shared part alone, `j + 1` for judge `j`, and -1 for a new judge. The table
+is read off joint samples of the judges' utilities at some points, whatever the kernels are: a judge's tastes are the
+coefficients of the best linear approximation of his utility there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import index
+from typing import TYPE_CHECKING, Any, Self
+
+import torch
+from botorch.acquisition.objective import PosteriorTransform
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models.model import Model
+from botorch.posteriors import Posterior
+from botorch.sampling import SobolQMCNormalSampler
+from torch import Tensor
+
+from botorch_skewgp.models.transforms import apply_posterior_transform
+from botorch_skewgp.observations import Observation
+
+if TYPE_CHECKING:
+    from botorch_skewgp.models.skew_gp import SkewGP
+
+NUM_POINTS = 24  # where utilities are compared, or twice as many as there are tastes
+MOST_VALUES = 2048  # of utilities at a time, whose joint covariance is factored
+SHARED, NEW = 0, -1
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    r"""The columns of a model of several judges: every point that a judge was asked about, once for each judge.
+
+    Args:
+        keys: A sorted integer tensor, `point * (num_judges + 1) + code` for every column.
+        num_judges: The number of judges, one more than the largest number of one.
+    """
+
+    keys: Tensor
+    num_judges: int
+
+    @classmethod
+    def of(cls, observations: Sequence[Observation], device: torch.device) -> Self | None:
+        """The columns of observations; `None` where they do not name two judges or more."""
+        known = judges_of(observations)
+        if len(known) < 2:
+            return None
+        size, keys = max(known) + 2, [torch.zeros(1, dtype=torch.long, device=device)]
+
+        def collect(index: Tensor, code: Tensor) -> Tensor:
+            keys.append((index * size + code).flatten().to(device))
+            return index
+
+        for entry in observations:
+            entry.at_columns(collect)
+        return cls(torch.cat(keys).unique(), size - 1)
+
+    @property
+    def codes(self) -> Tensor:
+        """Who judges at each column."""
+        return self.keys % (self.num_judges + 1)
+
+    def resolve(self, observations: Sequence[Observation]) -> tuple[Observation, ...]:
+        """Observations that refer to columns in the place of points."""
+        return tuple(entry.at_columns(self._place) for entry in observations)
+
+    def _place(self, index: Tensor, code: Tensor) -> Tensor:
+        keys = self.keys.to(index.device)
+        return torch.searchsorted(keys, (index * (self.num_judges + 1) + code).contiguous())
+
+    def points(self, X: Tensor) -> Tensor:
+        r"""The points of the columns, with who judges there behind.
+
+        Args:
+            X: The training points, `n x d`.
+        """
+        keys = self.keys.to(X.device)
+        return torch.cat([X[keys // (self.num_judges + 1)], self.codes.to(X).unsqueeze(-1)], dim=-1)
+
+
+def code_of(judge: int | str | None, known: frozenset[int] | set[int]) -> int:
+    r"""The number behind the inputs of a judge's points.
+
+    Args:
+        judge: A judge's number, `"new"` for one who has not answered yet, or `None` for what all share.
+        known: The numbers of those who gave answers.
+
+    Raises:
+        InputDataError: If nothing is known of the judge.
+    """
+    if judge is None:
+        return SHARED
+    if isinstance(judge, str) and judge == "new":
+        return NEW
+    number = _as_number(judge)
+    if number not in known:
+        named = sorted(known)
+        some = f"{named[:10]}{' and others' if len(named) > 10 else ''}" if named else "nobody"
+        raise InputDataError(
+            f"judge must be the number of one who gave answers ({some} did) or 'new' for a new one; got {judge!r}."
+        )
+    return number + 1
+
+
+def _as_number(judge: Any) -> int:
+    """The integer that a number, numpy's or an entry of a tensor among them, stands for; -1 of anything else."""
+    try:
+        return -1 if isinstance(judge, bool) else index(judge)
+    except TypeError:
+        return -1
+
+
+def judges_of(observations: Sequence[Observation]) -> set[int]:
+    """The numbers of all who gave answers."""
+    named = [entry.judge.unique().tolist() for entry in observations if entry.judge is not None]
+    return {number for numbers in named for number in numbers}
+
+
+def with_code(X: Tensor, code: int) -> Tensor:
+    """Points with who judges there as the last column."""
+    return torch.cat([X, X.new_full((*X.shape[:-1], 1), float(code))], dim=-1)
+
+
+class Committee(Model):
+    r"""The joint utilities of several judges, an output for each; `SkewGP.for_judge` makes it of a sequence of them.
+
+    BoTorch's objectives for several outputs weight the utilities: `ScalarizedPosteriorTransform(weights)`, or
+    `LinearMCObjective(weights)`. Comparisons tell each judge's utility up to a level: differences between points mean
+    something, and which of two judges' utilities is larger does not.
+
+    Args:
+        model: A model of answers whose judges are named.
+        judges: Numbers of judges, `"new"` for one who has not answered yet, `None` for what all share.
+
+    Raises:
+        InputDataError: If nobody is named, or nothing is known of one.
+
+    Example:
+        >>> panel = Preference([[0, 1], [1, 2]], judge=[0, 1])
+        >>> committee = SkewGP(torch.rand(3, 2, dtype=torch.double), panel).for_judge([0, 1])
+        >>> committee.posterior(torch.rand(5, 2, dtype=torch.double)).mean.shape
+        torch.Size([5, 2])
+    """
+
+    def __init__(self, model: SkewGP, judges: Sequence[int | str | None]) -> None:
+        super().__init__()
+        if not judges:
+            raise InputDataError("A committee needs a judge; got an empty sequence.")
+        for judge in judges:
+            code_of(judge, model.judges)
+        self.judges, self.model = tuple(judges), model if model._judge == SHARED else model.for_judge(None)
+
+    @property
+    def num_outputs(self) -> int:
+        """The number of judges."""
+        return len(self.judges)
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """The batch shape, which is empty."""
+        return torch.Size()
+
+    @property
+    def datapoints(self) -> Tensor:
+        """The points that observations refer to, `n x d`."""
+        return self.model.datapoints
+
+    def posterior(
+        self,
+        X: Tensor,
+        output_indices: list[int] | None = None,
+        observation_noise: bool | Tensor = False,
+        posterior_transform: PosteriorTransform | None = None,
+        **kwargs: Any,
+    ) -> Posterior:
+        r"""The joint posterior of the judges' utilities, in units of the outcome.
+
+        Args:
+            X: A `batch_shape x q x d` tensor.
+            output_indices: Which of the judges, by their place; all if `None`.
+            observation_noise: Must be `False`: ask for the answers of one judge at a time.
+            posterior_transform: A posterior transform. Affine ones keep the skewness.
+
+        Raises:
+            UnsupportedError: If noise is asked for.
+        """
+        if not isinstance(observation_noise, bool) or observation_noise:
+            raise UnsupportedError("Answers are those of one judge; ask model.for_judge(j) for them.")
+        if output_indices is not None:
+            return self.subset_output(output_indices).posterior(X, posterior_transform=posterior_transform)
+        posterior, scale = self.model.latent_posterior(X, self.judges, crossed=True), self.model.outcome_scale
+        if scale.scale != 1 or scale.location != 0:
+            eye = torch.eye(X.shape[-2] * self.num_outputs, dtype=X.dtype, device=X.device)
+            posterior = posterior.affine(scale.scale * eye, scale.location, self.num_outputs)
+        return apply_posterior_transform(posterior_transform, posterior, X)
+
+    def subset_output(self, idcs: list[int]) -> Self:
+        r"""The committee of some of the judges.
+
+        Args:
+            idcs: Which, by their place.
+
+        Raises:
+            UnsupportedError: If there is no such place, or none is named.
+        """
+        size = self.num_outputs
+        if not idcs or any(not -size <= i < size for i in idcs):
+            raise UnsupportedError(f"output_indices must name judges by their place, 0 to {size - 1}; got {idcs}.")
+        return type(self)(self.model, [self.judges[i] for i in idcs])
+
+
+@dataclass(frozen=True, eq=False)
+class JudgeSummary:
+    r"""A table of judges, after a first row of what all share; in units of the outcome and of the inputs.
+
+    Args:
+        judges: Who is in each row after the first.
+        num_answers: How many answers each judge gave, `J`.
+        mean: Posterior means of level and tastes, `(1 + J) x (1 + d)`: the mean utility over the points, then how it
+            changes with each input. Comparisons tell nothing of levels.
+        lower: Lower ends of their credible intervals.
+        upper: Upper ends.
+        difference: How far each judge is from what all share, `J`: the root mean square over the points, levels aside.
+        agreement: On what share of pairs of points two judges have the same favourite, `J x J`.
+    """
+
+    judges: tuple[int | str, ...]
+    num_answers: Tensor
+    mean: Tensor
+    lower: Tensor
+    upper: Tensor
+    difference: Tensor
+    agreement: Tensor
+
+    def columns(self, names: Sequence[str] | None = None, inputs: Sequence[str] | None = None) -> dict[str, list]:
+        r"""The table as columns by name, for instance for `pandas.DataFrame`.
+
+        Args:
+            names: What judges are called; their numbers by default.
+            inputs: What inputs are called; `x0`, `x1`, ... by default.
+
+        Raises:
+            InputDataError: If there are more or fewer names than judges or inputs.
+        """
+        names = [str(judge) for judge in self.judges] if names is None else list(names)
+        inputs = [f"x{i}" for i in range(self.mean.shape[-1] - 1)] if inputs is None else list(inputs)
+        if len(names) != len(self.judges) or len(inputs) != self.mean.shape[-1] - 1:
+            raise InputDataError(
+                f"There are {len(self.judges)} judges and {self.mean.shape[-1] - 1} inputs; got {len(names)} names and "
+                f"{len(inputs)} inputs."
+            )
+        found: dict[str, list] = {
+            "judge": ["all", *names],
+            "answers": [int(self.num_answers.sum()), *self.num_answers.tolist()],
+            "difference": [0.0, *self.difference.tolist()],
+        }
+        for i, label in enumerate(["level", *inputs]):
+            found[label] = self.mean[:, i].tolist()
+            found[f"{label}, lower"], found[f"{label}, upper"] = self.lower[:, i].tolist(), self.upper[:, i].tolist()
+        return found
+
+    def __str__(self) -> str:
+        columns = self.columns()
+        cells = [list(columns)] + [
+            [f"{entry:.2f}" if isinstance(entry, float) else str(entry) for entry in row]
+            for row in zip(*columns.values(), strict=True)
+        ]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        return "\n".join("  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in cells)
+
+
+@torch.no_grad()
+def summarize_judges(
+    model: SkewGP,
+    judges: Sequence[int | str] | None = None,
+    X: Tensor | None = None,
+    level: float = 0.9,
+    num_samples: int = 512,
+    seed: int = 0,
+) -> JudgeSummary:
+    r"""The table of a model's judges.
+
+    Args:
+        model: A model of answers whose judges are named.
+        judges: Which; all by default.
+        X: The points, `n x d`, where utilities are compared; by default up to 24 of the training points.
+        level: The probability of intervals.
+        num_samples: The number of joint samples of utilities.
+        seed: Of these samples.
+
+    Raises:
+        InputDataError: If answers do not name two judges, there are too many judges and points, or the points do not
+            tell linear effects apart.
+    """
+    if len(model.judges) < 2:
+        raise InputDataError("A summary needs two judges or more; name them with judge= in observations.")
+    if not 0 < level < 1:
+        raise InputDataError(f"level must be between 0 and 1; got {level}.")
+    judges = sorted(model.judges) if judges is None else list(judges)
+    committee = Committee(model, [None, *judges])
+    if X is None:
+        distinct = model.datapoints.unique(dim=0)
+        spaced = torch.linspace(
+            0,
+            len(distinct) - 1,
+            min(max(NUM_POINTS, 2 * (1 + distinct.shape[-1])), len(distinct)),
+            device=distinct.device,
+        )
+        X = distinct[spaced.round().long()]
+    n, d = X.shape
+    if n * (1 + len(judges)) > MOST_VALUES:
+        raise InputDataError(
+            f"{len(judges)} judges at {n} points are too many for joint samples; name some judges, or fewer points."
+        )
+    design = torch.cat([X.new_ones(n, 1), X - X.mean(0)], dim=-1)
+    if n < d + 1 or int(torch.linalg.matrix_rank(design)) < d + 1:
+        raise InputDataError(f"X must hold {d + 1} points or more that are not all on one plane; got {n}.")
+    posterior = committee.posterior(X)
+    samples = SobolQMCNormalSampler(torch.Size([num_samples]), seed=seed)(posterior)  # s x n x (1 + J)
+    tastes = torch.linalg.pinv(design) @ samples  # s x (1 + d) x (1 + J)
+    tail = (1 - level) / 2
+    lower, upper = torch.quantile(tastes, tastes.new_tensor([tail, 1 - tail]), dim=0).mT
+    centred = samples - samples.mean(-2, keepdim=True)
+    difference = (centred[..., 1:] - centred[..., :1]).square().mean(-2).mean(0).sqrt()
+    first, second = torch.triu_indices(n, n, offset=1, device=X.device)
+    sign = (samples[:, first, 1:] - samples[:, second, 1:]).sign().flatten(0, 1)
+    agreement = 0.5 + 0.5 * sign.mT @ sign / len(sign)
+    counts = [_num_answers(model, judge) for judge in judges]
+    return JudgeSummary(tuple(judges), torch.tensor(counts), tastes.mean(0).mT, lower, upper, difference, agreement)
+
+
+def _num_answers(model: SkewGP, judge: int | str) -> int:
+    given = (entry.judge for entry in model.observations if entry.judge is not None)
+    return sum(int((by == judge).sum()) for by in given) if isinstance(judge, int) else 0

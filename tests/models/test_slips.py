@@ -1,0 +1,418 @@
+"""Answers that may be slips: posteriors, evidence and slips against importance sampling, for every kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.sampling import SobolQMCNormalSampler
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.means import ConstantMean
+from torch import Tensor
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement, SkewKnowledgeGradient
+from botorch_skewgp.checking import leave_one_out
+from botorch_skewgp.fitting import fit_skew_gp
+from botorch_skewgp.likelihoods import (
+    LabelPreferenceLikelihood,
+    MixedLikelihood,
+    NumericLikelihood,
+    OrdinalLikelihood,
+    PreferenceLikelihood,
+    ProbitLikelihood,
+    RowLikelihood,
+    ValidityLikelihood,
+    VoteLikelihood,
+)
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models.skew_prior import SkewPrior
+from botorch_skewgp.observations import (
+    Binary,
+    Choice,
+    LabelPreference,
+    Numeric,
+    Observation,
+    Ordinal,
+    Preference,
+    Ranking,
+    Tie,
+    Validity,
+    Vote,
+)
+from botorch_skewgp.truncated.draws import DrawSettings
+
+X = torch.rand(8, 1, dtype=torch.double, generator=torch.Generator().manual_seed(0))
+NUM = 400_000
+
+
+def kernel(outputscale: float = 4.0) -> ScaleKernel:
+    module = ScaleKernel(RBFKernel())
+    module.outputscale, module.base_kernel.lengthscale = outputscale, 0.4
+    return module
+
+
+def make(observations: Observation, likelihood: RowLikelihood, **kwargs: object) -> SkewGP:
+    settings = {"covar_module": kernel(), "mean_module": ConstantMean()} | kwargs
+    return SkewGP(X, observations, likelihood=likelihood, **settings)  # type: ignore[arg-type]
+
+
+def Phi(x: Tensor) -> Tensor:
+    return torch.special.ndtr(x)
+
+
+def best_of_three(f: Tensor, s: float) -> Tensor:
+    """P(the first of three is best), by Gauss-Hermite quadrature over its noise."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    z, w = torch.tensor(nodes), torch.tensor(weights / weights.sum())
+    gaps = (f[..., :1] - f[..., 1:]).unsqueeze(-1) / s + z
+    return (Phi(gaps).prod(-2) * w).sum(-1)
+
+
+@dataclass
+class Case:
+    observation: Observation
+    likelihood: RowLikelihood
+    attentive: Callable[[Tensor], Tensor]  # of values `n x 8`, the probabilities of the answers, `n x m`
+    slip: float  # the height outside, as a slip
+    gain: float
+    guess: Tensor | float = 0.0  # what guesses add to it
+
+
+LABELS = torch.tensor([1, 0, 1, 1, 0, 1, 1, 0])
+GRADES = torch.tensor([0, 2, 1, 2, 0, 2, 2, 0])
+PAIRS = torch.tensor([[0, 1], [1, 2], [2, 0], [3, 4], [5, 6], [7, 0]])
+OPTIONS = torch.tensor([[0, 1, 2], [2, 0, 1], [3, 4, 5], [5, 6, 7]])
+SIGNS = LABELS * 2.0 - 1
+
+CASES = {
+    "label": Case(
+        Binary(LABELS), ProbitLikelihood(slip=0.1, noise=0.2), lambda f: Phi(SIGNS * f / 0.2**0.5), 0.05, 0.9
+    ),
+    "guess": Case(
+        Binary(LABELS),
+        ProbitLikelihood(slip=0.1, guess=0.4),
+        lambda f: Phi(SIGNS * f),
+        0.05,
+        0.9 * 0.6,
+        0.9 * 0.4 * LABELS,
+    ),
+    "grade": Case(
+        Ordinal(GRADES, num_grades=3),
+        OrdinalLikelihood(3, cutpoints=torch.tensor([-0.5, 0.8]), slip=0.15),
+        lambda f: (
+            torch.stack([Phi(-0.5 - f), Phi(0.8 - f) - Phi(-0.5 - f), Phi(f - 0.8)], -1)
+            .gather(-1, GRADES.expand(len(f), 8).unsqueeze(-1))
+            .squeeze(-1)
+        ),
+        0.05,
+        0.85,
+    ),
+    "duel": Case(
+        Preference(PAIRS),
+        PreferenceLikelihood(slip=0.1, noise=0.2),
+        lambda f: Phi((f[:, PAIRS[:, 0]] - f[:, PAIRS[:, 1]]) / 0.4**0.5),
+        0.05,
+        0.9,
+    ),
+    "validity": Case(
+        Validity(LABELS.bool()), ValidityLikelihood(slip=0.1, noise=0.3), lambda f: Phi(SIGNS * f / 0.3**0.5), 0.05, 0.9
+    ),
+    "choice": Case(
+        Choice(OPTIONS),
+        PreferenceLikelihood(slip=0.12, noise=0.2),
+        lambda f: best_of_three(f[:, OPTIONS], 0.2**0.5),
+        0.04,
+        0.88,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_posterior_evidence_and_slips_agree_with_importance_sampling(name: str) -> None:
+    case = CASES[name]
+    g = torch.Generator().manual_seed(1)
+    K = kernel()(X).to_dense().detach() + 1e-9 * torch.eye(8)
+    num = NUM // 4 if name == "choice" else NUM
+    f = torch.randn(num, 8, dtype=torch.double, generator=g) @ torch.linalg.cholesky(K).mT
+    outside = case.slip + case.guess
+    likelihood = outside + case.gain * case.attentive(f)
+    w = likelihood.prod(-1)
+    log_evidence, w = math.log(w.mean()), w / w.sum()
+    size = float(1 / w.square().sum())
+    mean = w @ f
+    sd = (w @ (f - mean).square()).sqrt()
+
+    model = make(case.observation, case.likelihood, draw_settings=DrawSettings(num_draws=8192))
+    posterior = model.posterior(X)
+    of_draws = float(model.draws.effective_size.min())
+    assert bool(((posterior.mean.squeeze(-1) - mean).abs() / sd < 4.5 * (1 / of_draws + 1 / size) ** 0.5).all())
+    assert torch.allclose(posterior.variance.squeeze(-1).sqrt(), sd, rtol=0.06)
+    slips = w @ (case.slip / likelihood)
+    assert torch.allclose(model.slips(), slips, atol=0.02)
+    value, error = model.log_marginal_likelihood("exact")
+    assert abs(float(value) - log_evidence) < 4 * float(error) + 4 / size**0.5
+    assert float(model.log_marginal_likelihood("ep").value) == pytest.approx(log_evidence, abs=0.5)
+
+    approximate = make(case.observation, case.likelihood, approximation="ep")
+    assert torch.allclose(approximate.slips(), slips, atol=0.25)
+    assert bool(((approximate.posterior(X).mean.squeeze(-1) - mean).abs() < 0.35 * sd).all())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_predictions_mix_slips_in(name: str) -> None:
+    case = CASES[name]
+    model = make(case.observation, case.likelihood)
+    at = X if case.observation.points_per_observation == 1 else X[: 3 if name == "choice" else 2]
+    samples = model.latent_posterior(at).rsample(torch.Size([40_000])).squeeze(-1)
+    probabilities = model.predictive(at).probs
+    if name == "choice":
+        expected = 0.04 + 0.88 * best_of_three(samples, 0.2**0.5).mean()
+        assert float(probabilities[0]) == pytest.approx(float(expected), abs=0.01)
+        assert float(probabilities.sum()) == pytest.approx(1)
+    elif name == "duel":
+        expected = 0.05 + 0.9 * Phi((samples[:, 0] - samples[:, 1]) / 0.4**0.5).mean()
+        assert float(probabilities) == pytest.approx(float(expected), abs=0.01)
+    elif name == "grade":
+        expected = 0.05 + 0.85 * Phi(samples - 0.8).mean(0)
+        assert torch.allclose(probabilities[..., 2].squeeze(), expected, atol=0.01)
+    else:
+        noise = {"label": 0.2, "guess": 1.0, "validity": 0.3}[name]
+        guess = 0.36 if name == "guess" else 0.0
+        expected = 0.05 + guess + case.gain * Phi(samples / noise**0.5).mean(0)
+        assert torch.allclose(probabilities.squeeze(-1), expected, atol=0.01)
+
+
+def test_no_slips_are_the_model_without() -> None:
+    plain, zero = (
+        make(Preference(PAIRS[3:]), likelihood)
+        for likelihood in (PreferenceLikelihood(), PreferenceLikelihood(slip=0.0))
+    )
+    assert torch.equal(plain.posterior(X).mean, zero.posterior(X).mean)
+    assert plain.state_dict().keys() == zero.state_dict().keys()
+    assert torch.equal(zero.slips(), torch.zeros(3, dtype=torch.double))
+
+
+def test_guesses_are_the_psychometric_function() -> None:
+    likelihood = ProbitLikelihood(guess=0.5, slip=0.04)
+    f = torch.linspace(-40, 40, 9, dtype=torch.double)
+    assert torch.allclose(likelihood(f).probs, 0.5 + (1 - 0.5 - 0.02) * Phi(f))
+
+
+@pytest.mark.parametrize(
+    ("observation", "likelihood", "num_answers"),
+    [
+        (Ranking([[0, 1, 2, 3], [4, 3, 2, -1]]), PreferenceLikelihood(slip=0.1), 2),
+        (Ranking([[0, 1, 2, 3]], ranks=[[0, 0, 1, 1]]), PreferenceLikelihood(slip=0.1), 1),
+        (Preference([[0, 1], [2, 3]], strength=[0, 2]), PreferenceLikelihood(slip=0.1, num_strengths=3), 2),
+        (Vote([[0, 1], [2, 3], [4, 5]], ["first", "tie", "both bad"]), VoteLikelihood(slip=0.1), 3),
+        (Choice([[0, 1, 2], [3, 4, -1]]), PreferenceLikelihood(slip=0.1), 2),
+        (LabelPreference.from_classes([0, 2, 1], 3), LabelPreferenceLikelihood(3, slip=0.1), 6),
+    ],
+)
+def test_every_kind_has_slips(observation: Observation, likelihood: RowLikelihood, num_answers: int) -> None:
+    model = make(observation, likelihood)
+    slips = model.slips()
+    assert slips.shape == (num_answers,)
+    assert bool(((slips > 0) & (slips < 1)).all())
+    assert bool(model.posterior(X).mean.isfinite().all())
+
+
+def test_rankings_are_drawn_among_all_that_their_ranks_tell_apart() -> None:
+    ranking = Ranking([[0, 1, 2, 3], [4, 3, 2, -1]], ranks=[[0, 0, 1, 1], [0, 1, 2, 3]])
+    assert torch.allclose(ranking.num_orders, torch.tensor([6.0, 6.0], dtype=torch.double))
+    assert torch.allclose(
+        Choice([[0, 1, 2, 3], [4, 5, -1, -1]]).as_ranking().num_orders, torch.tensor([4.0, 2.0]).double()
+    )
+
+
+def test_numbers_and_ties_stand_beside() -> None:
+    likelihood = MixedLikelihood(NumericLikelihood(), PreferenceLikelihood(slip=0.1, ties_allowed=True))
+    observations = [Numeric(torch.tensor([0.1, 0.9]), index=[0, 1]), Preference(PAIRS), Tie([[3, 5]])]
+    model = SkewGP(X, observations, likelihood=likelihood, covar_module=kernel(), mean_module=ConstantMean())
+    slips = model.slips()
+    assert slips.shape == (2 + 6 + 1,)
+    assert bool((slips[:2] == 0).all())
+    assert bool((slips[2:] > 0).all())
+
+
+def test_a_skew_prior_and_slips_agree_with_importance_sampling() -> None:
+    prior = SkewPrior(torch.tensor([[0.2], [0.8]], dtype=torch.double), torch.tensor([1.0, -1.0]))
+    model = make(
+        Preference(PAIRS), CASES["duel"].likelihood, skew_prior=prior, draw_settings=DrawSettings(num_draws=8192)
+    )
+    at = torch.cat([X, prior.pseudo_points.detach()])
+    K = kernel()(at).to_dense().detach() + 1e-9 * torch.eye(10)
+    f = torch.randn(NUM, 10, dtype=torch.double, generator=torch.Generator().manual_seed(2))
+    f = f @ torch.linalg.cholesky(K).mT
+    case = CASES["duel"]
+    w = (case.slip + case.gain * case.attentive(f[:, :8])).prod(-1) * (f[:, 8] > 0) * (f[:, 9] < 0)
+    w = w / w.sum()
+    mean = w @ f[:, :8]
+    sd = (w @ (f[:, :8] - mean).square()).sqrt()
+    error = 4.5 * (1 / float(model.draws.effective_size.min()) + float(w.square().sum())) ** 0.5
+    assert bool(((model.posterior(X).mean.squeeze(-1) - mean).abs() < error * sd).all())
+
+
+@pytest.mark.parametrize("name", ["label", "grade", "duel"])
+def test_derivatives_of_the_evidence_are_differences(name: str) -> None:
+    case = CASES[name]
+    likelihood = {
+        "label": ProbitLikelihood(slip=0.1, learn_slip=True),
+        "grade": OrdinalLikelihood(3, slip=0.1, learn_slip=True),
+        "duel": PreferenceLikelihood(slip=0.1, learn_slip=True),
+    }[name]
+    observation = Preference(PAIRS[3:]) if name == "duel" else case.observation
+    model = make(observation, likelihood)
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+
+    def value() -> Tensor:
+        mll.reset()
+        return mll(model(*model.train_inputs), model.train_targets)
+
+    value().backward()
+    for parameter in (likelihood.raw_slip, model.covar_module.raw_outputscale):
+        slope, step = float(parameter.grad), 1e-4
+        with torch.no_grad():
+            ends = []
+            for sign in (1, -2):
+                parameter.add_(sign * step)
+                ends.append(float(value()))
+            parameter.add_(step)
+        assert slope == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-4, abs=1e-6)
+
+
+def crowd(num_judges: int = 4, num_answers: int = 240) -> tuple[Tensor, Tensor, Tensor]:
+    """Points, duels winner first, and judges, of whom the last one answers at random."""
+    g = torch.Generator().manual_seed(0)
+    points = torch.rand(15, 1, dtype=torch.double, generator=g)
+    pairs = torch.stack([torch.randperm(15, generator=g)[:2] for _ in range(num_answers)])
+    f = 6 * torch.sin(5 * points.squeeze(-1))
+    ahead = f[pairs[:, 0]] - f[pairs[:, 1]] + 2**0.5 * torch.randn(num_answers, dtype=torch.double, generator=g)
+    judge = torch.arange(num_answers) % num_judges
+    first = torch.where(judge == num_judges - 1, torch.rand(num_answers, generator=g) < 0.5, ahead > 0)
+    return points, torch.where(first.unsqueeze(-1), pairs, pairs.flip(-1)), judge
+
+
+@pytest.mark.slow
+def test_a_judge_who_answers_at_random_is_found() -> None:
+    points, duels, judge = crowd()
+    likelihood = PreferenceLikelihood(slip=torch.full((4,), 0.05), learn_slip=True)
+    personal = ScaleKernel(RBFKernel()).requires_grad_(False)  # next to nothing: tastes could explain the judge too
+    personal.outputscale = 1e-4
+    model = SkewGP(points, Preference(duels, judge=judge), likelihood=likelihood, judge_covar_module=personal)
+    fit_skew_gp(model)
+    rates = likelihood.slip.detach()
+    assert float(rates[3]) > 0.5
+    assert float(rates[:3].max()) < 0.15
+
+
+@pytest.mark.slow
+def test_learned_rates_are_stored_and_start_from_the_prior() -> None:
+    points, duels, _ = crowd()
+    model, other = (
+        SkewGP(points, Preference(duels), likelihood=PreferenceLikelihood(learn_slip=True)) for _ in range(2)
+    )
+    assert model.likelihood.slip.item() == pytest.approx(0.02)
+    model.likelihood.slip = 0.3
+    other.load_state_dict(model.state_dict())
+    assert other.likelihood.slip.item() == pytest.approx(0.3)
+    fit_skew_gp(model, num_restarts=2)
+    assert 0.1 < model.likelihood.slip.item() < 0.45  # a quarter of the answers are drawn at random
+
+
+def test_rows_that_stand_for_several() -> None:
+    g = torch.Generator().manual_seed(0)
+    pairs = torch.stack([torch.randperm(6, generator=g)[:2] for _ in range(1200)])
+    f = X[:6, 0] * 5
+    first = f[pairs[:, 0]] - f[pairs[:, 1]] + torch.randn(1200, dtype=torch.double, generator=g) > 0
+    duels = torch.where(first.unsqueeze(-1), pairs, pairs.flip(-1))
+    model = make(Preference(duels), PreferenceLikelihood(slip=0.05), approximation="ep")
+    exact = make(Preference(duels), PreferenceLikelihood(slip=0.05))
+    assert exact.draws.rows.shape[-1] <= 30  # pairs of six items
+    sd = exact.posterior(X).variance.sqrt()
+    assert bool(((exact.posterior(X).mean - model.posterior(X).mean).abs() < 0.3 * sd).all())
+    assert torch.allclose(exact.slips(), model.slips(), atol=0.05)
+
+
+def test_information_and_knowledge_gradient_are_averages() -> None:
+    model = make(CASES["guess"].observation, CASES["guess"].likelihood)
+    at = torch.tensor([[[0.33]], [[0.91]]], dtype=torch.double)
+    f = model.latent_posterior(at).rsample(torch.Size([100_000])).flatten(1)
+    p = 0.05 + 0.36 + 0.54 * Phi(f)
+
+    def entropy(q: Tensor) -> Tensor:
+        return torch.special.entr(q) + torch.special.entr(1 - q)
+
+    information = entropy(p.mean(0)) - entropy(p).mean(0)
+    acq = SkewBayesianActiveLearningByDisagreement(model)
+    assert torch.allclose(acq(at), information, atol=4e-3 * float(information.max()) + 4e-4)
+
+    joint = model.latent_posterior(torch.cat([at[0], X])).rsample(torch.Size([100_000])).squeeze(-1)
+    p = (0.41 + 0.54 * Phi(joint[:, :1])).detach()
+    gain = (p * joint).mean(0).max() + ((1 - p) * joint).mean(0).max() - joint.mean(0).max()
+    acq = SkewKnowledgeGradient(model, X_candidates=X)
+    assert float(acq(at[:1])) == pytest.approx(float(gain), abs=0.02)
+
+
+def test_fantasies_average_to_the_posterior_and_a_doubted_answer_moves_it_less() -> None:
+    moved = []
+    for slip in (0.0, 0.6):
+        model = make(Preference(PAIRS[3:5]), PreferenceLikelihood(slip=slip))
+        fantasies = model.fantasize(X[:2], SobolQMCNormalSampler(torch.Size([256]), seed=0))
+        means = fantasies.posterior(X).mean
+        sd = model.posterior(X).variance.sqrt()
+        assert bool(((means.mean(0) - model.posterior(X).mean).abs() < 0.15 * sd).all())
+        moved.append(float(means.std(0).mean()))
+    assert moved[1] < 0.6 * moved[0]
+
+
+def test_leave_one_out_densities_know_slips() -> None:
+    model = make(CASES["duel"].observation, CASES["duel"].likelihood)
+    found = leave_one_out(model).log_predictive
+    for i in range(6):
+        rest = torch.cat([PAIRS[:i], PAIRS[i + 1 :]])
+        without = make(Preference(rest), CASES["duel"].likelihood)
+        assert float(found[i]) == pytest.approx(float(without.predictive(X[PAIRS[i]]).probs.log()), abs=0.1)
+    with pytest.raises(UnsupportedError, match="slips"):
+        leave_one_out(make(CASES["choice"].observation, CASES["choice"].likelihood))
+
+
+def test_what_knows_of_no_slips_says_so() -> None:
+    model = make(CASES["duel"].observation, CASES["duel"].likelihood)
+    for call in (
+        lambda: model.log_marginal_likelihood("mvnxpb"),
+        lambda: model.sun_parameters(X),
+        lambda: model.unified_skew_normal(X),
+    ):
+        with pytest.raises(UnsupportedError, match="slips"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: PreferenceLikelihood(slip=1.0), "slip must be a number from 0"),
+        (lambda: PreferenceLikelihood(slip=-0.1), "slip must be a number from 0"),
+        (lambda: OrdinalLikelihood(3, slip=math.nan), "slip must be a number from 0"),
+        (lambda: ValidityLikelihood(slip="often"), "slip must be a number from 0"),
+        (lambda: PreferenceLikelihood(slip=torch.tensor([0.1, 0.0])), "every slip must be above 0"),
+        (lambda: ProbitLikelihood(guess=1.0), "guess must be a number from 0"),
+        (lambda: ProbitLikelihood(guess=0.5, slip=0.5), "must add up to less than 1"),
+        (lambda: ProbitLikelihood(guess=[0.5, 0.2]), "guess must be one number"),
+        (lambda: setattr(PreferenceLikelihood(), "slip", 0.1), "build another with slip="),
+        (lambda: setattr(PreferenceLikelihood(slip=0.1), "slip", 0.0), "above 0"),
+        (
+            lambda: make(Preference(PAIRS, judge=[0, 1, 2, 0, 1, 2]), PreferenceLikelihood(slip=[0.1, 0.1])).slips(),
+            "has 2 rates, and judge 2 gave answers",
+        ),
+    ],
+)
+def test_refuses_in_words(build: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputDataError, match=message):
+        build()
