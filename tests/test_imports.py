@@ -28,6 +28,7 @@ ORDER = [
     "fitting",
     "checking",
     "sampling",
+    "thresholds",
     "acquisition",
     "items",
     "plots",

@@ -45,9 +45,11 @@ from botorch_skewgp.plots import (
     plot_slices,
     plot_slips,
     plot_tastes,
+    plot_threshold,
     plot_validity,
     plot_win_probability,
 )
+from botorch_skewgp.thresholds import threshold
 from botorch_skewgp.truncated.draws import DrawSettings
 
 pytestmark = pytest.mark.filterwarnings(
@@ -632,3 +634,31 @@ def test_slips_are_marked_with_their_numbers() -> None:
     assert [text.get_text() for text in ax.texts] == ["5"]
     heights = [segment[1, 1] for segment in ax.collections[0].get_segments()]
     assert torch.allclose(torch.tensor(heights), model.slips())
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_threshold(dim):
+    model = sharp(skew_gp(POINTS_2D, Binary([0, 1, 1, 0, 1])))
+    ax = plot_threshold(model, SQUARE, 0.6, dim=dim, resolution=7, probability=0.5)
+    lines = {line.get_label(): line for line in ax.get_lines()}
+    x = torch.linspace(*SQUARE[:, 1 - dim], 7)
+    X = torch.stack([x, x], dim=-1).double()
+    found = threshold(model, X, 0.6, dim, SQUARE[:, dim], probability=0.5)
+    shown = tensor(lines["median"].get_ydata())
+    assert torch.equal(shown.isfinite(), found.median.isfinite())
+    assert shown.isfinite().any()
+    np.testing.assert_allclose(shown.nan_to_num(), found.median.nan_to_num(0.0, 0.0, 0.0), rtol=1e-6)
+    (band,) = ax.collections
+    edges = np.concatenate([path.vertices for path in band.get_paths()])
+    ends = torch.stack([found.lower, found.upper]).clamp(*SQUARE[:, dim])
+    assert edges[:, 1].min() == pytest.approx(float(ends.min()))
+    assert edges[:, 1].max() == pytest.approx(float(ends.max()))
+    np.testing.assert_allclose(lines["label 1"].get_xdata(), POINTS_2D[[1, 2, 4], 1 - dim])
+    np.testing.assert_allclose(lines["label 0"].get_ydata(), POINTS_2D[[0, 3], dim])
+
+
+def test_threshold_of_what_has_none():
+    with pytest.raises(UnsupportedError, match="two inputs"):
+        plot_threshold(skew_gp(POINTS, Binary([0, 1, 1, 0, 1])), LINE, 0.6)
+    with pytest.raises(InputDataError, match="dim must be 0 or 1"):
+        plot_threshold(skew_gp(POINTS_2D, Binary([0, 1, 1, 0, 1])), SQUARE, 0.6, dim=2)

@@ -4,6 +4,7 @@
 `dueling` and `challenge` are challengers of a point; `questions`, `active_learning` and `knowledge_gradient` look ahead
 to the outcomes of one observation. `validity` and `constraints` are about validity and safety, `recommendation` about
 which pair to ask about next and which point to recommend now, `committee` about the votes of several judges.
+`level_sets` asks where the probability of a yes is above a level.
 `next_question` chooses among kinds of questions, points and people by what an answer is worth for its price;
 `question_values` is the look-ahead behind it. `input_constructors` tells BoTorch, and so Ax, what acquisition functions
 are made from.
@@ -45,6 +46,11 @@ from botorch_skewgp.acquisition.knowledge_gradient import (
     OneShotDuelingKnowledgeGradient,
     SkewKnowledgeGradient,
 )
+from botorch_skewgp.acquisition.level_sets import (
+    LevelSetInformation,
+    LevelSetMisclassification,
+    LevelSetMisclassificationReduction,
+)
 from botorch_skewgp.acquisition.next_question import NextQuestion, Question, next_question, next_questions
 from botorch_skewgp.acquisition.noisy_improvement import SkewLogNoisyExpectedImprovement
 from botorch_skewgp.acquisition.recommendation import next_choice, next_pair, recommend
@@ -59,6 +65,9 @@ __all__ = [
     "ExpectedImprovementInformationGain",
     "HallucinatedLogExpectedImprovement",
     "HallucinatedUpperConfidenceBound",
+    "LevelSetInformation",
+    "LevelSetMisclassification",
+    "LevelSetMisclassificationReduction",
     "LogProbabilityOfValidity",
     "MaximallyUncertainChallenge",
     "NextQuestion",

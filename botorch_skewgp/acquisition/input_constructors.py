@@ -15,6 +15,7 @@ from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import Model, ModelList
 from botorch.sampling.base import MCSampler
 from botorch.utils.datasets import SupervisedDataset
+from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement
@@ -39,6 +40,11 @@ from botorch_skewgp.acquisition.dueling import (
     ExpectedImprovementInformationGain,
 )
 from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient, SkewKnowledgeGradient
+from botorch_skewgp.acquisition.level_sets import (
+    LevelSetInformation,
+    LevelSetMisclassification,
+    LevelSetMisclassificationReduction,
+)
 from botorch_skewgp.acquisition.noisy_improvement import SkewLogNoisyExpectedImprovement
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 from botorch_skewgp.observations import Observation
@@ -273,3 +279,46 @@ def construct_inputs_validity(model: Model) -> dict[str, Any]:
         model: The model.
     """
     return {"model": _single(model)}
+
+
+@acqf_input_constructor(LevelSetMisclassification)
+def construct_inputs_misclassification(
+    model: Model, level: float = 0.75, kind: type[Observation] | None = None
+) -> dict[str, Any]:
+    r"""Arguments of the probability of misclassification.
+
+    Args:
+        model: The model.
+        level: The probability of a yes that bounds the level set.
+        kind: The kind of the answers.
+    """
+    return {"model": _single(model), "level": level, "kind": kind}
+
+
+@acqf_input_constructor(LevelSetInformation, LevelSetMisclassificationReduction)
+def construct_inputs_level_set(
+    model: Model,
+    bounds: list[tuple[float, float]] | None = None,
+    level: float = 0.75,
+    X_reference: Tensor | None = None,
+    num_points: int = 128,
+    kind: type[Observation] | None = None,
+) -> dict[str, Any]:
+    r"""Arguments of what an answer says about a level set.
+
+    Args:
+        model: The model.
+        bounds: A lower and an upper bound for each input, for the default of `X_reference`.
+        level: The probability of a yes that bounds the level set.
+        X_reference: The points to be classified; if `None` Sobol points within the bounds, or without bounds those of
+            the model.
+        num_points: The number of Sobol points.
+        kind: The kind of the answers.
+    """
+    model = _single(model)
+    if X_reference is None:
+        X_reference = members_of(model, "construct_inputs_level_set")[0].datapoints
+        if bounds is not None:
+            ends = torch.as_tensor(bounds).to(X_reference).mT
+            X_reference = draw_sobol_samples(ends, n=num_points, q=1, seed=0).squeeze(-2)
+    return {"model": model, "level": level, "X_reference": X_reference, "kind": kind}

@@ -2,11 +2,11 @@
 
 `functions` draws functions and densities with their bands, `maps` quantities over one or two inputs, `outcomes` the
 probabilities of outcomes and how reliable they are, `judges` what a panel has in common and what not, `slips` which
-answers are doubtful, `leaderboards` items with intervals of their ranks, `traces` the progress of optimisations and of
-Markov chains. Every function draws on the axes given as `ax`, or on a new figure of pyplot's, and returns the axes (an
-array of them for several panels); `plt.show()` and `plt.savefig(...)` afterwards take that figure, and `plt.close()`
-closes it. `rcParams` stay as they are. Points are in the units of `train_X`, and functions in those of the model's
-posterior.
+answers are doubtful, `thresholds` where a probability crosses a level, `leaderboards` items with intervals of their
+ranks, `traces` the progress of optimisations and of Markov chains. Every function draws on the axes given as `ax`, or
+on a new figure of pyplot's, and returns the axes (an array of them for several panels); `plt.show()` and
+`plt.savefig(...)` afterwards take that figure, and `plt.close()` closes it. `rcParams` stay as they are. Points are in
+the units of `train_X`, and functions in those of the model's posterior.
 """
 
 from botorch_skewgp.plots.functions import plot_marginal, plot_posterior, plot_slices
@@ -16,6 +16,7 @@ from botorch_skewgp.plots.maps import plot_duels, plot_interval_width, plot_map,
 from botorch_skewgp.plots.outcomes import plot_grades, plot_reliability, plot_win_probability
 from botorch_skewgp.plots.slips import plot_slips
 from botorch_skewgp.plots.style import COLORS
+from botorch_skewgp.plots.thresholds import plot_threshold
 from botorch_skewgp.plots.traces import plot_draws, plot_optimization_trace
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "plot_slices",
     "plot_slips",
     "plot_tastes",
+    "plot_threshold",
     "plot_validity",
     "plot_win_probability",
 ]

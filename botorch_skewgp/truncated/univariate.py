@@ -177,7 +177,7 @@ def _tail_moments(a: Tensor, b: Tensor, width: Tensor, mean: Tensor, variance: T
     if not bool(hard.any()):
         return variance, mean
     safe_b, length = b[hard], torch.minimum(width, 45 * scale)[hard]
-    nodes, weights = _legendre(a)
+    nodes, weights = legendre(a)
     t = length.unsqueeze(-1) * nodes
     density = weights * torch.exp(safe_b.unsqueeze(-1) * t - 0.5 * t.square())
     density = density / density.sum(-1, keepdim=True)
@@ -203,7 +203,7 @@ def interval_cumulants(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
     # as in _tail_moments the variable is b - t, of density proportional to exp(b t - t^2 / 2), t >= 0
     reach = b.clamp(min=0) + (40 / (-b).clamp(min=1)).clamp(max=MASS)  # what lies beyond has no mass
     length = torch.minimum(b - a, reach)
-    nodes, weights = _legendre(a)
+    nodes, weights = legendre(a)
     t = length.unsqueeze(-1) * nodes
     exponent = b.unsqueeze(-1) * t - 0.5 * t.square()
     density = weights * torch.exp(exponent - exponent.amax(-1, keepdim=True))
@@ -215,7 +215,7 @@ def interval_cumulants(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
     return torch.where(free, zero, third), torch.where(free, zero, fourth - 3 * second.square())
 
 
-def _legendre(like: Tensor, order: int = 96) -> tuple[Tensor, Tensor]:
+def legendre(like: Tensor, order: int = 96) -> tuple[Tensor, Tensor]:
     """Gauss-Legendre nodes and weights on `(0, 1)`."""
     nodes, weights = gauss_rule("legendre", order)
     return (0.5 * (nodes + 1)).to(like), weights.to(like)
@@ -289,7 +289,7 @@ def owens_t(h: Tensor, a: Tensor, order: int = 16) -> Tensor:
         order: The number of nodes.
     """
     total = torch.zeros_like(h)
-    for node, weight in zip(*_legendre(h, order), strict=True):  # one at a time: h may be large
+    for node, weight in zip(*legendre(h, order), strict=True):  # one at a time: h may be large
         square = 1 + (a * node).square()
         total = total + weight * torch.exp(-0.5 * h.square() * square) / square
     return a * total / (2 * math.pi)

@@ -19,6 +19,9 @@ from botorch_skewgp.acquisition import (
     ExpectedImprovementInformationGain,
     HallucinatedLogExpectedImprovement,
     HallucinatedUpperConfidenceBound,
+    LevelSetInformation,
+    LevelSetMisclassification,
+    LevelSetMisclassificationReduction,
     LogProbabilityOfValidity,
     MaximallyUncertainChallenge,
     OneShotDuelingKnowledgeGradient,
@@ -109,6 +112,9 @@ OF_VALIDITY = {
     "penalised bound": lambda m: PenalizedUpperConfidenceBound(m, level=0.9, penalty=10.0),
     "information of validity": SkewBayesianActiveLearningByDisagreement,
     "knowledge gradient of validity": SkewKnowledgeGradient,
+    "misclassification": lambda m: LevelSetMisclassification(m, level=0.7),
+    "reduction of misclassification": lambda m: LevelSetMisclassificationReduction(m, 0.7, POINTS + 0.03),
+    "information on a level set": lambda m: LevelSetInformation(m, 0.7, POINTS + 0.03),
 }
 NUM_POINTS = {"information": 2, "knowledge gradient": 2, "dueling knowledge gradient": 2} | {
     "one-shot knowledge gradient": 4

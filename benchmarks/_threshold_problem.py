@@ -1,0 +1,58 @@
+"""What thresholds are estimated of: probabilities of a right answer over frequency and level. Needs torch alone."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+GUESS, LAPSE, LEVEL = 0.5, 0.02, 0.75
+FIRST, TRIALS = 10, 80
+BAND = 0.9
+AT = torch.linspace(0.05, 0.95, 19, dtype=torch.double)  # frequencies at which thresholds are compared
+FUNCTIONS = ("audiogram", "ridge")
+
+
+def true_threshold(function: str, frequency: Tensor, seed: int) -> Tensor:
+    """The level at which the probability of a right answer is `LEVEL`."""
+    if function == "audiogram":
+        phase = 2 * math.pi * torch.rand(1, generator=torch.Generator().manual_seed(seed)).double()
+        return 0.5 + 0.2 * torch.sin(5 * frequency + phase)
+    return 0.75 - 0.45 * (-((frequency - 0.2 - 0.6 * (seed % 7) / 6) / 0.25).square()).exp()
+
+
+def slope(function: str, frequency: Tensor) -> Tensor:
+    """By how much the latent function rises with the level."""
+    return torch.full_like(frequency, 10.0) if function == "audiogram" else 8 + 8 * frequency
+
+
+class Observer:
+    """Someone who answers, right or wrong.
+
+    Args:
+        function: The name of the function.
+        seed: The seed of its shape, of the first trials and of the answers.
+        guess: The probability to be right by guessing.
+        lapse: The probability to be wrong however strong the stimulus.
+    """
+
+    def __init__(self, function: str, seed: int, guess: float, lapse: float) -> None:
+        self.function, self.seed, self.guess, self.lapse = function, seed, guess, lapse
+        generator = torch.Generator().manual_seed(1000 + seed)
+        self.uniform = torch.rand(TRIALS, generator=generator, dtype=torch.double)
+        self.sobol = SobolEngine(2, scramble=True, seed=seed).draw(TRIALS, dtype=torch.double)
+        self.at_level = torch.special.ndtri(torch.tensor((LEVEL - guess) / (1 - guess - lapse)).double())
+
+    def answer(self, X: Tensor, first: int) -> Tensor:
+        """The answers at points, the first of which is trial number `first`."""
+        above = X[:, 1] - true_threshold(self.function, X[:, 0], self.seed)
+        latent = slope(self.function, X[:, 0]) * above + self.at_level
+        p = self.guess + (1 - self.guess - self.lapse) * torch.special.ndtr(latent)
+        return self.uniform[first : first + len(X)] < p
+
+    @property
+    def truth(self) -> Tensor:
+        """The thresholds at `AT`."""
+        return true_threshold(self.function, AT, self.seed)

@@ -1,0 +1,361 @@
+"""Thresholds of a psychometric function of two inputs after 80 trials, against variational and parametric fits.
+
+An observer answers right or wrong over frequency and level, with guesses of one half and 2 % lapses. After ten Sobol
+points each method chooses level and frequency of a trial by itself, from the same 160 candidates. Hyperparameters are
+fitted again after every eighth answer. In the end the threshold at 75 % is estimated at 19 frequencies by the posterior
+median: its mean absolute error, the share of frequencies at which a 90 % credible band has the truth in it, and the
+band's width. Seeds are paired: they share function, first points and the randomness of answers.
+
+- `SkewGP`: expectation propagation while trials are chosen, and in the end by it or by exact draws from the same data;
+- `rising`: the same, told by slopes that the probability of a right answer rises with the level;
+- `variational`: GPyTorch's variational GP with the same kernel, priors, link and guess rate, 64 inducing points. It
+  goes through the same acquisition functions and the same thresholds as the others;
+- `probit curve`: the likelihood's maximum, threshold a cubic and log slope linear in the frequency; of Sobol points;
+- `psignifit`: one function at each of five frequencies, sixteen trials each at even levels, interpolated between; if
+  installed;
+- `AEPsych`: its GP classification model and acquisition function EAVC with their defaults; if the Python of an
+  environment with it is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import importlib.util
+import json
+import subprocess
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import gpytorch
+import numpy as np
+import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.models.model import Model
+from scipy.optimize import minimize
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
+from benchmarks._runs import Runs
+from benchmarks._threshold_problem import AT, BAND, FIRST, FUNCTIONS, GUESS, LAPSE, LEVEL, TRIALS, Observer
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import LevelSetInformation, LevelSetMisclassificationReduction
+from botorch_skewgp.likelihoods import MixedLikelihood, OutcomeScale, ProbitLikelihood, SlopeLikelihood
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations import Binary, Slope
+from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.thresholds import PsychometricFunction, threshold
+
+REFIT, CANDIDATES, REFERENCE = 8, 160, 64
+Acquisition = Callable[[Model], Callable[[Tensor], Tensor]]
+Estimate = tuple[Tensor, Tensor | None, Tensor | None]  # thresholds at `AT`, and their bands if there are any
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of this benchmark."""
+    add_common_arguments(parser)
+    parser.add_argument("--seeds", type=int, default=20, help="paired seeds")
+    parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=list(FUNCTIONS), metavar="NAME")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="NAME")
+    parser.add_argument("--guess", type=float, default=GUESS, help="guess rate of the observer and the models")
+    parser.add_argument("--lapse", type=float, default=LAPSE, help="lapse rate of the observer and the models")
+    parser.add_argument("--aepsych", metavar="PYTHON", help="the Python of an environment with AEPsych")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run it."""
+    folder = prepare(options)
+    values = ("error", "covered", "width", "seconds")
+    runs = Runs("thresholds_runs", ("function", "guess", "lapse", "method", "seed"), values, folder)
+    seeds = 1 if options.quick else options.seeds
+    for seed in range(seeds):  # seeds first: a run that is stopped has pairs
+        for function in options.functions[:1] if options.quick else options.functions:
+            for method in options.methods:
+                _store_run(runs, (function, options.guess, options.lapse, method, seed), options.aepsych)
+    table = Table(
+        "thresholds",
+        ("function", "method", "runs", "error", "error_se", "less_than_variational", "its_se", "covered", "covered_se",
+         "width", "seconds"),
+        notes=[environment(), f"load average at the end {load_average()}",
+               f"guess rate {options.guess:g}, lapse rate {options.lapse:g}, {TRIALS} trials; "
+               "differences of errors are paired with 'variational, information'"],
+    )  # fmt: skip
+    for function in options.functions:
+        _summarise(table, runs, function, options)
+    publish([table], folder)
+
+
+def _store_run(runs: Runs, key: tuple[str, float, float, str, int], aepsych: str | None) -> None:
+    function, guess, lapse, method, seed = key
+    if key in runs or (method == "psignifit" and importlib.util.find_spec("psignifit") is None):
+        return
+    if method == "AEPsych" and aepsych is None:
+        return
+    observer = Observer(function, seed, guess, lapse)
+    began = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        estimates = METHODS[method](observer, aepsych)
+    seconds = time.process_time() - began
+    for suffix, (median, lower, upper) in estimates.items():
+        error = float((median.clamp(0, 1) - observer.truth).abs().mean())
+        covered = width = float("nan")
+        if lower is not None and upper is not None:
+            covered = float(((lower <= observer.truth) & (observer.truth <= upper)).double().mean())
+            width = float((upper.clamp(0, 1) - lower.clamp(0, 1)).mean())
+        say(f"{function}, {method}{suffix}, seed {seed}: error {error:.3f}, covered {covered:.2f}, {seconds:.0f} s")
+        row = dict(zip(runs.keys, (function, guess, lapse, method + suffix, seed), strict=True))
+        runs.add({**row, "error": error, "covered": covered, "width": width, "seconds": seconds})
+
+
+def _summarise(table: Table, runs: Runs, function: str, options: argparse.Namespace) -> None:
+    rows = [row for row in runs.rows if row["function"] == function]
+    rows = [row for row in rows if (float(row["guess"]), float(row["lapse"])) == (options.guess, options.lapse)]
+    base = {row["seed"]: float(row["error"]) for row in rows if row["method"] == "variational, information"}
+    for method in dict.fromkeys(row["method"] for row in rows):
+        own = [row for row in rows if row["method"] == method]
+        error, covered, width, seconds = (
+            torch.tensor([float(row[name] or "nan") for row in own])
+            for name in ("error", "covered", "width", "seconds")
+        )
+        paired = [base[row["seed"]] - float(row["error"]) for row in own if row["seed"] in base]
+        gain = torch.tensor(paired if paired and method != "variational, information" else [float("nan")])
+        table.add(
+            function=function, method=method, runs=len(own), error=float(error.mean()), error_se=_error(error),
+            less_than_variational=float(gain.mean()), its_se=_error(gain), covered=float(covered.mean()),
+            covered_se=_error(covered), width=float(width.mean()), seconds=float(seconds.mean()),
+        )  # fmt: skip
+
+
+def _error(values: Tensor) -> float:
+    return float(values.std() / len(values) ** 0.5) if len(values) > 1 else float("nan")
+
+
+# Models
+
+
+def likelihood_of(guess: float, lapse: float) -> ProbitLikelihood:
+    """`guess + (1 - guess - lapse) Phi(f)`: a slip is right as often as not."""
+    slip = 2 * lapse
+    return ProbitLikelihood(guess=(guess - lapse) / (1 - slip) if guess else 0.0, slip=slip)
+
+
+def skew_gp(X: Tensor, y: Tensor, observer: Observer, rising: bool = False, exact: bool = False) -> SkewGP:
+    """A SkewGP of answers, with slopes on an even grid if told that it rises with the level."""
+    options = {} if exact else {"approximation": "ep"}
+    likelihood = likelihood_of(observer.guess, observer.lapse)
+    if not rising:
+        return SkewGP(X, Binary(y), likelihood=likelihood, **options)
+    line = torch.linspace(0, 1, 6).to(X)
+    grid = torch.cartesian_prod(line, line)
+    at = torch.arange(len(X), len(X) + len(grid))
+    observations = [Binary(y, index=torch.arange(len(X))), Slope(torch.ones_like(at), torch.ones(len(at)), index=at)]
+    mixed = MixedLikelihood(likelihood, SlopeLikelihood(noise=0.01))
+    return SkewGP(torch.cat([X, grid]), observations, likelihood=mixed, **options)
+
+
+class _Link(gpytorch.likelihoods.Likelihood):
+    def __init__(self, guess: float, lapse: float) -> None:
+        super().__init__()
+        self.guess, self.lapse = guess, lapse
+        self.quadrature = gpytorch.utils.quadrature.GaussHermiteQuadrature1D()
+
+    def forward(self, f: Tensor) -> torch.distributions.Bernoulli:
+        p = self.guess + (1 - self.guess - self.lapse) * torch.special.ndtr(f)
+        return torch.distributions.Bernoulli(probs=p.clamp(1e-9, 1 - 1e-9))
+
+    def expected_log_prob(self, y: Tensor, distribution: gpytorch.distributions.MultivariateNormal) -> Tensor:
+        return self.quadrature(lambda f: self.forward(f).log_prob(y), distribution)
+
+
+class Variational(gpytorch.models.ApproximateGP, Model):
+    """A variational GP with what acquisition functions ask of a SkewGP: its posterior is a mixture of one component."""
+
+    minimize = False
+
+    def __init__(self, like: SkewGP, observer: Observer) -> None:
+        Z = SobolEngine(2, scramble=True, seed=0).draw(64, dtype=torch.double)
+        variational = gpytorch.variational.CholeskyVariationalDistribution(64)
+        super().__init__(gpytorch.variational.VariationalStrategy(self, Z, variational, learn_inducing_locations=False))
+        self.mean_module, self.covar_module = copy.deepcopy(like.mean_module), copy.deepcopy(like.covar_module)
+        self.likelihood = likelihood_of(observer.guess, observer.lapse)
+        self.link = _Link(observer.guess, observer.lapse)
+        self.double()
+        self.outcome_scale, self.observations, self.num_outputs, self.dim = OutcomeScale(), (), 1, 2
+        self.datapoints = Z
+
+    num_outputs = 1  # BoTorch's is a property without a setter
+
+    def forward(self, X: Tensor) -> gpytorch.distributions.MultivariateNormal:
+        """The prior."""
+        return gpytorch.distributions.MultivariateNormal(self.mean_module(X), self.covar_module(X))
+
+    def update(self, X: Tensor, y: Tensor, steps: int) -> None:
+        """Steps of Adam on the evidence lower bound, from where the last ones ended."""
+        self.train()
+        self.datapoints = X
+        bound = gpytorch.mlls.VariationalELBO(self.link, self, num_data=len(X))
+        parameters = [p for name, p in self.named_parameters() if not name.startswith("likelihood.")]
+        optimiser = torch.optim.Adam([p for p in parameters if p.requires_grad], lr=0.05)
+        for _ in range(steps):
+            optimiser.zero_grad()
+            (-bound(self(X), y.double())).backward()
+            optimiser.step()
+        self.eval()
+
+    def posterior(self, X: Tensor) -> SkewGPPosterior:
+        """The posterior of the latent function."""
+        return SkewGPPosterior.from_gaussian(self(X))
+
+    def latent_posterior(self, X: Tensor, judges: None = None) -> SkewGPPosterior:
+        """The same."""
+        return self.posterior(X)
+
+    def condition_on_draws(self, *arguments: object) -> None:
+        """Nothing here asks for it."""
+        raise NotImplementedError
+
+
+# Acquisition
+
+
+def _reference() -> Tensor:
+    return SobolEngine(2, scramble=True, seed=99).draw(REFERENCE, dtype=torch.double)
+
+
+def _information(model: Model) -> Callable[[Tensor], Tensor]:
+    return LevelSetInformation(model, LEVEL, _reference())
+
+
+def _reduction(model: Model) -> Callable[[Tensor], Tensor]:
+    return LevelSetMisclassificationReduction(model, LEVEL, _reference())
+
+
+def _straddle(model: Model) -> Callable[[Tensor], Tensor]:
+    level = PsychometricFunction.of(model).latent_level(LEVEL).detach()
+
+    def value(X: Tensor) -> Tensor:
+        posterior = model.posterior(X)
+        return (1.96 * posterior.variance.sqrt() - (posterior.mean - level).abs()).flatten()
+
+    return value
+
+
+# Methods
+
+
+def _next(acquisition: Acquisition, model: Model, X: Tensor) -> Tensor:
+    candidates = SobolEngine(2, scramble=True, seed=len(X)).draw(CANDIDATES, dtype=torch.double)
+    candidates[:16, 0] = candidates[:16, 0].round()  # optimisers see the edges
+    candidates[16:32, 1] = candidates[16:32, 1].round()
+    with torch.no_grad():
+        return candidates[acquisition(model)(candidates.unsqueeze(-2)).argmax()].unsqueeze(0)
+
+
+def _estimate(model: Model) -> Estimate:
+    X = torch.stack([AT, torch.zeros_like(AT)], dim=-1)
+    found = threshold(model, X, LEVEL, 1, (0.0, 1.0), probability=BAND)
+    return found.median, found.lower, found.upper
+
+
+def _of_skew_gp(acquisition: Acquisition | None, rising: bool = False, exact: bool = False) -> Callable:
+    def method(observer: Observer, _: str | None) -> dict[str, Estimate]:
+        X = observer.sobol if acquisition is None else observer.sobol[:FIRST]
+        y, state = observer.answer(X, 0), None
+        while True:
+            model = skew_gp(X, y, observer, rising)
+            if state is not None:
+                model.load_state_dict(state)
+            if state is None or len(X) % REFIT == 0:
+                fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+                state = model.state_dict()
+            if len(X) == TRIALS or acquisition is None:
+                break
+            X = torch.cat([X, _next(acquisition, model, X)])
+            y = torch.cat([y, observer.answer(X[-1:], len(X) - 1)])
+        found = {"": _estimate(model)}
+        if exact:
+            drawn = skew_gp(X, y, observer, rising, exact=True)
+            drawn.load_state_dict(state)
+            found[", exact draws"] = _estimate(drawn)
+        return found
+
+    return method
+
+
+def _of_variational(acquisition: Acquisition | None) -> Callable:
+    def method(observer: Observer, _: str | None) -> dict[str, Estimate]:
+        X = observer.sobol if acquisition is None else observer.sobol[:FIRST]
+        y = observer.answer(X, 0)
+        model = Variational(skew_gp(X, y, observer), observer)
+        model.update(X, y, 400)
+        while acquisition is not None and len(X) < TRIALS:
+            X = torch.cat([X, _next(acquisition, model, X)])
+            y = torch.cat([y, observer.answer(X[-1:], len(X) - 1)])
+            model.update(X, y, 200 if len(X) % REFIT == 0 else 25)
+        model.update(X, y, 400)
+        return {"": _estimate(model)}
+
+    return method
+
+
+def _probit_curve(observer: Observer, _: str | None) -> dict[str, Estimate]:
+    X = observer.sobol
+    y, x = observer.answer(X, 0).numpy(), X.numpy()
+    powers = np.vander(2 * x[:, 0] - 1, 4)
+
+    def negative_log_likelihood(w: np.ndarray) -> float:
+        latent = np.exp(np.clip(w[4] + w[5] * (x[:, 0] - 0.5), -3, 5)) * (x[:, 1] - powers @ w[:4])
+        latent = torch.from_numpy(latent + float(observer.at_level))
+        p = observer.guess + (1 - observer.guess - observer.lapse) * torch.special.ndtr(latent).numpy()
+        return -float(np.log(np.where(y, p, 1 - p).clip(1e-12)).sum()) + 0.05 * float((w[:3] ** 2).sum())
+
+    starts = [np.array([0, 0, 0, middle, 2.0, 0]) for middle in (0.3, 0.5, 0.7)]
+    best = min((minimize(negative_log_likelihood, start, method="Powell") for start in starts), key=lambda r: r.fun)
+    return {"": (torch.from_numpy(np.vander(2 * AT.numpy() - 1, 4) @ best.x[:4]), None, None)}
+
+
+def _psignifit(observer: Observer, _: str | None) -> dict[str, Estimate]:
+    import psignifit
+
+    frequencies, levels = torch.linspace(0.05, 0.95, 5).double(), torch.linspace(0.03, 0.97, 16).double()
+    X = torch.cartesian_prod(frequencies, levels)
+    y = observer.answer(X, 0).view(5, 16)
+    found = []
+    for answers in y:
+        data = np.stack([levels.numpy(), answers.numpy().astype(float), np.ones(16)], axis=-1)
+        kind = "2AFC" if observer.guess else "yes/no"
+        fit = psignifit.psignifit(data, experiment_type=kind, sigmoid="norm", stimulus_range=[0, 1])
+        at, intervals = fit.threshold(LEVEL, unscaled=True)
+        found.append([float(at), *map(float, intervals[f"{BAND:g}"])])
+    curves = [np.interp(AT.numpy(), frequencies.numpy(), column) for column in np.array(found).T]
+    median, lower, upper = (torch.from_numpy(curve) for curve in curves)
+    return {"": (median, lower, upper)}
+
+
+def _aepsych(observer: Observer, python: str | None) -> dict[str, Estimate]:
+    file = Path(__file__).parent / "_threshold_aepsych.py"
+    arguments = [str(x) for x in (observer.function, observer.seed, observer.guess, observer.lapse)]
+    result = subprocess.run(
+        [str(python), "-m", f"benchmarks.{file.stem}", *arguments],
+        capture_output=True, text=True, check=True, cwd=file.parents[1],
+    )  # fmt: skip
+    median, lower, upper = torch.tensor(json.loads(result.stdout.splitlines()[-1])).double()
+    return {"": (median, lower, upper)}
+
+
+METHODS: dict[str, Callable[[Observer, str | None], dict[str, Estimate]]] = {
+    "SkewGP, information": _of_skew_gp(_information, exact=True),
+    "SkewGP, reduction": _of_skew_gp(_reduction),
+    "SkewGP, Sobol": _of_skew_gp(None),
+    "SkewGP, rising, information": _of_skew_gp(_information, rising=True),
+    "variational, information": _of_variational(_information),
+    "variational, straddle": _of_variational(_straddle),
+    "variational, Sobol": _of_variational(None),
+    "probit curve, Sobol": _probit_curve,
+    "psignifit": _psignifit,
+    "AEPsych": _aepsych,
+}

@@ -1,0 +1,90 @@
+"""The threshold along one of two inputs as a curve over the other."""
+
+from __future__ import annotations
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from botorch.models.model import Model
+from matplotlib.axes import Axes
+from torch import Tensor
+
+from botorch_skewgp.plots.data import MARKERS
+from botorch_skewgp.plots.marginals import check_bounds, input_label, known_points, linspace
+from botorch_skewgp.plots.style import BLACK, BLUE, VERMILLION, array, finish, new_axes
+from botorch_skewgp.thresholds import threshold
+
+
+def plot_threshold(
+    model: Model,
+    bounds: Tensor,
+    level: float,
+    *,
+    dim: int = 1,
+    probability: float = 0.95,
+    data: bool = True,
+    resolution: int = 65,
+    color: str = BLUE,
+    name: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    r"""Where the probability of a yes crosses a level: the posterior median and credible band over the other input.
+
+    Where a quantile is outside of the bounds, the band ends at the bound. For three inputs draw a map of what
+    `botorch_skewgp.thresholds.threshold` gives, with `plot_map`.
+
+    Example:
+        >>> ax = plot_threshold(SkewGP(train_X, Binary(labels)), bounds, level=0.75)
+
+    Args:
+        model: A model of yes/no answers with two inputs.
+        bounds: A `2 x 2` tensor of lower and upper bounds; the threshold is looked for from the lower one up.
+        level: The probability of a yes at the threshold.
+        dim: The input along which the threshold lies; it is the vertical axis.
+        probability: The probability of the credible band.
+        data: Whether to mark the answers.
+        resolution: The number of points along the other input.
+        color: The colour of median and band.
+        name: The name of the model in the legend.
+        ax: The axes to draw on; new ones if `None`.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputDataError: If bounds do not fit the model, `dim` is neither 0 nor 1, or as for `threshold`.
+        UnsupportedError: If there are more or fewer than two inputs, or the model takes no yes/no answers.
+    """
+    bounds = check_bounds(bounds, model, (2,), "plot_threshold")
+    if dim not in (0, 1):
+        raise InputDataError(f"dim must be 0 or 1; got {dim}.")
+    other = 1 - dim
+    x = linspace(bounds, other, resolution)
+    X = torch.zeros(resolution, 2).to(x)
+    X[:, other] = x
+    low, high = bounds[:, dim].tolist()
+    found = threshold(model, X, level, dim, (low, high), probability)
+    ax = new_axes(ax, (5.4, 3.6))
+    lower, upper = (array(part.clamp(low, high)) for part in (found.lower, found.upper))
+    label = f"{name}: " if name else ""
+    ax.fill_between(array(x), lower, upper, color=color, alpha=0.2, linewidth=0, label=f"{label}{probability:.0%} band")
+    median = torch.where(found.median.isfinite(), found.median, torch.nan)
+    ax.plot(array(x), array(median), color=color, linewidth=1.8, label=f"{label}median", zorder=3)
+    if data:
+        _draw_answers(ax, model, dim)
+    ax.set_xlim(float(x[0]), float(x[-1]))
+    ax.set_ylim(low, high)
+    return finish(ax, input_label(other, 2), input_label(dim, 2), f"P(yes) = {level:g}", legend="beside")
+
+
+def _draw_answers(ax: Axes, model: Model, dim: int) -> None:
+    points = known_points(model)
+    if points is None:
+        return
+    for entry in getattr(model, "observations", ()):
+        for mark in entry.marks():
+            if mark.symbol in ("yes", "no") and len(mark.points):
+                at = points[mark.points.to(points.device)]
+                ax.plot(
+                    array(at[:, 1 - dim]), array(at[:, dim]), linestyle="", marker=MARKERS[mark.symbol], markersize=3.5,
+                    color=BLACK if mark.symbol == "yes" else VERMILLION, label=mark.label, zorder=4,
+                )  # fmt: skip

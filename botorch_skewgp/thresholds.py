@@ -1,0 +1,262 @@
+r"""Thresholds: where the probability of a yes crosses a level, along one input given the others.
+
+The probability of a yes is a monotone function of the latent function, the psychometric function of the field
+([Kingdom2016psychophysics]_). So `P(yes) >= level` is `f(x) >= c` with one number `c`, and the threshold of a function
+is where it first reaches `c`. Joint draws of the latent function along the input give its posterior: the median, a
+credible band, and the probability that there is no crossing within the bounds.
+
+.. [Kingdom2016psychophysics] F. A. A. Kingdom, N. Prins. Psychophysics: a practical introduction. 2nd edition, Academic
+   Press, 2016.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
+from botorch.models.model import Model
+from torch import Tensor
+
+from botorch_skewgp.observations import Observation
+from botorch_skewgp.protocols import LatentModel, members_of
+from botorch_skewgp.rows import Reading
+
+__all__ = ["PsychometricFunction", "Threshold", "kind_of_yes", "threshold"]
+
+MAX_ENTRIES = 2**22  # of the draws of the latent function that are made at once
+
+
+def kind_of_yes(model: LatentModel, kind: type[Observation] | None = None) -> type[Observation]:
+    r"""The kind of a model's yes/no answers.
+
+    Args:
+        model: A model of one output.
+        kind: The wanted kind, such as `Binary` or `Validity`; if `None` the first of the likelihood's that has two
+            outcomes at one point.
+
+    Raises:
+        UnsupportedError: If the likelihood takes no such answers.
+        InputDataError: If it does not take the wanted kind.
+    """
+    likelihood = model.likelihood
+    for known in likelihood.kinds_of_outcomes if kind is None else (kind,):
+        likelihood.for_kind(known)
+        if known.points_per_observation == 1 and known in likelihood.kinds_of_outcomes:
+            reading = likelihood.reading(known, model.datapoints, model.outcome_scale)
+            if reading.is_single and reading.num_outcomes == 2:
+                return known
+    raise UnsupportedError(
+        "A threshold needs a model of yes/no answers at single points, such as Binary or Validity; got "
+        f"{type(likelihood).__name__}{'' if kind is None else f' and the kind {kind.__name__}'}."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class PsychometricFunction:
+    r"""The probability of a yes as a function of the latent function.
+
+    `P(yes | f) = guess + (1 - guess - lapse) Phi(s (f - center) / sd)`, where `s` is 1, or -1 if low values of the
+    latent function make a yes likely.
+
+    Args:
+        reading: What an answer reads, with two outcomes.
+        yes: The number of the outcome that is a yes.
+    """
+
+    reading: Reading
+    yes: int
+
+    @classmethod
+    def of(cls, model: LatentModel, kind: type[Observation] | None = None) -> PsychometricFunction:
+        r"""That of a model's yes/no answers.
+
+        Args:
+            model: A model of one output.
+            kind: The kind of the answers; see `kind_of_yes`.
+
+        Raises:
+            UnsupportedError: If the likelihood takes no such answers.
+            InputDataError: If it does not take the kind.
+        """
+        kind = kind_of_yes(model, kind)
+        reading = model.likelihood.reading(kind, model.datapoints, model.outcome_scale)
+        return cls(reading, 0 if model.minimize and kind.turns_round else 1)
+
+    def __call__(self, latent: Tensor, variance: Tensor | float = 0.0) -> Tensor:
+        r"""The probability of a yes.
+
+        Args:
+            latent: Values of the latent function, of any shape.
+            variance: The variance of a normal error of these; broadcasts.
+        """
+        return self.reading.log_outcome_probabilities(latent, variance)[..., self.yes].exp()
+
+    @property
+    def sign(self) -> int:
+        """1 if high values of the latent function make a yes likely, -1 if low ones do."""
+        return 1 if self.reading.highest == self.yes else -1
+
+    @property
+    def center(self) -> Tensor:
+        """The value of the latent function half way between the limits; a tensor of no dimensions."""
+        return self.reading.cutpoints[0, 0]
+
+    @property
+    def noise(self) -> Tensor:
+        """The variance of the noise; a tensor of no dimensions."""
+        return self.reading.variance[0]
+
+    @property
+    def limits(self) -> tuple[Tensor, Tensor]:
+        """The probability of a yes far on the one side and far on the other, the lower one first."""
+        end = self.center.new_tensor([-torch.inf, torch.inf]) * self.sign
+        low, high = self(end)
+        return low, high
+
+    def latent_level(self, level: float) -> Tensor:
+        r"""The value of the latent function at which the probability of a yes is `level`; a tensor of no dimensions.
+
+        Args:
+            level: A probability between those of the two limits.
+
+        Raises:
+            InputDataError: If it is not between them.
+        """
+        low, high = self.limits
+        if not bool((low < level) & (level < high)):
+            raise InputDataError(
+                f"level must be between {float(low):.3g} and {float(high):.3g}, which the probability of a yes "
+                f"approaches far on either side; got {level:.3g}."
+            )
+        return self.center + self.sign * self.noise.sqrt() * torch.special.ndtri((level - low) / (high - low))
+
+
+class Threshold(NamedTuple):
+    r"""The posterior of thresholds, one for each entry of a batch.
+
+    Quantiles are infinite where they fall outside of the bounds: `upper = inf` says that there may be no crossing.
+
+    Args:
+        median: The posterior median, `batch_shape`.
+        lower: The lower end of the credible band, `batch_shape`.
+        upper: The upper end, `batch_shape`.
+        below: The probability that the threshold is below the bounds, `batch_shape`.
+        above: The probability that it is above them, `batch_shape`.
+    """
+
+    median: Tensor
+    lower: Tensor
+    upper: Tensor
+    below: Tensor
+    above: Tensor
+
+
+def threshold(
+    model: Model,
+    X: Tensor,
+    level: float,
+    dim: int,
+    bounds: Sequence[float] | Tensor,
+    probability: float = 0.95,
+    kind: type[Observation] | None = None,
+    num_draws: int = 2048,
+    num_points: int = 129,
+    seed: int = 0,
+) -> Threshold:
+    r"""Where the probability of a yes first reaches a level, going along one input from one bound to the other.
+
+    A draw of the latent function is made at points along the input, and its first crossing found between them by linear
+    interpolation. A draw whose probability is above the level at the first bound already has its threshold before that
+    bound; one that never reaches the level has it beyond the second bound. Where the probability of a yes falls with
+    the input, give the upper bound first.
+
+    Example:
+        >>> model = SkewGP(train_X, Binary(labels))
+        >>> line = torch.linspace(0, 1, 50).unsqueeze(-1).expand(50, 2)  # the second input is replaced
+        >>> curve = threshold(model, line, level=0.75, dim=1, bounds=(0.0, 1.0))
+
+    Args:
+        model: A SkewGP of yes/no answers, or an ensemble of such models, whose draws are taken together.
+        X: A `batch_shape x d` tensor: the other inputs. Its entries in `dim` are not used.
+        level: The probability of a yes at the threshold.
+        dim: The input along which the threshold lies.
+        bounds: From where to where to look for it.
+        probability: The probability of the equal-tailed credible band.
+        kind: The kind of answers, where the model takes several with two outcomes.
+        num_draws: The number of draws of the latent function.
+        num_points: The number of points along the input.
+        seed: The seed of the draws; the same for all of the batch.
+
+    Returns:
+        The posterior of the thresholds, each of its tensors of shape `batch_shape`.
+
+    Raises:
+        UnsupportedError: If the model takes no yes/no answers.
+        InputDataError: If the probability of a yes never is `level`, bounds are equal or not finite, or a probability
+            is outside (0, 1).
+        BotorchTensorDimensionError: If `X` has another number of columns than the model, or `dim` is none of them.
+    """
+    members = members_of(model, "threshold")
+    if X.shape[-1] != members[0].dim or not -members[0].dim <= dim < members[0].dim:
+        raise BotorchTensorDimensionError(
+            f"X must be batch_shape x {members[0].dim} and dim one of its columns; got shape {tuple(X.shape)} and dim "
+            f"{dim}."
+        )
+    X = X.to(members[0].datapoints)
+    ends = torch.as_tensor(bounds, dtype=X.dtype, device=X.device)
+    if ends.shape != (2,) or not bool(ends.isfinite().all() & (ends[0] != ends[1])):
+        raise InputDataError(f"bounds must be two different finite numbers; got {ends.tolist()}.")
+    if not 0 < probability < 1:
+        raise InputDataError(f"probability must be between 0 and 1; got {probability}.")
+    if num_points < 2 or num_draws < 1:
+        raise InputDataError(f"Two points and one draw are needed at least; got {num_points} and {num_draws}.")
+    functions = [PsychometricFunction.of(member, kind) for member in members]
+    t = torch.linspace(0, 1, num_points, dtype=X.dtype, device=X.device)
+    lines = X.reshape(-1, 1, X.shape[-1]).repeat(1, num_points, 1)
+    lines[..., dim] = ends[0] + (ends[1] - ends[0]) * t
+    draws_each = -(-num_draws // len(members))
+    tail = (1 - probability) / 2
+    levels = torch.tensor([0.5, tail, 1 - tail], dtype=X.dtype, device=X.device)
+    parts = []
+    with torch.no_grad():
+        for part in lines.split(max(1, MAX_ENTRIES // (draws_each * num_points))):
+            crossings = [
+                _first_crossing(_excess(member, function, level, part, draws_each, seed))
+                for member, function in zip(members, functions, strict=True)
+            ]
+            at = ends[0] + (ends[1] - ends[0]) * torch.cat(crossings)
+            # an infinite neighbour must not be interpolated with
+            quantiles = torch.quantile(at, levels, dim=0, interpolation="nearest")
+            low, high = (at < ends.min()).to(at).mean(0), (at > ends.max()).to(at).mean(0)
+            parts.append(torch.stack([*quantiles, low, high]))
+    return Threshold(*torch.cat(parts, dim=-1).reshape(5, *X.shape[:-1]))
+
+
+def _excess(
+    member: LatentModel, function: PsychometricFunction, level: float, lines: Tensor, num_draws: int, seed: int
+) -> Tensor:
+    """By how much draws of the latent function are on the yes side of the level, `num_draws x N x num_points`."""
+    posterior = member.latent_posterior(lines)
+    if posterior.num_points != lines.shape[-2] or posterior.batch_shape != lines.shape[:-2]:
+        raise UnsupportedError("threshold takes no models with batch dimensions, nor input transforms that add points.")
+    generator = torch.Generator(lines.device).manual_seed(seed)
+    options = {"dtype": lines.dtype, "device": lines.device}
+    base = torch.randn(num_draws, 1, posterior.base_sample_shape[-1], generator=generator, **options)  # type: ignore[call-overload]
+    even = (torch.arange(num_draws, **options) + 0.5) / num_draws  # type: ignore[call-overload]
+    base[:, 0, 0] = torch.special.ndtri(even)  # each draw of the rows as often as the others
+    latent = posterior.rsample_from_base_samples(torch.Size([num_draws]), base).squeeze(-1)
+    return function.sign * (latent - function.latent_level(level))
+
+
+def _first_crossing(excess: Tensor) -> Tensor:
+    """Where between 0 and 1 functions on an even grid first reach 0; -inf if they start there, inf if they never do."""
+    reached = excess >= 0
+    first = reached.long().argmax(-1, keepdim=True)
+    before = (first - 1).clamp(min=0)
+    low, high = excess.gather(-1, before), excess.gather(-1, first)
+    at = ((before + low / (low - high)) / (excess.shape[-1] - 1)).squeeze(-1)
+    at = torch.where(reached[..., 0], -torch.inf, at)
+    return torch.where(reached.any(-1), at, torch.inf)

@@ -1,0 +1,205 @@
+"""Level-set acquisition functions against sampled answers, and against models that have been told the answer."""
+
+import pytest
+import torch
+from acquisition_checks import check_acquisition
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
+from botorch.models.transforms.input import InputPerturbation
+from botorch.optim import optimize_acqf
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import (
+    LevelSetInformation,
+    LevelSetMisclassification,
+    LevelSetMisclassificationReduction,
+)
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ProbitLikelihood, ValidityLikelihood
+from botorch_skewgp.observations import Binary, Numeric, Ordinal, Validity
+from botorch_skewgp.truncated.draws import DrawSettings
+
+DOUBLE = torch.float64
+LEVEL = 0.7
+BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
+POINTS = torch.rand(9, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
+REFERENCE = torch.rand(11, 2, generator=torch.Generator().manual_seed(4), dtype=DOUBLE)
+LABELS = torch.tensor([1, 0, 1, 1, 0, 1, 0, 0, 1], dtype=torch.bool)
+
+
+GUESSES = {"guess": 0.35 / 0.9, "slip": 0.1}  # P(yes) is between 0.4 and 0.95
+
+
+class Minimized(SkewGP):
+    """A model of which low values are good, so that they are the valid ones."""
+
+    minimize = True
+
+
+def make_model(observations=None, num_draws=256, of=SkewGP, **options) -> SkewGP:
+    observations = Binary(LABELS) if observations is None else observations
+    model = of(POINTS, observations, draw_settings=DrawSettings(num_draws=num_draws), **options)
+    model.covar_module.outputscale = 4.0
+    model.covar_module.base_kernel.lengthscale = 0.4
+    return model
+
+
+MODELS = {
+    "labels": make_model,
+    "EP": lambda: make_model(approximation="ep"),
+    "EP, guesses": lambda: make_model(approximation="ep", likelihood=ProbitLikelihood(guess=0.5, slip=0.04)),
+    "little noise": lambda: make_model(likelihood=ProbitLikelihood(noise=0.02)),
+    "guesses": lambda: make_model(likelihood=ProbitLikelihood(**GUESSES)),
+    "validity": lambda: make_model(Validity(LABELS), likelihood=ValidityLikelihood(threshold=0.4, noise=0.2)),
+    "low is valid": lambda: make_model(
+        Validity(LABELS), likelihood=ValidityLikelihood(threshold=0.4, noise=0.2), of=Minimized
+    ),
+}
+LOOK_AHEADS = (LevelSetMisclassificationReduction, LevelSetInformation)
+ACQUISITIONS = {
+    "misclassification": lambda model: LevelSetMisclassification(model, LEVEL),
+    "reduction": lambda model: LevelSetMisclassificationReduction(model, LEVEL, REFERENCE),
+    "information": lambda model: LevelSetInformation(model, LEVEL, REFERENCE),
+}
+
+
+def points(generator, *batch_shape):
+    return torch.rand(*batch_shape, 1, 2, generator=generator, dtype=DOUBLE)
+
+
+@pytest.mark.parametrize("name", ACQUISITIONS)
+@pytest.mark.parametrize("make", [MODELS["labels"], MODELS["guesses"]])
+def test_conformance(make, name, generator):
+    check_acquisition(
+        ACQUISITIONS[name](make()), points(generator, 3, 2), atol=1e-10, least_gradient=1e-5, everywhere=False
+    )
+
+
+@pytest.mark.parametrize("name", ACQUISITIONS)
+def test_optimisation(name, generator):
+    acquisition = ACQUISITIONS[name](make_model())
+    x, value = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=4, raw_samples=64)
+    assert x.shape == (1, 2)
+    with torch.no_grad():
+        assert value >= acquisition(points(generator, 100)).max()
+
+
+def sampled(model, x, z, generator, N=400_000):
+    """The joint frequencies of an answer at `x` and of `P(yes at z) >= LEVEL`, by the model's own predictions."""
+    posterior = model.latent_posterior(torch.stack([x, z]))
+    base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=DOUBLE)
+    f = posterior.rsample_from_base_samples(torch.Size([N]), base).squeeze(-1).detach()
+    (kind,) = model.likelihood.observation_types
+    reading = model.likelihood.reading(kind, x, model.outcome_scale)
+    yes = 0 if model.minimize and kind.turns_round else 1
+    p = reading.log_outcome_probabilities(f)[..., yes].exp().detach()
+    answer = (torch.rand(N, generator=generator, dtype=DOUBLE) < p[:, 0]).long()
+    cell = 2 * answer + (p[:, 1] >= LEVEL).long()
+    groups = torch.stack([torch.bincount(part, minlength=4) for part in cell.chunk(40)]).double()
+    return groups.view(40, 2, 2) / len(cell) * 40
+
+
+def reduction(joint):
+    return joint.sum(-2).amin(-1) - joint.amin(-1).sum(-1)
+
+
+def information(joint):
+    marginals = joint.sum(-1, keepdim=True) * joint.sum(-2, keepdim=True)
+    return (joint * (joint / marginals).log()).sum((-1, -2))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_values_by_monte_carlo(name, generator):
+    """One reference point at a time: the definitions, from sampled answers and memberships."""
+    model, found = MODELS[name](), []
+    for x, z in ((POINTS[0] + 0.02, POINTS[1]), (POINTS[3], REFERENCE[0]), (REFERENCE[2], REFERENCE[2] + 0.05)):
+        groups = sampled(model, x, z, generator)
+        left_out = (groups.sum(0) - groups) / 39
+        for acquisition, definition in zip(LOOK_AHEADS, (reduction, information), strict=True):
+            value = acquisition(model, LEVEL, z.unsqueeze(0))(x.unsqueeze(0)).item()
+            every = definition(groups.mean(0))
+            error = (39 * (definition(left_out) - every).square().mean()).sqrt()  # the jackknife's
+            assert abs(value - every) < 4.5 * error + 1e-5
+            found.append(value)
+        inside = groups.sum(-2)[..., 1]
+        value = LevelSetMisclassification(model, LEVEL)(z.unsqueeze(0)).item()
+        expected = torch.minimum(inside.mean(), 1 - inside.mean())
+        assert abs(value - expected) < 4.5 * inside.std() / 40**0.5
+    assert max(found) > 0.02  # answers tell something
+
+
+def test_average_over_reference_points(generator):
+    model, X = make_model(), points(generator, 5)
+    for acquisition in LOOK_AHEADS:
+        single = torch.stack([acquisition(model, LEVEL, z.unsqueeze(0))(X) for z in REFERENCE])
+        torch.testing.assert_close(acquisition(model, LEVEL, REFERENCE)(X), single.mean(0), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_look_ahead_is_a_model_with_the_answer(generator):
+    """Misclassification after an answer at `x` by models that have been told it."""
+    num_draws = 16384
+    model = make_model(num_draws=num_draws)
+    x = torch.tensor([[0.45, 0.5]], dtype=DOUBLE)
+    yes = model.predictive(x).probs.item()
+    c = torch.special.ndtri(torch.tensor(LEVEL, dtype=DOUBLE))
+    before = LevelSetMisclassification(model, LEVEL)(REFERENCE.unsqueeze(-2))
+    after, spread = 0.0, 0.0
+    for answer, probability in ((True, yes), (False, 1 - yes)):
+        told = model.condition_on_observations(x, Binary(torch.tensor([answer])))
+        posterior = told.latent_posterior(REFERENCE)
+        inside = posterior.probability_above(c).squeeze(-1)
+        conditional = torch.special.ndtr(
+            (posterior.component_means - c) / posterior.gaussian_variance.sqrt().unsqueeze(-1)
+        )
+        # draws of neighbouring points move together: take the errors of all as one
+        spread += probability * conditional.std(-1).mean() / num_draws**0.5
+        after = after + probability * torch.minimum(inside, 1 - inside)
+    value = LevelSetMisclassificationReduction(model, LEVEL, REFERENCE)(x).item()
+    expected = (before - after).mean().item()
+    error = 4 * (2 * spread + 0.5 / 512**0.5 * 0.05).item()
+    assert abs(value - expected) < error
+    assert expected > 0
+
+
+def test_an_answer_that_is_a_guess_tells_less(generator):
+    """Numbers make the posterior, which is the same whether new answers are guesses or not."""
+
+    def model_of_numbers(**rates):
+        likelihood = MixedLikelihood(NumericLikelihood(noise=2.0), ProbitLikelihood(**rates))
+        return make_model(Numeric(2 * LABELS.double()), likelihood=likelihood)
+
+    X = points(generator, 6)
+    for acquisition in LOOK_AHEADS:
+        level = torch.special.ndtr(torch.special.ndtri(torch.tensor((LEVEL - 0.4) / 0.55, dtype=DOUBLE))).item()
+        sharp = acquisition(model_of_numbers(), level, REFERENCE)(X)  # the same level of the latent function
+        guessed = acquisition(model_of_numbers(**GUESSES), LEVEL, REFERENCE)(X)
+        assert (guessed <= sharp).all()
+        assert guessed.sum() < 0.8 * sharp.sum()
+
+
+def test_mixed_model_takes_the_kind():
+    both = make_model(
+        [Binary(LABELS), Validity(~LABELS)],
+        likelihood=MixedLikelihood(ProbitLikelihood(), ValidityLikelihood(threshold=0.3, noise=0.1)),
+    )
+    first, second = (LevelSetMisclassification(both, LEVEL, kind=kind)(REFERENCE[:1]) for kind in (Binary, Validity))
+    assert abs(first - second) > 1e-3
+
+
+def test_bad_input():
+    model = make_model()
+    grades = SkewGP(POINTS, Ordinal(torch.tensor([0, 1, 2, 1, 0, 2, 1, 1, 0]), num_grades=3))
+    with pytest.raises(UnsupportedError, match="needs a model of yes/no answers"):
+        LevelSetMisclassification(grades, 0.5)
+    with pytest.raises(InputDataError):
+        LevelSetMisclassification(model, 0.5, kind=Validity)
+    with pytest.raises(InputDataError, match="level must be between 0 and 1"):
+        LevelSetMisclassification(model, 1.0)
+    with pytest.raises(InputDataError, match=r"level must be between 0\.4 and 0\.95"):
+        LevelSetMisclassification(make_model(likelihood=ProbitLikelihood(**GUESSES)), 0.3)
+    with pytest.raises(BotorchTensorDimensionError, match="X_reference must be n x 2"):
+        LevelSetInformation(model, LEVEL, REFERENCE[0])
+    with pytest.raises(UnsupportedError, match="pending"):
+        LevelSetInformation(model, LEVEL, REFERENCE).set_X_pending(REFERENCE[:1])
+    perturbed = make_model(input_transform=InputPerturbation(torch.zeros(2, 2, dtype=DOUBLE)))
+    with pytest.raises(UnsupportedError, match="one point into many"):
+        LevelSetInformation(perturbed, LEVEL, REFERENCE)(REFERENCE[:1])
