@@ -9,7 +9,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.priors import DensePrior, NoisyPrior, RowPrior
+from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
+from botorch_skewgp.truncated.priors import DensePrior, LowRankPrior, NoisyPrior, RowPrior
 from botorch_skewgp.truncated.row_factor import RowFactor
 from botorch_skewgp.truncated.step_factor import Heights, StepFactor
 
@@ -147,9 +148,12 @@ class TruncatedNormal:
         Args:
             index: A mask of length `m`; or for a single distribution integers `... x k`, which make a batch.
         """
+        prior = self.prior.select(index)
+        if self.heights is not None and not prior.is_low_rank:  # of no fewer coordinates than rows are left
+            prior = LowRankPrior(cholesky_with_relative_jitter(prior.covariance))
         return TruncatedNormal(
             mean=self.mean[..., index],
-            prior=self.prior.select(index),
+            prior=prior,
             lower=self.lower[..., index],
             upper=self.upper[..., index],
             noise=self.noise[..., index],
