@@ -105,8 +105,9 @@ def _validity_bound(model: LatentModel) -> ValidityBound | None:
 def warn_of_one_class(model: Model) -> None:
     r"""Issue a `OneClassWarning` if a single model knows nothing but outcomes that are all valid, or all invalid.
 
-    Its fitted hyperparameters are then those by which such outcomes are most likely, of a function that is far on one side
-    of the limit everywhere, and probabilities are too near 1. Averages over sampled ones are not, so that ensembles pass.
+    Its fitted hyperparameters are then those by which such outcomes are most likely: of a function that is far on one
+    side of the limit everywhere, and probabilities are too near 1. Those of ensembles, which are averages over sampled
+    hyperparameters, are not.
 
     Args:
         model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
