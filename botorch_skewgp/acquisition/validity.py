@@ -17,6 +17,7 @@ from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
+from botorch_skewgp.acquisition.components import follow
 from botorch_skewgp.exceptions import OneClassWarning
 from botorch_skewgp.protocols import LatentModel, is_latent_model, members_of
 
@@ -51,7 +52,7 @@ class LogProbabilityOfValidity(AnalyticAcquisitionFunction):
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         """Log probability of validity at `batch_shape x 1 x d` candidates; `batch_shape`."""
-        self.to(X)
+        follow(self, X)
         return log_probability_of_validity(self.model, X).squeeze(-1)
 
 

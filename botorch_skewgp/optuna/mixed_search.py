@@ -12,7 +12,7 @@ from torch import Tensor
 
 from botorch_skewgp.optuna.search_space import SearchSpace
 
-NUM_SPREAD, NUM_NEAR = 512, 256
+NUM_SPREAD, NUM_NEAR = 256, 128
 NUM_CLIMBS, NUM_LATER_CLIMBS = 8, 2  # each with other values
 MOST_STEPS, MOST_ROUNDS = 20, 6
 LEAST_GAIN = 1e-3  # in nats, of a round
