@@ -3,7 +3,8 @@
 Yes or no answers with 2 % lapses, 80 trials. Learners ask where an answer tells most (BALD on 512 Sobol points, or on
 these and 128 points of the faces and corners of the unit cube, as a search of the whole domain would find them), or at
 random points. Hyperparameters are fitted again after every eighth answer, by expectation propagation's evidence, and
-posteriors are its Gaussian. The error is the root mean square of probabilities over 1,024 points of the unit cube.
+posteriors are its Gaussian; or eight draws of them are averaged over ("sampled"), under the dimension-scaled prior. The
+error is the root mean square of probabilities over 1,024 points of the unit cube.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from torch import Tensor
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement
+from botorch_skewgp.fitting import sample_hyperparameters
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import Binary
 
 LAPSE, REFIT, FIRST = 0.02, 8, 8
@@ -37,6 +40,8 @@ FUNCTIONS: dict[str, tuple[int, Callable[[Tensor], Tensor]]] = {
 }  # fmt: skip
 # Median lengthscale over the root of the dimension, and the spread of its logarithm.
 PRIORS = {"dimension-scaled": (math.exp(2**0.5), 3**0.5), "0.3, 0.7": (0.3, 0.7), "0.2, 0.5": (0.2, 0.5)}
+PRIORS["sampled"] = PRIORS["dimension-scaled"]
+NUM_MEMBERS = 8  # of an ensemble whose hyperparameters are sampled
 LEARNERS = ("BALD, with faces", "BALD, Sobol", "random")
 
 
@@ -93,17 +98,20 @@ def _run(function: str, learner: str, prior: str, seed: int, trials: int) -> tup
     X = torch.rand(FIRST, dim, generator=generator, dtype=torch.double)
     at_random = torch.rand(trials, dim, generator=generator, dtype=torch.double)
     uniform = torch.rand(trials, generator=generator, dtype=torch.double)
-    state = None
+    states: list[dict[str, Tensor]] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for n in range(FIRST, trials + 1):
             labels = uniform[: len(X)] < probability(X)
-            model = _model(X, labels, dim, prior)
-            if state is None or n % REFIT == 0:
-                fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-                state = model.state_dict()
-            else:
-                model.load_state_dict(state)
+            if not states or n % REFIT == 0:
+                model = _model(X, labels, dim, prior)
+                mll = fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+                states = sample_hyperparameters(mll, NUM_MEMBERS).states if prior == "sampled" else [model.state_dict()]
+            members = []
+            for state in states:
+                members.append(_model(X, labels, dim, prior))
+                members[-1].load_state_dict(state, strict=False)
+            model = FullyBayesianSkewGP([member.eval() for member in members]) if len(members) > 1 else members[0]
             if n == trials:
                 break
             if learner == "random":

@@ -49,4 +49,4 @@ class UndecidedRecommendationWarning(SkewGPWarning):
 
 
 class OneClassWarning(SkewGPWarning):
-    """All labels are of one class, so that the data say nothing of where the limit between the classes is."""
+    """All labels are of one class: fitted hyperparameters take the limit to be further away than it is."""

@@ -24,7 +24,7 @@ from botorch.utils.probability.utils import (
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from botorch_skewgp.acquisition.components import ComponentAcquisitionFunction, quantile_of
+from botorch_skewgp.acquisition.components import ComponentAcquisitionFunction, follow, quantile_of
 
 
 class _SkewImprovement(ComponentAcquisitionFunction):
@@ -158,7 +158,7 @@ class QuantileBound(AnalyticAcquisitionFunction):
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         """The bound at `batch_shape x 1 x d` candidates; `batch_shape`."""
-        self.to(X)
+        follow(self, X)
         posterior = self.model.posterior(X, posterior_transform=self.posterior_transform)
         probability = self.probability if self.maximize else 1 - self.probability
         quantile = quantile_of(posterior, probability, type(self).__name__)

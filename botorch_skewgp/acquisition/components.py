@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -111,11 +112,21 @@ def quantile_of(posterior: Posterior, probability: float, user: str) -> Tensor:
     return quantile(torch.tensor(probability, dtype=posterior.dtype, device=posterior.device)).squeeze(-1).squeeze(-1)
 
 
+def follow(acquisition: torch.nn.Module, X: Tensor) -> None:
+    """Move an acquisition function to the type and device of points, as BoTorch's analytic ones do.
+
+    What is there already is left alone: visiting every module of the models takes longer than a small evaluation.
+    """
+    tensors = itertools.chain(acquisition.parameters(), acquisition.buffers())
+    if any(entry.device != X.device or (entry.is_floating_point() and entry.dtype != X.dtype) for entry in tensors):
+        acquisition.to(X)
+
+
 class ComponentAcquisitionFunction(AnalyticAcquisitionFunction):
     """Base class of those that see the components of one value's distribution."""
 
     def _components(self, X: Tensor) -> Components:
-        self.to(X)  # as BoTorch's analytic functions do
+        follow(self, X)
         name, transform = type(self).__name__, self.posterior_transform
         members = self.model.members if isinstance(self.model, Ensemble) else [self.model]
         posteriors = (member.posterior(X, posterior_transform=transform) for member in members)

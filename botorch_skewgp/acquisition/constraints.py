@@ -200,7 +200,7 @@ class ValidityInequality(Module):
 
     With few labels give an ensemble whose hyperparameters are sampled (`fit_fully_bayesian_skew_gp`) and observations
     that are `Validity`: the page of sharp bits has what was claimed then, and what was true. A `OneClassWarning` is
-    issued if all labels are of one class, as then the prior alone says where the limit is.
+    issued if all labels that a single model knows are of one class, as fitted hyperparameters then claim too much.
 
     The value is the difference of the log odds of both: it has the sign of `P - level`, but changes with the latent
     function where probabilities are all but 0 or 1, so that SLSQP's linear model of it holds further.
@@ -210,7 +210,8 @@ class ValidityInequality(Module):
     `gen_valid_candidates` takes what it began with.
 
     Example:
-        >>> safe = ValidityInequality(SkewGP(train_X, Validity(worked)), level=0.9)
+        >>> ensemble = fit_fully_bayesian_skew_gp(fit_skew_gp(SkewGP(train_X, Validity(worked))), num_draws=4)
+        >>> safe = ValidityInequality(ensemble, level=0.9)
         >>> candidate, value = optimize_acqf(
         ...     acq,
         ...     bounds,

@@ -17,6 +17,7 @@ from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
+from botorch_skewgp.acquisition.components import follow
 from botorch_skewgp.exceptions import OneClassWarning
 from botorch_skewgp.protocols import LatentModel, is_latent_model, members_of
 
@@ -51,7 +52,7 @@ class LogProbabilityOfValidity(AnalyticAcquisitionFunction):
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
         """Log probability of validity at `batch_shape x 1 x d` candidates; `batch_shape`."""
-        self.to(X)
+        follow(self, X)
         return log_probability_of_validity(self.model, X).squeeze(-1)
 
 
@@ -103,7 +104,11 @@ def _validity_bound(model: LatentModel) -> ValidityBound | None:
 
 
 def warn_of_one_class(model: Model) -> None:
-    r"""Issue a `OneClassWarning` if a model knows nothing but outcomes that are all valid, or all invalid.
+    r"""Issue a `OneClassWarning` if a single model knows nothing but outcomes that are all valid, or all invalid.
+
+    Its fitted hyperparameters are then those by which such outcomes are most likely: of a function that is far on one
+    side of the limit everywhere, and probabilities are too near 1. Those of ensembles, which are averages over sampled
+    hyperparameters, are not.
 
     Args:
         model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
@@ -111,7 +116,10 @@ def warn_of_one_class(model: Model) -> None:
     Raises:
         UnsupportedError: If the likelihood takes neither.
     """
-    member, bound = validity_bounds(model)[0]
+    bounds = validity_bounds(model)
+    if len(bounds) > 1:
+        return
+    member, bound = bounds[0]
     outcomes = []
     for entry in member.observations:
         if entry.points_per_observation > 1 or entry.anchors_scale:
@@ -123,8 +131,9 @@ def warn_of_one_class(model: Model) -> None:
     are_valid = bool(told[0] > 0) == (bound.sign > 0)
     warnings.warn(
         f"All {len(told)} outcomes that the model knows are {'valid' if are_valid else 'invalid'}: where the limit "
-        "is, and how sure a point is to be on one side of it, comes from the prior alone. Add an outcome of the other "
-        "class before you rely on a probability of validity.",
+        "is comes from the prior alone, and fitted hyperparameters take it to be further away than it is. Before you "
+        "rely on a probability of validity, average over sampled hyperparameters (fit_fully_bayesian_skew_gp), or add "
+        "an outcome of the other class.",
         OneClassWarning,
         stacklevel=3,
     )

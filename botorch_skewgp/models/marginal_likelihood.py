@@ -66,7 +66,7 @@ def bivariate_log_normalizer(distribution: TruncatedNormal) -> Tensor:
 
 
 def log_normalizer(distribution: TruncatedNormal, method: EvidenceMethod, draws: Draws | None = None) -> LogNormalizer:
-    r"""The log normaliser of interval rows and its standard error, NaN where the method gives none.
+    r"""The log normaliser of interval rows and its standard error, `None` where the method gives none.
 
     Args:
         distribution: The interval rows.
@@ -80,11 +80,10 @@ def log_normalizer(distribution: TruncatedNormal, method: EvidenceMethod, draws:
         raise UnsupportedError(f"method must be 'exact', 'ep', 'ep_corrected' or 'mvnxpb'; got {method!r}.")
     if distribution.num_rows == 0:
         return LogNormalizer(distribution.mean.new_zeros(()), distribution.mean.new_zeros(()))
-    unknown = distribution.mean.new_full((), torch.nan)
     if method == "exact":
         return bridge_log_normalizer(distribution, draws)
     if method == "ep":
-        return LogNormalizer(expectation_propagation(distribution).log_normalizer, unknown)
+        return LogNormalizer(expectation_propagation(distribution).log_normalizer, None)
     if method == "ep_corrected":
-        return LogNormalizer(corrected_log_normalizer(expectation_propagation(distribution)), unknown)
-    return LogNormalizer(bivariate_log_normalizer(distribution), unknown)
+        return LogNormalizer(corrected_log_normalizer(expectation_propagation(distribution)), None)
+    return LogNormalizer(bivariate_log_normalizer(distribution), None)

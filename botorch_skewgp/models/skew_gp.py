@@ -430,7 +430,7 @@ class SkewGP(ConditioningMixin):
                 `"mvnxpb"` for bivariate conditioning by BoTorch's `MVNXPB`, for up to about a hundred rows.
 
         Returns:
-            The value and its standard error (NaN where the method has none).
+            The value and its standard error (`None` where the method has none).
 
         Raises:
             UnsupportedError: If the method is unknown.
@@ -441,11 +441,12 @@ class SkewGP(ConditioningMixin):
         evidence = now.model.evidence(prior, merge_equal=method != "mvnxpb")
         of_rows = log_normalizer(evidence.rows, method, now.draws if method == "exact" else None)
         of_prior_rows = log_normalizer(evidence.prior_rows, method)
+        errors = of_rows.standard_error, of_prior_rows.standard_error
         num_numbers = sum(entry.numbers.numel() for entry in self.observations)
         return LogNormalizer(
             evidence.log_evidence(of_rows.value, of_prior_rows.value)
             - num_numbers * math.log(self.outcome_scale.scale),
-            of_rows.standard_error.hypot(of_prior_rows.standard_error),
+            None if errors[0] is None or errors[1] is None else errors[0].hypot(errors[1]),
         )
 
     def log_predictive_probability(

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from botorch_skewgp.optuna.search_space import SearchSpace
 
-NUM_SPREAD, NUM_NEAR = 512, 256
+NUM_SPREAD, NUM_NEAR = 256, 128
 NUM_CLIMBS, NUM_LATER_CLIMBS = 8, 2  # each with other values
 MOST_STEPS, MOST_ROUNDS = 20, 6
 LEAST_GAIN = 1e-3  # in nats, of a round
@@ -20,7 +20,9 @@ CHANCE_OF_ANOTHER_VALUE = 0.3
 NEAR = 0.1
 
 
-def best_mixed_point(acquisition: AcquisitionFunction, space: SearchSpace, X_seen: Tensor) -> Tensor:
+def best_mixed_point(
+    acquisition: AcquisitionFunction, space: SearchSpace, X_seen: Tensor, generator: torch.Generator
+) -> Tensor:
     r"""The best point found by climbing in the free coordinates from the best values of the others, `dim`.
 
     All combinations of values are evaluated equally often, as far as points suffice, and so are points near those seen
@@ -35,9 +37,10 @@ def best_mixed_point(acquisition: AcquisitionFunction, space: SearchSpace, X_see
         acquisition: The logarithm of a function, of single points.
         space: The search space.
         X_seen: An `n x dim` tensor of points.
+        generator: The source of randomness.
     """
     fixed = space.dims_of_few_values
-    X = torch.cat([space.spread_evenly(NUM_SPREAD), _near(space, X_seen, fixed)])
+    X = torch.cat([space.spread_evenly(NUM_SPREAD, generator), _near(space, X_seen, fixed, generator)])
     best, value, num_climbs = X[0], -math.inf, NUM_CLIMBS
     for _ in range(MOST_ROUNDS):
         found, values = _climbed(acquisition, space, _starts(acquisition, X, fixed, num_climbs), fixed)
@@ -70,15 +73,15 @@ def _climbed(
         return found, acquisition(found.unsqueeze(1))
 
 
-def _near(space: SearchSpace, X_seen: Tensor, fixed: list[int]) -> Tensor:
+def _near(space: SearchSpace, X_seen: Tensor, fixed: list[int], generator: torch.Generator) -> Tensor:
     """Points near those seen, some of whose values are others."""
     if not len(X_seen):
         return X_seen
-    X = X_seen[torch.randint(len(X_seen), (NUM_NEAR,))]
-    others = space.spread_evenly(NUM_NEAR)[torch.randperm(NUM_NEAR)]
+    X = X_seen[torch.randint(len(X_seen), (NUM_NEAR,), generator=generator)]
+    others = space.spread_evenly(NUM_NEAR, generator)[torch.randperm(NUM_NEAR, generator=generator)]
     changed = torch.zeros_like(X, dtype=torch.bool)
-    changed[:, fixed] = torch.rand(NUM_NEAR, len(fixed)) < CHANCE_OF_ANOTHER_VALUE
-    moved = X + NEAR * torch.randn_like(X)
+    changed[:, fixed] = torch.rand(NUM_NEAR, len(fixed), generator=generator) < CHANCE_OF_ANOTHER_VALUE
+    moved = X + NEAR * torch.randn(X.shape, generator=generator, dtype=X.dtype)
     moved[:, fixed] = X[:, fixed]
     return space.rounded(torch.where(changed, others, moved).clamp(*space.bounds))
 

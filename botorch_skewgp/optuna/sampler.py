@@ -10,7 +10,6 @@ import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import InputDataError
 from botorch.optim import optimize_acqf, optimize_acqf_discrete
-from botorch.utils.sampling import manual_seed
 from optuna import Study, logging
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
@@ -24,7 +23,7 @@ from botorch_skewgp.optuna.mixed_search import best_mixed_point
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import RELATIVE_PARAMS, Failures, StudyData, read_study
 from botorch_skewgp.optuna.study_model import Fits, StudyModel
-from botorch_skewgp.optuna.turns import choosing, wait_for_earlier_trials
+from botorch_skewgp.optuna.turns import choosing, seeded, wait_for_earlier_trials
 
 _logger = logging.get_logger(__name__)
 
@@ -156,19 +155,18 @@ class SkewGPSampler(BaseSampler):
     def _chosen(self, study: Study, trial: FrozenTrial, space: SearchSpace, data: StudyData) -> dict[str, Any]:
         """The next point according to a model; nothing if the model has nothing to say."""
         seed = self._seed_of(trial)
-        with suppress_irrelevant_warnings():
-            model = StudyModel(data, space, self._fits)
         for _ in range(MOST_ATTEMPTS):
-            pending = data.X[data.pending]
-            with manual_seed(seed), suppress_irrelevant_warnings():
-                acquisition = model.acquisition(seed, pending)
+            with suppress_irrelevant_warnings():
+                model = StudyModel(data, space, self._fits)
+            with seeded(seed), suppress_irrelevant_warnings():
+                acquisition = model.acquisition(seed, data.X[data.pending])
                 if acquisition is None:
                     return {}
-                point = best_point(acquisition, space, torch.cat([model.data.X, pending]))
+                point = best_point(acquisition, space, data.X, torch.Generator().manual_seed(seed))
             wait_for_earlier_trials(study, trial)
-            data = read_study(study, space, self._failures, leave_out=[trial.number])
-            if not _has_more(data.X[data.pending], pending):
-                break  # else another worker has started a trial meanwhile, perhaps at the same point
+            seen, data = data.X, read_study(study, space, self._failures, leave_out=[trial.number])
+            if not _has_more(data.X, seen):
+                break  # else another worker has started a trial meanwhile, perhaps at the same point, or even ended it
         params = space.params(point)
         for name, value in params.items():  # for other workers, until the objective has asked for all of them
             stored = space.distributions[name].to_internal_repr(value)
@@ -205,26 +203,31 @@ class SkewGPSampler(BaseSampler):
         return int.from_bytes(digest[:7], "big")
 
 
-def best_point(acquisition: AcquisitionFunction, space: SearchSpace, X_avoid: Tensor) -> Tensor:
+def best_point(
+    acquisition: AcquisitionFunction, space: SearchSpace, X_avoid: Tensor, generator: torch.Generator
+) -> Tensor:
     r"""The point of a search space at which an acquisition function is largest, `dim`.
 
     Args:
         acquisition: The function, of single points.
         space: The search space.
         X_avoid: An `n x dim` tensor of points that are not to come again as long as a discrete space has others.
+        generator: The source of randomness of searches over values; those of free coordinates take the global one.
     """
     if space.num_points is not None and space.num_points <= MOST_POINTS:
         return _best_new(acquisition, space.all_points(), X_avoid)
-    point = _searched(acquisition, space, X_avoid)
+    point = _searched(acquisition, space, X_avoid, generator)
     if space.num_points is not None and _is_among(point.unsqueeze(0), X_avoid).all():
         return _best_new(acquisition, torch.cat([space.beside(point), space.spread(RAW_SAMPLES)]), X_avoid)
     return point
 
 
-def _searched(acquisition: AcquisitionFunction, space: SearchSpace, X_seen: Tensor) -> Tensor:
+def _searched(
+    acquisition: AcquisitionFunction, space: SearchSpace, X_seen: Tensor, generator: torch.Generator
+) -> Tensor:
     """The best point found by climbing, with coordinates of many values taken for free ones and rounded."""
     if space.dims_of_few_values:
-        return best_mixed_point(acquisition, space, X_seen)
+        return best_mixed_point(acquisition, space, X_seen, generator)
     common: dict[str, Any] = {"q": 1, "num_restarts": NUM_RESTARTS, "raw_samples": RAW_SAMPLES}
     options: dict[str, Any] = {"maxiter": MOST_ITERATIONS, "sample_around_best": True}
     point, _ = optimize_acqf(acquisition, space.bounds, options=options, post_processing_func=space.rounded, **common)

@@ -79,9 +79,10 @@ class SearchSpace:
         few = [i for i, values in self.discrete_dims.items() if len(values) <= MAX_DISCRETE_VALUES]
         return sorted([*few, *self.cat_dims])
 
-    def spread_evenly(self, num_points: int) -> Tensor:
+    def spread_evenly(self, num_points: int, generator: torch.Generator) -> Tensor:
         """Random points, `num_points x dim`, in which all combinations of few values come about equally often."""
-        X = draw_sobol_samples(self.bounds, n=num_points, q=1).squeeze(-2)
+        seed = int(torch.randint(2**31, (1,), generator=generator))
+        X = draw_sobol_samples(self.bounds, n=num_points, q=1, seed=seed).squeeze(-2)
         values = [(i, (self.discrete_dims | self.cat_dims)[i]) for i in self.dims_of_few_values]
         num_combinations = math.prod(len(choices) for _, choices in values)
         if num_combinations <= num_points:

@@ -21,7 +21,6 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models import ModelList
 from botorch.models.kernels import CategoricalKernel
 from botorch.models.transforms.outcome import Standardize
-from botorch.utils.sampling import manual_seed
 from gpytorch.constraints import GreaterThan
 from gpytorch.kernels import Kernel
 from gpytorch.priors import LogNormalPrior
@@ -41,6 +40,7 @@ from botorch_skewgp.models.defaults import default_covar_module
 from botorch_skewgp.observations import Observation, Validity
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import StudyData
+from botorch_skewgp.optuna.turns import seeded
 from botorch_skewgp.truncated.draws import DrawSettings
 
 NUM_DRAWS = 512  # of the rows; where there are none, of the values at the points seen
@@ -109,7 +109,7 @@ class Fits:
                     if _are_equal(told, [distributions, known.X, known.observations]):
                         break
                 else:
-                    with manual_seed(self._seed):
+                    with seeded(self._seed):
                         model = _fitted(known, space)
                     fit = _Fit(distributions, known.X, known.observations, model)
                 used.append(fit)

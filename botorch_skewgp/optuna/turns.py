@@ -1,8 +1,11 @@
-"""Workers that choose points at the same time: the one with the larger trial number waits for the other's point.
+"""Workers and threads that choose points at the same time.
 
-Two workers that choose at once do not see each other's point, and would choose the same one. A worker that chooses
-writes a heartbeat with its trial into the storage. A waiting worker polls it with its own clock, so that the speed and
-the clock of the other machine do not matter; only a worker whose heartbeat stops is abandoned.
+Two workers that choose at once do not see each other's point, and would choose the same one: the one with the larger
+trial number waits for the other's. A worker that chooses writes a heartbeat with its trial into the storage. A waiting
+worker polls it with its own clock, so that the speed and the clock of the other machine do not matter; only a worker
+whose heartbeat stops is abandoned.
+
+Threads of a process share torch's global random state, from which BoTorch's searches draw. They seed it in turn.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from botorch.utils.sampling import manual_seed
 from optuna import Study
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
@@ -23,6 +27,16 @@ CHOOSING, ENDED = "skewgp:choosing", "ended"
 BEAT = 2.0  # seconds between two signs of life
 PATIENCE = 60.0  # seconds without one after which a worker is taken for dead
 SHORTEST_NAP, LONGEST_NAP = 0.05, 1.0
+
+
+_seeding = threading.RLock()
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Have torch's global random state seeded, one thread at a time, and as it was afterwards."""
+    with _seeding, manual_seed(seed):
+        yield
 
 
 @contextmanager

@@ -29,11 +29,11 @@ class LogNormalizer(NamedTuple):
 
     Args:
         value: The estimate, of shape `batch_shape`.
-        standard_error: Its standard error in nats, of shape `batch_shape`; NaN where the method has none.
+        standard_error: Its standard error in nats, of shape `batch_shape`; `None` where the method has none.
     """
 
     value: Tensor
-    standard_error: Tensor
+    standard_error: Tensor | None
 
 
 @torch.no_grad()

@@ -39,6 +39,7 @@ from botorch_skewgp.acquisition.constraints import (
 )
 from botorch_skewgp.exceptions import OneClassWarning
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ValidityLikelihood
+from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import Binary, Numeric, Preference, Validity
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -402,3 +403,9 @@ def test_labels_of_one_class_are_told_where_a_level_is_to_be_kept(observations, 
         messages = [str(entry.message) for entry in caught if entry.category is OneClassWarning]
         assert len(messages) == (told is not None)
         assert told is None or messages[0].startswith(told)
+
+
+@pytest.mark.filterwarnings("error::botorch_skewgp.exceptions.OneClassWarning")
+def test_averages_over_hyperparameters_are_not_warned_of():
+    ensemble = FullyBayesianSkewGP([make_model(Validity([True] * 5)) for _ in range(2)])
+    ValidityInequality(ensemble, 0.9)

@@ -89,8 +89,9 @@ def test_running_trials_are_kept_away_from():
     assert next_x(alone) == pytest.approx(first, abs=1e-2)
 
 
-def test_a_trial_that_another_worker_starts_meanwhile_is_accounted_for(monkeypatch):
-    """Both would ask for the same point."""
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_trial_that_another_worker_starts_meanwhile_is_accounted_for(monkeypatch, ends):
+    """Both would ask for the same point, also where the other worker's objective takes next to no time."""
     study = with_trials([0.0, 0.25, 0.5, 0.75, 1.0])
     alone, pending = next_x(study), []
     study = with_trials([0.0, 0.25, 0.5, 0.75, 1.0])
@@ -101,12 +102,15 @@ def test_a_trial_that_another_worker_starts_meanwhile_is_accounted_for(monkeypat
         pending.append(X_pending.flatten().tolist())
         if len(pending) == 1:
             study.enqueue_trial({"x": alone})
-            study.ask().suggest_float("x", 0, 1)
+            other = study.ask()
+            x = other.suggest_float("x", 0, 1)
+            if ends:
+                study.tell(other, (x - 0.6) ** 2)
         return original(self, seed, X_pending)
 
     monkeypatch.setattr(StudyModel, "acquisition", another_worker)
     assert abs(trial.suggest_float("x", 0, 1) - alone) > 0.01
-    assert pending == [[], [pytest.approx(alone)]]
+    assert pending == [[], [] if ends else [pytest.approx(alone)]]
 
 
 def test_constraints_are_met():
@@ -417,7 +421,7 @@ SMALL = SearchSpace(
 
 
 def test_a_corner_of_one_combination_of_values_is_found():
-    point = best_point(Bumps(), SMALL, Bumps.X_baseline)
+    point = best_point(Bumps(), SMALL, Bumps.X_baseline, torch.Generator())
     assert SMALL.params(point) == {"x": pytest.approx(1.0), "k": 8, "c": "d"}
 
 
@@ -436,7 +440,7 @@ def test_many_hills_at_few_values_and_coordinates_of_many_values(values):
             X = X.squeeze(-2)
             return (12 * X[:, 0]).cos() - 4 * (X[:, 0] - 0.5).square() - 9 * (X[:, 1] - top).square() + X[:, 2]
 
-    point = best_point(Hills(), space, Hills.X_baseline)
+    point = best_point(Hills(), space, Hills.X_baseline, torch.Generator())
     assert space.params(point) == {"x": pytest.approx(0.5206, abs=1e-2), "k": int(0.7 * values) + 1, "c": "b"}
 
 
@@ -453,7 +457,7 @@ def test_best_point_is_on_the_grid():
             target = torch.tensor([0.3, 2.0, space.discrete_dims[2][1]]).double()
             return 10 - (X.squeeze(-2) - target).square().sum(-1)
 
-    point = best_point(Peak(), space, torch.empty(0, 3).double())
+    point = best_point(Peak(), space, torch.empty(0, 3).double(), torch.Generator())
     assert space.params(point) == {"x": pytest.approx(0.3, abs=1e-3), "c": "c", "k": 1}
 
 
@@ -468,7 +472,7 @@ def test_no_point_comes_twice_in_a_discrete_space_of_many_points():
         def forward(self, X):
             return 10 - (X.squeeze(-2) - torch.tensor([0.305, 0.705])).square().sum(-1)
 
-    best = best_point(Peak(), space, Peak.X_baseline)
+    best = best_point(Peak(), space, Peak.X_baseline, torch.Generator())
     assert space.params(best) == {"i": 30, "j": 70}
-    second = space.params(best_point(Peak(), space, best.unsqueeze(0)))
+    second = space.params(best_point(Peak(), space, best.unsqueeze(0), torch.Generator()))
     assert abs(second["i"] - 30) + abs(second["j"] - 70) == 1
