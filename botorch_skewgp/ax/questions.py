@@ -66,9 +66,10 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
     the objective, the cheaper kind is asked.
 
     Example:
+        >>> client.configure_optimization(objective="-loss")
+        >>> client.set_generation_strategy(skewgp_generation_strategy())
         >>> asked = get_next_question(client, {"number": 10.0, "comparison": 1.0})
-        >>> if asked.ask == "number":
-        ...     client.complete_trial(asked.trial_index, {"loss": 0.3})
+        >>> asked.ask, asked.trial_index, asked.arms
 
     Args:
         client: The client of the experiment.
