@@ -27,6 +27,7 @@ from botorch_skewgp.likelihoods.parameters import (
     SetOdds,
     SetParameter,
     as_rate,
+    raw_rate,
 )
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import SkewGPPosterior
@@ -113,7 +114,7 @@ class RowLikelihood(Likelihood):
             raise InputDataError(
                 f"Judges slip all or none, if rarely: every slip must be above 0; got {rate.tolist()}."
             )
-        self.register_parameter("raw_slip", torch.nn.Parameter(torch.logit(rate), requires_grad=learn))
+        self.register_parameter("raw_slip", torch.nn.Parameter(raw_rate(rate), requires_grad=learn))
         if prior is not None:
             self.register_prior("slip_prior", prior, ReadParameter("slip"), SetParameter("slip"))
         elif learn:

@@ -49,7 +49,10 @@ class SetOdds(ReadParameter):
 
 
 class RateParameter:
-    """A probability `name` of a module, stored as the logit `raw_name`; zero where there is no such parameter."""
+    """A probability `name` of a module, stored as the logit `raw_name`; zero where there is no such parameter.
+
+    It keeps a distance of `LEAST_RATE` from 0 and 1, however far an optimiser steps.
+    """
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -58,7 +61,9 @@ class RateParameter:
         if module is None:
             return self
         raw = getattr(module, f"raw_{self.name}", None)
-        return torch.zeros(1, dtype=torch.float64) if raw is None else torch.sigmoid(raw)
+        if raw is None:
+            return torch.zeros(1, dtype=torch.float64)
+        return LEAST_RATE + (1 - 2 * LEAST_RATE) * torch.sigmoid(raw)
 
     def __set__(self, module: Any, value: float | Tensor) -> None:
         raw = getattr(module, f"raw_{self.name}", None)
@@ -74,7 +79,12 @@ class RateParameter:
                 f"{self.name} must be one or {raw.numel()} rates above 0, as the likelihood was built; got "
                 f"{rate.tolist()}."
             )
-        module.initialize(**{f"raw_{self.name}": torch.logit(rate).to(raw).expand_as(raw)})
+        module.initialize(**{f"raw_{self.name}": raw_rate(rate).to(raw).expand_as(raw)})
+
+
+def raw_rate(rate: Tensor) -> Tensor:
+    """The unbounded values behind rates, as `RateParameter` stores them."""
+    return torch.logit(((rate - LEAST_RATE) / (1 - 2 * LEAST_RATE)).clamp(LEAST_RATE, 1 - LEAST_RATE))
 
 
 def as_rate(value: float | Tensor, name: str) -> Tensor:

@@ -19,7 +19,7 @@ from torch import Tensor
 from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.defaults import JUDGEMENT_NOISE
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
-from botorch_skewgp.likelihoods.parameters import PositiveParameter, RateParameter, as_rate
+from botorch_skewgp.likelihoods.parameters import PositiveParameter, RateParameter, as_rate, raw_rate
 from botorch_skewgp.observations import Binary, Observation
 from botorch_skewgp.rows import Reading, Rows
 
@@ -95,7 +95,7 @@ class ProbitLikelihood(NoisyValueLikelihood):
         if bool((rate + self.slip.detach() >= 1).any()):
             raise InputDataError(f"guess and slip must add up to less than 1; got {guess} and {self.slip.tolist()}.")
         if float(rate) > 0:
-            self.register_parameter("raw_guess", torch.nn.Parameter(torch.logit(rate), requires_grad=False))
+            self.register_parameter("raw_guess", torch.nn.Parameter(raw_rate(rate), requires_grad=False))
 
     def _slips(self, num_outcomes: int, like: Tensor, judge: Tensor | None = None) -> Tensor | None:
         """As of every likelihood, and guesses: of outcome 1, by attentive answers."""

@@ -426,3 +426,17 @@ def test_linear_and_logarithmic_probabilities_of_outcomes_agree(name: str) -> No
     linear, log = reading.probabilities(f), reading.log_probabilities(f)
     assert torch.allclose(linear, log.exp(), atol=1e-6)
     assert torch.allclose(linear.sum(-1), torch.ones(50, dtype=torch.double))
+
+
+def test_a_rate_stays_between_its_ends_however_far_an_optimiser_steps() -> None:
+    model = make(CASES["duel"].observation, PreferenceLikelihood(slip=0.1, learn_slip=True))
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+    for raw in (-800.0, 800.0):
+        with torch.no_grad():
+            model.likelihood.raw_slip.fill_(raw)
+        mll.reset()
+        value = mll(model(*model.train_inputs), model.train_targets)
+        assert bool(value.isfinite())
+        mll.zero_grad()
+        value.backward()
+        assert bool(model.likelihood.raw_slip.grad.isfinite().all())
