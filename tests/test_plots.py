@@ -186,7 +186,7 @@ class TestPosterior:
 
     def test_one_output_of_several(self):
         model = skew_gp(POINTS, LabelPreference.from_classes(torch.tensor([0, 1, 2, 1, 0]), 3))
-        with pytest.raises(UnsupportedError, match="3 outputs; say by output"):
+        with pytest.raises(UnsupportedError, match="3 outputs; choose the one"):
             plot_posterior(model, LINE)
         with pytest.raises(InputDataError, match="one of the model's 3 outputs"):
             plot_posterior(model, LINE, output=3)

@@ -114,15 +114,11 @@ def _counted(rows: Sequence[Row], experiment: Experiment) -> str:
 
 
 def _picture(experiment: Experiment, rows: Sequence[Row], path: Path) -> None:
-    import matplotlib as mpl
+    from matplotlib.figure import Figure
 
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure = plt.figure(layout="constrained")
+    figure = Figure(layout="constrained")
     experiment.plot(figure, rows)
     figure.savefig(path, dpi=100)
-    plt.close(figure)
 
 
 def _trial(experiment: Experiment, number: int, case: Row, smoke: bool) -> list[Row]:

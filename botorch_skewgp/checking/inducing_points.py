@@ -25,7 +25,7 @@ MOST_POINTS = 1000  # training points at which posteriors are compared
 
 
 class InducingPointsCheck(NamedTuple):
-    r"""What `check_inducing_points` finds.
+    r"""The result of `check_inducing_points`.
 
     Args:
         num_points: The number of inducing points of the model.
@@ -37,7 +37,7 @@ class InducingPointsCheck(NamedTuple):
         pareto_k: The shape of the tail of the importance weights from the Gaussian of expectation propagation to the
             posterior under the model's inducing points, [Vehtari2024pareto]_: below 0.5 it is a good approximation,
             above 0.7 the posterior may have mass where it has none. Minus infinity where all observations are numbers,
-            NaN where rows have no noise. It tells of the shape of the tail and not of its size, for which see:
+            NaN where rows have no noise. It describes the shape of the tail and not its size, for which see:
         effective_share: The effective share of these weights, one at best. Near one the weights hardly differ, whatever
             their tail; below a quarter draws are made by another sampler than one of proposals.
         enough: Whether `mean_change` and `sd_change` are within the tolerance.
@@ -60,7 +60,7 @@ def check_inducing_points(
 ) -> InducingPointsCheck:
     r"""Compare a model with one of twice as many inducing points, at the same hyperparameters.
 
-    Both posteriors are the Gaussians of expectation propagation, so that no difference is one of draws. Errors of
+    Both posteriors are the Gaussians of expectation propagation, so no difference is due to draws. Errors of
     inducing points mostly fall fast in their number: what doubling them changes is about the error there was. A model
     whose data are not resolved even by twice as many points changes little too, but its evidence does by many nats.
 

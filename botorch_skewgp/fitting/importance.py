@@ -195,7 +195,7 @@ def _log_mixture(proposals: Sequence[tuple[StudentProposal, int]], x: Tensor) ->
 
 
 def laplace_proposal(density: GradientOfLogDensity, x: Tensor, widest: float) -> StudentProposal:
-    r"""A proposal for a density near a mode: one Newton step from a point, with the scale of the Hessian there.
+    r"""A proposal for a density near a mode: one Newton step from a point, scaled by the Hessian there.
 
     The negative Hessian is found by differences of the gradient. Away from a mode its eigenvalues may have any sign:
     they are taken as absolute values.

@@ -15,7 +15,7 @@ from botorch_skewgp.warpings.parameters import constrained, unconstrained
 
 
 class WarmStart(NamedTuple):
-    r"""What a warm start did, by the names of the free parameters of the model that was started.
+    r"""The result of a warm start, by names of the started model's free parameters.
 
     Args:
         copied: Those that have the earlier model's values.

@@ -19,7 +19,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 class Observed(NamedTuple):
-    """What is known of one function.
+    """The data about one function.
 
     Args:
         X: An `n x d` tensor of distinct points.
@@ -36,7 +36,7 @@ class Observed(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ExperimentData:
-    r"""What is known of an experiment: a row for each trial, or each arm of a trial.
+    r"""The data of an experiment: a row for each trial, or each arm of a trial.
 
     Equal points may have several rows. They are one point of a model, with several observations: equal points would
     make its covariance singular.
@@ -81,7 +81,7 @@ class ExperimentData:
 
     @property
     def bounds(self) -> Tensor:
-        """What is known of numbers that were not read, the lower and the upper bounds, `2 x n x m`."""
+        """The lower and the upper bounds of censored numbers, `2 x n x m`."""
         none = torch.full_like(self.numbers, math.inf)
         lower = -none if self.lower is None else self.lower.nan_to_num(nan=-math.inf, posinf=math.inf, neginf=-math.inf)
         upper = none if self.upper is None else self.upper.nan_to_num(nan=math.inf, posinf=math.inf, neginf=-math.inf)
@@ -94,7 +94,7 @@ class ExperimentData:
 
     @property
     def known(self) -> Tensor:
-        """Which rows tell something of every objective, an `n`-dim boolean tensor."""
+        """Which rows have data about every objective, an `n`-dim boolean tensor."""
         return self.compared | (~self.numbers.isnan() | self.censored).all(-1)
 
     @property
@@ -108,11 +108,11 @@ class ExperimentData:
         return int((~self.pending).sum())
 
     def observed(self, objective: int = 0, with_validity: bool = False) -> Observed | None:
-        r"""What is known of an objective: numbers or labels, bounds, and comparisons, which are of the only one.
+        r"""The data about an objective: numbers or labels, bounds, and comparisons (of a single objective).
 
         Args:
             objective: The objective's column.
-            with_validity: Whether validity is told by the objective itself.
+            with_validity: Whether the objective itself determines validity.
 
         Returns:
             The observations at distinct points; `None` if there are none.
@@ -141,7 +141,7 @@ class ExperimentData:
         return Observed(self.X[rows], observations, rows, point) if observations else None
 
     def observed_validity(self) -> Observed | None:
-        """Where trials worked and where they did not; `None` if nothing is known."""
+        """Where trials worked and where they failed; `None` without such data."""
         rows, point = self._points(~self.valid.isnan())
         return Observed(self.X[rows], _validity(self.valid, point), rows, point) if len(rows) else None
 
@@ -180,7 +180,7 @@ class ExperimentData:
 
 
 def validity(works: Tensor, failed: Tensor, reported: Tensor | None = None) -> Tensor:
-    r"""Whether trials worked: 1, 0, or NaN where nothing tells.
+    r"""Whether trials worked: 1, 0, or NaN if unknown.
 
     Args:
         works: Which trials have a result.
@@ -201,7 +201,7 @@ class Compared(NamedTuple):
 
 
 def as_rows(comparisons: Iterable[Comparison], rows: Mapping[Any, int]) -> Compared:
-    r"""Preferences and ties between rows; those that name something without a row are left out.
+    r"""Preferences and ties between rows; entries without a row are left out.
 
     Judges are numbered in the order of their names.
 

@@ -1,7 +1,7 @@
 """What people recorded in an experiment's storage.
 
-Anyone may write there, and a study that many share must not stop for one bad entry: what cannot be read is left out,
-and a warning says so once.
+Anyone may write there, and one bad entry must not stop a shared study: unreadable entries are left out, with one
+warning.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from botorch.exceptions.warnings import InputDataWarning
 NO_COMPARISON = "does not name two different trials or arms of the experiment, or a judge by a name or a number"
 SHOWN = 80  # characters of an entry that a warning shows
 SEVERAL_OBJECTIVES = (
-    "Comparisons say which trial is better all in all, for which there must be one objective; there are several"
+    "Comparisons need a single objective, since they say which trial is better overall; this experiment has several"
 )
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One trial or arm was judged better than another, or the two as good as each other; by whom, if that is known."""
+    """A judgement that one trial or arm is better than another, or that they tie; with the judge, if known."""
 
     winner: Any
     loser: Any
@@ -33,7 +33,7 @@ class Comparison:
 
 
 class Unreadable(NamedTuple):
-    """An entry that is left out: its key, its value and what is wrong with it."""
+    """An entry that is left out: its key, its value and the reason."""
 
     key: str
     value: Any

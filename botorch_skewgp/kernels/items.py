@@ -1,4 +1,4 @@
-"""Kernels of things that are told apart by a number: items, groups, categories."""
+"""Kernels of numbered things: items, groups, categories."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 class ItemEffectKernel(Kernel):
-    r"""`k(x, z) = 1` where `x = z`, else 0: an effect of its own for each item, independent of all others'.
+    r"""`k(x, z) = 1` where `x = z`, else 0: an independent effect for each item.
 
     Points hold the number of an item, or of a group of items, in the kernel's active dimensions. The standard deviation
     of the effects is the square root of the output scale of a `ScaleKernel` around this one. It is what a random

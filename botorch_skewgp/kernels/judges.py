@@ -1,6 +1,6 @@
-r"""Kernels of several judges: what they share, and what is each one's own.
+r"""Kernels of several judges: a shared part, and an own part of each judge.
 
-Points carry who judges in their last column: 0 for nobody in particular, another number for a judge.
+The last column of points is the judge: 0 for none in particular, `j + 1` for judge `j`.
 
 .. [Train2009discrete] K. E. Train. Discrete Choice Methods with Simulation. Cambridge University Press 2009.
 """
@@ -39,7 +39,7 @@ class LinearTastesKernel(Kernel):
 
     The mixed logit of choice modelling has such tastes ([Train2009discrete]_, chapter 6), as the random intercepts and
     slopes of mixed models have. `S = L L^T`, with `L` lower triangular. The absolute values of its entries, in units of
-    the noise, have a half-Cauchy prior, which leaves alone what the data tell and takes away what they do not.
+    the noise, have a half-Cauchy prior, which keeps what the data determine and shrinks the rest.
 
     Args:
         dim: The number `d` of inputs.
@@ -68,7 +68,7 @@ class LinearTastesKernel(Kernel):
         mask = torch.eye(size) if diagonal else torch.ones(size, size).tril()[:, :rank]
         self.register_buffer("taste_mask", mask.double())
         start = torch.eye(size, mask.shape[-1], dtype=torch.double)
-        start[mask.shape[-1] :] = 0.1  # of which zero would be a saddle point
+        start[mask.shape[-1] :] = 0.1  # zero would be a saddle point
         self.register_parameter("raw_root", torch.nn.Parameter(start))
         self.register_prior("root_prior", HalfCauchyPrior(scale), _sizes_of_root, _set_sizes)
 
@@ -96,12 +96,12 @@ class LinearTastesKernel(Kernel):
 
 
 class Reliability(Module):
-    r"""How large each judge's utility is beside the noise of his answers, relative to others.
+    r"""The size of each judge's utility relative to the noise of his answers, compared with other judges.
 
-    The utility of a judge is multiplied by his reliability `r`, so that his noise is `1 / r` in units of what all
-    share: near 0 of one who answers at random. Reliabilities are told up to a common factor, which is one of what all
-    share; it is fixed by a mean fourth power of 1, so that reliable judges have about 1, however many others there are.
-    Their logarithms have a normal prior around 0.
+    The utility of a judge is multiplied by his reliability `r`, so that his noise is `1 / r` in units of the shared
+    utility: `r` is near 0 for one who answers at random. Data determine reliabilities up to a common factor, which
+    belongs to the shared part; a mean fourth power of 1 fixes it, so that reliable judges have about 1, however many
+    others there are. Their logarithms have a normal prior around 0.
 
     Args:
         num_judges: The number of judges, one more than the largest number of one.
@@ -114,7 +114,7 @@ class Reliability(Module):
         self.register_prior("logarithm_prior", NormalPrior(0.0, RELIABILITY_SPREAD), *closures)
 
     def extended(self, num_judges: int) -> Reliability:
-        """The same for more judges, of whom nothing is known yet: theirs is 1, and that of the others stays."""
+        """The same for more judges: new ones have reliability 1, and the others keep theirs."""
         new = Reliability(num_judges).to(self.logarithm)
         with torch.no_grad():
             new.logarithm[: len(self.logarithm)] = self.values.log()
@@ -127,19 +127,19 @@ class Reliability(Module):
         return (self.logarithm - scale / POWER).exp()
 
     def at(self, code: Tensor) -> Tensor:
-        r"""The reliability where judges are told by the numbers behind points; 1 of new ones and of what all share.
+        r"""The reliabilities of judges by their codes in points; 1 for new judges and for the shared part.
 
         Args:
-            code: A tensor of numbers, 0 for what all share, `j + 1` for judge `j`, -1 for a new judge.
+            code: A tensor of codes: 0 for the shared part, `j + 1` for judge `j`, -1 for a new judge.
         """
         return torch.nn.functional.pad(self.values, (1, 1), value=1.0).to(code)[code.long()]
 
 
 class JudgeKernel(Kernel):
-    r"""`r_x r_z (k(x, z) + k_own(x, z) [the same judge])`: what all share, plus a part of each judge's own.
+    r"""`r_x r_z (k(x, z) + k_own(x, z) [the same judge])`: a shared part, plus an own part of each judge.
 
     Args:
-        shared: The kernel of what all share.
+        shared: The kernel of the shared part.
         own: The kernel of a judge's own part; parts of different judges are independent.
         reliability: The factors `r` of judges; 1 if `None`.
     """
@@ -165,7 +165,7 @@ class JudgeKernel(Kernel):
         return self.combined(shared, own, by1.unsqueeze(-1), by2.unsqueeze(-2))
 
     def combined(self, shared: Tensor, own: Tensor, by1: Tensor, by2: Tensor) -> Tensor:
-        """The covariance from that of what all share and that of judges' own parts, of judges `by1` and `by2`."""
+        """The covariance of judges `by1` and `by2`, from those of the shared part and of judges' own parts."""
         covariance = shared + own * ((by1 == by2) & (by1 != 0))
         if self.reliability is None:
             return covariance

@@ -20,7 +20,7 @@ MOST_SPREAD = 100.0
 class SquaredExponential:
     r"""The covariance `scale exp(-|x - z|^2 / 2) + constant`, with distances in units of the lengthscales.
 
-    What GPyTorch's kernels compute, up to rounding. They look up and transform their parameters at every call and
+    Equal to GPyTorch's kernels up to rounding. They look up and transform their parameters at every call and
     record three times as many operations, which for the few points of an acquisition function takes most of the time.
 
     Args:
@@ -94,7 +94,7 @@ class SquaredExponential:
         return CovarianceWithPoints(self, centre, columns.mT.contiguous())
 
     def half_exponent(self, white: Tensor) -> Tensor:
-        r"""What a point by itself adds to the logarithm of the scaled covariance, `... x n x 1`.
+        r"""The contribution of each point to the logarithm of the scaled covariance, `... x n x 1`.
 
         Args:
             white: The point in units of the lengthscales, `... x n x d`.

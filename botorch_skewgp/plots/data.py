@@ -1,4 +1,4 @@
-"""Marks for what was seen, beside or below a function of one input."""
+"""Marks for observations, beside or below a function of one input."""
 
 from __future__ import annotations
 

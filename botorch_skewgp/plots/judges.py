@@ -1,4 +1,4 @@
-"""What judges have in common and what not, from a model's `judge_summary`."""
+"""How judges agree and differ, from a model's `judge_summary`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def plot_tastes(
     columns: int = 3,
     ax: Axes | Iterable[Axes] | None = None,
 ) -> Iterable[Axes]:
-    r"""The tastes of all judges with their intervals, a panel for each input; of what all share the line and the band.
+    r"""The tastes of all judges with their intervals, a panel for each input; the line and the band are the shared
+    tastes.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs, judge=[0, 1, 0, 1]))

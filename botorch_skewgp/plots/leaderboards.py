@@ -18,9 +18,9 @@ MOST_ITEMS = 60
 
 
 def plot_leaderboard(table: DataFrame, ax: Axes | None = None, num_items: int | None = None) -> Axes:
-    r"""A forest plot of a leaderboard: utilities with their intervals, ranks, and probabilities to be the best.
+    r"""A forest plot of a leaderboard: utilities with their intervals, ranks, and probabilities of being the best.
 
-    Items of one tier, which cannot be told apart from its first one, share a colour.
+    Items of one tier, which cannot be distinguished from its first item, share a colour.
 
     Example:
         >>> ax = plot_leaderboard(leaderboard(model))
@@ -41,7 +41,7 @@ def plot_leaderboard(table: DataFrame, ax: Axes | None = None, num_items: int | 
     missing = [name for name in NEEDED if name not in table.columns]
     if missing or table.index.nlevels > 1 or not len(table):
         raise InputDataError(
-            "table must be that of a leaderboard of one judge: of judge='each' choose one by table.loc[judge]. "
+            "table must be that of a leaderboard of one judge: with judge='each' choose one by table.loc[judge]. "
             f"Missing columns: {missing}."
         )
     table = table.head(MOST_ITEMS if num_items is None else num_items)

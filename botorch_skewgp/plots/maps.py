@@ -1,4 +1,4 @@
-"""What varies over one or two inputs: maps with level sets, and lines."""
+"""Quantities over one or two inputs: maps with level sets, and lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is drawn: inputs on a grid, and the marginals of any BoTorch model's posterior there."""
+"""Data of pictures: inputs on a grid, and the marginals of any BoTorch model's posterior there."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Marginals:
     def __init__(self, model: Model, X: Tensor, output: int | None, gaussian: bool = False) -> None:
         if model.num_outputs > 1 and output is None:
             raise UnsupportedError(
-                f"The model has {model.num_outputs} outputs; say by output=0, ... which of them to draw."
+                f"The model has {model.num_outputs} outputs; choose the one to draw by output=0, ..."
             )
         self.output = 0 if output is None else output
         if not -model.num_outputs <= self.output < model.num_outputs:
@@ -96,7 +96,7 @@ class Marginals:
 def check_bounds(
     bounds: Tensor, model: Model | None = None, dims: Sequence[int] | None = None, user: str = ""
 ) -> Tensor:
-    """Check bounds against a model and what can be drawn, in the model's dtype and on its device.
+    """Check that bounds fit a model and can be drawn; returns them in the model's dtype and on its device.
 
     Raises:
         InputDataError: If the bounds are no bounds of the model's inputs.
@@ -118,7 +118,7 @@ def check_bounds(
 
 
 def like_inputs(X: Tensor, model: Model) -> Tensor:
-    """Points in the dtype and on the device of a model's training points, where it tells them."""
+    """Points in the dtype and on the device of a model's training points, if it has them."""
     inputs = getattr(model, "train_inputs", None)
     return X.to(inputs[0]) if inputs is not None and isinstance(inputs[0], Tensor) else X
 
@@ -135,7 +135,7 @@ def input_label(i: int, d: int) -> str:
 
 
 def value_label(model: Model, name: str = "$f(x)$") -> str:
-    """What an axis of values shows: its name, and its unit where that is the noise of one answer."""
+    """The label of an axis of values: its name, and its unit if that is the noise of one answer."""
     if not is_latent_model(model) or model.num_outputs != 1:
         return name
     likelihood = members_of(model, "value_label")[0].likelihood
@@ -145,7 +145,7 @@ def value_label(model: Model, name: str = "$f(x)$") -> str:
 
 
 def known_points(model: Model) -> Tensor | None:
-    """The points that a model has seen, `n x d`, where it can tell."""
+    """The training points of a model, `n x d`, if it has them."""
     points = getattr(model, "datapoints", None)
     return points if isinstance(points, Tensor) else None
 

@@ -1,4 +1,4 @@
-r"""Probabilities of outcomes: of winning a duel, of grades, and how often what was predicted comes true.
+r"""Probabilities of outcomes: of winning a duel, of grades, and observed frequencies of predicted outcomes.
 
 .. [Murphy1977] A. H. Murphy, R. L. Winkler. Reliability of subjective probability forecasts of precipitation and
    temperature. Journal of the Royal Statistical Society C 26, 1977.

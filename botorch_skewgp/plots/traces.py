@@ -79,7 +79,7 @@ def plot_optimization_trace(
 
 
 def _curves(name: str, values: Tensor, optimum: float | None, maximize: bool, best_so_far: bool) -> Tensor:
-    """What is drawn of the runs of one method, `runs x n`, in float64."""
+    """The curves of the runs of one method, `runs x n`, in float64."""
     of = f" of {name!r}" if name else ""
     runs = values.detach().double().cpu()
     runs = runs.unsqueeze(0) if runs.ndim == 1 else runs

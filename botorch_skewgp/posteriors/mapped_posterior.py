@@ -1,4 +1,4 @@
-"""Posteriors of increasing functions of what has a skewed posterior."""
+"""Posteriors of increasing functions of a quantity with a skewed posterior."""
 
 from __future__ import annotations
 

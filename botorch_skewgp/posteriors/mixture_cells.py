@@ -74,7 +74,7 @@ class MixtureCells:
         self.standard_deviation = deviation * (1 + second - first.square()).sqrt()
 
     def at(self, points: Tensor) -> Self:
-        """Those of some of the mixtures, by a mask."""
+        """The cells of the mixtures that a mask selects."""
         result = object.__new__(type(self))
         for name, value in vars(self).items():
             setattr(result, name, value[:, points] if name.endswith("_series") else value[points])

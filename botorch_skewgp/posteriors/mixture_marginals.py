@@ -57,11 +57,11 @@ class MixtureMarginals(ABC):
     @abstractmethod
     def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
         """Two finite values with the quantile between them, for `batch_shape` levels; such as the least and the largest
-        quantile of the components. Should they not hold it after all, they are moved.
+        quantile of the components. The search moves them if they do not enclose it.
         """
 
     def first_guess(self, level: Tensor) -> Tensor:
-        """Where to start to look for the quantiles of `batch_shape` levels; by default in the middle of the bracket."""
+        """Starts for the search of the quantiles of `batch_shape` levels; by default the middle of the bracket."""
         low, high = self.bracket(level)
         return 0.5 * low + 0.5 * high
 
@@ -118,7 +118,7 @@ class MixtureMarginals(ABC):
         return root - (error - error.detach()) / density
 
     def at(self, points: Tensor) -> Self:
-        r"""The mixtures of some points, of a batch with one dimension.
+        r"""The mixtures at some points, from a batch with one dimension.
 
         Args:
             points: Their numbers, or a mask.

@@ -13,7 +13,7 @@ from botorch_skewgp.posteriors.representer_mixture import RepresenterMixture
 
 @dataclass(frozen=True, eq=False)
 class MixtureSamples:
-    r"""What maps base samples to samples: the first of them picks a component, the others drive its Gaussian part.
+    r"""A map from base samples to samples: the first base sample picks a component, the others drive its Gaussian part.
 
     Args:
         location: The prior mean, `batch_shape x e`.

@@ -1,4 +1,4 @@
-"""What posteriors that are not Gaussian have in common."""
+"""Base class of posteriors that are not Gaussian."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class NonGaussianPosterior(Posterior):
 
     @property
     def distribution(self) -> NoReturn:
-        """Not there, since it would be taken for a Gaussian.
+        """Raises an error, since BoTorch would treat it as Gaussian.
 
         Raises:
             AttributeError: Always.

@@ -14,7 +14,7 @@ from botorch_skewgp.truncated.univariate import normal_cdf, owens_t
 class ProbabilityPosterior(MappedPosterior):
     r"""The joint posterior of `p(x) = Phi(f(x) / sqrt(noise))`, for outcomes that are probabilities.
 
-    The mean is the predictive probability; the variance tells what is not known about the probability itself.
+    The mean is the predictive probability; the variance is the uncertainty about the probability itself.
 
     Example:
         >>> posterior = ProbabilityPosterior(model.posterior(X), noise=model.likelihood.noise)

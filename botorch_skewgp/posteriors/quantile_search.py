@@ -15,10 +15,12 @@ from torch import Tensor
 
 
 class Distributions(Protocol):
-    """What a search asks of `n` distributions."""
+    """The interface of `n` distributions for a search."""
 
     def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
-        """Two finite values with the quantile between them, for `n` levels. Should they not hold it, they are moved."""
+        """Two finite values with the quantile between them, for `n` levels. The search moves them if they do not
+        enclose it.
+        """
 
     def tail_and_density(self, value: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
         """The survival function where `upper`, else the cdf, and the density, at `n` values."""
@@ -28,12 +30,12 @@ class Distributions(Protocol):
 
 
 def search_tolerance(dtype: torch.dtype) -> float:
-    """The error of a probability that is allowed, as a share of it."""
+    """The admissible relative error of a probability."""
     return min(torch.finfo(dtype).eps ** 0.7, 1e-5)
 
 
 def search_quantiles(distributions: Distributions, level: Tensor, start: Tensor) -> Tensor:
-    """The quantile of one level of each of `n` distributions, from where a search is to start, each `n`."""
+    """The quantiles of `n` distributions at one level each, from given starts, `n`."""
     low, high = distributions.bracket(level)
     x = torch.where((start >= low) & (start <= high), start, 0.5 * low + 0.5 * high)
     search = _Search(level, low, high, search_tolerance(level.dtype))
@@ -64,13 +66,13 @@ class _Search:
         self.last_width = self.last_but_one_width = self.last_error = self.last_but_one_error = infinite
 
     def keep(self, which: Tensor) -> None:
-        """Go on with some of the points."""
+        """Keep only some of the points."""
         for name, value in vars(self).items():
             if isinstance(value, Tensor):
                 setattr(self, name, value[..., which])
 
     def step(self, x: Tensor, tail: Tensor, density: Tensor) -> tuple[Tensor, Tensor]:
-        """Take in what was found at `x`; returns where to look next, and where that is the root already."""
+        """Update the brackets by the values at `x`; returns the next points, and which of them are roots."""
         error = self.sign * (tail.log() - self.log_wanted)
         left = error < 0
         # an end of the bracket on the wrong side of the root is moved

@@ -1,4 +1,4 @@
-"""What data say about a latent function: draws of representer weights, and a root of what they leave uncertain."""
+"""The posterior of a latent function: draws of representer weights, and a root of the remaining covariance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUM_ORDERING_ITERATIONS = 2  # after which they hold 96 % or more of the varianc
 
 @dataclass(frozen=True, eq=False)
 class RepresenterMixture:
-    r"""What the data say about the latent function, in terms of the kernel at `n` points `Z`.
+    r"""The posterior of the latent function, in terms of the kernel at `n` points `Z`.
 
     Args:
         weights: The representer weights `a_s` of every draw, `batch_shape x n x S`.
@@ -65,7 +65,7 @@ class RepresenterMixture:
         return self.weights.shape[-1]
 
     def in_space_filling_order(self, covariance: Tensor) -> RepresenterMixture:
-        r"""The same mixture of equally likely draws, with draws next to each other that say similar things.
+        r"""The same mixture of equally likely draws, with similar draws next to each other.
 
         One base sample picks the draw, so that with quasi-Monte Carlo base samples an average over them varies the
         less, the smoother the draws change along their order. Draws are halved again and again, each group along the
@@ -86,7 +86,7 @@ class RepresenterMixture:
         return RepresenterMixture(weights[order].mT, self.root, coordinates=coordinates, factor=self.factor)
 
     def repeated(self, num_draws: int) -> RepresenterMixture:
-        r"""A mixture of a single draw as that of many equal ones.
+        r"""A mixture of a single draw as a mixture of many equal draws.
 
         Args:
             num_draws: How many.
@@ -179,7 +179,7 @@ class RepresenterMixture:
 
 
 def space_filling_order(points: Tensor) -> Tensor:
-    r"""An order in which points that are close come close, by halving groups again and again along their widest axis.
+    r"""An order that keeps close points together, by repeatedly halving groups along their widest axis.
 
     Args:
         points: An `S x n` tensor of `S` points in `n` dimensions.

@@ -94,7 +94,7 @@ class SkewGPPosterior(NonGaussianPosterior):
         return cls(mean, mean.new_zeros(*mean.shape, 0), distribution.lazy_covariance_matrix, none, num_outputs)
 
     def with_draws_repeated(self, num_draws: int) -> SkewGPPosterior:
-        r"""The same Gaussian posterior as a mixture of many equal draws, each of which may be told something else.
+        r"""The same Gaussian posterior as a mixture of many equal draws, to be conditioned on different data each.
 
         Args:
             num_draws: How many.
@@ -124,7 +124,7 @@ class SkewGPPosterior(NonGaussianPosterior):
 
     @property
     def mixture(self) -> RepresenterMixture:
-        """What the data say about the latent function."""
+        """The posterior of the latent function, as representer weights."""
         return self._mixture
 
     @property

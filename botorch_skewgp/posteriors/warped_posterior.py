@@ -68,7 +68,7 @@ class WarpedPosterior(MappedPosterior):
         return torch.where(self._aligned(y < self.warping.domain[0], above), 1.0, above)
 
     def density(self, value: Tensor | float) -> Tensor:
-        r"""The marginal probability densities, without what sits at the end of a domain.
+        r"""The marginal probability densities, without the point mass at the end of a domain.
 
         Args:
             value: As in `SkewGPPosterior.cdf`.
@@ -78,7 +78,7 @@ class WarpedPosterior(MappedPosterior):
         return density * self._aligned(self.warping.log_derivative(y).exp(), density) / self.scale
 
     def _aligned(self, x: Tensor, result: Tensor) -> Tensor:
-        """What belongs to values, beside what a distribution function gave for these values at all points."""
+        """A quantity of values, broadcast to the shape of a distribution function at these values and all points."""
         event = self._extended_shape()
         if x.numel() == 1 or x.shape[max(x.ndim - len(event), 0) :] == event:
             return x.reshape(()) if x.numel() == 1 else x

@@ -1,7 +1,7 @@
-r"""Columns: a point, and what a row reads there: the value of an output, or the slope in an input.
+r"""Columns: a point and the quantity there, which is the value of an output or the slope in an input.
 
-What is read is an integer, so that rows can hold a tensor of them: `value_of(o) = o` for the value of output `o`, and
-`slope_in(d) = -1 - d` for the derivative of the (first) output in input `d`.
+The quantity is coded by an integer, so that rows can hold a tensor of codes: `value_of(o) = o` for the value of output
+`o`, and `slope_in(d) = -1 - d` for the derivative of the (first) output in input `d`.
 """
 
 from __future__ import annotations

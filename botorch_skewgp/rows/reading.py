@@ -1,6 +1,6 @@
-r"""A reading: what one observation of a kind asks of the latent function, and the outcomes that it tells apart.
+r"""A reading: the linear functional that one observation measures, and its possible outcomes.
 
-Everything that the library does with a kind of observation follows from its reading: the rows of data, the distribution
+The library derives everything about a kind of observation from its reading: the rows of data, the distribution
 of new observations, fantasies, the information that an observation brings, and the knowledge gradient.
 
 .. [Thurstone1927law] L. L. Thurstone. A law of comparative judgment. Psychological Review 34, 1927.
@@ -161,7 +161,7 @@ class Reading:
         return padded[reading, below], padded[reading, above]
 
     def asked(self, outcome: Tensor) -> Tensor:
-        r"""The numbers of the readings that given outcomes bound at all.
+        r"""The numbers of the readings that given outcomes bound.
 
         Args:
             outcome: An integer tensor of any shape.
@@ -260,7 +260,8 @@ class Reading:
         return self.with_slips(_best_of(items / self.noise.sqrt()))
 
     def log_outcome_probabilities(self, value: Tensor, variance: Tensor | float = 0.0) -> Tensor:
-        r"""The log probabilities of all outcomes of a single reading, known up to a normal error beside its noise.
+        r"""The log probabilities of all outcomes of a single reading, known up to a normal error in addition to its
+        noise.
 
         Args:
             value: A tensor of any shape: the value read, without noise.

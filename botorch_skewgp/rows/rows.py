@@ -18,11 +18,10 @@ _DENSE_BEYOND = 8  # entries per row; wider rows multiply with a dense weight ma
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    r"""`A f + bias + v`, with `f` the latent function at `n` points, seen to lie in `(lower, upper]`.
-
-    A row with `lower == upper` was seen as a number. The weight matrix `A` is held by the few columns that each row
-    touches; a column is a point and what is read there. The noise `v` has covariance `diag(noise) + noise_root
-    noise_root^T`, the latter between rows of one block only.
+    r"""`A f + bias + v`, with `f` the latent function at `n` points, observed to lie in `(lower, upper]`. A row with
+    `lower == upper` was observed as a number. The weight matrix `A` is held by the few columns that each row touches; a
+    column is a point and what is read there. The noise `v` has covariance `diag(noise) + noise_root noise_root^T`, the
+    latter between rows of one block only.
 
     Args:
         index: An `m x k` integer tensor: the points that each row touches.
@@ -85,7 +84,7 @@ class Rows:
         )
 
     def with_own_noise(self) -> Rows:
-        r"""The same rows with the same noise, some of which is each row's own wherever the noise allows it.
+        r"""The same rows with the same noise, split so that each row has some independent noise if possible.
 
         Of a block whose noise has the covariance `D + N N^T` with a least eigenvalue `l > 0`, every row gets `l / 2` of
         its own.

@@ -17,7 +17,7 @@ from botorch_skewgp.transformed.posterior import TransformedTPosterior
 
 
 class _TransformedImprovement(AnalyticAcquisitionFunction):
-    """Base class of those that compare with the best value so far."""
+    """Base class of acquisition functions that compare with the best value so far."""
 
     _log = True
     best_f: Tensor
@@ -48,7 +48,7 @@ class _TransformedImprovement(AnalyticAcquisitionFunction):
 
     @abstractmethod
     def _value(self, posterior: TransformedTPosterior, best_f: Tensor) -> Tensor:
-        """What an improvement on a value by a larger one is worth, `batch_shape x 1 x 1`."""
+        """The value of an improvement, `batch_shape x 1 x 1`."""
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:

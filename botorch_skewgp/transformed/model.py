@@ -182,7 +182,7 @@ class BayesianTransformedGP(IntegratedProcess):
     def set_train_data(
         self, inputs: Tensor | tuple[Tensor] | None = None, targets: Tensor | None = None, strict: bool = True
     ) -> None:
-        r"""Replace points, outcomes or both; the nodes are made anew, the standardisation stays.
+        r"""Replace points, outcomes or both; makes new nodes and keeps the standardisation.
 
         Args:
             inputs: An `n x d` tensor, before any input transform.
@@ -220,7 +220,7 @@ class BayesianTransformedGP(IntegratedProcess):
         points = fn(self._points)
         if points.dtype not in (torch.float32, torch.float64):
             raise InputDataError(
-                f"A BayesianTransformedGP is of single or double precision; it cannot become {points.dtype}."
+                f"A BayesianTransformedGP has single or double precision; it cannot become {points.dtype}."
             )
         if points is not self._points:
             self._points = points
@@ -329,7 +329,8 @@ class BayesianTransformedGP(IntegratedProcess):
             rest = torch.cat([y[:end], y[end + 1 :]])
             if bool(rest.amin() == rest.amax()):
                 raise UnsupportedError(
-                    f"Without row {int(end)} all outcomes are equal, and say nothing about the scale of that one."
+                    f"Without row {int(end)} all outcomes are equal, which leaves the scale of that outcome "
+                    "undetermined."
                 )
         z = self._space.at(nodes.u, "warping")(self.units.standardise(y)).expand(len(nodes.u), -1)
         laws = leave_one_out_laws(nodes, z)
@@ -392,8 +393,8 @@ class BayesianTransformedGP(IntegratedProcess):
         if new.effective_number_of_nodes < min(LEAST_AFTER_CONDITIONING, 0.5 * self.effective_number_of_nodes):
             warnings.warn(
                 f"Given the new outcomes {new.effective_number_of_nodes:.1f} nodes count, of "
-                f"{self.effective_number_of_nodes:.1f} before: they say more of the parameters than nodes that stay "
-                "where they are can. Build the model anew, or call set_train_data, which makes other nodes.",
+                f"{self.effective_number_of_nodes:.1f} before: the outcomes change the parameters by more than "
+                "fixed nodes can follow. Build a new model, or call set_train_data, which makes new nodes.",
                 QuadratureWarning,
                 stacklevel=2,
             )

@@ -49,7 +49,7 @@ def outcome_units(y: Tensor, warping: Warping) -> OutcomeUnits:
 
 
 def lowest_outcome(warping: Warping) -> float:
-    r"""The lower end of the domain of the innermost warping, whatever the parameters.
+    r"""The lower end of the domain of the innermost warping, for all parameters.
 
     Args:
         warping: The warping.

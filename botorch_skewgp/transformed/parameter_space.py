@@ -28,7 +28,7 @@ class Entry:
 class ParameterSpace:
     r"""Unbounded coordinates of the parameters of named modules, in the order of the modules.
 
-    Parameters of warpings that are redundant outermost, and those that need no gradient, are left out: they keep their
+    Parameters that are redundant in an outermost warping, and those that need no gradient, are left out and keep their
     values.
 
     Args:

@@ -50,7 +50,7 @@ class Proposal(NamedTuple):
         return constant - spread - 0.5 * (df + D) * torch.log1p(white.square().sum(0) / df)
 
     def nodes(self, num_outer: int, num_inner: int, outer_dim: int, seed: int) -> Tensor:
-        r"""Quasi-random nodes, each of whose first coordinates is shared by several.
+        r"""Quasi-random nodes in groups that share their first coordinates.
 
         Every node on its own has the law of the proposal: given the first coordinates, the others follow their
         conditional distribution, a multivariate t again.
