@@ -48,7 +48,7 @@ def test_it_stays_a_landing_page():
 
 def test_counts_are_right():
     tutorials = len(list((ROOT / "tutorials").glob("*.ipynb")))
-    assert tutorials == 13
-    assert "thirteen tutorials" in TEXT
+    assert tutorials == 14
+    assert "fourteen tutorials" in TEXT
     section = TEXT.partition("[All thirteen kinds]")[2].partition("```")[0]
     assert len(re.findall(r"`\w+`", section)) == 13

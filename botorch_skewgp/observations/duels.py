@@ -15,6 +15,7 @@ from torch import Tensor
 from botorch_skewgp.observations.checks import as_count, as_values, check_pairs
 from botorch_skewgp.observations.observation import Countable
 
+FEW_ANSWERS = 3  # of which all may be of a higher strength by chance
 BUTTONS = ("first", "second", "tie", "both bad", "both good")  # of a page that shows two items
 FIRST, SECOND, TIE, BOTH_BAD, BOTH_GOOD = range(5)
 
@@ -77,7 +78,7 @@ class Preference(Countable):
                 f"strength must be integers from 0 to {steps - 1}, the number of the step by which the winner is "
                 f"better; got {strength[bad[:5]].tolist()} at positions {bad[:5].tolist()}."
             )
-        if self.num_strengths is None and len(strength) and bool((strength > 0).all()):
+        if self.num_strengths is None and len(strength) >= FEW_ANSWERS and bool((strength > 0).all()):
             warnings.warn(
                 f"strength counts from 0, the least difference, and every answer is {int(strength.min())} or more: "
                 "subtract 1 if they count from 1. If no difference was small, say how many steps there are by "

@@ -304,11 +304,10 @@ def gauss_rule(kind: Literal["legendre", "hermite"], order: int) -> tuple[Tensor
         order: The number `n` of nodes; exact for polynomials of degree `2 n - 1`.
 
     Returns:
-        The nodes in increasing order, symmetric about zero, and the weights, which sum to one; in double precision.
+        The nodes in increasing order, and the weights, which sum to one; in double precision.
     """
     with torch.inference_mode(False):  # they are kept for calls that are differentiated
         k = torch.arange(1, order, dtype=torch.float64)
         off_diagonal = k.sqrt() if kind == "hermite" else k / torch.sqrt(4 * k.square() - 1)
         nodes, vectors = torch.linalg.eigh(torch.diag(off_diagonal, 1) + torch.diag(off_diagonal, -1))
-        weights = vectors[0].square()
-        return 0.5 * (nodes - nodes.flip(0)), 0.5 * (weights + weights.flip(0))
+        return nodes, vectors[0].square()
