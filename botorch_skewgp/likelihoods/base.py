@@ -2,9 +2,10 @@ r"""The base class of likelihoods: what it does with the reading of a kind, whic
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -49,6 +50,7 @@ class RowLikelihood(Likelihood):
     predicts_choices: ClassVar[bool] = False  # whether `marginal` takes which points can be chosen
     predicts: ClassVar[bool] = True  # whether new observations have a distribution, and not only those of the data
     slip = RateParameter()
+    _judge: int | None = None  # whose new answers are foreseen, where judges have a rate of slips each
 
     @property
     def num_outputs(self) -> int:
@@ -126,7 +128,7 @@ class RowLikelihood(Likelihood):
         Args:
             num_outcomes: The number of outcomes that an answer can have.
             like: Any tensor of the wanted dtype and device.
-            judge: Who gave each of `m` answers; the average over judges if `None`.
+            judge: Who gave each of `m` answers; the judge whom the likelihood is for if `None`, or else the average.
 
         Returns:
             An `O`-dim tensor; with judges `m x O`.
@@ -138,11 +140,15 @@ class RowLikelihood(Likelihood):
             return None
         rate = self.slip.to(like)
         if judge is None or rate.numel() == 1:
-            rate = rate.mean(-1, keepdim=True)
+            own = self._judge is not None and self._judge < rate.numel()
+            rate = rate[self._judge].unsqueeze(-1) if own else rate.mean(-1, keepdim=True)
             rate = rate if judge is None else rate.expand(len(judge))
         else:
             if len(judge) and int(judge.max()) >= rate.numel():
-                raise InputDataError(f"slip has {rate.numel()} rates, and judge {int(judge.max())} gave answers.")
+                raise InputDataError(
+                    f"slip has {rate.numel()} rates, and judge {int(judge.max())} gave answers; "
+                    "give one rate, or one for each judge from 0 on."
+                )
             rate = rate[judge.to(rate.device)]
         rate = rate if judge is None else rate.unsqueeze(-1)
         return (rate / num_outcomes).expand(*rate.shape[:-1], num_outcomes)
@@ -212,6 +218,18 @@ class RowLikelihood(Likelihood):
         if not issubclass(kind, self.observation_types):
             raise InputDataError(self._refusal(kind))
         return self
+
+    def for_judge(self, judge: int | None) -> Self:
+        r"""The likelihood of a judge's new answers: parameters are shared, the rate of slips is his own if he has one.
+
+        Args:
+            judge: A judge's number; `None` for the average over judges.
+        """
+        if self.slip.numel() == 1:
+            return self
+        new = copy(self)
+        new.__dict__["_judge"] = judge
+        return new
 
     # What a kind states
 

@@ -2,7 +2,8 @@ r"""Several kinds of observations of one latent function."""
 
 from __future__ import annotations
 
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -79,6 +80,15 @@ class MixedLikelihood(RowLikelihood):
                 return likelihood.for_kind(kind)
         names = ", ".join(type(likelihood).__name__ for likelihood in self.likelihoods)
         raise InputDataError(f"None of {names} takes {kind.__name__} observations; add a likelihood for them.")
+
+    def for_judge(self, judge: int | None) -> Self:
+        """The parts for a judge."""
+        parts = {name: part.for_judge(judge) for name, part in self._likelihoods.items()}  # type: ignore[operator]
+        if all(part is self._likelihoods[name] for name, part in parts.items()):
+            return self
+        new = copy(self)
+        new.__dict__["_modules"] = {**self._modules, "_likelihoods": torch.nn.ModuleDict(parts)}
+        return new
 
     @property
     def _predicting(self) -> list[RowLikelihood]:

@@ -132,6 +132,10 @@ class FullyBayesianSkewGP(Model):
             raise UnsupportedError("Averages are made of probabilities only; ask the members for other predictions.")
         return type(distributions[0])(probs=torch.stack([distribution.probs for distribution in distributions]).mean(0))
 
+    def slips(self) -> Tensor:
+        """The posterior probability of each answer to be a slip, averaged over members; see `SkewGP.slips`."""
+        return torch.stack([member.slips() for member in self.members]).mean(0)
+
     def condition_on_observations(
         self, X: Tensor, Y: Tensor | Observation | Sequence[Observation], **kwargs: Any
     ) -> FullyBayesianSkewGP:

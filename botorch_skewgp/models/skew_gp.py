@@ -289,14 +289,15 @@ class SkewGP(ConditioningMixin):
             return one.predictive(X, available=available)
         X, now = check_query(X, self._points), self._now()
         posterior = self._posterior_at(self._inputs_at(X, now), now)
+        likelihood = now.model.likelihood.for_judge(self._judge - 1 if self._judge > SHARED else None)
         if available is None:
-            return now.model.likelihood(posterior, scale=self._outcome_scale)
-        if not now.model.likelihood.predicts_choices:
+            return likelihood(posterior, scale=self._outcome_scale)
+        if not likelihood.predicts_choices:
             raise UnsupportedError(
                 "available is for choices; of several kinds ask the likelihood of theirs: "
                 "model.likelihood.for_kind(Choice)(model.latent_posterior(X), available=available)."
             )
-        return now.model.likelihood(posterior, scale=self._outcome_scale, available=available)
+        return likelihood(posterior, scale=self._outcome_scale, available=available)
 
     @overload
     def for_judge(self, judge: int | str | None) -> Self: ...
@@ -370,7 +371,7 @@ class SkewGP(ConditioningMixin):
 
         Returns:
             A tensor with an entry for each answer, in the order of the observations; zero of those that the likelihood
-            knows of no slips of.
+            knows of no slips of. Of fantasies that of the data alone.
 
         Example:
             >>> model = SkewGP(train_X, Preference(pairs), likelihood=PreferenceLikelihood(slip=0.05))

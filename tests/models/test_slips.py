@@ -31,6 +31,7 @@ from botorch_skewgp.likelihoods import (
     VoteLikelihood,
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.observations import (
     Binary,
@@ -324,6 +325,39 @@ def test_learned_rates_are_stored_and_start_from_the_prior() -> None:
     assert other.likelihood.slip.item() == pytest.approx(0.3)
     fit_skew_gp(model, num_restarts=2)
     assert 0.1 < model.likelihood.slip.item() < 0.45  # a quarter of the answers are drawn at random
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_answers_of_a_judge_have_his_own_rate(mixed: bool) -> None:
+    rates = [0.05, 0.8]
+    likelihood: RowLikelihood = PreferenceLikelihood(slip=rates)
+    if mixed:
+        likelihood = MixedLikelihood(likelihood, NumericLikelihood())
+    personal = ScaleKernel(RBFKernel())
+    personal.outputscale = 1e-4
+    model = make(Preference(PAIRS, judge=[0, 1, 0, 1, 0, 1]), likelihood, judge_covar_module=personal)
+
+    def predicted(model: SkewGP, judge: int | str | None) -> float:
+        found = model.predictive(X[[0, 5]], judge=judge)
+        return float((found[0] if mixed else found).probs)
+
+    draws = model.draws
+    for judge in (0, 1, "new", None):
+        one = model.for_judge(judge)
+        attentive = PreferenceLikelihood()(one.latent_posterior(X[[0, 5]])).probs
+        rate = rates[judge] if isinstance(judge, int) else sum(rates) / 2
+        for found in (predicted(model, judge), predicted(one, None)):
+            assert found == pytest.approx(float(rate / 2 + (1 - rate) * attentive), abs=1e-6)
+    assert model.draws is draws
+    choice = model.likelihood.for_kind(Choice).for_judge(1)(model.latent_posterior(X[:3])).probs
+    assert float(choice.min()) >= 0.8 / 3
+
+
+def test_slips_of_an_ensemble_are_averages_of_those_of_members() -> None:
+    observation = Preference(PAIRS)
+    members = [make(observation, PreferenceLikelihood(slip=rate)) for rate in (0.05, 0.4)]
+    expected = (members[0].slips() + members[1].slips()) / 2
+    assert torch.allclose(FullyBayesianSkewGP(members).slips(), expected)
 
 
 def test_rows_that_stand_for_several() -> None:
