@@ -29,6 +29,7 @@ class WarmExpectationPropagation:
 
     def __init__(self) -> None:
         self._sites: Sites | None = None
+        self._non_negative = False
 
     def __call__(self, distribution: TruncatedNormal) -> ExpectationPropagation:
         r"""Run to the fixed point.
@@ -40,8 +41,11 @@ class WarmExpectationPropagation:
         if sites is not None and sites.precision.shape != distribution.mean.shape:
             sites = None
         reduction = 0.0 if sites is None else REDUCTION
-        result = expectation_propagation(distribution, sites, tolerance=TOLERANCE, reduction=reduction)
-        self._sites = result.sites
+        non_negative = self._non_negative and sites is not None
+        result = expectation_propagation(
+            distribution, sites, tolerance=TOLERANCE, reduction=reduction, non_negative=non_negative
+        )
+        self._sites, self._non_negative = result.sites, result.non_negative
         return result
 
     def log_normalizers(self, distributions: Sequence[TruncatedNormal]) -> Tensor:

@@ -171,8 +171,11 @@ class RowModel:
 
     @property
     def works_by_points(self) -> bool:
-        """Whether work goes by latent coordinates: there are fewer than interval rows, or rows ask for it."""
-        return self._needs_low_rank or self.intervals.num_rows > max(FEW_ROWS, self.mean.shape[-1])
+        """Whether work goes by latent coordinates: there are fewer than interval rows, or rows stand for several."""
+        slips_beside_numbers = self.intervals.heights is not None and self.numbers.num_rows > 0
+        if self.intervals.count is not None or slips_beside_numbers:
+            return True
+        return self.intervals.num_rows > max(FEW_ROWS, self.mean.shape[-1])
 
     @property
     def _needs_low_rank(self) -> bool:
@@ -220,6 +223,8 @@ class RowModel:
         # diagonal would be worth nats.
         covariance = (covariance + covariance.mT).mul_(0.5)  # in place, for these are large
         covariance.diagonal().add_(missing)
+        if self._needs_low_rank:
+            return LowRankPrior(cholesky_with_relative_jitter(covariance))
         return DensePrior(covariance, has_jitter=True)
 
     @property
@@ -302,6 +307,8 @@ class RowModel:
             return self._of_columns(
                 self._mixture_of_values(latent.unsqueeze(-1), root, self.intervals.heights is not None)
             )
+        if self.intervals.heights is not None:
+            return self._of_columns(self._mixture_of_approximation(approximation))
         # a site is a number with Gaussian noise
         precision = approximation.site_precision.clamp(min=LEAST_PRECISION)
         seen = approximation.site_shift / precision
@@ -397,20 +404,44 @@ class RowModel:
             latent_root: A root of their covariance given a draw, `n x r`.
             may_widen: Whether that may exceed the prior covariance in some directions.
         """
-        n = self.mean.shape[-1]
         L = cholesky_with_relative_jitter(self.covariance)
         white = torch.linalg.solve_triangular(L, self._point_cholesky @ latent, upper=False)
         weights = self._weights_of_numbers + torch.linalg.solve_triangular(L.mT, white, upper=True)
         half = torch.linalg.solve_triangular(L, self._point_cholesky @ latent_root, upper=False)
-        eye = torch.eye(n, dtype=L.dtype, device=L.device)
-        eigenvalues, vectors = torch.linalg.eigh(eye - half @ half.mT)  # information, between 0 and 1 up to rounding
-        root = torch.linalg.solve_triangular(L.mT, vectors * eigenvalues.clamp(min=0).sqrt(), upper=True)
-        wider = eigenvalues < -LEAST_EXCESS
-        if may_widen and bool(wider.any()):
-            excess = vectors[:, wider] * (-eigenvalues[wider]).sqrt()
-            nodes = _standard_nodes(excess)
-            weights = weights + torch.linalg.solve_triangular(L.mT, excess @ nodes, upper=True)
+        known, excess = _information(half, may_widen)
+        root = torch.linalg.solve_triangular(L.mT, known, upper=True)
+        if excess is not None:
+            weights = weights + torch.linalg.solve_triangular(L.mT, excess, upper=True)
         return RepresenterMixture(weights, root)
+
+    def _mixture_of_approximation(self, approximation: ExpectationPropagation) -> RepresenterMixture:
+        """The mixture from a Gaussian of latent coordinates `z` of the rows, `h = mean + L z`, without numbers.
+
+        Its weights are `A^T C^-1 (E h - mean)`, and `R R^T = A^T L^-T (I - Cov z) L^-1 A`.
+        """
+        prior = self.truncated_normal.prior
+        assert isinstance(prior, LowRankPrior)
+        white = torch.linalg.solve_triangular(prior.matrix, self.intervals.weight(self.mean.shape[-1]), upper=False)
+        known, excess = _information(approximation.latent_root, may_widen=True)
+        weights = white.mT @ approximation.latent_mean.unsqueeze(-1)
+        if excess is not None:
+            weights = weights + white.mT @ excess
+        return RepresenterMixture(weights, white.mT @ known)
+
+
+def _information(root: Tensor, may_widen: bool) -> tuple[Tensor, Tensor | None]:
+    """What is known of white coordinates whose covariance has a root, as a root of the identity less that covariance.
+
+    Where the covariance may exceed the identity, in some directions, components' means with that excess, or `None`.
+    """
+    eye = torch.eye(len(root), dtype=root.dtype, device=root.device)
+    eigenvalues, vectors = torch.linalg.eigh(eye - root @ root.mT)  # between 0 and 1 up to rounding
+    known = vectors * eigenvalues.clamp(min=0).sqrt()
+    wider = eigenvalues < -LEAST_EXCESS
+    if not may_widen or not bool(wider.any()):
+        return known, None
+    excess = vectors[:, wider] * (-eigenvalues[wider]).sqrt()
+    return known, excess @ _standard_nodes(excess)
 
 
 def _standard_nodes(like: Tensor) -> Tensor:

@@ -33,7 +33,7 @@ LOOSE = 1e-4
 # Sweeps without progress after which the run ends, and the residual at which this counts as rounding, not as failure.
 PATIENCE = 300
 ROUNDING = 1e-6
-PATIENCE_OF_SLIPS = 40  # likewise where answers may be slips, and there may be no fixed point
+PATIENCE_OF_SLIPS = 20  # likewise where answers may be slips, and there may be no fixed point
 MOST_COMPILED_SWEEPS = 100  # those that converge at all take ten to thirty
 ALL_NOISE = 1e-14  # variance of a row's noiseless part over its noise's, up to which it is rounding
 
@@ -170,6 +170,7 @@ def expectation_propagation(
     tolerance: float = 1e-9,
     max_iterations: int = 1000,
     reduction: float = 0.0,
+    non_negative: bool = False,
 ) -> ExpectationPropagation:
     r"""Run parallel expectation propagation to its fixed point.
 
@@ -186,6 +187,7 @@ def expectation_propagation(
         tolerance: The largest change of a site, in units of its row's marginal, at which the sweeps stop.
         max_iterations: The largest number of sweeps.
         reduction: Sweeps may also stop where the change is below `LOOSE` and this part of that in the first one.
+        non_negative: Whether to keep sites from negative precisions from the start.
 
     Returns:
         The fixed point. A `ConvergenceWarning` is issued where it was not reached.
@@ -210,7 +212,7 @@ def expectation_propagation(
         acceleration = Acceleration(distribution)
         best: tuple[Tensor, Sites] | None = None
         iteration, last_progress, progress = 0, 0, torch.full_like(previous, torch.inf)
-        while True:
+        while not non_negative:
             iteration += 1
             target = next_sites(distribution, factor, sites)
             residual = _residual(distribution, factor, sites, target, all_noise)
@@ -233,15 +235,18 @@ def expectation_propagation(
             if moved is None:
                 break
             sites, factor = moved
-        if not converged:
+        if non_negative:
+            converged = False
+        elif not converged:
             assert best is not None
             residual, sites = best
             factor = multiply_sites(distribution, sites)
             assert factor is not None
             converged = bool((residual <= max(tolerance, ROUNDING)).all()) and iteration < max_iterations
-        non_negative = not converged and distribution.heights is not None
+        non_negative = non_negative or (not converged and distribution.heights is not None)
         if non_negative:
-            sites, factor, residual, further = _without_negative_sites(distribution, none, tolerance, all_noise)
+            start = Sites(sites.precision.clamp(min=0), sites.shift)
+            sites, factor, residual, further = _without_negative_sites(distribution, start, tolerance, all_noise)
             iteration, converged = iteration + further, bool((residual <= max(tolerance, ROUNDING)).all())
         if not converged:
             warnings.warn(
