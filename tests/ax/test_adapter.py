@@ -183,7 +183,7 @@ def test_comparisons_from_before_there_were_several_objectives_are_left_out():
     client.configure_optimization(objective="a, -b")
     for index in (0, 1):
         client.complete_trial(index, {"a": 1.0 + index, "b": 2.0})
-    with told(r"must be one objective.*withdraw_unreadable"):
+    with told(r"need a single objective.*withdraw_unreadable"):
         given = datasets(client)
     assert all(type(entry) is Numeric for dataset in given.values() for entry in dataset.observations)
 

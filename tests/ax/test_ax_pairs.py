@@ -117,7 +117,7 @@ def test_pairs_need_our_strategy():
 def test_pairs_need_a_single_objective():
     client = new_client(objective="a, b")
     before = snapshot(client)
-    with pytest.raises(UserInputError, match="there are several: a, b"):
+    with pytest.raises(UserInputError, match="has several: a, b"):
         get_next_pair(client)
     for x in (0.1, 0.2):
         client.attach_trial({"x": x})

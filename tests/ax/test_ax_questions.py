@@ -89,7 +89,7 @@ def test_mistakes_change_nothing():
         with pytest.raises(UserInputError, match="The price of a number must be positive and finite"):
             get_next_question(client, {"number": price})
     assert snapshot(client) == before
-    with pytest.raises(UserInputError, match="there are several: a, b"):
+    with pytest.raises(UserInputError, match="has several: a, b"):
         get_next_question(new_client(objective="a, b"), {"number": 1.0})
     client = Client()
     client.configure_experiment(parameters=[RangeParameterConfig(name="x", parameter_type="float", bounds=(0, 1))])

@@ -279,7 +279,8 @@ def test_nothing_seen_yet_has_the_shape_of_no_rows():
 
 def test_strengths_counted_from_one_are_told():
     with pytest.warns(InputDataWarning, match="subtract 1 if they count from 1"):
-        counted = Preference([[0, 1], [2, 1]], strength=[1, 2])
+        counted = Preference([[0, 1], [2, 1], [0, 2]], strength=[1, 2, 1])
+    assert Preference([[0, 1], [2, 1]], strength=[1, 2]).num_strengths == 3  # too few to tell
     assert counted.num_strengths == 3
     assert Preference([[0, 1], [2, 1]], strength=[1, 2], num_strengths=3).strength.tolist() == [1, 2]
     assert Preference([[0, 1], [2, 1]], strength=[1, 0]).num_strengths == 2

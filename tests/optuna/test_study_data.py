@@ -199,7 +199,7 @@ def test_comparisons_need_one_objective():
     for x in (1.0, 2.0):
         study.tell(ask(study, x), (x, x))
     study.set_user_attr("skewgp:better:stored", [0, 1])  # by another process, of an earlier version
-    with pytest.warns(InputDataWarning, match="must be one objective"):
+    with pytest.warns(InputDataWarning, match="need a single objective"):
         assert read_study(study, SPACE).preferences == ()
 
 
