@@ -136,7 +136,7 @@ def test_judgements_of_several_objectives_are_refused_when_they_are_made(report)
     study = optuna.create_study(directions=["minimize", "maximize"])
     for value in (1.0, 2.0):
         study.tell(study.ask(), (value, value))
-    with pytest.raises(UnsupportedError, match="single objective.*has several: minimize, maximize"):
+    with pytest.raises(UnsupportedError, match=r"single objective.*has several: minimize, maximize"):
         report(study)
     assert not study.user_attrs
 
