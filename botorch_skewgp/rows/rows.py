@@ -113,7 +113,7 @@ class Rows:
 
     @property
     def can_merge(self) -> bool:
-        """Whether equal rows may be merged: intervals over few columns that share neither noise nor an answer."""
+        """Whether equal rows may be merged, being intervals over few columns that share neither noise nor an answer."""
         narrow = 0 < self.index.shape[-1] <= _DENSE_BEYOND and self.num_rows > 0
         narrow = narrow and (self.heights is None or self.heights.answer is None)
         return narrow and self.noise_root is None and not bool(self.is_equality.any())

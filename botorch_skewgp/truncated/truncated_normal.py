@@ -99,7 +99,7 @@ class TruncatedNormal:
 
     @cached_property
     def factor(self) -> RowFactor:
-        """What is known of each row: that it is between its bounds, or probably is."""
+        """What is known of each row, that it is between its bounds, or probably is."""
         if self.heights is not None:
             return StepFactor(self.lower, self.upper, self.noise, self.heights)
         return RowFactor(self.lower, self.upper, self.noise)
