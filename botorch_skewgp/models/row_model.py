@@ -171,7 +171,7 @@ class RowModel:
 
     @property
     def works_by_points(self) -> bool:
-        """Whether work goes by latent coordinates, where these are fewer than interval rows or rows stand for several."""
+        """Whether work goes by latent coordinates, as for many rows over few columns, or rows with counts."""
         slips_beside_numbers = self.intervals.heights is not None and self.numbers.num_rows > 0
         if self.intervals.count is not None or slips_beside_numbers:
             return True
