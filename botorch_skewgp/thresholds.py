@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import NamedTuple
 
 import torch
@@ -195,11 +196,15 @@ def threshold(
 
     Raises:
         UnsupportedError: If the model takes no yes/no answers.
-        InputDataError: If the probability of a yes never is `level`, bounds are equal or not finite, or a probability
-            is outside (0, 1).
+        InputDataError: If `X` is no finite floating point tensor, the probability of a yes never is `level`, bounds are
+            equal or not finite, or a probability is outside (0, 1).
         BotorchTensorDimensionError: If `X` has another number of columns than the model, or `dim` is none of them.
     """
     members = members_of(model, "threshold")
+    if not isinstance(X, Tensor) or not X.is_floating_point():
+        raise InputDataError("X must be a floating point tensor.")
+    if not isinstance(level, Real):
+        raise InputDataError(f"level must be a probability; got {level!r}.")
     if X.shape[-1] != members[0].dim or not -members[0].dim <= dim < members[0].dim:
         raise BotorchTensorDimensionError(
             f"X must be batch_shape x {members[0].dim} and dim one of its columns; got shape {tuple(X.shape)} and dim "
@@ -217,12 +222,14 @@ def threshold(
     t = torch.linspace(0, 1, num_points, dtype=X.dtype, device=X.device)
     lines = X.reshape(-1, 1, X.shape[-1]).repeat(1, num_points, 1)
     lines[..., dim] = ends[0] + (ends[1] - ends[0]) * t
+    if not bool(lines.isfinite().all()):
+        raise InputDataError(f"X contains NaN or infinite values in other columns than {dim}.")
     draws_each = -(-num_draws // len(members))
     tail = (1 - probability) / 2
     levels = torch.tensor([0.5, tail, 1 - tail], dtype=X.dtype, device=X.device)
-    parts = []
+    parts = [X.new_zeros(5, 0)]
     with torch.no_grad():
-        for part in lines.split(max(1, MAX_ENTRIES // (draws_each * num_points))):
+        for part in lines.split(max(1, MAX_ENTRIES // (draws_each * num_points))) if len(lines) else ():
             crossings = [
                 _first_crossing(_excess(member, function, level, part, draws_each, seed))
                 for member, function in zip(members, functions, strict=True)

@@ -247,6 +247,13 @@ def test_bad_input():
         threshold(model, X, 1.0, 1, (0.0, 1.0))
     with pytest.raises(InputDataError, match="probability must be between"):
         threshold(model, X, 0.5, 1, (0.0, 1.0), probability=1.0)
+    with pytest.raises(InputDataError, match="X must be a floating point tensor"):
+        threshold(model, [[0.1, 0.2]], 0.5, 1, (0.0, 1.0))
+    with pytest.raises(InputDataError, match="NaN or infinite values in other columns than 1"):
+        threshold(model, X.fill_diagonal_(torch.nan), 0.5, 1, (0.0, 1.0))
+    X = torch.rand(3, 2, dtype=DOUBLE)
+    with pytest.raises(InputDataError, match="level must be a probability; got 'half'"):
+        threshold(model, X, "half", 1, (0.0, 1.0))
     with pytest.raises(InputDataError, match="Two points"):
         threshold(model, X, 0.5, 1, (0.0, 1.0), num_points=1)
     duels = SkewGP(X, Preference([[0, 1]]), draw_settings=SETTINGS)
@@ -257,3 +264,8 @@ def test_bad_input():
     perturbed = labels_model(input_transform=InputPerturbation(torch.zeros(2, 2, dtype=DOUBLE)))
     with pytest.raises(UnsupportedError, match="add points"):
         threshold(perturbed, X, 0.5, 1, (0.0, 1.0))
+
+
+def test_no_points_have_no_thresholds():
+    found = threshold(labels_model(), torch.empty(0, 2, dtype=DOUBLE), 0.5, 1, (0.0, 1.0))
+    assert all(entry.shape == (0,) for entry in found)

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from botorch_skewgp.observations.checks import check_parameter
 
-LEAST_RATE = 1e-9  # likewise of rates, and of what they are short of 1
 LEAST_POSITIVE = 1e-8  # of positive parameters, so that a long step of an optimiser does not underflow to zero
+LEAST_RATE = 1e-9  # likewise of rates, and of what they are short of 1
 
 
 class ReadParameter:

@@ -35,6 +35,27 @@ def half_angle_tangent(x: Tensor, v: Tensor, bound: Tensor) -> Tensor:
     return torch.where(at_bound & ~rising, 0, time)
 
 
+def advance(x: Tensor, v: Tensor, time: Tensor, left: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    r"""Move chains to their next event, or to the end of their trajectory where that comes first.
+
+    Args:
+        x: Positions, `b x num_chains x m`.
+        v: Velocities.
+        time: `tan(t/2)` of the time to the next event, `b x num_chains`.
+        left: The same of the time that is left, in double precision.
+
+    Returns:
+        Positions, velocities, the time that is left, and which chains have an event.
+    """
+    time = time.to(left)
+    hit = time < left
+    time = torch.where(hit, time, left)
+    left = (left - time) / (1 + left * time)
+    c, s = (1 - time.square()) / (1 + time.square()), 2 * time / (1 + time.square())
+    c, s = c.to(x).unsqueeze(-1), s.to(x).unsqueeze(-1)
+    return x * c + v * s, v * c - x * s, left, hit
+
+
 def _follow(
     x: Tensor,
     v: Tensor,
@@ -56,13 +77,7 @@ def _follow(
             walls = torch.where(to_upper < times, upper, lower)
             times = torch.minimum(times, to_upper)
         found, row = times.min(dim=-1, keepdim=True)
-        time = found.squeeze(-1).to(left)
-        hit = time < left
-        time = torch.where(hit, time, left)
-        left = (left - time) / (1 + left * time)
-        c, s = (1 - time.square()) / (1 + time.square()), 2 * time / (1 + time.square())
-        c, s = c.to(x).unsqueeze(-1), s.to(x).unsqueeze(-1)
-        x, v = x * c + v * s, v * c - x * s
+        x, v, left, hit = advance(x, v, found.squeeze(-1), left)
         if not bool(hit.any()):
             return x, reflections
         reflections = reflections + hit

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.compilation import compiled
+from botorch_skewgp.truncated.samplers.trajectories.numba_trajectories import largest_of_threads
 from botorch_skewgp.truncated.step_factor import Heights
 
 
@@ -141,14 +141,8 @@ class NumbaRefraction:
             counts[i, j] = events
             return float(excess)
 
-        programs = range(batch * chains)
-        threads = min(torch.get_num_threads(), len(programs))
-        if threads > 1:
-            with ThreadPoolExecutor(threads) as pool:
-                excesses = list(pool.map(run, programs))
-        else:
-            excesses = [run(program) for program in programs]
-        return moves.to(velocities), counts, max(excesses, default=0.0)
+        excess = largest_of_threads(run, batch * chains)
+        return moves.to(velocities), counts, excess
 
 
 def _array(values: Tensor) -> np.ndarray:

@@ -290,11 +290,18 @@ class NumbaTrajectories:
             counts[i, j] = reflections
             return float(excess)
 
-        programs = range(batch * chains)
-        threads = min(torch.get_num_threads(), len(programs))
-        if threads > 1:
-            with ThreadPoolExecutor(threads) as pool:
-                excesses = list(pool.map(run, programs))
-        else:
-            excesses = [run(program) for program in programs]
-        return velocities, counts, max(excesses, default=0.0)
+        return velocities, counts, largest_of_threads(run, batch * chains)
+
+
+def largest_of_threads(run: Callable[[int], float], num_programs: int) -> float:
+    r"""The largest result of programs on as many threads as `torch.get_num_threads()` says; zero of none.
+
+    Args:
+        run: A program, by its number.
+        num_programs: The number of programs.
+    """
+    threads = min(torch.get_num_threads(), num_programs)
+    if threads <= 1:
+        return max(map(run, range(num_programs)), default=0.0)
+    with ThreadPoolExecutor(threads) as pool:
+        return max(pool.map(run, range(num_programs)))

@@ -18,7 +18,7 @@ import math
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.samplers.trajectories.eager import DenseGamma, LowRankGamma
+from botorch_skewgp.truncated.samplers.trajectories.eager import DenseGamma, LowRankGamma, advance
 from botorch_skewgp.truncated.step_factor import Heights
 
 
@@ -107,13 +107,7 @@ class RefractiveTrajectories:
                 walls = torch.where(to_upper < times, upper, lower)
                 times = torch.minimum(times, to_upper)
             found, row = times.min(dim=-1, keepdim=True)
-            time = found.squeeze(-1).to(left)
-            hit = time < left
-            time = torch.where(hit, time, left)
-            left = (left - time) / (1 + left * time)
-            c, s = (1 - time.square()) / (1 + time.square()), 2 * time / (1 + time.square())
-            c, s = c.to(x).unsqueeze(-1), s.to(x).unsqueeze(-1)
-            x, v = x * c + v * s, v * c - x * s
+            x, v, left, hit = advance(x, v, found.squeeze(-1), left)
             if not bool(hit.any()):
                 return x, events
             events = events + hit
