@@ -1,12 +1,11 @@
 r"""What to ask next from a pool of items, and when to stop, by joint posterior draws of all utilities.
 
-For the best item, the leader is the one with the largest mean utility, and the question is which others are better than
-it. With the Gaussian that has the draws' mean and covariance, the probability that a challenger is better is a normal
-tail of its gap in standard deviations of the difference. A vote between any two items shrinks these deviations, by the
-Fisher information of its answer at the mean. The pair that is asked shrinks the expected number of items better than
-the leader most. A batch is chosen one after the other, each with the covariance that the votes before it will leave,
-and on average over several ways in which these may move the means: by the standard deviation that a vote takes from the
-utilities, up in half of the ways and down in the others.
+For the best item, take two independent draws: the question is which of their best items, `i` and `j`, is better, and the
+probabilities to be the best weigh all pairs `(i, j)`. With the Gaussian that has the draws' mean and covariance, a vote
+between any two items takes a share from the variance of `f_i - f_j`, by the Fisher information of its answer at the
+mean. The pair that is asked takes the largest share on average. A batch is chosen one after the other, each with the
+covariance that the votes before it will leave, whatever they say. Double Thompson sampling ([Wu2016double]_) asks about
+the pair `(i, j)` of two draws itself.
 
 For the best `k` and for the order, let `f_s` be draws and `p_s(y)` the probability of outcome `y` of a vote given one.
 The information that a vote brings about `t(f)`, what one wants to know, is `H(E[p]) - E[H(E[p | t])]`, where
@@ -15,6 +14,7 @@ active learning by disagreement ([Houlsby2011bald]_); for the best `k` it is the
 the item's membership. Votes of a batch are chosen given outcomes, still unknown, of those before it, that are drawn
 with the probabilities that they have.
 
+.. [Wu2016double] H. Wu, X. Liu. Double Thompson sampling for dueling bandits. NeurIPS 2016.
 .. [Houlsby2011bald] N. Houlsby, F. Huszar, Z. Ghahramani, M. Lengyel. Bayesian active learning for classification and
    preference learning. arXiv 1112.5745, 2011.
 """
@@ -44,8 +44,9 @@ class NextVotes(NamedTuple):
 
     Args:
         pairs: An `m x 2` integer tensor of items, the most telling pair first.
-        values: What each was expected to bring when it was chosen. For the best item: how far the expected number of
-            items better than the leader falls; for other goals: information, in nats.
+        values: What each was expected to bring when it was chosen. For the best item: the share that it takes from
+            the variance of the difference between two draws' best items, on average; for other goals: information, in
+            nats.
     """
 
     pairs: Tensor
@@ -146,12 +147,11 @@ def next_votes(
             f"num_votes must be at least 1, and at most the number of pairs if these are to be distinct; got "
             f"{num_votes} of {len(pool)} pairs."
         )
-    rule: _Challengers | _Information
-    generator = torch.Generator().manual_seed(seed)
+    rule: _Contenders | _Information
     if goal == "best":
-        rule = _Challengers.of(draws, reading, generator)
+        rule = _Contenders.of(draws, reading)
     else:
-        rule = _Information.of(draws, goal, k, reading, generator)
+        rule = _Information.of(draws, goal, k, reading, torch.Generator().manual_seed(seed))
     left = torch.ones(len(pool), dtype=torch.bool, device=draws.device)
     chosen, values = [], []
     for _ in range(num_votes):
@@ -219,59 +219,53 @@ def _outcomes(draws: Tensor, pairs: Tensor, reading: Reading) -> Tensor:
     return torch.stack([*known, 1 - torch.stack(known).sum(0)])
 
 
-class _Challengers(NamedTuple):
-    """How many items are expected to be better than the leader.
+class _Contenders(NamedTuple):
+    """How well a vote parts the items that may be the best, by the Gaussian of the draws' moments.
 
     Args:
-        means: The means of the utilities in several ways in which the votes chosen so far may end, `W x n`.
-        covariance: Their covariance, given that these votes have been answered, `n x n`.
+        weights: The probability that the best items of two draws are those of the row and of the column, `n x n`; zero
+            on the diagonal.
+        mean: Means of the utilities, `n`.
+        covariance: Their covariance, `n x n`, once the votes chosen so far are answered.
         reading: What a vote reads.
-        generator: For these ways.
     """
 
-    means: Tensor
+    weights: Tensor
+    mean: Tensor
     covariance: Tensor
     reading: Reading
-    generator: torch.Generator
 
     @classmethod
-    def of(cls, draws: Tensor, reading: Reading, generator: torch.Generator) -> _Challengers:
-        return cls(draws.mean(0, keepdim=True), torch.cov(draws.mT, correction=0), reading, generator)
+    def of(cls, draws: Tensor, reading: Reading) -> _Contenders:
+        num, n = draws.shape
+        wins = draws.argmax(-1).bincount(minlength=n).to(draws)
+        best = (wins + 1 / n) / (num + 1)  # one more draw, whose best item may be any
+        weights = best.outer(best).fill_diagonal_(0.0)
+        return cls(weights, draws.mean(0), torch.cov(draws.mT, correction=0), reading)
 
     def values(self, pairs: Tensor) -> Tensor:
-        """How far the number falls by a vote for each of some pairs, on average, `P`."""
-        return torch.stack([self._value(mean, pairs) for mean in self.means]).mean(0)
-
-    def _value(self, mean: Tensor, pairs: Tensor) -> Tensor:
-        leader = mean.argmax()
-        gap = mean[leader] - mean
+        """The expected share that a vote takes from the variance of the difference of two draws' best items, `P`."""
         variance = self.covariance.diagonal()
-        spread = variance + variance[leader] - 2 * self.covariance[leader]
-        gain = self._gain(mean, pairs)
-        shrunk = spread - (gain[:, leader].unsqueeze(-1) - gain).square()
-        return (_tail(gap, spread) - _tail(gap, shrunk)).sum(-1)  # the leader's own is half before and after
+        spread = variance.unsqueeze(-1) + variance - 2 * self.covariance
+        weights = (self.weights / spread.clamp(min=torch.finfo(spread.dtype).tiny)).fill_diagonal_(0.0)
+        laplacian = weights.sum(-1).diag() - weights
+        gain = self._gain(pairs)
+        return 2 * ((gain @ laplacian) * gain).sum(-1)
 
-    def after(self, pair: Tensor) -> _Challengers:
-        """Once a vote for a pair has been answered, in one of several ways."""
-        gain = self._gain(self.means.mean(0), pair.unsqueeze(0))
-        up = torch.randperm(PATHS, generator=self.generator).to(gain.device) < PATHS // 2
-        means = self.means + torch.where(up.unsqueeze(-1), gain, -gain)
-        return self._replace(means=means, covariance=self.covariance - gain.mT @ gain)
+    def after(self, pair: Tensor) -> _Contenders:
+        """Once a vote for a pair has been answered, one way or the other."""
+        gain = self._gain(pair.unsqueeze(0))
+        return self._replace(covariance=self.covariance - gain.mT @ gain)
 
-    def _gain(self, mean: Tensor, pairs: Tensor) -> Tensor:
+    def _gain(self, pairs: Tensor) -> Tensor:
         """Vectors whose outer products are what votes take from the covariance, `P x n`."""
         first, second = pairs.unbind(-1)
         covariances = self.covariance[first] - self.covariance[second]
         spread = (covariances.gather(-1, first.unsqueeze(-1)) - covariances.gather(-1, second.unsqueeze(-1))).squeeze(
             -1
         )
-        information = fisher_information(self.reading, mean[first] - mean[second])
+        information = fisher_information(self.reading, self.mean[first] - self.mean[second])
         return covariances * (information / (1 + information * spread)).sqrt().unsqueeze(-1)
-
-
-def _tail(gap: Tensor, variance: Tensor) -> Tensor:
-    """The probability that a normal difference with this mean is below zero."""
-    return torch.special.ndtr(-gap / variance.clamp(min=torch.finfo(gap.dtype).tiny).sqrt())
 
 
 class _Information(NamedTuple):
