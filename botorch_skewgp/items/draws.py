@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
+from numbers import Integral
+from typing import Any
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -14,6 +17,12 @@ from botorch_skewgp.rows import Reading
 from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density
 
 SQRT_HALF = 0.5**0.5
+MOST_OPINIONS = 5000  # utilities of a panel, of all items and judges, with a joint covariance of 200 MB
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number, as of numpy too, and no truth value."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def for_judge(model: Model, judge: int | str | None) -> Model:
@@ -26,7 +35,7 @@ def for_judge(model: Model, judge: int | str | None) -> Model:
 
 
 @torch.no_grad()
-def utility_draws(model: Model, num_samples: int, seed: int, user: str) -> Tensor:
+def utility_draws(model: Model, num_samples: int, seed: int, user: str, judge: int | str | None = None) -> Tensor:
     r"""Joint posterior draws of the latent utilities of a model's own points, `num_samples x n`.
 
     Args:
@@ -34,24 +43,44 @@ def utility_draws(model: Model, num_samples: int, seed: int, user: str) -> Tenso
         num_samples: The number of draws.
         seed: The seed of the base samples.
         user: Who asks, for error messages.
+        judge: Whose utilities: a judge's, or those of the `"panel"`, the mean of its judges' utilities over their mean
+            reliability.
 
     Raises:
-        InputDataError: If there are fewer draws than members, or fewer than two points.
+        InputDataError: If there are fewer draws than members, fewer than two points, or no panel.
+        UnsupportedError: If the model knows no judges, or a panel has more than 5,000 utilities.
     """
-    members = members_of(model, user)
+    members: Sequence[Any] = members_of(model if judge == "panel" else for_judge(model, judge), user)
     X = members[0].datapoints
     if len(X) < 2:
         raise InputDataError(f"{user} needs two items or more; the model has {len(X)}.")
-    if isinstance(num_samples, bool) or not isinstance(num_samples, int) or num_samples < len(members):
+    if not is_whole(num_samples) or num_samples < len(members):
         raise InputDataError(f"num_samples must be a whole number of at least {len(members)}; got {num_samples!r}.")
     generator = torch.Generator().manual_seed(seed)
     drawn = []
     for i, member in enumerate(members):
         share = (num_samples * (i + 1)) // len(members) - (num_samples * i) // len(members)
-        posterior = member.latent_posterior(X)
+        judges = panel_of(member, user) if judge == "panel" else None
+        posterior = member.latent_posterior(X, judges, crossed=judges is not None)
         base = torch.randn(share, *posterior.base_sample_shape, generator=generator, dtype=torch.float64).to(X)
-        drawn.append(posterior.rsample_from_base_samples(torch.Size([share]), base).squeeze(-1))
+        draws = posterior.rsample_from_base_samples(torch.Size([share]), base).mean(-1)
+        if judges is not None and member.judge_reliability is not None:
+            draws = draws / member.judge_reliability.values[judges].mean().to(draws)
+        drawn.append(draws)
     return torch.cat(drawn)
+
+
+def panel_of(model: Any, user: str) -> list[int]:
+    """The judges of a model in their order; raises if they are no panel, or too many."""
+    judges = sorted(model.judges)
+    if len(judges) < 2:
+        raise InputDataError(f'{user} with judge="panel" needs votes of two judges or more; leave judge out.')
+    if len(judges) * len(model.datapoints) > MOST_OPINIONS:
+        raise UnsupportedError(
+            f"{len(judges)} judges of {len(model.datapoints)} items are too many for joint draws of the panel, which "
+            f"take up to {MOST_OPINIONS} utilities; leave judge out for what all share."
+        )
+    return judges
 
 
 def vote_reading(model: Model, user: str) -> Reading:

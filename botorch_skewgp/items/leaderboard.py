@@ -7,7 +7,6 @@ of an item in each draw, whether it is the best in it, and so on.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -15,7 +14,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_skewgp.items.draws import for_judge, utility_draws, vote_reading, win_of_first
+from botorch_skewgp.items.draws import MOST_OPINIONS, is_whole, utility_draws, vote_reading, win_of_first
 from botorch_skewgp.items.votes import pandas
 from botorch_skewgp.protocols import members_of
 
@@ -51,16 +50,18 @@ def leaderboard(
         items: The names of the items; their numbers if `None`.
         k: The number of places of `p_top`; there is no such column if `None`.
         probability: The probability that intervals hold the truth, and from which on two items are told apart.
-        judge: By whose opinion: a judge's number, or `"each"` for what all share and then each judge; what all share if
-            `None`.
-        judges: The names of the judges, for `"each"`; their numbers if `None`.
+        judge: By whose opinion: a judge's, by number, or by name if `judges` has names; `"new"` for a person who has
+            not voted yet; `"panel"` for the mean opinion of those who voted, each weighted by reliability; what all
+            share, as in a population that the judges are a sample of, if `None`. `"each"` has a table for what all
+            share, for the panel if its judges and items make no more than 5,000 pairs, and for each judge.
+        judges: The names of the judges; their numbers if `None`.
         num_samples: The number of joint draws.
         seed: The seed of the draws.
 
     Returns:
-        A data frame, best first, indexed by `item` (by `judge` and `item` for `"each"`, where what all share is
-        `"all"`): the posterior mean `utility` with its interval `utility_low`, `utility_high`; the median `rank` with
-        its interval `rank_low`, `rank_high`; `p_best`, the probability to be the best of all; `p_top`, to
+        A data frame, best first, indexed by `item` (by `judge` and `item` for `"each"`, with `"all"` for what all share
+        and `"panel"`): the posterior mean `utility` with its interval `utility_low`, `utility_high`; the median `rank`
+        with its interval `rank_low`, `rank_high`; `p_best`, the probability to be the best of all; `p_top`, to
         be among the best `k`; `win_probability`, that of winning a vote against a random other item; `votes`, the
         number of comparisons it was in; and `tier`, a number that items share as long as the first of them is not above
         them with the given probability.
@@ -71,30 +72,48 @@ def leaderboard(
         ImportError: If pandas is not installed.
     """
     if judge != "each":
-        return _table(for_judge(model, judge), items, k, probability, num_samples, seed)
+        judge = _number_of(judge, judges)
+        return _table(model, items, k, probability, num_samples, seed, judge)
     known = sorted(members_of(model, "leaderboard")[0].judges)  # type: ignore[attr-defined]
     if not known:
         raise InputDataError('judge="each" needs votes with judges; leave it out.')
     if judges is not None and len(judges) <= max(known):
         raise InputDataError(f"judges must name all {max(known) + 1} judges; got {len(judges)}.")
-    if judges is not None and len({"all", *judges}) <= len(judges):
-        raise InputDataError("judges must name each judge once, and none of them 'all'.")
-    tables = {"all": _table(model, items, k, probability, num_samples, seed)}
+    if judges is not None and len({"all", "panel", *judges}) <= len(judges) + 1:
+        raise InputDataError("judges must name each judge once, and none of them 'all' or 'panel'.")
+    tables: dict[Any, DataFrame] = {"all": _table(model, items, k, probability, num_samples, seed)}
+    if 2 <= len(known) <= MOST_OPINIONS // len(members_of(model, "leaderboard")[0].datapoints):
+        tables["panel"] = _table(model, items, k, probability, num_samples, seed, "panel")
     for number in known:
         name: Any = number if judges is None else judges[number]
-        tables[name] = _table(for_judge(model, number), items, k, probability, num_samples, seed)
+        tables[name] = _table(model, items, k, probability, num_samples, seed, number)
     return pandas().concat(tables, names=["judge"])
 
 
+def _number_of(judge: int | str | None, judges: Sequence[Hashable] | None) -> int | str | None:
+    """The number of a judge, whose name may be given; raises `InputDataError` for an unknown name."""
+    if judges is None or judge in (None, "new", "panel"):
+        return judge
+    if judge not in judges:
+        raise InputDataError(f"judge must be one of judges, 'new', 'panel' or 'each'; got {judge!r}.")
+    return list(judges).index(judge)
+
+
 def _table(
-    model: Model, items: Sequence[Hashable] | None, k: int | None, probability: float, num_samples: int, seed: int
+    model: Model,
+    items: Sequence[Hashable] | None,
+    k: int | None,
+    probability: float,
+    num_samples: int,
+    seed: int,
+    judge: int | str | None = None,
 ) -> DataFrame:
     if not 0 < probability < 1:
         raise InputDataError(f"probability must be between 0 and 1; got {probability}.")
-    draws = utility_draws(model, num_samples, seed, "leaderboard")
+    draws = utility_draws(model, num_samples, seed, "leaderboard", judge)
     n = draws.shape[-1]
     names = check_names(items, n)
-    if k is not None and not (isinstance(k, Integral) and 1 <= k < n):
+    if k is not None and not (is_whole(k) and 1 <= k < n):
         raise InputDataError(f"k must be from 1 to {n - 1}, a whole number; got {k!r}.")
     relative = draws - draws.mean(-1, keepdim=True)
     ranks = ranks_of(draws)
@@ -118,7 +137,7 @@ def _table(
     columns["win_probability"] = wins.sum(-1) / (n - 1)
     columns["votes"] = number_of_votes(model, n)
     columns["tier"] = tiers(draws, order, probability)
-    index = pandas().Index([names[i] for i in order.tolist()], name="item")
+    index = pandas().Index([names[i] for i in order.tolist()], name="item", tupleize_cols=False)
     return pandas().DataFrame({name: column[order].cpu().numpy() for name, column in columns.items()}, index=index)
 
 
@@ -136,16 +155,15 @@ def win_probabilities(
     Args:
         model: As for `leaderboard`.
         items: The names of the items; their numbers if `None`.
-        judge: Who votes.
+        judge: Who votes, as for `leaderboard`, by number.
         num_samples: The number of joint draws; fewer are used where items are so many that it would take seconds.
         seed: The seed of the draws.
 
     Returns:
         A data frame, in the order of the model's items.
     """
-    model = for_judge(model, judge)
-    draws = utility_draws(model, num_samples, seed, "win_probabilities")
-    names = check_names(items, draws.shape[-1])
+    draws = utility_draws(model, num_samples, seed, "win_probabilities", judge)
+    names = pandas().Index(check_names(items, draws.shape[-1]), tupleize_cols=False)
     wins = mean_win_matrix(model, draws).fill_diagonal_(torch.nan)
     return pandas().DataFrame(wins.cpu().numpy(), index=names, columns=names)
 

@@ -1,11 +1,11 @@
 r"""What to ask next from a pool of items, and when to stop, by joint posterior draws of all utilities.
 
-For the best item, take two independent draws: the question is which of their best items, `i` and `j`, is better, and the
-probabilities to be the best weigh all pairs `(i, j)`. With the Gaussian that has the draws' mean and covariance, a vote
-between any two items takes a share from the variance of `f_i - f_j`, by the Fisher information of its answer at the
-mean. The pair that is asked takes the largest share on average. A batch is chosen one after the other, each with the
-covariance that the votes before it will leave, whatever they say. Double Thompson sampling ([Wu2016double]_) asks about
-the pair `(i, j)` of two draws itself.
+For the best item, take two independent draws: the question is which of their best items, `i` and `j`, is better, and
+the probabilities to be the best weigh all pairs `(i, j)`. With the Gaussian that has the draws' mean and covariance, a
+vote between any two items takes a share from the variance of `f_i - f_j`, by the Fisher information of its answer at
+the mean. The pair that is asked takes the largest share on average. A batch is chosen one after the other, each with
+the covariance that the votes before it will leave, whatever they say. Double Thompson sampling ([Wu2016double]_) asks
+about the pair `(i, j)` of two draws itself.
 
 For the best `k` and for the order, let `f_s` be draws and `p_s(y)` the probability of outcome `y` of a vote given one.
 The information that a vote brings about `t(f)`, what one wants to know, is `H(E[p]) - E[H(E[p | t])]`, where
@@ -28,7 +28,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_skewgp.items.draws import fisher_information, for_judge, outcomes_of_votes, utility_draws, vote_reading
+from botorch_skewgp.items.draws import fisher_information, is_whole, outcomes_of_votes, utility_draws, vote_reading
 from botorch_skewgp.items.leaderboard import Goal, ranks_of
 from botorch_skewgp.observations.checks import check_pairs
 from botorch_skewgp.rows import Reading
@@ -83,14 +83,14 @@ def verdict(
         model: As for `leaderboard`.
         goal: What is wanted: the `"best"` item, the `"top"` `k`, or the whole `"order"`.
         k: The number of items wanted, for `"top"`.
-        judge: By whose opinion; that which all share if `None`.
+        judge: By whose opinion, as for `leaderboard`.
         num_samples: The number of joint draws.
         seed: The seed of the draws.
 
     Raises:
         InputDataError: If the goal is not known, or `k` does not fit it.
     """
-    draws = utility_draws(for_judge(model, judge), num_samples, seed, "verdict")
+    draws = utility_draws(model, num_samples, seed, "verdict", judge)
     k = _check_goal(goal, k, draws.shape[-1])
     ranks = ranks_of(draws)
     if goal == "order":
@@ -128,7 +128,7 @@ def next_votes(
         goal: What is wanted: the `"best"` item, the `"top"` `k`, or the whole `"order"`.
         k: The number of items wanted, for `"top"`.
         pairs: An `m x 2` integer tensor of the pairs that can be asked for; all if `None`.
-        judge: Who is asked, and by whose opinion; that which all share if `None`.
+        judge: Who is asked, and by whose opinion, as for `leaderboard`.
         distinct: Whether all pairs are different, as for one person, who would repeat himself.
         num_samples: The number of joint draws.
         seed: The seed of the draws.
@@ -136,16 +136,15 @@ def next_votes(
     Raises:
         InputDataError: If the goal is not known, `k` does not fit, or there are fewer (distinct) pairs than wanted.
     """
-    model = for_judge(model, judge)
-    draws = utility_draws(model, num_samples, seed, "next_votes")
+    draws = utility_draws(model, num_samples, seed, "next_votes", judge)
     n = draws.shape[-1]
     k = _check_goal(goal, k, n)
     reading = vote_reading(model, "next_votes")
     pool = _pool(pairs, draws, goal, k, reading)
-    if num_votes < 1 or not len(pool) or (distinct and num_votes > len(pool)):
+    if not is_whole(num_votes) or num_votes < 1 or not len(pool) or (distinct and num_votes > len(pool)):
         raise InputDataError(
             f"num_votes must be at least 1, and at most the number of pairs if these are to be distinct; got "
-            f"{num_votes} of {len(pool)} pairs."
+            f"{num_votes!r} of {len(pool)} pairs."
         )
     rule: _Contenders | _Information
     if goal == "best":
@@ -174,8 +173,8 @@ def _check_goal(goal: str, k: int | None, n: int) -> int:
         raise InputDataError(
             f"k is the number of items wanted for goal='top', and for that alone; got {k} for {goal!r}."
         )
-    if k is not None and not 1 <= k < n:
-        raise InputDataError(f"k must be from 1 to {n - 1}; got {k}.")
+    if k is not None and not (is_whole(k) and 1 <= k < n):
+        raise InputDataError(f"k must be from 1 to {n - 1}, a whole number; got {k!r}.")
     return 1 if k is None else k
 
 

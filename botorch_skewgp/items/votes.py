@@ -115,6 +115,9 @@ def read_votes(
         names: Sequence[Any] = _sorted({*a, *b})
     else:
         names = list(items)
+        wrong = [name for name in names if not isinstance(name, Hashable) or _is_empty(name)]
+        if wrong:
+            raise InputDataError(f"items must hold names, none of them empty; got {wrong[:2]}.")
         if len(set(names)) < len(names):
             raise InputDataError("items names an item twice.")
     number = {name: i for i, name in enumerate(names)}
@@ -182,6 +185,8 @@ def _column(frame: Any, name: str) -> list[Any]:
         raise InputDataError(
             f"frame must be a data frame or a dictionary of columns; got {type(frame).__name__}."
         ) from None
+    if getattr(column, "ndim", 1) != 1:
+        raise InputDataError(f"There are several columns {name!r}; keep one of them.")
     values = column.tolist() if hasattr(column, "tolist") else list(column)
     empty = [i for i, value in enumerate(values) if _is_empty(value)]
     if empty:

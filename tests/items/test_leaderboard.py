@@ -8,7 +8,7 @@ import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
 
-from botorch_skewgp.items import item_model, leaderboard, win_probabilities
+from botorch_skewgp.items import item_model, leaderboard, next_votes, verdict, win_probabilities
 from botorch_skewgp.items.draws import utility_draws
 from botorch_skewgp.items.leaderboard import ranks_of, tiers
 from botorch_skewgp.models import FullyBayesianSkewGP
@@ -95,6 +95,55 @@ def test_judges():
     assert alone.p_best["b"] == table.p_best["bob", "b"]
     with pytest.raises(InputDataError, match="name all 2 judges"):
         leaderboard(model, judge="each", judges=["ann"])
+
+
+def test_the_panel_is_the_mean_of_its_judges():
+    """Moments of the joint Gaussian of both judges' utilities, over their mean reliability."""
+    votes = Preference([[0, 1]] * 3 + [[1, 0], [1, 2], [0, 2]], judge=[0, 0, 0, 1, 1, 1])
+    model = item_model(3, votes, approximation="ep")
+    with torch.no_grad():
+        model.judge_reliability.logarithm.copy_(torch.tensor([0.5, -0.5]))
+    draws = utility_draws(model, 40_000, 0, "test", "panel")
+    joint = model.for_judge([0, 1]).posterior(model.datapoints)
+    mean = joint.mean.detach().mean(-1) / model.judge_reliability.values.mean().item()
+    covariance = torch.cov(joint.rsample(torch.Size([40_000])).detach().mean(-1).mT)
+    covariance = covariance / model.judge_reliability.values.mean().item() ** 2
+    assert draws.mean(0).tolist() == pytest.approx(mean.tolist(), abs=0.03)
+    assert torch.allclose(torch.cov(draws.mT), covariance, atol=0.06)
+    shared = utility_draws(model, 40_000, 0, "test")
+    apart = draws[:, 0] - draws[:, 1]
+    assert apart.var() < 0.9 * (shared[:, 0] - shared[:, 1]).var()  # of the panel there is less unknown
+
+
+def test_the_panel_in_tables():
+    model = item_model(2, Preference([[0, 1]] * 12 + [[1, 0]] * 6, judge=[0] * 6 + [1] * 6 + [2] * 6))
+    panel = leaderboard(model, ["a", "b"], judge="panel")
+    assert panel.p_best["a"] > 0.7
+    each = leaderboard(model, ["a", "b"], judge="each", judges=["ann", "bob", "eve"])
+    assert each.index.unique("judge").tolist() == ["all", "panel", "ann", "bob", "eve"]
+    assert each.loc["panel"].equals(panel)
+    named = leaderboard(model, ["a", "b"], judge="eve", judges=["ann", "bob", "eve"])
+    assert named.equals(each.loc["eve"])
+    assert verdict(model, judge="panel").items.tolist() == [0]
+    assert sorted(next_votes(model, judge="panel").pairs[0].tolist()) == [0, 1]
+    with pytest.raises(InputDataError, match="one of judges"):
+        leaderboard(model, judge="dan", judges=["ann", "bob", "eve"])
+    with pytest.raises(InputDataError, match="none of them 'all' or 'panel'"):
+        leaderboard(model, judge="each", judges=["ann", "bob", "panel"])
+    with pytest.raises(InputDataError, match="two judges"):
+        leaderboard(item_model(2, Preference([[0, 1]])), judge="panel")
+
+
+def test_a_panel_too_large(monkeypatch):
+    monkeypatch.setattr("botorch_skewgp.items.draws.MOST_OPINIONS", 3)
+    with pytest.raises(UnsupportedError, match="too many"):
+        leaderboard(item_model(2, Preference([[0, 1], [1, 0]], judge=[0, 1])), judge="panel")
+
+
+def test_names_may_be_pairs(five):
+    names = [("a", i) for i in range(5)]
+    assert sorted(leaderboard(five, names).index) == names
+    assert win_probabilities(five, names).shape == (5, 5)
 
 
 def test_an_ensemble_is_the_mixture_of_its_members(two):

@@ -207,6 +207,10 @@ def test_bad_input(model):
         next_votes(model, 16, distinct=True)
     with pytest.raises(InputDataError, match="num_votes must be at least 1"):
         next_votes(model, 0)
+    with pytest.raises(InputDataError, match=r"num_votes .* got 1\.5"):
+        next_votes(model, 1.5)
+    with pytest.raises(InputDataError, match=r"a whole number; got 1\.5"):
+        next_votes(model, goal="top", k=1.5)
     with pytest.raises(InputDataError, match="numbered from 0"):
         next_votes(model, pairs=[[0, 6]])
     with pytest.raises(InputDataError, match="itself"):

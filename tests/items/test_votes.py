@@ -125,3 +125,15 @@ def test_a_frame_of_votes_is_read_back_without_naming_its_columns():
     again = read_votes(votes.to_frame(), both_alike="tie")
     assert [entry.pairs.tolist() for entry in again.observations] == [[[0, 1]], [[1, 2], [0, 2]]]
     assert again.judges == votes.judges
+
+
+@pytest.mark.parametrize("items", [["a", "b", None], ["a", "b", ["c"]]])
+def test_items_must_be_names(items):
+    with pytest.raises(InputDataError, match="items must hold names"):
+        read_votes({"winner": ["a"], "loser": ["b"]}, items=items)
+
+
+def test_a_column_twice_is_refused():
+    frame = pd.DataFrame([["a", "b", "c"]], columns=["winner", "winner", "loser"])
+    with pytest.raises(InputDataError, match="several columns 'winner'"):
+        read_votes(frame)
