@@ -24,13 +24,23 @@ import torch
 from torch import Tensor
 
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
-from benchmarks.real.data import DATA, SPLITS, Answers, Choices, Grades, Readings, missing_wheels, mode_canada_pairs
+from benchmarks.real.data import (
+    DATA,
+    SPLITS,
+    VOTES,
+    Answers,
+    Choices,
+    Grades,
+    Readings,
+    missing_wheels,
+    mode_canada_pairs,
+)
 
 PROGRESS = Path(".real_progress.jsonl")
 RESULT = "RESULT "
 PAIRS = "ModeCanada, pairs"
 NUM_FOLDS = {"known": 4, "new": 5}
-ALL_FOLDS = ("wine", "NH4", "HC", "Heating", "Affairs")  # too few answers for one fold to say much
+ALL_FOLDS = ("wine", "NH4", "HC", "Heating", "Affairs", VOTES)  # too few answers for one fold to say much
 MOST_TESTED = 1000
 # Answers that a model of ours learns from, unless told otherwise: as many as it is fitted to within some minutes.
 SIZES = {
@@ -48,7 +58,10 @@ def _models(name: str) -> dict[str, Callable[..., Any]]:
     """The models of a data set by name; those of people where several answers are one person's."""
     from benchmarks.real.ours import OF_PEOPLE, OURS, pairwise_gp
     from benchmarks.real.rivals import RIVALS
+    from benchmarks.real.votes import MODELS
 
+    if name == VOTES:
+        return MODELS
     answers = _answers(name)
     found = dict(RIVALS[type(answers)])
     ours = OURS | OF_PEOPLE
@@ -73,6 +86,10 @@ def _learns_from_some(model: str) -> bool:
 
 @cache
 def _answers(name: str) -> Answers:
+    if name == VOTES:
+        from benchmarks.real.votes import votes
+
+        return votes()
     return mode_canada_pairs()[0] if name == PAIRS else DATA[name]()
 
 
@@ -80,6 +97,8 @@ def _splits(name: str) -> list[str]:
     """Where everybody answers once, new people are all there are; one rat has no people to hold out."""
     if name == PAIRS:
         return ["library's"]
+    if name == VOTES:
+        return ["known"]
     num_people = len(_answers(name).person.unique())
     return ["known"] if num_people in (1, len(_answers(name))) else ["known", "new"]
 
@@ -126,7 +145,9 @@ def _measure(name: str, split: str, model: str, fold: int, size: int | None) -> 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     add_common_arguments(parser)
-    parser.add_argument("--data", nargs="+", choices=[*DATA, PAIRS], default=[*DATA, PAIRS], metavar="NAME")
+    parser.add_argument(
+        "--data", nargs="+", choices=[*DATA, PAIRS, VOTES], default=[*DATA, PAIRS, VOTES], metavar="NAME"
+    )
     parser.add_argument("--models", nargs="+", metavar="NAME", help="by default all that suit")
     parser.add_argument("--size", type=int, help="answers to learn from for our models; see SIZES by default")
     parser.add_argument("--limit", type=float, default=300, help="seconds for one model on one fold")
@@ -216,7 +237,7 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
 def _groups(entries: Sequence[dict[str, Any]]) -> dict[Key, list[dict[str, Any]]]:
     """Entries of all folds by data, split, model and size, in the order in which data are listed."""
     found: dict[Key, list[dict[str, Any]]] = {}
-    order = {name: i for i, name in enumerate([*DATA, PAIRS])}
+    order = {name: i for i, name in enumerate([*DATA, PAIRS, VOTES])}
     for entry in sorted(entries, key=lambda e: (order[e["data"]], e["split"], e["size"] is None, e["fold"])):
         found.setdefault((entry["data"], entry["split"], entry["model"], entry["size"]), []).append(entry)
     return found

@@ -451,4 +451,5 @@ def split_new(person: Tensor, fold: int = 0, seed: int = 0) -> tuple[Tensor, Ten
     return (~held_out).nonzero().squeeze(-1), held_out.nonzero().squeeze(-1)
 
 
+VOTES = "votes, generated"  # see votes.py
 SPLITS = {"known": split_known, "new": split_new}
