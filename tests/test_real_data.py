@@ -11,7 +11,7 @@ import torch
 from code_blocks import ROOT
 
 from benchmarks.__main__ import main
-from benchmarks.real import LINEAR, bins_of, clustered_error, data, ours, rivals
+from benchmarks.real import LINEAR, bins_of, clustered_error, data, ours, rivals, votes
 
 pytestmark = pytest.mark.skipif(
     bool(data.missing_wheels()), reason=f"not installed: {', '.join(data.missing_wheels())}; see docs/real_data.md"
@@ -211,3 +211,17 @@ def test_a_run_goes_on_where_it_stopped(tmp_path, capsys):
     lines = (tmp_path / "progress.jsonl").read_text().splitlines()
     assert len(lines) == 4
     assert all("log_density" in line for line in lines)
+
+
+def test_generated_votes_have_the_truth_that_is_told():
+    """Held-out nats of the truth are its own entropy, within errors; its frequencies are those of the votes."""
+    answers = votes.votes()
+    assert len(answers) == votes.NUM_VOTES
+    said = votes.truth(answers, answers)
+    assert torch.equal(said.probabilities.sum(-1), torch.ones(len(answers), dtype=torch.float64))
+    entropy = torch.special.entr(said.probabilities).sum(-1)
+    excess = -said.log_density - entropy
+    assert abs(excess.mean()) < 3 * excess.std() / math.sqrt(len(answers))
+    at_random = answers.person == votes.NUM_JUDGES - 1
+    assert (said.probabilities[at_random] == 0.5).all()
+    assert said.probabilities[~at_random].amax(-1).mean() > 0.7
