@@ -137,14 +137,17 @@ def _comparison_covar_module(dim: int, mode: float, spread: float) -> ScaleKerne
 
 
 def default_judge_covar_module(dim: int, observations: Sequence[Observation] = ()) -> Kernel:
-    r"""The kernel of a judge's own part: linear tastes with a full covariance, plus a smooth part.
+    r"""The kernel of a judge's own part: linear tastes, plus a smooth part.
+
+    Tastes have a full covariance where all answers are comparisons; where grades or labels tell a level too, a diagonal
+    one, as a full one that is fitted to a few grades of each judge predicts worse (`docs/judges.md`).
 
     Args:
         dim: The number of inputs.
         observations: What the model is to be of: utilities are larger in units of the noise for comparisons alone.
     """
     comparisons = len(observations) > 0 and all(entry.points_per_observation > 1 for entry in observations)
-    tastes = LinearTastesKernel(dim, scale=COMPARISON_TASTES if comparisons else 1.0)
+    tastes = LinearTastesKernel(dim, scale=COMPARISON_TASTES if comparisons else 1.0, diagonal=not comparisons)
     median = COMPARISON_LENGTHSCALE * dim**0.5
     base_kernel = CheckedRBFKernel(
         ard_num_dims=dim,
