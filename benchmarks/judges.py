@@ -1,9 +1,12 @@
-"""Several judges, simulated: one who answers at random, a second person after a first, and the cost of many.
+"""Several judges, simulated: one at random, a second person after a first, calibration, and the cost of many.
 
 - *random*: five judges, of whom one answers at random. How much utility the recommended item lacks, of what the others
   share: with judges named and reliabilities learned, named without, that judge left out, and nobody named.
 - *second*: a person is asked after four others were, and without them. How much utility the item recommended to that
   person lacks after each number of questions.
+- *calibration*: panels that are drawn from the prior, with hyperparameters that are known or fitted. Where the true
+  difference of two new items' utilities ranks among its draws, for what all share, for a judge, and for his taste in
+  the first input; and the error of the predicted share of the population that would choose one over the other.
 - *people*: seconds of one evidence with its gradient, and of a posterior, by the number of people.
 """
 
@@ -17,17 +20,21 @@ from typing import NamedTuple
 
 import torch
 from botorch.fit import fit_gpytorch_mll
+from scipy.stats import chisquare
 from torch import Tensor
 
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models import default_covar_module
+from botorch_skewgp.models.defaults import default_judge_covar_module
 from botorch_skewgp.observations import Preference
 
-PARTS = ("random", "second", "people")
+PARTS = ("random", "second", "calibration", "people")
 NUM_ITEMS, DIM, EACH = 24, 2, 16
 QUESTIONS, FIT_EVERY = 12, 4
+NUM_RANKED, NUM_BINS = 99, 10  # draws that a true value is ranked among, and bins of its ranks
 
 
 class Panel(NamedTuple):
@@ -64,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_common_arguments(parser)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART")
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--panels", type=int, default=100, help="of calibration")
     parser.add_argument("--people", type=int, nargs="+", default=[25, 100, 400, 1000])
 
 
@@ -76,6 +84,8 @@ def run(options: argparse.Namespace) -> None:
         tables.append(at_random(list(seeds), notes))
     if "second" in options.parts:
         tables.append(second_person(list(seeds), notes))
+    if "calibration" in options.parts:
+        tables.append(calibration(range(4 if options.quick else options.panels), notes))
     if "people" in options.parts:
         tables.append(cost(options.people[:2] if options.quick else options.people, notes))
     publish(tables, folder)
@@ -159,6 +169,77 @@ def _questions(panel: Panel, first: Tensor, judge: Tensor, asked: Tensor) -> Ite
         shown, _ = next_pair(model, X_candidates=panel.X, judge=4 if len(judge) else None)
         pair = torch.stack([(panel.X - point).eq(0).all(-1).nonzero().squeeze() for point in shown])
         asked = torch.cat([asked, panel.answer(4, pair).unsqueeze(0)])
+
+
+def calibration(seeds: range, notes: list[str]) -> Table:
+    """Ranks of true values among draws, and shares of a population."""
+    ranked = ("mean_rank", "cover_50", "cover_90", "uniform_p")
+    table = Table(
+        "judges_calibration",
+        ("hyperparameters", "value", "panels", *ranked, "error", "standard_error"),
+        notes=[*notes, f"ranks from 0 to 1 among {NUM_RANKED} draws; uniform_p by {NUM_BINS} bins; errors of shares"],
+    )
+    for hyperparameters in ("known", "fitted"):
+        ranks: dict[str, list[float]] = {}
+        errors = []
+        for seed in seeds:
+            found, error = _ranks(seed, hyperparameters == "fitted")
+            errors.append(error)
+            for name, rank in found.items():
+                ranks.setdefault(name, []).append(rank)
+        for name, values in ranks.items():
+            rank = torch.tensor(values)
+            counts = torch.bincount((rank * NUM_BINS).long().clamp(max=NUM_BINS - 1), minlength=NUM_BINS)
+            table.add(
+                hyperparameters=hyperparameters, value=name, panels=len(rank), mean_rank=float(rank.mean()),
+                cover_50=float(((rank - 0.5).abs() <= 0.25).double().mean()),
+                cover_90=float(((rank - 0.5).abs() <= 0.45).double().mean()),
+                uniform_p=float(chisquare(counts.numpy()).pvalue),
+            )  # fmt: skip
+        error = torch.tensor(errors)
+        table.add(
+            hyperparameters=hyperparameters, value="share of the population", panels=len(error),
+            error=float(error.mean()), standard_error=float(error.std() / len(error) ** 0.5),
+        )  # fmt: skip
+        say(f"{hyperparameters}: {table.rows[-4:]}")
+    return table
+
+
+def _ranks(seed: int, fitted: bool) -> tuple[dict[str, float], float]:
+    """Ranks from 0 to 1 of true differences, and the error of a share, for one panel."""
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.rand(NUM_ITEMS + 3, DIM, dtype=torch.double, generator=generator)
+    X[-1] = X[-2] + torch.tensor([0.2, 0.0])  # a step along the first input
+    judge = torch.arange(5).repeat_interleave(EACH)
+    shown = torch.stack([torch.randperm(NUM_ITEMS, generator=generator)[:2] for _ in judge])
+    kernels = [make(DIM, [Preference(shown)]) for make in (default_covar_module, default_judge_covar_module)]
+    jitter = 1e-8 * torch.eye(len(X), dtype=torch.double)
+    with torch.no_grad():
+        K, own = (kernel(X).to_dense() + jitter for kernel in kernels)
+        normal = torch.randn(6, len(X), 1, dtype=torch.double, generator=generator)
+        shared = (torch.linalg.cholesky(K) @ normal[0]).squeeze(-1)
+        utility = shared + (torch.linalg.cholesky(own) @ normal[1:]).squeeze(-1)
+        said = utility[judge].gather(-1, shown) + torch.randn(len(judge), 2, dtype=torch.double, generator=generator)
+        pairs = shown.gather(-1, said.argsort(-1, descending=True))
+        between = own[-3, -3] + own[-2, -2] - 2 * own[-3, -2]
+    model = SkewGP(
+        X[:NUM_ITEMS], Preference(pairs, judge=judge), covar_module=kernels[0], judge_covar_module=kernels[1]
+    )
+    if fitted:
+        _fit(model)
+    found = {}
+    with torch.no_grad():
+        for name, who, values, first, second in (
+            ("what all share", None, shared, -3, -2),
+            ("a judge's utility", 0, utility[0], -3, -2),
+            ("a judge's taste", 0, utility[0], -1, -2),
+        ):
+            draws = model.posterior(X[[first, second]], judge=who).rsample(torch.Size([NUM_RANKED])).squeeze(-1)
+            below = (draws[:, 0] - draws[:, 1] < values[first] - values[second]).double()
+            found[name] = float((below.sum() + torch.rand(1, generator=generator)) / (NUM_RANKED + 1))
+        share = torch.special.ndtr((shared[-3] - shared[-2]) / (2 + between).sqrt())
+        error = float(model.predictive(X[[-3, -2]], judge="new").probs - share)
+    return found, error
 
 
 def cost(people: list[int], notes: list[str]) -> Table:

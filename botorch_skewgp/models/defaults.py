@@ -86,7 +86,8 @@ def default_covar_module(
         InputDataError: If `judge` is something else.
         UnsupportedError: If a judge is given and there are other observations than comparisons.
     """
-    comparisons = len(observations) > 0 and all(entry.points_per_observation > 1 for entry in observations)
+    observations = _telling(observations)
+    comparisons = _compare(observations)
     if judge is not None and judge not in JUDGES:
         raise InputDataError(f"judge must be 'consistent', 'noisy' or None; got {judge!r}.")
     if judge is not None and not comparisons:
@@ -120,6 +121,16 @@ def default_covar_module(
     return covar_module
 
 
+def _telling(observations: Sequence[Observation]) -> Sequence[Observation]:
+    """The observations that defaults are chosen by: all but slopes, unless there are no others."""
+    return [entry for entry in observations if entry.tells_values] or observations
+
+
+def _compare(observations: Sequence[Observation]) -> bool:
+    """Whether there are comparisons alone."""
+    return len(observations) > 0 and all(entry.points_per_observation > 1 for entry in observations)
+
+
 def _comparison_covar_module(dim: int, mode: float, spread: float) -> ScaleKernel:
     """The kernel for comparisons alone; an optimiser sees logarithms, as it would hardly move a scale of 1,000."""
     median = COMPARISON_LENGTHSCALE * math.sqrt(dim)
@@ -137,14 +148,17 @@ def _comparison_covar_module(dim: int, mode: float, spread: float) -> ScaleKerne
 
 
 def default_judge_covar_module(dim: int, observations: Sequence[Observation] = ()) -> Kernel:
-    r"""The kernel of a judge's own part: linear tastes with a full covariance, plus a smooth part.
+    r"""The kernel of a judge's own part: linear tastes, plus a smooth part.
+
+    Tastes have a full covariance where all answers are comparisons; where grades or labels tell a level too, a diagonal
+    one, as a full one that is fitted to a few grades of each judge predicts worse (`docs/judges.md`).
 
     Args:
         dim: The number of inputs.
         observations: What the model is to be of: utilities are larger in units of the noise for comparisons alone.
     """
-    comparisons = len(observations) > 0 and all(entry.points_per_observation > 1 for entry in observations)
-    tastes = LinearTastesKernel(dim, scale=COMPARISON_TASTES if comparisons else 1.0)
+    comparisons = _compare(_telling(observations))
+    tastes = LinearTastesKernel(dim, scale=COMPARISON_TASTES if comparisons else 1.0, diagonal=not comparisons)
     median = COMPARISON_LENGTHSCALE * dim**0.5
     base_kernel = CheckedRBFKernel(
         ard_num_dims=dim,
@@ -174,6 +188,7 @@ def default_mean_module(observations: Sequence[Observation]) -> Mean:
     Args:
         observations: The observations the model will be built from.
     """
+    observations = _telling(observations)
     anchored = any(entry.anchors_scale for entry in observations)
     told = (
         (entry.points_per_observation == 1 or entry.tells_level) and entry.num_outputs == 1 for entry in observations

@@ -119,7 +119,7 @@ class SkewGP(ConditioningMixin):
                 `choose_inducing_points`. `None` for the exact model.
             learn_inducing_points: Whether the inducing points are fitted with the hyperparameters.
             judge_covar_module: The kernel of what each judge has of his own, where answers of two judges or more are
-                named; by default linear tastes with a full covariance plus a smooth part, see
+                named; by default linear tastes plus a smooth part, see
                 `default_judge_covar_module`. It is of no account with one judge or none.
             approximation: `"ep"` for the Gaussian posterior of expectation propagation, in milliseconds and without
                 draws; `None` for the exact one.

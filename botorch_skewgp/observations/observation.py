@@ -124,6 +124,7 @@ class Observation:
         tells_validity: Whether an outcome says if an experiment worked at all.
         turns_round: Whether the outcome of a function of which low values are good is the opposite, see `reversed`.
         tells_level: Whether an observation of several points says more than how these compare.
+        tells_values: Whether it tells values of the latent function, or differences; slopes leave defaults to the rest.
     """
 
     index_field: ClassVar[str] = "index"
@@ -133,6 +134,7 @@ class Observation:
     tells_validity: ClassVar[bool] = False
     turns_round: ClassVar[bool] = False
     tells_level: ClassVar[bool] = False
+    tells_values: ClassVar[bool] = True
 
     judge: Tensor | None = field(default=None, kw_only=True, repr=False)
 

@@ -8,6 +8,7 @@ r"""Slopes of the latent function.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -50,6 +51,8 @@ class Slope(Observation):
         >>> Slope(dims=[0] * 5, signs=[1] * 5, index=range(5))  # rises in input 0 at the first five rows of train_X
         >>> Slope(dims=0, signs=1, index=range(5))  # the same
     """
+
+    tells_values: ClassVar[bool] = False
 
     dims: Tensor
     signs: Tensor

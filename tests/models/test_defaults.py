@@ -9,8 +9,8 @@ from botorch.fit import fit_gpytorch_mll
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models.defaults import default_covar_module, default_mean_module
-from botorch_skewgp.observations import Binary, Censored, Numeric, Preference, Ranking, Tie, Validity
+from botorch_skewgp.models.defaults import default_covar_module, default_judge_covar_module, default_mean_module
+from botorch_skewgp.observations import Binary, Censored, Numeric, Preference, Ranking, Slope, Tie, Validity
 
 DUELS = Preference(torch.tensor([[0, 1], [2, 3]]))
 LABELS = Binary(torch.tensor([1, 0, 1, 0]))
@@ -54,6 +54,21 @@ def test_failures_alone_have_lengthscales_near_a_fifth_of_the_diagonal(dim):
     assert float(within) == pytest.approx(2 / 3, abs=0.02)
     assert float(prior.cdf(torch.tensor(median))) == pytest.approx(0.5, abs=1e-4)
     assert torch.allclose(kernel.lengthscale, torch.tensor(median))  # where fits start
+
+
+@pytest.mark.parametrize("others", [[DUELS], [LABELS], [FAILURES], [NUMBERS], [DUELS, LABELS]])
+def test_slopes_leave_defaults_to_other_observations(others):
+    seen = [*others, Slope(dims=[0], signs=[1])]
+    for make in (default_covar_module, default_judge_covar_module):
+        plain, with_slopes = make(2, others).state_dict(), make(2, seen).state_dict()
+        assert all(torch.equal(plain[name], with_slopes[name]) for name in plain)
+    assert type(default_mean_module(others)) is type(default_mean_module(seen))
+
+
+@pytest.mark.parametrize(("seen", "is_full"), [([DUELS], True), ([LABELS], False), ([DUELS, LABELS], False)])
+def test_tastes_are_correlated_where_all_answers_are_comparisons(seen, is_full):
+    tastes = default_judge_covar_module(2, seen).kernels[0]
+    assert bool((tastes.taste_mask.tril(-1) != 0).any()) == is_full
 
 
 def test_the_likeliest_variance_of_failures_is_about_that_of_the_constant():
