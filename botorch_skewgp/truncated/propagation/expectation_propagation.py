@@ -35,6 +35,7 @@ PATIENCE = 300
 ROUNDING = 1e-6
 PATIENCE_OF_SLIPS = 20  # likewise where answers may be slips, and there may be no fixed point
 MOST_COMPILED_SWEEPS = 100  # those that converge at all take ten to thirty
+FIRST_STEP_OF_SLIPS = 0.5  # the part of the first step that is taken there, where no sites are given to start from
 ALL_NOISE = 1e-14  # variance of a row's noiseless part over its noise's, up to which it is rounding
 
 
@@ -207,7 +208,8 @@ def expectation_propagation(
             raise NanError("The covariance of the rows contains NaN or infinite values.")
         all_noise = distribution.gamma_diagonal - distribution.noise <= ALL_NOISE * distribution.noise
         patience = PATIENCE if distribution.heights is None else PATIENCE_OF_SLIPS
-        step = torch.ones_like(distribution.mean[..., :1])
+        is_careful = distribution.heights is not None and initial_sites is None
+        step = torch.full_like(distribution.mean[..., :1], FIRST_STEP_OF_SLIPS if is_careful else 1.0)
         previous = torch.full_like(step.squeeze(-1), torch.inf)
         acceleration = Acceleration(distribution)
         best: tuple[Tensor, Sites] | None = None
@@ -231,7 +233,7 @@ def expectation_propagation(
             previous = residual
             ahead = acceleration(factor, sites, target, residual.unsqueeze(-1), grew, step == 1)
             del factor  # its factors are as large as those to come
-            moved = _move(distribution, sites, ahead, step)
+            moved = _move(distribution, sites, ahead, torch.where(acceleration.taken, 1.0, step))
             if moved is None:
                 break
             sites, factor = moved
