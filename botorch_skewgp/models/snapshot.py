@@ -148,7 +148,9 @@ class Snapshot:
             row_model = model.row_model(model.forward(X), merge_equal=True)
             check_digits_of_rows(row_model.truncated_normal)
             if model.approximation == "ep" and row_model.intervals.num_rows:
-                told: Draws | Sites = expectation_propagation(row_model.truncated_normal).sites
+                approximation = expectation_propagation(row_model.truncated_normal)
+                approximation.warn_of_competition()
+                told: Draws | Sites = approximation.sites
             else:
                 told = self._draw(row_model.truncated_normal)
             mixture = _mixture(row_model, told)

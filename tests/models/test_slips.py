@@ -18,6 +18,7 @@ from torch import Tensor
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement, SkewKnowledgeGradient
 from botorch_skewgp.checking import leave_one_out
+from botorch_skewgp.exceptions import CompetingExplanationsWarning
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.likelihoods import (
     LabelPreferenceLikelihood,
@@ -134,6 +135,7 @@ CASES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.CompetingExplanationsWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_posterior_evidence_and_slips_agree_with_importance_sampling(name: str) -> None:
     case = CASES[name]
@@ -415,6 +417,26 @@ def test_leave_one_out_densities_know_slips() -> None:
         assert float(found[i]) == pytest.approx(float(without.predictive(X[PAIRS[i]]).probs.log()), abs=0.1)
     with pytest.raises(UnsupportedError, match="slips"):
         leave_one_out(make(CASES["choice"].observation, CASES["choice"].likelihood))
+
+
+def test_expectation_propagation_says_where_explanations_compete() -> None:
+    """Two answers against one: a case of one variable."""
+    three = Preference([[0, 1], [0, 1], [1, 0]])
+    model = make(three, PreferenceLikelihood(slip=0.1), covar_module=kernel(4000.0), approximation="ep")
+    for call in (model.slips, lambda: model.posterior(X), lambda: model.log_marginal_likelihood("ep")):
+        with pytest.warns(CompetingExplanationsWarning, match="for 1 of 3 rows"):
+            call()
+    exact = make(three, PreferenceLikelihood(slip=0.1), covar_module=kernel(4000.0)).slips()
+    K = kernel(4000.0)(X[:2]).to_dense().detach()
+    sd = float(K[0, 0] + K[1, 1] - 2 * K[0, 1]) ** 0.5
+    d = torch.linspace(-8, 8, 200_001, dtype=torch.double) * sd  # the difference of the two, of which all else follows
+    p = 0.05 + 0.9 * Phi(d / 2**0.5)
+    w = torch.exp(-0.5 * (d / sd) ** 2) * p**2 * (1 - p)
+    w = w / w.sum()
+    assert float(exact[2]) == pytest.approx(float(w @ (0.05 / (1 - p))), abs=0.03)
+    assert float(exact[0]) == pytest.approx(float(w @ (0.05 / p)), abs=0.03)
+    certain = Preference([[0, 1], [0, 1], [2, 3]])
+    make(certain, PreferenceLikelihood(slip=0.1), covar_module=kernel(4000.0), approximation="ep").slips()
 
 
 def test_what_knows_of_no_slips_says_so() -> None:
