@@ -26,8 +26,10 @@ from botorch_skewgp.likelihoods import (
     NumericLikelihood,
     OrdinalLikelihood,
     PreferenceLikelihood,
+    ProbitAffineLikelihood,
     ProbitLikelihood,
     RowLikelihood,
+    SlopeLikelihood,
     ValidityLikelihood,
     VoteLikelihood,
 )
@@ -35,6 +37,7 @@ from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.observations import (
+    AffineProbit,
     Binary,
     Choice,
     LabelPreference,
@@ -43,6 +46,7 @@ from botorch_skewgp.observations import (
     Ordinal,
     Preference,
     Ranking,
+    Slope,
     Tie,
     Validity,
     Vote,
@@ -205,6 +209,7 @@ def test_guesses_are_the_psychometric_function() -> None:
     likelihood = ProbitLikelihood(guess=0.5, slip=0.04)
     f = torch.linspace(-40, 40, 9, dtype=torch.double)
     assert torch.allclose(likelihood(f).probs, 0.5 + (1 - 0.5 - 0.02) * Phi(f))
+    assert torch.allclose(ProbitLikelihood(guess=0.5, slip=0.9)(f).probs, 0.5 + 0.05 * Phi(f))
 
 
 @pytest.mark.parametrize(
@@ -216,6 +221,9 @@ def test_guesses_are_the_psychometric_function() -> None:
         (Vote([[0, 1], [2, 3], [4, 5]], ["first", "tie", "both bad"]), VoteLikelihood(slip=0.1), 3),
         (Choice([[0, 1, 2], [3, 4, -1]]), PreferenceLikelihood(slip=0.1), 2),
         (LabelPreference.from_classes([0, 2, 1], 3), LabelPreferenceLikelihood(3, slip=0.1), 6),
+        (AffineProbit([[1.0, -1.0], [0.5, 0.5]], 0.0, torch.eye(2)), ProbitAffineLikelihood(slip=0.1), 2),
+        (Slope(dims=0, signs=[1, -1, 1], index=[0, 1, 1]), SlopeLikelihood(noise=0.5, slip=0.1), 3),
+        (Slope(dims=0, signs=[1, 1], index=[0, 0]), SlopeLikelihood(slip=0.1), 2),
     ],
 )
 def test_every_kind_has_slips(observation: Observation, likelihood: RowLikelihood, num_answers: int) -> None:
@@ -459,7 +467,6 @@ def test_what_knows_of_no_slips_says_so() -> None:
         (lambda: ValidityLikelihood(slip="often"), "slip must be a number from 0"),
         (lambda: PreferenceLikelihood(slip=torch.tensor([0.1, 0.0])), "every slip must be above 0"),
         (lambda: ProbitLikelihood(guess=1.0), "guess must be a number from 0"),
-        (lambda: ProbitLikelihood(guess=0.5, slip=0.5), "must add up to less than 1"),
         (lambda: ProbitLikelihood(guess=[0.5, 0.2]), "guess must be one number"),
         (lambda: setattr(PreferenceLikelihood(), "slip", 0.1), "build another with slip="),
         (lambda: setattr(PreferenceLikelihood(slip=0.1), "slip", 0.0), "above 0"),

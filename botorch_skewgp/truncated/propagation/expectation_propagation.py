@@ -145,8 +145,8 @@ class ExpectationPropagation:
         if not (self.non_negative or bool(widened.any())):
             return
         warnings.warn(
-            f"Answers contradict each other, and for {int(widened.sum(-1).max())} of {distribution.num_rows} rows it is "
-            "open whether these or others are slips"
+            f"Answers contradict each other, and for {int(widened.sum(-1).max())} of {distribution.num_rows} rows it "
+            "is open whether these or others are slips"
             + (", so that expectation propagation found no fixed point" if self.non_negative else "")
             + ". Its evidence may be off by half a nat or more, and probabilities of slips by tenths. Use the exact "
             'posterior: leave out approximation="ep", and compute evidence with method="exact".',
