@@ -470,6 +470,13 @@ def test_what_knows_of_no_slips_says_so() -> None:
         (lambda: ProbitLikelihood(guess=[0.5, 0.2]), "guess must be one number"),
         (lambda: setattr(PreferenceLikelihood(), "slip", 0.1), "build another with slip="),
         (lambda: setattr(PreferenceLikelihood(slip=0.1), "slip", 0.0), "above 0"),
+        (lambda: setattr(NumericLikelihood(), "slip", 0.1), "those of numbers do not take"),
+        (lambda: SlopeLikelihood(slip=-0.1), "slip must be a number from 0"),
+        (lambda: ProbitAffineLikelihood(slip=1.0), "slip must be a number from 0"),
+        (
+            lambda: make(Slope(dims=0, signs=[1, -1], index=[0, 0]), SlopeLikelihood(slip=0.1)).slips(),
+            "both to rise and to fall",
+        ),
         (
             lambda: make(Preference(PAIRS, judge=[0, 1, 2, 0, 1, 2]), PreferenceLikelihood(slip=[0.1, 0.1])).slips(),
             "has 2 rates, and judge 2 gave answers",
