@@ -278,7 +278,8 @@ def expectation_propagation(
         if non_negative:
             start = Sites(sites.precision.clamp(min=0), sites.shift)
             sites, factor, residual, further = _without_negative_sites(distribution, start, tolerance, all_noise)
-            iteration, converged = iteration + further, bool((residual <= max(tolerance, ROUNDING)).all())
+            # what sites leave out there is far more than this
+            iteration, converged = iteration + further, bool((residual <= max(tolerance, LOOSE)).all())
         if not converged:
             warnings.warn(
                 f"Expectation propagation stopped after {iteration} sweeps with sites still changing by "
