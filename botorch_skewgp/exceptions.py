@@ -28,6 +28,10 @@ class PoorDrawsWarning(SkewGPWarning):
     """The draws of a truncated normal are fewer, or mix worse, than what was asked for."""
 
 
+class CompetingExplanationsWarning(SkewGPWarning):
+    """Several explanations of answers that may be slips are likely, and expectation propagation stands for one."""
+
+
 class LargeCorrectionWarning(SkewGPWarning):
     """A perturbative correction is not small, so that what it leaves out need not be small either."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 from botorch.exceptions.errors import UnsupportedError
+from gpytorch.priors import Prior
 from torch import Tensor
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
@@ -19,11 +20,25 @@ from botorch_skewgp.rows import Reading, Rows
 class ProbitAffineLikelihood(RowLikelihood):
     r"""`P(lower < W f + Z + v <= upper)` with `v ~ N(0, Sigma)` ([Benavoli2021unified]_, equation (4)).
 
-    Has no parameters: weights, shifts and the noise covariance come with the observations.
+    Weights, shifts and the noise covariance come with the observations. Each row is an answer with two outcomes, inside
+    its bounds or beyond: with slips `slip / 2 + (1 - slip) P(...)`.
+
+    Args:
+        slip: The probability of a slip: an answer drawn evenly among both. One for all judges, or a tensor with one for
+            each; none slips by default.
+        learn_slip: Whether it is a parameter to fit.
+        slip_prior: A prior on it; by default a half-Cauchy one on its odds, at most 1 to 20 in half of the cases.
+
+    Raises:
+        InputDataError: If a rate is below 0, or 1 or more.
     """
 
     observation_types = (AffineProbit,)
     predicts = False
+
+    def __init__(self, slip: float | Tensor = 0.0, learn_slip: bool = False, slip_prior: Prior | None = None) -> None:
+        super().__init__()
+        self._register_slip(slip, learn_slip, slip_prior)
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
         """The rows as given; the least eigenvalue of the noise covariance counts as independent noise."""
@@ -37,6 +52,7 @@ class ProbitAffineLikelihood(RowLikelihood):
         keep = shared > rounding
         root = vectors[:, keep] * shared[keep].sqrt()
         m = weight.shape[0]
+        slips = self._slips(2, like, observation.judge)
         return Rows(
             index=observation.index.to(like.device).expand(m, -1),
             coefficient=weight,
@@ -45,6 +61,7 @@ class ProbitAffineLikelihood(RowLikelihood):
             upper=observation.upper.to(like),
             noise=own.expand(m),
             noise_root=root if root.shape[-1] else None,
+            heights=None if slips is None else self._heights(slips, torch.zeros(m, dtype=torch.long)),
         )
 
     def reading(

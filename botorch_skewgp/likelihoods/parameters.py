@@ -71,7 +71,8 @@ class RateParameter:
         if raw is None:
             if bool((rate > 0).any()):
                 raise InputDataError(
-                    f"A likelihood that was built without {self.name} has none to set; build another with {self.name}=."
+                    f"A likelihood that was built without {self.name} has none to set; build another with "
+                    f"{self.name}=, which those of numbers do not take."
                 )
             return
         if not bool((rate > 0).all()) or rate.numel() not in (1, raw.numel()):

@@ -78,7 +78,8 @@ class ProbitLikelihood(NoisyValueLikelihood):
         kwargs: The other arguments are those of `NoisyValueLikelihood`.
 
     Raises:
-        InputDataError: If the noise is not positive, a rate not between 0 and 1, or guesses and slips leave nothing.
+        InputDataError: If the noise is not positive, or a rate is below 0, or 1 or more. Any other rates
+            leave the share `(1 - slip) (1 - guess)` to answers that depend on the latent function.
 
     Example:
         >>> likelihood = ProbitLikelihood(guess=0.5, slip=0.04)
@@ -92,8 +93,6 @@ class ProbitLikelihood(NoisyValueLikelihood):
         if rate.numel() != 1:
             raise InputDataError(f"guess must be one number; got {rate.tolist()}.")
         super().__init__(*args, **kwargs)
-        if bool((rate + self.slip.detach() >= 1).any()):
-            raise InputDataError(f"guess and slip must add up to less than 1; got {guess} and {self.slip.tolist()}.")
         if float(rate) > 0:
             self.register_parameter("raw_guess", torch.nn.Parameter(raw_rate(rate), requires_grad=False))
 

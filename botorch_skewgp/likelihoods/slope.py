@@ -6,10 +6,12 @@ r"""The likelihood of monotone functions.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
+from gpytorch.priors import Prior
 from torch import Tensor
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
@@ -28,19 +30,30 @@ class SlopeLikelihood(RowLikelihood):
     Args:
         noise: The variance of the noise of slopes, in squared units of the latent function over those of the inputs
             (after an input transform).
+        slip: The probability that a slope is stated whatever the function does, rising or falling evenly. One for all
+            judges, or a tensor with one for each; zero by default.
+        learn_slip: Whether it is a parameter to fit.
+        slip_prior: A prior on it; by default a half-Cauchy one on its odds, at most 1 to 20 in half of the cases.
 
     Raises:
-        InputDataError: If the noise is negative or not finite.
+        InputDataError: If the noise is negative or not finite, or a rate is below 0, or 1 or more.
     """
 
     observation_types = (Slope,)
     predicts = False
 
-    def __init__(self, noise: float = SLOPE_NOISE) -> None:
+    def __init__(
+        self,
+        noise: float = SLOPE_NOISE,
+        slip: float | Tensor = 0.0,
+        learn_slip: bool = False,
+        slip_prior: Prior | None = None,
+    ) -> None:
         super().__init__()
         if not math.isfinite(noise) or noise < 0:
             raise InputDataError(f"noise must be a finite variance, zero or positive; got {noise}.")
         self.register_buffer("noise", torch.tensor([noise], dtype=torch.float64))
+        self._register_slip(slip, learn_slip, slip_prior)
 
     def reading(
         self,
@@ -50,14 +63,14 @@ class SlopeLikelihood(RowLikelihood):
         num_points: int | None = None,
     ) -> Reading:
         """The slope at a point, not above zero where the function falls, above it where it rises."""
-        return Reading.at_point(like.new_zeros(1), self.noise)
+        return Reading.at_point(like.new_zeros(1), self.noise, self._slips(2, like))
 
     def answers(self, observation: Slope) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """Each point, and whether the function rises there."""
         return observation.index.unsqueeze(-1), (observation.signs > 0).long()
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
-        """One row per slope; without noise those that are repeated count once, as they say nothing new.
+        """One row per slope; without noise or slips those that are repeated count once, as they say nothing new.
 
         Raises:
             InputDataError: If slopes without noise contradict each other.
@@ -65,10 +78,16 @@ class SlopeLikelihood(RowLikelihood):
         self._check_type(observation)
         assert isinstance(observation, Slope)
         reads = slope_in(observation.dims).unsqueeze(-1)
-        rows = self.reading(Slope, like, scale).rows(*self.answers(observation), reads=reads)
+        index, outcome = self.answers(observation)
+        rows = self.reading(Slope, like, scale).rows(index, outcome, reads=reads)
+        slips = self._slips(2, like, observation.judge)
+        if slips is not None:
+            rows = replace(rows, heights=self._heights(slips, outcome))
         if self.noise.any():
             return rows
         _check_agreement(observation)
+        if slips is not None:
+            return rows
         first = first_of_equal(torch.stack([observation.index, observation.dims], dim=-1))
         return rows if rows.num_rows == 0 else rows.select(first.unique())
 
@@ -96,7 +115,7 @@ def _check_agreement(observation: Slope) -> None:
         point, dim = places[counts > 1][0].tolist()
         raise InputDataError(
             f"The function is said both to rise and to fall in input {dim} at row {point} of train_X; leave one out, "
-            "or give SlopeLikelihood a noise."
+            "or give SlopeLikelihood a noise, with a rate of slips if they may be wrong."
         )
 
 

@@ -11,6 +11,7 @@ are those of the jitter and not of the model. Of columns, `alpha` are the repres
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -30,12 +31,16 @@ from botorch_skewgp.truncated.propagation.expectation_propagation import expecta
 JITTER = RELATIVE_JITTER[torch.float64]
 TOLERANCE = 0.02  # of twice the log density: a hundredth of a nat
 SURPRISE = 6.0  # standard deviations of a chi square
+PROBABLE = 0.5  # the probability of a slip from which on an answer is named
 SHARE, MOST_NAMED = 0.1, 6  # the columns that are named: share of the hardest pull, and how many at most
 
 
 @torch.no_grad()
 def check_contradictions(
-    row_model: RowModel, layout: ColumnLayout | None, mixture: RepresenterMixture | None = None
+    row_model: RowModel,
+    layout: ColumnLayout | None,
+    mixture: RepresenterMixture | None = None,
+    slips: Callable[[], Tensor] | None = None,
 ) -> None:
     r"""Warn of rows that the kernel all but excludes, where the jitter decides what comes out; say where they are.
 
@@ -43,6 +48,7 @@ def check_contradictions(
         row_model: The rows under the prior.
         layout: What its columns are; `None` if they cannot be named.
         mixture: The latent function given the rows, if the caller has it; else expectation propagation's is made.
+        slips: Computes the probability of each answer to be a slip, of which a warning tells; not said if `None`.
 
     Raises:
         ContradictionError: If the same noise-free value is said to be two numbers.
@@ -71,10 +77,25 @@ def check_contradictions(
     warnings.warn(
         f"What is said with little or no noise{where} is contradictory, or all but excluded by the kernel: a relative "
         f"jitter of {JITTER:.0e} changes its log density by {0.5 * float(explained - expected):.2g}, so that posterior "
-        "and evidence may be off. Remove the contradiction, give it noise, or use a shorter lengthscale.",
+        "and evidence may be off. Remove the contradiction, give it noise, or use a shorter lengthscale."
+        + _of_slips(row_model, slips),
         ContradictionWarning,
         stacklevel=2,
     )
+
+
+def _of_slips(row_model: RowModel, slips: Callable[[], Tensor] | None) -> str:
+    """What to say of answers that may be slips, or of the rate of slips that a likelihood may have."""
+    if row_model.intervals.num_rows == 0:
+        return ""
+    if row_model.intervals.heights is None:
+        return " If some answers may be mistakes, build their likelihood with a rate of slips, slip=."
+    if slips is None:
+        return ""
+    probability = slips()
+    most = probability.topk(min(MOST_NAMED, len(probability)))
+    doubtful = sorted(most.indices[most.values > PROBABLE].tolist())
+    return f" Answers {doubtful} are probably slips, see model.slips()." if doubtful else ""
 
 
 def _check_equal_numbers(row_model: RowModel, layout: ColumnLayout | None) -> None:

@@ -82,8 +82,10 @@ def log_normalizer(distribution: TruncatedNormal, method: EvidenceMethod, draws:
         return LogNormalizer(distribution.mean.new_zeros(()), distribution.mean.new_zeros(()))
     if method == "exact":
         return bridge_log_normalizer(distribution, draws)
-    if method == "ep":
-        return LogNormalizer(expectation_propagation(distribution).log_normalizer, None)
+    if method == "mvnxpb":
+        return LogNormalizer(bivariate_log_normalizer(distribution), None)
+    approximation = expectation_propagation(distribution)
+    approximation.warn_of_competition()
     if method == "ep_corrected":
-        return LogNormalizer(corrected_log_normalizer(expectation_propagation(distribution)), None)
-    return LogNormalizer(bivariate_log_normalizer(distribution), None)
+        return LogNormalizer(corrected_log_normalizer(approximation), None)
+    return LogNormalizer(approximation.log_normalizer, None)

@@ -56,6 +56,7 @@ def _outside(distribution: TruncatedNormal, draws: Draws | None) -> Tensor:
     assert isinstance(factor, StepFactor)
     if draws is None:
         approximation = expectation_propagation(distribution)
+        approximation.warn_of_competition()
         assert isinstance(distribution.factor, StepFactor)
         return 1 - distribution.factor.attention(approximation.cavity_mean, approximation.cavity_variance)
     if draws.latent is not None:

@@ -26,6 +26,7 @@ from botorch_skewgp.models.inputs import (
 from botorch_skewgp.models.judges import SHARED
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.row_model import RowModel
+from botorch_skewgp.models.slips import slip_probabilities
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.truncated.draws import Draws, draw
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
@@ -148,11 +149,13 @@ class Snapshot:
             row_model = model.row_model(model.forward(X), merge_equal=True)
             check_digits_of_rows(row_model.truncated_normal)
             if model.approximation == "ep" and row_model.intervals.num_rows:
-                told: Draws | Sites = expectation_propagation(row_model.truncated_normal).sites
+                approximation = expectation_propagation(row_model.truncated_normal)
+                approximation.warn_of_competition()
+                told: Draws | Sites = approximation.sites
             else:
                 told = self._draw(row_model.truncated_normal)
             mixture = _mixture(row_model, told)
-            self._check(row_model, mixture)
+            self._check(row_model, mixture, told if isinstance(told, Draws) else None)
             if not mixture.weights.to(X).isfinite().all():
                 raise InputDataError(f"Observations are too large for {X.dtype}; scale them, or use double precision.")
             return told, mixture
@@ -166,10 +169,12 @@ class Snapshot:
         if not self._is_checked:
             self._check(self.model.row_model(self.model.forward(self.model.train_inputs[0]), merge_equal=True))
 
-    def _check(self, row_model: RowModel, mixture: RepresenterMixture | None = None) -> None:
+    def _check(
+        self, row_model: RowModel, mixture: RepresenterMixture | None = None, draws: Draws | None = None
+    ) -> None:
         if not self._is_checked:
             layout = None if self.model.inducing is not None else self.model.latent_prior().layout
-            check_contradictions(row_model, layout, mixture)
+            check_contradictions(row_model, layout, mixture, lambda: torch.cat(slip_probabilities(self.model, draws)))
             self._is_checked = True
 
     def _draw(self, distribution: TruncatedNormal) -> Draws:

@@ -9,6 +9,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import ContradictionError, ContradictionWarning
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood
 from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.observations import Binary, Numeric, Preference, Slope
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -61,6 +62,18 @@ def test_what_the_kernel_excludes_is_named(observations, where):
 def test_evidence_without_a_posterior_warns_too():
     with pytest.warns(ContradictionWarning, match="jitter of 1e-12"):
         model_of(STEEP).log_marginal_likelihood("ep")
+
+
+def test_what_answers_may_be_mistakes_is_said():
+    duels = [Preference([[0, 2], [2, 0], [0, 2], [0, 2], [0, 2]])]
+    with pytest.warns(ContradictionWarning, match="with a rate of slips, slip="):
+        query(model_of([STEEP, *duels]))
+    likelihood = MixedLikelihood(NumericLikelihood(), PreferenceLikelihood(noise=1e-4, slip=0.1))
+    model = model_of([numbers([0.5, 1.5, -0.5]), *duels], likelihood=likelihood)
+    with pytest.warns(ContradictionWarning, match=r"Answers \[4\] are probably slips"):
+        query(model)
+    with pytest.warns(ContradictionWarning, match="shorter lengthscale.$"):
+        query(model_of(STEEP))
 
 
 def skew_prior(distance):

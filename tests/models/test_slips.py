@@ -18,6 +18,7 @@ from torch import Tensor
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement, SkewKnowledgeGradient
 from botorch_skewgp.checking import leave_one_out
+from botorch_skewgp.exceptions import CompetingExplanationsWarning
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.likelihoods import (
     LabelPreferenceLikelihood,
@@ -25,8 +26,10 @@ from botorch_skewgp.likelihoods import (
     NumericLikelihood,
     OrdinalLikelihood,
     PreferenceLikelihood,
+    ProbitAffineLikelihood,
     ProbitLikelihood,
     RowLikelihood,
+    SlopeLikelihood,
     ValidityLikelihood,
     VoteLikelihood,
 )
@@ -34,6 +37,7 @@ from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.observations import (
+    AffineProbit,
     Binary,
     Choice,
     LabelPreference,
@@ -42,6 +46,7 @@ from botorch_skewgp.observations import (
     Ordinal,
     Preference,
     Ranking,
+    Slope,
     Tie,
     Validity,
     Vote,
@@ -134,6 +139,7 @@ CASES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.CompetingExplanationsWarning")
 @pytest.mark.parametrize("name", CASES)
 def test_posterior_evidence_and_slips_agree_with_importance_sampling(name: str) -> None:
     case = CASES[name]
@@ -203,6 +209,7 @@ def test_guesses_are_the_psychometric_function() -> None:
     likelihood = ProbitLikelihood(guess=0.5, slip=0.04)
     f = torch.linspace(-40, 40, 9, dtype=torch.double)
     assert torch.allclose(likelihood(f).probs, 0.5 + (1 - 0.5 - 0.02) * Phi(f))
+    assert torch.allclose(ProbitLikelihood(guess=0.5, slip=0.9)(f).probs, 0.5 + 0.05 * Phi(f))
 
 
 @pytest.mark.parametrize(
@@ -214,6 +221,9 @@ def test_guesses_are_the_psychometric_function() -> None:
         (Vote([[0, 1], [2, 3], [4, 5]], ["first", "tie", "both bad"]), VoteLikelihood(slip=0.1), 3),
         (Choice([[0, 1, 2], [3, 4, -1]]), PreferenceLikelihood(slip=0.1), 2),
         (LabelPreference.from_classes([0, 2, 1], 3), LabelPreferenceLikelihood(3, slip=0.1), 6),
+        (AffineProbit([[1.0, -1.0], [0.5, 0.5]], 0.0, torch.eye(2)), ProbitAffineLikelihood(slip=0.1), 2),
+        (Slope(dims=0, signs=[1, -1, 1], index=[0, 1, 1]), SlopeLikelihood(noise=0.5, slip=0.1), 3),
+        (Slope(dims=0, signs=[1, 1], index=[0, 0]), SlopeLikelihood(slip=0.1), 2),
     ],
 )
 def test_every_kind_has_slips(observation: Observation, likelihood: RowLikelihood, num_answers: int) -> None:
@@ -417,6 +427,26 @@ def test_leave_one_out_densities_know_slips() -> None:
         leave_one_out(make(CASES["choice"].observation, CASES["choice"].likelihood))
 
 
+def test_expectation_propagation_says_where_explanations_compete() -> None:
+    """Two answers against one: a case of one variable."""
+    three = Preference([[0, 1], [0, 1], [1, 0]])
+    model = make(three, PreferenceLikelihood(slip=0.1), covar_module=kernel(4000.0), approximation="ep")
+    for call in (model.slips, lambda: model.posterior(X), lambda: model.log_marginal_likelihood("ep")):
+        with pytest.warns(CompetingExplanationsWarning, match="for 1 of 3 rows"):
+            call()
+    exact = make(three, PreferenceLikelihood(slip=0.1), covar_module=kernel(4000.0)).slips()
+    K = kernel(4000.0)(X[:2]).to_dense().detach()
+    sd = float(K[0, 0] + K[1, 1] - 2 * K[0, 1]) ** 0.5
+    d = torch.linspace(-8, 8, 200_001, dtype=torch.double) * sd  # the difference of the two, of which all else follows
+    p = 0.05 + 0.9 * Phi(d / 2**0.5)
+    w = torch.exp(-0.5 * (d / sd) ** 2) * p**2 * (1 - p)
+    w = w / w.sum()
+    assert float(exact[2]) == pytest.approx(float(w @ (0.05 / (1 - p))), abs=0.03)
+    assert float(exact[0]) == pytest.approx(float(w @ (0.05 / p)), abs=0.03)
+    certain = Preference([[0, 1], [0, 1], [2, 3]])
+    make(certain, PreferenceLikelihood(slip=0.1), covar_module=kernel(4000.0), approximation="ep").slips()
+
+
 def test_what_knows_of_no_slips_says_so() -> None:
     model = make(CASES["duel"].observation, CASES["duel"].likelihood)
     for call in (
@@ -437,10 +467,16 @@ def test_what_knows_of_no_slips_says_so() -> None:
         (lambda: ValidityLikelihood(slip="often"), "slip must be a number from 0"),
         (lambda: PreferenceLikelihood(slip=torch.tensor([0.1, 0.0])), "every slip must be above 0"),
         (lambda: ProbitLikelihood(guess=1.0), "guess must be a number from 0"),
-        (lambda: ProbitLikelihood(guess=0.5, slip=0.5), "must add up to less than 1"),
         (lambda: ProbitLikelihood(guess=[0.5, 0.2]), "guess must be one number"),
         (lambda: setattr(PreferenceLikelihood(), "slip", 0.1), "build another with slip="),
         (lambda: setattr(PreferenceLikelihood(slip=0.1), "slip", 0.0), "above 0"),
+        (lambda: setattr(NumericLikelihood(), "slip", 0.1), "those of numbers do not take"),
+        (lambda: SlopeLikelihood(slip=-0.1), "slip must be a number from 0"),
+        (lambda: ProbitAffineLikelihood(slip=1.0), "slip must be a number from 0"),
+        (
+            lambda: make(Slope(dims=0, signs=[1, -1], index=[0, 0]), SlopeLikelihood(slip=0.1)).slips(),
+            "both to rise and to fall",
+        ),
         (
             lambda: make(Preference(PAIRS, judge=[0, 1, 2, 0, 1, 2]), PreferenceLikelihood(slip=[0.1, 0.1])).slips(),
             "has 2 rates, and judge 2 gave answers",

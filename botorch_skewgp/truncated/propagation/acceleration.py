@@ -24,6 +24,9 @@ SHARES = (-10.0, 0.5)  # of the last sites in an extrapolated step
 SHORTER, LONGER, SHORTEST_STEP = 0.5, 1.2, 0.02
 NEAR = 0.1  # residual up to which steps are extrapolated
 MOST_FAILURES = 2  # of either kind of step
+# Where answers may be slips: how many past sites an extrapolation is of, the residual up to which there are any, the
+# growth of the residual over its least value at which they are forgotten, and the ridge of their least squares.
+MEMORY_OF_SLIPS, NEAR_OF_SLIPS, GROWTH_OF_SLIPS, RIDGE = 8, 0.3, 5.0, 1e-10
 MANY_ROWS = 150  # from which on a factorisation costs more than sweeps with approximate marginals
 LEAST_PART = 0.1  # of a precision that a change of sites may leave, for its effect to be foreseen
 
@@ -45,6 +48,8 @@ class Acceleration:
         self._left_to_look_ahead = MOST_FAILURES if distribution.num_rows >= MANY_ROWS else 0
         self._was_foreseen = False
         self._last: tuple[Tensor, Tensor] | None = None
+        self._past: list[tuple[Tensor, Tensor]] = []
+        self._least = torch.full_like(distribution.mean[..., :1], torch.inf)
 
     def __call__(
         self, factor: Factor, sites: Sites, target: Sites, residual: Tensor, grew: Tensor, is_full: Tensor
@@ -59,6 +64,8 @@ class Acceleration:
             grew: Whether that has just grown, `batch_shape x 1`.
             is_full: Whether steps are not shortened, `batch_shape x 1`.
         """
+        if self._distribution.heights is not None:
+            return self._extrapolated_far(factor, sites, target, residual)
         failed = grew & self.taken
         self._failures = self._failures + (failed & self._was_extrapolated)
         self._left_to_look_ahead -= bool((failed & ~self._was_extrapolated).any())
@@ -72,9 +79,7 @@ class Acceleration:
         ahead, self._was_extrapolated = self._extrapolated(factor, sites, ahead, extrapolates)
         if responses is None:
             self.taken = self._was_extrapolated
-        usable = self.taken & ahead.precision.isfinite() & ahead.shift.isfinite()
-        if self._distribution.heights is None:
-            usable = usable & (ahead.precision >= 0)
+        usable = self.taken & ahead.precision.isfinite() & ahead.shift.isfinite() & (ahead.precision >= 0)
         return Sites(*(torch.where(usable, new, plain) for new, plain in zip(ahead, target, strict=True)))
 
     def _foreseen(
@@ -116,3 +121,32 @@ class Acceleration:
         share = (weighted * change).sum((0, -1)) / (weighted * d_change).sum((0, -1))
         share = share.nan_to_num(0.0).clamp(*SHARES).unsqueeze(-1)
         return Sites(*torch.where(wanted, x + change - share * (d_x + d_change), torch.stack(target))), wanted
+
+    def _extrapolated_far(self, factor: Factor, sites: Sites, target: Sites, residual: Tensor) -> Sites:
+        r"""Of up to `MEMORY_OF_SLIPS` sites and what follows from each, the combination whose residual is least.
+
+        Sweeps over answers that may be slips go round in circles about the fixed point, of several directions at once.
+        """
+        x = torch.stack(sites)
+        change = torch.stack(target) - x
+        if bool((residual > GROWTH_OF_SLIPS * self._least).any()):
+            self._past, self._least = [], torch.full_like(residual, torch.inf)
+        self._least = torch.minimum(self._least, residual)
+        past, self._past = self._past, [*self._past, (x, change)][-MEMORY_OF_SLIPS:]
+        self.taken = (residual <= NEAR_OF_SLIPS) & bool(past)
+        if not bool(self.taken.any()):
+            return target
+        variance = factor.moments.variance.clamp(min=0)
+        weight = torch.stack([variance, variance.sqrt()])
+        d_x = torch.stack([x - old for old, _ in past], -1)  # 2 x batch x m x k
+        d_change = torch.stack([change - old for _, old in past], -1)
+        weighted = (weight.unsqueeze(-1) * d_change).movedim(0, -3).flatten(-3, -2)  # batch x 2m x k
+        aim = (weight * change).movedim(0, -2).flatten(-2)
+        scale = weighted.norm(dim=-2, keepdim=True).clamp(min=torch.finfo(x.dtype).tiny)
+        weighted = weighted / scale
+        gram = weighted.mT @ weighted + RIDGE * torch.eye(len(past), dtype=x.dtype, device=x.device)
+        share = torch.linalg.solve(gram, (weighted.mT @ aim.unsqueeze(-1))) / scale.mT
+        step = ((d_x + d_change) @ share).squeeze(-1)
+        ahead = x + change - step
+        usable = self.taken & ahead.isfinite().all(0)
+        return Sites(*torch.where(usable, ahead, torch.stack(target)))

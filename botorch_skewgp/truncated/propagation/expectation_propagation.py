@@ -20,7 +20,7 @@ import torch
 from linear_operator.utils.errors import NanError
 from torch import Tensor
 
-from botorch_skewgp.exceptions import ConvergenceWarning
+from botorch_skewgp.exceptions import CompetingExplanationsWarning, ConvergenceWarning
 from botorch_skewgp.truncated.backends import uses_numba
 from botorch_skewgp.truncated.derivatives import with_slope
 from botorch_skewgp.truncated.priors import Factor, Sites
@@ -35,6 +35,10 @@ PATIENCE = 300
 ROUNDING = 1e-6
 PATIENCE_OF_SLIPS = 20  # likewise where answers may be slips, and there may be no fixed point
 MOST_COMPILED_SWEEPS = 100  # those that converge at all take ten to thirty
+FIRST_STEP_OF_SLIPS = 0.5  # the part of the first step that is taken there, where no sites are given to start from
+# Variance of a noiseless row given its answer over that given all others, from which on explanations compete. Of 60
+# problems of 5 to 11 duels with slips the 26 without such a row had probabilities of slips within .07 of the truth.
+WIDENED = 1.3
 ALL_NOISE = 1e-14  # variance of a row's noiseless part over its noise's, up to which it is rounding
 
 
@@ -124,6 +128,32 @@ class ExpectationPropagation:
         """The derivative of `base` in the prior mean, `C^-1 (E h - mean)`; `batch_shape x m`."""
         return self._reference_shift - self.factor.sites.precision * self.factor.moments.deviation
 
+    def warn_of_competition(self) -> None:
+        r"""Warn where answers may be slips and attentive ones alike, which a Gaussian cannot stand for.
+
+        The distribution of a row given its answer is wider then than given all others: two humps, one where the answer
+        is attentive and one where it is a slip. Their sum has the right moments, but not what follows from them for the
+        other rows. With no fixed point the moments are not those either.
+        """
+        distribution = self.distribution
+        if distribution.heights is None or distribution.num_rows == 0:
+            return
+        with torch.no_grad():
+            tilted = distribution.factor.moments(self.cavity_mean, self.cavity_variance)
+            share = self.cavity_variance / tilted.scale.square()  # of the row's variance that is not noise
+            widened = 1 + share * (tilted.variance - 1) > WIDENED
+        if not (self.non_negative or bool(widened.any())):
+            return
+        warnings.warn(
+            f"Answers contradict each other, and for {int(widened.sum(-1).max())} of {distribution.num_rows} rows it "
+            "is open whether these or others are slips"
+            + (", so that expectation propagation found no fixed point" if self.non_negative else "")
+            + ". Its evidence may be off by half a nat or more, and probabilities of slips by tenths. Use the exact "
+            'posterior: leave out approximation="ep", and compute evidence with method="exact".',
+            CompetingExplanationsWarning,
+            stacklevel=3,
+        )
+
     @property
     def log_normalizer(self) -> Tensor:
         r"""EP's approximation of `log P(lower < u <= upper)`, of shape `batch_shape`.
@@ -207,7 +237,8 @@ def expectation_propagation(
             raise NanError("The covariance of the rows contains NaN or infinite values.")
         all_noise = distribution.gamma_diagonal - distribution.noise <= ALL_NOISE * distribution.noise
         patience = PATIENCE if distribution.heights is None else PATIENCE_OF_SLIPS
-        step = torch.ones_like(distribution.mean[..., :1])
+        is_careful = distribution.heights is not None and initial_sites is None
+        step = torch.full_like(distribution.mean[..., :1], FIRST_STEP_OF_SLIPS if is_careful else 1.0)
         previous = torch.full_like(step.squeeze(-1), torch.inf)
         acceleration = Acceleration(distribution)
         best: tuple[Tensor, Sites] | None = None
@@ -231,7 +262,7 @@ def expectation_propagation(
             previous = residual
             ahead = acceleration(factor, sites, target, residual.unsqueeze(-1), grew, step == 1)
             del factor  # its factors are as large as those to come
-            moved = _move(distribution, sites, ahead, step)
+            moved = _move(distribution, sites, ahead, torch.where(acceleration.taken, 1.0, step))
             if moved is None:
                 break
             sites, factor = moved
@@ -247,7 +278,8 @@ def expectation_propagation(
         if non_negative:
             start = Sites(sites.precision.clamp(min=0), sites.shift)
             sites, factor, residual, further = _without_negative_sites(distribution, start, tolerance, all_noise)
-            iteration, converged = iteration + further, bool((residual <= max(tolerance, ROUNDING)).all())
+            # what sites leave out there is far more than this
+            iteration, converged = iteration + further, bool((residual <= max(tolerance, LOOSE)).all())
         if not converged:
             warnings.warn(
                 f"Expectation propagation stopped after {iteration} sweeps with sites still changing by "
