@@ -1,4 +1,4 @@
-"""The best point of a space of which some coordinates take certain values and others are free."""
+"""The best point of a space with discrete and continuous coordinates."""
 
 from __future__ import annotations
 

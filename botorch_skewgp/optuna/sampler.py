@@ -116,7 +116,7 @@ class SkewGPSampler(BaseSampler):
 
         Args:
             study: The study.
-            trial: The trial that is to be sampled.
+            trial: The trial to sample for.
         """
         trials = study_of(study).get_trials(deepcopy=False)
         if not any(entry.state == TrialState.COMPLETE for entry in trials):
@@ -139,7 +139,7 @@ class SkewGPSampler(BaseSampler):
 
         Args:
             study: The study.
-            trial: The trial that is to be sampled.
+            trial: The trial to sample for.
             search_space: The parameters to choose.
         """
         if not search_space:
@@ -176,11 +176,11 @@ class SkewGPSampler(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """A value of one parameter, of which the model does not know.
+        """A value of one parameter that the model does not include.
 
         Args:
             study: The study.
-            trial: The trial that is to be sampled.
+            trial: The trial to sample for.
             param_name: The name of the parameter.
             param_distribution: Its distribution.
         """
