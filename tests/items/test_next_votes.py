@@ -220,5 +220,5 @@ def test_bad_input(model):
     X = torch.rand(3, 1).double()
     with pytest.raises(UnsupportedError, match="needs a SkewGP"):
         next_votes(SingleTaskGP(X, X))
-    with pytest.raises(UnsupportedError, match="has no judges"):
+    with pytest.raises(UnsupportedError, match="knows no judges"):
         next_votes(SingleTaskGP(X, X), judge=0)
