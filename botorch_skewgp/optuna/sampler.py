@@ -229,7 +229,8 @@ def _searched(
     if space.dims_of_few_values:
         return best_mixed_point(acquisition, space, X_seen, generator)
     common: dict[str, Any] = {"q": 1, "num_restarts": NUM_RESTARTS, "raw_samples": RAW_SAMPLES}
-    options: dict[str, Any] = {"maxiter": MOST_ITERATIONS, "sample_around_best": True}
+    each = {"max_optimization_problem_aggregation_size": 1}  # a line search of each start's own, whatever scipy's version
+    options: dict[str, Any] = {"maxiter": MOST_ITERATIONS, "sample_around_best": True, **each}
     point, _ = optimize_acqf(acquisition, space.bounds, options=options, post_processing_func=space.rounded, **common)
     return point[0]
 
