@@ -229,7 +229,7 @@ def _searched(
     if space.dims_of_few_values:
         return best_mixed_point(acquisition, space, X_seen, generator)
     common: dict[str, Any] = {"q": 1, "num_restarts": NUM_RESTARTS, "raw_samples": RAW_SAMPLES}
-    each = {"max_optimization_problem_aggregation_size": 1}  # a line search of each start's own, whatever scipy's version
+    each = {"max_optimization_problem_aggregation_size": 1}  # each start by itself, with any scipy
     options: dict[str, Any] = {"maxiter": MOST_ITERATIONS, "sample_around_best": True, **each}
     point, _ = optimize_acqf(acquisition, space.bounds, options=options, post_processing_func=space.rounded, **common)
     return point[0]
