@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import csv
 import inspect
 import re
@@ -43,13 +45,32 @@ def test_page_runs(page, capsys):
 
 
 def test_every_error_and_warning_is_on_the_page_of_trouble():
+    ax_errors = pytest.importorskip("ax.exceptions.core")
     page = (ROOT / "docs" / "trouble.md").read_text()
     headings = re.findall(r"^### (\w+)$", page, flags=re.MULTILINE)
     ours = {name for name, entry in vars(exceptions).items() if getattr(entry, "__module__", "") == exceptions.__name__}
     assert len(ours) == 13
     assert ours <= set(headings), f"trouble.md lacks {ours - set(headings)}"
     for name in set(headings) - ours:
-        assert any(hasattr(module, name) for module in (errors, botorch_warnings, linear_operator_errors)), name
+        sources = (builtins, errors, botorch_warnings, linear_operator_errors, ax_errors)
+        assert any(hasattr(module, name) for module in sources), name
+
+
+def test_every_class_that_is_raised_is_on_the_page_of_trouble():
+    """Those raised in place of a message of their own: names in `raise` statements and in calls of `warnings.warn`."""
+    page = (ROOT / "docs" / "trouble.md").read_text()
+    headings = set(re.findall(r"^### (\w+)$", page, flags=re.MULTILINE))
+    found = set()
+    for path in (ROOT / "botorch_skewgp").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+                found.add(ast.unparse(node.exc.func))
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) == "warnings.warn":
+                found |= {ast.unparse(category) for category in node.args[1:2]}
+    found = {name for name in found if name.endswith(("Error", "Warning"))}
+    internal = {"TypeError", "AssertionError"}  # caught by the package; BoTorch's own check of shapes
+    assert {"UserInputError", "PoorDrawsWarning"} <= found
+    assert found - internal <= headings, f"trouble.md lacks {found - internal - headings}"
 
 
 def test_messages_on_the_page_of_trouble_are_real():

@@ -417,7 +417,7 @@ class TestMaps:
             plot_validity(square, SQUARE)
         with pytest.raises(InputDataError, match="best must be one point"):
             plot_duels(square, SQUARE, best=POINTS_2D)
-        with pytest.raises(InputDataError, match="model does not tell them"):
+        with pytest.raises(InputDataError, match="model does not store them"):
             plot_duels(SingleTaskGP(POINTS_2D, POINTS_2D[:, :1]), SQUARE)
 
 

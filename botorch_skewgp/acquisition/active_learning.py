@@ -71,7 +71,7 @@ class SkewBayesianActiveLearningByDisagreement(QuestionAcquisitionFunction):
         seed: The seed of the base samples behind pending points.
 
     Raises:
-        UnsupportedError: If the model is another, or its likelihood takes none of the kinds.
+        UnsupportedError: If the model is no SkewGP, or its likelihood takes no supported kind.
         InputDataError: If the likelihood does not take observations of the wanted kind.
     """
 

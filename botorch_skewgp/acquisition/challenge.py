@@ -69,8 +69,8 @@ class HallucinatedLogExpectedImprovement(_HallucinationBeliever):
     r"""The logarithm of `E[max(f(x) - f(x_r), 0)]` given one draw of the data's rows (HB-EI, [Takeno2023practical]_).
 
     The draw makes up for what a mean over the skewed posterior lacks: another object with another draw asks elsewhere.
-    The paper improves on the largest mean; here it is on the reference, with which the candidate is to be compared, and
-    whose value is as uncertain as the data leave it.
+    The paper improves on the largest mean. This function improves on the reference, the point that the candidate will
+    be compared with, whose value is uncertain too.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))

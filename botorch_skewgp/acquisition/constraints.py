@@ -52,9 +52,9 @@ class ValidityConstraint(Module):
     likelier one, as BoTorch expects of feasible values. Give the acquisition function the same `eta` (BoTorch's
     default is the default here too) and leave `fat` off; or pass `probability` with `fat=[None]`.
 
-    BoTorch's noisy improvement warns that all training points are infeasible if in one of its samples they are, and
-    takes a bound of the objective for what is to be improved on there. With few valid trials that is as it should be,
-    and the warning may be ignored; as long as there is none, `LogProbabilityOfValidity` is the function to maximise.
+    BoTorch's noisy improvement warns if all training points are infeasible in one of its samples, and improves on a
+    bound of the objective there. With few valid trials this is expected, and the warning may be ignored; while there
+    are no valid trials at all, `LogProbabilityOfValidity` is the function to maximise.
 
     Example:
         >>> validity = SkewGP(train_X, Validity(worked))

@@ -86,7 +86,7 @@ def construct_inputs_improvement(
         model: The model.
         training_data: The data, for the default of `best_f`.
         posterior_transform: A posterior transform.
-        best_f: What is to be improved on; the best value of the data if `None`.
+        best_f: The value to improve on; the best value of the data if `None`.
         maximize: Whether high values are good.
     """
     return construct_inputs_best_f(

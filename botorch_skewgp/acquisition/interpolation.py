@@ -16,7 +16,7 @@ from torch import Tensor
 LEAST_NODES = 12
 LEAST_REACH = 0.01  # widths from the middle; derivatives between nodes that are nearer have few digits
 LEAST_REACH = 0.01  # widths from the middle; derivatives between nodes that are nearer have few digits
-LEAST_SAVING = 4  # fewer points than so many for each node are cheaper without interpolation
+LEAST_SAVING = 4  # with fewer points for each node, it is cheaper not to interpolate
 
 
 class _ChebyshevSeries(torch.autograd.Function):
@@ -49,7 +49,7 @@ def _sum(coefficients: Tensor, y: Tensor) -> Tensor:
 
 
 def _derivative(coefficients: Tensor) -> Tensor:
-    """The coefficients of the derivative, of which the last one is zero."""
+    """The coefficients of the derivative; the last one is zero."""
     n = coefficients.shape[-1]
     weighted = 2 * torch.arange(n, dtype=coefficients.dtype, device=coefficients.device) * coefficients
     found = torch.zeros_like(coefficients)

@@ -95,7 +95,7 @@ class SkewKnowledgeGradient(_LookAhead):
             point alone is worth nothing, the mean before the observation is maximised over them as well.
 
     Raises:
-        UnsupportedError: If the model is another, or its likelihood takes none of the kinds.
+        UnsupportedError: If the model is no SkewGP, or its likelihood takes no supported kind.
         InputDataError: If the likelihood does not take observations of the wanted kind.
         BotorchTensorDimensionError: If `X_candidates` is not `n x d` with at least one point.
     """

@@ -1,4 +1,4 @@
-r"""Which question to ask next: of which kind, where, of whom, and whether it is worth its price.
+r"""The next question to ask: its kind, its points, the judge, and whether it is worth its price.
 
 A question is a kind of observation at some points, asked of a judge at a price. Its value is by how much its answer is
 expected to raise the posterior mean of the point that is recommended in the end (the knowledge gradient), in units of
@@ -43,7 +43,7 @@ from botorch_skewgp.rows import Reading
 QuestionMethod = Literal["knowledge_gradient", "information"]
 ROUNDING = 1e-9  # of a gain, in units of the outcome's scale
 NUM_SPREAD = 512  # points over the domain that draws choose from
-NUM_PATHS = 64  # draws, each of which names the point that it takes for the best
+NUM_PATHS = 64  # draws; each has a best point
 NUM_OWN = 48  # points asked about before, the best ones, that are asked about or recommended again
 NUM_FAR = 32  # points of the pool that are spread over the domain
 NUM_PAIRED = 20  # points, the likeliest to be best, all of whose pairs are considered
@@ -131,7 +131,7 @@ def next_question(
     cat_dims: Values | None = None,
     seed: int = 0,
 ) -> NextQuestion:
-    r"""Which question to ask next: the one whose answer is expected to bring most for its price.
+    r"""The next question to ask: the one whose answer is expected to gain most for its price.
 
     Example:
         >>> model = SkewGP(train_X, [Numeric(values), Preference(pairs)])
@@ -159,7 +159,7 @@ def next_question(
         InputDataError: If there are no questions, the likelihood does not know one of the kinds, a cost is not
             positive, there are both bounds and candidates or neither, too few points for a question, nothing is known
             of a judge, or the list of judges is empty.
-        UnsupportedError: If the model is another, knows no judges, or a kind has no outcomes to look ahead to.
+        UnsupportedError: If the model is another, has no judges, or a kind has no outcomes to look ahead to.
     """
     return next_questions(
         model, bounds, questions, costs, 1, X_candidates, judges, worth, method, discrete_dims, cat_dims, seed
@@ -223,7 +223,7 @@ def next_questions(
     least = max(entry.size for entry in asked)
     if len(pool.X) < least:
         raise InputDataError(
-            f"A question is about {least} points, and there {'is' if len(pool.X) == 1 else 'are'} {len(pool.X)}; widen "
+            f"A question is about {least} points, but there {'is' if len(pool.X) == 1 else 'are'} {len(pool.X)}; widen "
             "the bounds, or give more X_candidates."
         )
     who = list(people)

@@ -1,4 +1,4 @@
-r"""Expected improvement over a best value that nobody knows.
+r"""Expected improvement over an unknown best value.
 
 .. [Letham2019noisyei] B. Letham, B. Karrer, G. Ottoni, E. Bakshy. Constrained Bayesian optimization with noisy
    experiments. Bayesian Analysis 14, 2019.

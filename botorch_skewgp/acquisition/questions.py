@@ -23,7 +23,7 @@ class QuestionAcquisitionFunction(AcquisitionFunction):
             `Ordinal` and `Validity`; by default the first that the model's likelihood takes, comparisons before others.
 
     Raises:
-        UnsupportedError: If the model is another, or its likelihood takes none of the kinds.
+        UnsupportedError: If the model is no SkewGP, or its likelihood takes no supported kind.
         InputDataError: If the likelihood does not take observations of the wanted kind.
     """
 
@@ -43,7 +43,7 @@ class QuestionAcquisitionFunction(AcquisitionFunction):
             kind = max(taken, key=lambda known: known.points_per_observation)  # the first of those of most points
         part = first.likelihood.for_kind(kind)
         if kind not in taken or not part.reading(kind, first.datapoints, first.outcome_scale).is_single:
-            raise UnsupportedError(f"{type(self).__name__} is not known for observations of kind {kind.__name__}.")
+            raise UnsupportedError(f"{type(self).__name__} does not support observations of kind {kind.__name__}.")
         self.kind = kind
 
     @property

@@ -110,7 +110,7 @@ def next_pair(
         cat_dims: Likewise where it does not.
         X_candidates: An `n x d` tensor of points to choose from instead of a domain; methods for pairs look at all
             `n (n - 1) / 2` of them.
-        judge: Who is to be asked, as in `SkewGP.posterior`; what all share if `None`.
+        judge: The judge to ask, as in `SkewGP.posterior`; `None` for the utility that all judges share.
         options: Further arguments of `optimize_acqf`, such as constraints; with discrete or categorical inputs of
             `optimize_acqf_mixed_alternating`. They bind the points that are searched for, not an incumbent.
 
@@ -122,7 +122,7 @@ def next_pair(
             values that inputs may take do not fit them, there are both bounds and candidates or neither, the incumbent
             is not one point, a candidate is not finite, or the method is not known.
         UnsupportedError: If the method does not go with the model, with an incumbent, with candidates, or with discrete
-            inputs, or the model knows no judges.
+            inputs, or the model has no judges.
     """
     model = _for_judge(model, judge)
     _check_one_output(model)
@@ -188,7 +188,7 @@ def next_choice(
         X_candidates: An `n x d` tensor of points to choose from instead of a domain, one option after the other.
         num_restarts: The number of starting points of `optimize_acqf`.
         raw_samples: The number of raw samples that these are chosen from.
-        judge: Who is to be asked, as in `next_pair`.
+        judge: The judge to ask, as in `next_pair`.
         options: Further arguments of `optimize_acqf`.
 
     Returns:
@@ -220,7 +220,7 @@ def _for_judge(model: Model, judge: int | str | Sequence[int | str] | None) -> M
     if judge is None:
         return model
     if not isinstance(model, KnowsJudges):
-        raise UnsupportedError(f"{type(model).__name__} knows no judges; leave judge out, or give a SkewGP.")
+        raise UnsupportedError(f"{type(model).__name__} has no judges; leave judge out, or give a SkewGP.")
     return model.for_judge(judge)
 
 
@@ -231,8 +231,8 @@ def _check_options(num_restarts: int, raw_samples: int, options: dict[str, Any])
             raise InputDataError(f"{name} must be at least 1; got {value}.")
     if "X_pending" in options:
         raise InputDataError(
-            "Pending points are no argument here: a question is asked before the next one. For several questions at "
-            "once give an acquisition function with pending points as the method."
+            "X_pending is not supported: questions are asked one at a time. For several questions at once "
+            "give an acquisition function with pending points as the method."
         )
 
 
@@ -358,7 +358,7 @@ def recommend(
         InputDataError: If there are no candidates or one is not finite, options are given without bounds, the model
             rounds the bounds to values beyond them, or the values that inputs may take do not fit the bounds.
         UnsupportedError: If the model has several outputs and there is no posterior transform, or has no points of
-            its own that are known, or it knows no judges.
+            its own that are known, or it has no judges.
     """
     model = _for_judge(model, judge)
     if posterior_transform is None:

@@ -35,7 +35,7 @@ class SearchCoordinates:
 
     @classmethod
     def of(cls, model: Model, bounds: Tensor) -> SearchCoordinates:
-        r"""Those of a model: logarithms of the inputs of which its input transform takes the logarithm first.
+        r"""The coordinates of a model: logarithms of the inputs whose logarithm its input transform takes first.
 
         Args:
             model: A model.

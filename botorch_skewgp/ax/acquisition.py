@@ -120,9 +120,9 @@ class SkewGPAcquisition(Acquisition):
     def optimize(
         self, n: int, search_space_digest: SearchSpaceDigest, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Optimise the two points of a pair jointly, or among discrete points one after the other, the first of which
-        may have been tried; else as Ax does, with fewer starts in few dimensions, and in mixed spaces always by turns
-        in the discrete and the continuous parameters.
+        """Optimise the two points of a pair jointly, or among discrete points one after the other, where the first
+        may have been tried before; else as Ax does, with fewer starts in few dimensions, and in mixed spaces always
+        alternating between the discrete and the continuous parameters.
         """
         from_points = any(kwargs.get(name) is not None for name in ("candidate_set", "sampling_strategy"))
         categories = None if from_points else categories_of(search_space_digest)
@@ -142,7 +142,7 @@ class SkewGPAcquisition(Acquisition):
         if not has_values:
             kwargs["optimizer_options"] = {"sequential": False, **kwargs["optimizer_options"]}
             return super().optimize(n, search_space_digest, *args, **kwargs)
-        tried = self.X_observed, self.X_pending  # of which Ax's discrete optimisers return none
+        tried = self.X_observed, self.X_pending  # Ax's discrete optimisers do not return these
         self.X_observed = self.X_pending = None
         try:
             return super().optimize(n, search_space_digest, *args, **kwargs)
@@ -226,7 +226,7 @@ def _is_mixed(search_space_digest: SearchSpaceDigest, fixed_features: Mapping[in
 
 
 def _effort(dim: int, starts_in_each: int) -> dict[str, int]:
-    """How hard to search for the best point in so many dimensions."""
+    """How hard to search for the best point in a number of dimensions."""
     return {
         "num_restarts": min(max(starts_in_each * dim, LEAST_RESTARTS), MOST_RESTARTS),
         "raw_samples": min(max(128 * dim, LEAST_RAW_SAMPLES), MOST_RAW_SAMPLES),

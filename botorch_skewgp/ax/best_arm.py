@@ -1,4 +1,4 @@
-"""Which arm is best, by the model: also for experiments without numbers, of which Ax cannot tell."""
+"""The best arm by the model, also for experiments without numbers, where Ax cannot tell."""
 
 from __future__ import annotations
 

@@ -109,13 +109,13 @@ def attach_comparison(
         client: The client of the experiment.
         winner: The better one: a trial's index, or an arm's name for trials with several arms.
         loser: The other one.
-        tie: Whether the two were judged as good as each other; their order is then of no account.
+        tie: Whether the two were judged equally good; their order does not matter then.
         judge: Who compared them, by a name or a number from 0 on. With two judges or more, what they share is learned
             beside a part of each one's own, and experiments search for what all like.
 
     Raises:
         UserInputError: If a trial or arm is not in the experiment, has several arms, or is compared with itself; if
-            there are several objectives, of which a comparison does not tell; or if the judge is no name or number.
+            there are several objectives, since a comparison is about one; or if the judge is no name or number.
             The experiment is then as before, as it is where its database cannot be reached, which SQLAlchemy's errors
             say.
     """
@@ -221,7 +221,7 @@ def withdraw_censored(client: Client, trial_index: int, metric: str) -> None:
 
 
 def withdraw_unreadable(client: Client) -> None:
-    r"""Take back all entries of the experiment that cannot be read, of which the model warns.
+    r"""Take back all entries of the experiment that cannot be read; the model warns of them.
 
     Args:
         client: The client of the experiment.

@@ -54,7 +54,7 @@ class ObservationDataset(SupervisedDataset):
             feature_names: The names of the columns of `X`.
             outcome_names: The name of the outcome, as a list.
             observations: What was observed; indices refer to rows of `X`.
-            kinds: The kinds of observations that the whole experiment has, of which a part of it may lack some.
+            kinds: The kinds of observations of the whole experiment; a part of it may lack some.
             minimize: Whether low numbers are good: then a winner's number is the lower one.
             probability: Whether the outcome is the probability of a label.
             group_indices: The trial of each row.
@@ -102,7 +102,7 @@ def with_every_trial(
     A trial did not work if it failed or was abandoned (Ax leaves out what it reported) without a bound of an objective,
     or if an objective is infinite or has no square; a label that was reported comes before that. The column is added
     only if some trial is not valid or a label was reported. Infinite numbers of other metrics are left out. Of learning
-    curves the last numbers count, and none of trials that still run.
+    curves the last numbers count, once the trial has ended.
 
     Args:
         experiment: The experiment.
@@ -184,7 +184,7 @@ def _without_too_large(experiment: Experiment, observed: DataFrame, objectives: 
 
 
 def _failed_arms(experiment: Experiment) -> list[ArmOfTrial]:
-    """Arms that were tried and did not work; a pair without an answer is none of them."""
+    """Arms that were tried and did not work; pairs without an answer do not count."""
     return [
         (trial.index, arm.name)
         for trial in experiment.trials.values()

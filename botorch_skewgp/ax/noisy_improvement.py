@@ -18,11 +18,11 @@ from botorch_skewgp.models import SkewGP
 
 
 class _Baseline(NamedTuple):
-    """Samples at the baseline, for candidates of so many points."""
+    """Samples at the baseline, for candidates of a given number of points."""
 
     q: int
     models: list[SkewGP]
-    base_samples: list[Tensor]  # for each model `sample_shape x (1 + q)`, of which the first picks the sample
+    base_samples: list[Tensor]  # for each model `sample_shape x (1 + q)`; the first picks the sample
     best_f: Tensor
 
 
@@ -71,7 +71,7 @@ class BaselineLogNoisyExpectedImprovement(qLogNoisyExpectedImprovement):
         return self._given.best_f.view(-1, *(1,) * (obj.ndim - 2))
 
     def _baseline(self, X: Tensor) -> _Baseline | None:
-        """What is kept for candidates of so many points; made if need be."""
+        """The samples kept for candidates of this many points, drawn if need be."""
         models = [*self.model.models] if isinstance(self.model, ModelList) else [self.model]
         plain = [model for model in models if isinstance(model, SkewGP) and _is_plain(model)]
         if len(self.X_baseline) == 0 or len(plain) < len(models):

@@ -68,7 +68,7 @@ def get_next_pair(client: Client) -> tuple[int, dict[str, TParameterization]]:
         save_generation_strategy(client, strategy)
         save_trial(client, experiment, trial)
     except BaseException:
-        trial.mark_abandoned(reason="The pair could not be stored, and nobody was asked.")
+        trial.mark_abandoned(reason="The pair could not be stored, so it was not asked.")
         raise
     return trial.index, {arm.name: cast(TParameterization, arm.parameters) for arm in trial.arms}
 

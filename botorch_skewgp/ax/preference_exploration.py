@@ -25,7 +25,7 @@ from pandas import DataFrame
 from botorch_skewgp.ax.internals import experiment_of, name_of, save_experiment
 
 PAIRWISE = Keys.PAIRWISE_PREFERENCE_QUERY.value
-WIDEST = 1e9  # bounds of outcomes, of which nothing is known beforehand
+WIDEST = 1e9  # bounds of outcomes, unknown beforehand
 
 
 def configure_preference_exploration(client: Client, metric_names: Sequence[str], name: str | None = None) -> None:

@@ -62,9 +62,9 @@ class _Tasks:
         parameters = metadata.get(PARAMETERS)
         try:
             if not isinstance(parameters, Mapping):
-                raise ValueError("They are not there.")
+                raise ValueError("They are missing.")
             if any(value != value for value in parameters.values()):
-                raise ValueError("One is NaN.")
+                raise ValueError("One of them is NaN.")
             if self.search_space is not None:
                 self.search_space.check_membership(dict(parameters), raise_error=True)
                 self.search_space.check_types(dict(parameters), allow_none=False, raise_error=True)
@@ -259,7 +259,7 @@ def _outcomes(result: Any, metrics: Sequence[str]) -> dict[str, Outcome]:
     """What a function returned, by metric."""
     if not isinstance(result, Mapping):
         if len(metrics) != 1:
-            raise UserInputError(f"There are the metrics {metrics}; return a dictionary of numbers by metric.")
+            raise UserInputError(f"The experiment has the metrics {metrics}; return a dictionary of numbers by metric.")
         result = {metrics[0]: result}
     if unknown := [name for name in result if name not in metrics]:
         raise UserInputError(f"There is no metric {unknown[0]!r} in the experiment, whose metrics are {metrics}.")

@@ -92,7 +92,7 @@ def skewgp_spec_of(client: Client) -> GeneratorSpec:
 def _preference_optimization_config(
     objective_thresholds: Sequence[Any] = (), **kwargs: Any
 ) -> PreferenceOptimizationConfig:
-    """Ax writes thresholds, of which these configs have none, and cannot read them."""
+    """A config from Ax's storage, which writes thresholds that these configs do not take."""
     return PreferenceOptimizationConfig(**kwargs)
 
 

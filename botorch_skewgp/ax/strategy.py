@@ -81,7 +81,7 @@ def skewgp_generation_strategy(
         raise UserInputError("acquisition_options need an acquisition.")
     if acquisition is not None and acquisition not in ACQF_INPUT_CONSTRUCTOR_REGISTRY:
         raise UserInputError(
-            f"Ax does not know what to make a {acquisition.__name__} from. Register a function that gives its "
+            f"Ax cannot construct a {acquisition.__name__}. Register a function that gives its "
             "arguments by botorch.acquisition.input_constructors.acqf_input_constructor, or take another acquisition."
         )
     config = ModelConfig(

@@ -1,4 +1,4 @@
-"""A generation strategy for Ax whose objective is a transformed process: numbers on a scale that nobody knows."""
+"""A generation strategy for Ax whose objective is a transformed process: numbers on an unknown scale."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ class WarmStart(NamedTuple):
 
     Args:
         copied: Those that have the earlier model's values.
-        left: Those that are as they were: the earlier model has none of that name and shape, or its value is outside
+        left: Those left unchanged: the earlier model lacks that name and shape, or its value is outside
             what the constraint admits.
     """
 

@@ -52,8 +52,8 @@ class ExperimentData:
         pending: Which trials are running, an `n`-dim boolean tensor.
         preferences: Pairs of rows, the better one first.
         ties: Pairs of rows that are as good as each other.
-        preference_judges: For each of the preferences who gave it, by number; -1 if nobody is named. Empty if nobody
-            is named at all.
+        preference_judges: The judge of each preference, by number; -1 if no judge is named. Empty if no preference
+            names a judge.
         tie_judges: The same for ties.
         labels: Whether numbers are labels.
     """

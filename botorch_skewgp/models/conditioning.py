@@ -96,7 +96,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         return new.train(was_training)
 
     def _by_own_judge(self, observations: Sequence[Observation]) -> tuple[Observation, ...]:
-        """Answers of which nobody is named, as those of the judge whom this model is for."""
+        """Answers without a named judge, as given by this model's judge."""
         if self._judge == SHARED:
             return tuple(observations)
         if self._judge == NEW and any(entry.judge is None for entry in observations):

@@ -78,9 +78,9 @@ def default_covar_module(
     Args:
         dim: The number of inputs, each with a lengthscale of its own.
         observations: The observations the model will be built from.
-        judge: What is known of the one who compares: `"consistent"` if answers would hardly change when asked again, as
-            those of a computation (of duels between random points, about one in 220 is wrong), `"noisy"` if many would
-            (one in ten).
+        judge: What is known of the judge who compares: `"consistent"` if answers would hardly change when asked
+            again, as those of a computation (about one in 220 duels between random points is wrong), `"noisy"` if many
+            would (one in ten).
 
     Raises:
         InputDataError: If `judge` is something else.
@@ -155,7 +155,7 @@ def default_judge_covar_module(dim: int, observations: Sequence[Observation] = (
 
     Args:
         dim: The number of inputs.
-        observations: What the model is to be of: utilities are larger in units of the noise for comparisons alone.
+        observations: The model's observations. With comparisons alone, utilities are larger in units of the noise.
     """
     comparisons = _compare(_telling(observations))
     tastes = LinearTastesKernel(dim, scale=COMPARISON_TASTES if comparisons else 1.0, diagonal=not comparisons)

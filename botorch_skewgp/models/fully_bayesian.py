@@ -52,7 +52,7 @@ class FullyBayesianSkewGP(Model):
                 raise InputDataError(f"models must be SkewGP models; number {number} is a {type(model).__name__}.")
             first = models[0]
             if model.num_outputs != first.num_outputs or not torch.equal(model.datapoints, first.datapoints):
-                raise InputDataError(f"models must be of the same data; number {number} is of other points or labels.")
+                raise InputDataError(f"models must have the same data; number {number} has other points or labels.")
         self.models = torch.nn.ModuleList(models)
 
     @property
@@ -129,7 +129,7 @@ class FullyBayesianSkewGP(Model):
         """
         distributions = [member.predictive(X) for member in self.members]
         if not all(isinstance(distribution, Bernoulli | Categorical) for distribution in distributions):
-            raise UnsupportedError("Averages are made of probabilities only; ask the members for other predictions.")
+            raise UnsupportedError("Only probabilities can be averaged; ask the members for other predictions.")
         return type(distributions[0])(probs=torch.stack([distribution.probs for distribution in distributions]).mean(0))
 
     def slips(self) -> Tensor:

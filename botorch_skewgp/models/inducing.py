@@ -70,7 +70,7 @@ def check_given_points(inducing_points: Tensor | int, train_X: Tensor) -> None:
             )
         if not 1 <= inducing_points <= n:
             raise InputDataError(
-                f"inducing_points={inducing_points} are to be chosen among {n} training points; ask for 1 to {n}, or "
+                f"inducing_points={inducing_points} cannot be chosen among {n} training points; ask for 1 to {n}, or "
                 "leave inducing_points out for the exact model."
             )
         return
@@ -195,7 +195,7 @@ def white_row_model(root: Tensor, rows: DenseRows) -> RowModel:
 
 
 def judge_of_rows(values: Rows, prior: LatentPrior) -> Tensor:
-    """Who judges at the first point of each row, by the numbers behind points; nobody where rows read no values."""
+    """The judge at the first point of each row, from the column behind the inputs; 0 where rows read no values."""
     assert prior.training_points is not None
     by = prior.training_points[values.index[:, 0] // prior.num_outputs, -1]
     return torch.where(values.coefficient[:, 0] != 0, by, torch.zeros_like(by))

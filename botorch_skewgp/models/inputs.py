@@ -260,7 +260,7 @@ def check_query(X: Tensor, train_X: Tensor) -> Tensor:
         )
     if X.dtype == torch.float64 and train_X.dtype == torch.float32:
         raise InputDataError(
-            "X is of double and the model of single precision. Make the model from train_X.double(), or give X.float()."
+            "X has double and the model single precision. Make the model from train_X.double(), or give X.float()."
         )
     return X.double() if train_X.dtype == torch.float64 else X
 
@@ -292,8 +292,8 @@ def warn_of_scaling(X: Tensor, observations: Sequence[Observation], inputs: bool
     Args:
         X: The points.
         observations: The observations.
-        inputs: Whether to look at the points, of which there is no need with an input transform.
-        numbers: Whether to look at the numbers, of which there is no need with an outcome transform.
+        inputs: Whether to check the points; an input transform makes that unnecessary.
+        numbers: Whether to check the numbers; an outcome transform makes that unnecessary.
     """
     if validate_input_scaling.off():
         return

@@ -100,9 +100,9 @@ def code_of(judge: int | str | None, known: frozenset[int] | set[int]) -> int:
     number = _as_number(judge)
     if number not in known:
         named = sorted(known)
-        some = f"{named[:10]}{' and others' if len(named) > 10 else ''}" if named else "nobody"
+        some = f"{named[:10]}{' and others' if len(named) > 10 else ''}" if named else "none did"
         raise InputDataError(
-            f"judge must be the number of one who gave answers ({some} did) or 'new' for a new one; got {judge!r}."
+            f"judge must be the number of a judge who gave answers ({some}) or 'new' for a new one; got {judge!r}."
         )
     return number + 1
 
@@ -138,7 +138,7 @@ class Committee(Model):
         judges: Numbers of judges, `"new"` for one who has not answered yet, `None` for what all share.
 
     Raises:
-        InputDataError: If nobody is named, or nothing is known of one.
+        InputDataError: If no judge is given, or one of them gave no answers.
 
     Example:
         >>> panel = Preference([[0, 1], [1, 2]], judge=[0, 1])
@@ -190,7 +190,7 @@ class Committee(Model):
             UnsupportedError: If noise is asked for.
         """
         if not isinstance(observation_noise, bool) or observation_noise:
-            raise UnsupportedError("Answers are those of one judge; ask model.for_judge(j) for them.")
+            raise UnsupportedError("Answers are predicted for one judge; use model.for_judge(j).")
         if output_indices is not None:
             return self.subset_output(output_indices).posterior(X, posterior_transform=posterior_transform)
         posterior, scale = self.model.latent_posterior(X, self.judges, crossed=True), self.model.outcome_scale

@@ -199,7 +199,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     def _apply(self, fn: Callable[[Tensor], Tensor], *args: Any, **kwargs: Any) -> Self:
         points = fn(self._points)
         if points.dtype not in (torch.float32, torch.float64):
-            raise InputDataError(f"A SkewGP is of single or double precision; it cannot become {points.dtype}.")
+            raise InputDataError(f"A SkewGP has single or double precision; it cannot become {points.dtype}.")
         if points is not self._points:  # else nothing is written: BoTorch's analytic functions call `to` all the time
             self._points = points
             self.train_inputs = tuple(fn(X) for X in self.train_inputs)  # type: ignore[assignment]
@@ -421,7 +421,9 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         if judges is None:
             return self._posterior_at(inputs, now)
         if self._panel is None:
-            raise UnsupportedError("Utilities of several judges at once are those of a model of judges.")
+            raise UnsupportedError(
+                "Utilities of several judges at once need a model with judges; name them with judge= in observations."
+            )
         if not isinstance(judges, Sequence | Tensor) or not (crossed or len(judges) == X.shape[-2]):
             raise InputDataError(f"judges must name one for each of the {X.shape[-2]} points; got {judges!r}.")
         if self._num_outputs > 1 or self._fantasies or self._sampled is not None:

@@ -94,7 +94,7 @@ class LatentPrior:
         return mean if torch.is_grad_enabled() else mean.detach()
 
     def _inputs(self, X: Tensor) -> Tensor:
-        """Points without who judges there, of which the mean is the same."""
+        """Points without the column of judges, which the mean does not depend on."""
         return X[..., :-1] if self.by_judge else X
 
     def covariance_at(self, X: Tensor, Z: Tensor | None = None) -> LinearOperator:

@@ -60,7 +60,7 @@ def bivariate_log_normalizer(distribution: TruncatedNormal) -> Tensor:
         UnsupportedError: If answers may be slips.
     """
     if distribution.heights is not None:
-        raise UnsupportedError('Bivariate conditioning knows of no slips; use method="exact" or "ep".')
+        raise UnsupportedError('Bivariate conditioning does not support slips; use method="exact" or "ep".')
     bounds = torch.stack([distribution.lower, distribution.upper], dim=-1) - distribution.mean.unsqueeze(-1)
     return MVNXPB(covariance_matrix=distribution.gamma, bounds=bounds).solve()
 

@@ -118,12 +118,12 @@ class SkewGP(ConditioningMixin):
                 tensor in the units of `train_X`, or a number of training points to choose, see
                 `choose_inducing_points`. `None` for the exact model.
             learn_inducing_points: Whether the inducing points are fitted with the hyperparameters.
-            judge_covar_module: The kernel of what each judge has of his own, where answers of two judges or more are
-                named; by default linear tastes plus a smooth part, see
-                `default_judge_covar_module`. It is of no account with one judge or none.
+            judge_covar_module: The kernel of each judge's own part, where answers name two judges or more; by default
+                linear tastes plus a smooth part, see `default_judge_covar_module`.
+                Ignored with fewer than two judges.
             approximation: `"ep"` for the Gaussian posterior of expectation propagation, in milliseconds and without
                 draws; `None` for the exact one.
-            learn_judge_reliability: Whether every judge has a reliability of his own, see
+            learn_judge_reliability: Whether every judge has their own reliability, see
                 `botorch_skewgp.kernels.judges.Reliability`: for panels in which one may answer at random. With few
                 answers of each of many judges it overfits.
 
@@ -211,7 +211,7 @@ class SkewGP(ConditioningMixin):
         """
         if num_points is None:
             if self.inducing is None:
-                raise InputDataError("The model has no inducing points yet; say with num_points how many it is to get.")
+                raise InputDataError("The model has no inducing points yet; give num_points, the number to choose.")
             num_points = len(self.inducing.points)
         check_given_points(num_points, self._points)
         if learn is None:
@@ -320,16 +320,16 @@ class SkewGP(ConditioningMixin):
         """
         if isinstance(judge, Sequence) and not isinstance(judge, str):
             if self._panel is None:
-                raise InputDataError("A committee is of two judges or more; name them with judge= in observations.")
+                raise InputDataError("A committee needs two judges or more; name them with judge= in observations.")
             return Committee(self, judge)
         if self._panel is None and judge == "new":
             raise InputDataError(
-                "A new judge is foreseen from two judges or more; name them with judge= in observations."
+                "Predictions for a new judge need two judges or more; name them with judge= in observations."
             )
         code = code_of(judge, self.judges)
         if self._fantasies and self.inducing is not None:
             raise UnsupportedError(
-                "With inducing points make fantasies of the model for a judge, not the other way round."
+                "With inducing points call for_judge first, and make fantasies of the model that it returns."
             )
         self._now()  # which both then share
         new = copy(self)
@@ -370,8 +370,8 @@ class SkewGP(ConditioningMixin):
         By the draws; with `approximation="ep"` by expectation propagation.
 
         Returns:
-            A tensor with an entry for each answer, in the order of the observations; zero of those that the likelihood
-            knows of no slips of. Of fantasies that of the data alone.
+            A tensor with an entry for each answer, in the order of the observations; zero where the
+            likelihood allows no slips. Of a fantasy model, that of the data alone.
 
         Example:
             >>> model = SkewGP(train_X, Preference(pairs), likelihood=PreferenceLikelihood(slip=0.05))

@@ -197,7 +197,7 @@ class Snapshot:
         """
         if not isinstance(self._fitted[0], Draws):
             raise UnsupportedError(
-                'A model with approximation="ep" draws nothing; leave it out for the exact posterior.'
+                'A model with approximation="ep" has no draws; leave approximation out for the exact posterior.'
             )
         return self._fitted[0]
 

@@ -180,7 +180,7 @@ def whole_inputs(input_transform: InputTransform | None) -> list[int]:
 
 
 def logarithmic_inputs(input_transform: InputTransform | None) -> list[int]:
-    r"""The inputs of which an input transform takes the logarithm before anything else but rounding.
+    r"""The inputs whose logarithm an input transform takes before anything else but rounding.
 
     Args:
         input_transform: The input transform of a model.

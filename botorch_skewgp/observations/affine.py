@@ -70,7 +70,7 @@ class AffineProbit(Observation):
         covariance = as_tensor(self.covariance, "covariance").to(weight)
         if covariance.shape != (m, m) or not covariance.isfinite().all():
             raise InputDataError(
-                f"covariance must be {m} x {m} and finite; got shape {tuple(covariance.shape)}. Of independent noise "
+                f"covariance must be {m} x {m} and finite; got shape {tuple(covariance.shape)}. For independent noise "
                 "give torch.diag(variances)."
             )
         scale = covariance.diagonal().abs().amax() if m else covariance.new_zeros(())

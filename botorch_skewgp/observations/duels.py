@@ -15,7 +15,7 @@ from torch import Tensor
 from botorch_skewgp.observations.checks import as_count, as_values, check_pairs
 from botorch_skewgp.observations.observation import Countable
 
-FEW_ANSWERS = 3  # of which all may be of a higher strength by chance
+FEW_ANSWERS = 3  # so few may all be of a higher strength by chance
 BUTTONS = ("first", "second", "tie", "both bad", "both good")  # of a page that shows two items
 FIRST, SECOND, TIE, BOTH_BAD, BOTH_GOOD = range(5)
 
@@ -206,12 +206,12 @@ class Vote(Countable):
 
     @property
     def duels(self) -> Tensor:
-        """The pairs of which one item was better, winner first."""
+        """Pairs with a winner, winner first."""
         return self._winner_first()[self._codes < TIE]
 
     @property
     def ties(self) -> Tensor:
-        """The pairs of which neither was better."""
+        """Pairs without a winner."""
         return self.pairs[self._codes >= TIE]
 
     @property
@@ -241,8 +241,7 @@ def check_buttons(buttons: Any) -> tuple[str, ...]:
         buttons: Some of `BUTTONS`.
 
     Raises:
-        InputDataError: If one is unknown, one of the first two is missing, or a pair of which neither is better has no
-            button.
+        InputDataError: If one is unknown, one of the first two is missing, or a pair without a winner has no button.
     """
     if not isinstance(buttons, Iterable):
         raise InputDataError(f"buttons must be some of {', '.join(map(repr, BUTTONS))}; got {buttons!r}.")

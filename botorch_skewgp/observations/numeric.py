@@ -1,4 +1,4 @@
-r"""Numbers, and readings of which only bounds are known."""
+r"""Numbers, and readings known only up to bounds."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Numeric(Observation):
 
 @dataclass(frozen=True, eq=False)
 class Censored(Countable):
-    r"""Readings of which only bounds are known: detection limits, saturation, rounding.
+    r"""Readings known only up to bounds: detection limits, saturation, rounding.
 
     `outcome_transform=Standardize(m=1)` learns from the numbers of a model; if it has none, from the middles of these
     intervals, or the one bound that there is.

@@ -105,7 +105,7 @@ def number_judges(names: Iterable[Hashable]) -> tuple[Tensor, list[Any]]:
 class Observation:
     """Base class of all kinds of observations.
 
-    Class attributes say what others ask of a kind, so that nobody asks for a kind by its name.
+    Class attributes describe a kind, so that other code does not test for classes.
 
     Args:
         judge: An `m`-dim integer tensor, by keyword only: who gave each of the `m` answers, counted from 0; a single
@@ -122,7 +122,7 @@ class Observation:
         points_per_observation: The least number of points that one observation refers to.
         takes_more_points: Whether it may refer to more than these.
         tells_validity: Whether an outcome says if an experiment worked at all.
-        turns_round: Whether the outcome of a function of which low values are good is the opposite, see `reversed`.
+        turns_round: Whether the outcome flips where low values of the function are good, see `reversed`.
         tells_level: Whether an observation of several points says more than how these compare.
         tells_values: Whether it tells values of the latent function, or differences; slopes leave defaults to the rest.
     """
@@ -162,8 +162,8 @@ class Observation:
         r"""A copy that refers to columns of points and judges in the place of points.
 
         Args:
-            place: The positions of columns, for tensors of points and of who judges there: 0 for nobody in particular,
-                one more than its number for a judge.
+            place: The positions of columns, for tensors of points and of judges: 0 where no judge is named, otherwise
+                the judge's number plus one.
         """
         index = getattr(self, self.index_field)
         by = torch.zeros_like(index[..., 0] if index.ndim > 1 else index) if self.judge is None else self.judge + 1
@@ -177,7 +177,7 @@ class Observation:
         return self._with({"judge": torch.full((self.num_answers,), judge, device=index.device)})
 
     def reversed(self) -> Observation:
-        """The same observations of a function of which low values are good: judgements (what is preferred, what is
+        """The same observations of a function whose low values are good: judgements (what is preferred, what is
         valid) turn round, readings of the function stay as they are.
         """
         return self
@@ -211,7 +211,7 @@ class Observation:
 
     @property
     def ties(self) -> Tensor:
-        """The pairs of points among them that nobody could tell apart, `m x 2`; mostly none."""
+        """Pairs of points judged equally good, `m x 2`; empty for most kinds."""
         return torch.empty(0, 2, dtype=torch.long)
 
     def marks(self) -> tuple[Mark, ...]:

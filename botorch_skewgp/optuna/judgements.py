@@ -51,8 +51,8 @@ def report_comparison(study: Any, better: AnyTrial, worse: AnyTrial, judge: int 
         study: A study, preferential or not.
         better: A trial, or its number.
         worse: Another one.
-        judge: Who compared them, by a name or a number from 0 on; optuna-dashboard's page has one user, and names
-            nobody.
+        judge: Who compared them, by a name or a number from 0 on; optuna-dashboard's page has one user,
+            without a name.
 
     Raises:
         InputDataError: If the study does not have one of the trials, they are the same one, or the judge is no name or
@@ -254,7 +254,7 @@ def withdraw_reports(study: Any, trial: AnyTrial) -> None:
 
 
 def withdraw_unreadable(study: Any) -> None:
-    r"""Take back all entries of the study that cannot be read, of which the sampler warns.
+    r"""Take back all entries of the study that cannot be read; the sampler warns of them.
 
     Example:
         >>> withdraw_unreadable(study)

@@ -1,4 +1,4 @@
-"""The best point of a space of which some coordinates take certain values and others are free."""
+"""The best point of a space with discrete and continuous coordinates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
-from botorch.generation.gen import gen_candidates_scipy
+from botorch.generation.gen import gen_candidates_scipy, get_reasons_against_fast_path
 from botorch.optim.initializers import initialize_q_batch
 from torch import Tensor
 
@@ -65,12 +65,18 @@ def _climbed(
             acquisition,
             space.bounds[0],
             space.bounds[1],
-            options={"maxiter": MOST_STEPS, "ftol": LEAST_GAIN**2, "factr": None},
+            options={"maxiter": MOST_STEPS, "max_optimization_problem_aggregation_size": 1, **_tolerance()},
             fixed_features={i: starts[:, i].unsqueeze(-1) for i in fixed},
         )
         found = space.rounded(found.detach().squeeze(1))
     with torch.no_grad():
         return found, acquisition(found.unsqueeze(1))
+
+
+def _tolerance() -> dict[str, float | None]:
+    """BoTorch climbs from all starts in parallel, or with versions of scipy that it was not tested with one by one."""
+    in_parallel = not get_reasons_against_fast_path("L-BFGS-B", with_grad=True, minimize_options={}, timeout_sec=None)
+    return {"ftol": LEAST_GAIN**2} | ({"factr": None} if in_parallel else {})
 
 
 def _near(space: SearchSpace, X_seen: Tensor, fixed: list[int], generator: torch.Generator) -> Tensor:

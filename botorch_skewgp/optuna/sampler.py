@@ -116,7 +116,7 @@ class SkewGPSampler(BaseSampler):
 
         Args:
             study: The study.
-            trial: The trial that is to be sampled.
+            trial: The trial to sample for.
         """
         trials = study_of(study).get_trials(deepcopy=False)
         if not any(entry.state == TrialState.COMPLETE for entry in trials):
@@ -139,7 +139,7 @@ class SkewGPSampler(BaseSampler):
 
         Args:
             study: The study.
-            trial: The trial that is to be sampled.
+            trial: The trial to sample for.
             search_space: The parameters to choose.
         """
         if not search_space:
@@ -176,11 +176,11 @@ class SkewGPSampler(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """A value of one parameter, of which the model does not know.
+        """A value of one parameter that the model does not include.
 
         Args:
             study: The study.
-            trial: The trial that is to be sampled.
+            trial: The trial to sample for.
             param_name: The name of the parameter.
             param_distribution: Its distribution.
         """
@@ -229,7 +229,8 @@ def _searched(
     if space.dims_of_few_values:
         return best_mixed_point(acquisition, space, X_seen, generator)
     common: dict[str, Any] = {"q": 1, "num_restarts": NUM_RESTARTS, "raw_samples": RAW_SAMPLES}
-    options: dict[str, Any] = {"maxiter": MOST_ITERATIONS, "sample_around_best": True}
+    each = {"max_optimization_problem_aggregation_size": 1}  # each start by itself, with any scipy
+    options: dict[str, Any] = {"maxiter": MOST_ITERATIONS, "sample_around_best": True, **each}
     point, _ = optimize_acqf(acquisition, space.bounds, options=options, post_processing_func=space.rounded, **common)
     return point[0]
 

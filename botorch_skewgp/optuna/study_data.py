@@ -34,7 +34,7 @@ RELATIVE_PARAMS = "skewgp:relative_params:"
 class StudyData(ExperimentData):
     r"""What is known of a study's trials, one row for each that has all parameters of a search space.
 
-    Numbers and bounds are those of objectives of which large values are good.
+    Numbers and bounds are those of objectives whose large values are good.
 
     Args:
         shown: Which trials of a preferential study the next one will be compared with: those that have lost to no

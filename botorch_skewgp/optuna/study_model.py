@@ -53,7 +53,7 @@ class SumOfLogs(AcquisitionFunction):
 
     Args:
         terms: The functions.
-        X_baseline: An `n x d` tensor of points, of which BoTorch's optimisers look around the best.
+        X_baseline: An `n x d` tensor of points; BoTorch's optimisers start near the best of them.
     """
 
     _log = True
@@ -78,10 +78,10 @@ class _Fit(NamedTuple):
 
 
 class Fits:
-    r"""Fitted models, each kept as long as what it was fitted to is asked for.
+    r"""Fitted models, each kept while its data and search space are asked for.
 
-    A fit depends on the observations, the search space and the seed alone, and whoever asks for a model gets a copy as
-    it was after the fit. Hence it makes no difference except in time whether a model was kept. Threads take turns.
+    A fit depends on the observations, the search space and the seed alone, and every caller gets a copy of the
+    model as it was after the fit. Keeping models therefore only saves time. Threads take turns.
 
     Args:
         seed: The seed of starts at random, which a fit takes after it has failed from the default one.
@@ -153,7 +153,7 @@ class StudyModel:
     Args:
         data: What the study knows.
         space: The search space.
-        fits: Models fitted before, of which those that the data leave unchanged are taken.
+        fits: Models fitted before; those whose data did not change are used again.
     """
 
     def __init__(self, data: StudyData, space: SearchSpace, fits: Fits) -> None:
@@ -190,8 +190,8 @@ class StudyModel:
         return SumOfLogs(*terms, X_baseline=baseline if len(baseline) else self.data.X) if terms else None
 
     def _baseline(self) -> Tensor:
-        """The points that a new one has to be better than: in a preferential study those that it will be compared
-        with, as far as they were compared; in others, all of which something is known.
+        """The points that a new one must improve on: in a preferential study, the compared ones among those that it
+        will be compared with; in others, all points with data.
         """
         data = self.data
         known = data.feasible & data.known

@@ -79,7 +79,7 @@ def wait_for_earlier_trials(study: Study, trial: FrozenTrial) -> None:
                 is_over = False
             else:
                 with suppress(UpdateFinishedTrialError):
-                    set_trial_system_attr(study, entry, CHOOSING, ENDED)  # nobody else needs to wait
+                    set_trial_system_attr(study, entry, CHOOSING, ENDED)  # others need not wait
         if is_over:
             return
         time.sleep(nap)

@@ -221,7 +221,7 @@ def plot_duels(
         raise InputDataError(f"best must be one point of 2 elements; got shape {tuple(best.shape)}.")
     points = known_points(model) if points is None else points
     if points is None or points.ndim != 2 or points.shape[-1] != 2:
-        raise InputDataError("points must be the n x 2 points that were compared; the model does not tell them.")
+        raise InputDataError("points must be the n x 2 points that were compared; the model does not store them.")
     pairs = known_duels(model) if pairs is None else pairs
     ax = plot_map(
         lambda X: Marginals(model, X, None).mean,

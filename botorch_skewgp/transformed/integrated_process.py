@@ -160,8 +160,8 @@ class IntegratedProcess(TransformedInputsMixin, Model):
             log_evidence = log_evidence + float(signed.log())
         if not math.isfinite(log_evidence):
             raise UnsupportedError(
-                'The weights of all nodes sum to nothing: the quadrature is too coarse. Use quadrature="sobol", or a '
-                "higher level."
+                "The weights of all nodes do not sum to a positive number: the quadrature is too coarse. Use "
+                'quadrature="sobol", or a higher level.'
             )
         probabilities = nodes.probabilities
         kept = keep_largest(probabilities, self.tolerance)

@@ -312,7 +312,7 @@ def test_bad_input(model):
     refused("Give either bounds", bounds=None)
     refused("Give either bounds", X_candidates=Z)
     refused("The bounds leave one point", bounds=torch.tensor([[0.5, 0.5], [0.5, 0.5]]))
-    refused("about 2 points, and there is 1", bounds=None, X_candidates=Z[:1])
+    refused("about 2 points, but there is 1", bounds=None, X_candidates=Z[:1])
     refused("X_candidates must be finite and n x 2", bounds=None, X_candidates=Z[:, :1])
     refused("discrete_dims and cat_dims only", bounds=None, X_candidates=Z, cat_dims={0: [0.0, 1.0]})
     refused("judges must name at least one judge", judges=[])
@@ -340,7 +340,7 @@ def test_bad_input(model):
     with pytest.raises(UnsupportedError, match="Questions of kind Slope have no outcomes"):
         next_question(slopes, BOUNDS, [Slope])
     panel = SkewGP(X, Preference(WON, judge=torch.tensor([0, 1] * 4)), covar_module=kernel(), draw_settings=SETTINGS)
-    with pytest.raises(InputDataError, match="judge must be the number of one who gave answers"):
+    with pytest.raises(InputDataError, match="judge must be the number of a judge who gave answers"):
         next_question(panel, BOUNDS, [Preference], judges=[7])
     with pytest.raises(InputDataError, match="What multiplies the price"):
         next_question(panel, BOUNDS, [Preference], judges={0: -1.0})

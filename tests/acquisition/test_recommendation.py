@@ -425,7 +425,7 @@ def test_questions_are_checked(model):
         (next_pair, {"X_candidates": POINTS * torch.nan}, "must be finite"),
         (next_pair, {"X_candidates": POINTS, "cat_dims": {0: [0.0]}}, "cat_dims only has a meaning with bounds"),
         (next_pair, {"bounds": BOUNDS, "raw_samples": 0}, "raw_samples must be at least 1"),
-        (next_pair, {"bounds": BOUNDS, "X_pending": POINTS}, "Pending points are no argument"),
+        (next_pair, {"bounds": BOUNDS, "X_pending": POINTS}, "X_pending is not supported"),
         (next_pair, {"bounds": BOUNDS[:1].repeat(2, 1)}, "leave one point"),
         (recommend, {"X_candidates": POINTS * torch.nan}, "must be finite"),
         (recommend, {"bounds": BOUNDS, "num_restarts": 0}, "num_restarts must be at least 1"),

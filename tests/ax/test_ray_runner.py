@@ -71,8 +71,8 @@ def test_the_function_is_not_stored(tmp_path):
 @pytest.mark.parametrize(
     ("metadata", "message"),
     [
-        ({}, "None, are not in the search space. They are not there"),
-        ({"parameters": "x = 0.5"}, "They are not there"),
+        ({}, "None, are not in the search space. They are missing"),
+        ({"parameters": "x = 0.5"}, "They are missing"),
         ({"parameters": {"x": 7.0}}, "7.0 is not a valid value for parameter"),
         ({"parameters": {"x": 0.5, "y": 1.0}}, "search space"),
         ({"parameters": {}}, "search space"),

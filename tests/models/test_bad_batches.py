@@ -167,7 +167,7 @@ def test_an_ensemble_is_of_models_of_the_same_data(model):
     with pytest.raises(InputDataError, match="number 1 is a SingleTaskGP"):
         FullyBayesianSkewGP([model, SingleTaskGP(X, X[:, :1])])
     for points in (X[:5], X.flip(0), X[:, :1]):
-        with pytest.raises(InputDataError, match="must be of the same data; number 1"):
+        with pytest.raises(InputDataError, match="must have the same data; number 1"):
             FullyBayesianSkewGP([model, SkewGP(points, Preference([[0, 1], [2, 3]]))])
     few, more = (SkewGP(X, Preference([[0, 1]]), inducing_points=number) for number in (2, 3))
     with pytest.raises(UnsupportedError, match="equally many points, inducing points"):

@@ -198,7 +198,7 @@ def test_double_precision_queries_of_single_precision_models_are_refused():
     with pytest.warns(InputDataWarning, match="float32"):
         model = SkewGP(X.float(), DUELS, draw_settings=DrawSettings(num_draws=64))
     for ask in ASKED.values():
-        with pytest.raises(InputDataError, match=r"X is of double and the model of single precision\. Make"):
+        with pytest.raises(InputDataError, match=r"X has double and the model single precision\. Make"):
             ask(model, X)
     assert model.posterior(X.float()).mean.dtype == torch.float32
 

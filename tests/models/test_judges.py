@@ -379,7 +379,7 @@ def test_reliabilities_are_kept_by_pickling():
 @pytest.mark.parametrize("judge", [7, -1, "ann", 0.0, True, torch.tensor([0, 1])])
 def test_unknown_judges_are_refused_in_words(judge):
     model = SkewGP(X, duels(2))
-    with pytest.raises(InputDataError, match="judge must be the number of one who gave answers"):
+    with pytest.raises(InputDataError, match="judge must be the number of a judge who gave answers"):
         model.posterior(Q, judge=judge)
 
 
@@ -408,7 +408,7 @@ def test_what_cannot_be_is_refused_in_words():
         LinearTastesKernel(2, rank=4)
     with pytest.raises(InputDataError, match="approximation"):
         SkewGP(X, duels(2), approximation="laplace")
-    with pytest.raises(UnsupportedError, match="draws nothing"):
+    with pytest.raises(UnsupportedError, match="has no draws"):
         _ = SkewGP(X, duels(2), approximation="ep").draws
 
 
@@ -437,7 +437,7 @@ def test_questions_and_recommendations_are_a_judges_own():
     assert pair[1, 0] < 0.3  # the incumbent
     options, _ = next_choice(model, num_options=3, X_candidates=X, judge=0)
     assert options.shape == (3, 2)
-    with pytest.raises(UnsupportedError, match="knows no judges"):
+    with pytest.raises(UnsupportedError, match="has no judges"):
         recommend(SingleTaskGP(X, X[:, :1]), judge=0)
 
 
