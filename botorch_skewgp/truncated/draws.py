@@ -41,6 +41,7 @@ MAX_ENTRIES = 2**20  # of rows that diagnostics copy at a time, which a cache ca
 EVENT_OVERHEAD, HORIZON = 50, math.pi / 2
 PROPOSAL, SLICE = 0.3, 8.0
 CHEAP = 2**16  # up to which reflections are taken without looking further: a third of a second for 2,048 draws
+PROPOSALS_PER_DRAW = 4  # where they are cheap: with one, seconds depend on chance by a factor of eight
 FEW_CHAINS = 4
 # On a GPU; of 4, 16, 64 and 256, the number at which 2,048 draws of 500 to 2,000 labels took the least time.
 MANY_CHAINS, STEPS_OF_MANY = 64, 16
@@ -326,6 +327,9 @@ def draw(
     if settings.warmup > 0:
         state, _, _ = sampler.run(state, settings.warmup, generator)
     thinning = 1
+    if name == "independence":  # a few proposals that nearly all others lose against make chains stand still
+        cost = PROPOSAL * distribution.num_rows * state.position.shape[-1]
+        thinning = min(max(int(CHEAP / cost), 1), PROPOSALS_PER_DRAW, settings.max_thinning)
     bar = tqdm(total=None, desc="draws", disable=not settings.progress, leave=False, unit="step")
     with bar:
         while True:
