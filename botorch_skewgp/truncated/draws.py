@@ -39,7 +39,7 @@ LEAST_SHARE = 0.2  # effective share of these, down to which it is faster than s
 MAX_ENTRIES = 2**20  # of rows that diagnostics copy at a time, which a cache can hold
 # Entries of matrices that a step reads, in units of those that a reflection does; `benchmarks sizes` has their seconds.
 EVENT_OVERHEAD, HORIZON = 50, math.pi / 2
-PROPOSAL, SLICE = 0.3, 8.0
+PROPOSAL, SLICE = 0.3, 64.0  # slices with the thinning that they need
 CHEAP = 2**16  # up to which reflections are taken without looking further: a third of a second for 2,048 draws
 PROPOSALS_PER_DRAW = 4  # where they are cheap: with one, seconds depend on chance by a factor of eight
 FEW_CHAINS = 4
