@@ -52,6 +52,8 @@ def run(options: argparse.Namespace) -> None:
     num_steps = int(math.log(high / low) / math.log(options.step)) + 1
     for kind in options.kinds:
         per_answer, num_points = KINDS[kind]
+        _seconds(*make(kind, low, num_points(low)))  # what is imported and compiled on first use
+        _seconds(*make(kind, 4 * low, num_points(4 * low)))
         for i in range(num_steps):
             m = round(low * options.step**i / per_answer)
             times = []

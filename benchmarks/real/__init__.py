@@ -40,7 +40,8 @@ PROGRESS = Path(".real_progress.jsonl")
 RESULT = "RESULT "
 PAIRS = "ModeCanada, pairs"
 NUM_FOLDS = {"known": 4, "new": 5}
-ALL_FOLDS = ("wine", "NH4", "HC", "Heating", "Affairs", VOTES)  # too few answers for one fold to say much
+ALL_FOLDS = ("wine", "soup", "NH4", "HC", "Heating", "Affairs", VOTES)  # too few answers for one fold to say much
+FEW = 200  # answers to learn from, likewise
 MOST_TESTED = 1000
 # Answers that a model of ours learns from, unless told otherwise: as many as it is fitted to within some minutes.
 SIZES = {
@@ -197,8 +198,7 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, str, str, int, int | N
     for name in options.data[:1] if options.quick else options.data:
         size = options.size or SIZES.get(name)
         for split in _splits(name):
-            folds = NUM_FOLDS[split] if name in ALL_FOLDS and split in NUM_FOLDS else 1
-            for fold in range(1 if options.quick else folds):
+            for fold in range(1 if options.quick else max(_folds(name, split, size), _folds(name, split, None))):
                 whole = None if size is not None and size < len(_parts(name, split, fold, None)[0]) else size
                 smaller = [] if whole is size else [size]
                 for model in _models(name):
@@ -206,8 +206,14 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, str, str, int, int | N
                         continue
                     sizes = (smaller or [None]) if _learns_from_some(model) else [*smaller, None]
                     sizes = [None] if _learns_from_all(model) else sizes
-                    found += [(name, split, model, fold, each) for each in sizes]
+                    found += [(name, split, model, fold, each) for each in sizes if fold < _folds(name, split, each)]
     return found
+
+
+def _folds(name: str, split: str, size: int | None) -> int:
+    """One fold says little of models that learn from few answers."""
+    few = name in ALL_FOLDS or (size is not None and size <= FEW)
+    return NUM_FOLDS[split] if few and split in NUM_FOLDS else 1
 
 
 def _in_a_process(job: tuple[Any, ...], limit: float) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from botorch_skewgp.observations import Censored, Choice, Numeric, Observation, 
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 
 MOST_POINTS = 60  # inducing points of what people share
+WORTH_A_SMOOTH_PART = 2.0  # nats of evidence, one for each hyperparameter that it adds
 
 CovarModule = Callable[[int, list[Observation]], Kernel]
 
@@ -85,12 +86,30 @@ def _standardised(known: Answers, test: Answers) -> tuple[Answers, Answers, floa
     return moved[0], moved[1], float(scale)
 
 
-def _fit(X: Tensor, observations: list[Observation], covar_module: CovarModule) -> SkewGP:
+def linear(dim: int, observations: list[Observation]) -> Kernel:
+    """The linear part alone."""
+    return LinearKernel()
+
+
+def _fit(X: Tensor, observations: list[Observation], covar_module: CovarModule, **settings: Any) -> SkewGP:
+    """A fitted model; a smooth part beside a linear one has to be worth its two hyperparameters."""
+    model = _fit_one(X, observations, covar_module, covar_module, **settings)
+    if covar_module is not linear_and_smooth:
+        return model
+    simple = _fit_one(X, observations, linear, covar_module, **settings)
+    gain = model.log_marginal_likelihood("ep").value - simple.log_marginal_likelihood("ep").value
+    return model if float(gain) > WORTH_A_SMOOTH_PART else simple
+
+
+def _fit_one(
+    X: Tensor, observations: list[Observation], covar_module: CovarModule, recipe: CovarModule, **settings: Any
+) -> SkewGP:
     model = SkewGP(
         X,
         observations,
-        likelihood=_likelihood(observations, covar_module),
+        likelihood=_likelihood(observations, recipe),
         covar_module=covar_module(X.shape[-1], observations),
+        **settings,
     )
     fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
     return model.eval()
@@ -178,17 +197,15 @@ def skew_gp_of_people(
         observations = [replace(entry, judge=judge) for entry in observations]
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
-        model = SkewGP(
-            points,
-            observations,
-            likelihood=_likelihood(observations, covar_module),
-            covar_module=covar_module(points.shape[-1], observations),
-            judge_covar_module=judge_covar_module(points.shape[-1], observations),
-            inducing_points=distinct if len(distinct) <= MOST_POINTS else MOST_POINTS,
-            approximation="ep",
-        )
         with torch.enable_grad():
-            fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+            model = _fit(
+                points,
+                observations,
+                covar_module,
+                judge_covar_module=judge_covar_module(points.shape[-1], observations),
+                inducing_points=distinct if len(distinct) <= MOST_POINTS else MOST_POINTS,
+                approximation="ep",
+            )
         if isinstance(test, Readings):
             predicted = model.likelihood(model.latent_posterior(Z.unsqueeze(-2)), scale=model.outcome_scale)
             return _of_readings(predicted, test, unit)

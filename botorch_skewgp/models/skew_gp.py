@@ -279,7 +279,7 @@ class SkewGP(ConditioningMixin):
                 all if `None`.
 
         Raises:
-            InputDataError: If nothing is known of the judge, or `available` does not fit the points.
+            InputDataError: If nothing is known of the judge, points are not finite, or `available` does not fit them.
             UnsupportedError: If `available` is given and the likelihood is of no choices.
         """
         if judge is not None:
@@ -288,6 +288,11 @@ class SkewGP(ConditioningMixin):
                 raise InputDataError(f"judge must be one judge, whose answers are predicted; got {judge}.")
             return one.predictive(X, available=available)
         X, now = check_query(X, self._points), self._now()
+        if not bool(X.isfinite().all()):
+            raise InputDataError(
+                "X contains NaN or infinite values; remove or repair these. Options that are not available need values "
+                "too, for instance those of another option."
+            )
         posterior = self._posterior_at(self._inputs_at(X, now), now)
         likelihood = now.model.likelihood.for_judge(self._judge - 1 if self._judge > SHARED else None)
         if available is None:

@@ -161,5 +161,9 @@ def check_filled(index: Tensor, name: str) -> None:
     short = (real.sum(-1) < 2).nonzero().squeeze(-1)
     if short.numel():
         raise InputDataError(f"{name} must name at least two points in every row; see rows {short[:5].tolist()}.")
-    if (real[:, 1:] & ~real[:, :-1]).any():
-        raise InputDataError(f"{name} must be padded with -1 at the end of a row only.")
+    early = (real[:, 1:] & ~real[:, :-1]).any(-1).nonzero().squeeze(-1)
+    if early.numel():
+        raise InputDataError(
+            f"{name} must be padded with -1 at the end of a row only; see rows {early[:5].tolist()}. Name what was "
+            "chosen first, then the others that could be."
+        )

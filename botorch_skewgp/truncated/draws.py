@@ -29,6 +29,7 @@ from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveElliptica
 from botorch_skewgp.truncated.samplers.sampler import Sampler
 from botorch_skewgp.truncated.samplers.start import feasible_start, require_feasible
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
+from botorch_skewgp.truncated.univariate import log_normal_density
 
 SamplerName = Literal["reflective", "collapsed", "independence", "linear"]
 WITH_APPROXIMATION = {"collapsed": CollapsedEllipticalSliceSampler, "independence": IndependenceSampler}
@@ -37,9 +38,10 @@ NUM_PROPOSALS = 256  # that say how good the Gaussian of expectation propagation
 LEAST_SHARE = 0.2  # effective share of these, down to which it is faster than slices (`benchmarks samplers_low_rank`)
 MAX_ENTRIES = 2**20  # of rows that diagnostics copy at a time, which a cache can hold
 # Entries of matrices that a step reads, in units of those that a reflection does; `benchmarks sizes` has their seconds.
-EVENTS_PER_ROW, EVENT_OVERHEAD, HORIZON = 0.35, 50, math.pi / 2
-PROPOSAL, SLICE = 0.3, 8.0
+EVENT_OVERHEAD, HORIZON = 50, math.pi / 2
+PROPOSAL, SLICE = 0.3, 64.0  # slices with the thinning that they need
 CHEAP = 2**16  # up to which reflections are taken without looking further: a third of a second for 2,048 draws
+PROPOSALS_PER_DRAW = 4  # where they are cheap: with one, seconds depend on chance by a factor of eight
 FEW_CHAINS = 4
 # On a GPU; of 4, 16, 64 and 256, the number at which 2,048 draws of 500 to 2,000 labels took the least time.
 MANY_CHAINS, STEPS_OF_MANY = 64, 16
@@ -175,30 +177,53 @@ class Draws:
         return self.num_draws / self.effective_size
 
 
-def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> SamplerName:
-    r"""The default sampler: the one whose steps should cost least, by a rule on the problem alone.
+def expected_reflections(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Tensor:
+    r"""The mean number of reflections of a trajectory, of shape `batch_shape`.
 
-    Reflections mix at once wherever they were tried. A step has about `EVENTS_PER_ROW` of them for each row, and more
-    where a trajectory crosses rows between near bounds, at a cost of `O(m)` each. Where that is much, the noise may be
-    integrated out instead, provided that it is not small. With many rows over few coordinates what is left mostly is
-    so nearly Gaussian that draws of expectation propagation's approximation serve as proposals, whatever the chain's
-    place: a pilot says which share of them counts. Slices of what is left serve if a row's noiseless part is known to
-    within a few standard deviations of the noise. Rows that stand for several can only be drawn like this.
+    A trajectory is stationary, and its velocity independent of its position. So a bound of row `i` is reached
+    `p_i(bound) sd(u_i) / sqrt(2 pi)` times in a unit of time ([Rice1944noise]_): the density of the row at its bound
+    times the mean speed towards it. The density is that of expectation propagation's tilted distributions.
+
+    .. [Rice1944noise] S. O. Rice. Mathematical analysis of random noise. Bell System Technical Journal 23, 1944.
 
     Args:
         distribution: The truncated normal.
-        approximation: Its expectation propagation fixed point; computed where it is needed if `None`.
+        approximation: Its expectation propagation fixed point.
+    """
+    distribution = as_double(distribution)
+    mean, variance = approximation.cavity_mean, approximation.cavity_variance
+    scale = distribution.factor.scale(variance)
+    log_mass = distribution.factor.log_probability(mean, variance)
+    density = torch.zeros_like(mean)
+    for bound in (distribution.lower, distribution.upper):
+        z = torch.where(bound.isfinite(), (bound - mean) / scale, torch.inf)
+        density = density + (log_normal_density(z) - log_mass).exp() / scale
+    return HORIZON * (density * (distribution.gamma_diagonal / (2 * math.pi)).sqrt()).sum(-1)
+
+
+def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> SamplerName:
+    r"""The default sampler: the one whose steps should cost least, by a rule on the problem alone.
+
+    Reflections mix at once wherever they were tried; a step has as many as `expected_reflections` says, at a cost of
+    `O(m)` each. Where that is much, the noise may be integrated out instead, provided that it is not small. With many
+    rows over few coordinates what is left mostly is so nearly Gaussian that draws of expectation propagation's
+    approximation serve as proposals, whatever the chain's place: a pilot says which share of them counts. Slices of
+    what is left serve if a row's noiseless part is known to within a few standard deviations of the noise. Rows that
+    stand for several can only be drawn like this.
+
+    Args:
+        distribution: The truncated normal.
+        approximation: Its expectation propagation fixed point; computed if `None`.
     """
     counted, m = distribution.count is not None, distribution.num_rows
     if not bool((distribution.noise > 0).all()):
         return "reflective"
-    crossings = distribution.gamma_diagonal.sqrt() * HORIZON / (distribution.upper - distribution.lower)
-    reflections = (EVENTS_PER_ROW * m + float(crossings.sum(-1).max())) * (m + EVENT_OVERHEAD)
-    if not counted and reflections <= CHEAP:
-        return "reflective"
     if approximation is None:
         approximation = expectation_propagation(distribution)
     if not (counted or approximation.converged):
+        return "reflective"
+    reflections = float(expected_reflections(distribution, approximation).max()) * (m + EVENT_OVERHEAD)
+    if not counted and reflections <= CHEAP:
         return "reflective"
     generator = torch.Generator(device=distribution.mean.device).manual_seed(0)
     _, log_weight = IndependenceSampler(distribution, approximation).propose(NUM_PROPOSALS, generator)
@@ -302,6 +327,9 @@ def draw(
     if settings.warmup > 0:
         state, _, _ = sampler.run(state, settings.warmup, generator)
     thinning = 1
+    if name == "independence":  # a few proposals that nearly all others lose against make chains stand still
+        cost = PROPOSAL * distribution.num_rows * state.position.shape[-1]
+        thinning = min(max(int(CHEAP / cost), 1), PROPOSALS_PER_DRAW, settings.max_thinning)
     bar = tqdm(total=None, desc="draws", disable=not settings.progress, leave=False, unit="step")
     with bar:
         while True:

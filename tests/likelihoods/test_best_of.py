@@ -4,10 +4,12 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.sampling import SobolQMCNormalSampler
+from gpytorch.distributions import MultivariateNormal
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods.best_of import best_of_probabilities
 from botorch_skewgp.observations import Binary, Choice, Preference, Ranking
+from botorch_skewgp.posteriors import SkewGPPosterior
 
 double = torch.double
 X = torch.rand(12, 2, dtype=double, generator=torch.Generator().manual_seed(0))
@@ -34,6 +36,25 @@ def test_probabilities_are_shares_of_joint_samples(k, approximation):
     error = (counted * (1 - counted) / num).sqrt()
     assert bool(((found - counted).abs() < 4 * error + 0.002).all())
     assert torch.allclose(found.sum(-1), torch.ones(5, dtype=double))
+
+
+def test_rare_choices_keep_their_digits():
+    # independent utilities far apart: the worst of three is best with the product of two tails, nearly
+    mean, covariance = torch.tensor([0.0, 14.0, 28.0], dtype=double), 1e-8 * torch.eye(3, dtype=double)
+    posterior = SkewGPPosterior.from_gaussian(MultivariateNormal(mean, covariance))
+    found = best_of_probabilities(posterior, torch.tensor(1.0, dtype=double))
+    # u_0 > u_2 alone is a matter of Phi(-28 / sqrt(2)), and bounds it from above; u_1 < u_0 then is likely
+    bound = torch.special.log_ndtr(torch.tensor(-28 / 2**0.5, dtype=double))
+    assert bound - 2 < found[0].log() <= bound
+
+
+def test_points_have_to_be_numbers():
+    model, broken = model_of(Choice(OPTIONS[:6]), approximation="ep"), X[:4].clone()
+    broken[3] = torch.nan
+    available = torch.tensor([True, True, True, False])
+    with pytest.raises(InputDataError, match="Options that are not available need values"):
+        model.predictive(broken, available=available)
+    assert model.predictive(X[:4], available=available).probs[3] == 0
 
 
 def test_probabilities_are_ratios_of_evidences():

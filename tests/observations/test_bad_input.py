@@ -173,6 +173,15 @@ BAD = {
         lambda: AffineProbit(EYE, 0.0, torch.tensor([[1.0, 2.0], [2.0, 1.0]])),
         "covariance must be positive semi-definite",
     ),
+    "padding before an option": (
+        lambda: Choice([[0, 1, 2], [-1, 1, 2]]),
+        r"options must be padded with -1 at the end of a row only; see rows \[1\]",
+    ),
+    "an option in a ranking twice": (
+        lambda: Ranking([[0, 1, 2], [0, 1, 0]]),
+        r"items names a point twice in rows \[1\]",
+    ),
+    "nothing but padding": (lambda: Choice([[0, 1], [-1, -1]]), r"at least two points in every row; see rows \[1\]"),
     "a count of none": (lambda: Preference([[0, 1], [1, 2]], count=[2, 0]), r"count must be 1 or more; .* \[1\] is 0"),
     "a negative count": (lambda: Choice([[0, 1]], count=[-1]), "count must not hold negative numbers of answers"),
     "a broken count": (lambda: Binary([1], count=[1.5]), "count must hold integer numbers of answers"),

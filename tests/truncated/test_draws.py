@@ -9,7 +9,14 @@ from scipy import stats
 
 from botorch_skewgp.exceptions import PoorDrawsWarning, SkewGPWarning
 from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size
-from botorch_skewgp.truncated.draws import Draws, DrawSettings, _allowed_r_hat, choose_sampler, draw
+from botorch_skewgp.truncated.draws import (
+    Draws,
+    DrawSettings,
+    _allowed_r_hat,
+    choose_sampler,
+    draw,
+    expected_reflections,
+)
 from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -116,6 +123,21 @@ def test_unknown_sampler_is_refused():
 # Which sampler
 
 
+def test_reflections_are_foretold_by_propagation(generator):
+    # labels that contradict each other leave little room: 20 times the reflections of those that agree
+    agree = low_rank_rows(40, 3, generator)
+    sign = torch.ones(40, dtype=torch.double)
+    sign[::2] = -1
+    lower, upper = torch.where(sign > 0, 0.0, -torch.inf), torch.where(sign > 0, torch.inf, 0.0)
+    contradict = TruncatedNormal(agree.mean, agree.prior, lower.double(), upper.double(), 0.01 * agree.noise)
+    for distribution in (smooth_rows(5), agree, contradict):
+        approximation = expectation_propagation(distribution)
+        draws = draw(distribution, DrawSettings(num_draws=512, sampler="reflective", min_effective_size=1))
+        expected = expected_reflections(distribution, approximation)
+        assert float(expected) == pytest.approx(draws.num_evaluations, rel=0.1)
+    assert float(expected) > 5 * float(expected_reflections(agree, expectation_propagation(agree)))
+
+
 def test_dense_rows_are_drawn_by_reflections():
     distribution = smooth_rows(5)
     assert choose_sampler(distribution) == "reflective"
@@ -145,12 +167,12 @@ def test_low_rank_rows_without_noise_are_drawn_by_reflections(generator):
 
 def test_narrow_rows_have_their_noise_integrated_out():
     wide = smooth_rows(4)
-    narrow = TruncatedNormal(wide.mean, wide.prior.covariance, wide.lower, wide.lower + 0.005, wide.noise)
+    narrow = TruncatedNormal(wide.mean, wide.prior.covariance, wide.lower, wide.lower + 0.001, wide.noise)
     assert choose_sampler(narrow) == "independence"  # what is left is as good as Gaussian
     for sampler, used in ((None, "independent"), ("collapsed", "collapsed")):
         draws = draw(narrow, DrawSettings(num_draws=SMALL.num_draws, sampler=sampler))
         assert draws.sampler == used
-        assert ((draws.rows > 0) & (draws.rows <= 0.005)).all()
+        assert ((draws.rows > 0) & (draws.rows <= 0.001)).all()
     # little noise: what is left when it is integrated out is nowhere near Gaussian, and chains hardly move
     little = TruncatedNormal(wide.mean, wide.prior.covariance, wide.lower, wide.lower + 0.005, 1e-6 * wide.noise)
     assert choose_sampler(little) != "collapsed"
