@@ -1,7 +1,8 @@
 """Several judges, simulated: one at random, a second person after a first, calibration, and the cost of many.
 
 - *random*: five judges, of whom one answers at random. How much utility the recommended item lacks, of what the others
-  share: with judges named and reliabilities learned, named without, that judge left out, and nobody named.
+  share: with judges named and reliabilities learned, with rates of slips beside them, with judges named alone, with
+  that judge left out, and with nobody named.
 - *second*: a person is asked after four others were, and without them. How much utility the item recommended to that
   person lacks after each number of questions.
 - *calibration*: panels that are drawn from the prior, with hyperparameters that are known or fitted. Where the true
@@ -26,6 +27,7 @@ from torch import Tensor
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair
+from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import default_covar_module
 from botorch_skewgp.models.defaults import default_judge_covar_module
@@ -107,7 +109,8 @@ def _lack(model: SkewGP, X: Tensor, utility: Tensor, judge: int | None = None) -
 
 def at_random(seeds: list[int], notes: list[str]) -> Table:
     """Decisions beside a judge who answers at random."""
-    table = Table("judges_random", ("seed", "reliability", "named", "left_out", "nobody_named"), notes=notes)
+    columns = ("seed", "reliability_and_slips", "reliability", "named", "left_out", "nobody_named")
+    table = Table("judges_random", columns, notes=notes)
     for seed in seeds:
         panel = Panel.simulate(seed, 5)
         judge = torch.arange(5).repeat_interleave(EACH)
@@ -117,13 +120,14 @@ def at_random(seeds: list[int], notes: list[str]) -> Table:
         )
         honest = judge < 4
         answers = {
+            "reliability_and_slips": Preference(pairs, judge=judge),
             "reliability": Preference(pairs, judge=judge),
             "named": Preference(pairs, judge=judge),
             "left_out": Preference(pairs[honest], judge=judge[honest]),
             "nobody_named": Preference(pairs),
         }
         row = {
-            name: _lack(_fit(_model(panel.X, entry, name == "reliability")), panel.X, panel.shared)
+            name: _lack(_fit(_model(panel.X, entry, "reliability" in name, "slips" in name)), panel.X, panel.shared)
             for name, entry in answers.items()
         }
         table.add(seed=seed, **row)
@@ -131,8 +135,9 @@ def at_random(seeds: list[int], notes: list[str]) -> Table:
     return table
 
 
-def _model(X: Tensor, observations: Preference, reliability: bool = False) -> SkewGP:
-    return SkewGP(X, observations, approximation="ep", learn_judge_reliability=reliability)
+def _model(X: Tensor, observations: Preference, reliability: bool = False, slips: bool = False) -> SkewGP:
+    likelihood = PreferenceLikelihood(slip=torch.full((5,), 0.05), learn_slip=True) if slips else None
+    return SkewGP(X, observations, likelihood=likelihood, approximation="ep", learn_judge_reliability=reliability)
 
 
 def second_person(seeds: list[int], notes: list[str]) -> Table:

@@ -71,6 +71,8 @@ def _models(name: str) -> dict[str, Callable[..., Any]]:
         ours = {model: fn for model, fn in ours.items() if model not in OF_PEOPLE}
     elif isinstance(answers, Grades) and not answers.slopes:
         found = {model: fn for model, fn in found.items() if "slopes" not in model}
+    if not isinstance(answers, Grades) or not answers.slopes:
+        ours = {model: fn for model, fn in ours.items() if "slopes" not in model}
     if isinstance(answers, Choices) and answers.points.shape[1] == 2:
         found["PairwiseGP"] = pairwise_gp
     return found | ours

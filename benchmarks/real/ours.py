@@ -22,7 +22,8 @@ from torch import Tensor
 from benchmarks.real.data import Answers, Choices, Grades, Readings
 from benchmarks.real.rivals import Predictions, of_outcomes
 from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods import NumericLikelihood
+from botorch_skewgp.kernels.judges import LinearTastesKernel
+from botorch_skewgp.likelihoods import NumericLikelihood, OrdinalLikelihood, RowLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import default_covar_module, default_judge_covar_module
 from botorch_skewgp.observations import Censored, Choice, Numeric, Observation, Ordinal, Preference
@@ -102,12 +103,17 @@ def _fit(X: Tensor, observations: list[Observation], covar_module: CovarModule, 
 
 
 def _fit_one(
-    X: Tensor, observations: list[Observation], covar_module: CovarModule, recipe: CovarModule, **settings: Any
+    X: Tensor,
+    observations: list[Observation],
+    covar_module: CovarModule,
+    recipe: CovarModule,
+    likelihood: Callable[[], RowLikelihood] | None = None,
+    **settings: Any,
 ) -> SkewGP:
     model = SkewGP(
         X,
         observations,
-        likelihood=_likelihood(observations, recipe),
+        likelihood=_likelihood(observations, recipe) if likelihood is None else likelihood(),
         covar_module=covar_module(X.shape[-1], observations),
         **settings,
     )
@@ -158,6 +164,16 @@ def skew_gp(
             return of_outcomes(found, test.grades)
 
 
+def skew_gp_of_graders(known: Grades, test: Grades) -> Predictions:
+    """What docs/judges.md says of many judges with a few grades each: own levels and few own effects, and slips."""
+
+    def own(dim: int, observations: list[Observation]) -> Kernel:
+        return LinearTastesKernel(known.slopes, active_dims=tuple(range(known.slopes)))
+
+    likelihood = partial(OrdinalLikelihood, known.num_grades, learn_slip=True)
+    return skew_gp_of_people(known, test, linear_and_smooth, own, likelihood=likelihood)
+
+
 def _of_readings(predicted: Any, test: Readings, unit: float) -> Predictions:
     """The density of numbers that were read, per unit of the data, and the probability of bounds."""
     read = test.lower == test.upper
@@ -173,6 +189,7 @@ def skew_gp_of_people(
     covar_module: CovarModule = default_covar_module,
     judge_covar_module: Callable[[int, list[Observation]], Kernel] = default_judge_covar_module,
     by_person: bool = True,
+    likelihood: Callable[[], RowLikelihood] | None = None,
 ) -> Predictions:
     """A SkewGP of all answers by expectation propagation, in which everybody may have a part of his own.
 
@@ -184,6 +201,7 @@ def skew_gp_of_people(
         covar_module: The kernel of what all share.
         judge_covar_module: The kernel of everybody's own part.
         by_person: Whether it is known who answered.
+        likelihood: Makes its likelihood; the default, or that of the recipe, if `None`.
     """
     X, Z = _scaled(known, test)
     known, test, unit = _standardised(known, test)
@@ -205,6 +223,7 @@ def skew_gp_of_people(
                 judge_covar_module=judge_covar_module(points.shape[-1], observations),
                 inducing_points=distinct if len(distinct) <= MOST_POINTS else MOST_POINTS,
                 approximation="ep",
+                likelihood=likelihood,
             )
         if isinstance(test, Readings):
             predicted = model.likelihood(model.latent_posterior(Z.unsqueeze(-2)), scale=model.outcome_scale)
@@ -258,7 +277,8 @@ OURS: dict[str, Callable[[Answers, Answers], Predictions]] = {
         skew_gp_of_people, covar_module=linear_and_smooth, by_person=False
     ),
 }
-OF_PEOPLE: dict[str, Callable[[Answers, Answers], Predictions]] = {
+OF_PEOPLE: dict[str, Callable[..., Predictions]] = {
     "SkewGP, judges, EP": skew_gp_of_people,
     "SkewGP, judges, linear + RBF, EP": partial(skew_gp_of_people, covar_module=linear_and_smooth),
+    "SkewGP, judges' slopes, EP": skew_gp_of_graders,
 }

@@ -71,7 +71,16 @@ def utility_draws(model: Model, num_samples: int, seed: int, user: str, judge: i
 
 
 def panel_of(model: Any, user: str) -> list[int]:
-    """The judges of a model in their order; raises if they are no panel, or too many."""
+    r"""The judges of a model, in their order.
+
+    Args:
+        model: A model of votes.
+        user: Who asks, for error messages.
+
+    Raises:
+        InputDataError: If fewer than two judges are named.
+        UnsupportedError: If the panel has more than 5,000 utilities.
+    """
     judges = sorted(model.judges)
     if len(judges) < 2:
         raise InputDataError(f'{user} with judge="panel" needs votes of two judges or more; leave judge out.')

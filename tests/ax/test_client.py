@@ -183,7 +183,7 @@ def test_another_acquisition_function():
         ({"initialization_budget": 0}, "initialization_budget must be positive; got 0"),
         ({"feasibility_threshold": 1.0}, "feasibility_threshold must be between 0 and 1; got 1.0"),
         ({"acquisition_options": {"beta": 1.0}}, "acquisition_options need an acquisition"),
-        ({"acquisition": OneShotDuelingKnowledgeGradient}, "what to make a OneShotDuelingKnowledgeGradient from"),
+        ({"acquisition": OneShotDuelingKnowledgeGradient}, "cannot construct a OneShotDuelingKnowledgeGradient"),
     ],
 )
 def test_arguments_of_the_strategy(kwargs, match):

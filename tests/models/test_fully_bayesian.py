@@ -109,7 +109,7 @@ def test_predictions_conditioning_and_transforms(ensemble, generator):
 def test_predictions_of_numbers_are_not_averaged():
     X = torch.linspace(0, 1, 8, dtype=torch.float64).unsqueeze(-1)
     model = SkewGP(X, Numeric(X.squeeze(-1)))
-    with pytest.raises(UnsupportedError, match="probabilities only"):
+    with pytest.raises(UnsupportedError, match="Only probabilities can be averaged"):
         FullyBayesianSkewGP([model]).predictive(X)
 
 
