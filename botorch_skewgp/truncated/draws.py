@@ -1,4 +1,7 @@
-r"""Draws of a truncated normal, with the evidence that they are good."""
+r"""Draws of a truncated normal, with the evidence that they are good.
+
+.. [Rice1944noise] S. O. Rice. Mathematical analysis of random noise. Bell System Technical Journal 23, 1944.
+"""
 
 from __future__ import annotations
 
@@ -183,8 +186,6 @@ def expected_reflections(distribution: TruncatedNormal, approximation: Expectati
     A trajectory is stationary, and its velocity independent of its position. So a bound of row `i` is reached
     `p_i(bound) sd(u_i) / sqrt(2 pi)` times in a unit of time ([Rice1944noise]_): the density of the row at its bound
     times the mean speed towards it. The density is that of expectation propagation's tilted distributions.
-
-    .. [Rice1944noise] S. O. Rice. Mathematical analysis of random noise. Bell System Technical Journal 23, 1944.
 
     Args:
         distribution: The truncated normal.
