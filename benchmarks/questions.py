@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 import torch
 from botorch.fit import fit_gpytorch_mll
+from botorch.models.transforms import Standardize
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
@@ -167,7 +168,12 @@ def _run(function: str, prices: str, name: str, seed: int, budget: float) -> dic
         warnings.simplefilter("ignore")
         torch.manual_seed(seed)
         while True:
-            model = SkewGP(answers.points, answers.observations(), draw_settings=DrawSettings(num_draws=512))
+            model = SkewGP(
+                answers.points,
+                answers.observations(),
+                outcome_transform=Standardize(m=1),
+                draw_settings=DrawSettings(num_draws=512),
+            )
             hyperparameters = dict(model.named_parameters())
             with torch.no_grad():
                 for key, value in state.items():
