@@ -133,7 +133,7 @@ def _table(
     }
     if k is not None:
         columns["p_top"] = (ranks <= k).double().mean(0)
-    wins = mean_win_matrix(model, draws)
+    wins = mean_win_matrix(model, draws, judge)
     columns["win_probability"] = wins.sum(-1) / (n - 1)
     columns["votes"] = number_of_votes(model, n)
     columns["tier"] = tiers(draws, order, probability)
@@ -164,7 +164,7 @@ def win_probabilities(
     """
     draws = utility_draws(model, num_samples, seed, "win_probabilities", judge)
     names = pandas().Index(check_names(items, draws.shape[-1]), tupleize_cols=False)
-    wins = mean_win_matrix(model, draws).fill_diagonal_(torch.nan)
+    wins = mean_win_matrix(model, draws, judge).fill_diagonal_(torch.nan)
     return pandas().DataFrame(wins.cpu().numpy(), index=names, columns=names)
 
 
@@ -194,9 +194,9 @@ def quantiles(draws: Tensor, levels: Sequence[float]) -> Tensor:
     return ordered[places]
 
 
-def mean_win_matrix(model: Model, draws: Tensor) -> Tensor:
+def mean_win_matrix(model: Model, draws: Tensor, judge: int | str | None) -> Tensor:
     """The posterior mean of the probability that one item wins against another, `n x n`; zero on the diagonal."""
-    reading, n = vote_reading(model, "leaderboard"), draws.shape[-1]
+    reading, n = vote_reading(model, "leaderboard", judge), draws.shape[-1]
     most = max(64, MOST_ENTRIES // n**2)
     draws = draws[:: -(-len(draws) // most)].float()
     total = torch.zeros(n, n, device=draws.device)

@@ -139,7 +139,7 @@ def next_votes(
     draws = utility_draws(model, num_samples, seed, "next_votes", judge)
     n = draws.shape[-1]
     k = _check_goal(goal, k, n)
-    reading = vote_reading(model, "next_votes")
+    reading = vote_reading(model, "next_votes", judge)
     pool = _pool(pairs, draws, goal, k, reading)
     if not is_whole(num_votes) or num_votes < 1 or not len(pool) or (distinct and num_votes > len(pool)):
         raise InputDataError(
