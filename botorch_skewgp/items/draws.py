@@ -58,8 +58,8 @@ def utility_draws(model: Model, num_samples: int, seed: int, user: str, judge: i
         raise InputDataError(f"num_samples must be a whole number of at least {len(members)}; got {num_samples!r}.")
     generator = torch.Generator().manual_seed(seed)
     drawn = []
-    for i, member in enumerate(members):
-        share = (num_samples * (i + 1)) // len(members) - (num_samples * i) // len(members)
+    for member, of_member in zip(members, shares_of_draws(num_samples, len(members)), strict=True):
+        share = of_member.stop - of_member.start
         judges = panel_of(member, user) if judge == "panel" else None
         posterior = member.latent_posterior(X, judges, crossed=judges is not None)
         base = torch.randn(share, *posterior.base_sample_shape, generator=generator, dtype=torch.float64).to(X)
@@ -83,11 +83,19 @@ def panel_of(model: Any, user: str) -> list[int]:
     return judges
 
 
-def vote_reading(model: Model, user: str, judge: int | str | None = None) -> Reading:
-    """What a judge's vote between two items reads: the difference of their utilities, cut-points and rate of slips."""
-    member = members_of(model, user)[0]
-    likelihood = member.likelihood.for_judge(None if isinstance(judge, str) else judge)
-    return likelihood.reading(kind_of_duels(model, user), member.datapoints, member.outcome_scale)
+def vote_readings(model: Model, user: str, judge: int | str | None = None) -> list[Reading]:
+    """What a judge's vote reads, for each member: the difference of two utilities, cut-points and a rate of slips."""
+    kind, judge = kind_of_duels(model, user), None if isinstance(judge, str) else judge
+    return [
+        member.likelihood.for_judge(judge).reading(kind, member.datapoints, member.outcome_scale)
+        for member in members_of(model, user)
+    ]
+
+
+def shares_of_draws(num_samples: int, num_members: int) -> list[slice]:
+    """Which draws are of each member of an ensemble."""
+    ends = [(num_samples * i) // num_members for i in range(num_members + 1)]
+    return [slice(*both) for both in pairwise(ends)]
 
 
 def win_of_first(reading: Reading, difference: Tensor) -> Tensor:

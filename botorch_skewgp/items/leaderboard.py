@@ -14,7 +14,14 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_skewgp.items.draws import MOST_OPINIONS, is_whole, utility_draws, vote_reading, win_of_first
+from botorch_skewgp.items.draws import (
+    MOST_OPINIONS,
+    is_whole,
+    shares_of_draws,
+    utility_draws,
+    vote_readings,
+    win_of_first,
+)
 from botorch_skewgp.items.votes import pandas
 from botorch_skewgp.protocols import members_of
 
@@ -196,13 +203,15 @@ def quantiles(draws: Tensor, levels: Sequence[float]) -> Tensor:
 
 def mean_win_matrix(model: Model, draws: Tensor, judge: int | str | None) -> Tensor:
     """The posterior mean of the probability that one item wins against another, `n x n`; zero on the diagonal."""
-    reading, n = vote_reading(model, "leaderboard", judge), draws.shape[-1]
-    most = max(64, MOST_ENTRIES // n**2)
-    draws = draws[:: -(-len(draws) // most)].float()
-    total = torch.zeros(n, n, device=draws.device)
-    for part in draws.split(max(1, 2**22 // n**2)):
-        total += win_of_first(reading, part.unsqueeze(-1) - part.unsqueeze(-2)).sum(0)
-    return (total / len(draws)).fill_diagonal_(0.0).double()
+    readings, n = vote_readings(model, "leaderboard", judge), draws.shape[-1]
+    step = -(-len(draws) // max(64, MOST_ENTRIES // n**2))
+    total, num = torch.zeros(n, n, device=draws.device), 0
+    for reading, of_member in zip(readings, shares_of_draws(len(draws), len(readings)), strict=True):
+        drawn = draws[of_member][::step].float()
+        num += len(drawn)
+        for part in drawn.split(max(1, 2**22 // n**2)):
+            total += win_of_first(reading, part.unsqueeze(-1) - part.unsqueeze(-2)).sum(0)
+    return (total / num).fill_diagonal_(0.0).double()
 
 
 def number_of_votes(model: Model, n: int) -> Tensor:

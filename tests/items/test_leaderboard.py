@@ -88,6 +88,16 @@ def test_votes_to_be_won_are_slips_at_times(judge):
         assert table.iloc[i, j] == pytest.approx(win, abs=4 * 0.4 / math.sqrt(20_000))
 
 
+def test_votes_of_an_ensemble_have_the_tie_width_of_each_member():
+    votes = [Preference([[0, 1], [0, 2], [1, 2]]), Tie([[1, 2]])]
+    members = [item_model(3, votes, approximation="ep") for _ in range(2)]
+    for member, width in zip(members, (0.05, 3.0), strict=True):
+        member.likelihood.tie_width = width
+    table = win_probabilities(FullyBayesianSkewGP(members), num_samples=20_001)
+    win = sum(member.predictive(member.datapoints[:2]).probs[0].item() for member in members) / 2
+    assert table.iloc[0, 1] == pytest.approx(win, abs=4 * 0.35 / math.sqrt(20_000))
+
+
 def test_ranks_and_tiers():
     draws = torch.tensor([[3.0, 1.0, 2.0], [0.0, 5.0, 1.0]])
     assert ranks_of(draws).tolist() == [[1, 3, 2], [3, 1, 2]]

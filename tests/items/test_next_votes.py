@@ -10,7 +10,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
 
 from botorch_skewgp.items import add_votes, item_model, next_votes, verdict
-from botorch_skewgp.items.draws import fisher_information, outcomes_of_votes, utility_draws, vote_reading
+from botorch_skewgp.items.draws import fisher_information, outcomes_of_votes, utility_draws, vote_readings
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.observations import Preference, Tie
 
@@ -112,7 +112,7 @@ def test_the_second_of_a_batch_knows_the_covariance_that_the_first_leaves(model)
 
 
 def test_outcomes_of_votes(model):
-    reading = vote_reading(model, "test")
+    reading = vote_readings(model, "test")[0]
     difference = torch.tensor([-1.0, 0.3, 2.0]).double()
     known = torch.stack(outcomes_of_votes(reading, difference), dim=-1)
     for row, d in zip(known.tolist(), difference.tolist(), strict=True):
@@ -121,7 +121,7 @@ def test_outcomes_of_votes(model):
 
 def test_information_of_votes_in_the_tails(model):
     """From a central difference where that has digits; a vote whose answer is certain tells nothing."""
-    reading, step = vote_reading(model, "test"), 1e-5
+    reading, step = vote_readings(model, "test")[0], 1e-5
     difference = torch.tensor([-4.0, -1.0, 0.3, 2.0, -60.0, 60.0, 14.0, -14.0]).double()
     found = fisher_information(reading, difference).tolist()
     for told, d in zip(found[:4], difference.tolist(), strict=False):
@@ -138,7 +138,7 @@ def test_votes_that_may_be_slips_tell_less(judge, slip):
     likelihood = PreferenceLikelihood(slip=torch.tensor([0.1, 0.5]).double(), ties_allowed=True)
     votes = [Preference([[0, 1], [1, 2]], judge=[0, 1]), Tie([[0, 2]], judge=1)]
     slippery = item_model(3, votes, likelihood=likelihood, approximation="ep")
-    reading, step = vote_reading(slippery, "test", judge), 1e-5
+    reading, step = vote_readings(slippery, "test", judge)[0], 1e-5
     difference = torch.tensor([-4.0, -1.0, 0.3, 2.0]).double()
 
     def probabilities(d):
