@@ -237,8 +237,8 @@ def next_questions(
             """The largest value for its price: the ratio, the question, whom to ask, the points."""
             found = []
             for number, (items, entry) in enumerate(every):
-                asks = _asks(members, beliefs, entry, pool.X)
                 for place, judge in enumerate(who):
+                    asks = _asks(members, beliefs, entry, pool.X, judge)
                     shifted = items if judge is None else items + (place + 1) * len(pool.X)
                     values = value(beliefs, asks, shifted, recommended)
                     ratio = float(values.max()) / (prices[number] * people[judge])
@@ -251,7 +251,7 @@ def next_questions(
             _, number, place, chosen = best_by(information)  # no single answer changes the recommendation
         entry, judge = asked[number], who[place]
         cost = prices[number] * people[judge]
-        asks = _asks(members, beliefs, entry, pool.X)
+        asks = _asks(members, beliefs, entry, pool.X, judge)
         shifted = chosen if judge is None else chosen + (place + 1) * len(pool.X)
         gain = max(float(knowledge_gradient(beliefs, asks, shifted.unsqueeze(0), recommended)), 0.0)
         stop = worth is not None and gain * worth < cost
@@ -312,16 +312,25 @@ def _check_kind(member: LatentModel, question: Question) -> None:
         _reading(member, question, member.datapoints)
 
 
-def _reading(member: LatentModel, question: Question, like: Tensor) -> Reading:
-    return member.likelihood.reading(question.kind, like, member.outcome_scale, question.num_points)
+def _reading(member: LatentModel, question: Question, like: Tensor, judge: int | str | None = None) -> Reading:
+    """What a judge's answer reads, who may have a rate of slips of his own."""
+    likelihood = member.likelihood.for_judge(None if isinstance(judge, str) else judge)
+    return likelihood.reading(question.kind, like, member.outcome_scale, question.num_points)
 
 
-def _asks(members: Sequence[LatentModel], beliefs: Sequence[Belief], question: Question, X: Tensor) -> list[Asked]:
-    """What a question reads of each member."""
+def _asks(
+    members: Sequence[LatentModel],
+    beliefs: Sequence[Belief],
+    question: Question,
+    X: Tensor,
+    judge: int | str | None = None,
+) -> list[Asked]:
+    """What a question to a judge reads of each member."""
     parts = [member.likelihood.for_kind(question.kind) for member in members]
     if not parts[0].takes_numbers:
         return [
-            Asked(_reading(member, question, belief.means)) for member, belief in zip(members, beliefs, strict=True)
+            Asked(_reading(member, question, belief.means, judge))
+            for member, belief in zip(members, beliefs, strict=True)
         ]
     noise = [part.latent_noise(X[:1]).to(belief.means).reshape(1) for part, belief in zip(parts, beliefs, strict=True)]
     cuts = cells_of_numbers(beliefs, noise)

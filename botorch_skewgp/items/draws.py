@@ -58,8 +58,8 @@ def utility_draws(model: Model, num_samples: int, seed: int, user: str, judge: i
         raise InputDataError(f"num_samples must be a whole number of at least {len(members)}; got {num_samples!r}.")
     generator = torch.Generator().manual_seed(seed)
     drawn = []
-    for i, member in enumerate(members):
-        share = (num_samples * (i + 1)) // len(members) - (num_samples * i) // len(members)
+    for member, of_member in zip(members, shares_of_draws(num_samples, len(members)), strict=True):
+        share = of_member.stop - of_member.start
         judges = panel_of(member, user) if judge == "panel" else None
         posterior = member.latent_posterior(X, judges, crossed=judges is not None)
         base = torch.randn(share, *posterior.base_sample_shape, generator=generator, dtype=torch.float64).to(X)
@@ -92,16 +92,25 @@ def panel_of(model: Any, user: str) -> list[int]:
     return judges
 
 
-def vote_reading(model: Model, user: str) -> Reading:
-    """What a vote between two items reads: the difference of their utilities, and its cut-points."""
-    member = members_of(model, user)[0]
-    return member.likelihood.reading(kind_of_duels(model, user), member.datapoints, member.outcome_scale)
+def vote_readings(model: Model, user: str, judge: int | str | None = None) -> list[Reading]:
+    """What a judge's vote reads, for each member: the difference of two utilities, cut-points and a rate of slips."""
+    kind, judge = kind_of_duels(model, user), None if isinstance(judge, str) else judge
+    return [
+        member.likelihood.for_judge(judge).reading(kind, member.datapoints, member.outcome_scale)
+        for member in members_of(model, user)
+    ]
+
+
+def shares_of_draws(num_samples: int, num_members: int) -> list[slice]:
+    """Which draws are of each member of an ensemble."""
+    ends = [(num_samples * i) // num_members for i in range(num_members + 1)]
+    return [slice(*both) for both in pairwise(ends)]
 
 
 def win_of_first(reading: Reading, difference: Tensor) -> Tensor:
     r"""The probability that the first of two items wins outright, given the difference of their utilities."""
-    cutpoints, deviation = _numbers_of(reading)
-    return _ndtr((difference - cutpoints[-1]) / deviation)
+    cutpoints, deviation, slips = _numbers_of(reading)
+    return _ndtr((difference - cutpoints[-1]) / deviation).mul_(1 - sum(slips)).add_(slips[-1])
 
 
 def outcomes_of_votes(reading: Reading, difference: Tensor) -> list[Tensor]:
@@ -114,9 +123,10 @@ def outcomes_of_votes(reading: Reading, difference: Tensor) -> list[Tensor]:
     Returns:
         For each cell of the reading but the last, from the lowest, a tensor of that shape.
     """
-    cutpoints, deviation = _numbers_of(reading)
+    cutpoints, deviation, slips = _numbers_of(reading)
     below = [_ndtr((cut - difference) / deviation) for cut in cutpoints]
-    return [below[0], *(upper - lower for lower, upper in pairwise(below))]
+    attentive = [below[0], *(upper - lower for lower, upper in pairwise(below))]
+    return [p * (1 - sum(slips)) + slip for p, slip in zip(attentive, slips, strict=False)] if any(slips) else attentive
 
 
 def fisher_information(reading: Reading, difference: Tensor) -> Tensor:
@@ -126,19 +136,22 @@ def fisher_information(reading: Reading, difference: Tensor) -> Tensor:
         reading: What a vote reads.
         difference: Differences of utilities, of any shape.
     """
-    cutpoints, deviation = _numbers_of(reading)
+    cutpoints, deviation, slips = _numbers_of(reading)
+    attention = 1 - sum(slips)
     ends = [(end - difference) / deviation for end in (-torch.inf, *cutpoints, torch.inf)]
     information = torch.zeros_like(difference)
-    for lower, upper in pairwise(ends):
-        p = log_interval_probability(lower, upper).exp()
-        slope = (log_normal_density(lower).exp() - log_normal_density(upper).exp()) / deviation
+    for (lower, upper), slip in zip(pairwise(ends), slips, strict=True):
+        p = attention * log_interval_probability(lower, upper).exp() + slip
+        slope = attention * (log_normal_density(lower).exp() - log_normal_density(upper).exp()) / deviation
         information = information + torch.where(p > 0, slope.square() / p, 0.0)
     return information
 
 
-def _numbers_of(reading: Reading) -> tuple[list[float], float]:
-    """The cut-points of a reading, and the standard deviation of its noise."""
-    return reading.cutpoints[0].detach().tolist(), reading.variance.detach().sqrt().item()
+def _numbers_of(reading: Reading) -> tuple[list[float], float, list[float]]:
+    """The cut-points of a reading, the standard deviation of its noise, and how likely slips into its cells are."""
+    cells = reading.outcomes[:, 0, 0]  # from the lowest
+    slips = reading.slip_of(cells.argsort()).detach().tolist()
+    return reading.cutpoints[0].detach().tolist(), reading.variance.detach().sqrt().item(), slips
 
 
 def _ndtr(x: Tensor) -> Tensor:

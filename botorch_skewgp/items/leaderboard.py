@@ -14,7 +14,14 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_skewgp.items.draws import MOST_OPINIONS, is_whole, utility_draws, vote_reading, win_of_first
+from botorch_skewgp.items.draws import (
+    MOST_OPINIONS,
+    is_whole,
+    shares_of_draws,
+    utility_draws,
+    vote_readings,
+    win_of_first,
+)
 from botorch_skewgp.items.votes import pandas
 from botorch_skewgp.protocols import members_of
 
@@ -133,7 +140,7 @@ def _table(
     }
     if k is not None:
         columns["p_top"] = (ranks <= k).double().mean(0)
-    wins = mean_win_matrix(model, draws)
+    wins = mean_win_matrix(model, draws, judge)
     columns["win_probability"] = wins.sum(-1) / (n - 1)
     columns["votes"] = number_of_votes(model, n)
     columns["tier"] = tiers(draws, order, probability)
@@ -164,7 +171,7 @@ def win_probabilities(
     """
     draws = utility_draws(model, num_samples, seed, "win_probabilities", judge)
     names = pandas().Index(check_names(items, draws.shape[-1]), tupleize_cols=False)
-    wins = mean_win_matrix(model, draws).fill_diagonal_(torch.nan)
+    wins = mean_win_matrix(model, draws, judge).fill_diagonal_(torch.nan)
     return pandas().DataFrame(wins.cpu().numpy(), index=names, columns=names)
 
 
@@ -194,15 +201,17 @@ def quantiles(draws: Tensor, levels: Sequence[float]) -> Tensor:
     return ordered[places]
 
 
-def mean_win_matrix(model: Model, draws: Tensor) -> Tensor:
+def mean_win_matrix(model: Model, draws: Tensor, judge: int | str | None) -> Tensor:
     """The posterior mean of the probability that one item wins against another, `n x n`; zero on the diagonal."""
-    reading, n = vote_reading(model, "leaderboard"), draws.shape[-1]
-    most = max(64, MOST_ENTRIES // n**2)
-    draws = draws[:: -(-len(draws) // most)].float()
-    total = torch.zeros(n, n, device=draws.device)
-    for part in draws.split(max(1, 2**22 // n**2)):
-        total += win_of_first(reading, part.unsqueeze(-1) - part.unsqueeze(-2)).sum(0)
-    return (total / len(draws)).fill_diagonal_(0.0).double()
+    readings, n = vote_readings(model, "leaderboard", judge), draws.shape[-1]
+    step = -(-len(draws) // max(64, MOST_ENTRIES // n**2))
+    total, num = torch.zeros(n, n, device=draws.device), 0
+    for reading, of_member in zip(readings, shares_of_draws(len(draws), len(readings)), strict=True):
+        drawn = draws[of_member][::step].float()
+        num += len(drawn)
+        for part in drawn.split(max(1, 2**22 // n**2)):
+            total += win_of_first(reading, part.unsqueeze(-1) - part.unsqueeze(-2)).sum(0)
+    return (total / num).fill_diagonal_(0.0).double()
 
 
 def number_of_votes(model: Model, n: int) -> Tensor:

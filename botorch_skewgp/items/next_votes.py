@@ -28,7 +28,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_skewgp.items.draws import fisher_information, is_whole, outcomes_of_votes, utility_draws, vote_reading
+from botorch_skewgp.items.draws import fisher_information, is_whole, outcomes_of_votes, utility_draws, vote_readings
 from botorch_skewgp.items.leaderboard import Goal, ranks_of
 from botorch_skewgp.observations.checks import check_pairs
 from botorch_skewgp.rows import Reading
@@ -139,7 +139,7 @@ def next_votes(
     draws = utility_draws(model, num_samples, seed, "next_votes", judge)
     n = draws.shape[-1]
     k = _check_goal(goal, k, n)
-    reading = vote_reading(model, "next_votes")
+    reading = vote_readings(model, "next_votes", judge)[0]  # the first member stands for an ensemble
     pool = _pool(pairs, draws, goal, k, reading)
     if not is_whole(num_votes) or num_votes < 1 or not len(pool) or (distinct and num_votes > len(pool)):
         raise InputDataError(

@@ -76,7 +76,7 @@ class SkewGPSamplePath(MatheronPath):
             generator: The source of randomness; torch's global one if `None`, as in BoTorch's path samplers.
 
         Raises:
-            UnsupportedError: If BoTorch has no features for the kernel.
+            UnsupportedError: If BoTorch has no features for the kernel, or the answers are of several judges.
         """
         sampler = partial(draw_kernel_feature_paths, num_features=num_features)
         with _random_numbers_from(generator, model.train_inputs[0].device):
@@ -97,6 +97,11 @@ def _draw_matheron_paths(
         raise UnsupportedError("The update of a SkewGP's paths follows from its rows; leave update_strategy alone.")
     if model.num_outputs != 1:
         raise UnsupportedError(f"Sample paths are for models with one output; this one has {model.num_outputs}.")
+    if len(model.judges) > 1:
+        raise UnsupportedError(
+            "Sample paths are for models without judges, or with one; draw from the posterior of model.for_judge(j) at "
+            "points instead, or take another method."
+        )
     mixture = _mixture(model)
     if mixture.parent is not None or mixture.weights.ndim != 2:
         raise UnsupportedError("Sample paths are for models of data, not of fantasies; build the model from its data.")

@@ -247,6 +247,20 @@ def test_inputs_of_few_values(model):
     assert all(float(x) in values for x in asked.X[:, 0])
 
 
+@pytest.mark.parametrize("careful", [0, 1])
+def test_who_slips_less_is_asked(careful):
+    """Of two judges of whom the same is known but their rates of slips."""
+    rates = torch.full((2,), 0.6, dtype=torch.float64)
+    rates[careful] = 0.01
+    said = [[0, 1], [2, 3], [4, 5]]
+    duels = Preference(said + said, judge=[0] * 3 + [1] * 3)
+    model = SkewGP(X, duels, likelihood=PreferenceLikelihood(slip=rates), approximation="ep")
+    asked = next_question(model, BOUNDS, [Preference], judges=[0, 1])
+    assert asked.judge == careful
+    other = next_question(model, BOUNDS, [Preference], judges=[1 - careful])
+    assert other.value < 0.6 * asked.value
+
+
 def test_judges_are_chosen_too():
     """Of two people of whom one is like all others and one has a taste of his own, the first is asked."""
     judge = torch.tensor([0, 1] * 4)

@@ -11,6 +11,7 @@ from botorch.models import SingleTaskGP
 from botorch_skewgp.items import item_model, leaderboard, next_votes, verdict, win_probabilities
 from botorch_skewgp.items.draws import utility_draws
 from botorch_skewgp.items.leaderboard import ranks_of, tiers
+from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import Preference, Tie
 
@@ -72,6 +73,29 @@ def test_win_probabilities_are_predictive_ones(five):
         assert table.iloc[i, j] == pytest.approx(win, abs=4 * 0.3 * math.sqrt(1 / 20_000 + 1 / 2048))
     field = leaderboard(five).sort_index().win_probability
     assert field[0] == pytest.approx(np.nanmean(table.iloc[0]), abs=0.02)
+
+
+@pytest.mark.parametrize("judge", [None, 0, 1, "new"])
+def test_votes_to_be_won_are_slips_at_times(judge):
+    """As often as those of the judge who votes; of others as often as those of all on average."""
+    votes = Preference([[0, 1], [0, 2], [1, 2], [2, 0], [0, 1], [1, 2]], judge=[0, 1] * 3)
+    rates = torch.tensor([0.1, 0.8]).double()
+    model = item_model(3, votes, likelihood=PreferenceLikelihood(slip=rates), approximation="ep")
+    model.covar_module.outputscale = 9.0
+    table = win_probabilities(model, judge=judge, num_samples=20_000)
+    for i, j in [(0, 1), (2, 0)]:
+        win = model.predictive(model.datapoints[[i, j]], judge).probs.item()
+        assert table.iloc[i, j] == pytest.approx(win, abs=4 * 0.4 / math.sqrt(20_000))
+
+
+def test_votes_of_an_ensemble_have_the_tie_width_of_each_member():
+    votes = [Preference([[0, 1], [0, 2], [1, 2]]), Tie([[1, 2]])]
+    members = [item_model(3, votes, approximation="ep") for _ in range(2)]
+    for member, width in zip(members, (0.05, 3.0), strict=True):
+        member.likelihood.tie_width = width
+    table = win_probabilities(FullyBayesianSkewGP(members), num_samples=20_001)
+    win = sum(member.predictive(member.datapoints[:2]).probs[0].item() for member in members) / 2
+    assert table.iloc[0, 1] == pytest.approx(win, abs=4 * 0.35 / math.sqrt(20_000))
 
 
 def test_ranks_and_tiers():

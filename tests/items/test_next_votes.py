@@ -10,7 +10,8 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
 
 from botorch_skewgp.items import add_votes, item_model, next_votes, verdict
-from botorch_skewgp.items.draws import fisher_information, outcomes_of_votes, utility_draws, vote_reading
+from botorch_skewgp.items.draws import fisher_information, outcomes_of_votes, utility_draws, vote_readings
+from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.observations import Preference, Tie
 
 NUM = 256
@@ -111,7 +112,7 @@ def test_the_second_of_a_batch_knows_the_covariance_that_the_first_leaves(model)
 
 
 def test_outcomes_of_votes(model):
-    reading = vote_reading(model, "test")
+    reading = vote_readings(model, "test")[0]
     difference = torch.tensor([-1.0, 0.3, 2.0]).double()
     known = torch.stack(outcomes_of_votes(reading, difference), dim=-1)
     for row, d in zip(known.tolist(), difference.tolist(), strict=True):
@@ -120,7 +121,7 @@ def test_outcomes_of_votes(model):
 
 def test_information_of_votes_in_the_tails(model):
     """From a central difference where that has digits; a vote whose answer is certain tells nothing."""
-    reading, step = vote_reading(model, "test"), 1e-5
+    reading, step = vote_readings(model, "test")[0], 1e-5
     difference = torch.tensor([-4.0, -1.0, 0.3, 2.0, -60.0, 60.0, 14.0, -14.0]).double()
     found = fisher_information(reading, difference).tolist()
     for told, d in zip(found[:4], difference.tolist(), strict=False):
@@ -130,6 +131,37 @@ def test_information_of_votes_in_the_tails(model):
     assert found[4] == found[5] == 0.0
     assert 0 < found[6] < 1e-15
     assert found[6] == pytest.approx(found[7], rel=1e-9)
+
+
+@pytest.mark.parametrize(("judge", "slip"), [(None, 0.3), (1, 0.5), ("new", 0.3), ("panel", 0.3)])
+def test_votes_that_may_be_slips_tell_less(judge, slip):
+    likelihood = PreferenceLikelihood(slip=torch.tensor([0.1, 0.5]).double(), ties_allowed=True)
+    votes = [Preference([[0, 1], [1, 2]], judge=[0, 1]), Tie([[0, 2]], judge=1)]
+    slippery = item_model(3, votes, likelihood=likelihood, approximation="ep")
+    reading, step = vote_readings(slippery, "test", judge)[0], 1e-5
+    difference = torch.tensor([-4.0, -1.0, 0.3, 2.0]).double()
+
+    def probabilities(d):
+        return [slip / 3 + (1 - slip) * p for p in outcome_probabilities(slippery, d)]
+
+    known = torch.stack(outcomes_of_votes(reading, difference.clone()), dim=-1)
+    for row, told, d in zip(
+        known.tolist(), fisher_information(reading, difference).tolist(), difference.tolist(), strict=True
+    ):
+        above, at, below = (probabilities(d + shift) for shift in (step, 0.0, -step))
+        assert row == pytest.approx(at[:2], rel=1e-7)
+        slopes = [(a - b) / (2 * step) for a, b in zip(above, below, strict=True)]
+        assert told == pytest.approx(sum(s**2 / p for s, p in zip(slopes, at, strict=True)), rel=1e-4)
+
+
+def test_a_judge_who_slips_is_asked_for_less():
+    """Of the same posterior, the votes of one who slips have smaller values, of all goals."""
+    likelihood = PreferenceLikelihood(slip=torch.tensor([0.01, 0.7]).double())
+    judged = item_model(4, Preference([[0, 1], [2, 3], [1, 2]], judge=[0, 1, 0]), likelihood=likelihood)
+    judged.covar_module.outputscale = 4.0
+    for goal, k in (("best", None), ("top", 2), ("order", None)):
+        values = [next_votes(judged, 1, goal, k, [[0, 2]], judge).values.item() for judge in (0, 1)]
+        assert 0 < values[1] < 0.5 * values[0]
 
 
 def test_a_batch_knows_what_it_has_asked():

@@ -279,5 +279,9 @@ def test_within_botorch():
 def test_what_is_refused():
     with pytest.raises(UnsupportedError, match="update_strategy"):
         draw_matheron_paths(make_model(), torch.Size(), update_strategy=lambda **kwargs: None)
+    panel = SkewGP(training_points(), Preference(PAIRS, judge=[0, 1] * 3), draw_settings=SETTINGS)
+    for model in (panel, panel.for_judge(1)):
+        with pytest.raises(UnsupportedError, match="without judges, or with one"):
+            draw_matheron_paths(model, torch.Size())
     with pytest.raises(UnsupportedError, match="random features"):
         draw_matheron_paths(make_model(covar_module=PeriodicKernel().double()), torch.Size())
