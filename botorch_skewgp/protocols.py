@@ -64,6 +64,10 @@ class LatentModel(HasLatentPosterior, Protocol):
     likelihood: RowLikelihood
     minimize: bool
 
+    @property
+    def answering_likelihood(self) -> RowLikelihood:
+        """The likelihood of new answers: those of the judge whom the model is for, if it is for one."""
+
 
 @runtime_checkable
 class KnowsJudges(Protocol):

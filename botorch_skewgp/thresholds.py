@@ -46,7 +46,7 @@ def kind_of_yes(model: LatentModel, kind: type[Observation] | None = None) -> ty
     for known in likelihood.kinds_of_outcomes if kind is None else (kind,):
         likelihood.for_kind(known)
         if known.points_per_observation == 1 and known in likelihood.kinds_of_outcomes:
-            reading = likelihood.reading(known, model.datapoints, model.outcome_scale)
+            reading = model.answering_likelihood.reading(known, model.datapoints, model.outcome_scale)
             if reading.is_single and reading.num_outcomes == 2:
                 return known
     raise UnsupportedError(
@@ -83,7 +83,7 @@ class PsychometricFunction:
             InputDataError: If it does not take the kind.
         """
         kind = kind_of_yes(model, kind)
-        reading = model.likelihood.reading(kind, model.datapoints, model.outcome_scale)
+        reading = model.answering_likelihood.reading(kind, model.datapoints, model.outcome_scale)
         return cls(reading, 0 if model.minimize and kind.turns_round else 1)
 
     def __call__(self, latent: Tensor, variance: Tensor | float = 0.0) -> Tensor:

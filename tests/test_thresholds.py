@@ -234,6 +234,15 @@ def test_psychometric_function_is_the_probability_of_validity(minimize):
     assert high == 1
 
 
+def test_a_judge_slips_at_his_own_rate():
+    X = torch.linspace(0, 1, 8, dtype=torch.double).unsqueeze(-1)
+    labels = Binary(torch.tensor([0, 0, 1, 0, 1, 0, 1, 1]), judge=torch.arange(8) % 2)
+    model = SkewGP(X, labels, likelihood=ProbitLikelihood(slip=torch.tensor([0.02, 0.4])), approximation="ep")
+    far = torch.tensor([50.0], dtype=torch.double)
+    for judge, highest in ((0, 0.99), (1, 0.8), (None, 0.895)):
+        assert float(PsychometricFunction.of(model.for_judge(judge))(far)) == pytest.approx(highest)
+
+
 def test_bad_input():
     model, X = labels_model(), torch.rand(3, 2, dtype=DOUBLE)
     with pytest.raises(BotorchTensorDimensionError, match="X must be batch_shape x 2"):

@@ -205,7 +205,7 @@ class MaximallyUncertainChallenge(DuelingAcquisitionFunction):
         """The means of the probability and of its square under a member's posterior, `2 x batch_shape`."""
         difference = self.difference(member, X)
         outcome = member.outcome_scale.scale  # the reading is in units of the latent function
-        reading = member.likelihood.reading(self._kind, difference.component_means)
+        reading = member.answering_likelihood.reading(self._kind, difference.component_means)
         noise, variance = reading.variance, difference.gaussian_variance / outcome**2
         bound = difference.component_means[..., 0, :] / outcome - reading.cutpoints[0, -1]  # the first wins above it
         margin = bound / (variance + noise).sqrt()

@@ -197,7 +197,7 @@ class ExpectedImprovementInformationGain(_DuelingMonteCarloAcquisitionFunction):
         readings, log_probabilities = [], []
         for member in self.members:
             scale = member.outcome_scale
-            reading = member.likelihood.reading(self._kind, X, scale)
+            reading = member.answering_likelihood.reading(self._kind, X, scale)
             weight = reading.weight[0]
             difference = self._draws(self.difference(member, X, weight))
             value = (difference - scale.location * weight.sum()) / scale.scale  # in units of the latent function

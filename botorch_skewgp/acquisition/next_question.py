@@ -313,8 +313,9 @@ def _check_kind(member: LatentModel, question: Question) -> None:
 
 
 def _reading(member: LatentModel, question: Question, like: Tensor, judge: int | str | None = None) -> Reading:
-    """What a judge's answer reads, who may have a rate of slips of his own."""
-    likelihood = member.likelihood.for_judge(None if isinstance(judge, str) else judge)
+    """What an answer of a judge reads, of the one whom the model is for if `None`."""
+    known = member.answering_likelihood if judge is None else member.likelihood
+    likelihood = known if judge is None or isinstance(judge, str) else known.for_judge(judge)
     return likelihood.reading(question.kind, like, member.outcome_scale, question.num_points)
 
 

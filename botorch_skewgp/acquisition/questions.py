@@ -74,7 +74,7 @@ class QuestionAcquisitionFunction(AcquisitionFunction):
 
     def reading(self, member: LatentModel, like: Tensor) -> Reading:
         """What an observation reads, in units of a member's latent function."""
-        return member.likelihood.reading(self.kind, like, member.outcome_scale)
+        return member.answering_likelihood.reading(self.kind, like, member.outcome_scale)
 
     def latent_posterior(self, member: LatentModel, X: Tensor) -> SkewGPPosterior:
         r"""A member's posterior of the latent function at `batch_shape x q x d` points.

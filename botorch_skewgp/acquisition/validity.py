@@ -96,7 +96,7 @@ def validity_bounds(model: Model) -> list[tuple[LatentModel, ValidityBound]]:
 def _validity_bound(model: LatentModel) -> ValidityBound | None:
     at_points = (kind for kind in model.likelihood.kinds_of_outcomes if kind.points_per_observation == 1)
     for kind in sorted(at_points, key=lambda kind: not kind.tells_validity):
-        reading = model.likelihood.reading(kind, model.datapoints, model.outcome_scale)
+        reading = model.answering_likelihood.reading(kind, model.datapoints, model.outcome_scale)
         if reading.is_single and reading.num_outcomes == 2:
             is_above = (reading.highest == 1) != (model.minimize and kind.turns_round)
             return ValidityBound(1.0 if is_above else -1.0, reading.cutpoints[0], reading.variance)

@@ -94,11 +94,9 @@ def panel_of(model: Any, user: str) -> list[int]:
 
 def vote_readings(model: Model, user: str, judge: int | str | None = None) -> list[Reading]:
     """What a judge's vote reads, for each member: the difference of two utilities, cut-points and a rate of slips."""
-    kind, judge = kind_of_duels(model, user), None if isinstance(judge, str) else judge
-    return [
-        member.likelihood.for_judge(judge).reading(kind, member.datapoints, member.outcome_scale)
-        for member in members_of(model, user)
-    ]
+    kind = kind_of_duels(model, user)
+    members = members_of(model if judge in (None, "panel") else for_judge(model, judge), user)
+    return [member.answering_likelihood.reading(kind, member.datapoints, member.outcome_scale) for member in members]
 
 
 def shares_of_draws(num_samples: int, num_members: int) -> list[slice]:

@@ -114,6 +114,11 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         return frozenset(judges_of(self._observations))
 
     @property
+    def answering_likelihood(self) -> RowLikelihood:
+        """The likelihood of new answers: those of the judge whom the model is for, with that judge's rate of slips."""
+        return self.likelihood.for_judge(self._judge - 1 if self._judge > SHARED else None)
+
+    @property
     def observations(self) -> tuple[Observation, ...]:
         """The observations, as a tuple."""
         return self._observations
