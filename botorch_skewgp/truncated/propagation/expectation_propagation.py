@@ -25,6 +25,7 @@ from botorch_skewgp.truncated.backends import uses_numba
 from botorch_skewgp.truncated.derivatives import with_slope
 from botorch_skewgp.truncated.priors import Factor, Sites
 from botorch_skewgp.truncated.propagation.acceleration import LONGER, MANY_ROWS, SHORTER, SHORTEST_STEP, Acceleration
+from botorch_skewgp.truncated.propagation.site_slopes import with_slope_of_sites
 from botorch_skewgp.truncated.propagation.sites import multiply_sites, next_sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
@@ -179,7 +180,8 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
     # d/dC of `base` is (g g^T - R) / 2 and d/dmean is g, with R = (C + tau^-1)^-1 and g = C^-1 (E h - mean).
     g = ep.mean_slope.detach()
     value = ep.factor.with_slope(value, g)
-    return with_slope(value, distribution.mean, g) if distribution.mean.requires_grad else value
+    value = with_slope(value, distribution.mean, g) if distribution.mean.requires_grad else value
+    return with_slope_of_sites(value, distribution, ep.factor, ep.sites) if ep.non_negative else value
 
 
 def _residual(distribution: TruncatedNormal, factor: Factor, old: Sites, new: Sites, all_noise: Tensor) -> Tensor:
