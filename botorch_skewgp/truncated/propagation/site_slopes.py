@@ -22,7 +22,7 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 __all__ = ["with_slope_of_sites"]
 
 MOST_ROWS = 2048  # with more, matrices of rows by rows are too large, and sites are held
-MOST_STEPS, ENOUGH = 300, 1e-8  # of the multipliers; and their change in units of the rows' marginals
+MOST_STEPS, ENOUGH = 300, 1e-6  # of the multipliers; and their change in units of the rows' marginals
 
 
 def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, factor: Factor, sites: Sites) -> Tensor:
