@@ -356,8 +356,12 @@ def _move(distribution: TruncatedNormal, old: Sites, new: Sites, step: Tensor) -
 def _without_negative_sites(
     distribution: TruncatedNormal, sites: Sites, tolerance: float, all_noise: Tensor
 ) -> tuple[Sites, Factor, Tensor, int]:
-    """The fixed point of sites without negative precisions, by steps half of the way; with the residual and sweeps."""
-    sweeps = 0
+    """The fixed point of sites without negative precisions; with the residual and the number of sweeps.
+
+    Steps are half of the way, and half as long again wherever the residual did not halve for some sweeps.
+    """
+    sweeps, step = 0, torch.full_like(distribution.mean[..., :1], 0.5)
+    least = last = None
     while True:
         factor = multiply_sites(distribution, sites)
         if factor is None:
@@ -366,7 +370,14 @@ def _without_negative_sites(
         residual = _residual(distribution, factor, sites, target, all_noise)
         if sweeps >= PATIENCE or bool((residual <= tolerance).all()):
             return sites, factor, residual, sweeps
-        sites, sweeps = Sites(*(0.5 * (a + b) for a, b in zip(sites, target, strict=True))), sweeps + 1
+        if least is None or last is None:
+            least, last = residual, torch.zeros_like(residual)
+        fell = residual < 0.5 * least
+        stuck = ~fell & (sweeps - last >= PATIENCE_OF_SLIPS)
+        step = torch.where(stuck.unsqueeze(-1), (0.5 * step).clamp(min=SHORTEST_STEP), step)
+        least = torch.where(fell | stuck, residual, least)
+        last = torch.where(fell | stuck, sweeps, last)
+        sites, sweeps = Sites(*(a + step * (b - a) for a, b in zip(sites, target, strict=True))), sweeps + 1
 
 
 def _keep_better(best: tuple[Tensor, Sites], residual: Tensor, sites: Sites) -> tuple[Tensor, Sites]:

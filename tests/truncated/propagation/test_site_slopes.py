@@ -8,6 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from botorch_skewgp import SkewGP
+from botorch_skewgp.exceptions import CompetingExplanationsWarning, ConvergenceWarning
+from botorch_skewgp.likelihoods import PreferenceLikelihood
+from botorch_skewgp.observations import Choice
 from botorch_skewgp.truncated.priors import LowRankPrior, RowPrior
 from botorch_skewgp.truncated.priors.bordered import BorderedPrior
 from botorch_skewgp.truncated.priors.weighted import WeightedPrior
@@ -97,3 +101,15 @@ def test_a_batch_has_the_derivatives_of_its_members() -> None:
     for i, expected in enumerate(single):
         (slope,) = torch.autograd.grad(value[i], zero, retain_graph=True)
         assert torch.allclose(slope, expected, rtol=1e-4, atol=1e-6)  # members come to their ends apart
+
+
+def test_steps_shorten_where_sites_go_round_in_circles() -> None:
+    """Three choices, two of which contradict each other: with steps of one half sites go on changing by a quarter."""
+    g = torch.Generator().manual_seed(0)
+    X = torch.rand(8, 2, dtype=torch.double, generator=g)
+    choices = Choice(torch.tensor([[0, 1, 2], [3, 4, 5], [2, 0, 1]]))
+    model = SkewGP(X, choices, likelihood=PreferenceLikelihood(slip=0.02), approximation="ep")
+    with pytest.warns(CompetingExplanationsWarning, match="no fixed point") as caught:
+        slips = model.slips()
+    assert not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
+    assert float(slips[2]) > float(slips[0]) > float(slips[1])
