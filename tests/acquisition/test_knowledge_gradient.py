@@ -10,7 +10,11 @@ from botorch.models.transforms.outcome import Standardize
 from botorch.optim import optimize_acqf
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient, OneShotDuelingKnowledgeGradient
+from botorch_skewgp.acquisition.knowledge_gradient import (
+    DuelingKnowledgeGradient,
+    OneShotDuelingKnowledgeGradient,
+    SkewKnowledgeGradient,
+)
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference
 from botorch_skewgp.truncated.draws import DrawSettings
