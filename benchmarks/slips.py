@@ -10,6 +10,12 @@ loss of which answers are slips, and the paired difference of each to the exact 
 of standard deviation 2, in units of an item's noise. Models: a rate of slips of each member learned, one rate learned,
 a reliability of each member learned (the default of `item_model`), none of these. Reported is the coverage of 90 %
 intervals of ranks and of utilities less their mean, and the correlation of utilities.
+
+`--parts attentive`: what a learned rate costs where there are no slips. A judge answers 30 duels of random pairs among
+20 Sobol points, without noise or with noise of a fifth of the function's standard deviation at each point. Models by
+expectation propagation, fitted, with a learned rate and without slips. Reported are how far the point of the highest
+posterior mean is behind the best of the 20, in standard deviations of the function, the share of 2000 new pairs of the
+domain that posterior means put in the wrong order, the log loss of these, and the paired differences.
 """
 
 from __future__ import annotations
@@ -19,8 +25,12 @@ import math
 import time
 import warnings
 from collections.abc import Callable
+from itertools import product
 
 import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.test_functions import Branin, Hartmann
+from botorch.utils.sampling import draw_sobol_samples
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from torch import Tensor
@@ -30,20 +40,23 @@ from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.items.model import default_item_covar_module, item_points
 from botorch_skewgp.likelihoods import PreferenceLikelihood
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Preference
 
 NUM_POINTS, NUM_NEW, LEVEL = 12, 200, 0.9
 MODELS = ("exact", "EP", "exact, no slips")
 ITEMS, MEMBERS, RANDOM, VOTES, SPREAD = 12, 10, 2, 30, 2.0
+PARTS = ("duels", "votes", "attentive")
 MEASURES = ("log_loss", "coverage", "error", "slip_loss")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     add_common_arguments(parser)
-    parser.add_argument("--parts", nargs="+", choices=("duels", "votes"), default=["duels", "votes"])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--data-sets", type=int, default=200)
     parser.add_argument("--crowds", type=int, default=30)
+    parser.add_argument("--seeds", type=int, default=10, help="of each function, of `attentive`")
     parser.add_argument("--duels", type=int, default=30)
     parser.add_argument("--slip", type=float, default=0.05)
     parser.add_argument("--outputscales", nargs="+", type=float, default=[10.0, 100.0])
@@ -217,8 +230,64 @@ def _of_votes(options: argparse.Namespace) -> Table:
     return table
 
 
+def _of_attentive(options: argparse.Namespace) -> Table:
+    names = ("regret", "wrong", "log_loss")
+    columns = [column for name in names for column in (name, f"{name}_more", f"{name}_error")]
+    table = Table(
+        "slips_attentive",
+        ("function", "noise", "duels", "model", "runs", *columns, "rate", "seconds"),
+        notes=[environment(), f"load average at the start {load_average()}; differences to no slips are paired"],
+    )
+    unit = {"Branin": Branin(negate=True).double(), "Hartmann 3": Hartmann(3, negate=True).double()}
+    for (function, problem), noise in product(unit.items(), (0.0, 0.2)):
+        cube = torch.tensor([[0.0] * problem.dim, [1.0] * problem.dim], dtype=torch.double)
+        found: dict[str, list[tuple[float, ...]]] = {"no slips": [], "learned rate": []}
+        for seed in range(options.seeds):
+            g = torch.Generator().manual_seed(seed)
+            X = draw_sobol_samples(cube, n=20, q=1, seed=seed).squeeze(1)
+            new = torch.rand(4000, problem.dim, dtype=torch.double, generator=g)
+            f, of_new = (problem(problem.bounds[0] + (problem.bounds[1] - problem.bounds[0]) * Z) for Z in (X, new))
+            pairs = _pairs(options.duels, len(X), g)
+            felt = f[pairs] + noise * of_new.std() * torch.randn(pairs.shape, dtype=f.dtype, generator=g)
+            duels = torch.where((felt[:, 0] > felt[:, 1]).unsqueeze(-1), pairs, pairs.flip(-1))
+            for name, rows in found.items():
+                began = time.process_time()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    likelihood = PreferenceLikelihood(learn_slip=name == "learned rate")
+                    model = SkewGP(X, Preference(duels), likelihood=likelihood, approximation="ep")
+                    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+                    with torch.no_grad():
+                        best = model.posterior(X).mean.argmax()
+                        ahead = model.posterior(new.view(-1, 2, problem.dim))
+                        mean, covariance = ahead.mean.squeeze(-1), ahead.covariance_matrix
+                variance = covariance[:, 0, 0] + covariance[:, 1, 1] - 2 * covariance[:, 0, 1]
+                truth = of_new.view(-1, 2)
+                truth = truth[:, 0] > truth[:, 1]
+                z = (mean[:, 0] - mean[:, 1]) / (variance + 2).sqrt()
+                rows.append((
+                    float((f.max() - f[best]) / of_new.std()),
+                    float(((z > 0) != truth).double().mean()),
+                    _log_loss(torch.special.ndtr(z), truth),
+                    float(model.likelihood.slip.detach()),
+                    time.process_time() - began,
+                ))  # fmt: skip
+        values = {name: torch.tensor(rows) for name, rows in found.items()}
+        for name, rows in values.items():
+            more = rows - values["no slips"]
+            cells: dict[str, float] = {"rate": float(rows[:, 3].mean()), "seconds": float(rows[:, 4].median())}
+            for i, measure in enumerate(names):
+                cells[measure] = float(rows[:, i].mean())
+                if name != "no slips":
+                    cells[f"{measure}_more"] = float(more[:, i].mean())
+                    cells[f"{measure}_error"] = float(more[:, i].std()) / math.sqrt(len(rows))
+            table.add(function=function, noise=noise, duels=options.duels, model=name, runs=len(rows), **cells)
+            say(f"{function}, noise {noise}, {name}: " + ", ".join(f"{key} {cell:.4f}" for key, cell in cells.items()))
+    return table
+
+
 def run(options: argparse.Namespace) -> None:
     """Run it."""
     folder = prepare(options)
-    parts = {"duels": _of_duels, "votes": _of_votes}
+    parts = {"duels": _of_duels, "votes": _of_votes, "attentive": _of_attentive}
     publish([parts[part](options) for part in options.parts], folder)

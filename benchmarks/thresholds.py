@@ -6,7 +6,8 @@ fitted again after every eighth answer. In the end the threshold at 75 % is esti
 median: its mean absolute error, the share of frequencies at which a 90 % credible band has the truth in it, and the
 band's width. Seeds are paired: they share function, first points and the randomness of answers.
 
-- `SkewGP`: expectation propagation while trials are chosen, and in the end by it or by exact draws from the same data;
+- `SkewGP`: expectation propagation while trials are chosen, and in the end by it, by exact draws from the same data, or
+  by sixteen draws of the hyperparameters with expectation propagation for each;
 - `rising`: the same, told by slopes that the probability of a right answer rises with the level;
 - `variational`: GPyTorch's variational GP with the same kernel, priors, link and guess rate, 64 inducing points. It
   goes through the same acquisition functions and the same thresholds as the others;
@@ -43,6 +44,7 @@ from benchmarks._runs import Runs
 from benchmarks._threshold_problem import AT, BAND, FIRST, FUNCTIONS, GUESS, LAPSE, LEVEL, TRIALS, Observer
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import LevelSetInformation, LevelSetMisclassificationReduction
+from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp
 from botorch_skewgp.likelihoods import MixedLikelihood, OutcomeScale, ProbitLikelihood, SlopeLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Slope
@@ -281,6 +283,10 @@ def _of_skew_gp(acquisition: Acquisition | None, rising: bool = False, exact: bo
             drawn = skew_gp(X, y, observer, rising, exact=True)
             drawn.load_state_dict(state)
             found[", exact draws"] = _estimate(drawn)
+            model.load_state_dict(state)
+            mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+            generator = torch.Generator().manual_seed(observer.seed)
+            found[", hyperparameters drawn"] = _estimate(fit_fully_bayesian_skew_gp(mll, generator=generator))
         return found
 
     return method

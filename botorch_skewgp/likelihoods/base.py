@@ -213,8 +213,12 @@ class RowLikelihood(Likelihood):
             kind: A class of observations.
 
         Raises:
-            InputDataError: If no part takes them.
+            InputDataError: If no part takes them, or `kind` is no class of observations.
         """
+        if not (isinstance(kind, type) and issubclass(kind, Observation)):
+            raise InputDataError(
+                f"kind must be a class of observations such as Preference; got a {type(kind).__name__}."
+            )
         if not issubclass(kind, self.observation_types):
             raise InputDataError(self._refusal(kind))
         return self

@@ -76,7 +76,7 @@ class MixedLikelihood(RowLikelihood):
     def for_kind(self, kind: type[Observation]) -> RowLikelihood:
         """The first likelihood that takes observations of a kind; raises `InputDataError` if there is none."""
         for likelihood in self.likelihoods:
-            if issubclass(kind, likelihood.observation_types):
+            if not isinstance(kind, type) or issubclass(kind, likelihood.observation_types):
                 return likelihood.for_kind(kind)
         names = ", ".join(type(likelihood).__name__ for likelihood in self.likelihoods)
         raise InputDataError(f"None of {names} takes {kind.__name__} observations; add a likelihood for them.")

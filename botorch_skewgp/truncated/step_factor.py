@@ -194,7 +194,11 @@ class StepFactor(RowFactor):
 
     def moments(self, mean: Tensor, variance: Tensor) -> TiltedMoments:
         scale = self.scale(variance)
-        log_inside, shift, left = interval_moments(*self._standard(mean, scale))
+        if torch.is_grad_enabled():
+            bounds = tuple(standardise(bound, mean, scale) for bound in (self.lower, self.upper))
+        else:
+            bounds = self._standard(mean, scale)
+        log_inside, shift, left = interval_moments(*bounds)
         attention = self._attention(log_inside)
         slip = 1 - attention
         return TiltedMoments(scale, attention * shift, attention * left + slip + attention * slip * shift.square())

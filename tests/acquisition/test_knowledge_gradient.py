@@ -10,7 +10,11 @@ from botorch.models.transforms.outcome import Standardize
 from botorch.optim import optimize_acqf
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient, OneShotDuelingKnowledgeGradient
+from botorch_skewgp.acquisition.knowledge_gradient import (
+    DuelingKnowledgeGradient,
+    OneShotDuelingKnowledgeGradient,
+    SkewKnowledgeGradient,
+)
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -211,6 +215,8 @@ def test_moves_with_its_model(generator):
 def test_what_is_refused(model):
     with pytest.raises(UnsupportedError, match="SingleTaskGP"):
         DuelingKnowledgeGradient(SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True)))
+    with pytest.raises(InputDataError, match="kind must be a class of observations such as Preference; got a Tensor"):
+        SkewKnowledgeGradient(model, POINTS)
     with pytest.raises(InputDataError, match="takes Binary"):
         DuelingKnowledgeGradient(make_model(Binary(torch.ones(7))))
     for X in (torch.zeros(0, 2), torch.zeros(3), torch.zeros(3, 3)):

@@ -25,6 +25,7 @@ from botorch_skewgp.truncated.backends import uses_numba
 from botorch_skewgp.truncated.derivatives import with_slope
 from botorch_skewgp.truncated.priors import Factor, Sites
 from botorch_skewgp.truncated.propagation.acceleration import LONGER, MANY_ROWS, SHORTER, SHORTEST_STEP, Acceleration
+from botorch_skewgp.truncated.propagation.site_slopes import with_slope_of_sites
 from botorch_skewgp.truncated.propagation.sites import multiply_sites, next_sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
@@ -179,7 +180,8 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
     # d/dC of `base` is (g g^T - R) / 2 and d/dmean is g, with R = (C + tau^-1)^-1 and g = C^-1 (E h - mean).
     g = ep.mean_slope.detach()
     value = ep.factor.with_slope(value, g)
-    return with_slope(value, distribution.mean, g) if distribution.mean.requires_grad else value
+    value = with_slope(value, distribution.mean, g) if distribution.mean.requires_grad else value
+    return with_slope_of_sites(value, distribution, ep.factor, ep.sites) if ep.non_negative else value
 
 
 def _residual(distribution: TruncatedNormal, factor: Factor, old: Sites, new: Sites, all_noise: Tensor) -> Tensor:
@@ -354,8 +356,12 @@ def _move(distribution: TruncatedNormal, old: Sites, new: Sites, step: Tensor) -
 def _without_negative_sites(
     distribution: TruncatedNormal, sites: Sites, tolerance: float, all_noise: Tensor
 ) -> tuple[Sites, Factor, Tensor, int]:
-    """The fixed point of sites without negative precisions, by steps half of the way; with the residual and sweeps."""
-    sweeps = 0
+    """The fixed point of sites without negative precisions; with the residual and the number of sweeps.
+
+    Steps are half of the way, and half as long again wherever the residual did not halve for some sweeps.
+    """
+    sweeps, step = 0, torch.full_like(distribution.mean[..., :1], 0.5)
+    least = last = None
     while True:
         factor = multiply_sites(distribution, sites)
         if factor is None:
@@ -364,7 +370,14 @@ def _without_negative_sites(
         residual = _residual(distribution, factor, sites, target, all_noise)
         if sweeps >= PATIENCE or bool((residual <= tolerance).all()):
             return sites, factor, residual, sweeps
-        sites, sweeps = Sites(*(0.5 * (a + b) for a, b in zip(sites, target, strict=True))), sweeps + 1
+        if least is None or last is None:
+            least, last = residual, torch.zeros_like(residual)
+        fell = residual < 0.5 * least
+        stuck = ~fell & (sweeps - last >= PATIENCE_OF_SLIPS)
+        step = torch.where(stuck.unsqueeze(-1), (0.5 * step).clamp(min=SHORTEST_STEP), step)
+        least = torch.where(fell | stuck, residual, least)
+        last = torch.where(fell | stuck, sweeps, last)
+        sites, sweeps = Sites(*(a + step * (b - a) for a, b in zip(sites, target, strict=True))), sweeps + 1
 
 
 def _keep_better(best: tuple[Tensor, Sites], residual: Tensor, sites: Sites) -> tuple[Tensor, Sites]:

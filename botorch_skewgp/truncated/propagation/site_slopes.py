@@ -1,0 +1,124 @@
+r"""Derivatives of a log evidence whose sites are no stationary point of it.
+
+Expectation propagation's log evidence is stationary in its sites, and those need not be differentiated. With sites kept
+from negative precisions it is not. There they follow the hyperparameters by the implicit function theorem: with the
+evidence `L(s)` at the sites `s = T(s)` and multipliers `p = dL/ds + (dT/ds)^T p`, `L + p (T - s)` is stationary in
+`s`, so that its explicit derivatives are those of the evidence at the fixed point ([Christianson1994reverse]_).
+
+.. [Christianson1994reverse] B. Christianson. Reverse accumulation and attractive fixed points. Optimization Methods and
+   Software 3, 1994.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from botorch_skewgp.truncated.derivatives import with_slope
+from botorch_skewgp.truncated.priors import Factor, Sites
+from botorch_skewgp.truncated.propagation.sites import match_moments
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+__all__ = ["with_slope_of_sites"]
+
+MOST_ROWS = 1024  # with more, systems of equations take long, and sites are held
+
+
+def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, factor: Factor, sites: Sites) -> Tensor:
+    r"""A log evidence with the derivatives that it has by its sites, which are the fixed point without negative ones.
+
+    Args:
+        value: The `batch_shape` log evidence, whose derivatives at constant sites are known.
+        distribution: The truncated normal.
+        factor: The product of prior and sites.
+        sites: The sites; of a row that stands for several, the site of one.
+    """
+    m = distribution.num_rows
+    if not 0 < m <= MOST_ROWS:
+        return value
+    fixed = distribution.map(Tensor.detach)
+    mean, variance = factor.moments.mean.detach(), factor.moments.variance.detach()
+    with torch.no_grad():
+        covariance = factor.covariance_rows()(torch.arange(m, device=mean.device))
+        squares = covariance.square()
+    inputs = [tensor.detach().requires_grad_() for tensor in (mean, variance, *sites)]
+    terms, target = _terms(fixed, *inputs)
+    explicit = torch.autograd.grad(terms.sum(), inputs, retain_graph=True)
+    local = _local_derivatives(distribution, inputs, target)
+    with torch.no_grad():
+        # what moves mean and variance of the rows moves the sites, by `d mean = V (d nu - mean d tau)` and the like
+        response = covariance @ local[0]
+        by_precision = local[2] - _times_count(distribution, mean.unsqueeze(-1) * response + squares @ local[1])
+        by_shift = local[3] + _times_count(distribution, response)
+        response = _times(covariance, explicit[0])
+        of_precision = explicit[2] - distribution.times_count(
+            mean * response + _times(squares, explicit[1]) + 0.5 * (variance + mean.square())
+        )
+        of_shift = explicit[3] + distribution.times_count(response + mean)
+        system = torch.eye(2 * m).to(mean) - torch.cat([by_precision, by_shift], dim=-2)
+        multipliers = torch.linalg.solve(system, torch.cat([of_precision, of_shift], dim=-1))
+        of_mean, of_variance = (e + _times(d, multipliers) for e, d in zip(explicit[:2], local[:2], strict=True))
+        response = _times(covariance, of_mean)
+    target = match_moments(distribution, *_cavity(mean, variance, *sites), non_negative=True)
+    moved = (multipliers * torch.cat(target, dim=-1)).sum(-1)
+    value = value + moved - moved.detach()
+    # d mean = W^T (d prior mean + dC g) and d covariance = W^T dC W, with W = I - T covariance
+    precision, shift = (distribution.times_count(entry) for entry in sites)
+    g = shift - precision * mean
+    pull = of_mean - precision * response
+    if distribution.mean.requires_grad:
+        value = with_slope(value, distribution.mean, pull)
+    prior = distribution.prior.map(lambda tensor: tensor).covariance  # what is kept may be without a graph
+    if prior.requires_grad:
+        W = torch.eye(m).to(mean) - precision.unsqueeze(-1) * covariance
+        outer = pull.unsqueeze(-1) * g.unsqueeze(-2)
+        value = with_slope(value, prior, 0.5 * (outer + outer.mT) + (W * of_variance.unsqueeze(-2)) @ W.mT)
+    return value
+
+
+def _cavity(mean: Tensor, variance: Tensor, precision: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+    """Means and variances of rows without their own site."""
+    left = 1 - precision * variance
+    return (mean - shift * variance) / left, variance / left
+
+
+def _terms(
+    distribution: TruncatedNormal, mean: Tensor, variance: Tensor, precision: Tensor, shift: Tensor
+) -> tuple[Tensor, Sites]:
+    """What rows add to the evidence, log ratios of the integrals of factors and of sites; and the next sites."""
+    cavity_mean, cavity_variance = _cavity(mean, variance, precision, shift)
+    spread = 1 + precision * cavity_variance
+    quadratic = 2 * cavity_mean * shift + shift.square() * cavity_variance - precision * cavity_mean.square()
+    log_factor = distribution.factor.log_probability(cavity_mean, cavity_variance)
+    terms = distribution.times_count(log_factor - 0.5 * quadratic / spread + 0.5 * spread.log())
+    return terms, match_moments(distribution, cavity_mean, cavity_variance, non_negative=True)
+
+
+def _local_derivatives(distribution: TruncatedNormal, inputs: list[Tensor], target: Sites) -> list[Tensor]:
+    """The derivatives of the next sites in each input of `_terms`, as if these were independent; `... x m x 2m` each.
+
+    Sites depend on inputs of their own answer alone, so that answers are taken at once, and one after another their
+    rows.
+    """
+    m = distribution.num_rows
+    answer = None if distribution.heights is None else distribution.heights.answer
+    label = torch.arange(m).to(inputs[0]) if answer is None else answer
+    same = label.unsqueeze(-1) == label.unsqueeze(-2)
+    place = same.tril(-1).sum(-1)
+    derivatives = [torch.zeros(*inputs[0].shape, 2 * m).to(inputs[0]) for _ in inputs]
+    for c in range(int(place.max()) + 1):
+        own = (place == c).expand(inputs[0].shape)
+        for half, output in enumerate(target):
+            pulls = torch.autograd.grad(output, inputs, own.to(output), retain_graph=True)
+            for derivative, pull in zip(derivatives, pulls, strict=True):
+                derivative[..., half * m : (half + 1) * m] += pull.unsqueeze(-1) * (same & own.unsqueeze(-2))
+    return derivatives
+
+
+def _times_count(distribution: TruncatedNormal, values: Tensor) -> Tensor:
+    """Values, `... x m x k`, times the number of rows that each of the `m` stands for."""
+    return values if distribution.count is None else values * distribution.count.unsqueeze(-1)
+
+
+def _times(matrix: Tensor, vector: Tensor) -> Tensor:
+    return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
