@@ -157,6 +157,11 @@ class _Duelist(Model):
         """The observations; none are kept."""
         return ()
 
+    @property
+    def answering_likelihood(self) -> Any:
+        """The likelihood of new duels."""
+        return self.likelihood
+
     def latent_posterior(self, X: Tensor) -> SkewGPPosterior:
         """The posterior, which is in units of the latent function."""
         return self.posterior(X)
