@@ -66,7 +66,7 @@ class LatentModel(HasLatentPosterior, Protocol):
 
     @property
     def answering_likelihood(self) -> RowLikelihood:
-        """The likelihood of new answers: those of the judge whom the model is for, if it is for one."""
+        """The likelihood of new answers, of the judge whom the model is for if it is for one."""
 
 
 @runtime_checkable
