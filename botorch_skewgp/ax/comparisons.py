@@ -281,7 +281,7 @@ def _arm_name(experiment: Experiment, entry: int | str) -> str:
         if entry not in experiment.arms_by_name:
             raise UserInputError(f"There is no arm {entry!r} in the experiment; its arms are {_some(experiment)}.")
         return entry
-    if entry not in experiment.trials:
+    if isinstance(entry, bool) or entry not in experiment.trials:
         raise UserInputError(
             f"There is no trial {entry!r} in the experiment, whose trials are 0 to {len(experiment.trials) - 1}."
         )

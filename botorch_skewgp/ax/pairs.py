@@ -123,13 +123,14 @@ def _tried_arms_allowed(strategy: GenerationStrategy) -> Iterator[None]:
             node.should_deduplicate = value
 
 
-def complete_pair(client: Client, trial_index: int, winner: str | None) -> None:
+def complete_pair(client: Client, trial_index: int, winner: str | None, judge: int | str | None = None) -> None:
     r"""Answer a trial of `get_next_pair`, and mark it completed.
 
     Args:
         client: The client of the experiment.
         trial_index: The trial's index.
         winner: The name of the better arm; `None` for a tie.
+        judge: Who compared them, see `attach_comparison`.
 
     Raises:
         UserInputError: If the trial was not created by `get_next_pair`, is not open any more, or the winner is not one
@@ -145,6 +146,6 @@ def complete_pair(client: Client, trial_index: int, winner: str | None) -> None:
     if winner is not None and winner not in names:
         raise UserInputError(f"winner must be one of {names}, or None for a tie; got {winner!r}.")
     first, second = names if winner != names[1] else reversed(names)
-    attach_comparison(client, first, second, tie=winner is None)
+    attach_comparison(client, first, second, tie=winner is None, judge=judge)
     trial.mark_completed()
     save_trial(client, experiment, trial)

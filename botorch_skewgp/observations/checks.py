@@ -143,7 +143,8 @@ def check_pairs(pairs: Any, name: str, what: str = "indices into train_X", item:
         raise InputDataError(f"{name} must be m x 2, winner first; got shape {tuple(pairs.shape)}.")
     same = (pairs[:, 0] == pairs[:, 1]).nonzero().squeeze(-1)
     if same.numel():
-        raise InputDataError(f"{name} compares a {item} with itself in rows {same[:5].tolist()}; leave these out.")
+        one = f"an {item}" if item[0] in "aeiou" else f"a {item}"
+        raise InputDataError(f"{name} compares {one} with itself in rows {same[:5].tolist()}; leave these out.")
     return pairs
 
 

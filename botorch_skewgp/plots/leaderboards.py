@@ -41,8 +41,8 @@ def plot_leaderboard(table: DataFrame, ax: Axes | None = None, num_items: int | 
     missing = [name for name in NEEDED if name not in table.columns]
     if missing or table.index.nlevels > 1 or not len(table):
         raise InputDataError(
-            "table must be that of a leaderboard of one judge: with judge='each' choose one by table.loc[judge]. "
-            f"Missing columns: {missing}."
+            "table must be that of a leaderboard of one judge, with items in it: with judge='each' choose one by "
+            f"table.loc[judge].{f' Missing columns: {missing}.' if missing else ''}"
         )
     table = table.head(MOST_ITEMS if num_items is None else num_items)
     ax = new_axes(ax, (5.6, 0.9 + ROW * len(table)))

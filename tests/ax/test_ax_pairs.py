@@ -93,6 +93,16 @@ def test_a_space_of_two_points_is_asked_again_where_nothing_is_known():
     assert set(pairs[0]) == set(pairs[1])
 
 
+def test_a_pair_is_answered_by_a_judge():
+    client = new_client(objective="taste", parameters=[BOOLEAN])
+    for judge in ("ann", 1):
+        index, arms = get_next_pair(client)
+        complete_pair(client, index, winner=next(iter(arms)), judge=judge)
+    assert [entry.judge for entry in recorded_comparisons(client._experiment)] == ["ann", 1]
+    with pytest.raises(UserInputError, match="no trial True"):
+        attach_comparison(client, winner=True, loser=0)
+
+
 def test_one_point_is_no_pair():
     only = ChoiceParameterConfig(name="choice", parameter_type="str", values=["a", "b"], is_ordered=False)
     client = new_client(objective="taste", parameters=[only])
