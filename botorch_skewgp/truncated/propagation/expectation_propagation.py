@@ -37,6 +37,8 @@ ROUNDING = 1e-6
 PATIENCE_OF_SLIPS = 20  # likewise where answers may be slips, and there may be no fixed point
 MOST_COMPILED_SWEEPS = 100  # those that converge at all take ten to thirty
 FIRST_STEP_OF_SLIPS = 0.5  # the part of the first step that is taken there, where no sites are given to start from
+# Without negative precisions: steps, the part of the residual that counts as falling, and sweeps that may pass without.
+LONGEST_STEP_WITHOUT, SHORTEST_STEP_WITHOUT, FELL, PATIENCE_WITHOUT, MOST_SWEEPS_WITHOUT = 0.5, 0.1, 0.8, 10, 600
 # Variance of a noiseless row given its answer over that given all others, from which on explanations compete. Of 60
 # problems of 5 to 11 duels with slips the 26 without such a row had probabilities of slips within .07 of the truth.
 WIDENED = 1.3
@@ -358,9 +360,10 @@ def _without_negative_sites(
 ) -> tuple[Sites, Factor, Tensor, int]:
     """The fixed point of sites without negative precisions; with the residual and the number of sweeps.
 
-    Steps are half of the way, and half as long again wherever the residual did not halve for some sweeps.
+    Steps are at most half of the way; shorter ones stop circles, and longer ones are taken again where the residual
+    falls.
     """
-    sweeps, step = 0, torch.full_like(distribution.mean[..., :1], 0.5)
+    sweeps, step = 0, torch.full_like(distribution.mean[..., :1], LONGEST_STEP_WITHOUT)
     least = last = None
     while True:
         factor = multiply_sites(distribution, sites)
@@ -368,13 +371,14 @@ def _without_negative_sites(
             raise NanError("The covariance of the rows contains NaN or infinite values.")
         target = next_sites(distribution, factor, sites, non_negative=True)
         residual = _residual(distribution, factor, sites, target, all_noise)
-        if sweeps >= PATIENCE or bool((residual <= tolerance).all()):
+        if sweeps >= MOST_SWEEPS_WITHOUT or bool((residual <= tolerance).all()):
             return sites, factor, residual, sweeps
         if least is None or last is None:
             least, last = residual, torch.zeros_like(residual)
-        fell = residual < 0.5 * least
-        stuck = ~fell & (sweeps - last >= PATIENCE_OF_SLIPS)
-        step = torch.where(stuck.unsqueeze(-1), (0.5 * step).clamp(min=SHORTEST_STEP), step)
+        fell = residual < FELL * least
+        stuck = ~fell & (sweeps - last >= PATIENCE_WITHOUT)
+        longer, shorter = (LONGER * step).clamp(max=LONGEST_STEP_WITHOUT), (0.7 * step).clamp(min=SHORTEST_STEP_WITHOUT)
+        step = torch.where(fell.unsqueeze(-1), longer, torch.where(stuck.unsqueeze(-1), shorter, step))
         least = torch.where(fell | stuck, residual, least)
         last = torch.where(fell | stuck, sweeps, last)
         sites, sweeps = Sites(*(a + step * (b - a) for a, b in zip(sites, target, strict=True))), sweeps + 1
