@@ -33,6 +33,7 @@ from botorch_skewgp.items.leaderboard import Goal, ranks_of
 from botorch_skewgp.observations.checks import check_pairs
 from botorch_skewgp.rows import Reading
 
+ROUNDING = 1e-8  # of the variance of a difference, relative to those of both items
 NUM_SAMPLES = 1024
 MOST_PAIRS = 2**14  # that are looked at exactly, of those that a normal approximation finds best
 PATHS = 8  # of outcomes of votes that a batch has already
@@ -245,8 +246,9 @@ class _Contenders(NamedTuple):
     def values(self, pairs: Tensor) -> Tensor:
         """The expected share that a vote takes from the variance of the difference of two draws' best items, `P`."""
         variance = self.covariance.diagonal()
-        spread = variance.unsqueeze(-1) + variance - 2 * self.covariance
-        weights = (self.weights / spread.clamp(min=torch.finfo(spread.dtype).tiny)).fill_diagonal_(0.0)
+        total = variance.unsqueeze(-1) + variance
+        spread = total - 2 * self.covariance
+        weights = torch.where(spread > ROUNDING * total, self.weights / spread, 0.0)  # items that are one have nothing
         laplacian = weights.sum(-1).diag() - weights
         gain = self._gain(pairs)
         return 2 * ((gain @ laplacian) * gain).sum(-1)
@@ -263,8 +265,8 @@ class _Contenders(NamedTuple):
         spread = (covariances.gather(-1, first.unsqueeze(-1)) - covariances.gather(-1, second.unsqueeze(-1))).squeeze(
             -1
         )
-        information = fisher_information(self.reading, self.mean[first] - self.mean[second])
-        return covariances * (information / (1 + information * spread)).sqrt().unsqueeze(-1)
+        share = fisher_information(self.reading, self.mean[first] - self.mean[second], spread.clamp(min=0))
+        return covariances * share.sqrt().unsqueeze(-1)
 
 
 class _Information(NamedTuple):
