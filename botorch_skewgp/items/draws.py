@@ -127,23 +127,20 @@ def outcomes_of_votes(reading: Reading, difference: Tensor) -> list[Tensor]:
     return [p * (1 - sum(slips)) + slip for p, slip in zip(attentive, slips, strict=False)] if any(slips) else attentive
 
 
-def fisher_information(reading: Reading, difference: Tensor, variance: Tensor | float = 0.0) -> Tensor:
+def fisher_information(reading: Reading, difference: Tensor) -> Tensor:
     r"""How much a vote tells about the difference of two utilities, `sum_o p_o'^2 / p_o` over outcomes, at given ones.
 
     Args:
         reading: What a vote reads.
         difference: Differences of utilities, of any shape.
-        variance: The variance of a normal error of these. With it, `variance^2` times the result is what a vote takes
-            from that variance on average: `Var(E[d | y])`.
     """
     cutpoints, deviation, slips = _numbers_of(reading)
-    scale = (deviation**2 + variance) ** 0.5
     attention = 1 - sum(slips)
-    ends = [(end - difference) / scale for end in (-torch.inf, *cutpoints, torch.inf)]
+    ends = [(end - difference) / deviation for end in (-torch.inf, *cutpoints, torch.inf)]
     information = torch.zeros_like(difference)
     for (lower, upper), slip in zip(pairwise(ends), slips, strict=True):
         p = attention * log_interval_probability(lower, upper).exp() + slip
-        slope = attention * (log_normal_density(lower).exp() - log_normal_density(upper).exp()) / scale
+        slope = attention * (log_normal_density(lower).exp() - log_normal_density(upper).exp()) / deviation
         information = information + torch.where(p > 0, slope.square() / p, 0.0)
     return information
 

@@ -248,7 +248,7 @@ class _Contenders(NamedTuple):
         variance = self.covariance.diagonal()
         total = variance.unsqueeze(-1) + variance
         spread = total - 2 * self.covariance
-        weights = torch.where(spread > ROUNDING * total, self.weights / spread, 0.0)  # items that are one have nothing
+        weights = torch.where(spread > ROUNDING * total, self.weights / spread, 0.0)  # equal items have nothing to part
         laplacian = weights.sum(-1).diag() - weights
         gain = self._gain(pairs)
         return 2 * ((gain @ laplacian) * gain).sum(-1)
@@ -265,8 +265,8 @@ class _Contenders(NamedTuple):
         spread = (covariances.gather(-1, first.unsqueeze(-1)) - covariances.gather(-1, second.unsqueeze(-1))).squeeze(
             -1
         )
-        share = fisher_information(self.reading, self.mean[first] - self.mean[second], spread.clamp(min=0))
-        return covariances * share.sqrt().unsqueeze(-1)
+        information = fisher_information(self.reading, self.mean[first] - self.mean[second])
+        return covariances * (information / (1 + information * spread)).sqrt().unsqueeze(-1)
 
 
 class _Information(NamedTuple):
