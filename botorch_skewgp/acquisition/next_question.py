@@ -131,7 +131,7 @@ def next_question(
     cat_dims: Values | None = None,
     seed: int = 0,
 ) -> NextQuestion:
-    r"""The next question to ask: the one whose answer is expected to gain most for its price.
+    r"""The next question to ask: the one with the largest expected gain for its price.
 
     Example:
         >>> model = SkewGP(train_X, [Numeric(values), Preference(pairs)])
@@ -181,7 +181,7 @@ def next_questions(
     cat_dims: Values | None = None,
     seed: int = 0,
 ) -> list[NextQuestion]:
-    r"""A page of questions that are asked at once: each is chosen knowing that those before it wait for their answers.
+    r"""A page of questions to ask at once; each is chosen with the earlier ones pending.
 
     Args:
         model: As for `next_question`.

@@ -115,7 +115,7 @@ class RayRunner(IRunner):
 
     @classmethod
     def serialize_init_args(cls, obj: Any) -> dict[str, Any]:
-        """Nothing: what is stored can be loaded without running anybody's code.
+        """An empty dictionary: stored experiments load without running code of others.
 
         Args:
             obj: The runner.
@@ -208,7 +208,7 @@ class RayRunner(IRunner):
 
 
 class RayMetric(Metric):
-    """A number that the function of the experiment's `RayRunner` has returned."""
+    """A number returned by the function of the experiment's `RayRunner`."""
 
     def fetch_trial_data(self, trial: BaseTrial, **kwargs: Any) -> MetricFetchResult:
         """The number of a trial; no data if the function left it out.

@@ -42,7 +42,7 @@ def leaderboard(
     num_samples: int = NUM_SAMPLES,
     seed: int = 0,
 ) -> DataFrame:
-    r"""The items from the best to the worst, with how sure each statement is.
+    r"""The items from the best to the worst, with intervals and probabilities.
 
     Utilities are in units of one item's noise, and relative to the mean of all items, since votes tell differences
     alone. Rank 1 is the best.

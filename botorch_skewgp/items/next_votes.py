@@ -55,7 +55,7 @@ class NextVotes(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    r"""What is thought of the items now.
+    r"""The present answer about the items.
 
     Args:
         items: An integer tensor: the best item, the best `k`, or all of them from the best to the worst.
@@ -74,7 +74,7 @@ def verdict(
     num_samples: int = 4096,
     seed: int = 0,
 ) -> Verdict:
-    r"""The answer so far, and how sure it is: a reason to stop.
+    r"""The present answer and its probability, as a rule to stop.
 
     Example:
         >>> best, probability = verdict(model)
@@ -114,7 +114,7 @@ def next_votes(
     num_samples: int = NUM_SAMPLES,
     seed: int = 0,
 ) -> NextVotes:
-    r"""Which votes to ask for next: those that tell most about what is wanted.
+    r"""The votes to ask for next: those worth most for the goal.
 
     All pairs of items are looked at; with more than 180 items those that a normal approximation finds most
     telling, and for `"best"` and `"top"` those of items that may matter. A hundred items take .1 s, a thousand one.

@@ -26,7 +26,7 @@ from botorch_skewgp.warpings import Warping
 
 
 class NumericLikelihood(RowLikelihood):
-    r"""Readings `f(x) + v` with `v ~ N(0, noise)`, seen as numbers or as lying in an interval.
+    r"""Readings `f(x) + v` with `v ~ N(0, noise)`, observed as numbers or in an interval.
 
     Numbers with known variances use those instead of `noise`. Censored readings come from the same instrument and share
     its noise.

@@ -179,7 +179,7 @@ def as_logarithm() -> Positive:
 
 
 def default_mean_module(observations: Sequence[Observation]) -> Mean:
-    r"""A constant: fitted where numbers tell it, irrelevant to comparisons, integrated over for labels and votes.
+    r"""A constant: fitted with numbers, irrelevant to comparisons, integrated out for labels and votes.
 
     A fitted constant would take a few equal labels for the whole domain's. The variance of the one that is integrated
     over is that of the latent function at the median of its prior; with it, predictions far from 5 to 40 data are about

@@ -135,7 +135,7 @@ class SkewGPSampler(BaseSampler):
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The next point, by name; nothing as long as too little is known for a model.
+        """The next point, by name; empty if there are too few data for a model.
 
         Args:
             study: The study.

@@ -33,7 +33,7 @@ def plot_posterior(
     name: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    r"""The posterior of a function of one input: the mean and bands between quantiles, with all of their skewness.
+    r"""The posterior of a function of one input: the mean and bands between quantiles, skewness included.
 
     Numbers and censoring bounds are marked where they are; labels and grades in a row below, and duels, choices and
     rankings as a stack of lines from winner to loser. Quantiles are those of the posterior, which for a

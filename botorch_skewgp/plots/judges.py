@@ -59,7 +59,7 @@ def plot_tastes(
 
 
 def plot_agreement(summary: JudgeSummary, names: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
-    r"""Who agrees with whom: on what share of pairs of points two judges have the same favourite.
+    r"""Who agrees with whom: the share of pairs of points on which two judges have the same favourite.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs, judge=[0, 1, 0, 1]))

@@ -38,7 +38,7 @@ def plot_map(
     resolution: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""Any function of one or two inputs: a line, or a map with level sets.
+    r"""A function of one or two inputs: a line, or a map with level sets.
 
     Example:
         >>> ax = plot_map(lambda X: acq(X.unsqueeze(-2)), bounds, label="log expected improvement")
@@ -252,7 +252,7 @@ def plot_validity(
     resolution: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""The probability that an experiment works (or of label 1) over one or two inputs, with the outcomes seen.
+    r"""The probability that an experiment works (or of label 1) over one or two inputs, with the outcomes.
 
     Example:
         >>> ax = plot_validity(SkewGP(train_X, Validity(worked)), bounds, level=0.9)
