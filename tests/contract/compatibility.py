@@ -31,8 +31,8 @@ acquisition function, objective and posterior transform of BoTorch is built on a
   `MomentMatchedModel(model)` in place of the model.
 
 If fantasies are comparisons (look-ahead with the preference model), a fantasy needs two candidates: `q` is at least
-2. `qNegIntegratedPosteriorVariance` makes one fantasy by default, since BoTorch assumes that the variance does not depend
-on outcomes; here it does. `qMaxValueEntropy` makes a fantasy of its pending points, so it needs two of them.
+2. `qNegIntegratedPosteriorVariance` makes one fantasy by default, since BoTorch assumes that the variance does not
+depend on outcomes; here it does. `qMaxValueEntropy` makes a fantasy of its pending points, so it needs two of them.
 
 Functions that are Gaussian by construction refuse the skewed model, with an error about the missing `distribution` or
 `mvn`. One exception: `qLowerBoundMaxValueEntropy` of one candidate without pending points looks at mean and variance
