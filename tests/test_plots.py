@@ -609,7 +609,7 @@ def test_judges_tastes_and_agreement_are_those_of_the_table():
         with pytest.raises(InputDataError, match="must hold"):
             plot_tastes(summary, **bad)
     for draw in (plot_tastes, plot_agreement):
-        with pytest.raises(InputDataError, match="judge_summary.. returns; got SkewGP"):
+        with pytest.raises(InputDataError, match=r"judge_summary\(\) returns; got SkewGP"):
             draw(model)
 
 
