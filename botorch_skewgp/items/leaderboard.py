@@ -163,7 +163,7 @@ def win_probabilities(
         model: As for `leaderboard`.
         items: The names of the items; their numbers if `None`.
         judge: Who votes, as for `leaderboard`, by number.
-        num_samples: The number of joint draws; fewer are used where items are so many that it would take seconds.
+        num_samples: The number of joint draws; fewer for many items, where they would take seconds.
         seed: The seed of the draws.
 
     Returns:

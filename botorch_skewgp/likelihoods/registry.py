@@ -134,7 +134,7 @@ def default_likelihood(
 
     Args:
         observations: The observations.
-        kinds: Further kinds that the likelihood has to take, of which nothing has been observed yet.
+        kinds: Further kinds that the likelihood has to take, without observations so far.
         factories: What to make instead of the registered default, by kind.
 
     Raises:
