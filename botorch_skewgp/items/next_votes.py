@@ -45,7 +45,7 @@ class NextVotes(NamedTuple):
 
     Args:
         pairs: An `m x 2` integer tensor of items, the most telling pair first.
-        values: What each was expected to bring when it was chosen. For the best item: the share that it takes from
+        values: The expected gain of each when it was chosen. For the best item: the share that it takes from
             the variance of the difference between two draws' best items, on average; for other goals: information, in
             nats.
     """
@@ -82,7 +82,7 @@ def verdict(
 
     Args:
         model: As for `leaderboard`.
-        goal: What is wanted: the `"best"` item, the `"top"` `k`, or the whole `"order"`.
+        goal: The aim: the `"best"` item, the `"top"` `k`, or the whole `"order"`.
         k: The number of items wanted, for `"top"`.
         judge: By whose opinion, as for `leaderboard`.
         num_samples: The number of joint draws.
@@ -126,7 +126,7 @@ def next_votes(
         model: As for `leaderboard`.
         num_votes: The number of votes asked for at once. A pair comes up again where a second answer, of somebody else,
             would tell more than any other pair.
-        goal: What is wanted: the `"best"` item, the `"top"` `k`, or the whole `"order"`.
+        goal: The aim: the `"best"` item, the `"top"` `k`, or the whole `"order"`.
         k: The number of items wanted, for `"top"`.
         pairs: An `m x 2` integer tensor of the pairs that can be asked for; all if `None`.
         judge: Who is asked, and by whose opinion, as for `leaderboard`.

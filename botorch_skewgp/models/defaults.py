@@ -78,7 +78,7 @@ def default_covar_module(
     Args:
         dim: The number of inputs, each with a lengthscale of its own.
         observations: The observations the model will be built from.
-        judge: What is known of the judge who compares: `"consistent"` if answers would hardly change when asked
+        judge: Prior knowledge of the judge who compares: `"consistent"` if answers would hardly change when asked
             again, as those of a computation (about one in 220 duels between random points is wrong), `"noisy"` if many
             would (one in ten).
 

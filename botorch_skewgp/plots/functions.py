@@ -45,7 +45,7 @@ def plot_posterior(
 
     Args:
         model: A model with one input, whose posterior has quantiles.
-        bounds: A `2 x 1` tensor: from where to where to draw.
+        bounds: A `2 x 1` tensor, the range to draw.
         probabilities: The probabilities of the equal-tailed bands.
         gaussian: Whether to add the widest band of a Gaussian of the same mean and variance, dashed.
         data: Whether to mark what a SkewGP (or the duels that a PairwiseGP) has seen.

@@ -46,7 +46,7 @@ def plot_map(
     Args:
         function: From an `n x d` tensor of points to `n` values.
         bounds: A `2 x 1` or `2 x 2` tensor of lower and upper bounds.
-        label: What the values are.
+        label: The name of the values.
         title: The title.
         limits: The values at the ends of the scale; by default the least and the largest value.
         diverging: Whether the sign matters: a map from one colour over white at zero to another.
