@@ -48,7 +48,8 @@ class LinearTastesKernel(Kernel):
         scale: The scale of the prior.
 
     Raises:
-        InputDataError: If the rank is not between 1 and `d + 1`, or one is given for a diagonal covariance.
+        InputDataError: If `dim` is below 1, the rank is not between 1 and `d + 1`, or one is given for a diagonal
+            covariance.
 
     Example:
         >>> kernel = LinearTastesKernel(dim=2)
@@ -60,6 +61,8 @@ class LinearTastesKernel(Kernel):
         self, dim: int, rank: int | None = None, diagonal: bool = False, scale: float = 1.0, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
+        if dim < 1:
+            raise InputDataError(f"dim must be the number of inputs, 1 or more; got {dim}.")
         size = dim + 1
         if rank is not None and (diagonal or not 1 <= rank <= size):
             raise InputDataError(
