@@ -4,13 +4,12 @@ Protocol. A run is a function, a table of prices, a method and a seed. All metho
 answers, which are free: numbers at four Sobol points, duels of six pairs, and grades of four points. Then the method
 asks and pays until the next question would cost more than is left. Reported is the simple regret of the recommended
 point against money spent: of the point of largest posterior mean in the domain (`domain`), and of the one among the
-points asked about (`asked`). Numbers have noise of a hundredth of the function's standard deviation over the domain;
-so have the utilities that judgements are about, but .3 standard deviations with the prices of an unsure judge. Grades are five, with cut-points at the 50, 80, 95 and 99 % quantiles of the function,
+points asked about (`asked`). Answers have noise of a hundredth of the function's standard deviation over the domain,
+numbers and judgements alike. Grades are five, with cut-points at the 50, 80, 95 and 99 % quantiles of the function,
 which nobody is told. The mixed space is Hartmann's function of three inputs, a fourth that takes the values 0, 1/2 and
 1, and a fifth that is one of three classes; the last two lower the function by up to .4 and .6.
 
-Prices of number, duel and grade: `10:1:2` (a measurement is dear), `3:1:1`, `1:1:1`, and `5:1:1, unsure judge`, with
-budgets of 30, 20, 15 and 40.
+Prices of number, duel and grade: `10:1:2` (a measurement is dear), `3:1:1`, and `1:1:1`, with budgets of 30, 20 and 15.
 Methods: `mixed` is `next_question` by knowledge gradient, `mixed, information` by what is learned about the best point;
 `numbers`, `duels`, `grades` are `next_question` with one kind; `next_pair` asks duels as it does by default. Models are
 fitted after every third answer, from the last hyperparameters, with 512 draws. Runs of one seed are compared in pairs.
@@ -47,10 +46,8 @@ from botorch_skewgp.truncated.draws import DrawSettings
 NOISE, REFIT, NUM_GRADES = 0.01, 3, 5
 GRADED = (0.5, 0.8, 0.95, 0.99)  # quantiles of the function at the cut-points of grades
 FUNCTIONS = ("camel", "hartmann6", "rosenbrock5", "mixed5")
-UNSURE = "5:1:1, unsure judge"
-PRICES = {"10:1:2": (10.0, 1.0, 2.0), "3:1:1": (3.0, 1.0, 1.0), "1:1:1": (1.0, 1.0, 1.0), UNSURE: (5.0, 1.0, 1.0)}
-BUDGETS = {"10:1:2": 30.0, "3:1:1": 20.0, "1:1:1": 15.0, UNSURE: 40.0}
-JUDGEMENT_NOISE = {UNSURE: 0.3}  # NOISE with other prices
+PRICES = {"10:1:2": (10.0, 1.0, 2.0), "3:1:1": (3.0, 1.0, 1.0), "1:1:1": (1.0, 1.0, 1.0)}
+BUDGETS = {"10:1:2": 30.0, "3:1:1": 20.0, "1:1:1": 15.0}
 KINDS: tuple[type[Observation], ...] = (Numeric, Preference, Ordinal)
 METHODS: dict[str, dict[str, Any]] = {
     "mixed": {"kinds": KINDS},
@@ -96,7 +93,6 @@ class _Answers:
     utility: Utility
     generator: torch.Generator
     points: Tensor
-    judgement_noise: float
     numbers: list[tuple[int, float]] = field(default_factory=list)
     duels: list[list[int]] = field(default_factory=list)
     grades: list[tuple[int, int]] = field(default_factory=list)
@@ -117,8 +113,7 @@ class _Answers:
                 self.points = torch.cat([self.points, point.unsqueeze(0)])
             rows.append(int((self.points - point).abs().amax(-1).argmin()))
         noise = torch.randn(2, dtype=torch.float64, generator=self.generator)[: len(X)]
-        size = NOISE if kind is Numeric else self.judgement_noise
-        seen = self.utility.evaluate(X) + size * self.deviation * noise
+        seen = self.utility.evaluate(X) + NOISE * self.deviation * noise
         if kind is Numeric:
             self.numbers.append((rows[0], float(seen[0])))
         elif kind is Ordinal:
@@ -142,13 +137,13 @@ class _Answers:
         return len(self.numbers) + len(self.duels) + len(self.grades)
 
 
-def _start(utility: Utility, values: dict[str, Any], seed: int, judgement_noise: float) -> _Answers:
+def _start(utility: Utility, values: dict[str, Any], seed: int) -> _Answers:
     bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
     X = draw_sobol_samples(bounds, n=20, q=1, seed=seed).squeeze(-2)
     for dims in values.values():
         for dim in dims:
             X[:, dim] = (2 * X[:, dim]).round() / 2
-    answers = _Answers(utility, torch.Generator().manual_seed(seed), X[:0], judgement_noise)
+    answers = _Answers(utility, torch.Generator().manual_seed(seed), X[:0])
     for i in range(4):
         answers.ask(Numeric, X[i : i + 1])
         answers.ask(Ordinal, X[i + 4 : i + 5])
@@ -164,7 +159,7 @@ def _run(function: str, prices: str, name: str, seed: int, budget: float) -> dic
     cost = dict(zip(KINDS, PRICES[prices], strict=True))
     method = METHODS[name]
     how = method.get("method", "knowledge_gradient")
-    answers = _start(utility, values, seed, JUDGEMENT_NOISE.get(prices, NOISE))
+    answers = _start(utility, values, seed)
     bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
     state: dict[str, Tensor] = {}
     spent, step, began = 0.0, 0, time.process_time()
