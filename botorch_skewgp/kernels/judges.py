@@ -87,11 +87,15 @@ class LinearTastesKernel(Kernel):
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
         """The covariance of points, `batch_shape x n x m`, or `batch_shape x n` on the diagonal."""
-        white1, white2 = (self._white(x) for x in (x1, x2))
+        white1, white2 = (self.white(x) for x in (x1, x2))
         return (white1 * white2).sum(-1) if diag else white1 @ white2.mT
 
-    def _white(self, X: Tensor) -> Tensor:
-        """The white coordinates of tastes that points read."""
+    def white(self, X: Tensor) -> Tensor:
+        """The white coordinates of tastes that points read, `batch_shape x n x rank`: exact features of the kernel.
+
+        Raises:
+            InputDataError: If points have another number of inputs.
+        """
         root = self.root.to(X)
         if X.shape[-1] != len(root) - 1:
             raise InputDataError(f"LinearTastesKernel is for dim={len(root) - 1} inputs; got {X.shape[-1]}.")

@@ -140,6 +140,6 @@ def test_a_column_twice_is_refused():
 
 
 def test_names_that_read_alike_are_refused():
-    with pytest.raises(InputDataError, match="3 and '3' read alike|'3' and 3 read alike"):
+    with pytest.raises(InputDataError, match=r"3'? and '?3'? read alike"):
         read_votes({"winner": [3, "a"], "loser": ["3", 3]})
     assert read_votes({"winner": [3, "a"], "loser": ["b", 3]}).items == (3, "a", "b")
