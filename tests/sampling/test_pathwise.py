@@ -288,10 +288,10 @@ def judged_model(**options) -> SkewGP:
     observations = Preference(PAIRS, judge=[0, 0, 1, 1, 0, 1])
     likelihood = PreferenceLikelihood(noise=0.5)
     model = SkewGP(training_points(), observations, likelihood, draw_settings=SETTINGS, **options)
-    model.covar_module.base_kernel.lengthscale = 0.6
+    model.covar_module.outputscale, model.covar_module.base_kernel.lengthscale = 0.6, 0.6
     tastes, smooth = model.judge_covar_module.kernels
-    tastes.raw_root.data = torch.tensor([[0.5, 0, 0], [0.3, 1.0, 0], [-0.4, 0.2, 0.7]], dtype=torch.float64)
-    smooth.outputscale, smooth.base_kernel.lengthscale = 0.5, 0.7
+    tastes.raw_root.data = torch.tensor([[0.5, 0, 0], [0.3, 2.0, 0], [-0.4, 0.2, 1.5]], dtype=torch.float64)
+    smooth.outputscale, smooth.base_kernel.lengthscale = 2.0, 0.4
     if model.judge_reliability is not None:
         model.judge_reliability.logarithm.data = torch.tensor([0.2, -0.5], dtype=torch.float64)
     return model.eval()
