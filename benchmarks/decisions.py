@@ -124,12 +124,18 @@ def find_utility(name: str) -> Utility:
         "rosenbrock5": lambda: _scaled(name, Rosenbrock(5, negate=True)),
         "branin": lambda: _scaled(name, Branin(negate=True)),
         "griewank3": lambda: _scaled(name, Griewank(3, negate=True)),
+        "levy20": lambda: _scaled(name, Levy(20, negate=True)),
+        "rosenbrock20": lambda: _scaled(name, Rosenbrock(20, negate=True)),
     }
+    if name == "hartmann6_in_30":  # 24 inputs do nothing
+        six = find_utility("hartmann6")
+        return Utility(name, 30, six.best, lambda U: six.evaluate(U[..., 3::5]))
     return build[name]()
 
 
 FUNCTIONS = ("camel", "levy2", "hartmann3", "hartmann6", "ackley4", "levy4", "rosenbrock5", "alpine4")
 OTHER_FUNCTIONS = ("branin", "griewank3")
+WIDE_FUNCTIONS = ("levy20", "rosenbrock20", "hartmann6_in_30")  # of many inputs
 
 # Judges
 
@@ -435,7 +441,7 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
-    parser.add_argument("--functions", nargs="+", choices=FUNCTIONS + OTHER_FUNCTIONS, default=["camel", "hartmann6"])
+    parser.add_argument("--functions", nargs="+", choices=FUNCTIONS + OTHER_FUNCTIONS + WIDE_FUNCTIONS, default=["camel", "hartmann6"])
     parser.add_argument("--judges", nargs="+", choices=list(JUDGES), default=["consistent"])
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--seeds", nargs=2, type=int, default=[0, 10], metavar=("FIRST", "LAST"), help="last excluded")
