@@ -134,8 +134,7 @@ def find_utility(name: str) -> Utility:
 
 
 FUNCTIONS = ("camel", "levy2", "hartmann3", "hartmann6", "ackley4", "levy4", "rosenbrock5", "alpine4")
-OTHER_FUNCTIONS = ("branin", "griewank3")
-WIDE_FUNCTIONS = ("levy20", "rosenbrock20", "hartmann6_in_30")  # of many inputs
+OTHER_FUNCTIONS = ("branin", "griewank3", "levy20", "rosenbrock20", "hartmann6_in_30")
 
 # Judges
 
@@ -441,7 +440,7 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
-    parser.add_argument("--functions", nargs="+", choices=FUNCTIONS + OTHER_FUNCTIONS + WIDE_FUNCTIONS, default=["camel", "hartmann6"])
+    parser.add_argument("--functions", nargs="+", choices=FUNCTIONS + OTHER_FUNCTIONS, default=["camel", "hartmann6"])
     parser.add_argument("--judges", nargs="+", choices=list(JUDGES), default=["consistent"])
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--seeds", nargs=2, type=int, default=[0, 10], metavar=("FIRST", "LAST"), help="last excluded")
