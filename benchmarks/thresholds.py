@@ -330,13 +330,17 @@ def _psignifit(observer: Observer, _: str | None) -> dict[str, Estimate]:
     frequencies, levels = torch.linspace(0.05, 0.95, 5).double(), torch.linspace(0.03, 0.97, 16).double()
     X = torch.cartesian_prod(frequencies, levels)
     y = observer.answer(X, 0).view(5, 16)
+    rates = {"gamma": observer.guess, "lambda": observer.lapse}
+    share = (LEVEL - observer.guess) / (1 - observer.guess - observer.lapse)  # of the way from guesses to lapses
     found = []
     for answers in y:
         data = np.stack([levels.numpy(), answers.numpy().astype(float), np.ones(16)], axis=-1)
-        kind = "2AFC" if observer.guess else "yes/no"
-        fit = psignifit.psignifit(data, experiment_type=kind, sigmoid="norm", stimulus_range=[0, 1])
-        at, intervals = fit.threshold(LEVEL, unscaled=True)
-        found.append([float(at), *map(float, intervals[f"{BAND:g}"])])
+        fit = psignifit.psignifit(
+            data, experiment_type="yes/no", sigmoid="norm", stimulus_range=[0, 1],
+            fixed_parameters=rates, thresh_PC=share,
+        )  # fmt: skip
+        interval = fit.confidence_intervals["threshold"][f"{BAND:g}"]
+        found.append([float(fit.parameter_estimate["threshold"]), *map(float, interval)])
     curves = [np.interp(AT.numpy(), frequencies.numpy(), column) for column in np.array(found).T]
     median, lower, upper = (torch.from_numpy(curve) for curve in curves)
     return {"": (median, lower, upper)}
