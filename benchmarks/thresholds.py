@@ -208,6 +208,11 @@ class Variational(gpytorch.models.ApproximateGP, Model):
             optimiser.step()
         self.eval()
 
+    @property
+    def answering_likelihood(self) -> ProbitLikelihood:
+        """The likelihood of new answers."""
+        return self.likelihood
+
     def posterior(self, X: Tensor) -> SkewGPPosterior:
         """The posterior of the latent function."""
         return SkewGPPosterior.from_gaussian(self(X))
