@@ -12,7 +12,8 @@ GUESS, LAPSE, LEVEL = 0.5, 0.02, 0.75
 FIRST, TRIALS = 10, 80
 BAND = 0.9
 AT = torch.linspace(0.05, 0.95, 19, dtype=torch.double)  # frequencies at which thresholds are compared
-FUNCTIONS = ("audiogram", "ridge")
+FUNCTIONS = ("audiogram", "ridge", "ellipse")
+HALF_AXES = (0.35, 0.3)  # of the ellipse, within which answers are right
 
 
 def true_threshold(function: str, frequency: Tensor, seed: int) -> Tensor:
@@ -44,15 +45,31 @@ class Observer:
         self.uniform = torch.rand(TRIALS, generator=generator, dtype=torch.double)
         self.sobol = SobolEngine(2, scramble=True, seed=seed).draw(TRIALS, dtype=torch.double)
         self.at_level = torch.special.ndtri(torch.tensor((LEVEL - guess) / (1 - guess - lapse)).double())
+        self.is_closed = function == "ellipse"
+        self.centre = 0.45 + 0.1 * torch.rand(2, generator=torch.Generator().manual_seed(seed), dtype=torch.double)
+
+    @property
+    def at(self) -> Tensor:
+        """The frequencies at which thresholds are compared."""
+        if not self.is_closed:
+            return AT
+        return self.centre[0] + HALF_AXES[0] * torch.linspace(-0.8, 0.8, 10, dtype=torch.double)
 
     def answer(self, X: Tensor, first: int) -> Tensor:
         """The answers at points, the first of which is trial number `first`."""
-        above = X[:, 1] - true_threshold(self.function, X[:, 0], self.seed)
-        latent = slope(self.function, X[:, 0]) * above + self.at_level
+        if self.is_closed:
+            radius = ((X - self.centre) / torch.tensor(HALF_AXES).to(X)).norm(dim=-1)
+            latent = 4 * (1 - radius) + self.at_level
+        else:
+            above = X[:, 1] - true_threshold(self.function, X[:, 0], self.seed)
+            latent = slope(self.function, X[:, 0]) * above + self.at_level
         p = self.guess + (1 - self.guess - self.lapse) * torch.special.ndtr(latent)
         return self.uniform[first : first + len(X)] < p
 
     @property
     def truth(self) -> Tensor:
-        """The thresholds at `AT`."""
+        """The thresholds at `at`, of a closed curve from below and then from above."""
+        if self.is_closed:
+            half = HALF_AXES[1] * (1 - ((self.at - self.centre[0]) / HALF_AXES[0]).square()).sqrt()
+            return torch.cat([self.centre[1] - half, self.centre[1] + half])
         return true_threshold(self.function, AT, self.seed)

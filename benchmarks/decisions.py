@@ -124,12 +124,17 @@ def find_utility(name: str) -> Utility:
         "rosenbrock5": lambda: _scaled(name, Rosenbrock(5, negate=True)),
         "branin": lambda: _scaled(name, Branin(negate=True)),
         "griewank3": lambda: _scaled(name, Griewank(3, negate=True)),
+        "levy20": lambda: _scaled(name, Levy(20, negate=True)),
+        "rosenbrock20": lambda: _scaled(name, Rosenbrock(20, negate=True)),
     }
+    if name == "hartmann6_in_30":  # 24 inputs do nothing
+        six = find_utility("hartmann6")
+        return Utility(name, 30, six.best, lambda U: six.evaluate(U[..., 3::5]))
     return build[name]()
 
 
 FUNCTIONS = ("camel", "levy2", "hartmann3", "hartmann6", "ackley4", "levy4", "rosenbrock5", "alpine4")
-OTHER_FUNCTIONS = ("branin", "griewank3")
+OTHER_FUNCTIONS = ("branin", "griewank3", "levy20", "rosenbrock20", "hartmann6_in_30")
 
 # Judges
 

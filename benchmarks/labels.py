@@ -10,6 +10,8 @@ error is the root mean square of probabilities over 1,024 points of the unit cub
 from __future__ import annotations
 
 import argparse
+import functools
+import itertools
 import math
 import time
 import warnings
@@ -23,6 +25,7 @@ from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
+from benchmarks._runs import Runs
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement
 from botorch_skewgp.fitting import sample_hyperparameters
@@ -43,12 +46,14 @@ PRIORS = {"dimension-scaled": (math.exp(2**0.5), 3**0.5), "0.3, 0.7": (0.3, 0.7)
 PRIORS["sampled"] = PRIORS["dimension-scaled"]
 NUM_MEMBERS = 8  # of an ensemble whose hyperparameters are sampled
 LEARNERS = ("BALD, with faces", "BALD, Sobol", "random")
+DEFAULT = "dimension-scaled"
+VALUES = ("error", "on_faces", "seconds")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     add_common_arguments(parser)
-    parser.add_argument("--seeds", type=int, default=10, help="seeds, the same first data for all")
+    parser.add_argument("--seeds", type=int, default=20, help="seeds, the same first data for all")
     parser.add_argument("--trials", type=int, default=80, help="answers at the end")
     parser.add_argument("--functions", nargs="+", choices=list(FUNCTIONS), default=list(FUNCTIONS), metavar="NAME")
     parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=list(LEARNERS), metavar="NAME")
@@ -58,29 +63,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run it."""
     folder = prepare(options)
+    seeds, trials = (1, 16) if options.quick else (options.seeds, options.trials)
+    runs = Runs("labels_runs", ("function", "learner", "prior", "trials", "seed"), VALUES, folder)
+    functions = options.functions[:1] if options.quick else options.functions
+    for seed in range(seeds):  # seeds first: a run that is stopped has pairs
+        for key in itertools.product(functions, options.learners, options.priors, [trials], [seed]):
+            error, *_ = runs.get(key, functools.partial(_run, *key))
+            say(f"{', '.join(map(str, key))}: {error:.3f}")
     table = Table(
         "labels",
-        ("function", "learner", "prior", "runs", "mean", "median", "worst", "on_faces", "seconds"),
-        notes=[environment(), f"load average at the start {load_average()}; root mean squared errors of probabilities"],
-    )
-    seeds, trials = (1, 16) if options.quick else (options.seeds, options.trials)
-    for function in options.functions[:1] if options.quick else options.functions:
-        for learner in options.learners:
-            for prior in options.priors:
-                began = time.process_time()
-                runs = [_run(function, learner, prior, seed, trials) for seed in range(seeds)]
-                errors, on_faces = torch.tensor(runs).T
-                table.add(
-                    function=function, learner=learner, prior=prior, runs=seeds, mean=float(errors.mean()),
-                    median=float(errors.median()), worst=float(errors.max()), on_faces=float(on_faces.mean()),
-                    seconds=(time.process_time() - began) / seeds,
-                )  # fmt: skip
-                say(f"{function}, {learner}, {prior}: {errors.mean():.3f} (median {errors.median():.3f})")
+        ("function", "learner", "prior", "runs", "mean", "median", "worst", "less_than_random", "less_than_random_se",
+         "less_than_default", "less_than_default_se", "on_faces", "seconds"),
+        notes=[environment(), f"load average at the end {load_average()}; root mean squared errors of probabilities",
+               f"{trials} answers; errors less than those of random points, and of the same learner, under the "
+               f"prior '{DEFAULT}', with the same seed"],
+    )  # fmt: skip
+    for function, learner, prior in itertools.product(functions, LEARNERS, PRIORS):
+        values = _values(runs, function, learner, prior, trials)
+        if not values:
+            continue
+        errors = torch.tensor([value[0] for value in values.values()])
+        row = table.add(
+            function=function, learner=learner, prior=prior, runs=len(values), mean=float(errors.mean()),
+            median=float(errors.median()), worst=float(errors.max()),
+            on_faces=sum(value[1] for value in values.values()) / len(values),
+            seconds=sum(value[2] for value in values.values()) / len(values),
+        )  # fmt: skip
+        for name, rival in (("less_than_random", "random"), ("less_than_default", learner)):
+            others = _values(runs, function, rival, DEFAULT, trials)
+            gains = torch.tensor([others[seed][0] - values[seed][0] for seed in values if seed in others])
+            if (learner, prior) != (rival, DEFAULT) and len(gains) > 1:
+                row[name], row[f"{name}_se"] = float(gains.mean()), float(gains.std() / len(gains) ** 0.5)
     publish([table], folder)
 
 
-def _run(function: str, learner: str, prior: str, seed: int, trials: int) -> tuple[float, float]:
-    """The error of probabilities at the end, and the share of points that were asked for on faces."""
+def _values(runs: Runs, function: str, learner: str, prior: str, trials: int) -> dict[str, list[float]]:
+    """What is known of each seed."""
+    key = {"function": function, "learner": learner, "prior": prior, "trials": str(trials)}
+    rows = [row for row in runs.rows if all(row[name] == value for name, value in key.items())]
+    return {row["seed"]: [float(row[name]) for name in VALUES] for row in rows}
+
+
+def _run(function: str, learner: str, prior: str, trials: int, seed: int) -> tuple[float, float, float]:
+    """The error of probabilities at the end, the share of points that were asked for on faces, and seconds."""
+    began = time.process_time()
     dim, latent = FUNCTIONS[function]
     generator = torch.Generator().manual_seed(seed)
     unit = torch.stack([torch.zeros(dim), torch.ones(dim)]).double()
@@ -123,7 +149,8 @@ def _run(function: str, learner: str, prior: str, seed: int, trials: int) -> tup
         with torch.no_grad():
             found = model.predictive(grid).probs.squeeze(-1)
     on_faces = ((X == 0) | (X == 1)).any(-1)[FIRST:].double().mean()
-    return float((found - probability(grid)).square().mean().sqrt()), float(on_faces)
+    error = float((found - probability(grid)).square().mean().sqrt())
+    return error, float(on_faces), time.process_time() - began
 
 
 def _model(X: Tensor, labels: Tensor, dim: int, prior: str) -> SkewGP:

@@ -4,7 +4,8 @@ An observer answers right or wrong over frequency and level, with guesses of one
 points each method chooses level and frequency of a trial by itself, from the same 160 candidates. Hyperparameters are
 fitted again after every eighth answer. In the end the threshold at 75 % is estimated at 19 frequencies by the posterior
 median: its mean absolute error, the share of frequencies at which a 90 % credible band has the truth in it, and the
-band's width. Seeds are paired: they share function, first points and the randomness of answers.
+band's width. Seeds are paired: they share function, first points and the randomness of answers. On the `ellipse`
+answers are right within a closed curve: at ten frequencies its ends are estimated from below and from above.
 
 - `SkewGP`: expectation propagation while trials are chosen, and in the end by it, by exact draws from the same data, or
   by sixteen draws of the hyperparameters with expectation propagation for each;
@@ -97,6 +98,8 @@ def _store_run(runs: Runs, key: tuple[str, float, float, str, int], aepsych: str
     if method == "AEPsych" and aepsych is None:
         return
     observer = Observer(function, seed, guess, lapse)
+    if observer.is_closed and method in OF_ONE_CURVE:
+        return
     began = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -208,6 +211,11 @@ class Variational(gpytorch.models.ApproximateGP, Model):
             optimiser.step()
         self.eval()
 
+    @property
+    def answering_likelihood(self) -> ProbitLikelihood:
+        """The likelihood of new answers."""
+        return self.likelihood
+
     def posterior(self, X: Tensor) -> SkewGPPosterior:
         """The posterior of the latent function."""
         return SkewGPPosterior.from_gaussian(self(X))
@@ -257,10 +265,13 @@ def _next(acquisition: Acquisition, model: Model, X: Tensor) -> Tensor:
         return candidates[acquisition(model)(candidates.unsqueeze(-2)).argmax()].unsqueeze(0)
 
 
-def _estimate(model: Model) -> Estimate:
-    X = torch.stack([AT, torch.zeros_like(AT)], dim=-1)
-    found = threshold(model, X, LEVEL, 1, (0.0, 1.0), probability=BAND)
-    return found.median, found.lower, found.upper
+def _estimate(model: Model, observer: Observer) -> Estimate:
+    X = torch.stack([observer.at, torch.zeros_like(observer.at)], dim=-1)
+    ways = [(0.0, 1.0), (1.0, 0.0)] if observer.is_closed else [(0.0, 1.0)]
+    found = [threshold(model, X, LEVEL, 1, bounds, probability=BAND) for bounds in ways]
+    ends = [(each.median, each.lower, each.upper) for each in found]
+    median, lower, upper = (torch.cat(parts) for parts in zip(*ends, strict=True))
+    return median, lower, upper
 
 
 def _of_skew_gp(acquisition: Acquisition | None, rising: bool = False, exact: bool = False) -> Callable:
@@ -278,15 +289,15 @@ def _of_skew_gp(acquisition: Acquisition | None, rising: bool = False, exact: bo
                 break
             X = torch.cat([X, _next(acquisition, model, X)])
             y = torch.cat([y, observer.answer(X[-1:], len(X) - 1)])
-        found = {"": _estimate(model)}
+        found = {"": _estimate(model, observer)}
         if exact:
             drawn = skew_gp(X, y, observer, rising, exact=True)
             drawn.load_state_dict(state)
-            found[", exact draws"] = _estimate(drawn)
+            found[", exact draws"] = _estimate(drawn, observer)
             model.load_state_dict(state)
             mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
             generator = torch.Generator().manual_seed(observer.seed)
-            found[", hyperparameters drawn"] = _estimate(fit_fully_bayesian_skew_gp(mll, generator=generator))
+            found[", hyperparameters drawn"] = _estimate(fit_fully_bayesian_skew_gp(mll, generator=generator), observer)
         return found
 
     return method
@@ -303,7 +314,7 @@ def _of_variational(acquisition: Acquisition | None) -> Callable:
             y = torch.cat([y, observer.answer(X[-1:], len(X) - 1)])
             model.update(X, y, 200 if len(X) % REFIT == 0 else 25)
         model.update(X, y, 400)
-        return {"": _estimate(model)}
+        return {"": _estimate(model, observer)}
 
     return method
 
@@ -330,13 +341,17 @@ def _psignifit(observer: Observer, _: str | None) -> dict[str, Estimate]:
     frequencies, levels = torch.linspace(0.05, 0.95, 5).double(), torch.linspace(0.03, 0.97, 16).double()
     X = torch.cartesian_prod(frequencies, levels)
     y = observer.answer(X, 0).view(5, 16)
+    rates = {"gamma": observer.guess, "lambda": observer.lapse}
+    share = (LEVEL - observer.guess) / (1 - observer.guess - observer.lapse)  # of the way from guesses to lapses
     found = []
     for answers in y:
         data = np.stack([levels.numpy(), answers.numpy().astype(float), np.ones(16)], axis=-1)
-        kind = "2AFC" if observer.guess else "yes/no"
-        fit = psignifit.psignifit(data, experiment_type=kind, sigmoid="norm", stimulus_range=[0, 1])
-        at, intervals = fit.threshold(LEVEL, unscaled=True)
-        found.append([float(at), *map(float, intervals[f"{BAND:g}"])])
+        fit = psignifit.psignifit(
+            data, experiment_type="yes/no", sigmoid="norm", stimulus_range=[0, 1],
+            fixed_parameters=rates, thresh_PC=share,
+        )  # fmt: skip
+        interval = fit.confidence_intervals["threshold"][f"{BAND:g}"]
+        found.append([float(fit.parameter_estimate["threshold"]), *map(float, interval)])
     curves = [np.interp(AT.numpy(), frequencies.numpy(), column) for column in np.array(found).T]
     median, lower, upper = (torch.from_numpy(curve) for curve in curves)
     return {"": (median, lower, upper)}
@@ -365,3 +380,4 @@ METHODS: dict[str, Callable[[Observer, str | None], dict[str, Estimate]]] = {
     "psignifit": _psignifit,
     "AEPsych": _aepsych,
 }
+OF_ONE_CURVE = ("SkewGP, rising, information", "probit curve, Sobol", "psignifit", "AEPsych")

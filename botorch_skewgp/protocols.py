@@ -8,7 +8,7 @@ to go over, of one entry for a single model.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models.model import Model
@@ -63,6 +63,7 @@ class LatentModel(HasLatentPosterior, Protocol):
 
     likelihood: RowLikelihood
     minimize: bool
+    approximation: Literal["ep"] | None
 
     @property
     def answering_likelihood(self) -> RowLikelihood:

@@ -56,7 +56,7 @@ class _LevelSetAcquisitionFunction(QuestionAcquisitionFunction):
         posterior = self.latent_posterior(member, X)
         if posterior.batch_shape:
             raise UnsupportedError(f"{type(self).__name__} takes no models with batch dimensions, such as fantasies.")
-        if getattr(member, "approximation", None) != "ep":
+        if member.approximation != "ep":
             return Belief.of(posterior, member.outcome_scale)
         # a Gaussian, though slips can make it a mixture of random components, whose noise would pass for information
         weights = posterior.mean.new_ones(1, 1)

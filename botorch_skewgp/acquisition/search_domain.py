@@ -30,6 +30,9 @@ from botorch_skewgp.protocols import input_transform_of
 Values = Mapping[int, Sequence[float]]
 TOLERANCE = 1e-6  # share of its range by which an input may miss its bounds or a value
 ONLY_THE_BEST = {"return_best_only": True, "return_full_tree": False, "return_acq_values": True}  # options
+# From scipy 1.18 on, which BoTorch 0.18 was not tested with, it would maximise the sum over all starts at once, and end
+# where that hardly rises: early for a good start beside one of a much lower value.
+EACH_START_ALONE = {"max_optimization_problem_aggregation_size": 1}
 # options of optimisers that speak of points, in units of the inputs
 SPEAKS_OF_POINTS = {
     "equality_constraints",
@@ -215,6 +218,8 @@ def _search(
 ) -> tuple[Tensor, Tensor]:
     """BoTorch's search; by turns if some inputs have a list of values."""
     if not (domain.discrete_dims or domain.cat_dims):
+        if "gen_candidates" not in options:
+            options = options | {"options": EACH_START_ALONE | (options.get("options") or {})}
         points, value = optimize_acqf(acquisition, bounds=domain.bounds, q=q, **options)
         assert value is not None
         return points, value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -95,7 +96,7 @@ def read_votes(
 
     Raises:
         InputDataError: If a column is missing, a cell is empty, an item plays against itself or is not among `items`,
-            or an outcome is not known.
+            two names read alike (`3` and `"3"`), or an outcome is not known.
     """
     a, b = (_column(frame, name) for name in (first, second))
     outcome = "outcome" if outcome is None and "outcome" in frame else outcome
@@ -203,11 +204,21 @@ def _is_empty(value: Any) -> bool:
 
 
 def _sorted(names: set[Any]) -> list[Any]:
-    """Sorted names; by their text if they are of several types."""
+    """Sorted names; by their text if they are of several types.
+
+    Raises:
+        InputDataError: If two names of different types read alike.
+    """
     try:
         return sorted(names)
     except TypeError:
-        return sorted(names, key=str)
+        ordered = sorted(names, key=str)
+        alike = [pair for pair in pairwise(ordered) if str(pair[0]) == str(pair[1])]
+        if alike:
+            raise InputDataError(
+                f"{alike[0][0]!r} and {alike[0][1]!r} read alike but are two names; convert the columns to one type."
+            ) from None
+        return ordered
 
 
 def pandas() -> Any:

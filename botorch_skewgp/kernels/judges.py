@@ -48,7 +48,8 @@ class LinearTastesKernel(Kernel):
         scale: The scale of the prior.
 
     Raises:
-        InputDataError: If the rank is not between 1 and `d + 1`, or one is given for a diagonal covariance.
+        InputDataError: If `dim` is below 1, the rank is not between 1 and `d + 1`, or one is given for a diagonal
+            covariance.
 
     Example:
         >>> kernel = LinearTastesKernel(dim=2)
@@ -60,6 +61,8 @@ class LinearTastesKernel(Kernel):
         self, dim: int, rank: int | None = None, diagonal: bool = False, scale: float = 1.0, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
+        if dim < 1:
+            raise InputDataError(f"dim must be the number of inputs, 1 or more; got {dim}.")
         size = dim + 1
         if rank is not None and (diagonal or not 1 <= rank <= size):
             raise InputDataError(
@@ -84,11 +87,15 @@ class LinearTastesKernel(Kernel):
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
         """The covariance of points, `batch_shape x n x m`, or `batch_shape x n` on the diagonal."""
-        white1, white2 = (self._white(x) for x in (x1, x2))
+        white1, white2 = (self.white(x) for x in (x1, x2))
         return (white1 * white2).sum(-1) if diag else white1 @ white2.mT
 
-    def _white(self, X: Tensor) -> Tensor:
-        """The white coordinates of tastes that points read."""
+    def white(self, X: Tensor) -> Tensor:
+        """The white coordinates of tastes that points read, `batch_shape x n x rank`: exact features of the kernel.
+
+        Raises:
+            InputDataError: If points have another number of inputs.
+        """
         root = self.root.to(X)
         if X.shape[-1] != len(root) - 1:
             raise InputDataError(f"LinearTastesKernel is for dim={len(root) - 1} inputs; got {X.shape[-1]}.")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import torch
-from gpytorch.kernels import AdditiveKernel, ConstantKernel, Kernel
+from botorch.models.kernels import CategoricalKernel
+from gpytorch.kernels import AdditiveKernel, ConstantKernel, Kernel, ProductKernel
 from torch import Tensor
 
 from botorch_skewgp.kernels.checked import RBF_KERNELS, SCALE_KERNELS
@@ -16,9 +17,35 @@ from botorch_skewgp.kernels.checked import RBF_KERNELS, SCALE_KERNELS
 MOST_SPREAD = 100.0
 
 
+class Categories(NamedTuple):
+    r"""Coordinates of which it matters only whether two points agree in them.
+
+    Args:
+        numbers: The coordinates that are numbers, `d`.
+        dims: The coordinates that are categories, `k`.
+        weights: By how much the logarithm of the scaled covariance is smaller where points differ in each, `k`.
+    """
+
+    numbers: Tensor
+    dims: Tensor
+    weights: Tensor
+
+    def agreement(self, X: Tensor, Z: Tensor) -> Tensor:
+        r"""The sums of the weights of the coordinates in which points agree, `batch_shape x q x q'`.
+
+        Args:
+            X: A `batch_shape x q x d` tensor.
+            Z: A `batch_shape x q' x d` tensor.
+        """
+        X, Z = X.detach()[..., self.dims], Z.detach()[..., self.dims]
+        return (X.unsqueeze(-2) == Z.unsqueeze(-3)).to(self.weights) @ self.weights
+
+
 @dataclass(frozen=True, eq=False)
 class SquaredExponential:
     r"""The covariance `scale exp(-|x - z|^2 / 2) + constant`, with distances in units of the lengthscales.
+
+    Its scaled part may be multiplied by `exp(-w_j)` for each category `j` in which points differ.
 
     Equal to GPyTorch's kernels up to rounding. They look up and transform their parameters at every call and
     record three times as many operations, which for the few points of an acquisition function takes most of the time.
@@ -27,33 +54,43 @@ class SquaredExponential:
         scale: The scale, a number.
         lengthscale: The lengthscales, `1 x d` or `1 x 1`.
         constant: The constant, a number; zero if `None`.
+        categories: Which coordinates are categories; no coordinate if `None`.
     """
 
     scale: Tensor
     lengthscale: Tensor
     constant: Tensor | None
+    categories: Categories | None = None
 
     @classmethod
     def of(cls, kernel: Kernel) -> Self | None:
         r"""The same covariance as a kernel's, or `None` where it is another one or has parameters to be learned.
 
         Args:
-            kernel: An `RBFKernel`, possibly in a `ScaleKernel`, possibly with a `ConstantKernel` added.
+            kernel: An `RBFKernel`, or the product of one and a `CategoricalKernel` of other inputs, possibly in a
+                `ScaleKernel`, possibly with a `ConstantKernel` added.
         """
         if any(parameter.requires_grad for parameter in kernel.parameters()):
             return None
-        kernels = [part for part in kernel.modules() if isinstance(part, Kernel)]
-        if any(part.batch_shape or part.active_dims is not None for part in kernels):
+        if any(part.batch_shape for part in kernel.modules() if isinstance(part, Kernel)):
             return None
         constant = scale = None
         if type(kernel) is AdditiveKernel and [type(part) for part in kernel.kernels][1:] == [ConstantKernel]:
             kernel, constant = kernel.kernels[0], kernel.kernels[1].constant.squeeze()
         if type(kernel) in SCALE_KERNELS:
             kernel, scale = kernel.base_kernel, kernel.outputscale
-        if type(kernel) not in RBF_KERNELS:
+        categories = None
+        if type(kernel) is ProductKernel and len(kernel.kernels) == 2 and type(kernel.kernels[1]) is CategoricalKernel:
+            kernel, of_categories = kernel.kernels
+            if kernel.active_dims is None or of_categories.active_dims is None:
+                return None
+            count = len(of_categories.active_dims)
+            weights = (1 / (count * of_categories.lengthscale)).expand(1, count).squeeze(0)
+            categories = Categories(kernel.active_dims, of_categories.active_dims, weights)
+        if type(kernel) not in RBF_KERNELS or (kernel.active_dims is not None and categories is None):
             return None
         lengthscale = kernel.lengthscale
-        return cls(lengthscale.new_ones(()) if scale is None else scale, lengthscale, constant)
+        return cls(lengthscale.new_ones(()) if scale is None else scale, lengthscale, constant, categories)
 
     def among(self, X: Tensor) -> Tensor:
         r"""The covariance among points, `batch_shape x q x q`.
@@ -61,11 +98,14 @@ class SquaredExponential:
         Args:
             X: A `batch_shape x q x d` tensor.
         """
-        white = (X - X.detach().mean(-2, keepdim=True)) / self.lengthscale
+        x = self.numbers(X)
+        white = (x - x.detach().mean(-2, keepdim=True)) / self.lengthscale
         half = self.half_exponent(white)
         exponent = white @ white.mT
         exponent += half  # in place, for it may be large
         exponent += half.mT
+        if self.categories is not None:
+            exponent += self.categories.agreement(X, X)
         return self.of_exponent(exponent)
 
     def variance(self, X: Tensor) -> Tensor:
@@ -86,20 +126,33 @@ class SquaredExponential:
         """
         if Z.shape[-2] == 0:
             return None
-        centre = Z.mean(-2, keepdim=True)
-        white = (Z - centre) / self.lengthscale
+        z = self.numbers(Z)
+        centre = z.mean(-2, keepdim=True)
+        white = (z - centre) / self.lengthscale
         if Z.dtype != torch.float64 or not bool((white.square().sum(-1) <= MOST_SPREAD).all()):
             return None
         columns = torch.cat([white, torch.ones_like(white[..., :1]), self.half_exponent(white)], dim=-1)
-        return CovarianceWithPoints(self, centre, columns.mT.contiguous())
+        return CovarianceWithPoints(self, Z, centre, columns.mT.contiguous())
 
-    def half_exponent(self, white: Tensor) -> Tensor:
-        r"""The contribution of each point to the logarithm of the scaled covariance, `... x n x 1`.
+    def numbers(self, X: Tensor) -> Tensor:
+        r"""The coordinates that are no categories.
 
         Args:
-            white: The point in units of the lengthscales, `... x n x d`.
+            X: A `... x d` tensor.
         """
-        return 0.5 * (self.scale.log() - white.square().sum(-1, keepdim=True))
+        return X if self.categories is None else X[..., self.categories.numbers]
+
+    def half_exponent(self, white: Tensor) -> Tensor:
+        r"""The contribution of each point to the logarithm of the scaled covariance with a point of other categories,
+        `... x n x 1`.
+
+        Args:
+            white: The point's numbers in units of the lengthscales, `... x n x d`.
+        """
+        level = self.scale.log()
+        if self.categories is not None:
+            level = level - self.categories.weights.sum()
+        return 0.5 * (level - white.square().sum(-1, keepdim=True))
 
     def of_exponent(self, exponent: Tensor) -> Tensor:
         r"""The covariance whose scaled part has a given logarithm.
@@ -121,11 +174,13 @@ class CovarianceWithPoints:
 
     Args:
         kernel: The covariance function.
-        centre: The mean of the points that stay, `... x 1 x d`.
-        columns: What is multiplied with a point's coordinates, its part of the exponent and one, `... x (d + 2) x n`.
+        points: The points that stay, `... x n x d`.
+        centre: The mean of their numbers, `... x 1 x d`.
+        columns: What is multiplied with a point's numbers, its part of the exponent and one, `... x (d + 2) x n`.
     """
 
     kernel: SquaredExponential
+    points: Tensor
     centre: Tensor
     columns: Tensor
 
@@ -135,6 +190,10 @@ class CovarianceWithPoints:
         Args:
             X: A `batch_shape x q x d` tensor of double precision.
         """
-        white = (X - self.centre) / self.kernel.lengthscale
-        rows = torch.cat([white, self.kernel.half_exponent(white), torch.ones_like(white[..., :1])], dim=-1)
-        return self.kernel.of_exponent(rows @ self.columns)
+        kernel = self.kernel
+        white = (kernel.numbers(X) - self.centre) / kernel.lengthscale
+        rows = torch.cat([white, kernel.half_exponent(white), torch.ones_like(white[..., :1])], dim=-1)
+        exponent = rows @ self.columns
+        if kernel.categories is not None:
+            exponent += kernel.categories.agreement(X, self.points)
+        return kernel.of_exponent(exponent)

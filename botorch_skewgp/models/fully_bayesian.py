@@ -96,6 +96,7 @@ class FullyBayesianSkewGP(Model):
         output_indices: list[int] | None = None,
         observation_noise: bool | Tensor = False,
         posterior_transform: PosteriorTransform | None = None,
+        judge: int | str | None = None,
     ) -> SkewGPEnsemblePosterior:
         r"""The posteriors of all members, `batch_shape x E x q x o`.
 
@@ -104,10 +105,14 @@ class FullyBayesianSkewGP(Model):
             output_indices: As for a SkewGP.
             observation_noise: As for a SkewGP.
             posterior_transform: An affine posterior transform.
+            judge: As for a SkewGP, one judge.
 
         Raises:
-            UnsupportedError: If the posterior transform is not affine.
+            InputDataError: If nothing is known of the judge.
+            UnsupportedError: If the posterior transform is not affine, or several judges are named.
         """
+        if judge is not None:
+            return self.for_judge(judge).posterior(X, output_indices, observation_noise, posterior_transform)
         posteriors = []
         for member in self.members:
             posterior = member.posterior(X, output_indices, observation_noise, posterior_transform)
@@ -118,19 +123,43 @@ class FullyBayesianSkewGP(Model):
             posteriors.append(posterior)
         return SkewGPEnsemblePosterior.stack(posteriors)
 
-    def predictive(self, X: Tensor) -> Bernoulli | Categorical:
+    def predictive(
+        self, X: Tensor, judge: int | str | None = None, available: Tensor | None = None
+    ) -> Bernoulli | Categorical:
         r"""The distribution of new labels, grades or comparisons, averaged over members.
 
         Args:
             X: A `batch_shape x q x d` tensor.
+            judge: Whose answers, as for a SkewGP.
+            available: As for a SkewGP.
 
         Raises:
+            InputDataError: If nothing is known of the judge, or `available` does not fit the points.
             UnsupportedError: If the likelihood's predictions are not probabilities.
         """
-        distributions = [member.predictive(X) for member in self.members]
+        distributions = [member.predictive(X, judge, available) for member in self.members]
         if not all(isinstance(distribution, Bernoulli | Categorical) for distribution in distributions):
             raise UnsupportedError("Only probabilities can be averaged; ask the members for other predictions.")
         return type(distributions[0])(probs=torch.stack([distribution.probs for distribution in distributions]).mean(0))
+
+    @property
+    def judges(self) -> frozenset[int]:
+        """The numbers of all judges who gave answers; empty if no answer names one."""
+        return self.members[0].judges
+
+    def for_judge(self, judge: int | str | None) -> FullyBayesianSkewGP:
+        r"""The ensemble of one judge's utility; it shares all modules with this one.
+
+        Args:
+            judge: A judge's number, or `"new"` for one who has not answered yet; `None` for what all share.
+
+        Raises:
+            InputDataError: If nothing is known of the judge, or there are not two judges who differ.
+            UnsupportedError: If several judges are named.
+        """
+        if isinstance(judge, Sequence) and not isinstance(judge, str):
+            raise UnsupportedError("A committee is made of one model; call for_judge(judges) of each of the members.")
+        return FullyBayesianSkewGP([member.for_judge(judge) for member in self.members])
 
     def slips(self) -> Tensor:
         """The posterior probability of each answer to be a slip, averaged over members; see `SkewGP.slips`."""

@@ -115,6 +115,12 @@ def _as_number(judge: Any) -> int:
         return -1
 
 
+def _known(judge: Any) -> Any:
+    """A judge's number as an integer, from whatever stands for one."""
+    number = _as_number(judge)
+    return judge if number < 0 else number
+
+
 def judges_of(observations: Sequence[Observation]) -> set[int]:
     """The numbers of all who gave answers."""
     named = [entry.judge.unique().tolist() for entry in observations if entry.judge is not None]
@@ -301,7 +307,9 @@ def summarize_judges(
         raise InputDataError("A summary needs two judges or more; name them with judge= in observations.")
     if not 0 < level < 1:
         raise InputDataError(f"level must be between 0 and 1; got {level}.")
-    judges = sorted(model.judges) if judges is None else list(judges)
+    if judges is not None and (isinstance(judges, str) or not isinstance(judges, Sequence | Tensor)):
+        raise InputDataError(f"judges must be a list of judges; write [{judges!r}] for a single one.")
+    judges = sorted(model.judges) if judges is None else [_known(judge) for judge in judges]
     committee = Committee(model, [None, *judges])
     if X is None:
         distinct = model.datapoints.unique(dim=0)

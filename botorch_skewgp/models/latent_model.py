@@ -440,6 +440,11 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         column = inputs.new_tensor(codes).unsqueeze(-1).expand(*inputs.shape[:-1], 1)
         return now.posterior_at(torch.cat([inputs[..., :-1], column], dim=-1), codes)
 
+    @property
+    def judge_code(self) -> int | None:
+        """Whom the model is for, as the last column of points after input transforms; `None` without a panel."""
+        return None if self._panel is None else self._judge
+
     def _inputs_at(self, X: Tensor, now: Snapshot) -> Tensor:
         """Points after input transforms, with who judges there if there are several judges."""
         X = now.model.transform_inputs(X)

@@ -76,7 +76,7 @@ def _climbed(
 def _tolerance() -> dict[str, float | None]:
     """BoTorch climbs from all starts in parallel, or with versions of scipy that it was not tested with one by one."""
     in_parallel = not get_reasons_against_fast_path("L-BFGS-B", with_grad=True, minimize_options={}, timeout_sec=None)
-    return {"ftol": LEAST_GAIN**2} | ({"factr": None} if in_parallel else {})
+    return {"ftol": LEAST_GAIN / 10} | ({"factr": None} if in_parallel else {})
 
 
 def _near(space: SearchSpace, X_seen: Tensor, fixed: list[int], generator: torch.Generator) -> Tensor:

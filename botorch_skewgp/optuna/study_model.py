@@ -45,6 +45,8 @@ from botorch_skewgp.truncated.draws import DrawSettings
 
 NUM_DRAWS = 512  # of the rows; where there are none, of the values at the points seen
 
+FIT_OPTIONS = {"ftol": 1e-5}  # further digits of hyperparameters change no choice of a point, and cost a third of a fit
+
 CORRELATION = 0.5  # of functions of two categories
 
 
@@ -127,7 +129,7 @@ def _fitted(known: Observed, space: SearchSpace) -> SkewGP:
         outcome_transform=Standardize(m=1),
         draw_settings=DrawSettings(num_draws=NUM_DRAWS),
     )
-    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model), optimizer_kwargs={"options": FIT_OPTIONS})
     _ = model.draws  # made once, they are copied with the model
     return model
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+import torch
 from botorch.posteriors import Posterior
+from torch import Tensor
 
 
 class NonGaussianPosterior(Posterior):
@@ -12,6 +14,23 @@ class NonGaussianPosterior(Posterior):
 
     BoTorch asks a posterior for its `distribution` or its `mvn` where a formula or a list of models needs a Gaussian.
     """
+
+    _location: Tensor
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the posterior's tensors."""
+        return self._location.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the posterior's tensors."""
+        return self._location.dtype
+
+    @property
+    def batch_range(self) -> tuple[int, int]:
+        """Every dimension of the base samples but the last is a batch dimension."""
+        return (0, -1)
 
     @property
     def distribution(self) -> NoReturn:

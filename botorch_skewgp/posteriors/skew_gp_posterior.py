@@ -104,16 +104,6 @@ class SkewGPPosterior(NonGaussianPosterior):
         return SkewGPPosterior(self._location, self._crosses, self._prior, mixture, self._num_outputs)
 
     @property
-    def device(self) -> torch.device:
-        """The device of the posterior's tensors."""
-        return self._location.device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype of the posterior's tensors."""
-        return self._location.dtype
-
-    @property
     def batch_shape(self) -> torch.Size:
         """The shape of the batch of joint distributions."""
         return self._batch_shape
@@ -142,11 +132,6 @@ class SkewGPPosterior(NonGaussianPosterior):
     def base_sample_shape(self) -> torch.Size:
         """`batch_shape x (1 + e)`: the first column picks the draw, the rest drives the Gaussian part."""
         return self._batch_shape + torch.Size([1 + self._location.shape[-1]])
-
-    @property
-    def batch_range(self) -> tuple[int, int]:
-        """Every dimension of the base samples but the last is a batch dimension."""
-        return (0, -1)
 
     def _extended_shape(self, sample_shape: torch.Size = torch.Size()) -> torch.Size:  # noqa: B008
         return sample_shape + self._batch_shape + torch.Size([self._num_points, self._num_outputs])

@@ -127,16 +127,6 @@ class TransformedTPosterior(NonGaussianPosterior):
         self._offset, self._weight = offset, weight
 
     @property
-    def device(self) -> torch.device:
-        """The device of the posterior's tensors."""
-        return self._location.device
-
-    @property
-    def dtype(self) -> torch.dtype:
-        """The dtype of the posterior's tensors."""
-        return self._location.dtype
-
-    @property
     def batch_shape(self) -> torch.Size:
         """The shape of the batch of joint distributions."""
         return self._location.shape[:-2]
@@ -150,11 +140,6 @@ class TransformedTPosterior(NonGaussianPosterior):
     def base_sample_shape(self) -> torch.Size:
         """`batch_shape x (2 + q)`: the first column picks the node, the second the chi-square number of the t."""
         return self.batch_shape + torch.Size([2 + self._location.shape[-2]])
-
-    @property
-    def batch_range(self) -> tuple[int, int]:
-        """Every dimension of the base samples but the last is a batch dimension."""
-        return (0, -1)
 
     def _extended_shape(self, sample_shape: torch.Size = torch.Size()) -> torch.Size:  # noqa: B008
         return sample_shape + self._location.shape[:-1] + torch.Size([1])

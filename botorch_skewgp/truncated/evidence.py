@@ -76,9 +76,8 @@ def bridge_log_normalizer(
     replaced = gaussian_rows(approximation)
     if bool(replaced.any()):
         conditioned = SiteConditioned(distribution, approximation, replaced)
-        latent = None
-        if draws.latent is not None and conditioned.rest.prior.is_low_rank:
-            latent = conditioned.given.after(draws.latent.to(zero))
+        latent = None if draws.latent is None else conditioned.given.after(draws.latent.to(zero))
+        latent = conditioned.rest.prior.kept(latent)
         draws = replace(draws, rows=draws.rows.to(zero)[..., ~replaced], latent=latent)
         rest = bridge_log_normalizer(conditioned.rest, draws, None, generator, settings, num_iterations)
         if conditioned.rest.num_rows == 0:

@@ -1,6 +1,8 @@
 """The domain that pairs and recommendations come from."""
 
+import pytest
 import torch
+from botorch.acquisition import AcquisitionFunction
 from botorch.acquisition.analytic import PosteriorMean
 from botorch.models import SingleTaskGP
 
@@ -41,3 +43,21 @@ def test_optimum_among_few_values_is_that_of_all_of_them():
         means = mean(every.unsqueeze(-2))
     assert torch.equal(point[0], every[means.argmax()])
     torch.testing.assert_close(value, means.max())
+
+
+class FlatBelow(AcquisitionFunction):
+    """A bowl, beside a plain far below it."""
+
+    def forward(self, X):
+        x = X[..., 0, 0]
+        return torch.where(x < 0.2, x.new_tensor(-1e12), -(x - 0.7).square())
+
+
+def test_a_hopeless_start_does_not_end_the_search_from_the_others(monkeypatch):
+    monkeypatch.setattr("botorch.generation.gen.check_scipy_version_at_least", lambda minor: True)  # one not yet tested
+    X_seen = torch.rand(3, 1, dtype=torch.double)
+    model = SingleTaskGP(X_seen, X_seen)
+    domain = SearchDomain.build(model, [[0.0], [1.0]], None, None, X_seen)
+    starts = torch.tensor([0.1, 0.3, 0.9], dtype=torch.double).reshape(3, 1, 1)
+    point, _ = domain.optimize(FlatBelow(model), 1, num_restarts=3, batch_initial_conditions=starts)
+    assert float(point) == pytest.approx(0.7, abs=1e-3)

@@ -137,3 +137,9 @@ def test_a_column_twice_is_refused():
     frame = pd.DataFrame([["a", "b", "c"]], columns=["winner", "winner", "loser"])
     with pytest.raises(InputDataError, match="several columns 'winner'"):
         read_votes(frame)
+
+
+def test_names_that_read_alike_are_refused():
+    with pytest.raises(InputDataError, match=r"3'? and '?3'? read alike"):
+        read_votes({"winner": [3, "a"], "loser": ["3", 3]})
+    assert read_votes({"winner": [3, "a"], "loser": ["b", 3]}).items == (3, "a", "b")

@@ -1,9 +1,11 @@
 """Kernels of several judges, entry by entry."""
 
+import pytest
 import torch
+from botorch.exceptions.errors import InputDataError
 from gpytorch.kernels import RBFKernel
 
-from botorch_skewgp.kernels.judges import JudgeKernel
+from botorch_skewgp.kernels.judges import JudgeKernel, LinearTastesKernel
 
 
 def test_own_parts_are_added_for_the_same_judge_and_for_nobody_in_particular_never():
@@ -25,3 +27,8 @@ def test_own_parts_are_added_for_the_same_judge_and_for_nobody_in_particular_nev
     torch.testing.assert_close(kernel(points).to_dense(), expected)
     torch.testing.assert_close(kernel(points, points[:4]).to_dense(), expected[:, :4])
     torch.testing.assert_close(kernel(points, diag=True), expected.diagonal())
+
+
+def test_tastes_need_an_input():
+    with pytest.raises(InputDataError, match="dim must be the number of inputs"):
+        LinearTastesKernel(dim=0)

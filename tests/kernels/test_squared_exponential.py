@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from botorch.models.kernels import CategoricalKernel
 from gpytorch.kernels import ConstantKernel, LinearKernel, MaternKernel, RBFKernel, ScaleKernel
 from torch.autograd import grad
 
@@ -65,6 +66,35 @@ def test_values_and_derivatives_are_those_of_gpytorch(name):
         torch.testing.assert_close(second, other_second, rtol=1e-10, atol=1e-8)
 
 
+def test_categories():
+    """Two numbers and two categories, in any order: values and derivatives in the numbers."""
+    numbers = RBFKernel(ard_num_dims=2, active_dims=(0, 3))
+    numbers.lengthscale = torch.tensor([0.3, 0.9])
+    categories = CategoricalKernel(ard_num_dims=2, active_dims=(1, 2))
+    categories.lengthscale = torch.tensor([0.4, 2.5])
+    kernel = (ScaleKernel(numbers * categories) + constant()).double().requires_grad_(False)
+    few = SquaredExponential.of(kernel)
+    x = torch.rand(4, 3, 4, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
+    x[..., 1:3] = (3 * x[..., 1:3]).floor()
+    z = torch.cat([x[0], x[1]])
+    z[:, 1] = 2 - z[:, 1]
+    with_others = x.clone()
+    with_others[:, 0, 1] = 7.0  # in no point that stays
+    with_others.requires_grad_()
+    for found, expected in (
+        (few.among(with_others), kernel(with_others).to_dense()),
+        (few.with_points(z)(with_others), kernel(with_others, z).to_dense()),
+    ):
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
+        weight = torch.randn(found.shape, generator=torch.Generator().manual_seed(2), dtype=DOUBLE)
+        slope, other = (grad((K * weight).sum(), with_others)[0] for K in (found, expected))
+        torch.testing.assert_close(slope, other, rtol=1e-11, atol=1e-11)
+    shared = CategoricalKernel(active_dims=(1, 2))  # one lengthscale for both
+    shared.lengthscale = 0.7
+    kernel = (numbers * shared).double().requires_grad_(False)
+    torch.testing.assert_close(SquaredExponential.of(kernel).among(x), kernel(x).to_dense(), rtol=1e-12, atol=0)
+
+
 def test_points_that_nearly_coincide_keep_their_digits():
     """The variance of a difference, far from the origin: 1e-4 lengthscales are left of it."""
     kernel = scaled().double().requires_grad_(False)
@@ -83,6 +113,8 @@ def test_others_are_left_to_gpytorch():
         scaled() + LinearKernel(),
         scaled() + constant() + constant(),
         scaled() * constant(),
+        scaled() * CategoricalKernel(active_dims=(1,)),  # the numbers' kernel has all inputs
+        RBFKernel(active_dims=(0,)) * CategoricalKernel(),
     ]
     assert all(SquaredExponential.of(kernel.requires_grad_(False)) is None for kernel in others)
     assert SquaredExponential.of(scaled()) is None  # its parameters are being learned

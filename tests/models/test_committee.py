@@ -255,6 +255,8 @@ def test_bad_summaries_are_refused_in_words():
         SkewGP(X, Preference([[0, 1]])).judge_summary()
     with pytest.raises(InputDataError, match="level"):
         model.judge_summary(level=1.0)
+    with pytest.raises(InputDataError, match=r"list of judges; write \[0\]"):
+        model.judge_summary(0)
     with pytest.raises(InputDataError, match="one plane"):
         model.judge_summary(X=X[:2])
     with pytest.raises(InputDataError, match="too many"):

@@ -128,3 +128,20 @@ def test_paths_are_those_of_the_members(ensemble, generator):
         assert ((values.mean(0) - mean).abs() < 4.5 * sd * (1 / 1500 + 1 / 200) ** 0.5).all()
         paths.set_ensemble_as_batch(True)
         torch.testing.assert_close(paths(inputs.expand(members, 3, 2)), values)
+
+
+def test_answers_of_a_judge_are_averaged_over_members():
+    X = torch.rand(5, 2, dtype=torch.double, generator=torch.Generator().manual_seed(5))
+    panel = Preference([[0, 1], [1, 2], [3, 1], [4, 0]], judge=[0, 1, 0, 1])
+    models = [SkewGP(X, panel, approximation="ep") for _ in range(2)]
+    models[1].covar_module.outputscale = 3.0
+    ensemble, Z = FullyBayesianSkewGP(models), X[:2]
+    assert ensemble.judges == {0, 1}
+    torch.testing.assert_close(
+        ensemble.predictive(Z, judge=1).probs, sum(model.predictive(Z, judge=1).probs for model in models) / 2
+    )
+    torch.testing.assert_close(ensemble.posterior(Z, judge=0).mean[1], models[1].posterior(Z, judge=0).mean)
+    with pytest.raises(InputDataError, match="judge must be the number"):
+        ensemble.for_judge(7)
+    with pytest.raises(UnsupportedError, match="each of the members"):
+        ensemble.for_judge([0, 1])

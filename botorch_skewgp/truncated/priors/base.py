@@ -148,7 +148,7 @@ class RowPrior(ABC):
     mean + F z`, and nothing of size `m x m` need be built. Those of a dense one are `h - mean` itself.
     """
 
-    is_low_rank = False  # whether latent coordinates are other than the rows, so that draws keep them
+    is_low_rank = False  # whether latent coordinates are other than the rows
 
     @property
     @abstractmethod
@@ -191,6 +191,10 @@ class RowPrior(ABC):
     def stack(cls, priors: Sequence[RowPrior]) -> RowPrior | None:
         """Priors of one shape as one batch; `None` if they are not of the same kind, or of one that has no batches."""
         return None
+
+    def kept(self, latent: Tensor | None) -> Tensor | None:
+        """The latent coordinates that draws keep beside their rows; none where rows and noise tell them."""
+        return latent if self.is_low_rank else None
 
     @abstractmethod
     def times(self, latent: Tensor) -> Tensor:

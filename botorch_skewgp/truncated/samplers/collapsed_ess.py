@@ -145,7 +145,7 @@ class CollapsedEllipticalSliceSampler(Sampler):
 
     def latent(self, positions: Tensor) -> Tensor | None:
         """The positions, `... x r`, for a low-rank covariance; `None` for a dense one."""
-        return positions if self.distribution.prior.is_low_rank else None
+        return self.distribution.prior.kept(positions)
 
     def _log_ratio(self, h: Tensor, chain: Tensor | None, num_chains: int) -> Tensor:
         """Log density relative to the approximating Gaussian, up to a constant, at rows of `h`, `k x m`.

@@ -56,8 +56,8 @@ def feasible_start(
         ValueError: If previous draws have more rows, or another batch shape, than the distribution.
     """
     if previous is not None:
-        _check_previous(distribution, previous)
-        old_rows, old_latent = previous
+        old_rows, old_latent = previous[0], distribution.prior.kept(previous[1])
+        _check_previous(distribution, old_rows, old_latent)
         turn = torch.arange(num_chains, device=old_rows.device) % old_rows.shape[-2]
         old_rows = old_rows[..., turn, :].to(distribution.mean)
         old_latent = None if old_latent is None else old_latent[..., turn, :].to(distribution.mean)
@@ -73,7 +73,7 @@ def feasible_start(
             return _start_apart(distribution, num_chains, expectation_propagation, generator), None
         latent = _draw_latent(distribution, num_chains, expectation_propagation, generator)
         rows = _draw_rows(distribution, distribution.noiseless(latent), distribution.noise.sqrt(), generator)
-        return rows, latent if distribution.prior.is_low_rank else None
+        return rows, distribution.prior.kept(latent)
 
     root = distribution.prior.minimal_root()
     if previous is not None:
@@ -87,14 +87,13 @@ def feasible_start(
     return _finish_latent(distribution, root, z, generator)
 
 
-def _check_previous(distribution: TruncatedNormal, previous: tuple[Tensor, Tensor | None]) -> None:
-    rows, latent = previous
+def _check_previous(distribution: TruncatedNormal, rows: Tensor, latent: Tensor | None) -> None:
     if rows.shape[:-2] != distribution.batch_shape or rows.shape[-1] > distribution.num_rows:
         raise ValueError(
             f"Previous rows must be batch_shape x k x m_old with batch_shape {tuple(distribution.batch_shape)} and "
             f"m_old at most {distribution.num_rows}; got {tuple(rows.shape)}."
         )
-    if latent is not None and distribution.prior.is_low_rank:
+    if latent is not None:
         size = distribution.prior.rank
         if latent.shape[:-1] != rows.shape[:-1] or latent.shape[-1] > size:
             raise ValueError(
@@ -242,7 +241,7 @@ def _continue_latent(
 ) -> Tensor:
     """Old coordinates with the new ones drawn from the prior; or those closest to the old rows."""
     batch, r = distribution.batch_shape, root.shape[-1]
-    if old_latent is not None and distribution.prior.is_low_rank:
+    if old_latent is not None:
         new = _randn(root, *batch, old_latent.shape[-2], r - old_latent.shape[-1], generator=generator)
         return torch.cat([old_latent, new], dim=-1)
     m_old = old_rows.shape[-1]
@@ -258,4 +257,4 @@ def _finish_latent(
     noisy = (distribution.noise > 0).unsqueeze(-2)
     scale = torch.where(distribution.noise > 0, distribution.noise.sqrt(), torch.ones_like(distribution.noise))
     rows = torch.where(noisy, _draw_rows(distribution, h, scale, generator), h)
-    return rows, z if distribution.prior.is_low_rank else None
+    return rows, distribution.prior.kept(z)
