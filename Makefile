@@ -8,7 +8,7 @@ REQUIREMENTS := pyproject.toml constraints.txt
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2
 INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable
 
-.PHONY: demo test test-all lint docs pictures dist format clean
+.PHONY: demo test test-all lint docs tables pictures dist format clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/python tutorials/demo.py $(ARGS)
@@ -27,6 +27,10 @@ lint: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-docs
 	$(BIN)/sphinx-build -W --keep-going -q -n docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+# The tables of README.md and the pages, from benchmarks/results.
+tables: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks tables
 
 # The pictures of README.md and of the paper, in some minutes.
 pictures: $(VENV)/.installed-test

@@ -1,13 +1,17 @@
 """The documentation's tables, written into its pages from the stored results.
 
-A table in `docs/*.md` that comes after a comment such as
+A table in `docs/*.md` or `README.md` that comes after a comment such as
 
     <!-- stored steps by duels model
     | $ | {$ PairwiseGP[total_s]:.2f} s | {$ SkewGP[total_s]:.2f} s |
     -->
 
 has its rows from `benchmarks/results/steps.csv`. The columns after `by` name an entry of the file, and braces stand for
-a cell of it, with Python's format. A line with `$` is repeated for every value of the first of these columns.
+a cell of it, with Python's format. A line with `$` is repeated for every value of the first of these columns, or, as in
+`by functions labels | level`, for every combination of those before the bar, which are `$1`, `$2` and so on alone.
+`where`, as in `where noise=0.1, judge=consistent`, leaves out other entries. Braces may name another file:
+`{evidence by n: 1000[ep_error]:.2f}`; a comment that starts with `<!-- stored` alone has only such ones. A cell of the
+table is empty where its repeated entry is not in the file or has no value; a repeated line of empty cells is left out.
 """
 
 from __future__ import annotations
@@ -15,13 +19,16 @@ from __future__ import annotations
 import argparse
 import csv
 import re
+from functools import partial
 
 from benchmarks._reporting import RESULTS
 
 TABLE = re.compile(
-    r"(<!-- stored ([\w/]+) by ([\w ]+)\n((?:\|.*\n)*)-->\n\n(?:\|.*\n){2})(?:\|.*\n)*(?:\n\*From .*\n)?"
+    r"(<!-- stored(?: ([\w/]+) by ([^\n]+?))?\n((?:\|.*\n)*)-->\n\n(?:\|.*\n){2})(?:\|.*\n)*(?:\n\*From .*\n)?"
 )
-CELL = re.compile(r"\{([^{}]+)\[(\w+)\](?::([^{}]*))?\}")
+CELL = re.compile(r"\{(?:([\w/]+) by ([^{}:]+): )?([^{}]+)\[([^\]]+)\](?::([^{}]*))?\}")
+COMMIT = re.compile(r"\b[0-9a-f]{7}\b")
+Entries = dict[str, dict[str, str]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the tables of all pages."""
-    for path in sorted((RESULTS.parents[1] / "docs").glob("*.md")):
+    root = RESULTS.parents[1]
+    for path in [root / "README.md", *sorted((root / "docs").glob("*.md"))]:
         page = path.read_text(encoding="utf-8")
         if (new := written(page)) != page:
             path.write_text(new, encoding="utf-8")
@@ -42,21 +50,69 @@ def written(page: str) -> str:
     return TABLE.sub(_written, page)
 
 
+def _lines(name: str) -> list[str]:
+    return (RESULTS / f"{name}.csv").read_text(encoding="utf-8").splitlines()
+
+
+def _entries(name: str, selection: str) -> tuple[Entries, list[list[str]]]:
+    """The entries of a file by their names, and the values of the columns that are repeated, each combination once."""
+    columns, _, condition = selection.partition(" where ")
+    repeated, bar, others = columns.partition("|")
+    names = [*repeated.split(), *others.split()]
+    wanted = [pair.split("=") for pair in re.split(r", (?=\w+=)", condition) if pair]
+    entries = [
+        entry
+        for entry in csv.DictReader(line for line in _lines(name) if line[:1] != "#")
+        if all(entry[column] == value for column, value in wanted)
+    ]
+    by_name = {" ".join(entry[column] for column in names): entry for entry in entries}
+    each = names[: len(repeated.split()) if bar else 1]
+    return by_name, [list(values) for values in dict.fromkeys(tuple(entry[c] for c in each) for entry in entries)]
+
+
+def _row(template: str, entries: Entries, values: list[str], files: list[str]) -> str:
+    """One line of the table, or nothing; names of the files that it reads are appended to `files`."""
+    found_any = not values
+
+    def shown(found: re.Match[str]) -> str:
+        nonlocal found_any
+        name, selection, key, column, form = found.groups()
+        if name:
+            files.append(name)
+        entry = (_entries(name, selection)[0] if name else entries).get(key)
+        if entry is None and not values:
+            raise KeyError(f"There is no entry {key!r} in the results for {found[0]}.")
+        value = "" if entry is None else entry[column]
+        if value in ("", "nan"):
+            raise LookupError
+        found_any = True
+        return format(float(value), form).rstrip(".") if form else value
+
+    def cell(text: str) -> str:
+        try:
+            return CELL.sub(shown, text)
+        except KeyError:
+            raise
+        except LookupError:
+            return "  "
+
+    for number, value in reversed(list(enumerate(values, start=1))):
+        template = template.replace(f"${number}", value)
+    line = "|".join(map(cell, template.replace("$", " ".join(values)).split("|")))
+    return f"{line}\n" if found_any else ""
+
+
 def _written(table: re.Match[str]) -> str:
-    head, name, columns, templates = table.groups()
-    lines = (RESULTS / f"{name}.csv").read_text(encoding="utf-8").splitlines()
-    keys = columns.split()
-    entries = {
-        " ".join(entry[key] for key in keys): entry for entry in csv.DictReader(x for x in lines if x[:1] != "#")
-    }
+    head, name, selection, templates = table.groups()
+    entries, each = _entries(name, selection) if name else ({}, [])
+    files = [name] if name else []
+    row = partial(_row, entries=entries, files=files)
+    rows = [row(line, values=values) for line in templates.splitlines() for values in (each if "$" in line else [[]])]
+    heads = {file: " ".join(line for line in _lines(file) if line[:1] == "#") for file in dict.fromkeys(files)}
+    sources = [f"`benchmarks/results/{file}.csv`{_commits(text)}" for file, text in heads.items()]
+    return head + "".join(rows) + f"\n*From {'; '.join(sources)}.*\n"
 
-    def cell(found: re.Match[str]) -> str:
-        value = entries[found[1]][found[2]]
-        return format(float(value), found[3]).rstrip(".") if found[3] and value else value
 
-    each = dict.fromkeys(entry[keys[0]] for entry in entries.values())
-    rows = [line.replace("$", key) for line in templates.splitlines() for key in (each if "$" in line else [""])]
-    heads = " ".join(line for line in lines if line[:1] == "#")
-    commits = ", ".join(dict.fromkeys(re.findall(r"\b(?=\w*\d)[0-9a-f]{7}\b", heads)))
-    note = f"\n*From `benchmarks/results/{name}.csv`{commits and ', run at ' + commits}.*\n"
-    return head + CELL.sub(cell, "".join(f"{row}\n" for row in rows)) + note
+def _commits(head: str) -> str:
+    commits = ", ".join(dict.fromkeys(COMMIT.findall(head)))
+    return commits and f", {'stored' if 'stored at commit' in head else 'run'} at {commits}"

@@ -198,7 +198,7 @@ def threshold(
         UnsupportedError: If the model takes no yes/no answers.
         InputDataError: If `X` is no finite floating point tensor, the probability of a yes never is `level`, bounds are
             equal or not finite, or a probability is outside (0, 1).
-        BotorchTensorDimensionError: If `X` has another number of columns than the model, or `dim` is none of them.
+        BotorchTensorDimensionError: If `X` has another number of columns than the model, or `dim` is out of range.
     """
     members = members_of(model, "threshold")
     if not isinstance(X, Tensor) or not X.is_floating_point():

@@ -15,6 +15,7 @@ from botorch.exceptions import warnings as botorch_warnings
 from code_blocks import ROOT, markdown_blocks, public_modules, run
 from linear_operator.utils import errors as linear_operator_errors
 
+from benchmarks import tables
 from benchmarks.tables import TABLE, written
 from botorch_skewgp import SkewGP, exceptions
 from botorch_skewgp.acquisition import next_pair
@@ -135,13 +136,56 @@ def test_tests_that_the_page_on_checks_names_are_there():
         assert f"def {name}(" in (ROOT / "tests" / path).read_text(), f"tests/{path} has no {name}"
 
 
+WRITTEN = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
 def test_tables_are_the_stored_ones():
-    pages = {page.name: page.read_text() for page in (ROOT / "docs").glob("*.md")}
-    assert sum(text.count("<!-- stored ") for text in pages.values()) == sum(
-        len(TABLE.findall(t)) for t in pages.values()
+    for page in WRITTEN:
+        text = page.read_text()
+        assert text.count("<!-- stored") == len(TABLE.findall(text)), page.name
+        assert text == written(text), f"{page.name} is not current: python -m benchmarks tables"
+
+
+def test_tables_of_figures_are_stored_or_name_their_commit():
+    """Beside a table of figures that no file of results holds stands the commit, or the page that names it."""
+    for page in WRITTEN:
+        blocks = re.sub(TABLE, "", page.read_text()).split("\n\n")
+        for place, block in enumerate(blocks):
+            figures = re.findall(r"^\|.*\|[^|`]*(?<![\w.])\d+\.\d", block, flags=re.MULTILINE)
+            beside = "".join(blocks[max(place - 2, 0) : place + 3])
+            sources = re.findall(r"\b(?=\w*\d)[0-9a-f]{7}\b|\(real_data.md\)", beside)
+            assert len(figures) < 3 or sources, f"{page.name}: {block[:80]}"
+
+
+def test_tables_choose_entries(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    (tmp_path / "one.csv").write_text(
+        "# stored at commit abcdef0\nkind,size,method,seconds\n"
+        'duels,10,a,1.25\nduels,10,b,2.5\nduels,20,a,nan\nlabels,10,a,3\n"x, y",10,b,4\n'
     )
-    for name, text in pages.items():
-        assert text == written(text), f"{name} is not current: python -m benchmarks tables"
+    (tmp_path / "two.csv").write_text('# commit 1234567\nkind,error\nduels,0.125\nlabels,0.5\n"x, y",1\n')
+
+    def rows(selection: str, *lines: str) -> list[str]:
+        page = "\n".join([f"<!-- stored{selection}", *lines, "-->", "", "| head |", "|---|", "| old |", ""])
+        found = tables.written(page).partition("|---|\n")[2].splitlines()
+        assert found[-1].startswith("*From `benchmarks/results/")
+        return found[:-2]
+
+    a = "{$ a[seconds]:.1f}"
+    assert rows(" one by kind size method where kind=duels", "| {duels 10 a[seconds]:.1f} |") == ["| 1.2 |"]
+    assert rows(" one by kind size | method", f"| $2 $1 | {a} ({a}) |") == [
+        "| 10 duels | 1.2 (1.2) |",
+        "| 10 labels | 3.0 (3.0) |",
+    ]
+    assert rows(" one by kind | method where kind=x, y, size=10", "| {$ b[seconds]} | {$ a[seconds]} |") == ["| 4 |  |"]
+    assert rows(" one by kind where size=10", "| $ | {two by kind: $[error]:.2f} |") == [
+        "| duels | 0.12 |",
+        "| labels | 0.50 |",
+        "| x, y | 1.00 |",
+    ]
+    assert rows("", "| {two by kind: duels[error]} |") == ["| 0.125 |"]
+    with pytest.raises(KeyError, match="no entry 'choices'"):
+        rows("", "| {two by kind: choices[error]} |")
 
 
 def stored(name: str) -> list[dict[str, str]]:
@@ -159,25 +203,3 @@ def test_gains_of_transformed_processes_are_the_stored_ones():
             if (e["problem"], e["warping"], e["baseline"]) == ("all", f"transformed, {warping}", "Standardize")
         ]
         assert f"{method} {entry['won'].split()[0]}" in words
-
-
-def test_figures_of_experiments_are_the_stored_ones():
-    """Every number with decimals in a table of the page is, to these, one that its section's command stores."""
-    page = (ROOT / "docs" / "experiments.md").read_text()
-    for section in page.split("\n## ")[1:]:
-        commands = re.findall(r"`python -m benchmarks experiments (\w+)`", section)
-        if not commands:
-            continue
-        known = [
-            abs(float(cell))
-            for path in (ROOT / "benchmarks" / "results" / "experiments").glob(f"{commands[0]}*.csv")
-            if not path.stem.endswith("_runs")
-            for entry in stored(f"experiments/{path.stem}")
-            for cell in entry.values()
-            if re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", cell or "")
-        ]
-        for line in re.findall(r"^\|.*\|$", section, flags=re.MULTILINE):
-            for number in re.findall(r"(?<![\w.])\d+\.\d+(?![\w.])", line.partition("|")[2].partition("|")[2]):
-                decimals = len(number.partition(".")[2])
-                close = any(abs(value - float(number)) <= 0.51 * 10**-decimals for value in known)
-                assert close, f"{commands[0]} has no {number}, which the page says: {line}"

@@ -608,6 +608,9 @@ def test_judges_tastes_and_agreement_are_those_of_the_table():
     for bad in ({"names": ["ann"]}, {"inputs": ["sweet"]}, {"ax": ax}):
         with pytest.raises(InputDataError, match="must hold"):
             plot_tastes(summary, **bad)
+    for draw in (plot_tastes, plot_agreement):
+        with pytest.raises(InputDataError, match=r"judge_summary\(\) returns; got SkewGP"):
+            draw(model)
 
 
 def test_pictures_can_be_saved(line, square, validity, tmp_path):

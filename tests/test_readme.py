@@ -11,7 +11,7 @@ from code_blocks import ROOT, markdown_blocks, run
 TEXT = (ROOT / "README.md").read_text()
 BLOCKS = markdown_blocks(ROOT / "README.md")
 SHOWN = TEXT.partition("```text\n")[2].partition("```")[0]  # what the first block prints
-MOST_ROWS = 5  # of measurements
+MAX_ROWS = 5  # of measurements
 
 
 def test_blocks_run(capsys):
@@ -41,9 +41,10 @@ def test_pages_and_pictures_that_it_names_exist():
 
 
 def test_it_stays_a_landing_page():
-    assert len(TEXT.splitlines()) < 200
-    measured = TEXT.partition("## What was measured")[2].partition("\n## ")[0]
-    assert len(re.findall(r"^\|", measured, flags=re.MULTILINE)) - 2 <= MOST_ROWS
+    shown = re.sub(r"<!--.*?-->", "", TEXT, flags=re.DOTALL)
+    assert len(shown.splitlines()) < 200
+    measured = shown.partition("## What was measured")[2].partition("\n## ")[0]
+    assert len(re.findall(r"^\|", measured, flags=re.MULTILINE)) - 2 <= MAX_ROWS
 
 
 def test_counts_are_right():

@@ -1,6 +1,6 @@
 """Find the best point from duels alone: preferential Bayesian optimisation with a skew Gaussian process.
 
-A simulated judge is shown two points and says which one it likes better; nobody ever sees a number. Each round lets
+A simulated judge is shown two points and says which one it likes better; there are no numbers. Each round lets
 the recommended point duel with the challenger that is expected to improve on it most, learns from the answer, and
 carries on. The last lines tell how good the recommended point truly is and how many duels it took to get that near, and
 a picture shows what the model has learned.

@@ -43,7 +43,7 @@ MAX_OUTCOMES = 64  # joint outcomes of pending observations that are kept apart
 
 
 class SkewBayesianActiveLearningByDisagreement(QuestionAcquisitionFunction):
-    r"""The information that an observation of a given kind is expected to bring about the latent function, in nats.
+    r"""The expected information about the latent function from one observation of a given kind, in nats.
 
     A function of single points for kinds that read one, such as labels and grades; of pairs for duels, whose outcomes
     are three where ties are allowed. Exact given the model's draws, up to the quadrature's rounding, and smooth. With
@@ -254,7 +254,7 @@ def select_from_pool(
     min_distance: float | None = None,
     batch_limit: int = 256,
 ) -> tuple[Tensor, Tensor]:
-    r"""Choose entries of a pool one after the other, so that they are good together.
+    r"""Choose entries of a pool greedily, one after the other, as a batch.
 
     Each choice is the entry of largest acquisition value that is left. Diversity comes from telling the acquisition
     function about the entries chosen so far as pending points: for information this is the greedy choice of the batch

@@ -17,7 +17,7 @@ from botorch_skewgp.protocols import input_transform_of, members_of
 def probability_of_best(
     model: Model, X_candidates: Tensor | None = None, num_samples: int = 4096, seed: int = 0
 ) -> Tensor:
-    r"""The probability of each of some points to have the largest value of the latent function among them.
+    r"""The probability that each point has the largest value of the latent function among all given points.
 
     At the recommended point it says how sure the recommendation is that nothing asked about is better; where it is low,
     `next_question` and `next_pair` ask about the rivals again. Points that are equal share their probability.

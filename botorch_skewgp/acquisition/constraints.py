@@ -143,7 +143,7 @@ class ValidityWeightedAcquisitionFunction(AcquisitionFunction):
 
 
 class PenalizedUpperConfidenceBound(AnalyticAcquisitionFunction):
-    r"""The upper credible bound, less a penalty where an experiment is too likely to be invalid.
+    r"""The upper credible bound, less a penalty where an experiment is too likely to fail.
 
     `Q(x) - penalty max(0, level - P(valid at x))^2` with `Q` a quantile of the objective. This is the penalised bound
     for safe optimisation after [Benavoli2021unified]_; the quadratic keeps it smooth at the edge. The penalty has the
@@ -248,7 +248,7 @@ class ValidityInequality(Module):
 def gen_valid_candidates(
     initial_conditions: Tensor, acquisition_function: AcquisitionFunction, **kwargs: Any
 ) -> tuple[Tensor, Tensor]:
-    r"""`gen_candidates_scipy` for starts that satisfy all constraints, and candidates that do.
+    r"""`gen_candidates_scipy` for feasible starts, which returns feasible candidates only.
 
     A search that ends outside a constraint, or lower than it began, is replaced by its start. SLSQP's warning that it
     found no way on is not passed on, as nothing is lost by it.

@@ -150,7 +150,7 @@ class _LevelSetLookAhead(_LevelSetAcquisitionFunction):
 
 
 class LevelSetMisclassificationReduction(_LevelSetLookAhead):
-    r"""By how much one more answer is expected to lower the probability of misclassification, averaged over points.
+    r"""The expected decrease of the probability of misclassification by one more answer, averaged over points.
 
     `E_z[min(p_z, 1 - p_z) - sum_y P(y) min(p_z|y, 1 - p_z|y)]` over the reference points `z`, where `p_z` is the
     probability that `z` is in the level set and `p_z|y` that after the answer `y`: the global stepwise uncertainty

@@ -101,7 +101,7 @@ class NextQuestion(NamedTuple):
     r"""What to ask next.
 
     Args:
-        question: What to ask; one of those given.
+        question: The question; one of those given.
         X: Where: a `k x d` tensor, with the recommended point last if the question says so.
         judge: Of whom; `None` if there was no choice.
         value: By how much the answer is expected to raise the posterior mean of the recommended point, in units of the
@@ -131,7 +131,7 @@ def next_question(
     cat_dims: Values | None = None,
     seed: int = 0,
 ) -> NextQuestion:
-    r"""The next question to ask: the one whose answer is expected to gain most for its price.
+    r"""The next question to ask: the one with the largest expected gain for its price.
 
     Example:
         >>> model = SkewGP(train_X, [Numeric(values), Preference(pairs)])
@@ -141,7 +141,7 @@ def next_question(
     Args:
         model: A SkewGP with one output, or an ensemble of such models.
         bounds: A `2 x d` tensor of lower and upper bounds; `None` with candidates.
-        questions: What may be asked: kinds of observations, or a `Question` where the number of points or the incumbent
+        questions: Kinds of observations, or a `Question` where the number of points or the incumbent
             matters.
         costs: The price of each question, in any one unit; a mapping from questions or kinds, or a sequence in their
             order. All cost the same if `None`.
@@ -181,7 +181,7 @@ def next_questions(
     cat_dims: Values | None = None,
     seed: int = 0,
 ) -> list[NextQuestion]:
-    r"""A page of questions that are asked at once: each is chosen knowing that those before it wait for their answers.
+    r"""A page of questions to ask at once; each is chosen with the earlier ones pending.
 
     Args:
         model: As for `next_question`.

@@ -86,7 +86,7 @@ def next_pair(
     judge: int | str | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor]:
-    r"""Which pair to ask about next, of a domain or of a list of candidates.
+    r"""The pair to ask about next, from a domain or from a list of candidates.
 
     By default a challenger of the recommended point, so that all comparisons hang together; the page "Which method
     should I choose?" of the documentation has a table of the methods.
@@ -172,7 +172,7 @@ def next_choice(
     judge: int | str | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor]:
-    r"""Between which options to ask for the best next: those whose best is expected to be best (qEUBO).
+    r"""The options of the next choice to ask for: those with the largest expected utility of the best one (qEUBO).
 
     With two options the expected utility of the better one is a one-step optimal question; with more it is the same
     criterion for a choice ([Astudillo2023qeubo]_).
@@ -325,7 +325,7 @@ def recommend(
     judge: int | str | Sequence[int | str] | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor]:
-    r"""Which point to recommend now: the one of largest posterior mean.
+    r"""The point to recommend now: the one with the largest posterior mean.
 
     With bounds the mean is maximised over the domain, starting among others from the best of the candidates; without,
     over the candidates alone. Among a model's own points, `UndecidedRecommendationWarning` says where comparisons fall

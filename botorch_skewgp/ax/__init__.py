@@ -1,4 +1,4 @@
-"""The Ax backend: experiments learn from every trial, be it a number, a failure, a label or a comparison.
+"""The Ax backend: experiments learn from every trial, whether a number, a failure, a label or a comparison.
 
 Needs the extra `ax`. Import it before loading a stored experiment: the import registers what Ax needs to build and to
 store.

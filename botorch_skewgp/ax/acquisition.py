@@ -37,9 +37,9 @@ ONCE = {"retry_on_optimization_warning": False}
 
 
 class SkewGPAcquisition(Acquisition):
-    """Ax's acquisition, but for three things: the expected utility of the best option chooses pairs in experiments that
-    have no numbers (with the option `pairs_by_utility`), thresholds of objectives come from the whole search space, and
-    observed and pending points are in an order that does not depend on how they came.
+    """Ax's acquisition with three changes: the expected utility of the best option chooses pairs in experiments
+    without numbers (with the option `pairs_by_utility`), thresholds of objectives come from the whole search space,
+    and the order of observed and pending points does not depend on the order of arrival.
     """
 
     def __init__(

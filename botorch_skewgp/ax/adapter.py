@@ -38,7 +38,7 @@ Failures = Literal["constraint", "objective", "ignore"]
 
 
 class SkewGPAdapter(TorchAdapter):
-    r"""Gives SkewGPs everything that an experiment knows: numbers, labels, comparisons, and failed trials.
+    r"""Passes all data of an experiment to SkewGPs: numbers, labels, comparisons, and failed trials.
 
     See `skewgp_generation_strategy` for the arguments that Ax's adapter does not have. The metric of validity is added
     to the experiment as a tracking metric if need be, so that Ax can report it.
@@ -236,7 +236,7 @@ class SkewGPAdapter(TorchAdapter):
 
     @property
     def objective_dataset(self) -> ObservationDataset:
-        """What the model of the only objective was fitted to."""
+        """The data that the model of the only objective was fitted to."""
         (outcome,) = self._objectives()
         assert isinstance(self.generator, BoTorchGenerator)
         (dataset,) = [entry for entry in self.generator.surrogate.training_data if entry.outcome_names == [outcome]]
@@ -245,7 +245,7 @@ class SkewGPAdapter(TorchAdapter):
 
     @property
     def objective_model(self) -> SkewGP:
-        """The model of the only objective, whichever way that goes."""
+        """The model of the only objective, minimised or maximised."""
         (outcome,) = self._objectives()
         assert isinstance(self.generator, BoTorchGenerator)
         models = self.generator.surrogate.model
@@ -254,7 +254,7 @@ class SkewGPAdapter(TorchAdapter):
         return model
 
     def latent_posterior(self, features: list[ObservationFeatures]) -> SkewGPPosterior:
-        r"""The joint posterior of the latent function of the only objective, whichever way that goes.
+        r"""The joint posterior of the latent function of the only objective, minimised or maximised.
 
         Args:
             features: The points, in the units of the search space.

@@ -18,7 +18,7 @@ SMALLEST = 1e-300  # what two zeros are divided by
 
 
 def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
-    r"""The arm that the model, fitted to all that is known by now, predicts to be the best of those tried.
+    r"""The best of the tried arms as predicted by the model, fitted to all data so far.
 
     `client.get_best_parameterization` looks at reported numbers, and so needs some; this looks at comparisons too.
 

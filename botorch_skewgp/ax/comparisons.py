@@ -177,7 +177,7 @@ def attach_censored(
 
 
 def withdraw_comparison(client: Client, first: int | str, second: int | str) -> None:
-    r"""Take back everything that was said of a pair of trials, in any order, ties and answers to pairs included.
+    r"""Take back all comparisons of a pair of trials in either order, including ties and answers to pairs.
 
     Example:
         >>> attach_comparison(client, winner=3, loser=1)

@@ -11,7 +11,7 @@ from ax.utils.common.result import Ok
 
 
 class ValidityMetric(Metric):
-    """What failures say: there is nothing to be fetched, as the statuses of trials tell it.
+    """The metric of validity; there is nothing to fetch, since the statuses of trials tell it.
 
     Ax's orchestration refuses experiments with metrics that cannot be fetched at all.
     """

@@ -59,7 +59,7 @@ class AxQuestion(NamedTuple):
 
 
 def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
-    r"""Ask for a number or a comparison, whichever is expected to bring more for its price, as a trial to be answered.
+    r"""Ask for a number or a comparison, whichever has the larger expected gain for its price, as a trial.
 
     The kind is chosen by `botorch_skewgp.acquisition.next_question` over the points tried and some that are spread over
     the search space; the points are then those that the strategy would choose for it. As long as nothing is known of

@@ -99,7 +99,7 @@ class RayRunner(IRunner):
         function: Takes the parameters by name. Returns a number, the only metric's, or a dictionary of numbers by
             metric, in which some may be missing. A number may be a pair with its standard error.
         metrics: The names of the metrics that it may return.
-        options: What a task needs, as `ray.remote` takes it, such as `num_cpus` and `max_retries`.
+        options: Resources of a task, as for `ray.remote`, such as `num_cpus` and `max_retries`.
         search_space: The experiment's, in which the parameters of trials that are run again must be.
     """
 
@@ -115,7 +115,7 @@ class RayRunner(IRunner):
 
     @classmethod
     def serialize_init_args(cls, obj: Any) -> dict[str, Any]:
-        """Nothing: what is stored can be loaded without running anybody's code.
+        """An empty dictionary: stored experiments load without running code of others.
 
         Args:
             obj: The runner.
@@ -208,7 +208,7 @@ class RayRunner(IRunner):
 
 
 class RayMetric(Metric):
-    """A number that the function of the experiment's `RayRunner` has returned."""
+    """A number returned by the function of the experiment's `RayRunner`."""
 
     def fetch_trial_data(self, trial: BaseTrial, **kwargs: Any) -> MetricFetchResult:
         """The number of a trial; no data if the function left it out.
@@ -241,7 +241,7 @@ def configure_ray(client: Client, function: Callable[..., Any], **options: Any) 
         function: Takes the parameters by name. Returns a number, the only metric's, or a dictionary of numbers by
             metric, in which some may be missing. A number may be a pair with its standard error. Where the function
             raises, the trial fails.
-        options: What a task needs, as `ray.remote` takes it.
+        options: Resources of a task, as for `ray.remote`.
 
     Raises:
         UserInputError: If no optimization is configured.

@@ -51,7 +51,7 @@ def skewgp_generation_strategy(
     Args:
         initialization_budget: The number of Sobol trials, whatever comes of them; more as long as nothing is known of
             the objective.
-        failures: What a failed or abandoned trial tells. `"constraint"`: there is a function of its own that says where
+        failures: Meaning of a failed or abandoned trial. `"constraint"`: there is a function of its own that says where
             trials work; it is learned from the labels of `validity_metric` and from failures, and is a constraint that
             the acquisition function weighs against what there is to gain. Right where failures have little to do with
             how good a point is. `"objective"`: a trial works as long as the objective is better than a threshold, which

@@ -58,7 +58,7 @@ class InducingPointsCheck(NamedTuple):
 def check_inducing_points(
     model: SkewGP, X: Tensor | None = None, tolerance: float = 0.05, seed: int = 0
 ) -> InducingPointsCheck:
-    r"""Compare a model with one of twice as many inducing points, at the same hyperparameters.
+    r"""Compare a model with one that has twice as many inducing points, at the same hyperparameters.
 
     Both posteriors are the Gaussians of expectation propagation, so no difference is due to draws. Errors of
     inducing points mostly fall fast in their number: what doubling them changes is about the error there was. A model

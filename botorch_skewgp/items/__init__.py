@@ -1,4 +1,4 @@
-"""Votes between items: an effect for each item beside what its features say, leaderboards, and what to ask next.
+"""Votes between items: an effect for each item beside its features' effect, leaderboards, and the next votes.
 
 `votes` reads data frames, `model` makes a SkewGP of items, `leaderboard` tells ranks with their uncertainty, from joint
 draws (`draws`), and `next_votes` chooses pairs of a pool and says when to stop.

@@ -39,7 +39,7 @@ def utility_draws(model: Model, num_samples: int, seed: int, user: str, judge: i
     r"""Joint posterior draws of the latent utilities of a model's own points, `num_samples x n`.
 
     Args:
-        model: A model with one output, or an ensemble of such models, each of which gives its share of the draws.
+        model: A model with one output, or an ensemble of such models, which share the draws equally.
         num_samples: The number of draws.
         seed: The seed of the base samples.
         user: Who asks, for error messages.

@@ -42,7 +42,7 @@ def leaderboard(
     num_samples: int = NUM_SAMPLES,
     seed: int = 0,
 ) -> DataFrame:
-    r"""The items from the best to the worst, with how sure each statement is.
+    r"""The items from the best to the worst, with intervals and probabilities.
 
     Utilities are in units of one item's noise, and relative to the mean of all items, since votes tell differences
     alone. Rank 1 is the best.
@@ -163,7 +163,7 @@ def win_probabilities(
         model: As for `leaderboard`.
         items: The names of the items; their numbers if `None`.
         judge: Who votes, as for `leaderboard`, by number.
-        num_samples: The number of joint draws; fewer are used where items are so many that it would take seconds.
+        num_samples: The number of joint draws; fewer for many items, where they would take seconds.
         seed: The seed of the draws.
 
     Returns:

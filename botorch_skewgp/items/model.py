@@ -258,7 +258,7 @@ def add_votes(model: SkewGP, votes: Observation | Sequence[Observation]) -> Skew
 
 
 def add_items(model: SkewGP, num_items: int, features: Any = None, groups: Any = None) -> SkewGP:
-    r"""A model with more items, which come after the others, and the same hyperparameters.
+    r"""A model with more items, placed after the others, and the same hyperparameters.
 
     Features are scaled as those of the first items, and may leave their range.
 
@@ -290,7 +290,7 @@ def add_items(model: SkewGP, num_items: int, features: Any = None, groups: Any =
 
 @torch.no_grad()
 def feature_share(model: SkewGP) -> float:
-    r"""The share of the prior variance between items that is due to their features: whether these help at all.
+    r"""The share of the prior variance between items that is due to their features.
 
     Under a fitted kernel, 0 says that features tell nothing and 1 that items of equal features are alike. The variance
     of a part of the kernel between the items is the mean of its diagonal less the mean of its entries.

@@ -45,7 +45,7 @@ class NextVotes(NamedTuple):
 
     Args:
         pairs: An `m x 2` integer tensor of items, the most telling pair first.
-        values: What each was expected to bring when it was chosen. For the best item: the share that it takes from
+        values: The expected gain of each when it was chosen. For the best item: the share that it takes from
             the variance of the difference between two draws' best items, on average; for other goals: information, in
             nats.
     """
@@ -55,7 +55,7 @@ class NextVotes(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    r"""What is thought of the items now.
+    r"""The present answer about the items.
 
     Args:
         items: An integer tensor: the best item, the best `k`, or all of them from the best to the worst.
@@ -74,7 +74,7 @@ def verdict(
     num_samples: int = 4096,
     seed: int = 0,
 ) -> Verdict:
-    r"""The answer so far, and how sure it is: a reason to stop.
+    r"""The present answer and its probability, as a rule to stop.
 
     Example:
         >>> best, probability = verdict(model)
@@ -82,7 +82,7 @@ def verdict(
 
     Args:
         model: As for `leaderboard`.
-        goal: What is wanted: the `"best"` item, the `"top"` `k`, or the whole `"order"`.
+        goal: The aim: the `"best"` item, the `"top"` `k`, or the whole `"order"`.
         k: The number of items wanted, for `"top"`.
         judge: By whose opinion, as for `leaderboard`.
         num_samples: The number of joint draws.
@@ -114,7 +114,7 @@ def next_votes(
     num_samples: int = NUM_SAMPLES,
     seed: int = 0,
 ) -> NextVotes:
-    r"""Which votes to ask for next: those that tell most about what is wanted.
+    r"""The votes to ask for next: those worth most for the goal.
 
     All pairs of items are looked at; with more than 180 items those that a normal approximation finds most
     telling, and for `"best"` and `"top"` those of items that may matter. A hundred items take .1 s, a thousand one.
@@ -126,7 +126,7 @@ def next_votes(
         model: As for `leaderboard`.
         num_votes: The number of votes asked for at once. A pair comes up again where a second answer, of somebody else,
             would tell more than any other pair.
-        goal: What is wanted: the `"best"` item, the `"top"` `k`, or the whole `"order"`.
+        goal: The aim: the `"best"` item, the `"top"` `k`, or the whole `"order"`.
         k: The number of items wanted, for `"top"`.
         pairs: An `m x 2` integer tensor of the pairs that can be asked for; all if `None`.
         judge: Who is asked, and by whose opinion, as for `leaderboard`.

@@ -88,7 +88,7 @@ def read_votes(
         judge: The name of the column of those who voted; if `None`, the column `judge` if there is one.
         items: The names of all items, in the order wanted; those in the votes, sorted, if `None`. Name those that no
             vote is about here.
-        both_alike: What votes for both or against both say: with `"level"` that the two are about as good, and above or
+        both_alike: Votes for both or against both mean: with `"level"` that the two are about as good, and above or
             below a threshold; with `"tie"` the former alone; with `"drop"` nothing.
 
     Returns:

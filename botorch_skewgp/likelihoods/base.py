@@ -159,7 +159,7 @@ class RowLikelihood(Likelihood):
         r"""The heights of rows of answers that may have several rows each.
 
         Args:
-            judge: Who gave the answer of each row, `p`; `None` if nobody is named.
+            judge: Who gave the answer of each row, `p`; `None` without judges.
             answer: The number of each row's answer, `p`.
             num_outcomes: How many different answers could have been given, for each row, `p`.
             like: Any tensor of the wanted dtype and device.
@@ -352,7 +352,7 @@ class RowLikelihood(Likelihood):
         return self._predict(function_dist, scale)
 
     def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
-        r"""The distribution of new observations of a function of which low values are good.
+        r"""The distribution of new observations of a function whose low values are good.
 
         That of kinds whose observations turn round, see `Observation.reversed`, differs from `marginal`.
 

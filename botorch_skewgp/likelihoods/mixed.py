@@ -17,7 +17,7 @@ from botorch_skewgp.rows import FantasyRows, Reading, Rows
 
 
 class MixedLikelihood(RowLikelihood):
-    r"""Several likelihoods over one latent function; each kind of observation goes to the first that takes it.
+    r"""Several likelihoods over one latent function; each kind of observation goes to the first that accepts it.
 
     In a state dict the parts are named by the first kind that each of them takes (`likelihoods.Preference.raw_noise`),
     so that the order of the parts does not matter.

@@ -26,13 +26,13 @@ from botorch_skewgp.warpings import Warping
 
 
 class NumericLikelihood(RowLikelihood):
-    r"""Readings `f(x) + v` with `v ~ N(0, noise)`, seen as numbers or as lying in an interval.
+    r"""Readings `f(x) + v` with `v ~ N(0, noise)`, observed as numbers or in an interval.
 
     Numbers with known variances use those instead of `noise`. Censored readings come from the same instrument and share
     its noise.
 
     With a warping `g` it is `g(y)` that is read with noise, where `y` is the outcome, standardised if the model does
-    so: for numbers on a scale that nobody knows. Parameters of the warping are fitted with the others, to an evidence
+    so: for numbers of unknown scale. Parameters of the warping are fitted with the others, to an evidence
     that has the derivative of `g` in it ([Snelson2003warped]_). What shares the latent function with the numbers
     (comparisons, labels, validity) is about the warped function and does not depend on `g`. Posteriors of a model are
     of the warped function too; `predictive` and `outcome_posterior` are in units of the outcome.

@@ -35,7 +35,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         noise_prior: A prior on the noise variance.
         noise_constraint: A constraint on the noise variance; positive by default.
         gap_prior: A prior on the gaps between cut-points; by default LogNormal(0, 1) for learned ones, without which a
-            grade that nobody gave would become impossible.
+            grade that was never given would become impossible.
         slip: The probability of a slip: an answer drawn evenly among all that could be given. One for all judges, or a
             tensor with one for each; none slips by default.
         learn_slip: Whether it is a parameter to fit.

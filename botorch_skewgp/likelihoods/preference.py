@@ -132,7 +132,8 @@ class PreferenceLikelihood(RowLikelihood):
         scale: OutcomeScale = OutcomeScale(),  # noqa: B008
         num_points: int | None = None,
     ) -> Reading:
-        r"""The noisy difference of two items, or those of all pairs of several, of which one is best.
+        r"""The noisy difference of two items, or the differences of all pairs of several items for the choice of
+        the best.
 
         Without ties outcome 1 of a duel is that the first item wins, 0 that the second does. Where ties are allowed,
         outcomes 0, 1 and 2 are that the first wins, that it loses, and a tie. Outcomes of graded duels are in the order

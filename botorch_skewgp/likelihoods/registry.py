@@ -42,7 +42,7 @@ from botorch_skewgp.observations.duels import BUTTONS
 
 
 class Context(NamedTuple):
-    r"""What a default depends on besides the observation itself.
+    r"""The context of a default: what it depends on besides the observation itself.
 
     Args:
         anchored: Whether the scale of the latent function is fixed by numbers.
@@ -96,7 +96,7 @@ _FACTORIES: dict[type[Observation], Factory] = {
 
 
 def register_default_likelihood(kind: type[Observation], factory: Factory) -> None:
-    r"""Say which likelihood a model makes for a kind of observation when it is given none.
+    r"""Register the likelihood that a model makes for a kind of observation by default.
 
     Args:
         kind: A class of observations: a dataclass with a field named by its class attribute `index_field` (`"index"`
@@ -134,7 +134,7 @@ def default_likelihood(
 
     Args:
         observations: The observations.
-        kinds: Further kinds that the likelihood has to take, of which nothing has been observed yet.
+        kinds: Further kinds that the likelihood has to take, without observations so far.
         factories: What to make instead of the registered default, by kind.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Marginal log likelihoods for `fit_gpytorch_mll`: forms of the log evidence, from one default to its competitors."""
+"""Marginal log likelihoods for `fit_gpytorch_mll`: the default form of the log evidence, and others."""
 
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
 from botorch_skewgp.mlls.batches import BatchBoundMarginalLogLikelihood, BatchedMarginalLogLikelihood

@@ -72,7 +72,7 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
     merges_equal_rows = False  # whether log normalisers are computed for rows that stand for several
 
     def reset(self) -> None:
-        """Forget earlier evaluations, so that those to come repeat to the last bit."""
+        """Forget earlier evaluations, so that later ones are reproducible to the last bit."""
 
     def forward(
         self, function_dist: MultivariateNormal, target: Sequence[Observation], *args: Any, **kwargs: Any

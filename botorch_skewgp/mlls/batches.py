@@ -106,7 +106,7 @@ class BatchedMarginalLogLikelihood(_BatchMarginalLogLikelihood):
 
 
 class BatchBoundMarginalLogLikelihood(_BatchMarginalLogLikelihood):
-    r"""The lower bound of the evidence of [Benavoli2021unified]_, Proposition 1, as it is stated there.
+    r"""The lower bound of the evidence of [Benavoli2021unified]_, Proposition 1.
 
     With batches `B_b` of the `m` interval rows (those of a skew prior among them),
 
@@ -122,7 +122,7 @@ class BatchBoundMarginalLogLikelihood(_BatchMarginalLogLikelihood):
     """
 
     def bound(self, prior: MultivariateNormal, observations: Sequence[Observation]) -> Tensor:
-        r"""The right-hand side of Proposition 1, on the scale of probabilities; not above one.
+        r"""The right-hand side of Proposition 1, on the scale of probabilities; at most one.
 
         Args:
             prior: The prior over the latent function at the training points, as in `forward`.

@@ -1,4 +1,4 @@
-"""Models: `SkewGP`, and what stands between its observations and its posterior.
+"""Models: `SkewGP`, and the steps from its observations to its posterior.
 
 From data to posterior, a file each:
 

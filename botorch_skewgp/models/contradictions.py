@@ -48,7 +48,7 @@ def check_contradictions(
         row_model: The rows under the prior.
         layout: What its columns are; `None` if they cannot be named.
         mixture: The latent function given the rows, if the caller has it; else expectation propagation's is made.
-        slips: Computes the probability of each answer to be a slip, of which a warning tells; not said if `None`.
+        slips: Computes the probability that each answer is a slip, for the warning; left out of it if `None`.
 
     Raises:
         ContradictionError: If the same noise-free value is said to be two numbers.

@@ -78,7 +78,7 @@ def default_covar_module(
     Args:
         dim: The number of inputs, each with a lengthscale of its own.
         observations: The observations the model will be built from.
-        judge: What is known of the judge who compares: `"consistent"` if answers would hardly change when asked
+        judge: Prior knowledge of the judge who compares: `"consistent"` if answers would hardly change when asked
             again, as those of a computation (about one in 220 duels between random points is wrong), `"noisy"` if many
             would (one in ten).
 
@@ -179,7 +179,7 @@ def as_logarithm() -> Positive:
 
 
 def default_mean_module(observations: Sequence[Observation]) -> Mean:
-    r"""A constant: fitted where numbers tell it, irrelevant to comparisons, integrated over for labels and votes.
+    r"""A constant: fitted with numbers, irrelevant to comparisons, integrated out for labels and votes.
 
     A fitted constant would take a few equal labels for the whole domain's. The variance of the one that is integrated
     over is that of the latent function at the median of its prior; with it, predictions far from 5 to 40 data are about

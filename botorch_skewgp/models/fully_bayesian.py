@@ -180,7 +180,7 @@ class FullyBayesianSkewGP(Model):
     def condition_on_draws(
         self, X: Tensor, samples_per_draw: int = 1, seed: int = 0, weight: Tensor | None = None
     ) -> tuple[FullyBayesianSkewGP, Tensor]:
-        r"""An ensemble in which every draw of every member also knows values drawn at given points.
+        r"""An ensemble in which every draw of every member is also conditioned on values drawn at given points.
 
         Args:
             X: An `n x d` tensor of points.
@@ -196,7 +196,7 @@ class FullyBayesianSkewGP(Model):
         return FullyBayesianSkewGP(models), torch.cat(values, dim=-1)
 
     def subset_output(self, idcs: list[int]) -> Self:
-        """The ensemble itself as long as it has one output."""
+        """The ensemble itself; it has one output."""
         for member in self.members:
             member.subset_output(idcs)
         return self

@@ -133,7 +133,7 @@ def with_code(X: Tensor, code: int) -> Tensor:
 
 
 class Committee(Model):
-    r"""The joint utilities of several judges, an output for each; `SkewGP.for_judge` makes it of a sequence of them.
+    r"""The joint utilities of several judges, an output for each; made by `SkewGP.for_judge` from a sequence.
 
     BoTorch's objectives for several outputs weight the utilities: `ScalarizedPosteriorTransform(weights)`, or
     `LinearMCObjective(weights)`. Comparisons tell each judge's utility up to a level: differences between points mean
@@ -222,7 +222,7 @@ class Committee(Model):
 
 @dataclass(frozen=True, eq=False)
 class JudgeSummary:
-    r"""A table of judges, after a first row of what all share; in units of the outcome and of the inputs.
+    r"""A table of judges, with the shared utility in the first row; in units of the outcome and of the inputs.
 
     Args:
         judges: Who is in each row after the first.

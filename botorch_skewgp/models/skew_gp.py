@@ -309,7 +309,7 @@ class SkewGP(ConditioningMixin):
     @overload
     def for_judge(self, judge: Sequence[int | str]) -> Committee: ...
     def for_judge(self, judge: int | str | Sequence[int | str] | None) -> Self | Committee:
-        r"""A model of one judge's utility, for whatever takes a BoTorch model; it shares all modules with this one.
+        r"""A model of one judge's utility, for use as any BoTorch model; it shares all modules with this one.
 
         Args:
             judge: A judge's number, or `"new"` for one who has not answered yet: what all share plus a part of his own
@@ -349,7 +349,7 @@ class SkewGP(ConditioningMixin):
         num_samples: int = 512,
         seed: int = 0,
     ) -> JudgeSummary:
-        r"""A table of the judges: tastes with intervals, how far each is from what all share, who agrees with whom.
+        r"""A table of the judges: tastes with intervals, distances from the shared utility, who agrees with whom.
 
         Args:
             judges: Which; all by default.
@@ -370,7 +370,7 @@ class SkewGP(ConditioningMixin):
         return summarize_judges(self, judges, X, level, num_samples, seed)
 
     def slips(self) -> Tensor:
-        r"""The posterior probability of each answer to be a slip, given whatever the latent function is.
+        r"""The posterior probability that each answer is a slip, one that does not depend on the latent function.
 
         By the draws; with `approximation="ep"` by expectation propagation.
 
@@ -472,7 +472,7 @@ class SkewGP(ConditioningMixin):
         return larger.log_marginal_likelihood(method).value - self.log_marginal_likelihood(method).value
 
     def subset_output(self, idcs: list[int]) -> Self:
-        """The model of the outputs wanted; the model itself as long as it has one output.
+        """The model of the chosen outputs; the model itself if it has one output.
 
         Raises:
             UnsupportedError: If these are some of several outputs.

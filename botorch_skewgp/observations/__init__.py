@@ -1,4 +1,4 @@
-"""What was seen: small immutable data classes, one for each kind of observation, validated when built.
+"""The data: small immutable classes, one for each kind of observation, validated when built.
 
 Observations refer to rows of `train_X` by index and hold no parameters; noise levels and cut-points belong to the
 likelihoods.

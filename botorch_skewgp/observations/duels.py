@@ -101,7 +101,7 @@ class Preference(Countable):
 
 @dataclass(frozen=True, eq=False)
 class GradedPreference(Preference):
-    r"""Duels whose strength is always told: the name of such a question for acquisition functions.
+    r"""Duels whose strength is always reported: the name of such a question for acquisition functions.
 
     The data are those of a `Preference` with a strength.
 
@@ -158,7 +158,7 @@ class Tie(Countable):
 
 @dataclass(frozen=True, eq=False)
 class Vote(Countable):
-    r"""What a page with two items and some buttons is told: which one is better, or that neither is.
+    r"""An answer on a page with two items and some buttons: which one is better, or that neither is.
 
     A vote for an item says that the noisy difference is beyond the width of ties. Where it is within, the vote says
     that neither is better, and, if the page has these buttons, on which level: both are bad where the noisy average of

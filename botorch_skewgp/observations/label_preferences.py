@@ -62,7 +62,7 @@ class LabelPreference(Observation):
     def from_classes(
         cls, classes: Tensor, num_labels: int, index: Tensor | None = None, *, judge: Tensor | None = None
     ) -> LabelPreference:
-        r"""Class labels: the label seen beats every other one in a single event.
+        r"""Class labels: the observed label beats every other one in a single event.
 
         Args:
             classes: An `m`-dim integer tensor of labels `0, ..., num_labels - 1`.

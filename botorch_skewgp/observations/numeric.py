@@ -14,7 +14,7 @@ from botorch_skewgp.observations.observation import Countable, Mark, Observation
 
 @dataclass(frozen=True, eq=False)
 class Numeric(Observation):
-    r"""Numbers: the latent function was read with Gaussian noise.
+    r"""Numbers: values of the latent function with Gaussian noise.
 
     Args:
         values: An `m`-dim (or `m x 1`) tensor of finite numbers.
@@ -111,7 +111,7 @@ class Censored(Countable):
         return (lower + 0.5 * (upper - lower))[below | above]
 
     def marks(self) -> tuple[Mark, ...]:
-        """The bounds that there are."""
+        """The finite bounds."""
         below, above = self.upper.isfinite(), self.lower.isfinite()
         return (
             Mark(self.index[below], "at most", "at most", self.upper[below]),

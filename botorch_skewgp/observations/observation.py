@@ -215,7 +215,7 @@ class Observation:
         return torch.empty(0, 2, dtype=torch.long)
 
     def marks(self) -> tuple[Mark, ...]:
-        """How a picture shows what was seen at single points; by default not at all."""
+        """The marks that show observations at single points in a picture; none by default."""
         return ()
 
     @property

@@ -1,4 +1,4 @@
-"""The Optuna backend: studies learn from every trial, be it a number, a failure, a constraint or a comparison.
+"""The Optuna backend: studies learn from every trial, whether a number, a failure, a constraint or a comparison.
 
 Needs the extra `optuna`, which includes optuna-dashboard: people compare trials on its page.
 """

@@ -180,7 +180,7 @@ def report_at_least(study: Any, trial: AnyTrial, bound: float, direction: Direct
 
 
 def report_at_most(study: Any, trial: AnyTrial, bound: float, direction: Direction) -> None:
-    r"""Record that a trial's number is at most as large as a bound, as `report_at_least`.
+    r"""Record that a trial's number is at most a bound, like `report_at_least`.
 
     Example:
         >>> report_at_most(study, 3, 0.01, direction="minimize")  # below the detection limit
@@ -210,7 +210,7 @@ def _report_bound(study: Any, trial: AnyTrial, bound: float, direction: Directio
 
 
 def withdraw_comparison(study: Any, first: AnyTrial, second: AnyTrial) -> None:
-    r"""Take back everything that was said of a pair of trials, in any order, ties included.
+    r"""Take back all comparisons of a pair of trials in either order, including ties.
 
     Example:
         >>> withdraw_comparison(study, 3, 1)

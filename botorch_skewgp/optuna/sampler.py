@@ -55,7 +55,7 @@ class SkewGPSampler(BaseSampler):
         seed: The seed; a random one if `None`.
         num_startup_trials: The number of trials that are sampled independently before there is a model, whatever comes
             of them. In a preferential study there is a model from the first comparison on.
-        failures: What a failed or pruned trial tells. `"constraint"`: that trials do not work there, which is learned
+        failures: Meaning of a failed or pruned trial. `"constraint"`: that trials do not work there, which is learned
             as a function of its own. `"ignore"`: nothing, as with Optuna's samplers.
         independent_sampler: A sampler of what is sampled independently; random by default.
         warn_independent_sampling: Whether to log the parameters that are sampled independently although there is a
@@ -135,7 +135,7 @@ class SkewGPSampler(BaseSampler):
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The next point, by name; nothing as long as too little is known for a model.
+        """The next point, by name; empty if there are too few data for a model.
 
         Args:
             study: The study.

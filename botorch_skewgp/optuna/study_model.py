@@ -153,7 +153,7 @@ class StudyModel:
     Where trials fail is a function of its own. Comparisons and numbers share one: that of the objective.
 
     Args:
-        data: What the study knows.
+        data: The study's data.
         space: The search space.
         fits: Models fitted before; those whose data did not change are used again.
     """

@@ -33,7 +33,7 @@ def plot_posterior(
     name: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    r"""The posterior of a function of one input: the mean and bands between quantiles, with all of their skewness.
+    r"""The posterior of a function of one input: the mean and bands between quantiles, skewness included.
 
     Numbers and censoring bounds are marked where they are; labels and grades in a row below, and duels, choices and
     rankings as a stack of lines from winner to loser. Quantiles are those of the posterior, which for a
@@ -45,7 +45,7 @@ def plot_posterior(
 
     Args:
         model: A model with one input, whose posterior has quantiles.
-        bounds: A `2 x 1` tensor: from where to where to draw.
+        bounds: A `2 x 1` tensor, the range to draw.
         probabilities: The probabilities of the equal-tailed bands.
         gaussian: Whether to add the widest band of a Gaussian of the same mean and variance, dashed.
         data: Whether to mark what a SkewGP (or the duels that a PairwiseGP) has seen.

@@ -28,9 +28,9 @@ def plot_tastes(
         >>> axes = plot_tastes(model.judge_summary(), names=["ann", "bob"], inputs=["sweet", "strong"])
 
     Args:
-        summary: What `model.judge_summary()` gives.
-        names: What judges are called; their numbers by default.
-        inputs: What inputs are called.
+        summary: The table that `model.judge_summary()` returns.
+        names: The judges' names; their numbers by default.
+        inputs: The inputs' names.
         columns: The number of panels side by side on a new figure.
         ax: The axes to draw on, one for each input; new ones if `None`.
 
@@ -38,7 +38,7 @@ def plot_tastes(
         The axes.
 
     Raises:
-        InputDataError: If names or axes are too few or too many.
+        InputDataError: If `summary` is no table of judges, or names or axes are too few or too many.
     """
     names = _names(summary, names)
     d = summary.mean.shape[-1] - 1
@@ -59,22 +59,22 @@ def plot_tastes(
 
 
 def plot_agreement(summary: JudgeSummary, names: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
-    r"""Who agrees with whom: on what share of pairs of points two judges have the same favourite.
+    r"""Who agrees with whom: the share of pairs of points on which two judges have the same favourite.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs, judge=[0, 1, 0, 1]))
         >>> ax = plot_agreement(model.judge_summary())
 
     Args:
-        summary: What `model.judge_summary()` gives.
-        names: What judges are called; their numbers by default.
+        summary: The table that `model.judge_summary()` returns.
+        names: The judges' names; their numbers by default.
         ax: The axes to draw on; new ones if `None`.
 
     Returns:
         The axes.
 
     Raises:
-        InputDataError: If there are more or fewer names than judges.
+        InputDataError: If `summary` is no table of judges, or there are more or fewer names than judges.
     """
     names = _names(summary, names)
     side = 1.2 + 0.3 * len(names)
@@ -87,6 +87,8 @@ def plot_agreement(summary: JudgeSummary, names: Sequence[str] | None = None, ax
 
 
 def _names(summary: JudgeSummary, names: Sequence[str] | None) -> list[str]:
+    if not isinstance(summary, JudgeSummary):
+        raise InputDataError(f"summary must be what model.judge_summary() returns; got {type(summary).__name__}.")
     found = [str(judge) for judge in summary.judges] if names is None else [str(name) for name in names]
     if len(found) != len(summary.judges):
         raise InputDataError(f"names must hold {len(summary.judges)} names, one for each judge; got {len(found)}.")

@@ -38,7 +38,7 @@ def plot_map(
     resolution: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""Any function of one or two inputs: a line, or a map with level sets.
+    r"""A function of one or two inputs: a line, or a map with level sets.
 
     Example:
         >>> ax = plot_map(lambda X: acq(X.unsqueeze(-2)), bounds, label="log expected improvement")
@@ -46,7 +46,7 @@ def plot_map(
     Args:
         function: From an `n x d` tensor of points to `n` values.
         bounds: A `2 x 1` or `2 x 2` tensor of lower and upper bounds.
-        label: What the values are.
+        label: The name of the values.
         title: The title.
         limits: The values at the ends of the scale; by default the least and the largest value.
         diverging: Whether the sign matters: a map from one colour over white at zero to another.
@@ -252,7 +252,7 @@ def plot_validity(
     resolution: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""The probability that an experiment works (or of label 1) over one or two inputs, with the outcomes seen.
+    r"""The probability that an experiment works (or of label 1) over one or two inputs, with the outcomes.
 
     Example:
         >>> ax = plot_validity(SkewGP(train_X, Validity(worked)), bounds, level=0.9)

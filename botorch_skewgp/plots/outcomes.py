@@ -76,7 +76,7 @@ def plot_grades(model: Model, bounds: Tensor, *, resolution: int = 201, ax: Axes
 
     Args:
         model: A model that takes grades, or an ensemble of such models.
-        bounds: A `2 x 1` tensor: from where to where to draw.
+        bounds: A `2 x 1` tensor, the range to draw.
         resolution: The number of points on the grid.
         ax: The axes to draw on; new ones if `None`.
 

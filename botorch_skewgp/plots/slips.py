@@ -9,7 +9,7 @@ from botorch_skewgp.plots.style import BLUE, VERMILLION, array, finish, new_axes
 
 
 def plot_slips(model: SkewGP, level: float = 0.5, ax: Axes | None = None) -> Axes:
-    r"""The posterior probability of each answer to be a slip, with the numbers of those that probably are.
+    r"""The posterior probability that each answer is a slip, with the numbers of the probable ones.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs), likelihood=PreferenceLikelihood(slip=0.05))

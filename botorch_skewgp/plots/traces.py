@@ -107,7 +107,7 @@ def plot_draws(
     max_lag: int = 40,
     ax: Axes | Iterable[Axes] | None = None,
 ) -> np.ndarray:
-    r"""Whether the latent draws behind a posterior are good: trace, autocorrelation, R-hat and effective sizes.
+    r"""The quality of the latent draws behind a posterior: trace, autocorrelation, R-hat and effective sizes.
 
     The first two panels show one row: the value of one observation's linear functional, with its noise. Chains that are
     good look alike, without drift, and their autocorrelation is within the grey band, where it is that of independent

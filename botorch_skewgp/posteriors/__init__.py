@@ -1,6 +1,5 @@
-"""Posteriors: the skewed posterior of a SkewGP as a BoTorch `Posterior`, that of a probability, that of a warped
-outcome, those of an ensemble side by side, and the distribution functions of any one-dimensional mixture, on which they
-stand.
+"""Posteriors: the skewed posterior of a SkewGP as a BoTorch `Posterior`, posteriors of a probability, of a warped
+outcome and of an ensemble, and the distribution functions of one-dimensional mixtures behind them.
 """
 
 from botorch_skewgp.posteriors.ensemble_posterior import SkewGPEnsemblePosterior

@@ -31,7 +31,7 @@ from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 
 
 class SkewGPPosterior(NonGaussianPosterior):
-    r"""The joint posterior of a SkewGP over `q` points and `o` outputs, with all of its skewness.
+    r"""The joint, skewed posterior of a SkewGP over `q` points and `o` outputs.
 
     Values at points and outputs are stacked, output fastest, to vectors of length `e = q o`. Everything is computed
     when asked for; `mean`, `variance` and all marginal functions cost `O(e)` kernel entries, the joint covariance
@@ -94,7 +94,8 @@ class SkewGPPosterior(NonGaussianPosterior):
         return cls(mean, mean.new_zeros(*mean.shape, 0), distribution.lazy_covariance_matrix, none, num_outputs)
 
     def with_draws_repeated(self, num_draws: int) -> SkewGPPosterior:
-        r"""The same Gaussian posterior as a mixture of many equal draws, to be conditioned on different data each.
+        r"""The same Gaussian posterior as a mixture of many equal draws, each of which can be conditioned on
+        different data.
 
         Args:
             num_draws: How many.
@@ -376,7 +377,7 @@ class SkewGPPosterior(NonGaussianPosterior):
         )
 
     def select_outputs(self, outputs: Sequence[int]) -> Self:
-        r"""The posterior of some of the outputs, in the order given; like `affine`, but nothing is made dense.
+        r"""The posterior of some of the outputs, in the order given; like `affine` without dense weights.
 
         Args:
             outputs: Numbers of outputs, from 0.

@@ -67,7 +67,8 @@ def draw() -> Figure:
     for (label, density), color, style in zip(curves.items(), COLORS, ("-", "--", "-."), strict=False):
         ax.plot(value, density, color=color, linestyle=style, label=label)
     ax.axvline(0, color="0.4", linewidth=0.8)
-    ax.set(xlabel="how much better the winner of a duel is than its loser", xlim=(-12, 27), yticks=[])
+    ax.set(xlim=(-12, 27), yticks=[], ylabel="density")
+    ax.set_xlabel("utility of a duel's winner less that of its loser (unit: noise of one answer)")
     ax.spines[["left", "right", "top"]].set_visible(False)
     ax.legend(frameon=False, fontsize="small")
     wrong = {label: float(density[value < 0].sum() * (value[1] - value[0])) for label, density in curves.items()}

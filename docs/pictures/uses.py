@@ -1,6 +1,6 @@
 """The three pictures of use in README.md: `python docs/pictures/uses.py` draws them, in some minutes.
 
-A duel loop (two settings are compared at a time, no number is ever said), trials that crash, and people who differ.
+A duel loop (two settings are compared at a time, without numbers), trials that crash, and people who differ.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def fitted(X: Tensor, observations: Observation, **options: object) -> SkewGP:
 
 
 def taste(X: Tensor) -> Tensor:
-    """What a person likes, up to noise: two good regions, of which one is better."""
+    """A person's utility without noise: two good regions, one better than the other."""
     first = torch.exp(-12 * (X - torch.tensor([0.72, 0.3])).square().sum(-1))
     return 6 * first + 4 * torch.exp(-15 * (X - torch.tensor([0.25, 0.75])).square().sum(-1))
 
 
 def duel_loop(num_duels: int = 30) -> Figure:
-    """Which of two settings is liked better, thirty times."""
+    """Thirty duels between two settings each."""
     torch.manual_seed(1)
     X = draw_sobol_samples(SQUARE, n=6, q=2, seed=3).reshape(-1, 2)
     pairs = torch.empty(0, 2, dtype=torch.long)
@@ -66,18 +66,25 @@ def duel_loop(num_duels: int = 30) -> Figure:
             tastes.append(float(taste(best.unsqueeze(0))))
     figure = Figure(figsize=(9.0, 3.4), dpi=130, layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
-    plot_duels(model, SQUARE, best=best, ax=left).set_title(f"{num_duels} answers: A or B?", fontsize="medium")
+    plot_duels(model, SQUARE, best=best, ax=left).set_title(
+        f"{num_duels} duels, arrows to the losers", fontsize="medium"
+    )
     left.legend(fontsize="small", framealpha=0.85, loc="upper left")
     right.plot(range(6, num_duels + 1), [100 * value / 6 for value in tastes], color=COLORS[0], linewidth=1.8)
     right.axhline(100, color=GREY, linewidth=0.8, linestyle=":")
-    right.set(xlabel="duels held", ylabel="% of the best possible", ylim=(0, 105), title="What is recommended")
+    right.set(
+        xlabel="number of duels",
+        ylabel="% of the best possible utility",
+        ylim=(0, 105),
+        title="The recommended setting",
+    )
     right.title.set_fontsize("medium")
     right.spines[["top", "right"]].set_visible(False)
     return figure
 
 
 def works(X: Tensor) -> Tensor:
-    """Where a trial gives a number at all."""
+    """Whether a trial gives a number."""
     return X[:, 1] + 0.35 * torch.sin(5 * X[:, 0]) < 0.75
 
 
@@ -105,13 +112,16 @@ def failures(num_trials: int = 24) -> Figure:
     left.set_title("Chance that a trial works", fontsize="medium")
     edge = torch.linspace(0, 1, 200, dtype=torch.double)
     left.plot(edge, (0.75 - 0.35 * torch.sin(5 * edge)).clamp(max=1.0), color="white", linestyle="--", linewidth=1)
+    left.annotate("true edge", (0.06, 0.6), color="white", fontsize="small", rotation=-38)
     left.set_ylim(0, 1)
     best = torch.where(ok, quality(X), -torch.inf).cummax(0).values
     trials = torch.arange(1, num_trials + 1)
     right.plot(trials, best, color=COLORS[0], linewidth=1.8, label="best so far")
     right.plot(trials[ok], quality(X)[ok], linestyle="", marker="o", color=BLACK, markersize=4, label="worked")
-    right.plot(trials[~ok], torch.zeros(int((~ok).sum())), linestyle="", marker="X", color=COLORS[1], label="crashed")
-    right.set(xlabel="trial", ylabel="value", title="Beside the edge the values are best")
+    right.plot(
+        trials[~ok], torch.zeros(int((~ok).sum())), linestyle="", marker="X", color=COLORS[1], label="crashed: no value"
+    )
+    right.set(xlabel="trial", ylabel="value", title="The best values lie at the edge")
     right.title.set_fontsize("medium")
     right.legend(frameon=False, fontsize="small", loc="lower right", bbox_to_anchor=(1.0, 0.08))
     right.spines[["top", "right"]].set_visible(False)
@@ -119,7 +129,7 @@ def failures(num_trials: int = 24) -> Figure:
 
 
 def people(num_answers: int = 40) -> Figure:
-    """Two people taste the same; what one says tells something of the other."""
+    """Two people taste the same cups; the answers of one are partly informative about the other."""
     generator = torch.Generator().manual_seed(4)
     X = torch.linspace(0, 1, 21, dtype=torch.double).unsqueeze(-1)
     peaks = torch.tensor([0.35, 0.65])
@@ -134,8 +144,8 @@ def people(num_answers: int = 40) -> Figure:
     for panel, (name, number), peak in zip(panels, who.items(), (*peaks.tolist(), None), strict=True):
         plot_win_probability(model.for_judge(number), SQUARE[:, :1], torch.tensor([0.5]), ax=panel)
         if peak is not None:
-            panel.axvline(peak, color=COLORS[2], linewidth=1, label="likes best, in truth")
-        panel.set(title=name, xlabel="sugar", ylabel="chance of being preferred" if number == 0 else "")
+            panel.axvline(peak, color=COLORS[2], linewidth=1, label="true favourite")
+        panel.set(title=name, xlabel="sugar", ylabel="chance of being preferred\nto sugar 0.5" if number == 0 else "")
         panel.title.set_fontsize("medium")
         panel.get_legend().remove()
     panels[0].legend(fontsize="small", frameon=False, loc="upper right")

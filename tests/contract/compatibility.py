@@ -19,29 +19,29 @@ TARGET = Path(__file__).parents[2] / "docs" / "compatibility.md"
 OTHERS = ("BayesianTransformedGP", "PairwiseGP", "SingleTaskGP")
 HEAD = """# Compatibility with BoTorch
 
-Made by `python tests/contract/compatibility.py` with BoTorch {version}; the tests in `tests/contract` hold it. Every
+Made by `python tests/contract/compatibility.py` with BoTorch {version}; `tests/contract` runs the same checks. Every
 acquisition function, objective and posterior transform of BoTorch is built on a fitted `SkewGP` of four kinds
 (preferences; labels; numbers and preferences; numbers under a skew prior), then checked:
 {checks}.
 
 - **works**: the function sees the skewed posterior, through draws or conditioning.
-- **works on mean and variance**: BoTorch's formula takes mean and variance for those of a Gaussian; the skewness has no
-  say. Use Monte Carlo functions or those of `botorch_skewgp.acquisition` where that matters.
-- **works through MomentMatchedModel**: the function is Gaussian by construction. It is given
-  `MomentMatchedModel(model)`, never the model itself.
+- **works on mean and variance**: BoTorch's formula treats mean and variance as those of a Gaussian, and ignores the
+  skewness. Use Monte Carlo functions or those of `botorch_skewgp.acquisition` where that matters.
+- **works through MomentMatchedModel**: the function is Gaussian by construction. Pass
+  `MomentMatchedModel(model)` in place of the model.
 
-Where fantasies are comparisons (look-ahead with the preference model), a fantasy needs two candidates: `q` of at least
-2. `qNegIntegratedPosteriorVariance` by default makes one fantasy, as BoTorch assumes that the variance does not depend
-on outcomes; here it does. `qMaxValueEntropy` makes a fantasy of its pending points, so that it needs two of those.
+If fantasies are comparisons (look-ahead with the preference model), a fantasy needs two candidates: `q` is at least
+2. `qNegIntegratedPosteriorVariance` makes one fantasy by default, since BoTorch assumes that the variance does not
+depend on outcomes; here it does. `qMaxValueEntropy` makes a fantasy of its pending points, so it needs two of them.
 
 Functions that are Gaussian by construction refuse the skewed model, with an error about the missing `distribution` or
 `mvn`. One exception: `qLowerBoundMaxValueEntropy` of one candidate without pending points looks at mean and variance
 only and takes either model, with the same value.
 
-Several outcomes are a `ModelList` of models, and all functions of several outcomes below are given one. Sample paths
-are the exception: BoTorch draws them for a `ModelListGP` only (`draw_matheron_paths`, `PathwiseThompsonSampling`).
-Posteriors of that need Gaussian models and refuse a SkewGP. So a list for paths is a `ModelListGP`, and a list for
-posteriors a `ModelList`, of the same models.
+For several outcomes use a `ModelList`, as all functions of several outcomes below do. Sample paths are the exception:
+BoTorch draws them only for a `ModelListGP` (`draw_matheron_paths`, `PathwiseThompsonSampling`), whose posteriors need
+Gaussian models and refuse a SkewGP. So put the same models into a `ModelListGP` for paths and into a `ModelList` for
+posteriors.
 
 In the columns of other models, "yes" means that value and gradient pass for the same arguments. A
 `BayesianTransformedGP` is built with `num_moments=2` here, so that means and variances exist; its posterior is a

@@ -736,8 +736,8 @@ def entries() -> list[Entry]:
     return found
 
 
-_REDRAWN = "BoTorch's function draws afresh at every evaluation"
-_AS_ABOVE = "as the entry before"
+_REDRAWN = "BoTorch's function draws new samples at every evaluation"
+_AS_ABOVE = "checked in another row of this function"
 
 
 def _first() -> objective.MCAcquisitionObjective:

@@ -11,7 +11,7 @@ NUM_TRIALS = 7 if os.environ.get("SMOKE_TEST") else 30
 
 
 def comfort(height: float, angle: float) -> float:
-    """How the chair feels, best at (0.6, 0.35); nobody sees these numbers."""
+    """How the chair feels, best at (0.6, 0.35); these numbers are hidden."""
     return -((height - 0.6) ** 2) - (angle - 0.35) ** 2
 
 

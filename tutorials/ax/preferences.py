@@ -11,7 +11,7 @@ NUM_PAIRS = 6 if os.environ.get("SMOKE_TEST") else 25
 
 
 def taste(sugar: float, acid: float) -> float:
-    """What the taster likes best is (0.6, 0.35); nobody sees these numbers."""
+    """What the taster likes best is (0.6, 0.35); these numbers are hidden."""
     return -((sugar - 0.6) ** 2) - (acid - 0.35) ** 2
 
 

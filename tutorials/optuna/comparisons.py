@@ -1,4 +1,4 @@
-"""A taster who compares: ties, a drink that nobody can drink, and a number that a meter shows for some."""
+"""A taster who compares: ties, an undrinkable drink, and a number that a meter shows for some."""
 
 import os
 

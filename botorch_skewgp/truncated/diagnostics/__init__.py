@@ -1,4 +1,4 @@
-"""Whether draws and weights can be trusted: `mixing` of chains, partly compiled, and tails of weights (`pareto`)."""
+"""Diagnostics of draws and weights: `mixing` of chains, partly compiled, and tails of weights (`pareto`)."""
 
 from botorch_skewgp.truncated.diagnostics.mixing import Diagnostics, diagnose, effective_sample_size, split_r_hat
 

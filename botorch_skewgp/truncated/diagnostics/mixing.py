@@ -89,7 +89,7 @@ class Diagnostics(NamedTuple):
 
 
 def diagnose(draws: Tensor) -> Diagnostics:
-    r"""R-hat and bulk effective size at less cost than one by one: what costs most is sorting, and here it is shared.
+    r"""R-hat and bulk effective size together, which share their sorting, the most expensive part.
 
     Args:
         draws: A `batch_shape x num_steps x num_chains x k` tensor of `k` functionals of the draws.

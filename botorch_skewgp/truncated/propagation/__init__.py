@@ -1,4 +1,4 @@
-"""Expectation propagation: the Gaussian sites that take the place of rows, and the evidence that they tell.
+"""Expectation propagation: Gaussian sites in place of rows, and the evidence that they give.
 
 `sites` says what they are to be, `acceleration` how to get there in fewer sweeps, `compiled_propagation` does the same
 for few rows, `site_slopes` gives derivatives where sites are not stationary, and `corrections` is what the evidence
