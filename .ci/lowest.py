@@ -11,6 +11,6 @@ requirements = [
     *(entry for name in ("fast", "plot", "ax", "optuna", "ray") for entry in extras[name]),
 ]
 for requirement in requirements:
-    found = re.fullmatch(r"([\w.-]+)>=([\w.]+)(,<[\w.]+)?", requirement)
+    found = re.fullmatch(r"([\w.-]+)>=([\w.]+)", requirement)
     if found:
         print(f"{found[1]}=={found[2]}")  # noqa: T201
