@@ -30,6 +30,7 @@ from botorch_skewgp.truncated.samplers.independence import IndependenceSampler
 from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.sampler import Sampler
+from botorch_skewgp.truncated.samplers.shared_independence import SharedIndependenceSampler
 from botorch_skewgp.truncated.samplers.start import feasible_start, require_feasible
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 from botorch_skewgp.truncated.univariate import log_normal_density
@@ -202,6 +203,7 @@ def expected_reflections(distribution: TruncatedNormal, approximation: Expectati
     return HORIZON * (density * (distribution.gamma_diagonal / (2 * math.pi)).sqrt()).sum(-1)
 
 
+@torch.no_grad()
 def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> SamplerName:
     r"""The default sampler: the one whose steps should cost least, by a rule on the problem alone.
 
@@ -226,12 +228,17 @@ def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationProp
     reflections = float(expected_reflections(distribution, approximation).max()) * (m + EVENT_OVERHEAD)
     if not counted and reflections <= CHEAP:
         return "reflective"
+    shared = SharedIndependenceSampler.of(distribution, approximation)
+    proposals = IndependenceSampler(distribution, approximation) if shared is None else shared
     generator = torch.Generator(device=distribution.mean.device).manual_seed(0)
-    _, log_weight = IndependenceSampler(distribution, approximation).propose(NUM_PROPOSALS, generator)
+    _, log_weight = proposals.propose(NUM_PROPOSALS, generator)
     # of the proposals, and of log-normal weights with their variance: in many dimensions a few do not show the tail
     counting = (2 * log_weight.logsumexp(-1) - (2 * log_weight).logsumexp(-1)).exp() / NUM_PROPOSALS
     share = float(torch.minimum(counting, (-log_weight.var(-1)).exp()).min())
-    entries = approximation.latent_mean.shape[-1] * m
+    if shared is not None:
+        cost = PROPOSAL * (proposals.num_entries / share + shared.num_entries_of_rows)
+        return "independence" if share >= LEAST_SHARE and cost < reflections else "reflective"
+    entries = proposals.num_entries
     if share >= LEAST_SHARE and (counted or PROPOSAL * entries / share < reflections):
         return "independence"
     unknown = float((approximation.variance / distribution.noise).mean())
@@ -311,25 +318,31 @@ def draw(
         )
     if previous is not None and (distribution.count is not None or previous.rows.shape[-1] > distribution.num_rows):
         previous = None  # its rows are not the first rows of this one
-    start, latent = feasible_start(
-        distribution,
-        num_chains,
-        generator,
-        expectation_propagation=approximation,
-        previous=None if previous is None else (previous.rows, previous.latent),
-    )
-    proposal = approximation if name in WITH_APPROXIMATION else None
-    del approximation  # its factors are as large as the covariance, and so are those that the sampler makes
-    sampler = _make_sampler(name, distribution, proposal)
-    del proposal
-    state = sampler.init(start, latent)
+    shared = SharedIndependenceSampler.of(distribution, approximation) if name == "independence" else None
+    sampler: Sampler
+    if shared is not None:
+        del approximation
+        sampler, state = shared, shared.start(num_chains, generator)
+    else:
+        start, latent = feasible_start(
+            distribution,
+            num_chains,
+            generator,
+            expectation_propagation=approximation,
+            previous=None if previous is None else (previous.rows, previous.latent),
+        )
+        proposal = approximation if name in WITH_APPROXIMATION else None
+        del approximation  # its factors are as large as the covariance, and so are those that the sampler makes
+        sampler = _make_sampler(name, distribution, proposal)
+        del proposal
+        state = sampler.init(start, latent)
     functional = _functionals(distribution)
     wanted = settings.num_draws / 2 if settings.min_effective_size is None else settings.min_effective_size
     if settings.warmup > 0:
         state, _, _ = sampler.run(state, settings.warmup, generator)
     thinning = 1
-    if name == "independence":  # a few proposals that nearly all others lose against make chains stand still
-        cost = PROPOSAL * distribution.num_rows * state.position.shape[-1]
+    if isinstance(sampler, IndependenceSampler):  # a few proposals that most lose against make chains stand still
+        cost = PROPOSAL * sampler.num_entries
         thinning = min(max(int(CHEAP / cost), 1), PROPOSALS_PER_DRAW, settings.max_thinning)
     bar = tqdm(total=None, desc="draws", disable=not settings.progress, leave=False, unit="step")
     with bar:

@@ -50,6 +50,11 @@ class IndependenceSampler(CollapsedEllipticalSliceSampler):
     def __init__(self, distribution: TruncatedNormal, expectation_propagation: SiteApproximation) -> None:
         super().__init__(distribution, expectation_propagation, num_inner_steps=2)
 
+    @property
+    def num_entries(self) -> float:
+        """Of the root of the prior, which two proposals read."""
+        return self.distribution.num_rows * self._latent_root.shape[-1]
+
     def propose(self, num_proposals: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         r"""Draws of the approximating Gaussian and the log of the posterior's density relative to it, up to a constant.
 
