@@ -172,7 +172,7 @@ class _Blocks:
 
     Args:
         index: The rows of each block, `b x s`; `m` as padding.
-        rows: Of each row of a block, `b x s x 4`: what `u - bound` is multiplied with for the distance inside the bound,
+        rows: Of each row of a block, `b x s x 4`: what `u - bound` is multiplied with for the distance inside,
             in units of `e` (0 as padding); the bound; the loading `a`; and what, summed over a block, is the mean of
             `x` given all answers.
         what: What else blocks have to agree in to be equal, `b x s x k`.
