@@ -35,7 +35,7 @@ STEP = 1.0  # in the least standard deviations that `x` given the rows may have
 MAX_NODES = 2**16  # of blocks and draws that are worked on at a time, which a cache can hold
 SMALL = 1e-6  # probability of a block, below which it is found in logs
 CERTAIN = 40.0  # standard deviations inside the bound, for rows that pad a block
-NODE = 25.0  # entries of a matrix in a product, for which a processor takes as long as for a row at a node
+NODE = 8.0  # cost of a row at a node, in the time that a reflection takes for a row
 HALF_ROOT = 0.5**0.5
 
 
@@ -119,14 +119,13 @@ class SharedIndependenceSampler(IndependenceSampler):
         return None if form is None else cls(distribution, approximation, *form)
 
     @property
-    def num_entries(self) -> float:
-        """Of matrices that two proposals take as long to read as to be evaluated at all nodes."""
-        nodes = sum(group.distinct.numel() * group.num_nodes for group in self._groups)
-        return super().num_entries + 2 * NODE * nodes
+    def cost(self) -> float:
+        """Of a proposal, in the time that a reflection takes for a row."""
+        return super().cost + NODE * sum(group.distinct.numel() * group.num_nodes for group in self._groups)
 
     @property
-    def num_entries_of_rows(self) -> float:
-        """Likewise of a draw of all rows given shared coordinates."""
+    def cost_of_rows(self) -> float:
+        """Of a draw of all rows at a position."""
         return NODE * sum(group.index.numel() * group.num_nodes for group in self._groups)
 
     def start(self, num_chains: int, generator: torch.Generator | None = None) -> SamplerState:
