@@ -236,9 +236,10 @@ def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationProp
     # of the proposals, and of log-normal weights with their variance: in many dimensions a few do not show the tail
     counting = (2 * log_weight.logsumexp(-1) - (2 * log_weight).logsumexp(-1)).exp() / NUM_PROPOSALS
     share = float(torch.minimum(counting, (-log_weight.var(-1)).exp()).min())
-    steps = max(_thinning_of_proposals(proposals), 1 / share) * proposals.num_inner_steps
-    if share >= LEAST_SHARE and (counted or steps * proposals.cost + proposals.cost_of_rows < reflections):
-        return "independence"
+    if share >= LEAST_SHARE:
+        steps = max(_thinning_of_proposals(proposals), 1 / share) * proposals.num_inner_steps
+        if counted or steps * proposals.cost + proposals.cost_of_rows < reflections:
+            return "independence"
     if shared is not None:
         return "reflective"
     entries = approximation.latent_mean.shape[-1] * m
