@@ -35,6 +35,7 @@ from benchmarks.real.data import (
     missing_wheels,
     mode_canada_pairs,
 )
+from benchmarks.real.seconds import CASES, measure, seconds
 
 PROGRESS = Path(".real_progress.jsonl")
 RESULT = "RESULT "
@@ -151,6 +152,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", nargs="+", choices=[*DATA, PAIRS, VOTES], default=[*DATA, PAIRS, VOTES], metavar="NAME"
     )
+    parser.add_argument("--parts", nargs="+", choices=["answers", "seconds"], default=["answers", "seconds"])
     parser.add_argument("--models", nargs="+", metavar="NAME", help="by default all that suit")
     parser.add_argument("--size", type=int, help="answers to learn from for our models; see SIZES by default")
     parser.add_argument("--limit", type=float, default=300, help="seconds for one model on one fold")
@@ -171,9 +173,17 @@ def run(options: argparse.Namespace) -> None:
         raise ModuleNotFoundError(f"Install {', '.join(missing)}: docs/real_data.md says how.")
     if options.one is not None:
         torch.set_num_threads(1)
-        print(RESULT + json.dumps(_measure(*json.loads(options.one))))
+        job = json.loads(options.one)
+        if isinstance(job, dict):
+            measure(CASES[job["seconds"]])
+        else:
+            print(RESULT + json.dumps(_measure(*job)))
         return
     folder = prepare(options)
+    if "seconds" in options.parts and not options.list:
+        publish([seconds(options.limit)], folder)
+    if "answers" not in options.parts:
+        return
     if options.again:
         options.progress.unlink(missing_ok=True)
     done = {_key(entry): entry for entry in _read(options.progress)}

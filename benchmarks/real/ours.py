@@ -35,14 +35,16 @@ WORTH_A_SMOOTH_PART = 2.0  # nats of evidence, one for each hyperparameter that 
 CovarModule = Callable[[int, list[Observation]], Kernel]
 
 
-def _scaled(known: Answers, test: Answers) -> tuple[Tensor, Tensor]:
+def scaled(known: Answers, test: Answers) -> tuple[Tensor, Tensor]:
+    """Points of both in the unit cube of the training answers."""
     points = known.points[known.available] if isinstance(known, Choices) else known.points
     low, high = points.amin(0), points.amax(0)
     width = torch.where(high > low, high - low, 1.0)
     return (known.points - low) / width, (test.points - low) / width
 
 
-def _observations(known: Answers) -> list[Observation]:
+def observations_of(known: Answers) -> list[Observation]:
+    """The answers as observations, of choices over all options one after another."""
     if isinstance(known, Grades):
         return [Ordinal(known.grades, known.num_grades)]
     if isinstance(known, Readings):
@@ -143,12 +145,12 @@ def skew_gp(
         covar_module: Its kernel.
         exact: Whether to use the exact posterior, rather than expectation propagation's.
     """
-    X, Z = _scaled(known, test)
+    X, Z = scaled(known, test)
     known, test, unit = _standardised(known, test)
     points = X.flatten(0, 1) if isinstance(known, Choices) else X
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = _fit(points, _observations(known), covar_module)
+        model = _fit(points, observations_of(known), covar_module)
         latent = model.latent_posterior if exact else _gaussian_posterior(model)
         with torch.no_grad():
             if isinstance(test, Choices) and Z.shape[-2] > 2:
@@ -203,14 +205,14 @@ def skew_gp_of_people(
         by_person: Whether it is known who answered.
         likelihood: Makes its likelihood; the default, or that of the recipe, if `None`.
     """
-    X, Z = _scaled(known, test)
+    X, Z = scaled(known, test)
     known, test, unit = _standardised(known, test)
     points = X.flatten(0, 1) if isinstance(known, Choices) else X
     real = points[known.available.flatten()] if isinstance(known, Choices) else points
     distinct = real.unique(dim=0)
     people, judge = known.person.unique(return_inverse=True)
     number = {person: i for i, person in enumerate(people.tolist())}
-    observations = _observations(known)
+    observations = observations_of(known)
     if by_person:
         observations = [replace(entry, judge=judge) for entry in observations]
     with warnings.catch_warnings(), torch.no_grad():
@@ -254,8 +256,8 @@ def _cdf(predicted: Any, value: Tensor) -> Tensor:
 
 def pairwise_gp(known: Choices, test: Choices) -> Predictions:
     """BoTorch's model of duels."""
-    X, Z = _scaled(known, test)
-    pairs = _observations(known)[0].pairs
+    X, Z = scaled(known, test)
+    pairs = observations_of(known)[0].pairs
     model = PairwiseGP(X.flatten(0, 1), pairs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

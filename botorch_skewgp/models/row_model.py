@@ -32,6 +32,7 @@ from botorch_skewgp.truncated.priors import (
     BorderedPrior,
     DensePrior,
     LowRankPrior,
+    NoisyBorderedPrior,
     RowPrior,
     WeightedPrior,
     keeps_digits,
@@ -284,7 +285,10 @@ class RowModel:
     @torch.no_grad()
     def representer_mixture(self, draws: Draws) -> RepresenterMixture:
         r"""The latent function given the numbers and each of the draws of the interval rows."""
-        if self.works_by_points and self.truncated_normal.prior.is_low_rank:
+        noisy = self.truncated_normal.noisy_prior
+        if self.works_by_points and isinstance(noisy, NoisyBorderedPrior):
+            mixture = self._mixture_by_blocks(draws, noisy)
+        elif self.works_by_points and self.truncated_normal.prior.is_low_rank:
             mixture = self._mixture_by_points(draws)
         elif self._number_information is not None:
             mixture = self._mixture_given_many_numbers(draws)
@@ -381,6 +385,13 @@ class RowModel:
         latent = latent + torch.cholesky_solve((torch.cat(pulls) - known).mT, factor).mT @ free.mT
         latent_root = torch.linalg.solve_triangular(factor, free.mT, upper=False).mT[:n]
         return self._mixture_of_values(latent[:, :n].mT, latent_root)
+
+    def _mixture_by_blocks(self, draws: Draws, noisy: NoisyBorderedPrior) -> RepresenterMixture:
+        """As `_mixture_by_points`, block by block."""
+        mean = self.truncated_normal.mean
+        parts = draws.rows.split(max(1, MAX_ENTRIES // len(mean)))
+        latent = torch.cat([noisy.shared_given(rows.to(mean) - mean) for rows in parts])
+        return self._mixture_of_values(latent.mT, noisy.shared_root)
 
     def _mixture_given_many_numbers(self, draws: Draws) -> RepresenterMixture:
         """Condition on the few interval rows what is left of the points by many numbers."""

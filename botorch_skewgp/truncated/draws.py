@@ -30,6 +30,7 @@ from botorch_skewgp.truncated.samplers.independence import IndependenceSampler
 from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.sampler import Sampler
+from botorch_skewgp.truncated.samplers.shared_independence import SharedIndependenceSampler
 from botorch_skewgp.truncated.samplers.start import feasible_start, require_feasible
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 from botorch_skewgp.truncated.univariate import log_normal_density
@@ -42,8 +43,9 @@ LEAST_SHARE = 0.2  # effective share of these, down to which it is faster than s
 MAX_ENTRIES = 2**20  # of rows that diagnostics copy at a time, which a cache can hold
 # Entries of matrices that a step reads, in units of those that a reflection does; `benchmarks sizes` has their seconds.
 EVENT_OVERHEAD, HORIZON = 50, math.pi / 2
-PROPOSAL, SLICE = 0.3, 64.0  # slices with the thinning that they need
+SLICE = 64.0  # with the thinning that slices need
 CHEAP = 2**16  # up to which reflections are taken without looking further: a third of a second for 2,048 draws
+CHEAP_PROPOSALS = 2**18  # of a draw, in total, which are as much as diagnostics of it
 PROPOSALS_PER_DRAW = 4  # where they are cheap: with one, seconds depend on chance by a factor of eight
 FEW_CHAINS = 4
 # On a GPU; of 4, 16, 64 and 256, the number at which 2,048 draws of 500 to 2,000 labels took the least time.
@@ -202,6 +204,7 @@ def expected_reflections(distribution: TruncatedNormal, approximation: Expectati
     return HORIZON * (density * (distribution.gamma_diagonal / (2 * math.pi)).sqrt()).sum(-1)
 
 
+@torch.no_grad()
 def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> SamplerName:
     r"""The default sampler: the one whose steps should cost least, by a rule on the problem alone.
 
@@ -226,14 +229,20 @@ def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationProp
     reflections = float(expected_reflections(distribution, approximation).max()) * (m + EVENT_OVERHEAD)
     if not counted and reflections <= CHEAP:
         return "reflective"
+    shared = SharedIndependenceSampler.of(distribution, approximation)
+    proposals = IndependenceSampler(distribution, approximation) if shared is None else shared
     generator = torch.Generator(device=distribution.mean.device).manual_seed(0)
-    _, log_weight = IndependenceSampler(distribution, approximation).propose(NUM_PROPOSALS, generator)
+    _, log_weight = proposals.propose(NUM_PROPOSALS, generator)
     # of the proposals, and of log-normal weights with their variance: in many dimensions a few do not show the tail
     counting = (2 * log_weight.logsumexp(-1) - (2 * log_weight).logsumexp(-1)).exp() / NUM_PROPOSALS
     share = float(torch.minimum(counting, (-log_weight.var(-1)).exp()).min())
+    if share >= LEAST_SHARE:
+        steps = max(_thinning_of_proposals(proposals), 1 / share) * proposals.num_inner_steps
+        if counted or steps * proposals.cost + proposals.cost_of_rows < reflections:
+            return "independence"
+    if shared is not None:
+        return "reflective"
     entries = approximation.latent_mean.shape[-1] * m
-    if share >= LEAST_SHARE and (counted or PROPOSAL * entries / share < reflections):
-        return "independence"
     unknown = float((approximation.variance / distribution.noise).mean())
     return "collapsed" if counted or (unknown < MOST_UNKNOWN and SLICE * entries < reflections) else "reflective"
 
@@ -311,32 +320,40 @@ def draw(
         )
     if previous is not None and (distribution.count is not None or previous.rows.shape[-1] > distribution.num_rows):
         previous = None  # its rows are not the first rows of this one
-    start, latent = feasible_start(
-        distribution,
-        num_chains,
-        generator,
-        expectation_propagation=approximation,
-        previous=None if previous is None else (previous.rows, previous.latent),
-    )
-    proposal = approximation if name in WITH_APPROXIMATION else None
-    del approximation  # its factors are as large as the covariance, and so are those that the sampler makes
-    sampler = _make_sampler(name, distribution, proposal)
-    del proposal
-    state = sampler.init(start, latent)
+    shared = SharedIndependenceSampler.of(distribution, approximation) if name == "independence" else None
+    sampler: Sampler
+    if shared is not None:
+        del approximation
+        sampler, state = shared, shared.start(num_chains, generator)
+    else:
+        start, latent = feasible_start(
+            distribution,
+            num_chains,
+            generator,
+            expectation_propagation=approximation,
+            previous=None if previous is None else (previous.rows, previous.latent),
+        )
+        proposal = approximation if name in WITH_APPROXIMATION else None
+        del approximation  # its factors are as large as the covariance, and so are those that the sampler makes
+        sampler = _make_sampler(name, distribution, proposal)
+        del proposal
+        state = sampler.init(start, latent)
     functional = _functionals(distribution)
     wanted = settings.num_draws / 2 if settings.min_effective_size is None else settings.min_effective_size
     if settings.warmup > 0:
         state, _, _ = sampler.run(state, settings.warmup, generator)
     thinning = 1
-    if name == "independence":  # a few proposals that nearly all others lose against make chains stand still
-        cost = PROPOSAL * distribution.num_rows * state.position.shape[-1]
-        thinning = min(max(int(CHEAP / cost), 1), PROPOSALS_PER_DRAW, settings.max_thinning)
+    if isinstance(sampler, IndependenceSampler):  # a few proposals that most lose against make chains stand still
+        thinning = min(_thinning_of_proposals(sampler), settings.max_thinning)
+    kept: Tensor | None = None
+    evaluations = 0.0
     bar = tqdm(total=None, desc="draws", disable=not settings.progress, leave=False, unit="step")
     with bar:
         while True:
-            blocks: list[Tensor] = []
-            evaluations = 0.0
-            for number in range(thinning):  # in as many blocks as the thinning, to keep no more than is returned
+            # Proposals do not depend on where chains are, so that what has been run is as good as what is to come.
+            blocks = [] if kept is None else [kept]
+            first, evaluations = (0, 0.0) if kept is None else (thinning // 2, evaluations)
+            for number in range(first, thinning):  # in blocks, to keep no more than is returned
                 state, positions, info = sampler.run(state, num_steps, generator)
                 # every thinning-th position of the whole run: the phase within a block depends on its number
                 block = positions[..., thinning - 1 - (number * num_steps) % thinning :: thinning, :, :]
@@ -346,6 +363,8 @@ def draw(
                 bar.update(num_steps)
             positions = torch.cat(blocks, dim=-3) if len(blocks) > 1 else blocks[0]
             del blocks
+            if isinstance(sampler, IndependenceSampler) and num_steps % 2 == 0:
+                kept = positions[..., 1::2, :, :].clone()
             # Chains one after another, each in time order, as they are returned.
             positions = positions.transpose(-3, -2).contiguous()
             rows, latent = sampler.rows(positions, generator), sampler.latent(positions)
@@ -410,6 +429,11 @@ def _draw_around_sites(
         many = rest.num_draws * one
         rest = replace(rest, r_hat=one, effective_size=many, sampler="independent")
     return replace(rest, rows=rows.to(distribution.mean), latent=latent)
+
+
+def _thinning_of_proposals(sampler: IndependenceSampler) -> int:
+    """Several proposals for each draw where they are cheap."""
+    return min(max(int(CHEAP_PROPOSALS / sampler.cost), 1), PROPOSALS_PER_DRAW)
 
 
 def _make_sampler(name: str, distribution: TruncatedNormal, approximation: ExpectationPropagation | None) -> Sampler:

@@ -150,6 +150,8 @@ def test_many_low_rank_rows_have_their_noise_integrated_out(generator, monkeypat
     distribution = low_rank_rows(20, 3, generator)
     assert choose_sampler(distribution) == "reflective"
     monkeypatch.setattr("botorch_skewgp.truncated.draws.CHEAP", 0)
+    monkeypatch.setattr("botorch_skewgp.truncated.samplers.independence.OVERHEAD", 0)
+    monkeypatch.setattr("botorch_skewgp.truncated.samplers.independence.ROW", 0)
     draws = draw(distribution, SMALL)
     assert draws.sampler == "independence"
     assert draws.latent is not None

@@ -5,7 +5,7 @@ a matrix) and `bordered` (low rank plus block diagonal) are its kinds.
 """
 
 from botorch_skewgp.truncated.priors.base import Factor, NoisyPrior, PriorGivenSites, RowPrior, Sites
-from botorch_skewgp.truncated.priors.bordered import Blocks, BorderedPrior
+from botorch_skewgp.truncated.priors.bordered import Blocks, BorderedPrior, NoisyBorderedPrior
 from botorch_skewgp.truncated.priors.dense import DensePrior
 from botorch_skewgp.truncated.priors.low_rank import LowRankPrior, low_rank_prior
 from botorch_skewgp.truncated.priors.weighted import WeightedPrior, keeps_digits
@@ -16,6 +16,7 @@ __all__ = [
     "DensePrior",
     "Factor",
     "LowRankPrior",
+    "NoisyBorderedPrior",
     "NoisyPrior",
     "PriorGivenSites",
     "RowPrior",

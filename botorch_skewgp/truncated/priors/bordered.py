@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
+from linear_operator.utils.errors import NanError
 from torch import Tensor
 
 from botorch_skewgp.truncated.derivatives import squared_lengths, with_slope
+from botorch_skewgp.truncated.factorization import missing_noise
 from botorch_skewgp.truncated.priors.base import (
     Factor,
     Map,
@@ -27,11 +29,14 @@ from botorch_skewgp.truncated.priors.base import (
     PriorGivenSites,
     RowPrior,
     Sites,
+    evenly,
     eye_like,
 )
 from botorch_skewgp.truncated.priors.low_rank import LowRankPrior, low_rank_prior
 
 LEAST_SIZE = 4  # of a block after padding
+SAME_CORRELATION = 1e-9  # difference that is rounding, and the jitter of a root
+LEAST_OWN = 1e-6  # share of a row's variance within its block that has to be its own
 
 
 class BorderedPrior(RowPrior):
@@ -63,11 +68,19 @@ class BorderedPrior(RowPrior):
 
     @property
     def is_low_rank(self) -> bool:  # type: ignore[override]
-        return self.wide.is_low_rank
+        return self._is_wide_low_rank or self._num_columns < self.num_rows
 
     @property
     def rank(self) -> int:
-        return self.wide.rank
+        return self._num_columns if self.is_low_rank else self.num_rows
+
+    @cached_property
+    def _num_columns(self) -> int:
+        """The number of columns of the wide root, which is not built."""
+        label = self.block.unique(return_inverse=True)[1]
+        used = self.block_root.detach() != 0
+        num_used = used.new_zeros(self.num_rows, used.shape[-1], dtype=torch.long).index_add(0, label, used.long())
+        return self.root.shape[-1] + int(num_used.count_nonzero())
 
     @cached_property
     def covariance(self) -> Tensor:
@@ -107,7 +120,8 @@ class BorderedPrior(RowPrior):
         return self.wide.given_sites(which, sites, mean)
 
     def with_noise(self, noise: Tensor) -> NoisyPrior:
-        return self.wide.with_noise(noise)
+        enough = bool((missing_noise(self.variances + noise, noise) == 0).all())
+        return NoisyBorderedPrior(self, noise) if enough else self.wide.with_noise(noise)
 
     def minimal_root(self) -> Tensor:
         return self.wide.minimal_root()
@@ -117,8 +131,19 @@ class BorderedPrior(RowPrior):
 
     def given(self, mean: Tensor, sites: Sites, total: Sites) -> BorderedFactor | None:
         """The product with sites, block by block."""
+        found = self.product_with(total.precision)
+        if found is None:
+            return None
+        product, log_det = found
+        offset = total.shift - total.precision * mean
+        variance = product.variance
+        moments = Moments.with_cavity(mean + product.times(offset), variance, sites, 1 - sites.precision * variance)
+        return BorderedFactor(self, mean, total, moments, product.cholesky, sites, product, log_det)
+
+    def product_with(self, precision: Tensor) -> tuple[Product, Tensor] | None:
+        """The covariance given sites of these precisions, `m`, and what blocks add to half of the log determinant."""
         U, blocks = self.root, self.blocks
-        T = total.precision.unsqueeze(-1)
+        T = precision.unsqueeze(-1)
         halves, reduced, log_det = [], [], U.new_zeros(())
         for N, t, tu in zip(blocks.gather(self.block_root), blocks.gather(T), blocks.gather(T * U), strict=True):
             p = min(N.shape[-1], N.shape[-2])
@@ -140,11 +165,159 @@ class BorderedPrior(RowPrior):
         cholesky, info = torch.linalg.cholesky_ex(A)
         if bool(info):
             return None
-        product = _Product(blocks, halves, weight, cholesky)
-        offset = total.shift - total.precision * mean
-        variance = product.variance
-        moments = Moments.with_cavity(mean + product.times(offset), variance, sites, 1 - sites.precision * variance)
-        return BorderedFactor(self, mean, total, moments, cholesky, sites, product, log_det)
+        return Product(blocks, halves, weight, cholesky), log_det
+
+    def one_factor(self, noise: Tensor) -> tuple[Tensor, Tensor] | None:
+        r"""What rows of a block share with each other, and noise, as one variable and noise of each row's own.
+
+        The covariance of `w + v` is that of `a_i x + e_i` for independent `x ~ N(0, 1)` of each block and `e_i` of
+        variances `d_i`. A block of two rows always has such a form, one of three where `d_i > 0` comes out.
+
+        Args:
+            noise: The variances of `v`, `m`, positive.
+
+        Returns:
+            The loadings `a` and the variances `d`, `m` each; `None` where a block has no such form.
+        """
+        loading = torch.zeros_like(noise)
+        for index, N in zip(self.blocks.index, self.blocks.gather(self.block_root), strict=True):
+            covariance = N @ N.mT
+            covariance.diagonal(dim1=-2, dim2=-1).zero_()
+            total = torch.cat([self.variances_within + noise, noise.new_ones(1)])[index]
+            scale = total.sqrt()
+            R = covariance / (scale.unsqueeze(-1) * scale.unsqueeze(-2))  # correlations
+            first = R.abs().amax(-1).argmax(-1, keepdim=True)  # the row that shares most, and what it shares with each
+            r = R.gather(-2, first.unsqueeze(-1).expand(-1, 1, R.shape[-1])).squeeze(-2)
+            second = r.abs().argmax(-1, keepdim=True)
+            r_second = R.gather(-2, second.unsqueeze(-1).expand(-1, 1, R.shape[-1])).squeeze(-2)
+            strongest = r.gather(-1, second)
+            both = (r * r_second).abs()
+            third = both.argmax(-1, keepdim=True)
+            has_third, r_third = both.gather(-1, third) > 0, r_second.gather(-1, third)
+            of_three = r.gather(-1, third) * strongest / torch.where(has_third, r_third, 1.0)
+            square = torch.where(has_third, of_three, strongest.abs())  # of the first row's loading
+            shares = strongest != 0
+            if bool((shares & (square <= 0)).any()):
+                return None
+            of_first = torch.where(shares, square, 1.0).sqrt()
+            a = (r / of_first).scatter(-1, first, torch.where(shares, of_first, 0.0))
+            outer = a.unsqueeze(-1) * a.unsqueeze(-2)
+            outer.diagonal(dim1=-2, dim2=-1).zero_()
+            if bool(((outer - R).abs() > SAME_CORRELATION).any()) or bool((a.square() > 1 - LEAST_OWN).any()):
+                return None
+            loading = torch.cat([loading, loading.new_zeros(1)]).index_put((index,), a * scale)[:-1]
+        return loading, self.variances_within + noise - loading.square()
+
+    @property
+    def variances_within(self) -> Tensor:
+        """The variances of what rows share with those of their block, `m`."""
+        return squared_lengths(self.block_root)
+
+
+class NoisyBorderedPrior(NoisyPrior):
+    r"""Rows of a bordered prior with noise in every row; block by block, and by the wide form what is asked of that.
+
+    Args:
+        prior: The prior.
+        noise: The variances of the noise, `m`.
+    """
+
+    prior: BorderedPrior
+
+    @cached_property
+    def _wide(self) -> NoisyPrior:
+        """The same distribution by the wide form, whose latent coordinates are meant."""
+        return self.prior.wide.with_noise(self.noise)
+
+    @property
+    def has_full_rank(self) -> bool:  # type: ignore[override]
+        return self._wide.has_full_rank
+
+    @cached_property
+    def _product(self) -> Product:
+        found = self.prior.product_with(1 / self.noise)
+        if found is None:
+            raise NanError("The covariance of the rows contains NaN or infinite values.")
+        return found[0]
+
+    def precision(self, residual: Tensor) -> tuple[Tensor, Tensor]:
+        """The diagonal of `Gamma^-1 = T - T (V + G A^-1 G^T) T`, with `T` of the noise, and its product."""
+        T = (1 / self.noise).unsqueeze(-2)
+        return T - T.square() * self._product.variance, residual * T - self._product.of_rows(residual * T) * T
+
+    def shared_given(self, residual: Tensor) -> Tensor:
+        """The mean of what all blocks share, `E[z | u]`, for residuals `k x m`; `k x r`."""
+        pulls = residual / self.noise @ self._product.weight
+        return torch.cholesky_solve(pulls.mT, self._product.cholesky).mT
+
+    @property
+    def shared_root(self) -> Tensor:
+        """A root of the covariance of `z` given `u`, `r x r`."""
+        L = self._product.cholesky
+        return torch.linalg.solve_triangular(L.mT, eye_like(L), upper=True)
+
+    @property
+    def num_normals(self) -> int:
+        columns = sum(len(index) * self._num_columns for index in self.prior.blocks.index)
+        return self.prior.root.shape[-1] + columns + self.prior.num_rows
+
+    @property
+    def _num_columns(self) -> int:
+        return self.prior.block_root.shape[-1]
+
+    def colour(self, like: Tensor) -> Map:
+        """`U z + N w + sqrt(noise) e`."""
+        U, scale = self.prior.root.to(like), self.noise.sqrt().to(like)
+        blocks, p = self.prior.blocks, self._num_columns
+        roots = blocks.gather(self.prior.block_root.to(like))
+        r, m = U.shape[-1], len(U)
+
+        def draw(normal: Tensor) -> Tensor:
+            z, w, e = normal.split([r, normal.shape[-1] - r - m, m], dim=-1)
+            rows = torch.addcmul(z @ U.mT, scale, e)
+            padded = torch.cat([rows, rows.new_zeros(*rows.shape[:-1], 1)], dim=-1)
+            first = 0
+            for index, N in zip(blocks.index, roots, strict=True):
+                own = w[..., first : first + len(index) * p].unflatten(-1, (len(index), p))
+                first += len(index) * p
+                shared = torch.einsum("...bp,bsp->...bs", own, N)
+                padded = padded.index_add(-1, index.flatten(), shared.flatten(-2))  # of padding zero
+            return padded[..., :-1]
+
+        return draw
+
+    @property
+    def coloured_covariance(self) -> Tensor:
+        return self.covariance
+
+    @property
+    def own_variances(self) -> Tensor:
+        """The variance of every row given all others, block by block."""
+        T = 1 / self.noise
+        left = 1 - T * self._product.variance  # at least noise / own variance; rounding only
+        return self.noise / left.clamp(min=torch.finfo(left.dtype).eps, max=1.0)
+
+    def sample_latent(self, num_draws: int, generator: torch.Generator | None) -> Tensor:
+        return self._wide.sample_latent(num_draws, generator)
+
+    def expected_latent(self, residual: Tensor) -> Tensor:
+        return self._wide.expected_latent(residual)
+
+    def draw_latent(self, residual: Tensor, generator: torch.Generator | None) -> Tensor:
+        return self._wide.draw_latent(residual, generator)
+
+    def predict(self, residual: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Tensor | None]:
+        return self._wide.predict(residual, generator)
+
+    def expectations(self) -> Map:
+        """`E[z_j | u]` of up to `MAX_WATCHED` shared coordinates, and `|E[z | u]|^2`; in double precision."""
+        some = evenly(self.prior.root.shape[-1], self.noise.device)
+
+        def of_shared(residual: Tensor) -> Tensor:
+            latent = self.shared_given(residual.to(self.noise))
+            return torch.cat([latent[..., some], latent.square().sum(-1, keepdim=True)], dim=-1)
+
+        return of_shared
 
 
 class Blocks:
@@ -189,7 +362,7 @@ class Blocks:
 
 
 @dataclass(frozen=True, eq=False)
-class _Product:
+class Product:
     r"""The covariance of rows given sites, `V + G A^-1 G^T`.
 
     Args:
@@ -206,10 +379,13 @@ class _Product:
 
     def times(self, vector: Tensor) -> Tensor:
         r"""The covariance times a vector, `m`."""
-        column = vector.unsqueeze(-1)
-        inner = [half.mT @ (half @ v) for half, v in zip(self.halves, self.blocks.gather(column), strict=True)]
-        outer = self.weight @ torch.cholesky_solve(self.weight.mT @ column, self.cholesky)
-        return (self.blocks.scatter(inner, column) + outer).squeeze(-1)
+        return self.of_rows(vector.unsqueeze(-2)).squeeze(-2)
+
+    def of_rows(self, values: Tensor) -> Tensor:
+        r"""The covariance times each row of a `k x m` matrix."""
+        inner = [half.mT @ (half @ v) for half, v in zip(self.halves, self.blocks.gather(values.mT), strict=True)]
+        outer = self.weight @ torch.cholesky_solve(self.weight.mT @ values.mT, self.cholesky)
+        return (self.blocks.scatter(inner, values.mT) + outer).mT
 
     @property
     def variance(self) -> Tensor:
@@ -231,7 +407,7 @@ class BorderedFactor(Factor):
 
     prior: BorderedPrior
     single_sites: Sites
-    product: _Product
+    product: Product
     block_log_det: Tensor
 
     @property

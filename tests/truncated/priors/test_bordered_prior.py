@@ -80,3 +80,28 @@ def test_shared_coordinates_and_latent_coordinates():
     latent = approximation.distribution.noiseless(approximation.latent_mean.unsqueeze(-2)).squeeze(-2)
     assert torch.allclose(latent, dense.mean, atol=1e-7)
     assert torch.allclose(corrected_log_normalizer(approximation), corrected_log_normalizer(dense), atol=1e-8)
+
+
+@pytest.mark.parametrize("p", [4, 60])
+def test_with_noise_it_is_what_the_dense_matrix_is(p):
+    U, N, block, _ = parts(4, p=p)
+    N[::7] = 0
+    prior = BorderedPrior(U, N, block)
+    assert (prior.is_low_rank, prior.rank) == (prior.wide.is_low_rank, prior.wide.rank)
+    generator = torch.Generator().manual_seed(0)
+    noise = 0.2 + torch.rand(len(U), dtype=double, generator=generator)
+    noisy, gamma = prior.with_noise(noise), prior.covariance + noise.diag()
+    inverse, residual = torch.linalg.inv(gamma), torch.randn(6, len(U), dtype=double, generator=generator)
+    diagonal, product = noisy.precision(residual)
+    assert torch.allclose(diagonal.squeeze(), inverse.diagonal())
+    assert torch.allclose(product, residual @ inverse)
+    assert torch.allclose(noisy.own_variances, 1 / inverse.diagonal())
+    assert torch.allclose(noisy.coloured_covariance, gamma)
+    colour = noisy.colour(gamma)(torch.eye(noisy.num_normals, dtype=double))  # the root, row by row
+    assert torch.allclose(colour.mT @ colour, gamma)
+    assert torch.allclose(noisy.shared_given(residual), residual @ inverse @ U)
+    root = noisy.shared_root
+    assert torch.allclose(root @ root.mT, torch.eye(3, dtype=double) - U.mT @ inverse @ U)
+    watched = noisy.expectations()(residual)
+    assert torch.allclose(watched[:, :-1], residual @ inverse @ U)
+    assert torch.allclose(watched[:, -1], (residual @ inverse @ U).square().sum(-1))

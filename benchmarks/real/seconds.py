@@ -1,0 +1,133 @@
+"""Seconds and memory of real choices at size: a fit, the posterior by expectation propagation, and exact draws."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+import warnings
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from botorch.fit import fit_gpytorch_mll
+
+from benchmarks._reporting import Table, environment, load_average, say
+from benchmarks.real.data import DATA, Choices
+from benchmarks.real.ours import MOST_POINTS, observations_of, scaled
+from botorch_skewgp import SkewGP
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations import Choice, Preference
+
+
+class Case(NamedTuple):
+    """The first answers of a data set.
+
+    Args:
+        data: The name of the set.
+        answers: How many.
+        inducing: Whether there are inducing points, of distinct options up to `MOST_POINTS`.
+        judges: Whether the model is told who answered.
+        bar: What was asked for, in seconds.
+    """
+
+    data: str
+    answers: int
+    inducing: bool
+    judges: bool
+    bar: str
+
+
+CASES = (
+    Case("Electricity", 344, False, False, "draws 3"),
+    Case("Electricity", 538, False, False, "draws 10"),
+    Case("Electricity", 3225, False, False, "fit and draws 20"),
+    Case("Train", 2287, False, False, "fit and EP 20, draws 40"),
+    Case("Swissmetro", 6768, True, False, "fit and draws 60"),
+    Case("Train", 2287, True, True, "fit and EP 60, draws 180"),
+    Case("Electricity", 3225, True, True, "fit and EP 300, draws 900"),
+    Case("Swissmetro", 6768, True, True, "fit and EP 600, draws 1800"),
+)
+
+
+def measure(case: Case) -> None:
+    """Print what has been found so far after each step, as a line of JSON."""
+    answers = DATA[case.data]()
+    assert isinstance(answers, Choices)
+    answers = answers.take(torch.arange(case.answers))
+    points, index = scaled(answers, answers)[0].flatten(0, 1).unique(dim=0, return_inverse=True)
+    entry = observations_of(answers)[0]
+    assert isinstance(entry, Choice | Preference)
+    options = entry.pairs if isinstance(entry, Preference) else entry.options
+    used, place = index[options.clamp(min=0)].where(options >= 0, -1).unique(return_inverse=True)
+    points, place = points[used[used >= 0]], place - int((used < 0).any())
+    judge = answers.person.unique(return_inverse=True)[1] if case.judges else None
+    entry = Preference(place, judge=judge) if isinstance(entry, Preference) else Choice(place, judge=judge)
+    inducing = {"inducing_points": points if len(points) <= MOST_POINTS else MOST_POINTS} if case.inducing else {}
+    warnings.simplefilter("ignore")
+    found: dict[str, Any] = {"points": len(points)}
+    model = SkewGP(points, entry, **inducing)
+
+    def done(name: str, began: float) -> None:
+        found[name] = time.process_time() - began
+        found["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+        print(json.dumps(found), flush=True)
+
+    if not case.judges:  # what is loaded or compiled on first use
+        small = SkewGP(points[:4], replace(entry, **{_field(entry): torch.arange(place.shape[-1]).unsqueeze(0) % 4}))
+        small.posterior(points[:1])
+    began = time.process_time()
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    done("fit", began)
+    asked = {"judge": 0} if case.judges else {}
+    gaussian = SkewGP(points, entry, approximation="ep", **inducing)
+    gaussian.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        began = time.process_time()
+        gaussian.posterior(points[:100], **asked).mean  # noqa: B018
+        done("ep", began)
+        del gaussian
+        began = time.process_time()
+        posterior = model.eval().posterior(points[:100], **asked)
+        posterior.mean  # noqa: B018
+    found |= {"sampler": model.draws.sampler, "effective": float(model.draws.effective_size.min())}
+    found["evaluations"] = model.draws.num_evaluations * model.draws.thinning
+    done("draws", began)
+
+
+def _field(entry: Choice | Preference) -> str:
+    return "pairs" if isinstance(entry, Preference) else "options"
+
+
+def seconds(limit: float) -> Table:
+    """Each case in a process of its own, with one thread."""
+    table = Table(
+        "real_seconds",
+        (
+            "data", "answers", "points", "judges", "fit", "ep", "draws", "sampler", "evaluations", "effective",
+            "peak_mb", "bar", "why",
+        ),
+        notes=[
+            environment(),
+            f"load average at the start {load_average()}; seconds of processor time, in a process of one thread",
+            "ep: the posterior by expectation propagation; draws: 2,048 exact ones and their posterior; evaluations: "
+            "reflections, or proposals, for each draw that is kept; peak_mb: of the whole process",
+        ],
+    )  # fmt: skip
+    for i, case in enumerate(CASES):
+        command = [sys.executable, "-m", "benchmarks", "real", "--one", json.dumps({"seconds": i})]
+        why = None
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
+            printed = done.stdout
+            if done.returncode:
+                why = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1][:200]
+        except subprocess.TimeoutExpired as error:
+            printed, why = (error.stdout or b"").decode(), f"not done in {limit:g} s"
+        lines = [line for line in printed.splitlines() if line.startswith("{")]
+        found = json.loads(lines[-1]) if lines else {}
+        table.add(data=case.data, answers=case.answers, judges=case.judges, bar=case.bar, why=why, **found)
+        say(f"{case}: {found} {why or ''}")
+    return table
