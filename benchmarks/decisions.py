@@ -13,7 +13,7 @@ error over seeds.
 Functions are maximised, and have known optima: the six-hump camel on [-2, 2] x [-1, 1], Levy in 2 and 4 dimensions,
 Hartmann in 3 and 6, Ackley in 4, Rosenbrock in 5, and Alpine in 4; besides Branin and Griewank in 3, on which nothing
 was ever chosen, and which do not count in what is said of all functions. Judges: "consistent", with noise on each value
-of 0.01 standard deviations of the function (over the domain); "noisy", of 0.1; "confused", without noise but wrong in
+of 0.01 standard deviations of the function (over the domain); "noisy", of 0.1; "very noisy", of 0.3; "confused", without noise but wrong in
 30 % of the duels in which both points are among the function's best percent; "slips 5 %" and "slips 20 %", consistent
 but for as many answers that are drawn evenly.
 
@@ -133,7 +133,7 @@ OTHER_FUNCTIONS = ("branin", "griewank3")
 
 # Judges
 
-JUDGES = {"consistent": 0.01, "noisy": 0.1, "confused": 0.0, "slips 5 %": 0.01, "slips 20 %": 0.01}
+JUDGES = {"consistent": 0.01, "noisy": 0.1, "very noisy": 0.3, "confused": 0.0, "slips 5 %": 0.01, "slips 20 %": 0.01}
 SLIPS = {"slips 5 %": 0.05, "slips 20 %": 0.2}  # answers drawn evenly, whatever the points are
 WRONG = 0.3  # of a confused judge's answers among the best percent
 
