@@ -228,12 +228,13 @@ class Method:
             )
             objective = SkewGPMarginalLogLikelihood
         hyperparameters = dict(model.named_parameters())
+        fits = self.pairwise or (len(history.pairs) - FIRST) % REFIT == 0
         if history.state and not self.pairwise:
             with torch.no_grad():
                 for name, value in history.state.items():
-                    if name != "likelihood.raw_slip":  # a fit from a rate of zero stays there
+                    if not (fits and name == "likelihood.raw_slip"):  # a fit from a rate of zero stays there
                         hyperparameters[name].copy_(value)
-        if self.pairwise or (len(history.pairs) - FIRST) % REFIT == 0:
+        if fits:
             mll = objective(model.likelihood, model)
             fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": 50}}, warning_handler=lambda _: True)
             history.state = {name: p.detach().clone() for name, p in hyperparameters.items() if p.numel()}
