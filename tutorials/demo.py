@@ -1,8 +1,8 @@
 """Find the best point from duels alone: preferential Bayesian optimisation with a skew Gaussian process.
 
-A simulated judge is shown two points and says which one it likes better; there are no numbers. Each round lets
-the recommended point duel with the challenger that is expected to improve on it most, learns from the answer, and
-carries on. The last lines tell how good the recommended point truly is and how many duels it took to get that near, and
+A simulated judge is shown two points and says which one it likes better; there are no numbers. Each round compares the
+two points whose better one is expected to be best, learns from the answer, and carries on. The last lines tell how good
+the recommended point truly is and how many duels it took to get that near, and
 a picture shows what the model has learned.
 
     python tutorials/demo.py                        # the six-hump camel with its two best points, 2 inputs, 40 duels
@@ -98,10 +98,9 @@ def run(utility: SyntheticTestFunction, num_duels: int, noise: float, seed: int)
 
     progress = tqdm(range(num_initial + 1, num_duels + 1), initial=num_initial, total=num_duels, desc="duels")
     for count in progress:
-        pair, _ = next_pair(model, bounds, num_restarts=4, raw_samples=128)  # the recommended point comes second
-        known = int((duels.points == pair[1]).all(-1).nonzero()[0])
-        duels.points = torch.cat([duels.points, pair[:1]])
-        duels.add((len(duels.points) - 1, known), judge.duel(pair))
+        pair, _ = next_pair(model, bounds, num_restarts=4, raw_samples=128)
+        duels.points = torch.cat([duels.points, pair])
+        duels.add((len(duels.points) - 2, len(duels.points) - 1), judge.duel(pair))
 
         model = fit(duels, bounds, previous=model)
         best, _ = recommend(model)

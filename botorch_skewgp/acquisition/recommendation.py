@@ -56,7 +56,6 @@ ChallengerMethod = Literal[
     "information_gain",
     "thompson",
 ]
-DEFAULT_METHOD: ChallengerMethod = "expected_improvement"
 NUM_CANDIDATES = 128  # points spread over the domain that the knowledge gradient recommends from, with the model's own
 ROUNDING = 1e-10  # of a posterior mean
 _CHALLENGERS: dict[str, type[DuelingAcquisitionFunction]] = {
@@ -88,8 +87,10 @@ def next_pair(
 ) -> tuple[Tensor, Tensor]:
     r"""The pair to ask about next, from a domain or from a list of candidates.
 
-    By default a challenger of the recommended point, so that all comparisons hang together; the page "Which method
-    should I choose?" of the documentation has a table of the methods.
+    By default those whose better one is expected to be best (qEUBO, [Astudillo2023qeubo]_). With an incumbent that is
+    its challenger with the largest expected improvement; of a list, the challenger of the point of largest posterior
+    mean, which is what choosing one point after the other by qEUBO comes to. The page "Which method should I choose?"
+    of the documentation has a table of the methods.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -145,7 +146,8 @@ def next_pair(
             raise InputDataError(f"X_incumbent must be one finite point of dimension {d}; got {X_incumbent.tolist()}.")
         X_incumbent = X_incumbent.reshape(1, -1)
     if method is None:
-        method = DEFAULT_METHOD if is_latent_model(model) else "qeubo"
+        challenges = is_latent_model(model) and (X_incumbent is not None or isinstance(domain, Tensor))
+        method = "expected_improvement" if challenges else "qeubo"
     if X_incumbent is None and isinstance(method, str) and method in _CHALLENGERS:
         if isinstance(domain, Tensor):
             X_incumbent = domain[_means(model, domain).argmax()].reshape(1, -1)

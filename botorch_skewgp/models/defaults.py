@@ -30,9 +30,10 @@ from botorch_skewgp.observations import Observation
 # beyond 120. A narrower prior makes the model doubt consistent labels; a much wider one overfits a few of them.
 OUTPUTSCALE_LOCATION, OUTPUTSCALE_SPREAD = math.log(10.0), 1.5
 # The same for comparisons alone, as the mode and the spread of its logarithm, which is what a fit finds. Of duels
-# between random points a judge with ratio r gets a share of atan(r^-1/2) / pi wrong: one in 100 at the mode. Ten
-# answers hardly tell how consistent a judge is: twice as many wrong ones, or half as many, are two thirds as likely.
-COMPARISON_OUTPUTSCALE, COMPARISON_OUTPUTSCALE_SPREAD = 1000.0, 1.5
+# between random points a judge with ratio r gets a share of atan(r^-1/2) / pi wrong: one in 17 at the mode. Answers
+# about new points hardly contradict each other, and so do not tell of a judge who errs: from a mode of 1,000, the fit
+# trusts 40 of them, and searches where the wrong ones lead. A consistent judge's answers raise the scale on their own.
+COMPARISON_OUTPUTSCALE, COMPARISON_OUTPUTSCALE_SPREAD = 30.0, 2.0
 # What a user can say of a judge, likewise: that one answer in 220 is wrong, or one in ten.
 JUDGES = {"consistent": (5000.0, 1.0), "noisy": (10.0, 1.0)}
 # Lengthscales for comparisons alone: a median of 0.2 sqrt(dim), about the mode of the dimension-scaled prior, whose

@@ -56,8 +56,8 @@ def duel_loop(num_duels: int = 30) -> Figure:
             rows = torch.tensor([2 * len(pairs), 2 * len(pairs) + 1])
         else:
             pair, _ = next_pair(model, SQUARE, **SEARCH)
-            rows = torch.tensor([len(X), int((pair[1] == X).all(-1).nonzero()[0])])
-            X = torch.cat([X, pair[:1]])
+            rows = torch.tensor([len(X), len(X) + 1])
+            X = torch.cat([X, pair])
         answers = taste(X[rows]) + 0.3 * torch.randn(2, dtype=torch.double)
         pairs = torch.cat([pairs, rows[answers.argsort(descending=True)].unsqueeze(0)])
         if len(pairs) >= 6:

@@ -155,9 +155,9 @@ def test_recommendation_is_checked(model):
 # The next pair
 
 
-def test_default_is_a_challenger_of_the_recommendation(model):
-    pair, value = next_pair(model, BOUNDS, num_restarts=4, raw_samples=64, options={"seed": 0})
+def test_default_with_an_incumbent_is_its_challenger(model):
     best, _ = recommend(model)
+    pair, value = next_pair(model, BOUNDS, X_incumbent=best, num_restarts=4, raw_samples=64, options={"seed": 0})
     assert torch.equal(pair[1], best)
     assert inside(pair)
     with torch.no_grad():
@@ -165,8 +165,9 @@ def test_default_is_a_challenger_of_the_recommendation(model):
     assert value > others.max() - 1e-3
 
 
-def test_pair_by_qeubo(model):
-    pair, value = next_pair(model, BOUNDS, "qeubo", num_restarts=4, raw_samples=64)
+@pytest.mark.parametrize("method", [None, "qeubo"])
+def test_pair_by_qeubo(model, method):
+    pair, value = next_pair(model, BOUNDS, method, num_restarts=4, raw_samples=64)
     assert pair.shape == (2, 2)
     assert inside(pair)
     sampler = SobolQMCNormalSampler(torch.Size([512]), seed=0)
@@ -215,10 +216,10 @@ def test_incumbent_is_the_best_known_point_of_the_domain(model):
     order = means.argsort(descending=True)
     narrow = torch.stack([POINTS[order[1:3]].amin(0), POINTS[order[1:3]].amax(0)])
     assert not ((narrow[0] <= POINTS[order[0]]) & (POINTS[order[0]] <= narrow[1])).all()
-    pair, _ = next_pair(model, narrow, **SMALL)
+    pair, _ = next_pair(model, narrow, "expected_improvement", **SMALL)
     assert torch.equal(pair[1], POINTS[order[1]])
     empty = POINTS[order[1]] + torch.tensor([[0.1, 0.1], [0.2, 0.2]], dtype=DOUBLE)
-    pair, _ = next_pair(model, empty, **SMALL)
+    pair, _ = next_pair(model, empty, "expected_improvement", **SMALL)
     assert ((empty[0] <= pair) & (pair <= empty[1])).all()
 
 
