@@ -106,7 +106,7 @@ def seconds(limit: float) -> Table:
     table = Table(
         "real_seconds",
         (
-            "data", "answers", "points", "judges", "fit", "ep", "draws", "sampler", "evaluations", "effective",
+            "case", "data", "answers", "points", "judges", "fit", "ep", "draws", "sampler", "evaluations", "effective",
             "peak_mb", "bar", "why",
         ),
         notes=[
@@ -128,6 +128,7 @@ def seconds(limit: float) -> Table:
             printed, why = (error.stdout or b"").decode(), f"not done in {limit:g} s"
         lines = [line for line in printed.splitlines() if line.startswith("{")]
         found = json.loads(lines[-1]) if lines else {}
-        table.add(data=case.data, answers=case.answers, judges=case.judges, bar=case.bar, why=why, **found)
+        name = f"{case.data}, {case.answers}" + ", judges" * case.judges
+        table.add(case=name, data=case.data, answers=case.answers, judges=case.judges, bar=case.bar, why=why, **found)
         say(f"{case}: {found} {why or ''}")
     return table
