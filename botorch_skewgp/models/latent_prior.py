@@ -114,8 +114,10 @@ class LatentPrior:
                 return DenseLinearOperator(variance.unsqueeze(-1))
             if Z is None and fixed is not None:
                 return DenseLinearOperator(fixed.among(X))
-            if fixed is not None and X.dtype == Z.dtype and (with_points := fixed.with_points(Z)) is not None:
-                return DenseLinearOperator(with_points(X))
+            if Z is not None and fixed is not None and X.dtype == Z.dtype:
+                with_points = fixed.with_points(Z)
+                if with_points is not None:
+                    return DenseLinearOperator(with_points(X))
             with settings.lazily_evaluate_kernels(False):  # a lazy one takes longer than a small matrix
                 return covariance_of_points(self.covar_module, X) if Z is None else self.covar_module(X, Z)
         eye = torch.eye(self.num_outputs, dtype=X.dtype, device=X.device)
