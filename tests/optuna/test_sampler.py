@@ -263,9 +263,9 @@ def num_fits(monkeypatch):
     """The numbers of observations that models were fitted to."""
     sizes, fit = [], study_model.fit_gpytorch_mll
 
-    def counted(mll):
+    def counted(mll, **options):
         sizes.append(sum(entry.num_answers for entry in mll.model.observations))
-        return fit(mll)
+        return fit(mll, **options)
 
     monkeypatch.setattr(study_model, "fit_gpytorch_mll", counted)
     return sizes

@@ -47,9 +47,9 @@ def fitted_models(monkeypatch):
     """The models that have been fitted."""
     models, fit = [], study_model.fit_gpytorch_mll
 
-    def counted(mll):
+    def counted(mll, **options):
         models.append(mll.model)
-        return fit(mll)
+        return fit(mll, **options)
 
     monkeypatch.setattr(study_model, "fit_gpytorch_mll", counted)
     return models
