@@ -1,8 +1,9 @@
 """Find the best point from duels alone: preferential Bayesian optimisation with a skew Gaussian process.
 
 A simulated judge is shown two points and says which one it likes better; nobody ever sees a number. Each round lets
-the two points duel whose better one is expected to be best, learns from the answer, and carries on. The last lines tell how good the recommended point truly is and how many duels it took to get that near, and
-a picture shows what the model has learned.
+the two points duel whose better one is expected to be best, learns from the answer, and carries on. The last lines tell
+how good the recommended point truly is and how many duels it took to get that near, and a picture shows what the model
+has learned.
 
     python tutorials/demo.py                        # the six-hump camel with its two best points, 2 inputs, 40 duels
     python tutorials/demo.py --function hartmann6   # 6 inputs, 100 duels
