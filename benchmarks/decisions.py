@@ -449,7 +449,7 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
                 panel.semilogy(range(FIRST, FIRST + shortest), np.maximum(median, 1e-6), label=name, color=f"C{i % 10}")
         panel.set(title=f"{function}, {judge}", xlabel="duels", ylabel="median regret")
         panel.legend(fontsize=6)
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=72)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

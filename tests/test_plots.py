@@ -213,6 +213,7 @@ class TestPosterior:
 
     def test_ensemble_is_the_mixture_of_its_members(self, line):
         other = skew_gp(POINTS, Preference(PAIRS))
+        other.covar_module.outputscale = 1000.0
         members = [line, other]
         ax = plot_posterior(FullyBayesianSkewGP(members), LINE, probabilities=(0.5,))
         x, _ = labelled(ax, "mean").get_data()
