@@ -152,7 +152,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", nargs="+", choices=[*DATA, PAIRS, VOTES], default=[*DATA, PAIRS, VOTES], metavar="NAME"
     )
-    parser.add_argument("--parts", nargs="+", choices=["answers", "seconds"], default=["answers", "seconds"])
+    parser.add_argument("--parts", nargs="+", choices=["answers", "seconds"], default=["answers"])
     parser.add_argument("--models", nargs="+", metavar="NAME", help="by default all that suit")
     parser.add_argument("--size", type=int, help="answers to learn from for our models; see SIZES by default")
     parser.add_argument("--limit", type=float, default=300, help="seconds for one model on one fold")
