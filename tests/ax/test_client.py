@@ -447,7 +447,7 @@ def test_pairs_come_from_the_model_although_an_arm_was_tried(caplog):
         tried.append([arm["x"] for arm in arms.values()])
         complete_pair(client, index, min(arms, key=lambda name: arms[name]["x"]))
     assert "fallback" not in caplog.text
-    assert [pair for pair in tried[4:] if set(pair) & {x for other in tried[:4] for x in other}]
+    assert any(set(tried[i]) & {x for pair in tried[:i] for x in pair} for i in (4, 5))
     assert client._generation_strategy.nodes_by_name["SkewGP"].should_deduplicate
 
 
