@@ -323,7 +323,6 @@ def test_a_judge_who_answers_at_random_is_found() -> None:
     assert float(rates[:3].max()) < 0.15
 
 
-@pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.ConvergenceWarning")  # of single evaluations of a fit
 @pytest.mark.slow
 def test_learned_rates_are_stored_and_start_from_the_prior() -> None:
     points, duels, _ = crowd()
