@@ -190,6 +190,10 @@ class _Blocks:
         every = torch.arange(len(index), device=index.device)
         self._representative = every.new_full((len(count),), len(every)).scatter_reduce(0, label, every, "amin")
         self.count, self.distinct = count.to(pull), index[self._representative]
+        self._columns = [j for j in range(index.shape[-1]) if bool((margin[:, j] != 0).any())]
+        step = self._step[self._representative].unsqueeze(-1)
+        self._nodes = self._centre[self._representative].unsqueeze(-1) + step * self._place
+        self._weight = (-0.5 * self._nodes.square()).exp() * (step / math.sqrt(2 * math.pi))
 
     @property
     def num_nodes(self) -> int:
@@ -198,13 +202,11 @@ class _Blocks:
 
     def log_probability(self, h: Tensor) -> Tensor:
         """Of the distinct blocks, for noiseless parts `k x b x s`; `k x b`."""
-        which = self._representative
-        x = self._centre[which].unsqueeze(-1) + self._step[which].unsqueeze(-1) * self._place
-        weight = (-0.5 * x.square()).exp() * (self._step[which].unsqueeze(-1) / math.sqrt(2 * math.pi))
-        size = max(1, MAX_NODES // x.numel())
-        return torch.cat([self._log_probability(part, which, x, weight) for part in h.split(size)])
+        size = max(1, MAX_NODES // self._nodes.numel())
+        return torch.cat([self._log_probability(part) for part in h.split(size)])
 
-    def _log_probability(self, h: Tensor, which: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+    def _log_probability(self, h: Tensor) -> Tensor:
+        which, x, weight = self._representative, self._nodes, self._weight
         inside = torch.addcmul(self._constant[which], h, self._margin[which])
         value = self._product(inside, self._slope[which], x).mul_(weight).sum(-1)
         small = (value < SMALL).nonzero(as_tuple=True)
@@ -218,9 +220,7 @@ class _Blocks:
     def _product(self, inside: Tensor, slope: Tensor, x: Tensor) -> Tensor:
         """Probabilities of all rows of blocks together, at nodes, `k x b x n`."""
         value: Tensor | None = None
-        for j in range(inside.shape[-1]):
-            if not bool((self._margin[:, j] != 0).any()):
-                continue
+        for j in self._columns:
             each = torch.addcmul(inside[..., j : j + 1], slope[:, j : j + 1], x).mul_(HALF_ROOT).erf_().add_(1)
             value = each.mul_(0.5) if value is None else value.mul_(each).mul_(0.5)
         assert value is not None
