@@ -27,6 +27,7 @@ from botorch_skewgp.truncated.factorization import (
     cholesky_with_noise,
     cholesky_with_relative_jitter,
     missing_noise,
+    upper_root_with_relative_jitter,
 )
 from botorch_skewgp.truncated.priors import (
     BorderedPrior,
@@ -54,7 +55,7 @@ LEAST_NOISE = 1e-8  # of a number, relative to its variance, for which sums of p
 class _NumberInformation(NamedTuple):
     """What numbers say of the white coordinates of the points, whose posterior is `N(L^-T half, (L L^T)^-1)`."""
 
-    root: Tensor | None  # of the prior covariance at the points; None for the identity
+    root: Tensor | None  # an upper one of the prior covariance at the points; None for the identity
     cholesky: Tensor  # L, of the precision of the white coordinates given the numbers
     half: Tensor  # a column
 
@@ -102,8 +103,8 @@ class RowModel:
 
     @property
     def _prior_root(self) -> Tensor | None:
-        """The Cholesky factor of the prior covariance at the points; `None` for the identity."""
-        return None if self.column_root is not None else cholesky_with_relative_jitter(self.covariance)
+        """An upper root of the prior covariance at the points; `None` for the identity."""
+        return None if self.column_root is not None else upper_root_with_relative_jitter(self.covariance)
 
     @cached_property
     def _number_information(self) -> _NumberInformation | None:
@@ -153,7 +154,7 @@ class RowModel:
         if self._number_information is not None:
             root, L, half = self._number_information
             white = torch.linalg.solve_triangular(L.mT, half, upper=True)
-            return white if root is None else torch.linalg.solve_triangular(root.mT, white, upper=True)
+            return white if root is None else torch.linalg.solve_triangular(root.mT, white, upper=False)
         alpha = torch.cholesky_solve(self._number_residual.unsqueeze(-1), self._number_cholesky)
         return self.numbers.weight(self.mean.shape[-1]).mT @ alpha
 
@@ -163,7 +164,7 @@ class RowModel:
         if self.numbers.num_rows == 0:
             return self.mean, self.covariance
         if self._number_information is not None:
-            root = self._point_cholesky
+            root = self._point_root
             return self.mean + (root @ self._number_information.half).squeeze(-1), root @ root.mT
         L, cross = self._number_cholesky, self.numbers.times(self.covariance)
         gain = torch.cholesky_solve(cross, L)
@@ -184,8 +185,8 @@ class RowModel:
         return self.intervals.count is not None or self.intervals.heights is not None
 
     @cached_property
-    def _point_cholesky(self) -> Tensor:
-        """A root of the covariance of `f` at the points given the numbers."""
+    def _point_root(self) -> Tensor:
+        """An upper triangular root of the covariance of `f` at the points given the numbers."""
         if self._number_information is not None:
             root, L, _ = self._number_information
             inverse = torch.linalg.solve_triangular(
@@ -193,7 +194,7 @@ class RowModel:
             )
             return inverse if root is None else root @ inverse
         prior_variance = self.covariance.diagonal().mean()
-        return cholesky_with_relative_jitter(self._points_given_numbers[1], scale=prior_variance)
+        return upper_root_with_relative_jitter(self._points_given_numbers[1], scale=prior_variance)
 
     @cached_property
     def truncated_normal(self) -> TruncatedNormal:
@@ -235,12 +236,12 @@ class RowModel:
         if self.column_root is not None and self.numbers.num_rows == 0:
             root = rows.weight(n)
         else:
-            if rows.can_merge and n >= MANY_POINTS and rows.num_rows >= 2 * n:
+            if rows.can_merge and rows.num_rows > n >= MANY_POINTS:
                 count = 1.0 if rows.count is None else rows.count
                 terms = rows.index, rows.coefficient
                 if keeps_digits(*terms, self._points_given_numbers[1], count / rows.noise):
-                    return WeightedPrior(*terms, self._point_cholesky)
-            root = rows.times(self._point_cholesky)
+                    return WeightedPrior(*terms, self._point_root)
+            root = rows.times(self._point_root)
         if rows.noise_root is None:
             return LowRankPrior(root) if self._needs_low_rank else low_rank_prior(root)
         block = torch.zeros_like(rows.index[:, 0]) if rows.block is None else rows.block
@@ -264,9 +265,9 @@ class RowModel:
             return location, covariance, with_rows
         if self._number_information is not None:
             root, L, half = self._number_information
-            white = cross.mT if root is None else torch.linalg.solve_triangular(root, cross.mT, upper=False)
+            white = cross.mT if root is None else torch.linalg.solve_triangular(root, cross.mT, upper=True)
             known = torch.linalg.solve_triangular(L, white, upper=False)
-            rows = self.intervals.times(self._point_cholesky)
+            rows = self.intervals.times(self._point_root)
             return (
                 location + (known.mT @ half).squeeze(-1),
                 covariance - white.mT @ white + known.mT @ known,
@@ -397,7 +398,7 @@ class RowModel:
         """Condition on the few interval rows what is left of the points by many numbers."""
         rows, num_draws = self.intervals, draws.num_draws if self.intervals.num_rows else 1
         F, residual = (
-            rows.times(self._point_cholesky),
+            rows.times(self._point_root),
             draws.rows[:num_draws].to(self.mean) - self.truncated_normal.mean,
         )
         covariance = F @ F.mT if rows.noise_root is None else F @ F.mT + rows.noise_covariance
@@ -416,9 +417,9 @@ class RowModel:
             may_widen: Whether that may exceed the prior covariance in some directions.
         """
         L = cholesky_with_relative_jitter(self.covariance)
-        white = torch.linalg.solve_triangular(L, self._point_cholesky @ latent, upper=False)
+        white = torch.linalg.solve_triangular(L, self._point_root @ latent, upper=False)
         weights = self._weights_of_numbers + torch.linalg.solve_triangular(L.mT, white, upper=True)
-        half = torch.linalg.solve_triangular(L, self._point_cholesky @ latent_root, upper=False)
+        half = torch.linalg.solve_triangular(L, self._point_root @ latent_root, upper=False)
         known, excess = _information(half, may_widen)
         root = torch.linalg.solve_triangular(L.mT, known, upper=True)
         if excess is not None:

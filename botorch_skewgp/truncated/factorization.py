@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from linear_operator.utils.errors import NanError, NotPSDError
 from torch import Tensor
 
 RELATIVE_JITTER = {torch.float64: 1e-12, torch.float32: 1e-5}
-BLOCK = 256  # columns of a triangular product that are made at a time
+BLOCK = 256  # rows or columns of a triangular product that are made at a time
 
 
 def cholesky_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -> Tensor:
@@ -54,6 +56,17 @@ def cholesky_as_it_is(matrix: Tensor) -> Tensor:
         return matrix
     double = matrix.double()
     return _factor(double, double).to(matrix)
+
+
+def upper_root_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -> Tensor:
+    r"""The upper triangular `U` with `U U^T = matrix + epsilon diag(scale)`; jitter, errors and arguments as above.
+
+    Args:
+        matrix: A `batch_shape x n x n` tensor as of `cholesky_with_relative_jitter`; its upper triangle is read.
+        scale: As there.
+    """
+    reversed_scale = None if scale is None else scale.expand(matrix.shape[:-1]).flip(-1)
+    return cholesky_with_relative_jitter(matrix.flip(-2, -1), reversed_scale).flip(-2, -1)
 
 
 def _factor(matrix: Tensor, named: Tensor) -> Tensor:
@@ -139,11 +152,15 @@ def times_transpose(values: Tensor, lower: Tensor) -> Tensor:
     Returns:
         A contiguous `batch_shape x n x m` tensor.
     """
-    m = lower.shape[-1]
-    if m <= BLOCK:
+    if lower.shape[-1] <= BLOCK:
         return values @ lower.mT
-    spans = ((start, min(start + BLOCK, m)) for start in range(0, m, BLOCK))
-    return torch.cat([values[..., :end] @ lower[..., start:end, :end].mT for start, end in spans], dim=-1)
+    parts = [values[..., :end] @ lower[..., start:end, :end].mT for start, end in spans(lower.shape[-1])]
+    return torch.cat(parts, dim=-1)
+
+
+def spans(size: int) -> Iterator[tuple[int, int]]:
+    """Where blocks of `BLOCK` rows of a triangular matrix start and end."""
+    return ((start, min(start + BLOCK, size)) for start in range(0, size, BLOCK))
 
 
 def _explain(matrix: Tensor, place: int) -> None:

@@ -12,6 +12,7 @@ from botorch_skewgp.truncated.factorization import (
     cholesky_with_noise,
     cholesky_with_relative_jitter,
     times_transpose,
+    upper_root_with_relative_jitter,
 )
 
 EPSILON = RELATIVE_JITTER[torch.float64]
@@ -135,6 +136,16 @@ def test_factor_of_a_precision_keeps_the_identity():
         expected = torch.eye(2, dtype=torch.float64) - f.mT @ f * (precision / (1 + precision))
         torch.testing.assert_close(torch.cholesky_inverse(L), expected, rtol=0.0, atol=1e-8)
         assert float(torch.logdet(L)) == pytest.approx(0.5 * math.log1p(precision), rel=1e-12)
+
+
+def test_upper_root_has_the_jitter_of_its_own_entry():
+    generator = torch.Generator().manual_seed(0)
+    half = torch.randn(2, 5, 5, generator=generator, dtype=torch.float64)
+    scale = torch.tensor([1e9, 1.0, 0.0, 0.0, 1e10], dtype=torch.float64)
+    for given, added in ((None, 0.0), (scale, torch.diag(EPSILON * scale))):
+        U = upper_root_with_relative_jitter(half @ half.mT, given)
+        assert torch.equal(U, U.triu())
+        torch.testing.assert_close(U @ U.mT, half @ half.mT + added, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("m", [0, 1, 256, 257, 600])

@@ -79,7 +79,7 @@ class LowRankPrior(RowPrior):
         return values @ self.matrix
 
     def information(self, precision: Tensor) -> Tensor:
-        r"""The matrix `F^T diag(precision) F`, `batch_shape x r x r`, for precisions `batch_shape x m`."""
+        r"""`F^T diag(precision) F`, at least its lower triangle, `batch_shape x r x r`, for `batch_shape x m` precisions."""
         return self.matrix.mT @ (precision.unsqueeze(-1) * self.matrix)
 
     def cholesky_of_precision(self, precision: Tensor) -> Tensor:

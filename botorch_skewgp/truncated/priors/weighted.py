@@ -1,8 +1,9 @@
-r"""Low-rank covariances of rows that weigh few rows each of another matrix, and the products that sweeps need.
+r"""Low-rank covariances of rows that weigh few values each, and the products that sweeps need.
 
-A root `F` of `m` rows over `r` coordinates may be `F = W R` with a matrix `R` of `n` rows, as that of duels between `n`
+A root `F` of `m` rows may be `F = W R` with a root `R` of the covariance of `n` values, as that of duels between `n`
 items, which are differences of two. Sums over rows then go by pairs of items, `F^T diag(tau) F = R^T (W^T diag(tau) W)
-R`, at a cost of `O(m + n^3)` instead of `O(m r^2)`.
+R`, where the matrix in the middle has few entries. `R` is upper triangular, so that the lower half of this product, and
+`L^-1 R^T` for a lower factor `L`, cost a third of what they do with other matrices: `O(m n + n^3)`, not `O(m n^2)`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.derivatives import squared_lengths, with_slope
+from botorch_skewgp.truncated.factorization import spans
 from botorch_skewgp.truncated.priors.base import Map
 from botorch_skewgp.truncated.priors.low_rank import LowRankPrior
 
@@ -21,16 +23,17 @@ from botorch_skewgp.truncated.priors.low_rank import LowRankPrior
 # difference that loses digits if it is taken of variances and not of vectors.
 LEAST_SHARE = 1e-4
 MOST_KNOWN = 1e8  # prior variance of a point over the variance that rows leave it, up to which sums keep the prior
-MAX_ENTRIES = 2**20  # of vectors of rows that are held at a time, which a cache can hold
+MAX_ENTRIES = 2**17  # of vectors of rows that are made at a time, which a cache can hold
+LEAST_EMPTY = 32  # entries of a matrix for each that is not zero, from which on its products go by these
 
 
 class WeightedPrior(LowRankPrior):
-    r"""A prior with the covariance `F F^T`, where rows of `F = W R` weigh few rows each of a matrix.
+    r"""A prior with the covariance `F F^T`, where rows of `F = W R` weigh few rows each of a triangular matrix.
 
     Args:
         index: An `m x k` integer tensor: the rows of `R` that each row weighs.
         weight: The `m x k` weights.
-        matrix: The `n x r` matrix `R`.
+        matrix: The upper triangular `n x n` matrix `R`.
     """
 
     def __init__(self, index: Tensor, weight: Tensor, matrix: Tensor) -> None:
@@ -59,12 +62,13 @@ class WeightedPrior(LowRankPrior):
                 yield self.index[:, first] * n + self.index[:, second], self.weight[:, a] * self.weight[:, b]
 
     def _by_pairs(self, precision: Tensor) -> Tensor:
-        """`W^T diag(precision) W`."""
+        """`W^T diag(precision) W`, sparse where few of its entries are not zero."""
         n = self.matrix.shape[0]
         sums = self.matrix.new_zeros(n * n)
         for place, product in self._pairs():
             sums.index_add_(0, place, precision * product)
-        return sums.view(n, n)
+        is_sparse = LEAST_EMPTY * self.index.shape[-1] ** 2 * self.num_rows <= n * n
+        return sums.view(n, n).to_sparse() if is_sparse else sums.view(n, n)
 
     def _by_points(self, values: Tensor) -> Tensor:
         """`values W`, `k x n` for `k x m`."""
@@ -78,21 +82,10 @@ class WeightedPrior(LowRankPrior):
         return sum(terms[1:], terms[0])
 
     def _lengths(self, matrix: Tensor) -> Tensor:
-        """The squared lengths of the rows of `W matrix`, by products of its rows or, where these cancel, by them."""
-        products = (matrix @ matrix.mT).flatten()
-        lengths = torch.zeros_like(self.weight[:, 0])
-        single = products.detach()[:: matrix.shape[0] + 1].sqrt()
-        most = (single[self.index] * self.weight.abs()).sum(-1).square()
-        for place, product in self._pairs():
-            lengths = lengths + product * products[place]
-        cancels = (lengths < LEAST_SHARE * most).nonzero().squeeze(-1)
-        if not cancels.numel():
-            return lengths
-        parts = [
-            squared_lengths(self._vectors(matrix, self.index[which], self.weight[which]))
-            for which in cancels.split(max(1, MAX_ENTRIES // max(1, self.rank)))
-        ]
-        return lengths.index_copy(0, cancels, torch.cat(parts))
+        """The squared lengths of the rows of `W matrix`."""
+        size = max(1, MAX_ENTRIES // self.rank)
+        parts = zip(self.index.split(size), self.weight.split(size), strict=True)
+        return torch.cat([squared_lengths(self._vectors(matrix, *part)) for part in parts])
 
     @property
     def variances(self) -> Tensor:
@@ -111,24 +104,34 @@ class WeightedPrior(LowRankPrior):
         return self._by_points(values) @ self.matrix
 
     def information(self, precision: Tensor) -> Tensor:
-        r"""The matrix `F^T diag(precision) F`, `r x r`, for `m` precisions."""
-        return self.matrix.mT @ (self._by_pairs(precision) @ self.matrix)
+        r"""The lower triangle of `F^T diag(precision) F`, `n x n`, for `m` precisions."""
+        R = self.matrix
+        weighted, lower = self._by_pairs(precision) @ R, torch.zeros_like(R)
+        for start, end in spans(self.rank):
+            lower[start:end, :end] = R[:end, start:end].mT @ weighted[:end, :end]
+        return lower
 
     def cholesky_of_precision(self, precision: Tensor) -> Tensor:
-        r"""The lower Cholesky factor of `I + F^T diag(precision) F`, `r x r`; for precisions that are not extreme."""
+        r"""The lower Cholesky factor of `I + F^T diag(precision) F`, `n x n`; for precisions that are not extreme."""
         eye = torch.eye(self.rank, dtype=self.matrix.dtype, device=self.matrix.device)
         return torch.linalg.cholesky(eye + self.information(precision))
 
     def variances_given(self, cholesky: Tensor) -> Tensor:
         r"""The diagonal of `F (L L^T)^-1 F^T`, of size `m`, for a lower factor `L`."""
-        return self._lengths(torch.linalg.solve_triangular(cholesky, self.matrix.mT, upper=False).mT)
+        R, half = self.matrix, torch.zeros_like(self.matrix)  # R L^-T, upper triangular as well
+        for start, end in spans(self.rank):
+            part = torch.linalg.solve_triangular(cholesky[start:, start:], R[start:end, start:].mT, upper=False)
+            half[start:end, start:] = part.mT
+        return self._lengths(half)
 
     def with_slope(self, value: Tensor, pull: Tensor, precision: Tensor, cholesky: Tensor) -> Tensor:
         with torch.no_grad():
+            R, inverse = self.matrix, torch.cholesky_inverse(cholesky)
             g = self._by_points(pull).unsqueeze(-1)
-            slope = g @ (g.mT @ self.matrix)
-            slope -= self._by_pairs(precision) @ (self.matrix @ torch.cholesky_inverse(cholesky))
-        return with_slope(value, self.matrix, slope)
+            slope = g @ (g.mT @ R)
+            spread = torch.cat([R[start:end, start:] @ inverse[start:] for start, end in spans(self.rank)])
+            slope -= self._by_pairs(precision) @ spread
+        return with_slope(value, R, slope)
 
 
 @torch.no_grad()

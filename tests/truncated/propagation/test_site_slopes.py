@@ -34,7 +34,8 @@ def problem(kind: str, joined: bool, counted: bool, seed: int, parameters: Tenso
     prior: RowPrior = LowRankPrior(root)
     if kind == "weighted":
         index = torch.stack([torch.randperm(6, generator=g)[:2] for _ in range(NUM_ROWS)])
-        prior = WeightedPrior(index, torch.tensor([1.0, -1.0]).double().expand(NUM_ROWS, 2), root[:6])
+        values = torch.cat([root[:6], root[6:12]], dim=-1).triu()
+        prior = WeightedPrior(index, torch.tensor([1.0, -1.0]).double().expand(NUM_ROWS, 2), values)
     if kind == "bordered":
         block = torch.arange(NUM_ROWS) // 6
         prior = BorderedPrior(root, root[:, :1] * (1 + parameters[0]), block, is_wide_low_rank=True)
