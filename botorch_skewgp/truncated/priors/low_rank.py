@@ -79,7 +79,7 @@ class LowRankPrior(RowPrior):
         return values @ self.matrix
 
     def information(self, precision: Tensor) -> Tensor:
-        r"""`F^T diag(precision) F`, at least its lower triangle, `batch_shape x r x r`, for `batch_shape x m` precisions."""
+        r"""`F^T diag(precision) F`, `batch_shape x r x r`, of which the lower triangle is read."""
         return self.matrix.mT @ (precision.unsqueeze(-1) * self.matrix)
 
     def cholesky_of_precision(self, precision: Tensor) -> Tensor:
