@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import torch
 from botorch.test_functions.synthetic import Branin, Hartmann
 
 Params = Mapping[str, Any]
+TRIALS, BATCH, CLOSE = 24, 3, 1e-3
 
 
 class Parameter(NamedTuple):
@@ -45,6 +46,10 @@ class MixedProblem(NamedTuple):
             else:
                 differences.append(abs(parameter.coordinate(a) - parameter.coordinate(b)))
         return max(differences)
+
+    def close(self, params: Params, earlier: Iterable[Params]) -> bool:
+        """Whether a point is within a thousandth of an earlier one in every coordinate."""
+        return any(self.distance(params, other) < CLOSE for other in earlier)
 
 
 FLOAT = Parameter()

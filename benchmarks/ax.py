@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import functools
 import logging
+import math
 import statistics
 import time
 import warnings
@@ -21,7 +22,7 @@ from ax.adapter.registry import Generators, MBM_X_trans_base, Y_trans
 from ax.adapter.torch import BOPE_ALLOWED_TRANSFORMS
 from ax.adapter.transforms.add_execution_viability import EXECUTION_VIABLE_METRIC_NAME, AddExecutionViability
 from ax.api.client import Client
-from ax.api.configs import RangeParameterConfig
+from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 from ax.core.data import Data
 from ax.core.metric import Metric
 from ax.core.trial_status import TrialStatus
@@ -39,6 +40,7 @@ from pandas import DataFrame
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from benchmarks._mixed import BATCH, MIXED_PROBLEMS, TRIALS, MixedProblem, Params
 from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
 from benchmarks._runs import Runs
 from botorch_skewgp.ax import (
@@ -66,6 +68,7 @@ class Run(NamedTuple):
     score: float
     failed: float
     seconds: float
+    close: float = math.nan
 
 
 class Point(NamedTuple):
@@ -99,14 +102,14 @@ def run(options: argparse.Namespace) -> None:
         publish(_tables(name, runs), folder)
 
 
-def _timed(scenario: Callable[[int], tuple[float, int]], seed: int) -> Run:
+def _timed(scenario: Scenario, seed: int) -> Run:
     start = time.process_time()
-    score, failed = scenario(seed)
+    score, failed, *close = scenario(seed)
     say(f"seed {seed}: {score:.4g}, {failed} failed trials")
-    return Run(score, failed, time.process_time() - start)
+    return Run(score, failed, time.process_time() - start, *close)
 
 
-def _strategies(name: str) -> dict[str, Callable[[int], tuple[float, int]]]:
+def _strategies(name: str) -> dict[str, Scenario]:
     scenario, _ = SCENARIOS[name]
     strategies = {"ax": functools.partial(scenario, False), "skewgp": functools.partial(scenario, True)}
     if name == "crash_region":
@@ -118,13 +121,32 @@ def _tables(name: str, runs: Runs) -> list[Table]:
     """One scenario: the results of both strategies, and whether ours is no worse at the median and on average."""
     table = Table(
         f"ax_{name}",
-        ("scenario", "strategy", "seeds", "score", "median", "mean", "worst", "failed_trials", "seconds"),
+        (
+            "scenario",
+            "strategy",
+            "seeds",
+            "score",
+            "median",
+            "mean",
+            "worst",
+            "failed_trials",
+            "seconds",
+            "skewgp_ahead",
+            "close_trials",
+        ),
         notes=[environment(), "scores: lower is better; seconds of processor time for a whole experiment"],
     )
     averages: dict[str, dict[str, float]] = {"median": {}, "mean": {}}
-    for strategy in _strategies(name):
-        rows = [row for row in runs.rows if (row["scenario"], row["strategy"]) == (name, strategy)]
-        found = [Run(*(float(row[field]) for field in Run._fields)) for row in rows]
+    by_seed = {
+        strategy: {
+            row["seed"]: Run(*(float(row[field] or "nan") for field in Run._fields))
+            for row in runs.rows
+            if (row["scenario"], row["strategy"]) == (name, strategy)
+        }
+        for strategy in _strategies(name)
+    }
+    for strategy, of_seeds in by_seed.items():
+        found, ours = list(of_seeds.values()), by_seed["skewgp"]
         values = [one.score for one in found]
         averages["median"][strategy] = statistics.median(values)
         averages["mean"][strategy] = statistics.mean(values)
@@ -138,6 +160,10 @@ def _tables(name: str, runs: Runs) -> list[Table]:
             worst=max(values),
             failed_trials=statistics.mean(one.failed for one in found),
             seconds=statistics.mean(one.seconds for one in found),
+            skewgp_ahead=None
+            if strategy == "skewgp"
+            else sum(seed in ours and ours[seed].score < one.score for seed, one in of_seeds.items()),
+            close_trials=total if (total := sum(one.close for one in found)) == total else None,
         )
     bars = Table(f"ax_{name}_bars", ("scenario", "bar", "skewgp", "ax", "reached"), is_stored=False)
     for average, of in averages.items():
@@ -428,7 +454,44 @@ def _explored(
     return max(map(utility, seen))
 
 
-SCENARIOS: dict[str, tuple[Callable[..., tuple[float, int]], str]] = {
+def _parameters(problem: MixedProblem) -> list[RangeParameterConfig | ChoiceParameterConfig]:
+    return [
+        ChoiceParameterConfig(name=name, parameter_type="str", values=list(entry.categories), is_ordered=False)
+        if entry.categories
+        else RangeParameterConfig(
+            name=name,
+            parameter_type="int" if entry.is_whole else "float",
+            bounds=(entry.low, entry.high),
+            scaling="log" if entry.is_log else "linear",
+        )
+        for name, entry in problem.parameters.items()
+    ]
+
+
+def mixed(problem: MixedProblem, ours: bool, seed: int) -> tuple[float, int, int]:
+    """Trials in batches of three, some of which crash; also how many are close to an earlier one."""
+    client = Client(random_seed=None if ours else seed)
+    client.configure_experiment(parameters=_parameters(problem))
+    client.configure_optimization(objective="-regret")
+    _configure(client, ours, seed)
+    torch.manual_seed(seed)
+    seen: list[Params] = []
+    best, close = math.inf, 0
+    while len(seen) < TRIALS:
+        for index, params in client.get_next_trials(max_trials=min(BATCH, TRIALS - len(seen))).items():
+            by_model = generation_strategy_of(client).current_node_name in ("MBM", "SkewGP")
+            close += by_model and problem.close(params, seen)
+            seen.append(params)
+            if problem.crashes(params):
+                client.mark_trial_failed(index)
+            else:
+                best = min(best, problem.regret(params))
+                client.complete_trial(index, {"regret": problem.regret(params)})
+    return best, _failed(client), close
+
+
+Scenario = Callable[[int], tuple[float, int] | tuple[float, int, int]]
+SCENARIOS: dict[str, tuple[Callable[..., Any], str]] = {
     "crash_region": (crash_region, "regret of the best valid trial"),
     "validity_label": (validity_label, "regret of the best valid trial"),
     "numbers_and_preferences": (numbers_and_preferences, "regret of the recommended arm"),
@@ -436,4 +499,8 @@ SCENARIOS: dict[str, tuple[Callable[..., tuple[float, int]], str]] = {
     "several_objectives": (several_objectives, "minus the hypervolume of valid trials"),
     "preference_exploration": (preference_exploration, "regret of the best trial"),
     "vehicle_preferences": (vehicle_preferences, "regret of the best trial"),
+    **{
+        f"mixed_{name}": (functools.partial(mixed, problem), "regret of the best valid trial")
+        for name, problem in MIXED_PROBLEMS.items()
+    },
 }

@@ -36,13 +36,12 @@ from optuna.trial import TrialState
 from optuna_dashboard.preferential import create_study
 from optuna_dashboard.preferential.samplers.gp import PreferentialGPSampler
 
-from benchmarks._mixed import MIXED_PROBLEMS, MixedProblem, Parameter
+from benchmarks._mixed import BATCH, MIXED_PROBLEMS, TRIALS, MixedProblem, Parameter
 from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
 from benchmarks._runs import Runs
 from botorch_skewgp.optuna import SkewGPSampler
 
 STARTUP, CRASH_TRIALS, NUM_TRIALS, NUM_DUELS = 10, 30, 40, 30
-MIXED_TRIALS, BATCH, CLOSE = 24, 3, 1e-3
 OURS = "SkewGPSampler"
 Params = dict[str, float]
 
@@ -217,14 +216,14 @@ def batches(problem: MixedProblem) -> Any:
     def scenario(sampler: BaseSampler) -> Run:
         study, seconds, close = optuna.create_study(sampler=sampler), 0.0, 0
         seen: list[dict[str, Any]] = []
-        while len(seen) < MIXED_TRIALS:
+        while len(seen) < TRIALS:
             trials = []
             for _ in range(BATCH):
                 trial, start = study.ask(), time.process_time()
                 params = {name: _suggested(trial, name, entry) for name, entry in problem.parameters.items()}
                 if len(seen) >= STARTUP:
                     seconds += time.process_time() - start
-                    close += any(problem.distance(params, other) < CLOSE for other in seen)
+                    close += problem.close(params, seen)
                 seen.append(params)
                 trials.append((trial, params))
             for trial, params in trials:
@@ -233,7 +232,7 @@ def batches(problem: MixedProblem) -> Any:
                 else:
                     study.tell(trial, problem.regret(params))
         failed = len(study.get_trials(states=[TrialState.FAIL]))
-        return Run(study.best_value, failed, seconds / (MIXED_TRIALS - STARTUP), close)
+        return Run(study.best_value, failed, seconds / (TRIALS - STARTUP), close)
 
     return scenario
 
