@@ -44,6 +44,7 @@ MAX_ENTRIES = 2**20  # of rows that diagnostics copy at a time, which a cache ca
 # Entries of matrices that a step reads, in units of those that a reflection does; `benchmarks sizes` has their seconds.
 EVENT_OVERHEAD, HORIZON = 50, math.pi / 2
 SLICE = 64.0  # with the thinning that slices need
+OF_HEIGHTS = 8.0  # what draws by refraction cost over as many reflections: each takes longer, and draws hang together
 CHEAP = 2**16  # up to which reflections are taken without looking further: a third of a second for 2,048 draws
 CHEAP_PROPOSALS = 2**18  # of a draw, in total, which are as much as diagnostics of it
 PROPOSALS_PER_DRAW = 4  # where they are cheap: with one, seconds depend on chance by a factor of eight
@@ -227,6 +228,8 @@ def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationProp
     if not (counted or approximation.converged):
         return "reflective"
     reflections = float(expected_reflections(distribution, approximation).max()) * (m + EVENT_OVERHEAD)
+    if distribution.heights is not None:
+        reflections *= OF_HEIGHTS
     if not counted and reflections <= CHEAP:
         return "reflective"
     shared = SharedIndependenceSampler.of(distribution, approximation)

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from botorch_skewgp.truncated.draws import (
 )
 from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.step_factor import Heights
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = math.inf
@@ -136,6 +138,15 @@ def test_reflections_are_foretold_by_propagation(generator):
         expected = expected_reflections(distribution, approximation)
         assert float(expected) == pytest.approx(draws.num_evaluations, rel=0.1)
     assert float(expected) > 5 * float(expected_reflections(agree, expectation_propagation(agree)))
+
+
+def test_refractions_count_for_more(generator):
+    """Three hundred answers over few coordinates, which a judge gave with care, or perhaps not."""
+    careful = low_rank_rows(300, 6, generator, noise=30.0)
+    rate = torch.full_like(careful.mean, 0.05)
+    careless = replace(careful, heights=Heights(rate / 2, 1 - rate))
+    assert choose_sampler(careful) == "reflective"
+    assert choose_sampler(careless) == "independence"
 
 
 def test_dense_rows_are_drawn_by_reflections():
