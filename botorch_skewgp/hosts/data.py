@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from collections.abc import Iterable, Mapping
@@ -10,9 +11,10 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from botorch_skewgp.hosts.entries import Comparison
-from botorch_skewgp.observations import Binary, Censored, Numeric, Observation, Preference, Tie, Validity
+from botorch_skewgp.hosts.entries import Comparison, Selected
+from botorch_skewgp.observations import Binary, Censored, Choice, Numeric, Observation, Preference, Tie, Validity
 
 LARGEST = sys.float_info.max**0.5  # a number beyond it has no square: an objective's stands for a failure
 Pairs = tuple[tuple[int, int], ...]
@@ -32,6 +34,14 @@ class Observed(NamedTuple):
     observations: list[Observation]
     rows: Tensor
     point: Tensor
+
+
+class ChoiceOfRow(NamedTuple):
+    """Rows, of which the first was called the best or the worst; and the judge, by number, -1 if none is named."""
+
+    rows: tuple[int, ...]
+    worst: bool
+    judge: int
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -55,6 +65,7 @@ class ExperimentData:
         preference_judges: The judge of each preference, by number; -1 if no judge is named. Empty if no preference
             names a judge.
         tie_judges: The same for ties.
+        choices: The best, or the worst, of several rows.
         labels: Whether numbers are labels.
     """
 
@@ -70,13 +81,15 @@ class ExperimentData:
     ties: Pairs = ()
     preference_judges: tuple[int, ...] = ()
     tie_judges: tuple[int, ...] = ()
+    choices: tuple[ChoiceOfRow, ...] = ()
     labels: bool = False
 
     @property
     def compared(self) -> Tensor:
         """Which rows were compared, an `n`-dim boolean tensor."""
         mask = torch.zeros_like(self.pending)
-        mask[sorted({row for pair in (*self.preferences, *self.ties) for row in pair})] = True
+        judged = (*self.preferences, *self.ties, *(entry.rows for entry in self.choices))
+        mask[sorted({row for rows in judged for row in rows})] = True
         return mask
 
     @property
@@ -136,6 +149,7 @@ class ExperimentData:
             for which in (judge < 0, judge >= 0):
                 if which.any():
                     observations.append(kind(compared[which], judge=judge[which] if judge[which][0] >= 0 else None))
+        observations += self._of_choices(point)
         if with_validity:
             observations += _validity(self.valid, point)
         return Observed(self.X[rows], observations, rows, point) if observations else None
@@ -166,6 +180,17 @@ class ExperimentData:
             observations.append(Numeric(numbers[unknown], index=point[unknown]))
         return observations
 
+    def _of_choices(self, point: Tensor) -> list[Observation]:
+        observations: list[Observation] = []
+        for worst, named in itertools.product((False, True), repeat=2):
+            told = [entry for entry in self.choices if (entry.worst, entry.judge >= 0) == (worst, named)]
+            if told:
+                options = pad_sequence([point[list(entry.rows)] for entry in told], True, -1)
+                judge = torch.tensor([entry.judge for entry in told], device=point.device) if named else None
+                choice = Choice(options, judge=judge)
+                observations.append(choice.reversed() if worst else choice)
+        return observations
+
     def _points(self, keep: Tensor) -> tuple[Tensor, Tensor]:
         """The first of the rows to keep at each distinct point, and the point of every row."""
         place: dict[tuple[float, ...], int] = {}
@@ -192,25 +217,28 @@ def validity(works: Tensor, failed: Tensor, reported: Tensor | None = None) -> T
 
 
 class Compared(NamedTuple):
-    """Preferences and ties between rows, and who gave them; see `ExperimentData`."""
+    """Preferences, ties and choices between rows, and who gave them; see `ExperimentData`."""
 
     preferences: Pairs
     ties: Pairs
     preference_judges: tuple[int, ...]
     tie_judges: tuple[int, ...]
+    choices: tuple[ChoiceOfRow, ...]
 
 
-def as_rows(comparisons: Iterable[Comparison], rows: Mapping[Any, int]) -> Compared:
-    r"""Preferences and ties between rows; entries without a row are left out.
+def as_rows(comparisons: Iterable[Comparison], rows: Mapping[Any, int], choices: Iterable[Selected] = ()) -> Compared:
+    r"""Preferences, ties and choices between rows; entries without a row are left out, and options of choices.
 
     Judges are numbered in the order of their names.
 
     Args:
         comparisons: Comparisons of trials or arms.
         rows: The row of each trial or arm.
+        choices: Choices of the best or the worst among several.
     """
-    comparisons = list(comparisons)
-    names = sorted({entry.judge for entry in comparisons if entry.judge is not None}, key=str)
+    comparisons, choices = list(comparisons), list(choices)
+    judges_named = {entry.judge for entry in comparisons} | {entry.judge for entry in choices}
+    names = sorted(judges_named - {None}, key=str)
     number = {name: i for i, name in enumerate(names)}
     found = [entry for entry in comparisons if entry.winner in rows and entry.loser in rows]
     preferences, ties = ([entry for entry in found if entry.tie == tie] for tie in (False, True))
@@ -218,10 +246,18 @@ def as_rows(comparisons: Iterable[Comparison], rows: Mapping[Any, int]) -> Compa
     def pairs(kind: list[Comparison]) -> Pairs:
         return tuple((rows[entry.winner], rows[entry.loser]) for entry in kind)
 
-    def judges(kind: list[Comparison]) -> tuple[int, ...]:
-        return tuple(-1 if entry.judge is None else number[entry.judge] for entry in kind) if names else ()
+    def judge_of(entry: Comparison | Selected) -> int:
+        return -1 if entry.judge is None else number[entry.judge]
 
-    return Compared(pairs(preferences), pairs(ties), judges(preferences), judges(ties))
+    def judges(kind: list[Comparison]) -> tuple[int, ...]:
+        return tuple(map(judge_of, kind)) if names else ()
+
+    chosen = []
+    for entry in choices:
+        others = [rows[other] for other in entry.others if other in rows]
+        if entry.item in rows and others:
+            chosen.append(ChoiceOfRow((rows[entry.item], *others), entry.worst, judge_of(entry)))
+    return Compared(pairs(preferences), pairs(ties), judges(preferences), judges(ties), tuple(chosen))
 
 
 def _validity(valid: Tensor, point: Tensor) -> list[Observation]:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from botorch.exceptions.warnings import InputDataWarning
 
 NO_COMPARISON = "does not name two different trials or arms of the experiment, or a judge by a name or a number"
+NO_CHOICE = "does not name a winner and losers, different trials of the experiment, or a judge by a name or a number"
 SHOWN = 80  # characters of an entry that a warning shows
 SEVERAL_OBJECTIVES = (
     "Comparisons need a single objective, since they say which trial is better overall; this experiment has several"
@@ -29,6 +30,16 @@ class Comparison:
     winner: Any
     loser: Any
     tie: bool = False
+    judge: int | str | None = None
+
+
+@dataclass(frozen=True)
+class Selected:
+    """A judgement that one trial or arm is the best of several, or the worst; with the judge, if known."""
+
+    item: Any
+    others: tuple[Any, ...]
+    worst: bool = False
     judge: int | str | None = None
 
 
@@ -56,11 +67,53 @@ def readable_comparisons(
         if isinstance(value, Mapping):
             pair, tie = (value.get("winner"), value.get("loser")), value.get("tie", tie)
             judge = value.get("judge")
-        if isinstance(tie, bool) and _is_pair(pair, known) and (judge is None or is_judge(judge)):
+        if isinstance(tie, bool) and _are_different(pair, known) and len(pair) == 2 and _may_judge(judge):
             found.append(Comparison(pair[0], pair[1], tie, judge))
         else:
             unreadable.append(Unreadable(key, value, NO_COMPARISON))
     return found, unreadable
+
+
+def readable_choices(
+    entries: Iterable[tuple[str, Any]], known: Container[Any]
+) -> tuple[list[Selected], list[Unreadable]]:
+    r"""Choices of the best among different known trials or arms, and the other entries.
+
+    Args:
+        entries: The key of each entry, and its value: a mapping with `winner`, a list of `losers` and perhaps `judge`.
+        known: The trials or arms.
+    """
+    found, unreadable = [], []
+    for key, value in entries:
+        entry = value if isinstance(value, Mapping) else {}
+        losers, judge = entry.get("losers"), entry.get("judge")
+        options = [entry.get("winner"), *losers] if isinstance(losers, list | tuple) else []
+        if _are_different(options, known) and _may_judge(judge):
+            found.append(Selected(options[0], tuple(options[1:]), judge=judge))
+        else:
+            unreadable.append(Unreadable(key, value, NO_CHOICE))
+    return found, unreadable
+
+
+def as_one_judgement(comparisons: list[Comparison]) -> Selected | None:
+    r"""The choice of the best or the worst of several that some comparisons are; `None` if they are no choice.
+
+    Args:
+        comparisons: What was reported at once.
+    """
+    winners, losers = {entry.winner for entry in comparisons}, {entry.loser for entry in comparisons}
+    judges, ties = {entry.judge for entry in comparisons}, any(entry.tie for entry in comparisons)
+    is_one = sorted((len(winners), len(losers))) == [1, len(comparisons)]  # and all comparisons differ
+    if len(comparisons) < 2 or not is_one or ties or len(judges) > 1:
+        return None
+    first, worst = comparisons[0], len(losers) == 1
+    others = tuple(entry.winner if worst else entry.loser for entry in comparisons)
+    return Selected(first.loser if worst else first.winner, others, worst, first.judge)
+
+
+def _may_judge(value: Any) -> bool:
+    """Whether a value names a judge, or none."""
+    return value is None or is_judge(value)
 
 
 def is_judge(value: Any) -> bool:
@@ -68,12 +121,12 @@ def is_judge(value: Any) -> bool:
     return (isinstance(value, str) and value != "") or (type(value) is int and value >= 0)
 
 
-def _is_pair(value: Any, known: Container[Any]) -> bool:
+def _are_different(value: Any, known: Container[Any]) -> bool:
+    """Whether a value is a list of two or more known trials or arms, all different."""
     return (
         isinstance(value, list | tuple)
-        and len(value) == 2
         and all(isinstance(entry, int | str) and not isinstance(entry, bool) and entry in known for entry in value)
-        and value[0] != value[1]
+        and 2 <= len(value) == len(set(value))
     )
 
 

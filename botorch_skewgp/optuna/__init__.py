@@ -6,6 +6,7 @@ Needs the extra `optuna`, which includes optuna-dashboard: people compare trials
 from botorch_skewgp.optuna.judgements import (
     report_at_least,
     report_at_most,
+    report_choice,
     report_comparison,
     report_number,
     report_tie,
@@ -20,6 +21,7 @@ __all__ = [
     "SkewGPSampler",
     "report_at_least",
     "report_at_most",
+    "report_choice",
     "report_comparison",
     "report_number",
     "report_tie",

@@ -1,8 +1,11 @@
 """What a person can say of trials beyond what optuna-dashboard's page has buttons for.
 
 The page asks which trial is the worst of those shown; it can skip a trial and take back an answer. These functions add
-ties, trials that do not work, numbers and bounds beside comparisons, and comparisons in studies that are not
-preferential. They take studies of Optuna and preferential ones of its dashboard.
+the best of several, ties, trials that do not work, numbers and bounds beside comparisons, and comparisons in studies
+that are not preferential. They take studies of Optuna and preferential ones of its dashboard.
+
+An answer about several trials is one observation: its comparisons share the noise of the trial that was named. What the
+dashboard stores under one key is one answer if one trial is in all of its pairs.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import math
 import operator
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -20,10 +23,13 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from botorch_skewgp.hosts.entries import (
     SEVERAL_OBJECTIVES,
     Comparison,
+    Selected,
     Unreadable,
     as_number,
+    as_one_judgement,
     check_one_objective,
     is_judge,
+    readable_choices,
     readable_comparisons,
 )
 from botorch_skewgp.optuna.internals import (
@@ -36,7 +42,7 @@ from botorch_skewgp.optuna.internals import (
 )
 
 BETTER, TIE, UNUSABLE, NUMBER = "skewgp:better:", "skewgp:tie:", "skewgp:unusable:", "skewgp:number:"
-LOWER, UPPER = "skewgp:lower:", "skewgp:upper:"
+LOWER, UPPER, CHOICE = "skewgp:lower:", "skewgp:upper:", "skewgp:choice:"
 AnyTrial = Trial | FrozenTrial | int
 Direction = Literal["maximize", "minimize"]
 
@@ -59,27 +65,57 @@ def report_comparison(study: Any, better: AnyTrial, worse: AnyTrial, judge: int 
             number. Nothing is stored then.
         UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
+    _report_best(study, [better, worse], judge)
+
+
+def report_choice(study: Any, best: AnyTrial, others: Sequence[AnyTrial], judge: int | str | None = None) -> None:
+    r"""Record that one trial is the best of several, in a single answer that says nothing of how the others compare.
+
+    `withdraw_comparison` takes back that the best is better than one of them.
+
+    Example:
+        >>> report_choice(study, best=3, others=[1, 4])
+
+    Args:
+        study: A study, preferential or not. In a preferential one the others are no longer on the page.
+        best: A trial, or its number.
+        others: The other ones.
+        judge: Who chose, as in `report_comparison`.
+
+    Raises:
+        InputDataError: If the study does not have one of the trials, one is named twice, there are no others, or the
+            judge is no name or number. Nothing is stored then.
+        UnsupportedError: If the study has several objectives. Nothing is stored then.
+    """
+    if not isinstance(others, Sequence) or isinstance(others, str) or not others:
+        raise InputDataError(f"others must be a list of the trials that were not chosen; got {others!r}.")
+    _report_best(study, [best, *others], judge)
+
+
+def _report_best(study: Any, entries: Sequence[AnyTrial], judge: int | str | None) -> None:
+    """Store that the first of some trials is the best of them."""
     study = study_of(study)
     _check_one_objective(study)
-    numbers = _numbers(study, better, worse)
-    if judge is not None:
-        study.set_user_attr(f"{BETTER}{uuid.uuid4()}", _by_judge(numbers, judge))
-    elif system_attrs_of(study).get(PREFERENTIAL):
+    numbers = _numbers(study, *entries)
+    stored = _by_judge(numbers, judge)
+    if judge is None and system_attrs_of(study).get(PREFERENTIAL):
         from optuna_dashboard.preferential import PreferentialStudy
 
         trials = study.get_trials(deepcopy=False)
-        PreferentialStudy(study).report_preference(*(trials[number] for number in numbers))
+        best, *others = (trials[number] for number in numbers)
+        PreferentialStudy(study).report_preference(best, others)
     else:
-        study.set_user_attr(f"{BETTER}{uuid.uuid4()}", numbers)
+        study.set_user_attr(f"{BETTER if len(numbers) == 2 else CHOICE}{uuid.uuid4()}", stored)
 
 
 def _by_judge(numbers: list[int], judge: int | str | None) -> list[int] | dict[str, Any]:
-    """A pair of trials as it is stored."""
-    if judge is None:
-        return numbers
-    if not is_judge(judge):
+    """Trials, the best one first, as they are stored."""
+    if judge is not None and not is_judge(judge):
         raise InputDataError(f"judge must be a name, or a number from 0 on; got {judge!r}.")
-    return {"winner": numbers[0], "loser": numbers[1], "judge": judge}
+    if len(numbers) == 2 and judge is None:
+        return numbers
+    losers = {"loser": numbers[1]} if len(numbers) == 2 else {"losers": numbers[1:]}
+    return {"winner": numbers[0], **losers} | ({} if judge is None else {"judge": judge})
 
 
 def report_tie(study: Any, first: AnyTrial, second: AnyTrial, judge: int | str | None = None) -> None:
@@ -210,7 +246,9 @@ def _report_bound(study: Any, trial: AnyTrial, bound: float, direction: Directio
 
 
 def withdraw_comparison(study: Any, first: AnyTrial, second: AnyTrial) -> None:
-    r"""Take back all comparisons of a pair of trials in either order, including ties.
+    r"""Take back all comparisons of a pair of trials in either order, including ties and those of choices.
+
+    What a choice says of other trials stays.
 
     Example:
         >>> withdraw_comparison(study, 3, 1)
@@ -271,7 +309,7 @@ def withdraw_unreadable(study: Any) -> None:
 
 
 def _keep(study: Study, is_kept: Callable[[Any], bool]) -> int:
-    """Keep some entries of comparisons; the number of changes."""
+    """Keep some entries of comparisons, and pairs of choices; the number of changes."""
     changes = 0
     for key, entries in preferences_in(system_attrs_of(study)).items():
         kept = [entry for entry in entries if is_kept(_as_list(entry))] if isinstance(entries, list | tuple) else []
@@ -282,6 +320,13 @@ def _keep(study: Study, is_kept: Callable[[Any], bool]) -> int:
         if key.startswith((BETTER, TIE)) and value is not None and not is_kept(_as_list(value)):
             study.set_user_attr(key, None)
             changes += 1
+    known = range(len(study.get_trials(deepcopy=False)))
+    for key, value in _starting(study.user_attrs, CHOICE):
+        for choice in readable_choices([(key, value)], known)[0]:
+            losers = [other for other in choice.others if is_kept([choice.item, other])]
+            if len(losers) < len(choice.others):
+                study.set_user_attr(key, value | {"losers": losers} if losers else None)
+                changes += 1
     return changes
 
 
@@ -302,6 +347,7 @@ class Records(NamedTuple):
     """What people said of a study's trials, by number. Numbers and bounds are of the larger-is-better kind."""
 
     comparisons: list[Comparison]
+    choices: list[Selected]
     unusable: set[int]
     numbers: dict[int, float]
     lower: dict[int, float]
@@ -317,15 +363,24 @@ def read_records(study: Study) -> Records:
     """
     attrs, user_attrs = system_attrs_of(study), study.user_attrs  # before the trials, which then have those compared
     known = range(len(study.get_trials(deepcopy=False)))
-    entries: list[tuple[str, Any, bool]] = []
-    for key, pairs in preferences_in(attrs).items():
-        entries += [(key, pair, False) for pair in (pairs if isinstance(pairs, list | tuple) else [pairs])]
     present = {key: value for key, value in user_attrs.items() if value is not None}
-    entries += [(key, pair, key.startswith(TIE)) for key, pair in present.items() if key.startswith((BETTER, TIE))]
-    comparisons, unreadable = readable_comparisons(entries, known)
+    choices, unreadable = readable_choices(_starting(present, CHOICE), known)
+    comparisons: list[Comparison] = []
+    reports = [
+        [(key, pair, False) for pair in (pairs if isinstance(pairs, list | tuple) else [pairs])]
+        for key, pairs in preferences_in(attrs).items()
+    ]
+    reports += [[(key, pair, key.startswith(TIE))] for key, pair in _starting(present, BETTER, TIE)]
+    for report in reports:
+        told, others = readable_comparisons(report, known)
+        unreadable += others
+        choice = as_one_judgement(told)
+        choices += [choice] if choice else []
+        comparisons += [] if choice else told
     if len(study.directions) > 1:
-        unreadable += [Unreadable(key, value, f"is no use. {SEVERAL_OBJECTIVES}") for key, value, _ in entries]
-        comparisons = []
+        entries = [*_starting(present, CHOICE), *(entry[:2] for report in reports for entry in report)]
+        unreadable += [Unreadable(key, value, f"is no use. {SEVERAL_OBJECTIVES}") for key, value in entries]
+        comparisons, choices = [], []
     found: dict[str, dict[int, Any]] = {prefix: {} for prefix in (UNUSABLE, NUMBER, LOWER, UPPER)}
     for key, value in present.items():
         prefix = next((prefix for prefix in found if key.startswith(prefix)), None)
@@ -345,7 +400,12 @@ def read_records(study: Study) -> Records:
     for number in [i for i in found[LOWER] if found[LOWER][i] >= found[UPPER].get(i, math.inf)]:
         unreadable.append(Unreadable(f"{LOWER}{number}", found[LOWER].pop(number), "is not below the upper bound"))
     unusable = {number for number, is_unusable in found[UNUSABLE].items() if is_unusable}
-    return Records(comparisons, unusable, found[NUMBER], found[LOWER], found[UPPER], unreadable)
+    return Records(comparisons, choices, unusable, found[NUMBER], found[LOWER], found[UPPER], unreadable)
+
+
+def _starting(attrs: dict[str, Any], *prefixes: str) -> list[tuple[str, Any]]:
+    """The entries whose keys start with one of some prefixes."""
+    return [(key, value) for key, value in attrs.items() if key.startswith(prefixes)]
 
 
 def _check_one_objective(study: Study) -> None:
@@ -384,6 +444,7 @@ def _numbers(study: Study, *entries: AnyTrial) -> list[int]:
         if not 0 <= number < num_trials:
             known = f"whose trials are 0 to {num_trials - 1}" if num_trials else "which has none yet"
             raise InputDataError(f"There is no trial {number} in the study, {known}.")
-    if len(numbers) == 2 and numbers[0] == numbers[1]:
-        raise InputDataError(f"Trial {numbers[0]} cannot be compared with itself.")
+    for number in numbers:
+        if numbers.count(number) > 1:
+            raise InputDataError(f"Trial {number} cannot be compared with itself.")
     return numbers

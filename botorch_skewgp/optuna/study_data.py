@@ -71,6 +71,7 @@ def read_study(
     unreadable: list[Unreadable] = []
     ignored |= {*leave_out, *_tried_again(trials, unreadable)}
     compared = {number for entry in records.comparisons for number in (entry.winner, entry.loser)}
+    compared |= {number for entry in records.choices for number in (entry.item, *entry.others)}
     constraints_of = {trial.number: _constraints(trial, unreadable) for trial in trials if trial.number not in ignored}
     names = sorted({name for constraints in constraints_of.values() for name in constraints})
     kept: list[FrozenTrial] = []
@@ -99,8 +100,9 @@ def read_study(
         constraints.append([value if abs(value) <= LARGEST else math.nan for value in row])
     warn_of(unreadable, f"Study {study.study_name!r}: the trial counts as if it had no such entry.")
     numbers_of = {trial.number: row for row, trial in enumerate(kept)}
-    pairs = as_rows(records.comparisons, numbers_of)
+    judged = as_rows(records.comparisons, numbers_of, records.choices)
     losers = {entry.loser for entry in records.comparisons if not entry.tie}
+    losers |= {number for entry in records.choices for number in ([entry.item] if entry.worst else entry.others)}
     failed_trials = torch.tensor(failed, dtype=torch.bool)
     ended = torch.tensor([trial.state != TrialState.RUNNING for trial in kept], dtype=torch.bool)
     valid = validity(ended, failed_trials)
@@ -120,7 +122,7 @@ def read_study(
         valid=valid if failures == "constraint" else valid.masked_fill(failed_trials, math.nan),
         pending=~ended,
         shown=torch.tensor(shown, dtype=torch.bool),
-        **pairs._asdict(),
+        **judged._asdict(),
         preferential=preferential,
     )
 

@@ -204,7 +204,7 @@ class StudyModel:
         pending = X_pending if len(X_pending) else None
         if len(self.objectives) == 1:
             (model,) = self.objectives
-            few = 1 if self.data.preferences or self.data.ties else NUM_DRAWS
+            few = 1 if self.data.compared.any() else NUM_DRAWS
             improvement = SkewLogNoisyExpectedImprovement(model, baseline, samples_per_draw=few, seed=seed)
             improvement.set_X_pending(pending)
             return improvement

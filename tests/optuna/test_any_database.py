@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 
-from botorch_skewgp.optuna import SkewGPSampler, report_comparison, withdraw_reports, withdraw_unreadable
+from botorch_skewgp.optuna import (
+    SkewGPSampler,
+    report_choice,
+    report_comparison,
+    withdraw_reports,
+    withdraw_unreadable,
+)
 from botorch_skewgp.optuna.internals import set_study_system_attr, set_trial_system_attr, study_of
 from botorch_skewgp.optuna.judgements import read_records
 from botorch_skewgp.optuna.search_space import SearchSpace
@@ -24,12 +30,14 @@ from botorch_skewgp.optuna.study_data import read_study
 SPACE = SearchSpace({"x": FloatDistribution(0, 1)})
 NUM_TRIALS = 5
 
+KINDS = ("better", "tie", "choice", "unusable", "number", "lower", "upper")
+FIELDS = ["winner", "loser", "losers", "tie", "judge"]
+
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.integers(-1, NUM_TRIALS)
 json = st.recursive(
     scalars,
     lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["winner", "loser", "tie", "judge"]) | st.text(max_size=3), inner, max_size=4)
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=3), inner, max_size=4)
     ),
     max_leaves=6,
 )
@@ -37,10 +45,10 @@ names = st.integers(-1, NUM_TRIALS).map(str) | st.text(max_size=5)
 of_study = st.dictionaries(
     st.builds(
         str.__add__,
-        st.sampled_from([f"skewgp:{kind}:" for kind in ("better", "tie", "unusable", "number", "lower", "upper")]),
+        st.sampled_from([f"skewgp:{kind}:" for kind in KINDS]),
         names,
     ),
-    json,
+    json | st.fixed_dictionaries({"winner": json, "losers": json}, optional={"judge": json}),
     max_size=4,
 )
 of_dashboard = st.dictionaries(
@@ -138,8 +146,15 @@ def test_a_study_with_junk_keeps_what_is_right():
     study.set_user_attr("skewgp:better:junk", {"winner": 1, "loser": [0]})
     study.set_user_attr("skewgp:number:x", 1.0)
     study.set_user_attr("skewgp:number:2", math.inf)
+    report_choice(study, 2, [0, 3], judge="ann")
+    for name, losers in (("twice", [0, 0]), ("none", []), ("unknown", [0, 9]), ("itself", [2, 0]), ("text", "01")):
+        study.set_user_attr(f"skewgp:choice:{name}", {"winner": 2, "losers": losers})
+    study.set_user_attr("skewgp:choice:judge", {"winner": 2, "losers": [0, 1], "judge": [1]})
     messages = told(lambda: read_study(study, SPACE))
-    assert len(messages) == 3
+    assert len(messages) == 9
+    assert sum("does not name a winner and losers" in message for message in messages) == 6
     withdraw_unreadable(study)
     assert read_study(study, SPACE).preferences == ((1, 0),)
+    assert read_study(study, SPACE).choices == (((2, 0, 3), False, 0),)
+    assert read_records(study).unreadable == []
     assert study.trials[0].state == TrialState.COMPLETE

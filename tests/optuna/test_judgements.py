@@ -13,8 +13,10 @@ from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 from optuna_dashboard import preferential
 
+from botorch_skewgp.observations import Choice, Preference, Ranking
 from botorch_skewgp.optuna import (
     SkewGPSampler,
+    report_choice,
     report_comparison,
     report_number,
     report_tie,
@@ -88,6 +90,13 @@ def test_a_running_trial_of_a_plain_study_goes_on_running():
         (lambda study: withdraw_comparison(study, None, 0), "None is neither a trial"),
         (lambda study: report_comparison(study, 1, 1), "Trial 1 cannot be compared with itself"),
         (lambda study: report_tie(study, 1, 9), "no trial 9"),
+        (lambda study: report_choice(study, 1, [0, 9]), "no trial 9"),
+        (lambda study: report_choice(study, 1, [0, 0]), "Trial 0 cannot be compared with itself"),
+        (lambda study: report_choice(study, 1, [2, 0, 1]), "Trial 1 cannot be compared with itself"),
+        (lambda study: report_choice(study, 1, []), r"others must be a list of the trials.*got \[\]"),
+        (lambda study: report_choice(study, 1, 0), "others must be a list of the trials.*got 0"),
+        (lambda study: report_choice(study, 1, "02"), "others must be a list"),
+        (lambda study: report_choice(study, 1, [2, 0], judge=""), "judge must be a name"),
         (lambda study: report_unusable(study, 9), "no trial 9"),
         (lambda study: report_number(study, 9, 1.0, "maximize"), "no trial 9"),
         (lambda study: report_number(study, 1, math.nan, "maximize"), "must be finite; got nan"),
@@ -128,6 +137,7 @@ def test_an_unusable_trial_that_was_completed_keeps_its_value():
     "report",
     [
         lambda study: report_comparison(study, 0, 1),
+        lambda study: report_choice(study, 0, [1]),
         lambda study: report_tie(study, 0, 1),
         lambda study: report_number(study, 0, 1.0, "maximize"),
     ],
@@ -157,3 +167,72 @@ def test_judges_are_numbered_and_kept_apart(study):
     for judge in (-1, "", 1.5, True):
         with pytest.raises(InputDataError, match="judge must be a name"):
             report_comparison(study, 1, 0, judge=judge)
+
+
+def test_the_best_of_three_is_one_observation(study):
+    report_choice(study, 2, [study.trials[0], 1])
+    (choice,) = read(study).observed().observations
+    assert isinstance(choice, Choice)
+    assert choice.options.tolist() == [[2, 0, 1]]
+    assert read(study).compared.all()
+    if hasattr(study, "preferences"):
+        assert [(better.number, worse.number) for better, worse in study.preferences] == [(2, 0), (2, 1)]
+        assert read(study).shown.tolist() == [False, False, True]
+        assert study.should_generate()
+
+
+def test_the_best_of_two_is_a_comparison(study):
+    report_choice(study, 2, [0])
+    report_choice(study, 1, [0], judge="ann")
+    data = read(study)
+    assert set(zip(data.preferences, data.preference_judges, strict=True)) == {((2, 0), -1), ((1, 0), 0)}
+    assert data.choices == ()
+
+
+def test_the_worst_of_three_on_the_page_is_one_observation():
+    study = study_of("preferential")
+    study.report_preference([study.trials[0], study.trials[2]], study.trials[1])  # what the page stores
+    report_comparison(study, 0, 2)
+    duel, worst = read(study).observed().observations
+    assert isinstance(duel, Preference)
+    assert isinstance(worst, Ranking)
+    assert worst.items[0, -1] == 1
+    assert sorted(worst.duels.tolist()) == [[0, 1], [2, 1]]
+    assert read(study).shown.tolist() == [True, False, False]
+
+
+def test_pairs_of_one_report_without_a_common_trial_are_comparisons():
+    study = study_of("preferential")
+    study.ask().suggest_float("x", 0, 1)
+    study.report_preference([study.trials[0], study.trials[1]], [study.trials[2], study.trials[3]])
+    data = read(study)
+    assert set(data.preferences) == {(0, 2), (0, 3), (1, 2), (1, 3)}
+    assert data.choices == ()
+
+
+def test_choices_are_taken_back_pair_by_pair(study):
+    report_choice(study, 2, [0, 1])
+    withdraw_comparison(study, 0, 2)
+    assert (*read(study).preferences, *(entry.rows for entry in read(study).choices)) == ((2, 1),)
+    withdraw_comparison(study, 2, 1)
+    assert read(study).observed() is None
+    with pytest.raises(InputDataError, match="were not compared"):
+        withdraw_comparison(study, 2, 1)
+
+
+def test_choices_of_judges_of_any_number_of_trials():
+    study = study_of("plain")
+    for _ in range(2):
+        study.ask().suggest_float("x", 0, 1)
+    report_choice(study, 4, [0, 1, 2], judge="bob")
+    report_choice(study, 3, [1, 2], judge="ann")
+    report_choice(study, 3, [1, 2])
+    report_comparison(study, 0, 1, judge="cas")
+    _, shared, judged = sorted(read(study).observed().observations, key=lambda entry: len(entry.duels))
+    assert (shared.options.tolist(), shared.judge) == ([[3, 1, 2]], None)
+    assert {tuple(row): judge for row, judge in zip(judged.options.tolist(), judged.judge.tolist(), strict=True)} == {
+        (4, 0, 1, 2): 1,
+        (3, 1, 2, -1): 0,
+    }
+    withdraw_comparison(study, 0, 4)
+    assert {entry.rows for entry in read(study).choices} == {(4, 1, 2), (3, 1, 2)}
