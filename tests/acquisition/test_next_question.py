@@ -99,8 +99,17 @@ def draws_of(model, num=100_000):
         return posterior.component_means[:, which] + root @ white, generator
 
 
+@pytest.fixture(scope="module")
+def gaussian():
+    """A model of numbers alone, whose posterior is a single Gaussian."""
+    likelihood = MixedLikelihood(NumericLikelihood(), PreferenceLikelihood(noise=0.1))
+    return SkewGP(X, SEEN[0], likelihood, covar_module=kernel(), outcome_transform=Standardize(m=1)).eval()
+
+
 @pytest.mark.parametrize("k", [3, 4])
-def test_choices_by_simulation(model, k):
+@pytest.mark.parametrize("name", ["model", "gaussian"])
+def test_choices_by_simulation(name, k, request):
+    model = request.getfixturevalue(name)
     items = torch.tensor([[21, 10, 4, 15][:k]])
     f, generator = draws_of(model)
     noise = model.likelihood.for_kind(Choice).noise.item()
