@@ -15,10 +15,13 @@ from botorch_skewgp.optuna.judgements import (
     withdraw_reports,
     withdraw_unreadable,
 )
+from botorch_skewgp.optuna.questions import OptunaQuestion, get_next_question
 from botorch_skewgp.optuna.sampler import SkewGPSampler
 
 __all__ = [
+    "OptunaQuestion",
     "SkewGPSampler",
+    "get_next_question",
     "report_at_least",
     "report_at_most",
     "report_choice",

@@ -11,6 +11,7 @@ from optuna.trial import FrozenTrial
 
 PREFERENTIAL = "preference:is_preferential"
 _PREFERENCES = "preference:values"
+NUM_SHOWN = "preference:n_generate"
 _SKIPPED = "preference:skip_trial:"
 _CONSTRAINTS = "constraints"
 

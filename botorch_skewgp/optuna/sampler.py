@@ -13,14 +13,13 @@ from botorch.optim import optimize_acqf, optimize_acqf_discrete
 from optuna import Study, logging
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
-from optuna.search_space import intersection_search_space
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.optuna.internals import set_trial_system_attr, study_of
 from botorch_skewgp.optuna.mixed_search import best_mixed_point
-from botorch_skewgp.optuna.search_space import SearchSpace
+from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
 from botorch_skewgp.optuna.study_data import RELATIVE_PARAMS, Failures, StudyData, read_study
 from botorch_skewgp.optuna.study_model import Fits, StudyModel
 from botorch_skewgp.optuna.turns import choosing, seeded, wait_for_earlier_trials
@@ -118,19 +117,7 @@ class SkewGPSampler(BaseSampler):
             study: The study.
             trial: The trial to sample for.
         """
-        trials = study_of(study).get_trials(deepcopy=False)
-        if not any(entry.state == TrialState.COMPLETE for entry in trials):
-            unfinished = (TrialState.FAIL, TrialState.PRUNED)
-            trials = [entry for entry in trials if entry.state in unfinished and entry.distributions]
-            names = {name for entry in trials for name in entry.distributions}
-            first = trials[0].distributions if trials else {}
-            return {
-                name: first[name]
-                for name in sorted(names & set(first))
-                if not first[name].single() and all(e.distributions.get(name) == first[name] for e in trials)
-            }
-        space = intersection_search_space(trials)
-        return {name: distribution for name, distribution in space.items() if not distribution.single()}
+        return modelled_parameters(study_of(study).get_trials(deepcopy=False))
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]

@@ -10,6 +10,8 @@ import torch
 from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES, round_discrete_dims
 from botorch.utils.sampling import draw_sobol_samples
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.search_space import intersection_search_space
+from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
 Number = FloatDistribution | IntDistribution
@@ -116,6 +118,27 @@ class SearchSpace:
             name: entry.to_external_repr(_value(entry, coordinate))
             for (name, entry), coordinate in zip(self.distributions.items(), coordinates, strict=True)
         }
+
+
+def modelled_parameters(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
+    r"""The parameters that all completed trials have, with the same distributions and more than one value; those of
+    failed and pruned trials as long as none was completed.
+
+    Args:
+        trials: All trials of a study.
+    """
+    if not any(entry.state == TrialState.COMPLETE for entry in trials):
+        unfinished = (TrialState.FAIL, TrialState.PRUNED)
+        trials = [entry for entry in trials if entry.state in unfinished and entry.distributions]
+        names = {name for entry in trials for name in entry.distributions}
+        first = trials[0].distributions if trials else {}
+        return {
+            name: first[name]
+            for name in sorted(names & set(first))
+            if not first[name].single() and all(e.distributions.get(name) == first[name] for e in trials)
+        }
+    space = intersection_search_space(list(trials))
+    return {name: distribution for name, distribution in space.items() if not distribution.single()}
 
 
 def _cell(distribution: Number) -> tuple[float, float]:

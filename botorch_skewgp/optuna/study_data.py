@@ -37,11 +37,13 @@ class StudyData(ExperimentData):
     Numbers and bounds are those of objectives whose large values are good.
 
     Args:
+        trials: The number of each row's trial.
         shown: Which trials of a preferential study the next one will be compared with: those that have lost to no
             other yet. None in other studies.
         preferential: Whether the study is one of optuna-dashboard's.
     """
 
+    trials: tuple[int, ...]
     shown: Tensor
     preferential: bool
 
@@ -121,6 +123,7 @@ def read_study(
         constraints=torch.tensor(constraints, dtype=torch.double).reshape(len(kept), len(names)),
         valid=valid if failures == "constraint" else valid.masked_fill(failed_trials, math.nan),
         pending=~ended,
+        trials=tuple(trial.number for trial in kept),
         shown=torch.tensor(shown, dtype=torch.bool),
         **judged._asdict(),
         preferential=preferential,

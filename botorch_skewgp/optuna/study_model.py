@@ -34,6 +34,7 @@ from botorch_skewgp.acquisition import (
 )
 from botorch_skewgp.acquisition.reference_point import plausible_reference_point
 from botorch_skewgp.hosts.data import Observed
+from botorch_skewgp.likelihoods.registry import default_likelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.models.defaults import default_covar_module
@@ -112,7 +113,7 @@ class Fits:
                         break
                 else:
                     with seeded(self._seed):
-                        model = _fitted(known, space)
+                        model = fitted_model(known, space)
                     fit = _Fit(distributions, known.X, known.observations, model)
                 used.append(fit)
                 return deepcopy(fit.model)  # threads would share what a model computes when asked
@@ -121,10 +122,18 @@ class Fits:
             self._kept = used
 
 
-def _fitted(known: Observed, space: SearchSpace) -> SkewGP:
+def fitted_model(known: Observed, space: SearchSpace, kinds: Sequence[type[Observation]] = ()) -> SkewGP:
+    r"""A model of one function, fitted.
+
+    Args:
+        known: The data about the function.
+        space: The search space.
+        kinds: Further kinds of observations that the model takes.
+    """
     model = SkewGP(
         known.X,
         known.observations,
+        default_likelihood(known.observations, kinds) if kinds else None,
         covar_module=covar_module(space, known.observations),
         outcome_transform=Standardize(m=1),
         draw_settings=DrawSettings(num_draws=NUM_DRAWS),

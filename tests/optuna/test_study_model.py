@@ -103,7 +103,7 @@ def test_the_same_data_are_fitted_once_and_each_model_is_a_copy(fitted_models, b
 def test_whatever_changes_is_fitted_again(monkeypatch, after):
     """Fits themselves are left out, of which some would have to be of one point."""
     made = []
-    monkeypatch.setattr(study_model, "_fitted", lambda known, space: made.append(known) or str(len(made)))
+    monkeypatch.setattr(study_model, "fitted_model", lambda known, space: made.append(known) or str(len(made)))
     fits, (before, change) = Fits(0), AFTER[after]
     assert asked(fits, *BEFORE[before]) == asked(fits, *BEFORE[before]) == "1"
     told, rest = change.get("told", BEFORE[before]), {name: value for name, value in change.items() if name != "told"}

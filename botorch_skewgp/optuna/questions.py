@@ -1,0 +1,149 @@
+"""How many trials to show together next, by what an answer is expected to bring for its price."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from optuna import Study
+from optuna.trial import TrialState
+
+from botorch_skewgp.acquisition import Question, next_question
+from botorch_skewgp.hosts.entries import check_one_objective, readable_comparisons
+from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
+from botorch_skewgp.models import SkewGP
+from botorch_skewgp.observations import Choice, Preference
+from botorch_skewgp.optuna.internals import (
+    NUM_SHOWN,
+    PREFERENTIAL,
+    preferences_in,
+    set_study_system_attr,
+    skipped_in,
+    study_of,
+    system_attrs_of,
+    trial_id_of,
+)
+from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
+from botorch_skewgp.optuna.study_data import StudyData, read_study
+from botorch_skewgp.optuna.study_model import fitted_model
+from botorch_skewgp.optuna.turns import seeded
+
+MOST_SHOWN = 4  # trials together, unless prices say otherwise
+NUM_SPREAD = 128  # points of the search space that questions may be about, beside those that were tried
+
+
+class OptunaQuestion(NamedTuple):
+    r"""What to ask next in a study: which of some trials is the best.
+
+    Args:
+        trials: The numbers of trials to show again: in a preferential study those on its page, in others the best one
+            according to the model; none as long as nothing is known.
+        num_new: The number of new trials to show beside them, by `study.ask()`.
+        value: By how much an answer is expected to raise the posterior mean of the best point, in units of the
+            objective (of the latent utility without numbers); NaN as long as nothing is known.
+        cost: Its price.
+    """
+
+    trials: list[int]
+    num_new: int
+    value: float
+    cost: float
+
+
+def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> OptunaQuestion:
+    r"""Ask which of two trials is better, or which of more is the best: whichever has the larger expected gain for its
+    price.
+
+    The number is chosen by `botorch_skewgp.acquisition.next_question` over the points tried and some that are spread
+    over the search space; the sampler chooses the new points. As long as nothing is known, the cheapest is chosen. A
+    preferential study then generates that many trials: `should_generate` is true until the new ones are there. Trials
+    stay on its page until they have lost, so a question there is about all of them at least.
+
+    Example:
+        >>> space = {"x": optuna.distributions.FloatDistribution(0, 1)}
+        >>> asked = get_next_question(study, {2: 1.0, 4: 1.5})
+        >>> shown = [*asked.trials, *(study.ask(space) for _ in range(asked.num_new))]
+        >>> report_choice(study, best=shown[0], others=shown[1:])
+
+    Args:
+        study: A study with one objective, preferential or not.
+        costs: The price of a question by the number of trials shown together, in any one unit; by default as many units
+            as trials, for two to four.
+
+    Raises:
+        InputDataError: If a number of trials is less than two, a price is not positive, or the page of the study shows
+            more trials than there are prices for. The study is then as before.
+        UnsupportedError: If the study has several objectives. The study is then as before.
+    """
+    study = study_of(study)
+    check_one_objective([direction.name.lower() for direction in study.directions], UnsupportedError)
+    preferential = bool(system_attrs_of(study).get(PREFERENTIAL))
+    shown = _on_page(study) if preferential else []
+    prices = _prices(costs, len(shown))
+    space = SearchSpace(modelled_parameters(study.get_trials(deepcopy=False)))
+    data = read_study(study, space) if space.dim else None
+    size, value = min(prices, key=prices.__getitem__), math.nan
+    if data is not None and (known := data.observed()):
+        with seeded(0), suppress_irrelevant_warnings():
+            model = fitted_model(known, space, [Preference])
+            pool = torch.cat([data.X[data.feasible], space.spread(NUM_SPREAD)]).unique(dim=0)
+            asked = [Question(Preference) if k == 2 else Question(Choice, k) for k in prices if k <= len(pool)]
+            if asked:
+                found = next_question(model, None, asked, [prices[entry.size] for entry in asked], X_candidates=pool)
+                size, value = found.question.size, found.value
+        shown = shown if preferential else _best(data, model)
+    if preferential:
+        set_study_system_attr(study, NUM_SHOWN, size)
+    return OptunaQuestion(shown, size - len(shown), value, prices[size])
+
+
+def _prices(costs: Mapping[int, float] | None, num_shown: int) -> dict[int, float]:
+    """The prices of questions about as many trials as are shown already, or more."""
+    if costs is None:
+        costs = {k: float(k) for k in range(2, max(MOST_SHOWN, num_shown) + 1)}
+    if not isinstance(costs, Mapping) or not costs or not all(map(_is_number_shown, costs)):
+        raise InputDataError(
+            "costs must be a price for each number of trials, from 2 on, that may be shown together, such as "
+            f"{{2: 1.0, 4: 1.5}}; got {costs!r}."
+        )
+    prices: dict[int, float] = {}
+    for size, given in costs.items():
+        if isinstance(given, bool) or not isinstance(given, Real) or not 0 < given < math.inf:
+            raise InputDataError(f"The price of {size} trials must be a positive, finite number; got {given!r}.")
+        prices[int(size)] = float(given)
+    if max(prices) < num_shown:
+        raise InputDataError(
+            f"The page shows {num_shown} trials, and costs has prices for {max(prices)} at most; add one for "
+            f"{num_shown}."
+        )
+    return {size: price for size, price in prices.items() if size >= num_shown}
+
+
+def _is_number_shown(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 2
+
+
+def _on_page(study: Study) -> list[int]:
+    """The numbers of the trials that optuna-dashboard's page shows: those that have lost no comparison."""
+    attrs = system_attrs_of(study)  # before the trials, which then have those compared
+    trials = study.get_trials(deepcopy=False)
+    reports = [pairs for pairs in preferences_in(attrs).values() if isinstance(pairs, list | tuple)]
+    entries = [("", pair, False) for pairs in reports for pair in pairs]
+    losers = {entry.loser for entry in readable_comparisons(entries, range(len(trials)))[0]}
+    skipped, states = skipped_in(attrs), (TrialState.COMPLETE, TrialState.RUNNING)
+    left = [trial for trial in trials if trial.state in states and trial_id_of(trial) not in skipped]
+    return [trial.number for trial in left if trial.number not in losers]
+
+
+@torch.no_grad()
+def _best(data: StudyData, model: SkewGP) -> list[int]:
+    """The number of the trial with data that is best according to a model; none if all failed or broke a constraint."""
+    rows = (data.known & data.feasible).nonzero().squeeze(-1)
+    if not len(rows):
+        return []
+    mean = model.latent_posterior(data.X[rows]).mean.squeeze(-1)
+    return [data.trials[rows[mean.argmax()]]]
