@@ -14,6 +14,9 @@ active learning by disagreement ([Houlsby2011bald]_); for the best `k` it is the
 the item's membership. Votes of a batch are chosen given outcomes, still unknown, of those before it, that are drawn
 with the probabilities that they have.
 
+The draws of an ensemble are those of its members, each with its member's noise, tie width and slips; the Fisher
+information of a vote is the members' average.
+
 .. [Wu2016double] H. Wu, X. Liu. Double Thompson sampling for dueling bandits. NeurIPS 2016.
 .. [Houlsby2011bald] N. Houlsby, F. Huszar, Z. Ghahramani, M. Lengyel. Bayesian active learning for classification and
    preference learning. arXiv 1112.5745, 2011.
@@ -21,6 +24,7 @@ with the probabilities that they have.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -28,7 +32,14 @@ from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_skewgp.items.draws import fisher_information, is_whole, outcomes_of_votes, utility_draws, vote_readings
+from botorch_skewgp.items.draws import (
+    fisher_information,
+    is_whole,
+    outcomes_of_votes,
+    shares_of_draws,
+    utility_draws,
+    vote_readings,
+)
 from botorch_skewgp.items.leaderboard import Goal, ranks_of
 from botorch_skewgp.observations.checks import check_pairs
 from botorch_skewgp.rows import Reading
@@ -135,13 +146,16 @@ def next_votes(
         seed: The seed of the draws.
 
     Raises:
-        InputDataError: If the goal is not known, `k` does not fit, or there are fewer (distinct) pairs than wanted.
+        InputDataError: If the goal is not known, `k` does not fit, there are fewer (distinct) pairs than wanted, or
+            members of an ensemble allow different answers.
     """
     draws = utility_draws(model, num_samples, seed, "next_votes", judge)
     n = draws.shape[-1]
     k = _check_goal(goal, k, n)
-    reading = vote_readings(model, "next_votes", judge)[0]  # the first member stands for an ensemble
-    pool = _pool(pairs, draws, goal, k, reading)
+    readings = vote_readings(model, "next_votes", judge)
+    if len({reading.num_outcomes for reading in readings}) > 1:
+        raise InputDataError("Members of an ensemble must allow the same answers; some lack ties or strengths.")
+    pool = _pool(pairs, draws, goal, k, readings)
     if not is_whole(num_votes) or num_votes < 1 or not len(pool) or (distinct and num_votes > len(pool)):
         raise InputDataError(
             f"num_votes must be at least 1, and at most the number of pairs if these are to be distinct; got "
@@ -149,9 +163,9 @@ def next_votes(
         )
     rule: _Contenders | _Information
     if goal == "best":
-        rule = _Contenders.of(draws, reading)
+        rule = _Contenders.of(draws, readings)
     else:
-        rule = _Information.of(draws, goal, k, reading, torch.Generator().manual_seed(seed))
+        rule = _Information.of(draws, goal, k, readings, torch.Generator().manual_seed(seed))
     left = torch.ones(len(pool), dtype=torch.bool, device=draws.device)
     chosen, values = [], []
     for _ in range(num_votes):
@@ -179,7 +193,7 @@ def _check_goal(goal: str, k: int | None, n: int) -> int:
     return 1 if k is None else k
 
 
-def _pool(pairs: Any, draws: Tensor, goal: Goal, k: int, reading: Reading) -> Tensor:
+def _pool(pairs: Any, draws: Tensor, goal: Goal, k: int, readings: Sequence[Reading]) -> Tensor:
     """The pairs that are looked at, at most `MOST_PAIRS` unless the user names more."""
     n, device = draws.shape[-1], draws.device
     if pairs is not None:
@@ -192,7 +206,7 @@ def _pool(pairs: Any, draws: Tensor, goal: Goal, k: int, reading: Reading) -> Te
     mean, covariance = draws.mean(0), torch.cov(draws.mT)
     variance = covariance.diagonal()
     spread = (variance.unsqueeze(-1) + variance - 2 * covariance).clamp(min=0.0)
-    noise = reading.variance.detach().item()
+    noise = sum(reading.variance.detach().item() for reading in readings) / len(readings)
     gap = mean.unsqueeze(-1) - mean
     # what is unknown of a vote beside its noise, where it is not sure which one wins
     score = (-0.5 * gap.square() / (spread + noise)).exp() * spread / (spread + noise)
@@ -211,12 +225,14 @@ def _chance_of_mattering(draws: Tensor, mean: Tensor, variance: Tensor, k: int) 
     return torch.minimum(inside, 1 - inside) if k > 1 else inside
 
 
-def _outcomes(draws: Tensor, pairs: Tensor, reading: Reading) -> Tensor:
-    """The probabilities of all outcomes, `O x P x S`."""
+def _outcomes(draws: Tensor, pairs: Tensor, readings: Sequence[Reading]) -> Tensor:
+    """The probabilities of all outcomes, `O x P x S`, for each draw by the reading of the member that it is of."""
     columns = draws.mT
     difference = columns[pairs[:, 0]] - columns[pairs[:, 1]]
-    known = outcomes_of_votes(reading, difference)
-    return torch.stack([*known, 1 - torch.stack(known).sum(0)])
+    shares = zip(readings, shares_of_draws(len(draws), len(readings)), strict=True)
+    parts = [torch.stack(outcomes_of_votes(reading, difference[:, share])) for reading, share in shares]
+    known = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
+    return torch.cat([known, 1 - known.sum(0, keepdim=True)])
 
 
 class _Contenders(NamedTuple):
@@ -227,21 +243,21 @@ class _Contenders(NamedTuple):
             on the diagonal.
         mean: Means of the utilities, `n`.
         covariance: Their covariance, `n x n`, once the votes chosen so far are answered.
-        reading: What a vote reads.
+        readings: What a vote reads, for each member of an ensemble.
     """
 
     weights: Tensor
     mean: Tensor
     covariance: Tensor
-    reading: Reading
+    readings: Sequence[Reading]
 
     @classmethod
-    def of(cls, draws: Tensor, reading: Reading) -> _Contenders:
+    def of(cls, draws: Tensor, readings: Sequence[Reading]) -> _Contenders:
         num, n = draws.shape
         wins = draws.argmax(-1).bincount(minlength=n).to(draws)
         best = (wins + 1 / n) / (num + 1)  # one more draw, whose best item may be any
         weights = best.outer(best).fill_diagonal_(0.0)
-        return cls(weights, draws.mean(0), torch.cov(draws.mT, correction=0), reading)
+        return cls(weights, draws.mean(0), torch.cov(draws.mT, correction=0), readings)
 
     def values(self, pairs: Tensor) -> Tensor:
         """The expected share that a vote takes from the variance of the difference of two draws' best items, `P`."""
@@ -265,7 +281,8 @@ class _Contenders(NamedTuple):
         spread = (covariances.gather(-1, first.unsqueeze(-1)) - covariances.gather(-1, second.unsqueeze(-1))).squeeze(
             -1
         )
-        information = fisher_information(self.reading, self.mean[first] - self.mean[second])
+        difference = self.mean[first] - self.mean[second]
+        information = torch.stack([fisher_information(reading, difference) for reading in self.readings]).mean(0)
         return covariances * (information / (1 + information * spread)).sqrt().unsqueeze(-1)
 
 
@@ -276,34 +293,36 @@ class _Information(NamedTuple):
         draws: Draws of the utilities, `S x n`, in single precision: values are compared and not reported far.
         state: `S x C`: 1 where an item is among the best in a draw; `None` for the whole order.
         weights: Weights of the draws, `W x S`, for several ways in which the votes chosen so far may end.
-        reading: What a vote reads.
+        readings: What a vote reads, for each member of an ensemble.
         generator: For these ways.
     """
 
     draws: Tensor
     state: Tensor | None
     weights: Tensor
-    reading: Reading
+    readings: Sequence[Reading]
     generator: torch.Generator
 
     @classmethod
-    def of(cls, draws: Tensor, goal: Goal, k: int, reading: Reading, generator: torch.Generator) -> _Information:
+    def of(
+        cls, draws: Tensor, goal: Goal, k: int, readings: Sequence[Reading], generator: torch.Generator
+    ) -> _Information:
         single = (draws - draws.mean(-1, keepdim=True)).float()
         weights = torch.full((1, len(draws)), 1 / len(draws), device=draws.device)
         state = None
         if goal == "top":
             inside = (ranks_of(draws) <= k).float()
             state = inside[:, inside.any(0) & ~inside.all(0)]  # of others the state is known in these draws
-        return cls(single, state, weights, reading, generator)
+        return cls(single, state, weights, readings, generator)
 
     def values(self, pairs: Tensor) -> Tensor:
         """The information of votes, averaged over weightings of the draws, `P`."""
-        p = _outcomes(self.draws, pairs, self.reading)
+        p = _outcomes(self.draws, pairs, self.readings)
         return torch.stack([self._value(p, weights) for weights in self.weights]).mean(0)
 
     def after(self, pair: Tensor) -> _Information:
         """Once a vote for a pair has been answered, in one of several ways."""
-        p = _outcomes(self.draws, pair.unsqueeze(0), self.reading).squeeze(1)  # O x S
+        p = _outcomes(self.draws, pair.unsqueeze(0), self.readings).squeeze(1)  # O x S
         weights = self.weights if len(self.weights) == PATHS else self.weights.expand(PATHS, -1)
         chance = (weights @ p.mT).cpu()
         # one path at each quantile: the share of each outcome is its probability

@@ -13,6 +13,7 @@ from botorch_skewgp.items import add_votes, item_model, next_votes, verdict
 from botorch_skewgp.items.draws import fisher_information, outcomes_of_votes, utility_draws, vote_readings
 from botorch_skewgp.items.next_votes import _Contenders
 from botorch_skewgp.likelihoods import PreferenceLikelihood
+from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import Preference, Tie
 
 NUM = 256
@@ -22,6 +23,19 @@ NUM = 256
 def model():
     votes = [Preference([[0, 1], [0, 2], [3, 1], [0, 3], [2, 1], [0, 4]]), Tie([[2, 3]])]
     return item_model(6, votes)
+
+
+@pytest.fixture(scope="module")
+def ensemble(model):
+    """Two members, of which the second calls more duels a tie."""
+    members = [item_model(6, list(model.observations)) for _ in range(2)]
+    for member, width in zip(members, (0.05, 2.0), strict=True):
+        member.likelihood.tie_width = width
+    return FullyBayesianSkewGP(members)
+
+
+def members_of(model):
+    return getattr(model, "members", [model])
 
 
 def outcome_probabilities(model, difference):
@@ -38,7 +52,11 @@ def entropy(p):
 
 def information(model, draws, pair, states):
     """`H(y) - sum_t P(t) H(y | t)` with `t` one of the states of the draws."""
-    rows = [outcome_probabilities(model, draw[pair[0]] - draw[pair[1]]) for draw in draws.tolist()]
+    members = members_of(model)
+    rows = [
+        outcome_probabilities(members[s * len(members) // len(draws)], draw[pair[0]] - draw[pair[1]])
+        for s, draw in enumerate(draws.tolist())
+    ]
 
     def average(which):
         return [sum(rows[s][o] for s in which) / len(which) for o in range(3)]
@@ -57,8 +75,11 @@ def moments(draws):
 def covariance_after(model, mean, covariance, pair):
     """The covariance once a noisy difference of a pair was seen, with the information of a vote, from precisions."""
     gap, step = float(mean[pair[0]] - mean[pair[1]]), 1e-5
-    above, at, below = (outcome_probabilities(model, gap + shift) for shift in (step, 0.0, -step))
-    told = sum(((a - b) / (2 * step)) ** 2 / p for a, p, b in zip(above, at, below, strict=True))
+    told = 0.0
+    for member in members_of(model):
+        above, at, below = (outcome_probabilities(member, gap + shift) for shift in (step, 0.0, -step))
+        of_member = sum(((a - b) / (2 * step)) ** 2 / p for a, p, b in zip(above, at, below, strict=True))
+        told += of_member / len(members_of(model))
     contrast = torch.zeros(len(mean)).double()
     contrast[pair[0]], contrast[pair[1]] = 1.0, -1.0
     ridge = 1e-9 * torch.eye(len(mean)).double()
@@ -77,8 +98,10 @@ def share_of_variance(model, draws, covariance, pair):
     return total
 
 
+@pytest.mark.parametrize("name", ["model", "ensemble"])
 @pytest.mark.parametrize(("goal", "k"), [("best", None), ("top", 2), ("order", None)])
-def test_the_most_telling_pair_is_that_of_formulas_written_out(model, goal, k):
+def test_the_most_telling_pair_is_that_of_formulas_written_out(name, goal, k, request):
+    model = request.getfixturevalue(name)
     draws = utility_draws(model, NUM, 0, "test")
     found = {}
     for pair in itertools.combinations(range(6), 2):
@@ -259,5 +282,13 @@ def test_an_item_that_stands_twice_counts_once():
     draws = torch.randn(2048, 3, generator=torch.Generator().manual_seed(0), dtype=torch.double)
     reading = PreferenceLikelihood().reading(Preference, draws)
     pairs = torch.tensor([[0, 1], [0, 2], [1, 2]])
-    once, twice = (_Contenders.of(told, reading).values(pairs) for told in (draws, draws[:, [0, 1, 2, 2]]))
+    once, twice = (_Contenders.of(told, [reading]).values(pairs) for told in (draws, draws[:, [0, 1, 2, 2]]))
     assert twice.tolist() == pytest.approx(once.tolist(), rel=1e-3)
+
+
+def test_members_of_an_ensemble_that_allow_different_answers_are_refused():
+    votes = Preference([[0, 1], [1, 2]])
+    ties = PreferenceLikelihood(ties_allowed=True)
+    ensemble = FullyBayesianSkewGP([item_model(3, votes), item_model(3, votes, likelihood=ties)])
+    with pytest.raises(InputDataError, match="Members of an ensemble must allow the same answers"):
+        next_votes(ensemble)
