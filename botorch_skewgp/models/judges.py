@@ -205,6 +205,17 @@ class Committee(Model):
             posterior = posterior.affine(scale.scale * eye, scale.location, self.num_outputs)
         return apply_posterior_transform(posterior_transform, posterior, X)
 
+    def fantasize(self, *args: Any, **kwargs: Any) -> Self:
+        r"""Not supported: an answer is that of one judge, so look ahead with `model.for_judge(j)`.
+
+        Raises:
+            UnsupportedError: Always.
+        """
+        raise UnsupportedError(
+            "A committee has no fantasies, since an answer is that of one judge; give model.for_judge(j), or choose "
+            "question and judge by next_question(model, judges=...)."
+        )
+
     def subset_output(self, idcs: list[int]) -> Self:
         r"""The committee of some of the judges.
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from botorch.acquisition import qLogExpectedImprovement
+from botorch.acquisition import qKnowledgeGradient, qLogExpectedImprovement
 from botorch.acquisition.objective import ExpectationPosteriorTransform, LinearMCObjective, ScalarizedPosteriorTransform
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.sampling import SobolQMCNormalSampler
@@ -201,6 +201,10 @@ def test_bad_committees_are_refused_in_words():
         model.posterior(Q, judge=[0, 1], output_indices=[5])
     with pytest.raises(UnsupportedError, match="one judge"):
         model.posterior(Q, judge=[0, 1], observation_noise=True)
+    mean = ScalarizedPosteriorTransform(torch.tensor([0.5, 0.5], dtype=double))
+    ahead = qKnowledgeGradient(model.for_judge([0, 1]), num_fantasies=2, posterior_transform=mean)
+    with pytest.raises(UnsupportedError, match=r"committee has no fantasies.*model.for_judge\(j\)"):
+        ahead(Q.unsqueeze(0))
     fantasy = model.for_judge(0).condition_on_observations(X[:2].unsqueeze(0), torch.tensor([[[0, 1]]]))
     with pytest.raises(UnsupportedError, match="models of data"):
         fantasy.posterior(Q, judge=[0, 1])

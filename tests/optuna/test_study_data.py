@@ -15,7 +15,7 @@ from optuna.exceptions import ExperimentalWarning
 from optuna.trial import TrialState
 from optuna_dashboard import preferential
 
-from botorch_skewgp.optuna import SkewGPSampler, report_number, report_tie, report_unusable
+from botorch_skewgp.optuna import SkewGPSampler, report_choice, report_number, report_tie, report_unusable
 from botorch_skewgp.optuna.internals import set_study_system_attr, skip_trial
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import read_study
@@ -154,6 +154,26 @@ def test_skipped_trials_are_left_out():
     data = read(study)
     assert data.X.squeeze(-1).tolist() == [0.1, 0.3]
     assert data.preferences == ()
+
+
+def test_skipped_trials_are_left_out_of_choices():
+    study = dashboard([1.0, 2.0, 3.0, 4.0])
+    study.report_preference(study.trials[1], [study.trials[0], study.trials[2], study.trials[3]])
+    skip_trial(study._study, study.trials[2])
+    data = read(study)
+    assert data.X[list(data.choices[0].rows)].squeeze(-1).tolist() == [0.2, 0.1, 0.4]
+    skip_trial(study._study, study.trials[1])
+    assert read(study).choices == ()
+
+
+def test_a_failed_trial_keeps_its_choices_where_failures_are_ignored():
+    study = with_values([1.0, 2.0])
+    study.tell(ask(study, 3.0), state=TrialState.FAIL)
+    study.tell(ask(study, 4.0), state=TrialState.FAIL)
+    report_choice(study, 0, [1, 2])
+    data = read_study(study, SPACE, failures="ignore")
+    assert data.trials == (0, 1, 2)
+    assert data.choices == (((0, 1, 2), False, -1),)
 
 
 def test_what_the_page_has_no_button_for():
