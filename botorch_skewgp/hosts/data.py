@@ -146,7 +146,8 @@ class ExperimentData:
                 continue
             compared = point[torch.tensor(pairs, device=point.device)]
             judge = torch.tensor(judges or [-1] * len(pairs), device=point.device)
-            for which in (judge < 0, judge >= 0):
+            apart = compared[:, 0] != compared[:, 1]  # a point compared with itself tells nothing of the function
+            for which in (apart & (judge < 0), apart & (judge >= 0)):
                 if which.any():
                     observations.append(kind(compared[which], judge=judge[which] if judge[which][0] >= 0 else None))
         observations += self._of_choices(point)

@@ -15,7 +15,14 @@ from optuna.exceptions import ExperimentalWarning
 from optuna.trial import TrialState
 from optuna_dashboard import preferential
 
-from botorch_skewgp.optuna import SkewGPSampler, report_choice, report_number, report_tie, report_unusable
+from botorch_skewgp.optuna import (
+    SkewGPSampler,
+    report_choice,
+    report_comparison,
+    report_number,
+    report_tie,
+    report_unusable,
+)
 from botorch_skewgp.optuna.internals import set_study_system_attr, skip_trial
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import read_study
@@ -154,6 +161,19 @@ def test_skipped_trials_are_left_out():
     data = read(study)
     assert data.X.squeeze(-1).tolist() == [0.1, 0.3]
     assert data.preferences == ()
+
+
+def test_trials_at_one_point_that_are_compared_tell_nothing():
+    """A space of few values offers some of them again, and people may compare the two."""
+    study = dashboard([1.0, 1.0, 2.0])
+    report_comparison(study, 0, 1)
+    report_tie(study, 1, 0)
+    assert read(study).observed() is None
+    report_comparison(study, 1, 2, judge="ann")
+    report_comparison(study, 1, 0, judge="ann")
+    (duel,) = read(study).observed().observations
+    assert (duel.pairs.tolist(), duel.judge.tolist()) == ([[0, 1]], [0])
+    assert 0 <= study.ask().suggest_float("x", 0, 10) <= 10
 
 
 def test_skipped_trials_are_left_out_of_choices():
