@@ -23,6 +23,7 @@ from botorch_skewgp.optuna import (
     report_unusable,
     withdraw_comparison,
 )
+from botorch_skewgp.optuna.internals import set_study_system_attr
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import read_study
 
@@ -208,6 +209,18 @@ def test_pairs_of_one_report_without_a_common_trial_are_comparisons():
     data = read(study)
     assert set(data.preferences) == {(0, 2), (0, 3), (1, 2), (1, 3)}
     assert data.choices == ()
+
+
+@pytest.mark.parametrize(
+    "odd", [{"winner": 0, "loser": 1, "tie": True}, {"winner": 0, "loser": 1, "judge": "ann"}, [0, 2]]
+)
+def test_ties_other_judges_and_pairs_told_twice_make_no_choice(odd):
+    """Others may write into the dashboard's entries."""
+    study = study_of("preferential")
+    set_study_system_attr(study._study, "preference:valuesodd", [[0, 2], odd])
+    data = read(study)
+    assert data.choices == ()
+    assert len(data.preferences) + len(data.ties) == 2
 
 
 def test_choices_are_taken_back_pair_by_pair(study):

@@ -123,6 +123,8 @@ def test_low_is_good_where_the_objective_is_minimised():
 
 def test_the_best_trial_is_none_that_failed():
     study = measured([0.1, 0.5, 0.9])
+    report_comparison(study, 1, 2)
+    assert get_next_question(study).trials == [1]
     report_unusable(study, 1)
     assert get_next_question(study).trials == [2]
 
