@@ -50,7 +50,7 @@ class RowLikelihood(Likelihood):
     predicts_choices: ClassVar[bool] = False  # whether `marginal` takes which points can be chosen
     predicts: ClassVar[bool] = True  # whether new observations have a distribution, and not only those of the data
     slip = RateParameter()
-    _judge: int | None = None  # whose new answers are foreseen, where judges have a rate of slips each
+    _judge: int | None = None  # whose new answers are foreseen, where judges have parameters of their own
 
     @property
     def num_outputs(self) -> int:
@@ -138,20 +138,35 @@ class RowLikelihood(Likelihood):
         """
         if not hasattr(self, "raw_slip"):
             return None
-        rate = self.slip.to(like)
-        if judge is None or rate.numel() == 1:
-            own = self._judge is not None and self._judge < rate.numel()
-            rate = rate[self._judge].unsqueeze(-1) if own else rate.mean(-1, keepdim=True)
-            rate = rate if judge is None else rate.expand(len(judge))
-        else:
-            if len(judge) and int(judge.max()) >= rate.numel():
-                raise InputDataError(
-                    f"slip has {rate.numel()} rates, and judge {int(judge.max())} gave answers; "
-                    "give one rate, or one for each judge from 0 on."
-                )
-            rate = rate[judge.to(rate.device)]
+        rate = self._of_judges("slip", like, judge)
         rate = rate if judge is None else rate.unsqueeze(-1)
         return (rate / num_outcomes).expand(*rate.shape[:-1], num_outcomes)
+
+    def _of_judges(self, name: str, like: Tensor, judge: Tensor | None = None) -> Tensor:
+        r"""A parameter of which there is one value, or one for each judge.
+
+        Args:
+            name: The parameter's.
+            like: Any tensor of the wanted dtype and device.
+            judge: Who gave each of `m` answers; the judge whom the likelihood is for if `None`, or else the average.
+
+        Returns:
+            A tensor of shape `1`; with judges of shape `m`.
+
+        Raises:
+            InputDataError: If there are fewer values than judges.
+        """
+        values = getattr(self, name).to(like)
+        if judge is None or values.numel() == 1:
+            own = self._judge is not None and self._judge < values.numel()
+            value = values[self._judge].unsqueeze(-1) if own else values.mean(-1, keepdim=True)
+            return value if judge is None else value.expand(len(judge))
+        if len(judge) and int(judge.max()) >= values.numel():
+            raise InputDataError(
+                f"{name} has values for {values.numel()} judges, and judge {int(judge.max())} gave answers; "
+                "give one value, or one for each judge from 0 on."
+            )
+        return values[judge.to(values.device)]
 
     def _heights_of_answers(
         self, judge: Tensor | None, answer: Tensor, num_outcomes: Tensor, like: Tensor
@@ -224,16 +239,21 @@ class RowLikelihood(Likelihood):
         return self
 
     def for_judge(self, judge: int | None) -> Self:
-        r"""The likelihood of a judge's new answers: parameters are shared, the rate of slips is his own if he has one.
+        r"""The likelihood of a judge's new answers, with the values of parameters that are his own; others are shared.
 
         Args:
             judge: A judge's number; `None` for the average over judges.
         """
-        if self.slip.numel() == 1:
+        if not self._differs_by_judge:
             return self
         new = copy(self)
         new.__dict__["_judge"] = judge
         return new
+
+    @property
+    def _differs_by_judge(self) -> bool:
+        """Whether judges have parameters of their own."""
+        return self.slip.numel() > 1
 
     # What a kind states
 

@@ -20,6 +20,8 @@ NUMERIC_NOISE, NUMERIC_NOISE_PRIOR = 0.1, (-4.0, 1.0)
 # Two items tie within half the noise of one of them, as then 28 % of the duels between equals do; a learned width
 # has a median of 0.37, and may well be a fifth or five times of that.
 TIE_WIDTH, TIE_WIDTH_PRIOR = 0.5, (-1.0, 1.0)
+# Of the logarithms of judges' widths around that of their common one: two thirds of judges are within a factor of 2.
+TIE_WIDTH_SPREAD = 0.7
 # The gap between cut-points is about the noise that blurs them; without a prior the gap of an unused grade vanishes.
 GAP_PRIOR = (0.0, 1.0)
 # Steps of "a little" and "much" better are about as wide as an item's noise, which is what a first fit starts from.

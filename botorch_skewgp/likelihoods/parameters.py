@@ -1,4 +1,4 @@
-r"""Positive parameters and rates of likelihoods, and closures of priors on them that can be pickled."""
+r"""Positive parameters and rates of likelihoods, also by judge, and closures of priors on them that can be pickled."""
 
 from __future__ import annotations
 
@@ -30,6 +30,14 @@ class SetParameter(ReadParameter):
 
     def __call__(self, module: Module, value: Tensor) -> None:  # type: ignore[override]
         module.initialize(**{self.name: value})
+
+
+class ReadCommon(ReadParameter):
+    """Reads what is common to the values of all judges, see `JudgeParameter`; a prior's closure that can be pickled."""
+
+    def __call__(self, module: Module) -> Tensor:
+        raw = f"raw_{self.name}"
+        return getattr(module, f"{raw}_constraint").transform(getattr(module, raw))
 
 
 class ReadOdds(ReadParameter):
@@ -136,3 +144,32 @@ class PositiveParameter:
                 "can be given as noise_constraint; numbers without noise are Numeric(values, noise=0)."
             )
         module.initialize(**{raw: constraint.inverse_transform(value.expand_as(getattr(module, raw)))})
+
+
+class JudgeParameter(PositiveParameter):
+    """A positive parameter `name` of a module, of which each judge may have a value.
+
+    There is one value, or else a common one, stored as `raw_name`, times a factor for each judge, whose logarithms are
+    the parameter `name_deviation`.
+    """
+
+    def __get__(self, module: Any, owner: type | None = None) -> Any:
+        common = super().__get__(module, owner)
+        deviation = None if module is None else getattr(module, f"{self.name}_deviation", None)
+        return common if deviation is None else common * deviation.exp()
+
+    def __set__(self, module: Any, value: float | Tensor) -> None:
+        deviation = getattr(module, f"{self.name}_deviation", None)
+        if deviation is None:
+            super().__set__(module, value)
+            return
+        check_parameter(value, self.name)
+        logarithm = torch.as_tensor(value, dtype=deviation.dtype, device=deviation.device).detach().log()
+        if logarithm.numel() != 1 and logarithm.shape != deviation.shape:
+            raise InputDataError(
+                f"{self.name} must be one or {len(deviation)} numbers, as the likelihood was built; got shape "
+                f"{tuple(logarithm.shape)}."
+            )
+        common = logarithm.mean()
+        super().__set__(module, common.exp())
+        module.initialize(**{f"{self.name}_deviation": (logarithm - common).expand_as(deviation)})

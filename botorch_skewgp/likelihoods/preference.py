@@ -15,15 +15,28 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import Interval, Positive
 from gpytorch.distributions import MultivariateNormal
-from gpytorch.priors import LogNormalPrior, Prior
+from gpytorch.priors import LogNormalPrior, NormalPrior, Prior
 from torch import Tensor
 from torch.distributions import Categorical
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.best_of import best_of_probabilities
-from botorch_skewgp.likelihoods.defaults import GAP_PRIOR, JUDGEMENT_NOISE, STRENGTH_GAP, TIE_WIDTH, TIE_WIDTH_PRIOR
+from botorch_skewgp.likelihoods.defaults import (
+    GAP_PRIOR,
+    JUDGEMENT_NOISE,
+    STRENGTH_GAP,
+    TIE_WIDTH,
+    TIE_WIDTH_PRIOR,
+    TIE_WIDTH_SPREAD,
+)
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
-from botorch_skewgp.likelihoods.parameters import PositiveParameter, ReadParameter, SetParameter
+from botorch_skewgp.likelihoods.parameters import (
+    JudgeParameter,
+    PositiveParameter,
+    ReadCommon,
+    ReadParameter,
+    SetParameter,
+)
 from botorch_skewgp.observations import Choice, GradedPreference, Observation, Preference, Ranking, Tie
 from botorch_skewgp.observations.checks import as_count, as_tensor
 from botorch_skewgp.posteriors import SkewGPPosterior
@@ -50,9 +63,12 @@ class PreferenceLikelihood(RowLikelihood):
             numbers anchor the scale.
         noise_prior: A prior on the noise variance.
         noise_constraint: A constraint on the noise variance; positive by default.
-        tie_width: The half-width of the interval of noisy differences that are called a tie.
-        learn_tie_width: Whether the width of ties is a parameter to fit.
-        tie_width_prior: A prior on the width of ties; by default LogNormal(-1, 1) for a learned one.
+        tie_width: The half-width of the interval of noisy differences that are called a tie. One for all judges, or a
+            tensor with one for each.
+        learn_tie_width: Whether the width of ties is a parameter to fit. Judges' widths are a common one times a
+            factor each, whose logarithm has the prior N(0, 0.7^2).
+        tie_width_prior: A prior on the width of ties, of several judges on the common one; by default LogNormal(-1, 1)
+            for a learned one.
         ties_allowed: Whether the judge could have called a duel a tie. Then a win is a noisy difference beyond the
             width, so that the probabilities of a win, a loss and a tie add up to one. Choices and rankings force an
             answer and need no margin.
@@ -72,7 +88,7 @@ class PreferenceLikelihood(RowLikelihood):
     observation_types: ClassVar[tuple[type[Observation], ...]] = (Preference, Tie, Choice, Ranking)
     predicts_choices = True
     noise = PositiveParameter()
-    tie_width = PositiveParameter()
+    tie_width = JudgeParameter()
     strength_gaps = PositiveParameter()
 
     def __init__(
@@ -95,9 +111,7 @@ class PreferenceLikelihood(RowLikelihood):
         self.ties_allowed = ties_allowed
         self._register_positive("noise", noise, learn_noise, noise_prior, noise_constraint)
         self._register_slip(slip, learn_slip, slip_prior)
-        if tie_width_prior is None and learn_tie_width:
-            tie_width_prior = LogNormalPrior(*TIE_WIDTH_PRIOR)
-        self._register_positive("tie_width", tie_width, learn_tie_width, tie_width_prior, None)
+        self._register_tie_width(tie_width, learn_tie_width, tie_width_prior)
         self.num_strengths = 1 if num_strengths == 1 else as_count(num_strengths, "num_strengths")
         if self.num_strengths > 1:
             gaps = torch.nn.Parameter(torch.zeros(self.num_strengths - 1, dtype=torch.float64))
@@ -107,6 +121,27 @@ class PreferenceLikelihood(RowLikelihood):
             name = "strength_gaps"
             self.register_prior(f"{name}_prior", prior, ReadParameter(name), SetParameter(name))
             self.strength_gaps = STRENGTH_GAP
+
+    def _register_tie_width(self, width: float | Tensor, learn: bool, prior: Prior | None) -> None:
+        """Register the width of ties, or the common one and each judge's deviation from it."""
+        name = "tie_width"
+        num_judges = as_tensor(width, name).numel()
+        if num_judges > 1:
+            deviation = torch.nn.Parameter(torch.zeros(num_judges, dtype=torch.float64), requires_grad=learn)
+            self.register_parameter(f"{name}_deviation", deviation)
+        self._register_positive(name, width, learn, None, None)
+        if prior is None and learn:
+            prior = LogNormalPrior(*TIE_WIDTH_PRIOR)
+        if prior is not None:
+            self.register_prior(f"{name}_prior", prior, ReadCommon(name), SetParameter(name))
+        if num_judges > 1 and learn:
+            name = f"{name}_deviation"
+            closures = ReadParameter(name), SetParameter(name)
+            self.register_prior(f"{name}_prior", NormalPrior(0.0, TIE_WIDTH_SPREAD), *closures)
+
+    @property
+    def _differs_by_judge(self) -> bool:
+        return super()._differs_by_judge or self.tie_width.numel() > 1
 
     def latent_noise(self, X: Tensor) -> Tensor:
         """The variance of one item's noise."""
@@ -120,9 +155,10 @@ class PreferenceLikelihood(RowLikelihood):
     @property
     def strength_cutpoints(self) -> Tensor:
         """The cut-points of a winner's noisy advantage, increasing; shape `num_strengths`. The first one is zero, or
-        the width of ties where these are allowed.
+        the width of ties where these are allowed, the average one of several judges.
         """
-        least = self.tie_width if self.ties_allowed else torch.zeros_like(self.tie_width)
+        width = self._of_judges("tie_width", self.noise)
+        least = width if self.ties_allowed else torch.zeros_like(width)
         return least if self.num_strengths == 1 else torch.cat([least, least + self.strength_gaps.cumsum(-1)])
 
     def reading(
@@ -154,7 +190,7 @@ class PreferenceLikelihood(RowLikelihood):
             return Reading(weight, cutpoints, self.noise.to(like), slips=self._slips(cutpoints.shape[-1] + 1, like))
         if not self.ties_allowed and not issubclass(kind, Tie):
             return Reading(weight, like.new_zeros(1, 1), self.noise.to(like), slips=self._slips(2, like))
-        width = self.tie_width.to(like)
+        width = self._of_judges("tie_width", like)
         cells = torch.tensor(CELLS, device=like.device).unsqueeze(-2)
         return Reading(
             weight, torch.cat([-width, width]).unsqueeze(0), self.noise.to(like), cells, self._slips(3, like)
@@ -184,10 +220,27 @@ class PreferenceLikelihood(RowLikelihood):
             least = self.strength_cutpoints.to(like)
             upper = torch.cat([least[1:], torch.full_like(least[:1], torch.inf)])
             rows = self.reading(Preference, like, scale).rows_between(observation.pairs, least[step], upper[step])
+            rows = self._at_judges_widths(rows, observation)
             num_outcomes = step.new_full(step.shape, 2 * self.num_strengths + self.ties_allowed)
             heights = self._heights_of_answers(observation.judge, torch.arange(len(step)), num_outcomes, like)
             return replace(rows, heights=None if heights is None else replace(heights, answer=None))
-        return super().rows(observation, like, scale)
+        return self._at_judges_widths(super().rows(observation, like, scale), observation)
+
+    def _at_judges_widths(self, rows: Rows, observation: Observation) -> Rows:
+        """Rows of differences, one for each answer, between the cut-points of their judges."""
+        if not (self.ties_allowed or isinstance(observation, Tie)):
+            return rows
+        lower, upper = (self._at_judges_width(bound, observation.judge) for bound in (rows.lower, rows.upper))
+        return replace(rows, lower=lower, upper=upper)
+
+    def _at_judges_width(self, cut: Tensor, judge: Tensor | None) -> Tensor:
+        """Cut-points of noisy differences at their judges' widths of ties: they are at plus or minus the width, or
+        beyond it by gaps that all share.
+        """
+        if judge is None or self.tie_width.numel() == 1:
+            return cut
+        change = self._of_judges("tie_width", cut, judge) - self._of_judges("tie_width", cut)
+        return cut + cut.sign() * change
 
     def _check_strengths(self, num_strengths: int) -> None:
         if num_strengths > self.num_strengths:

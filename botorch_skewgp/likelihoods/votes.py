@@ -95,7 +95,7 @@ class VoteLikelihood(PreferenceLikelihood):
         """The noisy difference and the noisy average of two items; outcomes are the page's buttons, in their order."""
         if not issubclass(kind, Vote) or (num_points or 2) > 2:
             return super().reading(kind, like, scale, num_points)
-        width = self.tie_width.to(like) * self.ties_allowed
+        width = self._of_judges("tie_width", like) * self.ties_allowed
         low = scale.standardize(self.threshold.to(like))
         high = low + self.level_gap.to(like) if "tie" in self.buttons else low
         far = torch.full_like(low, torch.inf)
@@ -126,7 +126,10 @@ class VoteLikelihood(PreferenceLikelihood):
             )
         outcomes = torch.tensor(CELLS, device=like.device)
         reading = replace(self.reading(Vote, like, scale), outcomes=outcomes, slips=None)
-        lower, upper = reading.bounds(torch.as_tensor(observation.answers, device=like.device))  # m x 2
+        lower, upper = (
+            torch.stack([self._at_judges_width(bound[:, 0], observation.judge), bound[:, 1]], dim=-1)
+            for bound in reading.bounds(torch.as_tensor(observation.answers, device=like.device))
+        )  # m x 2
         asks = (lower > -torch.inf) | (upper < torch.inf)
         answer, which = asks.nonzero(as_tuple=True)
         zeros = like.new_zeros(len(answer))

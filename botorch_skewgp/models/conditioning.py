@@ -130,7 +130,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
                 "observation_noise is for numbers; labels and comparisons have the likelihood's own."
             )
         latent = self.latent_posterior(X).add_noise(self.likelihood.latent_noise(X))
-        rows = self.likelihood.fantasy_rows(sampler(latent).detach().squeeze(-1), self.outcome_scale)
+        rows = self.answering_likelihood.fantasy_rows(sampler(latent).detach().squeeze(-1), self.outcome_scale)
         return self._condition_rows(X, rows)
 
     def _condition_batch(self, X: Tensor, Y: Tensor, noise: Tensor | None) -> Self:
@@ -144,7 +144,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             else:
                 variance = noise.expand_as(Y).squeeze(-1) / self.outcome_scale.scale**2
             return self._condition_rows(X, FantasyRows.at_points(values, values, variance))
-        reading = self.likelihood.reading(self.likelihood.kind_of_duels, X, self.outcome_scale)
+        reading = self.answering_likelihood.reading(self.likelihood.kind_of_duels, X, self.outcome_scale)
         return self._condition_rows(X, reading.rows_over(Y, torch.full_like(Y[..., 0], reading.highest), X.shape[-2]))
 
     def _condition_rows(self, X: Tensor, rows: FantasyRows) -> Self:

@@ -115,7 +115,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
 
     @property
     def answering_likelihood(self) -> RowLikelihood:
-        """The likelihood of new answers of the judge whom the model is for, with that judge's rate of slips."""
+        """The likelihood of new answers of the judge whom the model is for, with what is that judge's own."""
         return self.likelihood.for_judge(self._judge - 1 if self._judge > SHARED else None)
 
     @property

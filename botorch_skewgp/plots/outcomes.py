@@ -159,7 +159,7 @@ def _probabilities(model: Model, kind: type[Observation], X: Tensor, user: str) 
     """The probabilities of the outcomes of one kind, averaged over an ensemble."""
     with torch.no_grad():
         each = [
-            member.likelihood.for_kind(kind)(member.latent_posterior(X), scale=member.outcome_scale).probs
+            member.answering_likelihood.for_kind(kind)(member.latent_posterior(X), scale=member.outcome_scale).probs
             for member in members_of(model, user)
         ]
     average: Tensor = torch.stack(each).mean(0)

@@ -6,7 +6,7 @@ import gpytorch
 import pytest
 import torch
 from botorch.fit import fit_gpytorch_mll
-from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
@@ -53,9 +53,9 @@ def world(n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     return X, torch.linalg.cholesky(K) @ torch.randn(n, dtype=X.dtype, generator=generator)
 
 
-def fit(X: Tensor, observations: list[Observation], likelihood: RowLikelihood) -> RowLikelihood:
+def fit(X: Tensor, observations: list[Observation], likelihood: RowLikelihood, **kwargs: Kernel) -> RowLikelihood:
     mean_module = gpytorch.means.ZeroMean()
-    model = SkewGP(X, observations, likelihood=likelihood, covar_module=fixed_kernel(), mean_module=mean_module)
+    model = SkewGP(X, observations, likelihood, fixed_kernel(), mean_module, **kwargs)
     mll = SkewGPMarginalLogLikelihood(likelihood, model)
     fit_gpytorch_mll(mll)
     return likelihood
@@ -128,6 +128,29 @@ def test_width_of_ties(width):
         return fit(X, [Tie(pairs[tie]), Preference(winners[~tie])], likelihood).tie_width.log()
 
     recover(estimate, torch.tensor([width]).double().log())
+
+
+def test_widths_of_ties_of_judges_of_unlike_strictness():
+    """Judges share most of their utility; one hardly ever calls a tie, one often."""
+    widths = torch.tensor([0.15, 0.6, 1.5]).double()
+
+    def estimate(generator):
+        X, f = world(40, generator)
+        own = fixed_kernel()
+        own.outputscale = 0.2
+        root = torch.linalg.cholesky(own(X).to_dense() + 1e-8 * torch.eye(40, dtype=X.dtype))
+        utility = f.unsqueeze(-1) + root @ torch.randn(40, 3, dtype=X.dtype, generator=generator)
+        judge = torch.arange(240) % 3
+        pairs = torch.stack([torch.randperm(40, generator=generator)[:2] for _ in judge])
+        seen = utility[pairs, judge.unsqueeze(-1)]
+        difference = (seen + noise_of(seen, 0.2, generator)).diff(dim=-1).squeeze(-1)
+        tie = difference.abs() < widths[judge]
+        winners = torch.where((difference < 0).unsqueeze(-1), pairs, pairs.flip(-1))
+        observations = [Tie(pairs[tie], judge=judge[tie]), Preference(winners[~tie], judge=judge[~tie])]
+        likelihood = PreferenceLikelihood(0.2, tie_width=[0.5] * 3, learn_tie_width=True, ties_allowed=True)
+        return fit(X, observations, likelihood, judge_covar_module=own).tie_width.log()
+
+    recover(estimate, widths.log())
 
 
 @pytest.mark.parametrize("kind", ["duels", "choices"])

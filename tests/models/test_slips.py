@@ -479,7 +479,7 @@ def test_what_knows_of_no_slips_says_so() -> None:
         ),
         (
             lambda: make(Preference(PAIRS, judge=[0, 1, 2, 0, 1, 2]), PreferenceLikelihood(slip=[0.1, 0.1])).slips(),
-            "has 2 rates, and judge 2 gave answers",
+            "slip has values for 2 judges, and judge 2 gave answers",
         ),
     ],
 )
