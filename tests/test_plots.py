@@ -41,6 +41,7 @@ from botorch_skewgp.plots import (
     plot_optimization_trace,
     plot_posterior,
     plot_reliability,
+    plot_segments,
     plot_skewness,
     plot_slices,
     plot_slips,
@@ -609,9 +610,33 @@ def test_judges_tastes_and_agreement_are_those_of_the_table():
     for bad in ({"names": ["ann"]}, {"inputs": ["sweet"]}, {"ax": ax}):
         with pytest.raises(InputDataError, match="must hold"):
             plot_tastes(summary, **bad)
-    for draw in (plot_tastes, plot_agreement):
+    for draw in (plot_tastes, plot_agreement, plot_segments):
         with pytest.raises(InputDataError, match=r"judge_summary\(\) returns; got SkewGP"):
             draw(model)
+
+
+def test_judges_lie_in_a_map_of_segments_where_the_table_says():
+    X = torch.rand(6, 2, dtype=torch.double, generator=torch.Generator().manual_seed(0))
+    pairs = torch.tensor([[0, 1], [2, 3], [4, 5], [1, 3]])
+    answers = Preference(torch.cat([pairs, pairs.flip(-1), pairs]), judge=torch.arange(12) // 4)
+    summary = SkewGP(X, answers, approximation="ep").judge_summary()
+    directions = summary.directions
+    ax = plot_segments(summary, names=["ann", "bob", "eve"], inputs=["sweet", "strong"])
+    assert np.allclose(np.stack(ax.containers[0].lines[0].get_data()), directions.mean.mT)
+    for bars, place in zip(ax.containers[0].lines[2], (0, 1), strict=True):
+        ends = np.array([segment[:, place] for segment in bars.get_segments()])
+        assert np.allclose(ends, torch.stack([directions.lower[:, place], directions.upper[:, place]], dim=-1))
+    assert [text.get_text() for text in ax.texts] == ["ann", "bob", "eve"]
+    for weights, label in zip(directions.weights.tolist(), (ax.get_xlabel(), ax.get_ylabel()), strict=True):
+        first, second = sorted(zip(weights, ["sweet", "strong"], strict=True), reverse=True, key=lambda w: abs(w[0]))
+        sign = "-" if second[0] < 0 else "+"
+        assert label.startswith(f"{first[0]:.1f} {first[1]} {sign} {abs(second[0]):.1f} {second[1]} (")
+    assert f"({directions.share[0]:.0%} of variance)" in ax.get_xlabel()
+    with pytest.raises(InputDataError, match="must hold 2 names"):
+        plot_segments(summary, inputs=["sweet"])
+    one = SkewGP(X[:, :1], answers, approximation="ep").judge_summary()
+    with pytest.raises(InputDataError, match=r"differ in 1 direction\(s\), and a map needs two"):
+        plot_segments(one)
 
 
 def test_pictures_can_be_saved(line, square, validity, tmp_path):

@@ -4,7 +4,8 @@ From data to posterior, a file each:
 
 - `inputs`, `transforms`: what a model is given, checked and brought to its units.
 - `defaults`, `skew_prior`: the parts of the prior.
-- `judges`: several judges, as columns, as the outputs of one model (`Committee`), and as a table (`JudgeSummary`).
+- `judges`: several judges, as columns, as the outputs of one model (`Committee`), and as a table (`JudgeSummary`,
+  `TasteDirections`).
 - `latent_prior.LatentPrior`: the Gaussian prior over columns; a column is a point and what is read there, by whom.
 - `row_model.RowModel`: rows under that prior, given the numbers among them; `inducing` writes rows of many points as
   rows of few.
@@ -23,7 +24,7 @@ The Bayesian transformed Gaussian process lives in `botorch_skewgp.transformed`;
 
 from botorch_skewgp.models.defaults import default_covar_module, default_judge_covar_module, default_mean_module
 from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
-from botorch_skewgp.models.judges import Committee, JudgeSummary
+from botorch_skewgp.models.judges import Committee, JudgeSummary, TasteDirections
 from botorch_skewgp.models.moment_matched import MomentMatchedModel
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.models.skew_prior import SkewPrior
@@ -37,6 +38,7 @@ __all__ = [
     "MomentMatchedModel",
     "SkewGP",
     "SkewPrior",
+    "TasteDirections",
     "default_covar_module",
     "default_judge_covar_module",
     "default_mean_module",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 NUM_POINTS = 24  # where utilities are compared, or twice as many as there are tastes
 MOST_VALUES = 2048  # of utilities at a time, whose joint covariance is factored
+LEAST_SHARE = 1e-4  # of the variance between judges, in a direction of tastes that is told
 SHARED, NEW = 0, -1
 
 
@@ -232,6 +233,47 @@ class Committee(Model):
 
 
 @dataclass(frozen=True, eq=False)
+class TasteDirections:
+    r"""The principal directions in which judges' tastes differ, and where each judge lies in them.
+
+    Tastes are those per standard deviation of each input over the points, less the mean of the judges of the table;
+    levels aside. Directions are the principal axes of their expected second moments. There are `r`, those of 1e-4 of
+    the variance or more: of `LinearTastesKernel(dim, rank=r)` alone at most its rank, of a single judge none.
+
+    Args:
+        weights: The weights of the inputs in each direction, `r x d`; unit vectors, the largest entry positive.
+        share: The share of the variance between judges in each direction, `r`, the largest first.
+        mean: Posterior means of judges' scores, `J x r`: by how much more than the mean of judges the utility of a
+            judge increases along the direction, in units of the outcome.
+        lower: Lower ends of their credible intervals.
+        upper: Upper ends.
+    """
+
+    weights: Tensor
+    share: Tensor
+    mean: Tensor
+    lower: Tensor
+    upper: Tensor
+
+    @classmethod
+    def of(cls, tastes: Tensor, tail: float) -> Self:
+        r"""The directions of joint samples of tastes.
+
+        Args:
+            tastes: Samples of judges' tastes, `s x d x J`.
+            tail: The probability beyond each end of the intervals.
+        """
+        apart = tastes - tastes.mean(-1, keepdim=True)
+        variance, axes = torch.linalg.eigh((apart @ apart.mT).mean(0))
+        share, weights = (variance / variance.sum()).flip(-1), axes.mT.flip(-2)
+        weights = weights * weights.gather(-1, weights.abs().argmax(-1, keepdim=True)).sign()
+        scores = (weights @ apart).mT  # s x J x d
+        lower, upper = torch.quantile(scores, scores.new_tensor([tail, 1 - tail]), dim=0)
+        told = share >= LEAST_SHARE
+        return cls(weights[told], share[told], scores.mean(0)[:, told], lower[:, told], upper[:, told])
+
+
+@dataclass(frozen=True, eq=False)
 class JudgeSummary:
     r"""A table of judges, with the shared utility in the first row; in units of the outcome and of the inputs.
 
@@ -244,6 +286,7 @@ class JudgeSummary:
         upper: Upper ends.
         difference: How far each judge is from what all share, `J`: the root mean square over the points, levels aside.
         agreement: On what share of pairs of points two judges have the same favourite, `J x J`.
+        directions: In which directions tastes differ, and where each judge lies.
     """
 
     judges: tuple[int | str, ...]
@@ -253,6 +296,7 @@ class JudgeSummary:
     upper: Tensor
     difference: Tensor
     agreement: Tensor
+    directions: TasteDirections
 
     def columns(self, names: Sequence[str] | None = None, inputs: Sequence[str] | None = None) -> dict[str, list]:
         r"""The table as columns by name, for instance for `pandas.DataFrame`.
@@ -349,8 +393,9 @@ def summarize_judges(
     first, second = torch.triu_indices(n, n, offset=1, device=X.device)
     sign = (samples[:, first, 1:] - samples[:, second, 1:]).sign().flatten(0, 1)
     agreement = 0.5 + 0.5 * sign.mT @ sign / len(sign)
-    counts = [_num_answers(model, judge) for judge in judges]
-    return JudgeSummary(tuple(judges), torch.tensor(counts), tastes.mean(0).mT, lower, upper, difference, agreement)
+    counts = torch.tensor([_num_answers(model, judge) for judge in judges])
+    directions = TasteDirections.of(tastes[:, 1:, 1:] * X.std(0, correction=0).unsqueeze(-1), tail)
+    return JudgeSummary(tuple(judges), counts, tastes.mean(0).mT, lower, upper, difference, agreement, directions)
 
 
 def _num_answers(model: SkewGP, judge: int | str) -> int:

@@ -349,7 +349,8 @@ class SkewGP(ConditioningMixin):
         num_samples: int = 512,
         seed: int = 0,
     ) -> JudgeSummary:
-        r"""A table of the judges: tastes with intervals, distances from the shared utility, who agrees with whom.
+        r"""A table of the judges: tastes with intervals, distances from the shared utility, who agrees with whom, and
+        the directions in which tastes differ.
 
         Args:
             judges: Which; all by default.

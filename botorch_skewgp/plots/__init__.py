@@ -10,7 +10,7 @@ the units of `train_X`, and functions in those of the model's posterior.
 """
 
 from botorch_skewgp.plots.functions import plot_marginal, plot_posterior, plot_slices
-from botorch_skewgp.plots.judges import plot_agreement, plot_tastes
+from botorch_skewgp.plots.judges import plot_agreement, plot_segments, plot_tastes
 from botorch_skewgp.plots.leaderboards import plot_leaderboard
 from botorch_skewgp.plots.maps import plot_duels, plot_interval_width, plot_map, plot_skewness, plot_validity
 from botorch_skewgp.plots.outcomes import plot_grades, plot_reliability, plot_win_probability
@@ -32,6 +32,7 @@ __all__ = [
     "plot_optimization_trace",
     "plot_posterior",
     "plot_reliability",
+    "plot_segments",
     "plot_skewness",
     "plot_slices",
     "plot_slips",

@@ -9,7 +9,9 @@ from botorch.exceptions.errors import InputDataError
 from matplotlib.axes import Axes
 
 from botorch_skewgp.models import JudgeSummary
-from botorch_skewgp.plots.style import BLUE, SEQUENTIAL, VERMILLION, array, finish, new_axes, new_panels
+from botorch_skewgp.plots.style import BLUE, SEQUENTIAL, SKY, SMALL, VERMILLION, array, finish, new_axes, new_panels
+
+NUM_TERMS = 3  # inputs of largest weight that the label of an axis names
 
 
 def plot_tastes(
@@ -40,11 +42,8 @@ def plot_tastes(
     Raises:
         InputDataError: If `summary` is no table of judges, or names or axes are too few or too many.
     """
-    names = _names(summary, names)
-    d = summary.mean.shape[-1] - 1
-    inputs = [f"$x_{{{i + 1}}}$" for i in range(d)] if inputs is None else list(inputs)
-    if len(inputs) != d:
-        raise InputDataError(f"inputs must hold {d} names; got {len(inputs)}.")
+    names, inputs = _names(summary, names), _inputs(summary, inputs)
+    d = len(inputs)
     panels = new_panels(ax, d, (2.6, 0.8 + 0.22 * len(names)), columns, sharey=True)
     place = torch.arange(len(names))
     for i, panel in enumerate(panels):
@@ -84,6 +83,72 @@ def plot_agreement(summary: JudgeSummary, names: Sequence[str] | None = None, ax
     ax.set_yticks(range(len(names)), labels=names)
     ax.figure.colorbar(image, ax=ax, label="agreement")
     return finish(ax, "", "", legend="none")
+
+
+def plot_segments(
+    summary: JudgeSummary,
+    names: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    r"""Where judges lie in the two directions in which tastes differ most, with intervals; segments are clusters there.
+
+    An axis is labelled with the weights of the inputs and the share of the variance between judges, whose mean is at
+    the origin.
+
+    Example:
+        >>> model = SkewGP(train_X, Preference(pairs, judge=[0, 1, 0, 1]))
+        >>> ax = plot_segments(model.judge_summary(), names=["ann", "bob"], inputs=["sweet", "strong"])
+
+    Args:
+        summary: The table that `model.judge_summary()` returns.
+        names: The judges' names; their numbers by default.
+        inputs: The inputs' names.
+        ax: The axes to draw on; new ones if `None`.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputDataError: If `summary` is no table of judges, names are too few or too many, or tastes differ in fewer
+            than two directions.
+    """
+    names, inputs = _names(summary, names), _inputs(summary, inputs)
+    told = summary.directions
+    if len(told.share) < 2:
+        raise InputDataError(
+            f"Tastes of summary differ in {len(told.share)} direction(s), and a map needs two; see "
+            "summary.directions.mean for scores."
+        )
+    (x, y), (low_x, low_y), (high_x, high_y) = (array(end[:, :2].mT) for end in (told.mean, told.lower, told.upper))
+    ax = new_axes(ax, (4.6, 4.2))
+    width, height = [x - low_x, high_x - x], [y - low_y, high_y - y]
+    ax.errorbar(x, y, xerr=width, yerr=height, fmt="o", color=BLUE, ms=4, elinewidth=0.6, ecolor=SKY)
+    for i, name in enumerate(names):
+        ax.annotate(name, (x[i], y[i]), xytext=(3, 3), textcoords="offset points", fontsize=SMALL)
+    ax.axhline(0.0, color=VERMILLION, linewidth=1, zorder=0)
+    ax.axvline(0.0, color=VERMILLION, linewidth=1, zorder=0)
+    first, second = (
+        f"{_formula(weights, inputs)} ({share:.0%} of variance)"
+        for weights, share in zip(told.weights[:2].tolist(), told.share[:2].tolist(), strict=True)
+    )
+    return finish(ax, first, second, legend="none")
+
+
+def _formula(weights: Sequence[float], inputs: Sequence[str]) -> str:
+    """The inputs of largest weight, as a sum."""
+    largest = sorted(zip(weights, inputs, strict=True), key=lambda term: -abs(term[0]))[:NUM_TERMS]
+    named = [(weight, name) for weight, name in largest if abs(weight) >= 0.05]  # not 0.0 in one digit
+    terms = "".join(f" {'-' if weight < 0 else '+'} {abs(weight):.1f} {name}" for weight, name in named)
+    return terms.removeprefix(" + ")
+
+
+def _inputs(summary: JudgeSummary, inputs: Sequence[str] | None) -> list[str]:
+    d = summary.mean.shape[-1] - 1
+    found = [f"$x_{{{i + 1}}}$" for i in range(d)] if inputs is None else list(inputs)
+    if len(found) != d:
+        raise InputDataError(f"inputs must hold {d} names; got {len(found)}.")
+    return found
 
 
 def _names(summary: JudgeSummary, names: Sequence[str] | None) -> list[str]:
