@@ -57,7 +57,7 @@ def item_points(numbers: Any, features: Any = None, groups: Any = None) -> Tenso
     columns = [as_tensor(numbers, "numbers").double().reshape(-1, 1)]
     n = len(columns[0])
     if groups is not None:
-        group = as_tensor(groups, "groups")
+        group = as_tensor(groups, "groups", " Names become numbers by groups, names = number_judges(names).")
         if group.is_floating_point() or group.shape != (n,):
             raise InputDataError(f"groups must hold a whole number for each of the {n} items; got {_what(group)}.")
         columns.append(group.double().unsqueeze(-1))

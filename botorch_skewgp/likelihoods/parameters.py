@@ -167,8 +167,8 @@ class JudgeParameter(PositiveParameter):
         logarithm = torch.as_tensor(value, dtype=deviation.dtype, device=deviation.device).detach().log()
         if logarithm.numel() != 1 and logarithm.shape != deviation.shape:
             raise InputDataError(
-                f"{self.name} must be one or {len(deviation)} numbers, as the likelihood was built; got shape "
-                f"{tuple(logarithm.shape)}."
+                f"{self.name} must be a number or of shape {tuple(deviation.shape)}, with one for each judge; got "
+                f"shape {tuple(logarithm.shape)}."
             )
         common = logarithm.mean()
         super().__set__(module, common.exp())

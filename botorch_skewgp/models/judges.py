@@ -102,8 +102,10 @@ def code_of(judge: int | str | None, known: frozenset[int] | set[int]) -> int:
     if number not in known:
         named = sorted(known)
         some = f"{named[:10]}{' and others' if len(named) > 10 else ''}" if named else "none did"
+        hint = " A judge's number is the name's place among those that number_judges returned." * isinstance(judge, str)
         raise InputDataError(
             f"judge must be the number of a judge who gave answers ({some}) or 'new' for a new one; got {judge!r}."
+            f"{hint}"
         )
     return number + 1
 
@@ -238,7 +240,8 @@ class TasteDirections:
 
     Tastes are those per standard deviation of each input over the points, less the mean of the judges of the table;
     levels aside. Directions are the principal axes of their expected second moments. There are `r`, those of 1e-4 of
-    the variance or more: of `LinearTastesKernel(dim, rank=r)` alone at most its rank, of a single judge none.
+    the variance or more: of `LinearTastesKernel(dim, rank=r)` alone at most its rank (without inducing points, whose
+    residuals differ between judges), of a single judge none.
 
     Args:
         weights: The weights of the inputs in each direction, `r x d`; unit vectors, the largest entry positive.

@@ -278,6 +278,10 @@ class SkewGP(ConditioningMixin):
             available: For choices a boolean tensor that broadcasts to `batch_shape x q`: which points can be chosen;
                 all if `None`.
 
+        Returns:
+            A distribution; of a `MixedLikelihood` a list with one for each part that new observations can be predicted
+            of (slopes and affine probits are not), in the order of the likelihoods, also if it is a single one.
+
         Raises:
             InputDataError: If nothing is known of the judge, points are not finite, or `available` does not fit them.
             UnsupportedError: If `available` is given and the likelihood is of no choices.

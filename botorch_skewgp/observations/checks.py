@@ -11,10 +11,10 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 
-def as_tensor(value: Any, name: str) -> Tensor:
+def as_tensor(value: Any, name: str, hint: str = "") -> Tensor:
     """A tensor of its own, so that later writes to the caller's change nothing; numbers keep all digits.
 
-    Takes tensors, numbers, arrays, columns of data frames, and sequences of these.
+    Takes tensors, numbers, arrays, columns of data frames, and sequences of these. Errors' messages end with the hint.
 
     Raises:
         InputDataError: If they are neither, or of unequal lengths.
@@ -28,7 +28,7 @@ def as_tensor(value: Any, name: str) -> Tensor:
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputDataError(
             f"{name} must be a tensor or a list of numbers, all rows of one length and none missing; got "
-            f"{type(value).__name__} ({error})."
+            f"{type(value).__name__} ({error}).{hint}"
         ) from error
 
 
@@ -72,10 +72,16 @@ def as_count(value: Any, name: str, least: int = 2) -> int:
 
 
 def as_index(
-    value: Any, name: str, shape: str, ndim: int, padded: bool = False, what: str = "indices into train_X"
+    value: Any,
+    name: str,
+    shape: str,
+    ndim: int,
+    padded: bool = False,
+    what: str = "indices into train_X",
+    hint: str = "",
 ) -> Tensor:
     """Check non-negative integers (-1 is padding, where allowed), return them as int64; raises `InputDataError`."""
-    index = as_tensor(pad_rows(value) if padded else value, name)
+    index = as_tensor(pad_rows(value) if padded else value, name, hint)
     if index.numel() == 0 and not isinstance(value, Tensor):
         index = index.long().reshape(0, *[2] * (ndim - 1))  # of an empty list: nothing seen yet
     if index.dtype.is_floating_point or index.dtype.is_complex or index.dtype == torch.bool:

@@ -43,7 +43,8 @@ def as_judge(value: Any, num_answers: int) -> Tensor:
     """
     if isinstance(value, int) and not isinstance(value, bool):
         value = [value] * num_answers
-    judge = as_index(value, "judge", "m-dim", ndim=1, what="numbers of judges")
+    hint = " Names become numbers by judge, names = number_judges(names)."
+    judge = as_index(value, "judge", "m-dim", ndim=1, what="numbers of judges", hint=hint)
     if len(judge) != num_answers:
         raise InputDataError(f"judge must be a number for each of the {num_answers} answers; got {len(judge)}.")
     if len(judge) and int(judge.max()) > LARGEST_JUDGE:

@@ -129,6 +129,8 @@ def test_bad_input():
         item_model(3, Preference([[0, 1]]), features=[[0.0], [math.nan], [1.0]])
     with pytest.raises(InputDataError, match="groups must hold"):
         item_model(3, Preference([[0, 1]]), groups=[0, 1])
+    with pytest.raises(InputDataError, match=r"^groups must be .* groups, names = number_judges\(names\)"):
+        item_model(3, Preference([[0, 1]]), groups=["a", "b", "a"])
     with pytest.raises(InputDataError, match="observations such as Preference"):
         item_model(3, [[0, 1]])
     with pytest.warns(InputDataWarning, match="All votes are ties"):

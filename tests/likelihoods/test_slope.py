@@ -216,6 +216,13 @@ def test_fantasies_beside_slopes_are_conditioning(kind):
     assert (first.variance.squeeze(0) / second.variance - 1).abs().max() < 0.1
 
 
+def test_predictions_are_a_list_of_what_can_be_predicted_also_if_it_is_one_kind():
+    model = SkewGP(X, [Slope(DIMS, SIGNS, index=INDEX), Preference([[0, 1]])], draw_settings=FEW)
+    (duel,) = model.predictive(TEST_X[:2])
+    alone = model.likelihood.for_kind(Preference)(model.latent_posterior(TEST_X[:2])).probs
+    assert torch.equal(duel.probs, alone)
+
+
 def test_copies_and_moves():
     model = model_of(Slope(DIMS, SIGNS, index=INDEX), Preference([[0, 1]]), settings=FEW)
     mean = model.posterior(TEST_X).mean

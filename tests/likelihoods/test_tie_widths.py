@@ -224,8 +224,8 @@ def test_derivatives_of_the_evidence_are_those_of_differences():
 def test_widths_that_do_not_fit_are_refused_in_words():
     likelihood = learned()
     for value, match in [
-        ([0.1, 0.2], "one or 3 numbers, as the likelihood was built"),
-        ([[0.1, 0.2, 0.3]], "one or 3 numbers"),
+        ([0.1, 0.2], r"of shape \(3,\), with one for each judge; got shape \(2,\)"),
+        ([[0.1, 0.2, 0.3]], r"got shape \(1, 3\)"),
         ([0.1, -0.2, 0.3], "positive"),
         (1e-12, "within its constraint"),
     ]:

@@ -3,6 +3,7 @@
 import pickle
 from itertools import pairwise
 
+import numpy as np
 import pytest
 import torch
 from botorch.acquisition import qLogExpectedImprovement
@@ -361,6 +362,17 @@ def test_judges_survive_what_happens_to_observations():
 def test_judges_that_do_not_fit_are_refused_in_words(judge):
     with pytest.raises(InputDataError, match="judge"):
         Preference([[0, 1], [1, 0]], judge=judge)
+
+
+@pytest.mark.parametrize("judge", ["ann", ["ann", "bob"], np.array(["ann", "bob"]), ("ann", None)])
+def test_names_of_judges_are_refused_with_what_makes_numbers_of_them(judge):
+    with pytest.raises(InputDataError, match=r"^judge must .*judge, names = number_judges\(names\)"):
+        Preference([[0, 1], [1, 0]], judge=judge)
+    model = SkewGP(X, duels(2))
+    with pytest.raises(InputDataError, match=r"got 'ann'. A judge's number is .* number_judges"):
+        model.posterior(Q, judge="ann")
+    with pytest.raises(InputDataError, match=r"got 7\.$"):
+        model.posterior(Q, judge=7)
 
 
 def test_a_judge_may_be_named_by_an_entry_of_a_tensor():
