@@ -13,6 +13,7 @@ from copy import deepcopy
 from typing import NamedTuple
 
 import torch
+from botorch.exceptions import UnsupportedError
 from torch import Tensor
 from tqdm.auto import tqdm
 
@@ -86,10 +87,15 @@ def sample_hyperparameters(
         The draws. A `PoorDrawsWarning` is issued if rounds ended for the number of points.
 
     Raises:
-        UnsupportedError: If no free parameter has a prior.
+        UnsupportedError: If `mll` is no objective of a SkewGP, or no free parameter has a prior.
         ValueError: If a number is out of range.
         SamplingError: If the objective is infinite at all points.
     """
+    if not isinstance(mll, RowMarginalLogLikelihood):
+        raise UnsupportedError(
+            "mll must be the objective of a SkewGP, which `fit_skew_gp(model)` returns; got an object of class "
+            f"{type(mll).__name__}."
+        )
     if num_draws < 1 or max_evaluations < 1 or (min_effective_size is not None and min_effective_size <= 0):
         raise ValueError("num_draws, max_evaluations and min_effective_size must be positive.")
     wanted = max(2.0 * num_draws, LEAST_EFFECTIVE_SIZE) if min_effective_size is None else min_effective_size
@@ -172,7 +178,7 @@ def fit_fully_bayesian_skew_gp(
         progress: Whether to show a progress bar.
 
     Raises:
-        UnsupportedError: If no free parameter has a prior.
+        UnsupportedError: If `mll` is no objective of a SkewGP, or no free parameter has a prior.
         ValueError: If a number is out of range.
         SamplingError: If the objective is infinite at all points.
     """

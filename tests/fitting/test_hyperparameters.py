@@ -12,7 +12,7 @@ from gpytorch.priors import LogNormalPrior, NormalPrior
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import PoorDrawsWarning, SamplingError
-from botorch_skewgp.fitting import sample_hyperparameters
+from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp, sample_hyperparameters
 from botorch_skewgp.fitting.unbounded_density import UnboundedDensity
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Numeric
@@ -178,6 +178,12 @@ def test_too_few_points_are_told():
 def test_numbers_out_of_range(given):
     with pytest.raises(ValueError, match="must be positive"):
         sample_hyperparameters(objective(SkewGP(X, Binary(LABELS))), **given)
+
+
+@pytest.mark.parametrize("draw", [sample_hyperparameters, fit_fully_bayesian_skew_gp])
+def test_a_model_is_no_objective(draw):
+    with pytest.raises(UnsupportedError, match=r"which `fit_skew_gp\(model\)` returns; got an object of class SkewGP"):
+        draw(SkewGP(X, Binary(LABELS)))
 
 
 def test_infinite_objective(monkeypatch):
