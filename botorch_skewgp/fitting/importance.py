@@ -26,7 +26,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.diagnostics.pareto import LEAST_WEIGHTS, pareto_shape
+from botorch_skewgp.truncated.diagnostics.pareto import MIN_WEIGHTS, pareto_shape
 
 DEGREES_OF_FREEDOM = 5  # of proposals, whose tails must not be lighter than those of the density
 HESSIAN_STEP = 0.05  # in coordinates, which are logarithms where parameters are positive
@@ -104,7 +104,7 @@ class WeightedPoints(NamedTuple):
     def pareto_shape(self) -> float:
         """The shape of the weights' tail; averages are reliable up to 0.7. Infinite for few points."""
         proper = self.log_weights[self.log_weights.isfinite()]
-        return float(pareto_shape(proper)) if len(proper) >= LEAST_WEIGHTS else math.inf
+        return float(pareto_shape(proper)) if len(proper) >= MIN_WEIGHTS else math.inf
 
     def resampled(self, num_draws: int, generator: torch.Generator) -> Tensor:
         r"""The positions of points drawn by their weights, systematically ([Kitagawa1996monte]_, appendix).
