@@ -37,7 +37,7 @@ from botorch_skewgp.models.transforms import rounded_inputs
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import as_count, as_tensor
 from botorch_skewgp.protocols import LatentModel, input_transform_of, members_of
-from botorch_skewgp.rows import Reading
+from botorch_skewgp.rows import Reading, first_of_equal
 
 QuestionMethod = Literal["knowledge_gradient", "information"]
 ROUNDING = 1e-9  # of a gain, in units of the outcome's scale
@@ -390,7 +390,8 @@ class _Pool:
             acquisition = DuelingLogExpectedImprovement(model, best)
             challenger, _ = domain.optimize(acquisition, 1, **CHALLENGER, **few_steps)
         far = domain.nearest(spread[:NUM_FAR])
-        return cls(_distinct(torch.cat([own, challenger.detach().to(own), likely, far])))
+        X = torch.cat([own, challenger.detach().to(own), likely, far])
+        return cls(X[first_of_equal(X).unique()])
 
     def sets(self, beliefs: Sequence[Belief], question: Question, recommended: Tensor, seed: int) -> Tensor:
         """The candidate sets of points of a question, `B x k`."""
@@ -451,7 +452,7 @@ def _mean(members: Sequence[LatentModel], X: Tensor) -> Tensor:
 
 def _likely(members: Sequence[LatentModel], X: Tensor, seed: int) -> Tensor:
     """The maximisers of joint draws of the function."""
-    X = _distinct(X)
+    X = X[first_of_equal(X).unique()]
     draws = []
     for member in members:
         belief = Belief.of(member.latent_posterior(X), member.outcome_scale)
@@ -467,11 +468,3 @@ def _around(domain: SearchDomain, X: Tensor, scale: float, generator: torch.Gene
     step = scale * (high - low) * torch.randn(U.shape, dtype=U.dtype, device=U.device, generator=generator)
     moves = torch.rand(U.shape, device=U.device, generator=generator) < 0.5
     return coordinates.to_inputs((U + step * moves).clamp(low, high))
-
-
-def _distinct(X: Tensor) -> Tensor:
-    """Each point once, in the order of first occurrence."""
-    _, place = X.unique(dim=0, return_inverse=True)
-    first = torch.full((int(place.max()) + 1,), len(X), device=X.device)
-    first = first.scatter_reduce(0, place, torch.arange(len(X), device=X.device), "amin")
-    return X[first.sort().values]

@@ -23,8 +23,8 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 def log_prior(module: Module) -> Tensor | float:
     r"""The log density of a module's hyperparameters under their priors, each counted once.
 
-    GPyTorch's `named_priors` lists a prior once for every path to its module: an objective holds the likelihood itself
-    and within the model, so that its priors would count twice.
+    GPyTorch's `named_priors` lists a prior once for every path to its module, and an objective holds the likelihood
+    twice, by itself and in the model.
 
     Args:
         module: A model, a likelihood, or an objective.
@@ -40,7 +40,7 @@ def log_prior(module: Module) -> Tensor | float:
 
 
 def _log_density(prior: Prior, value: Tensor) -> Tensor:
-    """The log density of a value; minus infinity where a step of an optimiser has left the prior's support."""
+    """The log density of a value; minus infinity outside of the prior's support."""
     inside = prior.support.check(value) if prior.support is not None else torch.ones(())
     if not bool(inside.all()):
         return (0 * value).sum() - torch.inf
@@ -63,9 +63,9 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
     r"""Some form of the log evidence of a SkewGP, plus the log priors of its hyperparameters.
 
     The log evidence is the log density of the numbers, plus the log normaliser of the interval rows given the numbers,
-    minus that of the skew prior's rows alone (`Evidence`). An objective says how log normalisers are computed. What it
-    keeps from one evaluation to the next, to save time, is its own and not the model's; `reset` drops it. The value is
-    a total, not divided by the number of observations.
+    minus that of the skew prior's rows alone (`Evidence`). Subclasses compute the log normalisers. State from earlier
+    evaluations is the objective's, not the model's; `reset` drops it. The value is a total, not divided by the number
+    of observations.
     """
 
     model: SkewGP
@@ -96,7 +96,7 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         return (value + terms.log_prior).to(function_dist.mean.dtype)
 
     def terms(self, function_dist: MultivariateNormal, target: Sequence[Observation]) -> Terms:
-        r"""What `forward` adds up, before log normalisers are computed.
+        r"""The terms of `forward`, before log normalisers are computed.
 
         Args:
             function_dist: As in `forward`.
@@ -109,10 +109,8 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
     def values_of(self, terms: Sequence[Terms]) -> Tensor:
         r"""The objective at many sets of hyperparameters, without gradients, an `N`-dim tensor in float64.
 
-        No value depends on the others but for the tolerance of iterations.
-
         Args:
-            terms: What `terms` returns at each of them, at least one.
+            terms: The result of `terms` at each of them, at least one.
         """
         values = []
         of_rows = self._log_normalizers([entry.evidence.rows for entry in terms])
