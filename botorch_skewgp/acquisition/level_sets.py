@@ -85,7 +85,8 @@ class LevelSetMisclassification(_LevelSetAcquisitionFunction):
             function = PsychometricFunction.of(member, self.kind)
             above = posterior.probability_above(function.latent_level(self.level)).squeeze(-1).squeeze(-1)
             members.append(above)
-        return _misclassified(torch.stack(members).mean(0))
+        inside = torch.stack(members).mean(0)
+        return torch.minimum(inside, 1 - inside)
 
 
 class _LevelSetLookAhead(_LevelSetAcquisitionFunction):
@@ -204,10 +205,6 @@ def _mixture_cdf(h: Tensor, k: Tensor, correlation: Tensor, weights: Tensor) -> 
             value = value.index_put((i, j), cdf @ weights)
         lower = upper
     return value
-
-
-def _misclassified(inside: Tensor) -> Tensor:
-    return torch.minimum(inside, 1 - inside)
 
 
 def _entropy(probabilities: Tensor) -> Tensor:

@@ -282,9 +282,7 @@ def joint_draws(belief: Belief, num: int, seed: int) -> Tensor:
     return means[:, which] + root @ noise
 
 
-def information(
-    beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, recommended: Tensor, seed: int = 0
-) -> Tensor:
+def information(beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, recommended: Tensor) -> Tensor:
     r"""The expected information of an answer about which point is best, in nats; see the module's text.
 
     Args:
@@ -292,13 +290,11 @@ def information(
         asks: The questions' reading, for each member.
         items: A `B x k` integer tensor: the points of each question.
         recommended: An integer tensor: the points that may be recommended.
-        seed: The seed of the joint draws.
 
     Returns:
         A `B`-dim tensor.
     """
-    num = 2 * NUM_DRAWS
-    draws = [joint_draws(belief, num, seed) for belief in beliefs]
+    draws = [joint_draws(belief, 2 * NUM_DRAWS, seed=0) for belief in beliefs]
     best = torch.cat([values[recommended].argmax(0) for values in draws])
     counts = torch.bincount(best, minlength=len(recommended))
     likely = counts.argsort(descending=True)[:NUM_LIKELY]

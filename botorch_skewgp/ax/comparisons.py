@@ -278,7 +278,9 @@ def _objectives(experiment: Experiment) -> list[str]:
 def _arm_name(experiment: Experiment, entry: int | str) -> str:
     if isinstance(entry, str):
         if entry not in experiment.arms_by_name:
-            raise UserInputError(f"There is no arm {entry!r} in the experiment; its arms are {_some(experiment)}.")
+            names = list(experiment.arms_by_name)
+            some = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+            raise UserInputError(f"There is no arm {entry!r} in the experiment; its arms are {some}.")
         return entry
     if isinstance(entry, bool) or entry not in experiment.trials:
         raise UserInputError(
@@ -290,11 +292,6 @@ def _arm_name(experiment: Experiment, entry: int | str) -> str:
             f"Trial {entry} has {len(arms)} arms; name one of {[arm.name for arm in arms]} instead of the trial."
         )
     return arms[0].name
-
-
-def _some(experiment: Experiment, most: int = 10) -> str:
-    names = list(experiment.arms_by_name)
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 def is_pair(trial: object) -> bool:

@@ -114,7 +114,8 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         """
         values = []
         of_rows = self._log_normalizers([entry.evidence.rows for entry in terms])
-        of_prior_rows = self._log_prior_normalizers([entry.evidence.prior_rows for entry in terms])
+        given = [entry.evidence.prior_rows for entry in terms]
+        of_prior_rows = [self._log_prior_normalizer(r) if r.num_rows else r.mean.new_zeros(()) for r in given]
         for (evidence, prior), rows, prior_rows in zip(terms, of_rows, of_prior_rows, strict=True):
             values.append((evidence.log_evidence(rows, prior_rows) + prior).double())
         return torch.stack(values)
@@ -123,10 +124,6 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         """The log normalisers of interval rows given the numbers at many sets of hyperparameters; in float64."""
         return torch.stack([self._log_normalizer(r) if r.num_rows else r.mean.new_zeros(()) for r in rows])
 
-    def _log_prior_normalizers(self, rows: Sequence[TruncatedNormal]) -> Tensor:
-        """The log normalisers of the skew prior's rows alone at many sets of hyperparameters; in float64."""
-        return torch.stack([self._log_prior_normalizer(r) if r.num_rows else r.mean.new_zeros(()) for r in rows])
-
     @abstractmethod
     def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:
         """The log normaliser of the interval rows given the numbers, at least one; a scalar in float64."""
@@ -134,7 +131,3 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
     def _log_prior_normalizer(self, rows: TruncatedNormal) -> Tensor:
         """The log normaliser of the skew prior's rows alone, at least one; a scalar in float64."""
         return expectation_propagation(rows).log_normalizer
-
-    def _num_prior_rows(self) -> int:
-        """The number of rows of the skew prior; they are the first interval rows."""
-        return 0 if self.model.skew_prior is None else self.model.skew_prior.latent_dim

@@ -94,7 +94,7 @@ class BatchedMarginalLogLikelihood(_BatchMarginalLogLikelihood):
     """
 
     def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:
-        s = self._num_prior_rows()
+        s = 0 if self.model.skew_prior is None else self.model.skew_prior.latent_dim  # they come first
         log_probabilities = self._log_probabilities(rows, s)
         if s == 0:
             return log_probabilities.sum()

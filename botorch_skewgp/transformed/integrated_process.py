@@ -167,11 +167,12 @@ class IntegratedProcess(TransformedInputsMixin, Model):
         probabilities = nodes.probabilities
         kept = keep_largest(probabilities, self.tolerance)
         kept_nodes, space = nodes.keep(kept), self._space
+        raw_warping = space.raw_parameters(kept_nodes.u, "warping")
         self._quadrature = Quadrature(
             kept_nodes,
             cast(Kernel, space.at(kept_nodes.of_kernels, "covar_module")),
             space.at(kept_nodes.of_kernels, "likelihood").noise.reshape(-1, 1),
-            WarpingNodes(self.warping, self._warping_parameters(kept_nodes.u)),
+            WarpingNodes(self.warping, {name: raw.squeeze(-1) for name, raw in raw_warping.items()}),
             log_evidence,
             effective_number(probabilities),
             share_left_out=1 - float(probabilities[kept].abs().sum() / probabilities.abs().sum()),
@@ -216,6 +217,3 @@ class IntegratedProcess(TransformedInputsMixin, Model):
     def weighted_nodes(self) -> WeightedNodes:
         """The nodes of posteriors, with their probabilities and coordinates."""
         return self._integrate().nodes
-
-    def _warping_parameters(self, u: Tensor) -> dict[str, Tensor]:
-        return {name: value.squeeze(-1) for name, value in self._space.raw_parameters(u, "warping").items()}

@@ -49,7 +49,10 @@ class TruncatedNormal:
 
     def __post_init__(self) -> None:
         if isinstance(self.prior, Tensor):
-            object.__setattr__(self, "prior", _dense_prior(self.prior))
+            shape = self.prior.shape
+            if len(shape) < 2 or shape[-2] != shape[-1]:
+                raise ValueError(f"prior must be batch_shape x m x m if it is a covariance; got {tuple(shape)}.")
+            object.__setattr__(self, "prior", DensePrior(self.prior))
         m = self.mean.shape[-1]
         if self.prior.num_rows != m:
             raise ValueError(f"prior must be that of {m} rows to match mean; got {self.prior.num_rows}.")
@@ -175,13 +178,6 @@ class TruncatedNormal:
             count=None if self.count is None else change(self.count),
             heights=None if self.heights is None else self.heights.map(change),
         )
-
-
-def _dense_prior(covariance: Tensor) -> DensePrior:
-    m = covariance.shape[-1]
-    if covariance.dim() < 2 or covariance.shape[-2] != m:
-        raise ValueError(f"prior must be batch_shape x m x m if it is a covariance; got {tuple(covariance.shape)}.")
-    return DensePrior(covariance)
 
 
 def as_double(distribution: TruncatedNormal) -> TruncatedNormal:

@@ -129,13 +129,6 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
         event = values.shape[values.dim() - event_dims :]
         return values.detach().expand(*self.distribution.batch_shape, *event).reshape(-1, *event)
 
-    def _velocities(self, position: Tensor, num_steps: int, generator: torch.Generator | None) -> Tensor:
-        """Draw `b x num_steps x num_chains x m` velocities, all steps in one matrix product."""
-        b, chains, m = position.shape
-        shape = (*self.distribution.batch_shape, num_steps * chains, self._num_normals)
-        normal = torch.randn(shape, generator=generator, dtype=position.dtype, device=position.device)
-        return self._colour(normal).reshape(b, num_steps, chains, m)
-
     def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:
         """Move every chain once; raises as `run` does."""
         state, _, info = self.run(state, num_steps=1, generator=generator)
@@ -160,19 +153,23 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
         """
         if num_steps < 1:
             raise ValueError(f"num_steps must be positive; got {num_steps}.")
-        position = self._flatten(state.position, 2)
+        position, batch_shape = self._flatten(state.position, 2), self.distribution.batch_shape
+        b, chains, m = position.shape
         step_bytes = position.numel() * position.element_size()
         chunk = max(1, CHUNK_BYTES // max(1, step_bytes))
         parts, total = [], torch.zeros(position.shape[:-1], dtype=torch.long, device=position.device)
         for first in range(0, num_steps, chunk):
-            velocities = self._velocities(position, min(chunk, num_steps - first), generator)
+            steps = min(chunk, num_steps - first)
+            shape = (*batch_shape, steps * chains, self._num_normals)
+            normal = torch.randn(shape, generator=generator, dtype=position.dtype, device=position.device)
+            velocities = self._colour(normal).reshape(b, steps, chains, m)
+            del normal  # as large as the velocities
             positions, counts, excess = self._trajectories(position, velocities)
             self._check(counts, excess, position.dtype)
             total = total + counts
             parts.append(positions)
             position = positions[:, -1]
         positions = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
-        batch_shape = self.distribution.batch_shape
         return (
             SamplerState(position=position.reshape(state.position.shape).clone()),
             positions.reshape(*batch_shape, *positions.shape[1:]),

@@ -89,12 +89,6 @@ def _follow(
         v = v - change * gamma.rows(row.squeeze(-1))
 
 
-def _put_inside(x: Tensor, lower: Tensor, upper: Tensor, scale: Tensor) -> tuple[Tensor, float]:
-    """Positions with those beyond a bound, by rounding, at the bound; and the largest excess in units of `scale`."""
-    excess = (torch.maximum(lower - x, x - upper) / scale).max()
-    return torch.minimum(torch.maximum(x, lower), upper), float(excess)
-
-
 class DenseGamma:
     """The covariance of the rows, `b x m x m`, read by rows."""
 
@@ -140,7 +134,7 @@ class EagerTrajectories:
             counts = torch.where((counts < 0) | (reflections < 0), -1, counts + reflections)
             if bool((counts < 0).any()):
                 return velocities, counts, excess
-            position, beyond = _put_inside(end, lower, upper, scale)
-            excess = max(excess, beyond)
+            excess = max(excess, float((torch.maximum(lower - end, end - upper) / scale).max()))
+            position = torch.minimum(torch.maximum(end, lower), upper)  # rounding only, as the excess says
             positions.append(position)
         return torch.stack(positions, dim=1), counts, excess
