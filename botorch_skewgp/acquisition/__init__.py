@@ -1,13 +1,12 @@
-"""Acquisition functions that BoTorch does not have, and the questions of preferential optimisation as functions.
+"""Acquisition functions that BoTorch does not have, and functions that choose questions and recommendations.
 
-`components` is what closed forms on the mixture ask of a posterior; `analytic` and `noisy_improvement` hold them.
+`components` holds the normal components of a posterior, `analytic` and `noisy_improvement` closed forms on them.
 `dueling` and `challenge` are challengers of a point; `questions`, `active_learning` and `knowledge_gradient` look ahead
-to the outcomes of one observation. `validity` and `constraints` are about validity and safety, `recommendation` about
-which pair to ask about next and which point to recommend now, `committee` about the votes of several judges.
-`level_sets` asks where the probability of a yes is above a level.
-`next_question` chooses among kinds of questions, points and people by what an answer is worth for its price;
-`question_values` is the look-ahead behind it. `input_constructors` tells BoTorch, and so Ax, what acquisition functions
-are made from.
+to the outcomes of one observation. `validity` and `constraints` are about validity and safety, `level_sets` about where
+the probability of a yes is above a level, `committee` about the votes of several judges. `recommendation` chooses the
+next pair and the point to recommend; `next_question` chooses among kinds of questions, points and people by the value
+of an answer for its price, with the look-ahead in `question_values`. `input_constructors` registers acquisition
+functions with BoTorch, and so with Ax.
 """
 
 from botorch_skewgp.acquisition import input_constructors

@@ -1,12 +1,12 @@
-r"""Active learning: the observation that is expected to tell most about the latent function.
+r"""Active learning: the observation with the largest expected information about the latent function.
 
 The information is `I(y; f) = H(y) - E[H(y | f)]`, Bayesian active learning by disagreement ([Houlsby2011bald]_), for
-labels, validity, grades and duels. On the mixture that a skewed posterior is, the probabilities behind the first
-entropy have closed forms. The second is an integral over a normal distribution for each draw, by quadrature
-in factors that leave a smooth integrand at every ratio of noise to uncertainty: with `b_j` the cut-points, `s^2` the
-noise variance and `g_j(f) = exp(-(f - b_j)^2 / (pi log(2) s^2))`, the approximation of the binary entropy in
-[Houlsby2011bald]_, it is `sum_j E[g_j(f) (H(f) / sum_i g_i(f))]`, and the normal density times `g_j` is one again.
-Answers that may be slips keep an entropy however far `f` is: that is added in closed form, and `H` is the rest.
+labels, validity, grades and duels. On the posterior's mixture the probabilities in the first entropy have closed forms.
+The second is an integral over a normal distribution for each draw, by quadrature in factors that leave a smooth
+integrand at every ratio of noise to uncertainty: with `b_j` the cut-points, `s^2` the noise variance and `g_j(f) =
+exp(-(f - b_j)^2 / (pi log(2) s^2))`, the approximation of the binary entropy in [Houlsby2011bald]_, it is `sum_j
+E[g_j(f) (H(f) / sum_i g_i(f))]`, and a normal density times `g_j` is normal up to a factor. Answers that may be slips
+have an entropy even far from cut-points, which is added in closed form; `H` is the rest.
 
 .. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
    regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
@@ -38,21 +38,21 @@ from botorch_skewgp.rows import Reading
 from botorch_skewgp.truncated.univariate import hermite
 
 NUM_NODES = 10  # of the quadrature; the integrand is close to a constant
-NODES_PER_WIDTH = 4.5  # of interpolation of its logarithm, whose error then is 1e-9 at most
-MAX_OUTCOMES = 64  # joint outcomes of pending observations that are kept apart
+NODES_PER_WIDTH = 4.5  # of interpolation of its logarithm, for an error of at most 1e-9
+MAX_OUTCOMES = 64  # joint outcomes of pending observations, beyond which they are sampled
 
 
 class SkewBayesianActiveLearningByDisagreement(QuestionAcquisitionFunction):
     r"""The expected information about the latent function from one observation of a given kind, in nats.
 
-    A function of single points for kinds that read one, such as labels and grades; of pairs for duels, whose outcomes
-    are three where ties are allowed. Exact given the model's draws, up to the quadrature's rounding, and smooth. With
-    pending points it is the information beyond that of their outcomes, still unknown: with `y_P` these outcomes, `I(y;
-    f | y_P) = E[H(y | y_P)] - E[H(y | f)]`, so that choosing one after the other is greedy batch selection
-    ([Kirsch2019batchbald]_). The first term then is a weighted average over the model's draws, each completed by values
-    at the pending points; with more than `MAX_OUTCOMES` joint outcomes a fixed sample of them stands for all.
+    A function of single points for labels and grades, of pairs for duels, which have three outcomes where ties are
+    allowed. Exact given the model's draws, up to the quadrature's rounding, and smooth. With pending points it is the
+    information beyond that of their unknown outcomes `y_P`, `I(y; f | y_P) = E[H(y | y_P)] - E[H(y | f)]`, so that
+    choosing one after the other is greedy batch selection ([Kirsch2019batchbald]_). The first term then is a weighted
+    average over the model's draws, each completed by values at the pending points; more than `MAX_OUTCOMES` joint
+    outcomes are replaced by a fixed sample.
 
-    BoTorch's `PairwiseBayesianActiveLearningByDisagreement` takes the posterior for normal, and one item's noise for
+    BoTorch's `PairwiseBayesianActiveLearningByDisagreement` assumes a normal posterior, and uses one item's noise for
     that of a duel.
 
     Example:
@@ -61,14 +61,13 @@ class SkewBayesianActiveLearningByDisagreement(QuestionAcquisitionFunction):
         >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
 
     Args:
-        model: A SkewGP with one output, or an ensemble of such models: then it is the information about the latent
-            function and the hyperparameters, with the entropies of the members' average.
-        kind: The kind of the observation: any whose reading is a single one with cut-points, such as `Preference`,
-            `Binary`, `Ordinal` and `Validity`; by default the first that the model's likelihood takes, comparisons
-            before others.
+        model: A SkewGP with one output, or an ensemble of such models, for the information about the latent function
+            and the hyperparameters.
+        kind: The kind of the observation, with a single reading and cut-points, such as `Preference`, `Binary`,
+            `Ordinal` and `Validity`; by default the first that the model's likelihood takes, comparisons before others.
         X_pending: Points whose observations are pending, `m x d`; for duels the pairs one after the other.
         samples_per_draw: With pending points, the number of draws of the values there for each of the model's draws.
-        seed: The seed of the base samples behind pending points.
+        seed: The seed of the base samples at pending points.
 
     Raises:
         UnsupportedError: If the model is no SkewGP, or its likelihood takes no supported kind.
@@ -90,7 +89,7 @@ class SkewBayesianActiveLearningByDisagreement(QuestionAcquisitionFunction):
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        """Condition on the outcomes, still unknown, of pending observations.
+        """Condition on the unknown outcomes of pending observations.
 
         Args:
             X_pending: An `m x d` tensor of points, for duels the pairs one after the other; `None` for none.
@@ -119,13 +118,10 @@ class SkewBayesianActiveLearningByDisagreement(QuestionAcquisitionFunction):
             self._outcome_weights = self._weights_of_outcomes(torch.cat(log_p, dim=-2))
 
     def _weights_of_outcomes(self, log_probability: Tensor) -> Tensor:
-        r"""The log probabilities of components given joint outcomes, and of these, stacked.
+        r"""For each joint outcome the log probabilities of components given it, then its own; `M x (S + 1)`.
 
         Args:
             log_probability: Of every outcome of every pending observation given every component, `m x S x K`.
-
-        Returns:
-            `M x (S + 1)`: for each joint outcome the log probabilities of components, then the outcome's own.
         """
         m, S, K = log_probability.shape
         if K**m <= MAX_OUTCOMES:
@@ -153,7 +149,7 @@ class SkewBayesianActiveLearningByDisagreement(QuestionAcquisitionFunction):
         return result
 
     def _read(self, member: LatentModel, X: Tensor, reading: Reading) -> SkewGPPosterior:
-        """The posterior of what an observation at `batch_shape x q x d` points reads, before noise."""
+        """The posterior of an observation's reading at `batch_shape x q x d` points, before noise."""
         posterior = self.latent_posterior(member, X)
         return posterior.affine(reading.weight) if reading.num_items > 1 else posterior
 
@@ -179,18 +175,18 @@ class SkewBayesianActiveLearningByDisagreement(QuestionAcquisitionFunction):
 def _entropy_of_average(log_p: Tensor, log_weights: Tensor) -> Tensor:
     """The entropies of `batch_shape x S x K` outcomes under `M` weightings `... S x M` of draws, `batch_shape x M`."""
     average = log_weights.exp().mT @ log_p.exp()  # batch_shape x M x K
-    # an outcome that is impossible in floating point adds nothing; entr has no gradient there
+    # an outcome that is impossible in floating point adds nothing, and entr has no gradient there
     possible = average > torch.finfo(average.dtype).tiny
     return torch.special.entr(torch.where(possible, average, 1.0)).sum(-1)
 
 
 def _expected_entropy(read: SkewGPPosterior, reading: Reading) -> Tensor:
-    """`E[H(y | f)]` over the mixture, `batch_shape`: a smooth function of the components' means, which are many."""
+    """`E[H(y | f)]` over the mixture, `batch_shape`, by interpolation over the components' means, which are many."""
     means, variance = read.component_means.squeeze(-2), read.gaussian_variance  # batch_shape x S, batch_shape x 1
     wide = (variance + _width(reading)).sqrt().detach()
     nodes_per_width = NODES_PER_WIDTH
-    if reading.num_outcomes > 2:  # half way between cut-points other outcomes become the likelier ones, the sooner the
-        gaps = reading.cutpoints[0].detach().diff().max() / wide  # farther apart these are
+    if reading.num_outcomes > 2:  # the likeliest outcome changes half way between cut-points, sharply if these are far
+        gaps = reading.cutpoints[0].detach().diff().max() / wide  # apart
         nodes_per_width *= 2 + float(gaps.max())
     log_entropies = interpolated(lambda at: _log_mean_entropy(at, variance, reading), means, wide, nodes_per_width)
     expected = (log_entropies + read.log_probabilities).logsumexp(-1).exp()
@@ -202,7 +198,7 @@ def _expected_entropy(read: SkewGPPosterior, reading: Reading) -> Tensor:
 
 
 def _entropies_of_slips(reading: Reading) -> Tensor:
-    """The entropy of the answer for each outcome that an attentive answer would certainly have, `K`."""
+    """The entropy of an answer with slips for each outcome of a certain attentive answer, `K`."""
     assert reading.slips is not None
     certain = torch.eye(reading.num_outcomes).to(reading.slips)
     return torch.special.entr(reading.with_slips(certain)).sum(-1)
@@ -217,7 +213,7 @@ def _log_mean_entropy(means: Tensor, variance: Tensor, reading: Reading) -> Tens
     """`log E[H(y | f)]` of normal `f` with `batch_shape x n` means and `batch_shape x 1` variances."""
     means, variance = means.unsqueeze(-1), variance.unsqueeze(-1)
     width, cutpoints = _width(reading), reading.cutpoints[0]
-    # the normal distribution times g_j: its logarithm's constant, its centre and its variance
+    # the normal density times g_j: its log factor, its centre and its variance
     total = variance + width
     log_factor = 0.5 * (width.log() - total.log()) - 0.5 * (means - cutpoints).square() / total
     centre = (means * width + cutpoints * variance) / total  # batch_shape x n x (K - 1)
@@ -230,10 +226,10 @@ def _log_mean_entropy(means: Tensor, variance: Tensor, reading: Reading) -> Tens
 
 
 def _log_entropy(f: Tensor, reading: Reading) -> Tensor:
-    """The log of the entropy of an outcome given what is read, finite far from all cut-points.
+    """The log of the entropy of an outcome given `f`, finite far from all cut-points.
 
-    Where the answer may be a slip, of what it has beyond the average of `_entropies_of_slips`: the information that it
-    brings about the attentive answer, which vanishes far from cut-points.
+    Where the answer may be a slip, the log of its excess over the average of `_entropies_of_slips`: the information
+    about the attentive answer, which vanishes far from cut-points.
     """
     if reading.slips is not None:
         attentive = replace(reading, slips=None).log_outcome_probabilities(f).exp()
@@ -243,7 +239,7 @@ def _log_entropy(f: Tensor, reading: Reading) -> Tensor:
     log_p = reading.log_outcome_probabilities(f)
     certain = log_p > -torch.finfo(log_p.dtype).tiny
     log_surprise = torch.where(certain, -1.0, log_p).neg().log()
-    others = torch.where(certain, -torch.inf, log_p).logsumexp(-1, keepdim=True)  # all that the surprise is then
+    others = torch.where(certain, -torch.inf, log_p).logsumexp(-1, keepdim=True)  # the surprise of a certain outcome
     return (log_p + torch.where(certain, others, log_surprise)).logsumexp(-1)
 
 
@@ -256,10 +252,10 @@ def select_from_pool(
 ) -> tuple[Tensor, Tensor]:
     r"""Choose entries of a pool greedily, one after the other, as a batch.
 
-    Each choice is the entry of largest acquisition value that is left. Diversity comes from telling the acquisition
-    function about the entries chosen so far as pending points: for information this is the greedy choice of the batch
-    ([Kirsch2019batchbald]_), and an entry next to a chosen one has little left to tell. For acquisition functions that
-    do not know of pending points give `min_distance` instead: nothing nearer than that to a chosen entry is chosen.
+    Each choice is the remaining entry of largest acquisition value, with those chosen so far as pending points. For
+    information this is the greedy choice of the batch ([Kirsch2019batchbald]_), and an entry next to a chosen one has
+    little left to tell. For acquisition functions without pending points give `min_distance` instead: no entry nearer
+    than that to a chosen one is chosen.
 
     Example:
         >>> acq = SkewBayesianActiveLearningByDisagreement(SkewGP(train_X, Binary(labels)))
@@ -267,7 +263,7 @@ def select_from_pool(
         >>> X_next = pool[chosen]
 
     Args:
-        acq_function: The acquisition function; what is pending beforehand stays so.
+        acq_function: The acquisition function; its pending points stay pending.
         pool: An `N x d` tensor of points, or `N x q x d` of sets of points such as pairs.
         num: The number of entries to choose.
         min_distance: The least Euclidean distance between the points of chosen entries, in units of the pool.

@@ -1,10 +1,9 @@
-r"""Closed-form acquisition functions on the mixture that a skewed posterior is.
+r"""Closed-form acquisition functions of a skewed posterior, a mixture of normal distributions.
 
-Given draw `s` the value at a point is normal with mean `m_s(x)` and a variance `v(x)` that all draws share, so that the
-expectation of anything with a closed form for normal variables is the average of that form over draws. Logarithms of
-averages are taken by `logsumexp` over logarithms of the terms: they stay finite, with gradients, where improvement is
-all but impossible ([Ament2023logei]_). Functions of the same names without `Skew`, which are BoTorch's, use the mean
-and the variance alone and assume a normal distribution in between.
+Given draw `s` the value at a point is normal with mean `m_s(x)` and a variance `v(x)` that all draws share. An
+expectation with a closed form for normal variables is the average of that form over draws. Logarithms of averages are
+computed by `logsumexp`: they stay finite, with gradients, where improvement is all but impossible ([Ament2023logei]_).
+BoTorch's functions of the same names without `Skew` assume a normal distribution.
 
 All are deterministic functions of the candidate.
 
@@ -28,7 +27,7 @@ from botorch_skewgp.acquisition.components import ComponentAcquisitionFunction, 
 
 
 class _SkewImprovement(ComponentAcquisitionFunction):
-    """Base class of those that compare with the best value so far."""
+    """Base class of acquisition functions that compare with the best value so far."""
 
     best_f: Tensor
 
@@ -54,8 +53,8 @@ class _SkewImprovement(ComponentAcquisitionFunction):
 class SkewLogExpectedImprovement(_SkewImprovement):
     r"""The logarithm of the expected improvement under a skewed posterior.
 
-    `log sum_s p_s sd (phi(u_s) + u_s Phi(u_s))` with `u_s = (m_s(x) - best_f) / sd`. Exact given the draws, whereas
-    `LogExpectedImprovement` takes the posterior for a normal distribution of the same mean and variance.
+    `log sum_s p_s sd (phi(u_s) + u_s Phi(u_s))` with `u_s = (m_s(x) - best_f) / sd`. Exact given the draws;
+    `LogExpectedImprovement` assumes a normal distribution of the same mean and variance.
 
     Example:
         >>> model = SkewGP(train_X, [Numeric(values), Preference(pairs)])
@@ -124,9 +123,8 @@ class SkewProbabilityOfImprovement(SkewLogProbabilityOfImprovement):
 class QuantileBound(AnalyticAcquisitionFunction):
     r"""The upper end of a credible interval: the posterior's own quantile, not mean plus standard deviations.
 
-    Where BoTorch's `UpperConfidenceBound` takes `beta`, this takes the probability below the bound:
-    `Phi(sqrt(beta))` gives the same for a normal posterior. It needs no moments, and an increasing map of the outcome
-    changes nothing about the best candidate.
+    For a normal posterior the probability `Phi(sqrt(beta))` gives BoTorch's `UpperConfidenceBound`. No moments are
+    needed, and an increasing map of the outcome does not change the best candidate.
 
     Example:
         >>> acq = QuantileBound(model, probability=0.975)

@@ -1,4 +1,4 @@
-r"""How sure a recommendation is: the probability of each point to be the best one."""
+r"""The probability of each point to be the best one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_skewgp.acquisition.question_values import Belief, joint_draws
+from botorch_skewgp.acquisition.search_domain import as_points
 from botorch_skewgp.models.transforms import rounded_inputs
-from botorch_skewgp.observations.checks import as_tensor
 from botorch_skewgp.protocols import input_transform_of, members_of
 
 
@@ -19,8 +19,8 @@ def probability_of_best(
 ) -> Tensor:
     r"""The probability that each point has the largest value of the latent function among all given points.
 
-    At the recommended point it says how sure the recommendation is that nothing asked about is better; where it is low,
-    `next_question` and `next_pair` ask about the rivals again. Points that are equal share their probability.
+    At the recommended point it is the probability that no other of these points is better; where it is low,
+    `next_question` and `next_pair` ask about the rivals again. Equal points share their probability.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -43,11 +43,7 @@ def probability_of_best(
     """
     members = members_of(model, "probability_of_best")
     own = members[0].datapoints
-    X = own if X_candidates is None else as_tensor(X_candidates, "X_candidates").to(own)
-    if X.ndim != 2 or not len(X) or X.shape[1] != own.shape[1] or not bool(X.isfinite().all()):
-        raise InputDataError(
-            f"X_candidates must be finite and n x {own.shape[1]} with n of at least 1; got shape {tuple(X.shape)}."
-        )
+    X = as_points(own if X_candidates is None else X_candidates, own, "X_candidates")
     if num_samples < len(members):
         raise InputDataError(f"num_samples must be at least {len(members)}; got {num_samples}.")
     points, place = rounded_inputs(input_transform_of(model), X).unique(dim=0, return_inverse=True)

@@ -21,7 +21,7 @@ from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
 from botorch_skewgp.acquisition.components import log_expected_improvement
-from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction
+from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction, random_index
 from botorch_skewgp.protocols import LatentModel, kind_of_duels
 from botorch_skewgp.truncated.univariate import owens_t
 
@@ -29,12 +29,12 @@ NORMAL_975 = 1.959963984540054  # the 97.5 % quantile of the standard normal dis
 
 
 class _HallucinationBeliever(DuelingAcquisitionFunction):
-    r"""Base class of those that take one draw of the data's rows for the truth, which makes the posterior Gaussian.
+    r"""Base class: one draw of the data's rows counts as the truth, which makes the posterior Gaussian.
 
     Args:
         model: A model with one output.
         X_reference: The reference point, a `d`-dim or `1 x d` tensor.
-        draw: Which of the posterior's draws to believe; one at random if `None`.
+        draw: The index of the draw; a random one if `None`.
         generator: The source of randomness; torch's global one if `None`.
 
     Raises:
@@ -48,8 +48,7 @@ class _HallucinationBeliever(DuelingAcquisitionFunction):
         with torch.no_grad():
             num_draws = self._components(self.X_reference.unsqueeze(0)).mean.shape[-1]
         if draw is None:
-            device = None if generator is None else generator.device
-            draw = int(torch.randint(num_draws, (), generator=generator, device=device))
+            draw = random_index(num_draws, generator)
         if not 0 <= draw < num_draws:
             raise InputDataError(f"draw must be from 0 to {num_draws - 1}; got {draw}.")
         self.draw = draw
@@ -68,9 +67,8 @@ class _HallucinationBeliever(DuelingAcquisitionFunction):
 class HallucinatedLogExpectedImprovement(_HallucinationBeliever):
     r"""The logarithm of `E[max(f(x) - f(x_r), 0)]` given one draw of the data's rows (HB-EI, [Takeno2023practical]_).
 
-    The draw makes up for what a mean over the skewed posterior lacks: another object with another draw asks elsewhere.
-    The paper improves on the largest mean. This function improves on the reference, the point that the candidate will
-    be compared with, whose value is uncertain too.
+    The random draw explores: another object with another draw asks elsewhere. The paper improves on the largest mean,
+    this function on the reference, the point that the candidate will be compared with, whose value is uncertain too.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -90,7 +88,7 @@ class HallucinatedUpperConfidenceBound(_HallucinationBeliever):
         model: A model with one output.
         X_reference: The reference point, a `d`-dim or `1 x d` tensor.
         beta: The squared number of standard deviations.
-        draw: Which of the posterior's draws to believe; one at random if `None`.
+        draw: The index of the draw; a random one if `None`.
         generator: The source of randomness; torch's global one if `None`.
 
     Raises:
@@ -118,9 +116,9 @@ class HallucinatedUpperConfidenceBound(_HallucinationBeliever):
 class DuelingLogExpectedImprovement(DuelingAcquisitionFunction):
     r"""The logarithm of `E[max(f(x) - f(x_r), 0)]` over the skewed posterior, in closed form on the mixture.
 
-    Up to a constant and the logarithm this is qEUBO with one arm given ([Astudillo2023qeubo]_): what the better of the
-    two is expected to exceed the reference by. The logarithm, and the closed form in the place of samples, keep its
-    gradient alive where little is left to win ([Ament2023logei]_).
+    Up to a constant and the logarithm this is qEUBO with one arm given ([Astudillo2023qeubo]_): the expected excess of
+    the better of the two over the reference. The logarithm and the closed form keep its gradient alive where little is
+    left to gain ([Ament2023logei]_).
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -138,7 +136,7 @@ class DuelingLogExpectedImprovement(DuelingAcquisitionFunction):
 class DuelingUpperConfidenceBound(DuelingAcquisitionFunction):
     r"""Mean plus `sqrt(beta)` standard deviations of `f(x) - f(x_r)` (dueling UCB, [Fauvel2021efficient]_).
 
-    Mean and variance are those of the skewed posterior, in closed form; `DuelingUpperCredibleBound` knows its shape.
+    Mean and variance are those of the skewed posterior, in closed form; `DuelingUpperCredibleBound` uses its shape.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -149,7 +147,7 @@ class DuelingUpperConfidenceBound(DuelingAcquisitionFunction):
     Args:
         model: A model with one output.
         X_reference: The reference point, a `d`-dim or `1 x d` tensor.
-        beta: The squared number of standard deviations; by default the paper's, up to the 97.5 % quantile of a normal.
+        beta: The squared number of standard deviations; by default the paper's, the 97.5 % quantile of a normal.
 
     Raises:
         ValueError: If `beta` is negative.
@@ -174,8 +172,8 @@ class MaximallyUncertainChallenge(DuelingAcquisitionFunction):
     r"""The variance of the probability that `x` beats the reference (MUC, [Fauvel2021efficient]_).
 
     `Var[Phi((f(x) - f(x_r)) / s)]` over the posterior of `f`, with `s` the standard deviation of a duel's noise: the
-    challenge whose outcome is uncertain because the function is, not because of noise. In closed form on the mixture:
-    given a draw, the mean of the square is a bivariate normal probability with equal bounds, hence Owen's function.
+    outcome is uncertain because of the function, not of noise. In closed form on the mixture: given a draw, the mean of
+    the square is a bivariate normal probability with equal bounds, hence Owen's function.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))

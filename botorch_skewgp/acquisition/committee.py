@@ -1,4 +1,4 @@
-"""What a committee chooses: how likely an option is the favourite of enough of its judges."""
+"""The probability that an option is the favourite of enough judges of a committee."""
 
 from __future__ import annotations
 
@@ -25,22 +25,23 @@ def probability_of_majority(
 ) -> Tensor:
     r"""The probability that each option is the best one for at least a share of the judges.
 
-    Samples of the joint utilities of all judges at all options; in each of them every judge votes for the option of
-    largest utility. Levels of judges do not matter, so that it suits comparisons.
+    In each sample of the joint utilities every judge votes for the option of largest utility. Levels of judges do not
+    matter, so that it suits comparisons.
 
     Args:
         model: A model with an output for each judge, such as `model.for_judge([0, 1, 2])`.
         X_candidates: The options, an `n x d` tensor.
         share: The share of the votes that an option needs, above 0 and at most 1.
         weights: The weight of each judge's vote; equal ones if `None`.
-        sampler: Draws the utilities; by default Sobol's sequence, 1,024 samples.
+        sampler: The sampler of the utilities; 1,024 Sobol points by default.
 
     Returns:
         An `n`-dim tensor. With a share above one half the sum is at most 1; the rest is the probability that no option
         has enough votes.
 
     Raises:
-        InputDataError: If the options, the share or the weights are none.
+        InputDataError: If the options are not `n x d`, the share is not in (0, 1], or the weights are not finite,
+            non-negative and one for each judge.
 
     Example:
         >>> panel = Preference([[0, 1], [1, 2]], judge=[0, 1])

@@ -1,8 +1,8 @@
-r"""Comparisons that fall apart into groups, and when that leaves a recommendation undecided.
+r"""Groups of points linked by comparisons, and recommendations that they leave undecided.
 
-Where points are linked by no chain of comparisons, only the kernel says which is better. That alone does no harm: it
-often says enough, and first duels between new points always fall apart. It does where a recommendation hangs on it: the
-recommended point and the best one of another group are about as likely to be better, and a duel would tell.
+Where no chain of comparisons links two points, only the kernel tells which is better. Often that is enough, and first
+duels between new points always form groups. A recommendation is undecided where the best point of another group is
+about as likely to be better, and a duel would tell.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from botorch_skewgp.observations import Observation
 from botorch_skewgp.protocols import is_latent_model, members_of
 
 UNDECIDED = 0.4  # probability of being better, from which another point is as good a recommendation
-TELLING = 1 / 12  # variance of a duel's probability where what is unknown is as large as the noise
+TELLING = 1 / 12  # variance of a duel's probability where the uncertainty is as large as the noise
 
 
 def comparison_groups(observations: Sequence[Observation], X: Tensor) -> Tensor:
-    r"""Which points are linked by comparisons, directly or through others: the number of each point's group.
+    r"""The number of each point's group, of points linked by comparisons, directly or through others; `n`.
 
-    Equal points are one. A point that nothing was compared with is a group of its own.
+    Equal points are one. A point without comparisons is a group of its own.
 
     Example:
         >>> comparison_groups([Preference([[0, 1], [1, 2], [3, 4]])], torch.rand(6, 2))
@@ -36,7 +36,7 @@ def comparison_groups(observations: Sequence[Observation], X: Tensor) -> Tensor:
 
     Args:
         observations: Comparisons; observations of single points link nothing.
-        X: The points that they refer to, `n x d`.
+        X: The points of the comparisons, `n x d`.
     """
     _, place = X.unique(dim=0, return_inverse=True)
     links = [torch.stack([torch.arange(len(X), device=X.device), len(X) + place])]
@@ -54,8 +54,8 @@ def comparison_groups(observations: Sequence[Observation], X: Tensor) -> Tensor:
 def warn_if_undecided(model: Model, means: Tensor) -> None:
     r"""Warn if no comparison links the best point of a model to another that is about as likely to be better.
 
-    Only for models of comparisons alone: numbers and labels say on their own how good a point is. Pairs that nothing
-    was added to, such as first duels, are left in peace: one of the two groups must have three points.
+    Only for models of comparisons alone, as numbers and labels measure each point. One of the two groups must have
+    three points, so that first duels do not warn.
 
     Args:
         model: A model with one output.

@@ -1,4 +1,4 @@
-"""What closed forms of expectations need: the normal components of one value's distribution."""
+"""The normal components of one value's distribution, for expectations in closed form."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Components(NamedTuple):
         return NormalMixtureMarginals(self.mean, self.standard_deviation, self.log_probability.exp())
 
     def gain(self, best_f: Tensor, maximize: bool) -> Tensor:
-        """How much better every mean is than a best value that broadcasts with them, `batch_shape x S`."""
+        """The gain of every mean over a best value that broadcasts with them, `batch_shape x S`."""
         gain = self.mean - best_f.to(self.mean)
         return gain if maximize else -gain
 
@@ -79,7 +79,7 @@ def components_of(posterior: Posterior, user: str) -> Components:
 
     Args:
         posterior: A posterior at one point with one output, whose `marginals` are mixtures of normal distributions.
-        user: Who asks, for the error message.
+        user: The caller's name, for the error message.
 
     Raises:
         UnsupportedError: If the posterior is no such mixture, or not over one value.
@@ -97,12 +97,12 @@ def components_of(posterior: Posterior, user: str) -> Components:
 
 
 def quantile_of(posterior: Posterior, probability: float, user: str) -> Tensor:
-    r"""The quantile of a posterior over one value, of all members together where it is an ensemble's; `batch_shape`.
+    r"""The quantile of a posterior over one value, of an ensemble's mixture; `batch_shape`.
 
     Args:
         posterior: A posterior at one point with one output that has quantiles.
         probability: The probability, in (0, 1).
-        user: Who asks, for the error message.
+        user: The caller's name, for the error message.
 
     Raises:
         UnsupportedError: If the posterior is not over one value.
@@ -115,7 +115,7 @@ def quantile_of(posterior: Posterior, probability: float, user: str) -> Tensor:
 def follow(acquisition: torch.nn.Module, X: Tensor) -> None:
     """Move an acquisition function to the type and device of points, as BoTorch's analytic ones do.
 
-    What is there already is left alone: visiting every module of the models takes longer than a small evaluation.
+    Only if needed: visiting every module of the models takes longer than a small evaluation.
     """
     tensors = itertools.chain(acquisition.parameters(), acquisition.buffers())
     if any(entry.device != X.device or (entry.is_floating_point() and entry.dtype != X.dtype) for entry in tensors):
@@ -123,7 +123,7 @@ def follow(acquisition: torch.nn.Module, X: Tensor) -> None:
 
 
 class ComponentAcquisitionFunction(AnalyticAcquisitionFunction):
-    """Base class of those that see the components of one value's distribution."""
+    """Base class of acquisition functions of the components of one value's distribution."""
 
     def _components(self, X: Tensor) -> Components:
         follow(self, X)

@@ -1,9 +1,8 @@
-r"""Unknown constraints and safety: the probability that an experiment is valid, wherever BoTorch takes a constraint.
+r"""Unknown constraints and safety: the probability that an experiment is valid as a constraint of BoTorch's functions.
 
 Four ways, from soft to hard: `ValidityConstraint` for the `constraints` argument of Monte Carlo acquisition functions;
 `ValidityWeightedAcquisitionFunction` for analytic ones; `PenalizedUpperConfidenceBound`; and `ValidityInequality` with
-`ValidityInitialConditions` and `gen_valid_candidates`, which keep all candidates where the probability is at least a
-given level.
+`ValidityInitialConditions` and `gen_valid_candidates`, which keep the probability of all candidates above a level.
 
 .. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
    regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
@@ -47,14 +46,14 @@ class ValidityConstraint(Module):
     r"""Validity as a constraint on samples, for the `constraints` argument of BoTorch's acquisition functions.
 
     A sample `f` of the latent function is valid with probability `p(f) = Phi((f - threshold) / sqrt(noise))`. BoTorch
-    makes a feasibility of a constraint's value `c` by `sigmoid(-c / eta)`, so that `c = -eta log(p / (1 - p))` gives
-    that probability exactly: no smoothing is added to the model's own. `c` is negative where a valid outcome is the
-    likelier one, as BoTorch expects of feasible values. Give the acquisition function the same `eta` (BoTorch's
-    default is the default here too) and leave `fat` off; or pass `probability` with `fat=[None]`.
+    computes the feasibility of a constraint's value `c` as `sigmoid(-c / eta)`, so that `c = -eta log(p / (1 - p))`
+    gives that probability exactly, without further smoothing; `c` is negative where a valid outcome is likelier. Give
+    the acquisition function the same `eta` (BoTorch's default is the default here too) and leave `fat` off; or pass
+    `probability` with `fat=[None]`.
 
     BoTorch's noisy improvement warns if all training points are infeasible in one of its samples, and improves on a
-    bound of the objective there. With few valid trials this is expected, and the warning may be ignored; while there
-    are no valid trials at all, `LogProbabilityOfValidity` is the function to maximise.
+    bound of the objective there. With few valid trials ignore the warning; without any, maximise
+    `LogProbabilityOfValidity`.
 
     Example:
         >>> validity = SkewGP(train_X, Validity(worked))
@@ -69,8 +68,8 @@ class ValidityConstraint(Module):
     Args:
         model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these, whose
             members' samples are compared with the members' own thresholds.
-        output: Which output of the samples is its latent function.
-        eta: The temperature that the acquisition function will be given.
+        output: The output of the samples that is its latent function.
+        eta: The temperature of the acquisition function.
 
     Raises:
         UnsupportedError: If the likelihood takes neither.
@@ -111,7 +110,7 @@ class ValidityConstraint(Module):
 class ValidityWeightedAcquisitionFunction(AcquisitionFunction):
     r"""An acquisition function times the probability of validity ([Gelbart2014unknown]_); their sum in logarithms.
 
-    The expected value of a non-negative utility that only a valid experiment pays, if validity and the objective are
+    The expected value of a non-negative utility of valid experiments alone, if validity and the objective are
     independent given the data.
 
     Example:
@@ -131,7 +130,7 @@ class ValidityWeightedAcquisitionFunction(AcquisitionFunction):
         self._log = acq_function._log
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        """Passed on to the acquisition function."""
+        """Set the pending points of the acquisition function."""
         self.acq_function.set_X_pending(X_pending)
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
@@ -145,9 +144,9 @@ class ValidityWeightedAcquisitionFunction(AcquisitionFunction):
 class PenalizedUpperConfidenceBound(AnalyticAcquisitionFunction):
     r"""The upper credible bound, less a penalty where an experiment is too likely to fail.
 
-    `Q(x) - penalty max(0, level - P(valid at x))^2` with `Q` a quantile of the objective. This is the penalised bound
-    for safe optimisation after [Benavoli2021unified]_; the quadratic keeps it smooth at the edge. The penalty has the
-    units of the objective; the larger it is, the more nearly the level is kept.
+    `Q(x) - penalty max(0, level - P(valid at x))^2` with `Q` a quantile of the objective, the penalised bound for safe
+    optimisation after [Benavoli2021unified]_; the square keeps it smooth at the edge. The penalty has the units of the
+    objective; a larger one keeps the level more nearly.
 
     Example:
         >>> model = SkewGP(train_X, [Numeric(values[worked], index=worked.nonzero().squeeze(-1)), Validity(worked)])
@@ -198,16 +197,16 @@ class PenalizedUpperConfidenceBound(AnalyticAcquisitionFunction):
 class ValidityInequality(Module):
     r"""`P(valid at x) >= level`, a non-linear inequality constraint for `optimize_acqf`.
 
-    With few labels give an ensemble whose hyperparameters are sampled (`fit_fully_bayesian_skew_gp`) and observations
-    that are `Validity`: the page of sharp bits has what was claimed then, and what was true. A `OneClassWarning` is
-    issued if all labels that a single model knows are of one class, as fitted hyperparameters then claim too much.
+    With few labels give an ensemble whose hyperparameters are sampled (`fit_fully_bayesian_skew_gp`) and `Validity`
+    observations: the page of sharp bits compares claimed and true probabilities. A `OneClassWarning` is issued if all
+    labels of a single model are of one class, as fitted hyperparameters then claim too much.
 
-    The value is the difference of the log odds of both: it has the sign of `P - level`, but changes with the latent
-    function where probabilities are all but 0 or 1, so that SLSQP's linear model of it holds further.
+    The value is the difference of the log odds: it has the sign of `P - level`, but changes with the latent function
+    even where probabilities are nearly 0 or 1, which SLSQP's linear model of it needs.
 
     An intra-point constraint: it holds for every point of a batch by itself. `optimize_acqf` needs initial conditions
-    that satisfy it, which `ValidityInitialConditions` finds; SLSQP may leave it from there, after which
-    `gen_valid_candidates` takes what it began with.
+    that satisfy it, which `ValidityInitialConditions` finds; if SLSQP leaves it from there, `gen_valid_candidates`
+    returns the start.
 
     Example:
         >>> ensemble = fit_fully_bayesian_skew_gp(fit_skew_gp(SkewGP(train_X, Validity(worked))), num_draws=4)
@@ -250,13 +249,13 @@ def gen_valid_candidates(
 ) -> tuple[Tensor, Tensor]:
     r"""`gen_candidates_scipy` for feasible starts, which returns feasible candidates only.
 
-    A search that ends outside a constraint, or lower than it began, is replaced by its start. SLSQP's warning that it
-    found no way on is not passed on, as nothing is lost by it.
+    A search that ends outside a constraint, or lower than it began, is replaced by its start; SLSQP's warning of that
+    is suppressed.
 
     Args:
-        initial_conditions: Where to start, `b x q x d`.
+        initial_conditions: The starts, `b x q x d`.
         acquisition_function: The acquisition function.
-        kwargs: Those of `gen_candidates_scipy`.
+        kwargs: Further arguments of `gen_candidates_scipy`.
 
     Returns:
         Candidates, `b x q x d`, and their values, `b`.
@@ -275,10 +274,10 @@ def gen_valid_candidates(
 class ValidityInitialConditions:
     r"""Initial conditions for `optimize_acqf` whose points all satisfy a `ValidityInequality`.
 
-    Raw points that satisfy it are kept. If there are fewer than wanted, the most probable others, and the points that
-    the validity model has seen, climb the probability of validity first. Batches are put together from what satisfies
-    the inequality and chosen by acquisition value as BoTorch does, so that linear constraints, fixed features and
-    options of `gen_batch_initial_conditions` keep their meaning.
+    Raw points that satisfy it are kept. If there are too few, the most probable others, and the validity model's own
+    points, first climb the probability of validity. Batches of points that satisfy the inequality are chosen by
+    acquisition value as BoTorch does, so that linear constraints, fixed features and options of
+    `gen_batch_initial_conditions` keep their meaning.
 
     Example:
         >>> safe = ValidityInequality(SkewGP(train_X, Validity(worked)), level=0.9)
@@ -286,7 +285,7 @@ class ValidityInitialConditions:
 
     Args:
         inequality: The inequality.
-        num_climbs: The number of points that climb if raw points do not do.
+        num_climbs: The number of points that climb if there are too few raw ones.
     """
 
     def __init__(self, inequality: ValidityInequality, num_climbs: int = 16) -> None:
@@ -306,7 +305,7 @@ class ValidityInitialConditions:
         equality_constraints: LinearConstraints = None,
         **kwargs: Any,
     ) -> Tensor:
-        r"""Initial conditions, `num_restarts x q x d`; arguments as of `gen_batch_initial_conditions`.
+        r"""Initial conditions, `num_restarts x q x d`; arguments as for `gen_batch_initial_conditions`.
 
         Raises:
             CandidateGenerationError: If no point with the wanted probability of validity was found.
@@ -394,7 +393,7 @@ class ValidityInitialConditions:
 
 
 def _satisfies(X: Tensor, linear: dict[str, LinearConstraints]) -> Tensor:
-    """Which of `n x d` points satisfy linear constraints."""
+    """Whether each of `n x d` points satisfies linear constraints."""
     if not any(linear.values()):
         return torch.ones(X.shape[0], dtype=torch.bool, device=X.device)
     return evaluate_feasibility(X.unsqueeze(-2), **linear)  # type: ignore[arg-type]

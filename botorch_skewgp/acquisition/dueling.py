@@ -1,6 +1,6 @@
 r"""Acquisition functions for duels against a reference point, such as the best point so far.
 
-All look at the distribution of `f(x) - f(x_r)` and are to be maximised over single points `x`; the point found is then
+All depend on the distribution of `f(x) - f(x_r)` and are maximised over single points `x`; the maximiser is then
 compared with the reference `x_r` ([Benavoli2021preferential]_, section 4).
 
 .. [Benavoli2021preferential] A. Benavoli, D. Azzimonti, D. Piga. Preferential Bayesian optimisation with skew Gaussian
@@ -69,7 +69,7 @@ class DuelingAcquisitionFunction(AcquisitionFunction):
         Args:
             member: The member.
             X: The points.
-            weight: Two numbers, for `weight^T (f(x), f(x_r))` in the place of the difference.
+            weight: Two numbers, for `weight^T (f(x), f(x_r))` instead of the difference.
 
         Raises:
             UnsupportedError: If an input transform turns one point into many.
@@ -84,7 +84,13 @@ class DuelingAcquisitionFunction(AcquisitionFunction):
 
     def _components(self, X: Tensor) -> Components:
         """The components of `f(x) - f(x_r)` of all members."""
-        return Components.of_members(_components(self.difference(member, X)) for member in self.members)
+        differences = (self.difference(member, X) for member in self.members)
+        return Components.of_members(
+            Components(
+                posterior.component_means[..., 0, :], posterior.gaussian_variance.sqrt(), posterior.log_probabilities
+            )
+            for posterior in differences
+        )
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
         """Not supported: every candidate duels with the reference, one at a time.
@@ -97,7 +103,7 @@ class DuelingAcquisitionFunction(AcquisitionFunction):
 
 
 class _DuelingMonteCarloAcquisitionFunction(DuelingAcquisitionFunction, MCSamplerMixin):
-    """Base class of those that draw from the joint posterior at a candidate and the reference."""
+    """Base class of acquisition functions that sample the difference of a candidate and the reference."""
 
     def __init__(self, model: Model, X_reference: Tensor, sampler: MCSampler | None = None) -> None:
         super().__init__(model=model, X_reference=X_reference)
@@ -106,8 +112,7 @@ class _DuelingMonteCarloAcquisitionFunction(DuelingAcquisitionFunction, MCSample
     def _draws(self, difference: SkewGPPosterior) -> Tensor:
         r"""Draws of a difference, `num_samples x batch_shape`.
 
-        The difference is made in the posterior and not in the draws: the joint covariance is singular at the
-        reference, that of the difference is a single number.
+        Of the posterior of the difference, as the joint covariance of both points is singular at the reference.
         """
         return self.get_posterior_samples(difference)[..., 0, 0].flatten(0, len(self.sample_shape) - 1)
 
@@ -116,11 +121,10 @@ class DuelingUpperCredibleBound(_DuelingMonteCarloAcquisitionFunction):
     r"""The upper end of the narrowest credible interval of `f(x) - f(x_r)`.
 
     The interval of highest posterior density, not the one with equal tails: for skewed distributions they differ
-    ([Benavoli2021preferential]_, section 4.1). By default it is computed from the mixture that the posterior is, which
-    makes the value a smooth function of the candidate. With a sampler it is estimated as in the paper: the narrowest of
-    the intervals between order statistics of the draws that hold the wanted share of them ([Chen1999credible]_). That
-    estimate is deterministic for fixed base samples but jumps where another interval becomes the narrowest, which
-    gradient-based optimisers do not like.
+    ([Benavoli2021preferential]_, section 4.1). By default it is computed from the posterior's mixture and smooth in the
+    candidate. With a sampler it is estimated as in the paper: the narrowest of the intervals between order statistics
+    of the draws that hold the wanted share of them ([Chen1999credible]_), which jumps where another interval becomes
+    the narrowest.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -153,7 +157,7 @@ class DuelingUpperCredibleBound(_DuelingMonteCarloAcquisitionFunction):
             return _highest_density_upper_end(self._components(X), self.probability)
         draws = torch.cat([self._draws(self.difference(member, X)) for member in self.members])
         num_intervals = draws.shape[0] - math.floor(self.probability * draws.shape[0])
-        lower = draws.detach().topk(num_intervals, dim=0, largest=False).values  # all that sorting would be needed for
+        lower = draws.detach().topk(num_intervals, dim=0, largest=False).values
         upper = draws.topk(num_intervals, dim=0).values.flip(0)
         narrowest = (upper - lower).argmin(dim=0, keepdim=True)
         return upper.gather(0, narrowest).squeeze(0)
@@ -162,11 +166,10 @@ class DuelingUpperCredibleBound(_DuelingMonteCarloAcquisitionFunction):
 class ExpectedImprovementInformationGain(_DuelingMonteCarloAcquisitionFunction):
     r"""`k log E[p] + h(E[p]) - E[h(p)]`, with `p` the probability that `x` beats the reference given the function.
 
-    The first term asks for improvement; the rest, with `h` the entropy of the duel's outcome in nats (of three outcomes
-    where ties are allowed), is the information that the outcome is expected to bring about the function
-    ([Houlsby2011bald]_; [Benavoli2021preferential]_, section 4.3, where `k = 0.1`). The probability is that of the
-    model's likelihood, noise included. All expectations are over the same draws, and everything is computed from log
-    probabilities.
+    The first term rewards improvement; the rest, with `h` the entropy of the duel's outcome in nats (of three outcomes
+    where ties are allowed), is the expected information about the function ([Houlsby2011bald]_;
+    [Benavoli2021preferential]_, section 4.3, where `k = 0.1`). The probability includes the likelihood's noise. All
+    expectations are over the same draws.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -209,10 +212,10 @@ class ExpectedImprovementInformationGain(_DuelingMonteCarloAcquisitionFunction):
 
 
 class DuelingThompsonSampling(DuelingAcquisitionFunction):
-    r"""One draw of `f(x) - f(x_r)` as a function of `x`, the same for the life of the object.
+    r"""One draw of `f(x) - f(x_r)` as a function of `x`, a sample path (see `SkewGPSamplePath`).
 
-    Maximising it gives the best point of a posterior draw ([Benavoli2021preferential]_, section 4.2). The draw is a
-    sample path, see `SkewGPSamplePath`; make a new object for a new draw.
+    Its maximiser is the best point of a posterior draw ([Benavoli2021preferential]_, section 4.2). Make a new object
+    for a new draw.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -221,7 +224,7 @@ class DuelingThompsonSampling(DuelingAcquisitionFunction):
         >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
 
     Args:
-        model: A model with one output and a kernel that BoTorch has random features for.
+        model: A model with one output and a kernel with random features in BoTorch.
         X_reference: The reference point, a `d`-dim or `1 x d` tensor.
         num_features: The number of random features of the prior path; even.
         generator: The source of randomness; torch's global one if `None`.
@@ -239,7 +242,7 @@ class DuelingThompsonSampling(DuelingAcquisitionFunction):
     ) -> None:
         super().__init__(model=model, X_reference=X_reference)
         members = self.members
-        member = members[_random_index(len(members), generator)]
+        member = members[random_index(len(members), generator)]
         self.path = SkewGPSamplePath.draw(
             cast(SkewGP, member), torch.Size(), num_features=num_features, generator=generator
         )
@@ -255,14 +258,8 @@ def _entropy(log_p: Tensor) -> Tensor:
     return -(log_p.exp() * log_p).sum(-1)
 
 
-def _components(difference: SkewGPPosterior) -> Components:
-    """The components of a difference."""
-    deviation = difference.gaussian_variance.sqrt()
-    return Components(difference.component_means[..., 0, :], deviation, difference.log_probabilities)
-
-
-def _random_index(size: int, generator: torch.Generator | None) -> int:
-    """A number from 0 to `size - 1`; without a random number where there is no choice."""
+def random_index(size: int, generator: torch.Generator | None) -> int:
+    """A random number from 0 to `size - 1`; the generator is not used where there is no choice."""
     if size == 1:
         return 0
     device = None if generator is None else generator.device
@@ -293,12 +290,12 @@ def _highest_density_interval(components: Components, probability: float) -> Ten
     mixture = components.marginals
     tail = components.mean.new_full(components.mean.shape[:-1], 0.5 * (1 - probability))
     low, high = torch.zeros_like(tail), torch.full_like(tail, 1 - probability)
-    # Newton's steps square the error: after one as small as this, what is left is rounding
+    # Newton's steps square the error: after a step this small, only rounding is left
     tolerance = (1 - probability) * torch.finfo(tail.dtype).eps ** 0.5
     for _ in range(60):
         ends = mixture.quantile(torch.stack([tail, tail + probability]))
         density, slope = mixture.density(ends), _density_slope(components, ends)
-        # the derivative of the width in the tail probability, and its own
+        # the first two derivatives of the width in the tail probability
         first = 1 / density[1] - 1 / density[0]
         second = slope[0] / density[0].pow(3) - slope[1] / density[1].pow(3)
         low, high = torch.where(first < 0, tail, low), torch.where(first < 0, high, tail)

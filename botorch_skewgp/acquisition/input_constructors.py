@@ -1,10 +1,12 @@
-r"""What acquisition functions are made from, for hosts that name them by class, such as Ax's modular generator.
+r"""Input constructors of acquisition functions, for hosts that name them by class, such as Ax's modular generator.
 
-Importing this file registers the input constructors with BoTorch: `get_acqf_input_constructor(QuantileBound)`.
+Importing this file registers them with BoTorch: `get_acqf_input_constructor(QuantileBound)`.
 """
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any, cast
 
 import torch
@@ -13,7 +15,6 @@ from botorch.acquisition.analytic import PosteriorMean
 from botorch.acquisition.input_constructors import acqf_input_constructor, construct_inputs_best_f
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.models.model import Model, ModelList
-from botorch.sampling.base import MCSampler
 from botorch.utils.datasets import SupervisedDataset
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
@@ -50,6 +51,7 @@ from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.protocols import members_of
 
+DEFAULT_LEVEL = 0.75  # probability of a yes that bounds a level set
 CHALLENGERS: tuple[type[AcquisitionFunction], ...] = (
     DuelingLogExpectedImprovement,
     DuelingThompsonSampling,
@@ -63,7 +65,7 @@ CHALLENGERS: tuple[type[AcquisitionFunction], ...] = (
 
 
 def _single(model: Model) -> Model:
-    """The only model of a list, which Ax makes of one model of comparisons."""
+    """The model of a list of one, which Ax makes for comparisons."""
     return cast(Model, model.models[0]) if isinstance(model, ModelList) and len(model.models) == 1 else model
 
 
@@ -98,226 +100,72 @@ def construct_inputs_improvement(
     )
 
 
-@acqf_input_constructor(*CHALLENGERS)
-def construct_inputs_challenger(
-    model: Model,
-    X_reference: Tensor | None = None,
-    beta: float | None = None,
-    probability: float | None = None,
-    k: float | None = None,
-    draw: int | None = None,
-    num_features: int | None = None,
-    sampler: MCSampler | None = None,
-    generator: torch.Generator | None = None,
-) -> dict[str, Any]:
-    r"""Arguments of a challenger of the best point so far.
+def _register(*acquisitions: type[AcquisitionFunction], **defaults: Callable[[Model], Any]) -> None:
+    r"""Register acquisition functions with the arguments of their own constructors.
 
     Args:
-        model: The model.
-        X_reference: The point to be challenged; that of the model's own with the largest posterior mean if `None`.
-        beta: An argument of some of them, as are all that follow; their own default if `None`.
-        probability: Likewise.
-        k: Likewise.
-        draw: Likewise.
-        num_features: Likewise.
-        sampler: Likewise.
-        generator: Likewise.
+        acquisitions: The acquisition functions.
+        defaults: By the name of an argument, a function of the model for where a host does not give it.
     """
-    model = _single(model)
-    if X_reference is None:
-        X = members_of(model, "construct_inputs_challenger")[0].datapoints
-        with torch.no_grad():
-            X_reference = X[PosteriorMean(model)(X.unsqueeze(-2)).argmax()]
-    options = {
-        "beta": beta,
-        "probability": probability,
-        "k": k,
-        "draw": draw,
-        "num_features": num_features,
-        "sampler": sampler,
-        "generator": generator,
-    }
-    given = {name: value for name, value in options.items() if value is not None}
-    return {"model": model, "X_reference": X_reference, **given}
+    for acquisition in acquisitions:
+
+        def construct_inputs(model: Model, **options: Any) -> dict[str, Any]:
+            model = _single(model)
+            given = {name: value for name, value in options.items() if value is not None}
+            computed = {name: default(model) for name, default in defaults.items() if name not in given}
+            return {"model": model, **computed, **given}
+
+        construct_inputs.__signature__ = inspect.signature(acquisition)  # type: ignore[attr-defined]
+        acqf_input_constructor(acquisition)(construct_inputs)
 
 
-@acqf_input_constructor(SkewBayesianActiveLearningByDisagreement)
-def construct_inputs_information(
-    model: Model, kind: type[Observation] | None = None, X_pending: Tensor | None = None
-) -> dict[str, Any]:
-    r"""Arguments of the information that an observation brings.
-
-    Args:
-        model: The model.
-        kind: The kind of the observation.
-        X_pending: Points whose observations are pending.
-    """
-    return {"model": _single(model), "kind": kind, "X_pending": X_pending}
+def _own_points(model: Model) -> Tensor:
+    return members_of(model, "An acquisition function by name")[0].datapoints
 
 
-@acqf_input_constructor(SkewKnowledgeGradient)
-def construct_inputs_knowledge_gradient(
-    model: Model,
-    kind: type[Observation] | None = None,
-    X_candidates: Tensor | None = None,
-    include_points: bool = True,
-) -> dict[str, Any]:
-    r"""Arguments of the knowledge gradient of an observation.
-
-    Args:
-        model: The model.
-        kind: The kind of the observation.
-        X_candidates: Points to recommend from; the model's own if `None`.
-        include_points: Whether those of the observation may be recommended too.
-    """
-    return {"model": _single(model), "kind": kind, "X_candidates": X_candidates, "include_points": include_points}
+@torch.no_grad()
+def _best_point(model: Model) -> Tensor:
+    """The model's own point of largest posterior mean."""
+    X = _own_points(model)
+    return X[PosteriorMean(model)(X.unsqueeze(-2)).argmax()]
 
 
-@acqf_input_constructor(DuelingKnowledgeGradient)
-def construct_inputs_dueling_knowledge_gradient(
-    model: Model, X_candidates: Tensor | None = None, include_pair: bool = True
-) -> dict[str, Any]:
-    r"""Arguments of the knowledge gradient of a duel.
-
-    Args:
-        model: The model.
-        X_candidates: Points to recommend from; the model's own if `None`.
-        include_pair: Whether the points of the pair may be recommended too.
-    """
-    return {"model": _single(model), "X_candidates": X_candidates, "include_pair": include_pair}
-
-
-@acqf_input_constructor(SkewLogNoisyExpectedImprovement)
-def construct_inputs_noisy_improvement(
-    model: Model,
-    X_baseline: Tensor | None = None,
-    posterior_transform: PosteriorTransform | None = None,
-    samples_per_draw: int = 1,
-    maximize: bool = True,
-    seed: int = 0,
-) -> dict[str, Any]:
-    r"""Arguments of noisy expected improvement in closed form.
-
-    Args:
-        model: The model.
-        X_baseline: The points to improve on; the model's own if `None`.
-        posterior_transform: A posterior transform.
-        samples_per_draw: As for the acquisition function.
-        maximize: Whether high values are good.
-        seed: The seed of the baseline's values.
-    """
-    model = _single(model)
-    if X_baseline is None:
-        X_baseline = members_of(model, "construct_inputs_noisy_improvement")[0].datapoints
-    return {
-        "model": model,
-        "X_baseline": X_baseline,
-        "posterior_transform": posterior_transform,
-        "samples_per_draw": samples_per_draw,
-        "maximize": maximize,
-        "seed": seed,
-    }
-
-
-@acqf_input_constructor(QuantileBound)
-def construct_inputs_quantile_bound(
-    model: Model,
-    posterior_transform: PosteriorTransform | None = None,
-    probability: float = 0.975,
-    maximize: bool = True,
-) -> dict[str, Any]:
-    r"""Arguments of a quantile as a bound.
-
-    Args:
-        model: The model.
-        posterior_transform: A posterior transform.
-        probability: The quantile's probability.
-        maximize: Whether high values are good.
-    """
-    return {
-        "model": _single(model),
-        "posterior_transform": posterior_transform,
-        "probability": probability,
-        "maximize": maximize,
-    }
-
-
-@acqf_input_constructor(PenalizedUpperConfidenceBound)
-def construct_inputs_penalized_bound(
-    model: Model,
-    posterior_transform: PosteriorTransform | None = None,
-    validity_model: Model | None = None,
-    level: float = 0.95,
-    penalty: float = 1000.0,
-    probability: float = 0.975,
-) -> dict[str, Any]:
-    r"""Arguments of a bound that is penalised where validity is not likely.
-
-    Args:
-        model: The model.
-        posterior_transform: A posterior transform.
-        validity_model: A model of validity; `model` if `None`.
-        level: The least probability of validity.
-        penalty: What is subtracted below it.
-        probability: The bound's probability.
-    """
-    return {
-        "model": _single(model),
-        "validity_model": validity_model,
-        "level": level,
-        "penalty": penalty,
-        "probability": probability,
-        "posterior_transform": posterior_transform,
-    }
-
-
-@acqf_input_constructor(LogProbabilityOfValidity)
-def construct_inputs_validity(model: Model) -> dict[str, Any]:
-    r"""Arguments of the probability of validity.
-
-    Args:
-        model: The model.
-    """
-    return {"model": _single(model)}
-
-
-@acqf_input_constructor(LevelSetMisclassification)
-def construct_inputs_misclassification(
-    model: Model, level: float = 0.75, kind: type[Observation] | None = None
-) -> dict[str, Any]:
-    r"""Arguments of the probability of misclassification.
-
-    Args:
-        model: The model.
-        level: The probability of a yes that bounds the level set.
-        kind: The kind of the answers.
-    """
-    return {"model": _single(model), "level": level, "kind": kind}
+_register(
+    DuelingKnowledgeGradient,
+    LogProbabilityOfValidity,
+    PenalizedUpperConfidenceBound,
+    QuantileBound,
+    SkewBayesianActiveLearningByDisagreement,
+    SkewKnowledgeGradient,
+)
+_register(*CHALLENGERS, X_reference=_best_point)
+_register(SkewLogNoisyExpectedImprovement, X_baseline=_own_points)
+_register(LevelSetMisclassification, level=lambda model: DEFAULT_LEVEL)
 
 
 @acqf_input_constructor(LevelSetInformation, LevelSetMisclassificationReduction)
 def construct_inputs_level_set(
     model: Model,
     bounds: list[tuple[float, float]] | None = None,
-    level: float = 0.75,
+    level: float = DEFAULT_LEVEL,
     X_reference: Tensor | None = None,
     num_points: int = 128,
     kind: type[Observation] | None = None,
 ) -> dict[str, Any]:
-    r"""Arguments of what an answer says about a level set.
+    r"""Arguments of look-aheads to an answer about a level set.
 
     Args:
         model: The model.
         bounds: A lower and an upper bound for each input, for the default of `X_reference`.
         level: The probability of a yes that bounds the level set.
-        X_reference: The points to be classified; if `None` Sobol points within the bounds, or without bounds those of
-            the model.
+        X_reference: The points to be classified; if `None` Sobol points within the bounds, or without bounds the
+            model's own.
         num_points: The number of Sobol points.
         kind: The kind of the answers.
     """
     model = _single(model)
     if X_reference is None:
-        X_reference = members_of(model, "construct_inputs_level_set")[0].datapoints
+        X_reference = _own_points(model)
         if bounds is not None:
             ends = torch.as_tensor(bounds).to(X_reference).mT
             X_reference = draw_sobol_samples(ends, n=num_points, q=1, seed=0).squeeze(-2)

@@ -13,10 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-LEAST_NODES = 12
-LEAST_REACH = 0.01  # widths from the middle; derivatives between nodes that are nearer have few digits
-LEAST_REACH = 0.01  # widths from the middle; derivatives between nodes that are nearer have few digits
-LEAST_SAVING = 4  # with fewer points for each node, it is cheaper not to interpolate
+MIN_NODES = 12
+MIN_REACH = 0.01  # widths from the middle; derivatives between closer nodes have few digits
+MIN_SAVING = 4  # points for each node, below which the function itself is cheaper
 
 
 class _ChebyshevSeries(torch.autograd.Function):
@@ -60,7 +59,7 @@ def _derivative(coefficients: Tensor) -> Tensor:
 
 
 def interpolated(function: Callable[[Tensor], Tensor], x: Tensor, width: Tensor, nodes_per_width: float) -> Tensor:
-    r"""An analytic function at all of its arguments, from its values at Chebyshev nodes between the least and largest.
+    r"""An analytic function at many arguments, from its values at Chebyshev nodes between the least and the largest.
 
     The error falls geometrically in the number of nodes ([Trefethen2019approximation]_, chapter 8). Once
     differentiable, in the arguments and in whatever else the function depends on.
@@ -68,16 +67,16 @@ def interpolated(function: Callable[[Tensor], Tensor], x: Tensor, width: Tensor,
     Args:
         function: A function of the last dimension, from `... x n` to `... x n`.
         x: The arguments, `... x S`.
-        width: Over which distance the function changes, of a shape that broadcasts with `... x 1`.
-        nodes_per_width: The number of nodes for each of these; more of them make the error smaller.
+        width: The distance over which the function changes, of a shape that broadcasts with `... x 1`.
+        nodes_per_width: The number of nodes for each of these; more nodes make the error smaller.
 
     Returns:
         Its values, `... x S`.
     """
     low, high = x.detach().aminmax(dim=-1, keepdim=True)
-    middle, half = 0.5 * (low + high), torch.maximum(0.5 * (high - low), LEAST_REACH * width)
-    num_nodes = LEAST_NODES + nodes_per_width * float((2 * half / width).max())
-    if not num_nodes * LEAST_SAVING < x.shape[-1]:
+    middle, half = 0.5 * (low + high), torch.maximum(0.5 * (high - low), MIN_REACH * width)
+    num_nodes = MIN_NODES + nodes_per_width * float((2 * half / width).max())
+    if not num_nodes * MIN_SAVING < x.shape[-1]:
         return function(x)
     order = torch.arange(math.ceil(num_nodes), dtype=x.dtype, device=x.device)
     angle = (order + 0.5) * (math.pi / len(order))

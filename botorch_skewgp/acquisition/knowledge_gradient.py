@@ -1,14 +1,14 @@
-r"""The knowledge gradient: how much the best posterior mean is expected to grow by one observation, such as a duel.
+r"""The knowledge gradient: the expected growth of the best posterior mean by one observation, such as a duel.
 
 After a duel the posterior is that of a SkewGP again, and its mean has a closed form ([Wu2026knowledge]_). On the
 mixture: given draw `s`, `f(x)` and the noisy difference `d = f(a) - f(b) + v_a - v_b` are jointly normal, so that
 
     `E[f(x) 1(d > 0)] = sum_s p_s [m_s(x) Phi(u_s) + Cov(f(x), d) phi(u_s) / sd(d)]`,  `u_s = E[d | s] / sd(d)`,
 
-with `Cov` and `sd` the same for all draws. This is the posterior mean given that `a` wins times the probability that it
-does, so that no ratio is needed and nothing is drawn again. Where ties are allowed a duel has three outcomes, each an
-interval of `d`, with differences of these terms at its ends. Labels and grades are the same with `d = f(a) + v_a`.
-Where an answer may be a slip, these terms are of attentive ones, and a slip of probability `e` adds `e m_s(x)`.
+with `Cov` and `sd` the same for all draws. This is the posterior mean given that `a` wins times the probability of
+that, without a ratio or new draws. Where ties are allowed a duel has three outcomes, each an interval of `d`, with
+differences of these terms at its ends. Labels and grades are the same with `d = f(a) + v_a`. Where an answer may be a
+slip, these terms are of attentive ones, and a slip of probability `e` adds `e m_s(x)`.
 
 .. [Frazier2009knowledge] P. Frazier, W. Powell, S. Dayanik. The knowledge-gradient policy for correlated normal
    beliefs. INFORMS Journal on Computing 21, 2009.
@@ -33,24 +33,11 @@ from botorch_skewgp.truncated.univariate import log_interval_probability, log_no
 class _LookAhead(QuestionAcquisitionFunction):
     """Base class: the posterior mean after an observation, times the probability of its outcome."""
 
-    def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        """Not supported: the gain of an observation is that of this one alone.
-
-        Raises:
-            UnsupportedError: If there are pending points.
-        """
-        if X_pending is not None:
-            raise UnsupportedError(f"{type(self).__name__} does not account for pending points.")
-
     def _outcome_means(self, X: Tensor) -> Tensor:
-        r"""`E[f 1(outcome)]` at all points for an observation of the first of them, averaged over members.
+        r"""`E[f 1(outcome)]` in units of the outcome, averaged over members; `batch_shape x q x O`.
 
-        Args:
-            X: A `batch_shape x q x d` tensor, the points of the observation first.
-
-        Returns:
-            A `batch_shape x q x O` tensor in units of the outcome; the outcome of the largest reading comes first, for
-            a duel that the first point wins.
+        At `batch_shape x q x d` points, those of the observation first. The outcome of the largest reading comes first,
+        for a duel that the first point wins.
         """
         return torch.stack([self._outcome_means_of(member, X) for member in self.members]).mean(0)
 
@@ -79,8 +66,8 @@ class SkewKnowledgeGradient(_LookAhead):
     r"""The exact knowledge gradient of one observation, over a fixed set of points to recommend from.
 
     `sum_o P(o) max_x E[f(x) | o] - max_x E[f(x)]` over the outcomes `o` of a label, a grade, a validity or a duel,
-    where `x` is one of `X_candidates`, or of the points of the observation unless told otherwise
-    ([Frazier2009knowledge]_, [Wu2026knowledge]_). Never negative; differentiable where the maximisers are unique.
+    where `x` is one of `X_candidates` or, by default, of the points of the observation ([Frazier2009knowledge]_,
+    [Wu2026knowledge]_). Never negative; differentiable where the maximisers are unique.
 
     Example:
         >>> model = SkewGP(train_X, Binary(labels))
@@ -91,8 +78,8 @@ class SkewKnowledgeGradient(_LookAhead):
         model: A SkewGP with one output, or an ensemble of such models, whose average means are compared.
         kind: As for `SkewBayesianActiveLearningByDisagreement`.
         X_candidates: An `n x d` tensor of points to recommend from; the model's own points if `None`.
-        include_points: Whether the points of the observation may be recommended too. If so, so that asking about a good
-            point alone is worth nothing, the mean before the observation is maximised over them as well.
+        include_points: Whether the points of the observation may be recommended too. Then the mean before the
+            observation is maximised over them as well.
 
     Raises:
         UnsupportedError: If the model is no SkewGP, or its likelihood takes no supported kind.
@@ -156,11 +143,10 @@ class DuelingKnowledgeGradient(SkewKnowledgeGradient):
 class OneShotDuelingKnowledgeGradient(_LookAhead, OneShotAcquisitionFunction):
     r"""The exact knowledge gradient of a duel over the whole domain, up to a constant, by joint optimisation.
 
-    `P(a wins) E[f(x_1) | a wins] + P(b wins) E[f(x_2) | b wins]` as a function of four points `a, b, x_1, x_2`. Its
-    maximum over all four has the pair that maximises the knowledge gradient with `x_1` and `x_2` the points to
-    recommend after either outcome: two outcomes need no more. Where ties are allowed there is a fifth point, to
-    recommend after a tie, between these two. `optimize_acqf` must be told `q = get_augmented_q_batch_size(2)` and
-    returns the pair.
+    `P(a wins) E[f(x_1) | a wins] + P(b wins) E[f(x_2) | b wins]` as a function of four points `a, b, x_1, x_2`. At its
+    maximum `a, b` is the pair that maximises the knowledge gradient, and `x_1` and `x_2` are the points to recommend
+    after either outcome. Where ties are allowed a fifth point, between these two, is to recommend after a tie. Give
+    `optimize_acqf` `q = get_augmented_q_batch_size(2)`; it returns the pair.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -180,7 +166,7 @@ class OneShotDuelingKnowledgeGradient(_LookAhead, OneShotAcquisitionFunction):
 
     @t_batch_mode_transform()  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
-        """The expected posterior mean at what is recommended, for `batch_shape x 4 x d` points; `batch_shape`.
+        """The expected posterior mean at the recommended points, for `batch_shape x 4 x d` points; `batch_shape`.
 
         Raises:
             BotorchTensorDimensionError: If `X` has another number of points.

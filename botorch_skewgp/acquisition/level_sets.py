@@ -1,15 +1,13 @@
-r"""Where is the probability of a yes above a level? Acquisition functions that look ahead to one more answer.
+r"""Level sets of the probability of a yes: acquisition functions that look ahead to one more answer.
 
 A point belongs to the level set if `P(yes | f(x)) >= level`, which is `f(x) >= c` with one number `c`. An answer at `x`
-changes what is known about the membership of every point `z` ([Letham2022lookahead]_). On the mixture: given draw `s`,
-`f(x)` with its noise and `f(z)` are jointly normal, so that with `h_s = E[f(x) - center | s] / sd` and
-`k_s = E[f(z) - c | s] / sd`
+informs about the membership of every point `z` ([Letham2022lookahead]_). Given draw `s` of the mixture, `f(x)` with its
+noise and `f(z)` are jointly normal, so that with `h_s = E[f(x) - center | s] / sd` and `k_s = E[f(z) - c | s] / sd`
 
     `P(yes at x, f(z) >= c) = guess P(f(z) >= c) + (1 - guess - lapse) sum_s p_s Phi_2(h_s, k_s; rho)`,
 
 with the bivariate normal cdf `Phi_2` and a correlation `rho` that all draws share. The four probabilities of answer and
-membership tell all there is to know: the probability of misclassification after the answer, and the information that
-the answer brings.
+membership determine the probability of misclassification after the answer, and the information of the answer.
 
 .. [Letham2022lookahead] B. Letham, P. Guan, C. Tymms, E. Bakshy, M. Shvartsman. Look-ahead acquisition functions for
    Bernoulli level set estimation. AISTATS 2022.
@@ -43,22 +41,13 @@ class _LevelSetAcquisitionFunction(QuestionAcquisitionFunction):
             PsychometricFunction.of(member, self.kind).latent_level(level)
         self.level = level
 
-    def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        """Not supported: the value of an answer is that of this one alone.
-
-        Raises:
-            UnsupportedError: If there are pending points.
-        """
-        if X_pending is not None:
-            raise UnsupportedError(f"{type(self).__name__} does not account for pending points.")
-
     def _belief(self, member: LatentModel, X: Tensor) -> Belief:
         posterior = self.latent_posterior(member, X)
         if posterior.batch_shape:
             raise UnsupportedError(f"{type(self).__name__} takes no models with batch dimensions, such as fantasies.")
         if member.approximation != "ep":
             return Belief.of(posterior, member.outcome_scale)
-        # a Gaussian, though slips can make it a mixture of random components, whose noise would pass for information
+        # a Gaussian: slips can make it a mixture of random components, whose noise would count as information
         weights = posterior.mean.new_ones(1, 1)
         return Belief(
             posterior.mean.flatten(-2).unsqueeze(-1),
@@ -72,7 +61,7 @@ class _LevelSetAcquisitionFunction(QuestionAcquisitionFunction):
 class LevelSetMisclassification(_LevelSetAcquisitionFunction):
     r"""The probability that a point is misclassified: `min(p, 1 - p)`, if it is in the level set with probability `p`.
 
-    It is largest, 1/2, wherever both sides are equally likely, however little an answer there would change. The other
+    It is largest, 1/2, wherever both sides are equally likely, even if an answer there would change little. The other
     two classes look ahead.
 
     Example:
@@ -96,11 +85,12 @@ class LevelSetMisclassification(_LevelSetAcquisitionFunction):
             function = PsychometricFunction.of(member, self.kind)
             above = posterior.probability_above(function.latent_level(self.level)).squeeze(-1).squeeze(-1)
             members.append(above)
-        return _misclassified(torch.stack(members).mean(0))
+        inside = torch.stack(members).mean(0)
+        return torch.minimum(inside, 1 - inside)
 
 
 class _LevelSetLookAhead(_LevelSetAcquisitionFunction):
-    """Base class: what one more answer says about the membership of reference points."""
+    """Base class: one more answer and the membership of reference points."""
 
     X_reference: Tensor
 
@@ -114,7 +104,7 @@ class _LevelSetLookAhead(_LevelSetAcquisitionFunction):
         self.register_buffer("X_reference", X_reference.detach())
 
     def _value(self, X: Tensor) -> Tensor:
-        # candidates are independent of each other: one list of points makes a single covariance of all that is needed
+        # candidates are independent of each other: one list of points has all covariances
         points = X.reshape(-1, X.shape[-1])
         beliefs = [self._belief(member, torch.cat([points, self.X_reference.to(X)])) for member in self.members]
         size = max(1, MAX_ENTRIES // (len(self.X_reference) * beliefs[0].means.shape[-1]))
@@ -125,7 +115,7 @@ class _LevelSetLookAhead(_LevelSetAcquisitionFunction):
         return torch.cat(parts).reshape(X.shape[:-2])
 
     def _joint(self, member: LatentModel, belief: Belief, part: Tensor) -> Tensor:
-        """The probabilities of no and yes, out of the level set and in it, `B x R x 2 x 2`."""
+        """The probabilities of no and yes (first), out of the level set and in it (last), `B x R x 2 x 2`."""
         function = PsychometricFunction.of(member, self.kind)
         num = len(self.X_reference)
         weights = belief.weights[0]
@@ -145,7 +135,7 @@ class _LevelSetLookAhead(_LevelSetAcquisitionFunction):
         return cells.unflatten(-1, (2, 2))
 
     def _gain(self, joint: Tensor) -> Tensor:
-        """What an answer is worth for each reference point, `B x R`."""
+        """The value of an answer for each reference point, `B x R`."""
         raise NotImplementedError
 
 
@@ -154,7 +144,7 @@ class LevelSetMisclassificationReduction(_LevelSetLookAhead):
 
     `E_z[min(p_z, 1 - p_z) - sum_y P(y) min(p_z|y, 1 - p_z|y)]` over the reference points `z`, where `p_z` is the
     probability that `z` is in the level set and `p_z|y` that after the answer `y`: the global stepwise uncertainty
-    reduction of [Letham2022lookahead]_. Never negative but for rounding.
+    reduction of [Letham2022lookahead]_. Not negative, up to rounding.
 
     Example:
         >>> model = SkewGP(train_X, Binary(labels))
@@ -206,7 +196,7 @@ class LevelSetInformation(_LevelSetLookAhead):
 
 
 def _mixture_cdf(h: Tensor, k: Tensor, correlation: Tensor, weights: Tensor) -> Tensor:
-    """The bivariate cdf at `h`, `B x S`, and `k`, `R x S`, averaged over components; `B x R` as the correlation is."""
+    """The bivariate cdf at `h`, `B x S`, and `k`, `R x S`, averaged over components; `B x R` like the correlation."""
     size, lower, value = correlation.detach().abs(), -1.0, torch.zeros_like(correlation)
     for upper in (*NUM_NODES, 1.0):
         i, j = ((size > lower) & (size <= upper)).nonzero(as_tuple=True)
@@ -215,10 +205,6 @@ def _mixture_cdf(h: Tensor, k: Tensor, correlation: Tensor, weights: Tensor) -> 
             value = value.index_put((i, j), cdf @ weights)
         lower = upper
     return value
-
-
-def _misclassified(inside: Tensor) -> Tensor:
-    return torch.minimum(inside, 1 - inside)
 
 
 def _entropy(probabilities: Tensor) -> Tensor:

@@ -1,12 +1,11 @@
 r"""The next question to ask: its kind, its points, the judge, and whether it is worth its price.
 
-A question is a kind of observation at some points, asked of a judge at a price. Its value is by how much its answer is
-expected to raise the posterior mean of the point that is recommended in the end (the knowledge gradient), in units of
-the outcome, so that it can be compared with the price. Nothing here asks for a kind by name: a kind is known by its
-`Reading`, so that kinds of your own take part.
+A question is a kind of observation at some points, asked of a judge at a price. Its value is the expected rise of the
+posterior mean of the recommended point (the knowledge gradient), in units of the outcome, so that it compares with the
+price. It depends on the kind's `Reading` alone, so that kinds of your own take part.
 
-Points come from a pool: those asked about already, points that joint draws of the function take for the best, zoomed in
-once, the best challenger of the recommended point, and some that are spread over the domain.
+Points come from a pool: the model's own, maximisers of joint draws of the function, with points around them, the best
+challenger of the recommended point, and some that are spread over the domain.
 """
 
 from __future__ import annotations
@@ -33,23 +32,23 @@ from botorch_skewgp.acquisition.question_values import (
     joint_draws,
     knowledge_gradient,
 )
-from botorch_skewgp.acquisition.search_domain import SearchDomain, Values
+from botorch_skewgp.acquisition.search_domain import SearchDomain, Values, as_points
 from botorch_skewgp.models.transforms import rounded_inputs
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import as_count, as_tensor
 from botorch_skewgp.protocols import LatentModel, input_transform_of, members_of
-from botorch_skewgp.rows import Reading
+from botorch_skewgp.rows import Reading, first_of_equal
 
 QuestionMethod = Literal["knowledge_gradient", "information"]
 ROUNDING = 1e-9  # of a gain, in units of the outcome's scale
 NUM_SPREAD = 512  # points over the domain that draws choose from
 NUM_PATHS = 64  # draws; each has a best point
-NUM_OWN = 48  # points asked about before, the best ones, that are asked about or recommended again
+NUM_OWN = 48  # the best of the model's own points
 NUM_FAR = 32  # points of the pool that are spread over the domain
 NUM_PAIRED = 20  # points, the likeliest to be best, all of whose pairs are considered
 NUM_SETS = 24  # sets considered for questions of three points or more
 SCALES = (0.3, 0.1, 0.03)  # of steps away from the recommended point, in shares of the domain
-ZOOM = 0.04  # likewise away from the points that draws take for the best
+ZOOM = 0.04  # likewise away from maximisers of draws
 CHALLENGER: dict[str, Any] = {"num_restarts": 2, "raw_samples": 64}
 
 
@@ -59,12 +58,12 @@ class Question:
 
     Args:
         kind: A class of observations that the model's likelihood takes.
-        num_points: The number of points shown together, for kinds that leave it open, such as `Choice`; the least that
-            the kind needs if `None`.
-        with_incumbent: Whether the recommended point is one of the points; free otherwise.
+        num_points: The number of points shown together, for kinds that leave it open, such as `Choice`; the kind's
+            least number if `None`.
+        with_incumbent: Whether the recommended point must be one of the points.
 
     Raises:
-        InputDataError: If the kind is no class of observations, or is not about this number of points.
+        InputDataError: If the kind is no class of observations, or not of this number of points.
 
     Example:
         >>> Question(Choice, num_points=4)  # which is the best of these four?
@@ -98,16 +97,16 @@ class Question:
 
 
 class NextQuestion(NamedTuple):
-    r"""What to ask next.
+    r"""The question to ask next.
 
     Args:
         question: The question; one of those given.
-        X: Where: a `k x d` tensor, with the recommended point last if the question says so.
-        judge: Of whom; `None` if there was no choice.
-        value: By how much the answer is expected to raise the posterior mean of the recommended point, in units of the
-            outcome (of the latent utility, if there are no numbers).
+        X: Its points, `k x d`, with the recommended point last for `with_incumbent`.
+        judge: The judge to ask; `None` if there was no choice.
+        value: The expected rise of the posterior mean of the recommended point, in units of the outcome (of the latent
+            utility, if there are no numbers).
         cost: The price of the question.
-        stop: Whether no question is worth its price, if it was said what a unit of the outcome is worth.
+        stop: Whether no question is worth its price; `False` if `worth` was `None`.
     """
 
     question: Question
@@ -131,7 +130,7 @@ def next_question(
     cat_dims: Values | None = None,
     seed: int = 0,
 ) -> NextQuestion:
-    r"""The next question to ask: the one with the largest expected gain for its price.
+    r"""The next question to ask, with the largest expected gain for its price.
 
     Example:
         >>> model = SkewGP(train_X, [Numeric(values), Preference(pairs)])
@@ -141,24 +140,23 @@ def next_question(
     Args:
         model: A SkewGP with one output, or an ensemble of such models.
         bounds: A `2 x d` tensor of lower and upper bounds; `None` with candidates.
-        questions: Kinds of observations, or a `Question` where the number of points or the incumbent
-            matters.
+        questions: Kinds of observations, or a `Question` where the number of points or the incumbent matters.
         costs: The price of each question, in any one unit; a mapping from questions or kinds, or a sequence in their
             order. All cost the same if `None`.
         X_candidates: An `n x d` tensor of points to ask about instead of a domain.
-        judges: Who may be asked, as in `SkewGP.posterior`: their numbers, or a mapping from these to what multiplies
-            the price. The gain is that of the utility that the model is of: what all share, or of `model.for_judge(j)`.
-        worth: What one unit of the outcome is worth, in units of the costs, for `stop`.
-        method: `"knowledge_gradient"` for the expected gain of the recommended point (and where no single answer would
-            change it, as `"information"`), `"information"` for what is learned about which point is best.
+        judges: The judges to choose from, as in `SkewGP.posterior`: their numbers, or a mapping from these to factors
+            of the price. The gain is that of the model's utility: the shared one, or that of `model.for_judge(j)`.
+        worth: The worth of one unit of the outcome, in units of the costs, for `stop`.
+        method: `"knowledge_gradient"` for the expected gain of the recommended point (where no single answer would
+            change it, as `"information"`), `"information"` for the information about which point is best.
         discrete_dims: The values that inputs may take, by their number, where their order matters.
         cat_dims: Likewise where it does not.
-        seed: Of the pool of points.
+        seed: The seed of the pool of points.
 
     Raises:
-        InputDataError: If there are no questions, the likelihood does not know one of the kinds, a cost is not
-            positive, there are both bounds and candidates or neither, too few points for a question, nothing is known
-            of a judge, or the list of judges is empty.
+        InputDataError: If there are no questions, the likelihood does not take one of the kinds, a cost is not
+            positive, there are both bounds and candidates or neither, too few points for a question, a judge without
+            observations, or the list of judges is empty.
         UnsupportedError: If the model is another, has no judges, or a kind has no outcomes to look ahead to.
     """
     return next_questions(
@@ -184,21 +182,21 @@ def next_questions(
     r"""A page of questions to ask at once; each is chosen with the earlier ones pending.
 
     Args:
-        model: As for `next_question`.
-        bounds: As there.
-        questions: As there.
-        costs: As there.
+        model: As for `next_question`, as are all arguments but `num_questions`.
+        bounds: Lower and upper bounds.
+        questions: The questions.
+        costs: Their prices.
         num_questions: The number of questions.
-        X_candidates: As there.
-        judges: As there.
-        worth: As there.
-        method: As there.
-        discrete_dims: As there.
-        cat_dims: As there.
-        seed: As there.
+        X_candidates: Points instead of bounds.
+        judges: The judges to choose from.
+        worth: The worth of one unit of the outcome.
+        method: The criterion.
+        discrete_dims: Values of inputs whose order matters.
+        cat_dims: Values of inputs whose order does not.
+        seed: The seed.
 
     Returns:
-        The questions, in the order of choice; each value is what is gained beyond those before it.
+        The questions, in the order of choice; each value is the gain beyond those before it.
 
     Raises:
         InputDataError: As `next_question`, and for fewer questions than one.
@@ -234,7 +232,7 @@ def next_questions(
         every = [(pool.sets(beliefs, entry, recommended, seed), entry) for entry in asked]
 
         def best_by(value: Callable[..., Tensor], every: Any = every, beliefs: Any = beliefs) -> tuple[Any, ...]:
-            """The largest value for its price: the ratio, the question, whom to ask, the points."""
+            """The largest value for its price: the ratio, the question, the judge, the points."""
             found = []
             for number, (items, entry) in enumerate(every):
                 for place, judge in enumerate(who):
@@ -285,7 +283,7 @@ def _prices(
 def _people(
     members: Sequence[LatentModel], judges: Sequence[int | str] | Mapping[int | str, float] | None
 ) -> dict[int | str | None, float]:
-    """Who may be asked, with what multiplies the price."""
+    """The judges to choose from, with factors of the price."""
     if judges is None:
         return {None: 1.0}
     if isinstance(judges, str | int) or not len(judges):
@@ -304,7 +302,7 @@ def _people(
 
 
 def _check_kind(member: LatentModel, question: Question) -> None:
-    """Raise unless there is a reading of the kind to look ahead by."""
+    """Raise unless the kind has a reading to look ahead by."""
     part, kind = member.likelihood.for_kind(question.kind), question.kind
     if not part.predicts or part.num_outputs != 1:
         raise UnsupportedError(f"Questions of kind {kind.__name__} have no outcomes to look ahead to; leave them out.")
@@ -313,7 +311,7 @@ def _check_kind(member: LatentModel, question: Question) -> None:
 
 
 def _reading(member: LatentModel, question: Question, like: Tensor, judge: int | str | None = None) -> Reading:
-    """What an answer of a judge reads, of the one whom the model is for if `None`."""
+    """The reading of an answer of a judge, of the model's own if `None`."""
     known = member.answering_likelihood if judge is None else member.likelihood
     likelihood = known if judge is None or isinstance(judge, str) else known.for_judge(judge)
     return likelihood.reading(question.kind, like, member.outcome_scale, question.num_points)
@@ -326,7 +324,7 @@ def _asks(
     X: Tensor,
     judge: int | str | None = None,
 ) -> list[Asked]:
-    """What a question to a judge reads of each member."""
+    """The reading of a question to a judge, for each member."""
     parts = [member.likelihood.for_kind(question.kind) for member in members]
     if not parts[0].takes_numbers:
         return [
@@ -340,7 +338,7 @@ def _asks(
 
 
 def _belief(member: LatentModel, X: Tensor, who: Sequence[int | str | None]) -> Belief:
-    """The belief about what is recommended by, and after it about each judge's utility, at the pool's points."""
+    """The belief about the model's utility, and then about each judge's, at the pool's points."""
     if who == [None]:
         posterior = member.latent_posterior(X)
     else:
@@ -353,7 +351,7 @@ def _belief(member: LatentModel, X: Tensor, who: Sequence[int | str | None]) -> 
 
 @dataclass(frozen=True, eq=False)
 class _Pool:
-    """The points that questions are about, `N x d`, and the number of the recommended one."""
+    """The points that questions are about, `N x d`."""
 
     X: Tensor
 
@@ -370,18 +368,11 @@ class _Pool:
     ) -> _Pool:
         if (bounds is None) == (X_candidates is None):
             raise InputDataError("Give either bounds, to search a domain, or X_candidates, to choose from a list.")
-        own = members[0].datapoints
-        own = rounded_inputs(input_transform_of(model), own)
+        own = rounded_inputs(input_transform_of(model), members[0].datapoints)
         if bounds is None:
             if discrete_dims is not None or cat_dims is not None:
                 raise InputDataError("discrete_dims and cat_dims only have a meaning with bounds.")
-            X = as_tensor(X_candidates, "X_candidates").to(own)
-            if X.ndim != 2 or not len(X) or X.shape[1] != own.shape[1] or not bool(X.isfinite().all()):
-                raise InputDataError(
-                    f"X_candidates must be finite and n x {own.shape[1]} with n of at least 1; got shape "
-                    f"{tuple(X.shape)}."
-                )
-            return cls(X.unique(dim=0))
+            return cls(as_points(X_candidates, own, "X_candidates").unique(dim=0))
         domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, own)
         if not bool((domain.bounds[0] < domain.bounds[1]).any()):
             raise InputDataError(f"The bounds leave one point, {domain.bounds[0].tolist()}; widen them.")
@@ -399,10 +390,11 @@ class _Pool:
             acquisition = DuelingLogExpectedImprovement(model, best)
             challenger, _ = domain.optimize(acquisition, 1, **CHALLENGER, **few_steps)
         far = domain.nearest(spread[:NUM_FAR])
-        return cls(_distinct(torch.cat([own, challenger.detach().to(own), likely, far])))
+        X = torch.cat([own, challenger.detach().to(own), likely, far])
+        return cls(X[first_of_equal(X).unique()])
 
     def sets(self, beliefs: Sequence[Belief], question: Question, recommended: Tensor, seed: int) -> Tensor:
-        """The sets of points that a question may be about, `B x k`."""
+        """The candidate sets of points of a question, `B x k`."""
         N, k, device = len(self.X), question.size, self.X.device
         if k == 1:
             return torch.arange(N, device=device).unsqueeze(-1)
@@ -434,7 +426,7 @@ class _Pool:
 
 
 def _last(sets: Tensor, item: Tensor) -> Tensor:
-    """Sets with an item, where it is in them, moved to the end."""
+    """Sets with an item, if they hold it, moved to the end."""
     order = (sets == item).long().argsort(dim=-1, stable=True)
     return sets.gather(-1, order)
 
@@ -459,8 +451,8 @@ def _mean(members: Sequence[LatentModel], X: Tensor) -> Tensor:
 
 
 def _likely(members: Sequence[LatentModel], X: Tensor, seed: int) -> Tensor:
-    """The points that joint draws of the function take for the best."""
-    X = _distinct(X)
+    """The maximisers of joint draws of the function."""
+    X = X[first_of_equal(X).unique()]
     draws = []
     for member in members:
         belief = Belief.of(member.latent_posterior(X), member.outcome_scale)
@@ -476,11 +468,3 @@ def _around(domain: SearchDomain, X: Tensor, scale: float, generator: torch.Gene
     step = scale * (high - low) * torch.randn(U.shape, dtype=U.dtype, device=U.device, generator=generator)
     moves = torch.rand(U.shape, device=U.device, generator=generator) < 0.5
     return coordinates.to_inputs((U + step * moves).clamp(low, high))
-
-
-def _distinct(X: Tensor) -> Tensor:
-    """Each point once, in the order of its first place."""
-    _, place = X.unique(dim=0, return_inverse=True)
-    first = torch.full((int(place.max()) + 1,), len(X), device=X.device)
-    first = first.scatter_reduce(0, place, torch.arange(len(X), device=X.device), "amin")
-    return X[first.sort().values]

@@ -23,9 +23,9 @@ class SkewLogNoisyExpectedImprovement(ComponentAcquisitionFunction):
     r"""The logarithm of the expected improvement over the unknown best of a set of points ([Letham2019noisyei]_).
 
     `log E[max(f(x) - max f(X_baseline), 0)]`. Each draw `s` of the rows is completed by normal draws of the values at
-    the baseline. Given both, `f(x)` is normal in closed form, and so is the improvement; its average over all of them
-    is returned. Nothing needs to be known about the noise: comparisons and labels do as well as numbers. Pending points
-    join the baseline, which gives noisy expected improvement of all of them up to a constant.
+    the baseline. Given both, `f(x)` is normal and the improvement has a closed form, which is averaged. Any kind of
+    observations will do. Pending points join the baseline, which gives noisy expected improvement of all of them up to
+    a constant.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -66,7 +66,7 @@ class SkewLogNoisyExpectedImprovement(ComponentAcquisitionFunction):
         self.set_X_pending(None)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        """Let points that are being evaluated join the baseline.
+        """Add pending points to the baseline.
 
         Args:
             X_pending: An `m x d` tensor of points, or `None` for none.
@@ -85,7 +85,7 @@ class SkewLogNoisyExpectedImprovement(ComponentAcquisitionFunction):
     def _apply(self, fn: Callable[[Tensor], Tensor], *args: Any, **kwargs: Any) -> Self:
         result = super()._apply(fn, *args, **kwargs)
         baseline = fn(self.X_baseline)
-        if baseline is not self.X_baseline:  # what is drawn at the baseline follows it
+        if baseline is not self.X_baseline:  # draws at the baseline follow it
             self.X_baseline = baseline
             self.set_X_pending(None if self.X_pending is None else fn(self.X_pending))
         return result

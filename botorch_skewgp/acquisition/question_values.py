@@ -1,16 +1,16 @@
-r"""What a question is expected to be worth: look-aheads to its outcomes over a fixed set of points.
+r"""The expected value of a question: look-aheads to its outcomes over a fixed set of points.
 
 The posterior at all points of the set is computed once: given draw `s` the latent function is normal with mean `m_s`
-and a covariance that all draws share. Everything that is asked of a question then is linear algebra on these, for
-hundreds of questions at a time, and follows from its `Reading` alone.
+and a covariance that all draws share. Values of questions are linear algebra on these, for hundreds of questions at a
+time, and depend on their `Reading` alone.
 
 - Knowledge gradient: `sum_o max_x E[f(x) 1(o)] - max_x E[f(x)]` over outcomes `o` ([Frazier2009knowledge]_). For a
   single reading the expectations have the closed form of `SkewKnowledgeGradient`. Joint outcomes (a choice, a vote) are
   averaged over values of the function at the question's points, drawn in mirrored pairs for each draw `s`, with the
   noise integrated out. A number is a grade on a fine scale: its predictive distribution is cut into cells of equal
   probability, which is a lower bound that rises with their number.
-- Information about the best point: `I(o; argmax_x f(x))` with joint draws of the function at all points, where the few
-  points that are the likeliest to be best stand for themselves and all others for one ([Hennig2012entropy]_).
+- Information about the best point: `I(o; argmax_x f(x))` with joint draws of the function at all points, where all but
+  the few points that are likeliest to be best count as one ([Hennig2012entropy]_).
 
 .. [Frazier2009knowledge] P. Frazier, W. Powell, S. Dayanik. The knowledge-gradient policy for correlated normal
    beliefs. INFORMS Journal on Computing 21, 2009.
@@ -35,9 +35,9 @@ from botorch_skewgp.truncated.univariate import log_normal_density, standardise
 
 NUM_DRAWS = 512  # of a mixture that look-aheads go over
 NUM_CELLS = 16  # of a number
-NUM_LIKELY = 12  # points that are told apart as the best one
-NUM_SCENARIOS = 6  # joint outcomes of pending questions that are kept apart
-TINY = 1e-300  # of a probability that is divided by
+NUM_LIKELY = 12  # points that count by themselves as the best one
+NUM_SCENARIOS = 6  # joint outcomes of pending questions, beyond which they are sampled
+TINY = 1e-300  # least divisor
 MAX_ENTRIES = 2**22  # of a tensor over questions, outcomes and draws
 
 
@@ -49,9 +49,9 @@ class Belief:
         means: An `N x S` tensor.
         covariance: An `N x N` tensor.
         weights: An `M x S` tensor: the probabilities of the components under each of `M` scenarios, joint outcomes of
-            questions that are pending; one without these.
-        variance: An `N`-dim tensor: the prior variances, which the rounding of the covariance is relative to.
-        scale: How outcomes relate to the latent function.
+            pending questions; one without these.
+        variance: An `N`-dim tensor: the prior variances, the scale of the covariance's rounding.
+        scale: The scale of outcomes.
     """
 
     means: Tensor
@@ -70,7 +70,7 @@ class Belief:
         means, weights = posterior.component_means, posterior.probabilities.expand(posterior.component_means.shape[-1])
         total = means.shape[-1]
         step = -(-total // num_draws)
-        if step > 1:  # neighbours are alike, but one at a given place of each group is not typical of it
+        if step > 1:  # one random draw of each group of neighbours, which are alike
             first = torch.arange(0, total, step)
             size = (total - first).clamp(max=step)
             kept = first + (torch.rand(len(first), generator=torch.Generator().manual_seed(0)) * size).long()
@@ -91,8 +91,8 @@ class Belief:
             items: A `B x k` integer tensor.
 
         Returns:
-            Values, `B x k x 2S`; the white numbers that they come from, `k x 2S`; and the covariance of all points with
-            these, `B x N x k`.
+            Values, `B x k x 2S`; their white numbers, `k x 2S`; and the covariance of all points with these, `B x N x
+            k`.
         """
         k, S = items.shape[-1], self.means.shape[-1]
         white = draw_sobol_normal_samples(d=k, n=S, device=self.means.device, dtype=self.means.dtype, seed=0).mT
@@ -106,11 +106,11 @@ class Belief:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    r"""What questions of one kind read at their points.
+    r"""The reading of questions of one kind.
 
     Args:
         reading: The reading, in units of the latent function; for numbers one without cut-points.
-        cutpoints: For numbers an `N x C` tensor: where the outcome of a number at each point is cut into cells.
+        cutpoints: For numbers an `N x C` tensor: the ends of cells of a number at each point.
     """
 
     reading: Reading
@@ -120,16 +120,6 @@ class Asked:
     def num_outcomes(self) -> int:
         """The number of outcomes."""
         return self.reading.num_outcomes if self.cutpoints is None else self.cutpoints.shape[-1] + 1
-
-    @property
-    def is_single(self) -> bool:
-        """Whether outcomes are cells of one reading."""
-        return self.reading.is_single
-
-    @property
-    def attention(self) -> Tensor | float:
-        """The probability of an answer that is neither a slip nor a guess."""
-        return self.reading.attention
 
     @property
     def slip_of_outcomes(self) -> Tensor:
@@ -152,7 +142,7 @@ class Asked:
 
         Args:
             values: A `B x S x k` tensor of values at the questions' points.
-            items: A `B x k` integer tensor: which points these are.
+            items: A `B x k` integer tensor: the numbers of these points.
 
         Returns:
             A `B x S x O` tensor.
@@ -164,13 +154,13 @@ class Asked:
 
 
 def after(beliefs: Sequence[Belief], asks: Sequence[Asked], item: Tensor, seed: int) -> list[Belief]:
-    r"""The beliefs that wait for the answer of a question: scenarios for its outcomes.
+    r"""The beliefs with a question pending: scenarios for its outcomes.
 
     Args:
         beliefs: Those of the members of an ensemble.
-        asks: What the question reads, for each member.
+        asks: The question's reading, for each member.
         item: The question's points, a `k`-dim integer tensor.
-        seed: Of the choice among many outcomes.
+        seed: The seed of the sample of outcomes, if there are many.
     """
     drawn, joint = [belief.at(item.unsqueeze(0)) for belief in beliefs], []
     for belief, ask, (values, _, _) in zip(beliefs, asks, drawn, strict=True):
@@ -220,20 +210,20 @@ def cells_of_numbers(beliefs: Sequence[Belief], noise: Sequence[Tensor]) -> list
 
 
 def knowledge_gradient(beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, recommended: Tensor) -> Tensor:
-    r"""By how much the best posterior mean is expected to grow, in units of the outcome.
+    r"""The expected growth of the best posterior mean, in units of the outcome.
 
     Args:
         beliefs: Those of the members of an ensemble.
-        asks: What the questions read, for each member.
+        asks: The questions' reading, for each member.
         items: A `B x k` integer tensor: the points of each question.
         recommended: An integer tensor: the points that may be recommended.
 
     Returns:
-        A `B`-dim tensor; never negative but for rounding.
+        A `B`-dim tensor; not negative, up to rounding.
     """
     first = beliefs[0]
     base = torch.stack([belief.mean()[:, recommended] for belief in beliefs]).mean(0).amax(-1).sum()
-    draws = first.means.shape[-1] * first.weights.shape[0] * (1 if asks[0].is_single else 2 * items.shape[-1])
+    draws = first.means.shape[-1] * first.weights.shape[0] * (1 if asks[0].reading.is_single else 2 * items.shape[-1])
     size = max(1, MAX_ENTRIES // (draws * asks[0].num_outcomes))
     values = []
     for part in items.split(size):
@@ -244,7 +234,7 @@ def knowledge_gradient(beliefs: Sequence[Belief], asks: Sequence[Asked], items: 
 
 def _outcome_means(belief: Belief, ask: Asked, items: Tensor, recommended: Tensor) -> Tensor:
     """`E[f 1(outcome, scenario)]` at the recommended points in units of the outcome, `B x M x O x C`."""
-    if ask.is_single:
+    if ask.reading.is_single:
         mass, latent = _single_outcome_means(belief, ask, items, recommended)
     else:
         mass, latent = _joint_outcome_means(belief, ask, items, recommended)
@@ -258,7 +248,7 @@ def _single_outcome_means(belief: Belief, ask: Asked, items: Tensor, recommended
     inner = weight @ belief.covariance[items.unsqueeze(-1), items.unsqueeze(-2)] @ weight
     scale = (inner.clamp(min=0) + ask.reading.variance).sqrt().unsqueeze(-1)  # B x 1
     lower, upper = (standardise(b.unsqueeze(-1), read.unsqueeze(-2), scale.unsqueeze(-1)) for b in ask.bounds(items))
-    gain, slip = ask.attention, ask.slip_of_outcomes.unsqueeze(-1)
+    gain, slip = ask.reading.attention, ask.slip_of_outcomes.unsqueeze(-1)
     inside = gain * (torch.special.ndtr(upper) - torch.special.ndtr(lower)) + slip
     mass = inside.unsqueeze(1) * belief.weights.unsqueeze(1)  # B x M x O x S
     rise = log_normal_density(lower).exp() - log_normal_density(upper).exp()  # B x O x S
@@ -296,23 +286,19 @@ def joint_draws(belief: Belief, num: int, seed: int) -> Tensor:
     return means[:, which] + root @ noise
 
 
-def information(
-    beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, recommended: Tensor, seed: int = 0
-) -> Tensor:
-    r"""The information that an answer is expected to bring about which point is best, in nats; see the module's text.
+def information(beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, recommended: Tensor) -> Tensor:
+    r"""The expected information of an answer about which point is best, in nats; see the module's text.
 
     Args:
-        beliefs: As of `knowledge_gradient`; scenarios count by their probabilities, as one.
-        asks: As there.
-        items: As there.
-        recommended: As there.
-        seed: Of the joint draws.
+        beliefs: Those of the members of an ensemble; scenarios are averaged.
+        asks: The questions' reading, for each member.
+        items: A `B x k` integer tensor: the points of each question.
+        recommended: An integer tensor: the points that may be recommended.
 
     Returns:
         A `B`-dim tensor.
     """
-    num = 2 * NUM_DRAWS
-    draws = [joint_draws(belief, num, seed) for belief in beliefs]
+    draws = [joint_draws(belief, 2 * NUM_DRAWS, seed=0) for belief in beliefs]
     best = torch.cat([values[recommended].argmax(0) for values in draws])
     counts = torch.bincount(best, minlength=len(recommended))
     likely = counts.argsort(descending=True)[:NUM_LIKELY]

@@ -1,4 +1,4 @@
-r"""What acquisition functions of new observations share: a kind, and what an observation of it reads of each member."""
+r"""The base class of acquisition functions of new observations of a kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class QuestionAcquisitionFunction(AcquisitionFunction):
 
     Args:
         model: A SkewGP with one output, or an ensemble of such models.
-        kind: The kind of the observation: any with a single reading and cut-points, such as `Preference`, `Binary`,
+        kind: The kind of the observation, with a single reading and cut-points, such as `Preference`, `Binary`,
             `Ordinal` and `Validity`; by default the first that the model's likelihood takes, comparisons before others.
 
     Raises:
@@ -53,8 +53,17 @@ class QuestionAcquisitionFunction(AcquisitionFunction):
 
     @property
     def points_per_observation(self) -> int:
-        """The number of points that one observation is about."""
+        """The number of points of one observation."""
         return self.kind.points_per_observation
+
+    def set_X_pending(self, X_pending: Tensor | None = None) -> None:
+        """Not supported: the value of an observation is that of this one alone.
+
+        Raises:
+            UnsupportedError: If there are pending points.
+        """
+        if X_pending is not None:
+            raise UnsupportedError(f"{type(self).__name__} does not account for pending points.")
 
     @t_batch_mode_transform()  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
@@ -73,7 +82,7 @@ class QuestionAcquisitionFunction(AcquisitionFunction):
         raise NotImplementedError  # of those with a `forward` of other points
 
     def reading(self, member: LatentModel, like: Tensor) -> Reading:
-        """What an observation reads, in units of a member's latent function."""
+        """The reading of an observation, in units of a member's latent function."""
         return member.answering_likelihood.reading(self.kind, like, member.outcome_scale)
 
     def latent_posterior(self, member: LatentModel, X: Tensor) -> SkewGPPosterior:

@@ -1,7 +1,4 @@
-r"""The two questions of preferential optimisation: which pair to ask about next, and which point to recommend now.
-
-They are different questions. A pair is asked about for what its answer may bring; a point is recommended because it is
-the best to the present knowledge.
+r"""The pair or choice to ask about next, for its expected value, and the point to recommend now, the best so far.
 
 .. [Astudillo2023qeubo] R. Astudillo, Z. J. Lin, E. Bakshy, P. I. Frazier. qEUBO: a decision-theoretic acquisition
    function for preferential Bayesian optimization. AISTATS 2023.
@@ -40,7 +37,7 @@ from botorch_skewgp.acquisition.knowledge_gradient import (
     DuelingKnowledgeGradient,
     OneShotDuelingKnowledgeGradient,
 )
-from botorch_skewgp.acquisition.search_domain import SearchDomain, Values
+from botorch_skewgp.acquisition.search_domain import SearchDomain, Values, as_points
 from botorch_skewgp.models.transforms import has_transformed_inputs, rounded_inputs, untransformed_inputs
 from botorch_skewgp.observations.checks import as_tensor
 from botorch_skewgp.protocols import KnowsJudges, input_transform_of, is_latent_model, kind_of_duels
@@ -68,7 +65,7 @@ _CHALLENGERS: dict[str, type[DuelingAcquisitionFunction]] = {
     "information_gain": ExpectedImprovementInformationGain,
     "thompson": DuelingThompsonSampling,
 }
-# challengers, as they were published, of the best point of the domain instead of the best of the model's own
+# published as challengers of the best point of the domain, not of the best of the model's own
 _CHAMPION_OF_THE_DOMAIN = ("maximally_uncertain_challenge", "upper_confidence_bound")
 
 
@@ -87,10 +84,10 @@ def next_pair(
 ) -> tuple[Tensor, Tensor]:
     r"""The pair to ask about next, from a domain or from a list of candidates.
 
-    By default those whose better one is expected to be best (qEUBO, [Astudillo2023qeubo]_). With an incumbent that is
-    its challenger with the largest expected improvement; of a list, the challenger of the point of largest posterior
-    mean, which is what choosing one point after the other by qEUBO comes to. The page "Which method should I choose?"
-    of the documentation has a table of the methods.
+    By default the pair with the largest expected utility of the better point (qEUBO, [Astudillo2023qeubo]_). With an
+    incumbent that is its challenger with the largest expected improvement; of a list, the challenger of the point of
+    largest posterior mean, which is qEUBO one point after the other. The page "Which method should I choose?" of the
+    documentation has a table of the methods.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -103,17 +100,17 @@ def next_pair(
         model: A model of the utility with one output; a SkewGP, or an ensemble of these, for all methods but `"qeubo"`.
         bounds: A `2 x d` tensor of lower and upper bounds; `None` with candidates.
         method: The name of a method, or an acquisition function: of two points, or with an incumbent of one.
-        X_incumbent: A `d`-dim or `1 x d` tensor: the point that has to be in the pair.
+        X_incumbent: A `d`-dim or `1 x d` tensor: a point that must be in the pair.
         num_restarts: The number of starting points of `optimize_acqf`.
         raw_samples: The number of raw samples that these are chosen from.
         discrete_dims: The values that inputs may take, by their number, where their order matters: `{2: [16, 32, 64]}`.
             The least and the largest must be the bounds.
         cat_dims: Likewise where it does not.
-        X_candidates: An `n x d` tensor of points to choose from instead of a domain; methods for pairs look at all
+        X_candidates: An `n x d` tensor of points to choose from instead of a domain; methods for pairs evaluate all
             `n (n - 1) / 2` of them.
         judge: The judge to ask, as in `SkewGP.posterior`; `None` for the utility that all judges share.
         options: Further arguments of `optimize_acqf`, such as constraints; with discrete or categorical inputs of
-            `optimize_acqf_mixed_alternating`. They bind the points that are searched for, not an incumbent.
+            `optimize_acqf_mixed_alternating`. They do not apply to an incumbent.
 
     Returns:
         The pair, `2 x d`, with the incumbent, if there is one, last; and its acquisition value.
@@ -176,8 +173,7 @@ def next_choice(
 ) -> tuple[Tensor, Tensor]:
     r"""The options of the next choice to ask for: those with the largest expected utility of the best one (qEUBO).
 
-    With two options the expected utility of the better one is a one-step optimal question; with more it is the same
-    criterion for a choice ([Astudillo2023qeubo]_).
+    With two options that is one-step optimal; with more it is the same criterion ([Astudillo2023qeubo]_).
 
     Example:
         >>> model = SkewGP(train_X, Choice([[0, 1, 2], [3, 0, 4]]))
@@ -199,7 +195,7 @@ def next_choice(
     Raises:
         InputDataError: If there are fewer than two options, both bounds and candidates or neither, fewer candidates
             than options, or the bounds do not fit the model.
-        UnsupportedError: If a judge is named and the model knows none.
+        UnsupportedError: If a judge is named and the model has none.
     """
     model = _for_judge(model, judge)
     _check_one_output(model)
@@ -227,7 +223,7 @@ def _for_judge(model: Model, judge: int | str | Sequence[int | str] | None) -> M
 
 
 def _check_options(num_restarts: int, raw_samples: int, options: dict[str, Any]) -> None:
-    """Raise for options with which BoTorch fails without a word about them."""
+    """Raise for options that BoTorch's own errors do not name."""
     for name, value in (("num_restarts", num_restarts), ("raw_samples", raw_samples)):
         if value < 1:
             raise InputDataError(f"{name} must be at least 1; got {value}.")
@@ -250,15 +246,8 @@ def _pool(model: Model, X_candidates: Any, options: dict[str, Any], least: int) 
 
 
 def _candidates(model: Model, X_candidates: Any) -> Tensor:
-    """Candidates as a finite `n x d` tensor of the model's dtype, which BoTorch's analytic functions would change."""
-    X = as_tensor(X_candidates, "X_candidates")
-    known = _points_or_none(model)
-    X = X if known is None else X.to(known)
-    if X.ndim != 2 or X.shape[0] == 0 or (known is not None and X.shape[1] != known.shape[1]):
-        raise InputDataError(f"X_candidates must be n x d with n of at least 1; got shape {tuple(X.shape)}.")
-    if not X.isfinite().all():
-        raise InputDataError(f"X_candidates must be finite; got {X[~X.isfinite().all(-1)].tolist()}.")
-    return X
+    """Candidates in the model's dtype, as BoTorch's analytic functions would move the model to theirs."""
+    return as_points(X_candidates, _points_or_none(model), "X_candidates")
 
 
 @torch.no_grad()
@@ -275,7 +264,7 @@ def _best_of_pool(acquisition: AcquisitionFunction, pool: Tensor, X_incumbent: T
 
 
 def _incumbent(model: Model, domain: SearchDomain, anywhere: bool, options: dict[str, Any]) -> Tensor:
-    """The point of largest posterior mean: anywhere in the domain, or among those of the model's own that are in it."""
+    """The point of largest posterior mean: anywhere in the domain, or among the model's own in it."""
     own = _own_points(model).to(domain.bounds)
     own = own[domain.contains(own)]
     if anywhere or not len(own):
@@ -330,8 +319,8 @@ def recommend(
     r"""The point to recommend now: the one with the largest posterior mean.
 
     With bounds the mean is maximised over the domain, starting among others from the best of the candidates; without,
-    over the candidates alone. Among a model's own points, `UndecidedRecommendationWarning` says where comparisons fall
-    apart into groups and a point of another group is as good a recommendation.
+    over the candidates alone. Among a model's own points, an `UndecidedRecommendationWarning` is issued where no
+    comparison links the point to one that is as good a recommendation.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -348,8 +337,8 @@ def recommend(
         discrete_dims: The values that inputs may take, by their number, where their order matters: `{2: [16, 32, 64]}`.
             The least and the largest must be the bounds.
         cat_dims: Likewise where it does not.
-        judge: To whom, as in `SkewGP.posterior`; by what all share if `None`. To several judges by a posterior
-            transform that weights their utilities.
+        judge: The judge or judges to recommend to, as in `SkewGP.posterior`; `None` for the utility that all share.
+            Several need a posterior transform that weights their utilities.
         options: Further arguments of `optimize_acqf`, such as constraints or fixed features; they need bounds. With
             discrete or categorical inputs, of `optimize_acqf_mixed_alternating`.
 
@@ -359,8 +348,8 @@ def recommend(
     Raises:
         InputDataError: If there are no candidates or one is not finite, options are given without bounds, the model
             rounds the bounds to values beyond them, or the values that inputs may take do not fit the bounds.
-        UnsupportedError: If the model has several outputs and there is no posterior transform, or has no points of
-            its own that are known, or it has no judges.
+        UnsupportedError: If the model has several outputs and there is no posterior transform, no known points of its
+            own, or no judges.
     """
     model = _for_judge(model, judge)
     if posterior_transform is None:
@@ -389,7 +378,7 @@ def _best(
     posterior_transform: PosteriorTransform | None,
     options: dict[str, Any],
 ) -> tuple[Tensor, Tensor]:
-    """The point of largest posterior mean in a domain, not below the best of some points of it; and its mean."""
+    """The point of largest posterior mean in a domain, at least as good as the known points; and its mean."""
     found = []
     if len(known) and not any(name in options for name in _STARTS_ARE_CHECKED):
         values = _means(model, known, posterior_transform)
@@ -397,7 +386,7 @@ def _best(
         if not (domain.discrete_dims or domain.cat_dims) and options["num_restarts"] > 1:
             options = options | {"batch_initial_conditions": found[0][0].reshape(1, 1, -1)}
     point, value = domain.optimize(PosteriorMean(model, posterior_transform=posterior_transform), 1, **options)
-    if found and value <= found[0][1] + ROUNDING * found[0][1].abs():  # a search ends beside what is as good
+    if found and value <= found[0][1] + ROUNDING * found[0][1].abs():  # the search may end beside it
         return found[0]
     return point.squeeze(-2), value
 
@@ -408,7 +397,7 @@ def _means(model: Model, X: Tensor, posterior_transform: PosteriorTransform | No
         return PosteriorMean(model, posterior_transform=posterior_transform)(X.unsqueeze(-2))
 
 
-# with these, or with starts of the user's own, the best candidate need not be a valid start
+# with these options the best candidate need not be a valid start
 _STARTS_ARE_CHECKED = (
     "batch_initial_conditions",
     "equality_constraints",
@@ -428,7 +417,7 @@ def _check_one_output(model: Model) -> None:
 
 
 def _own_points(model: Model) -> Tensor:
-    """The points that a model was given, before any input transform."""
+    """The model's points before any input transform."""
     points = _points_or_none(model)
     if points is None:
         raise UnsupportedError(f"{type(model).__name__} has no single set of points of its own; give X_candidates.")

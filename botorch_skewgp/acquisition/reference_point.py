@@ -1,4 +1,4 @@
-"""The reference point of hypervolumes, where the user names none."""
+"""The default reference point of hypervolumes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from torch import Tensor
 def plausible_reference_point(
     model: Model, X: Tensor, objective_weights: Tensor, outcome_constraints: tuple[Tensor, Tensor] | None = None
 ) -> Tensor:
-    r"""A reference point for hypervolumes: the nadir of the front as it may plausibly be.
+    r"""A reference point for hypervolumes: the nadir of the plausible Pareto front.
 
-    A point may be on the Pareto front if no other is better than it in the optimistic case, in which each objective is
-    one posterior standard deviation above its mean. Of the predicted means of all such points this takes the nadir, and
-    a tenth of their range beyond it (`botorch.utils.multi_objective.hypervolume.infer_reference_point`). Only points
-    that are predicted to meet the constraints count, or all if none is.
+    A point may be on the front if no other dominates it in the optimistic case, each objective one posterior standard
+    deviation above its mean. The reference point is a tenth of the range beyond the nadir of the predicted means of
+    these points (`botorch.utils.multi_objective.hypervolume.infer_reference_point`). Only points that are predicted to
+    meet the constraints count, or all if none is.
 
-    Ax looks at observed points alone. As long as these lie close together, which is what a few valid ones among
-    failures do, nothing far from them then adds to the hypervolume, however good it is in one objective. Where the
-    front is known, both give about the same. Outcomes of one objective are taken to be independent of each other.
+    Ax uses observed points alone. As long as these lie close together, as a few valid ones among failures do, no point
+    far from them adds to the hypervolume, even if it is good in one objective. Where the front is known, both are about
+    the same. Outcomes of one objective count as independent of each other.
 
     Args:
         model: A model with `m` outcomes.

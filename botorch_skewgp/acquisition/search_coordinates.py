@@ -1,4 +1,4 @@
-"""Coordinates in which a domain is searched: a unit cube, of logarithms where the model takes them."""
+"""Search coordinates: the unit cube, with logarithms of inputs where the model takes them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class SearchCoordinates:
     r"""A map between a box and the unit cube, linear or in logarithms.
 
     Optimisers of acquisition functions take steps of one length in all inputs, stop at gradients of one size, and start
-    from points that are spread evenly: in units of the inputs a learning rate between 1e-5 and 0.1 beside a batch size
-    between 16 and 512 goes wrong in all three.
+    from evenly spread points: in units of the inputs none suits a learning rate between 1e-5 and 0.1 beside a batch
+    size between 16 and 512.
 
     Args:
         low: The lower bounds, `d`.
         high: The upper bounds, `d`.
-        logarithmic: Which inputs are searched by their logarithms, `d` booleans.
+        logarithmic: Whether each input is searched by its logarithm, `d` booleans.
     """
 
     low: Tensor
@@ -52,16 +52,16 @@ class SearchCoordinates:
 
     @property
     def bounds(self) -> Tensor:
-        """The unit cube, `2 x d`; of an input that is fixed, the bounds are equal."""
+        """The unit cube, `2 x d`; the bounds of a fixed input are equal."""
         return torch.stack([torch.zeros_like(self.low), (self.high > self.low).to(self.low)])
 
     def from_inputs(self, X: Tensor) -> Tensor:
-        """The coordinates of `... x d` points; of points outside, those of the nearest inside."""
+        """The coordinates of `... x d` points, moved to the bounds if outside."""
         low, width = self._scale(self.low), self._scale(self.high) - self._scale(self.low)
         return (self._scale(X.clamp(self.low, self.high)) - low) / width.where(width > 0, 1)
 
     def to_inputs(self, U: Tensor) -> Tensor:
-        """The points of `... x d` coordinates, within the bounds, which 0 and 1 give to the last digit."""
+        """The points of `... x d` coordinates; 0 and 1 are exactly the bounds."""
         scaled = torch.lerp(self._scale(self.low), self._scale(self.high), U)
         X = scaled.where(~self.logarithmic, scaled.where(self.logarithmic, 0).exp())
         exact = X.clamp(self.low, self.high).where(U > 0, self.low).where(U < 1, self.high)
@@ -96,7 +96,7 @@ class AcquisitionFunctionOfCoordinates(AcquisitionFunction):
 
     @property
     def X_baseline(self) -> Tensor:
-        """The coordinates of the points that optimisers try the surroundings of, `n x d`."""
+        """The coordinates of points around which optimisers start, `n x d`."""
         X, low = get_X_baseline(self.acquisition), self.coordinates.low
         return low.new_empty(0, len(low)) if X is None else self.coordinates.from_inputs(X)
 
@@ -107,5 +107,5 @@ class AcquisitionFunctionOfCoordinates(AcquisitionFunction):
         return None if X is None else self.coordinates.from_inputs(X)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        """Tell the acquisition function which points are pending, in coordinates."""
+        """Set the acquisition function's pending points, in coordinates."""
         self.acquisition.set_X_pending(None if X_pending is None else self.coordinates.to_inputs(X_pending))

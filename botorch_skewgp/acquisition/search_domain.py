@@ -1,11 +1,10 @@
-"""The domain that pairs and recommendations come from, some of whose inputs may only take certain values."""
+"""The domain of pairs and recommendations, with inputs that may only take certain values."""
 
 from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,11 +29,11 @@ from botorch_skewgp.protocols import input_transform_of
 Values = Mapping[int, Sequence[float]]
 TOLERANCE = 1e-6  # share of its range by which an input may miss its bounds or a value
 ONLY_THE_BEST = {"return_best_only": True, "return_full_tree": False, "return_acq_values": True}  # options
-# From scipy 1.18 on, which BoTorch 0.18 was not tested with, it would maximise the sum over all starts at once, and end
-# where that hardly rises: early for a good start beside one of a much lower value.
+# From scipy 1.18 on BoTorch 0.18 maximises the sum over all starts at once, and ends where that hardly rises: early for
+# a good start beside one of a much lower value.
 EACH_START_ALONE = {"max_optimization_problem_aggregation_size": 1}
-# options of optimisers that speak of points, in units of the inputs
-SPEAKS_OF_POINTS = {
+# options of optimisers in units of the inputs
+OPTIONS_IN_UNITS_OF_INPUTS = {
     "equality_constraints",
     "fixed_features",
     "fixed_features_list",
@@ -56,7 +55,7 @@ class SearchDomain:
         bounds: A `2 x d` tensor of lower and upper bounds.
         discrete_dims: The values of inputs, by their number, where their order matters.
         cat_dims: Likewise where it does not.
-        whole_dims: Those of inputs that the model rounds to one of a few whole numbers, and that are in neither.
+        whole_dims: Likewise for inputs in neither that the model rounds to one of a few whole numbers.
     """
 
     model: Model
@@ -76,11 +75,11 @@ class SearchDomain:
             bounds: Lower and upper bounds, `2 x d`.
             discrete_dims: The values of inputs, by their number, where their order matters.
             cat_dims: Likewise where it does not.
-            like: Points, `... x d`, if there are any.
+            like: The model's points, `... x d`, if known.
 
         Raises:
-            InputDataError: If the bounds are not `2 x d`, the model rounds them to values beyond them or takes the
-                logarithm of what is not positive, or the values that inputs may take do not fit them.
+            InputDataError: If the bounds are not `2 x d`, the model rounds them to values beyond them or takes their
+                logarithms and they are not positive, or the values that inputs may take do not fit them.
         """
         bounds = as_bounds(bounds, None if like is None else like.shape[-1])
         bounds = bounds if like is None else bounds.to(like)
@@ -119,7 +118,7 @@ class SearchDomain:
         return cls(model, bounds, discrete, categorical, {dim: whole[dim] for dim in whole.keys() - known.keys()})
 
     def contains(self, X: Tensor) -> Tensor:
-        """Which of `n x d` points are in it, up to rounding of numbers."""
+        """Whether each of `n x d` points is in the domain, up to rounding."""
         low, high = self.bounds
         tolerance = TOLERANCE * (high - low)
         inside = (low - tolerance <= X) & (high + tolerance >= X)
@@ -133,12 +132,12 @@ class SearchDomain:
         return _rounded(self.model, X).clamp(self.bounds[0], self.bounds[1])
 
     def spread(self, num_points: int) -> Tensor:
-        """Points spread evenly over the search coordinates, `num_points x d`, whatever values inputs may take."""
+        """Points spread evenly over the search coordinates, `num_points x d`, between allowed values too."""
         unit = self.coordinates.bounds
         return self.coordinates.to_inputs(draw_sobol_samples(unit, n=num_points, q=1, seed=0).squeeze(-2))
 
     def nearest(self, X: Tensor) -> Tensor:
-        """Points with the values that inputs may take, the nearest to those of `n x d` others."""
+        """The nearest points to `n x d` others with allowed values."""
         X = self.rounded(X).clone()
         for dim, values in (self.discrete_dims | self.cat_dims).items():
             allowed = X.new_tensor(values)
@@ -153,8 +152,8 @@ class SearchDomain:
     def optimize(self, acquisition: AcquisitionFunction, q: int, **options: Any) -> tuple[Tensor, Tensor]:
         r"""The best `q` points.
 
-        They are searched in the unit cube, and by their logarithms where the model takes these; in units of the inputs
-        where an option speaks of points, such as constraints, and for one-shot acquisition functions.
+        The search is in search coordinates; in units of the inputs with options in these units, such as constraints,
+        and for one-shot acquisition functions.
 
         Args:
             acquisition: An acquisition function.
@@ -165,8 +164,8 @@ class SearchDomain:
             The points, `q x d`, and their acquisition value.
 
         Raises:
-            UnsupportedError: If the acquisition function chooses several points at once, which BoTorch's optimiser of
-                discrete inputs does not, or an option asks for more than the best points.
+            UnsupportedError: If the acquisition function chooses several points at once and inputs are discrete, or an
+                option asks for more than the best points.
         """
         for name, needed in ONLY_THE_BEST.items():
             if options.get(name, needed) is not needed:
@@ -180,9 +179,11 @@ class SearchDomain:
         domain = self
         if is_chosen_in_turn and _are_for_mixed_search(options):
             domain = replace(self, discrete_dims=self.whole_dims | self.discrete_dims)
-        in_units_of_inputs = isinstance(acquisition, OneShotAcquisitionFunction) or _speaks_of_points(options)
+        in_units_of_inputs = isinstance(acquisition, OneShotAcquisitionFunction) or _has_units_of_inputs(options)
         rounds = _rounded(self.model, self.bounds) is not self.bounds
-        with _without_warnings_of_steps(rounds):
+        with warnings.catch_warnings():
+            if rounds:  # line searches end at steps; the best of their ends is kept
+                warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
             if self.coordinates.are_inputs or in_units_of_inputs:
                 if rounds:
                     options = {"post_processing_func": self.rounded} | options
@@ -194,7 +195,7 @@ class SearchDomain:
 def _search_coordinates(
     domain: SearchDomain, acquisition: AcquisitionFunction, q: int, options: dict[str, Any]
 ) -> Tensor:
-    """Search in coordinates; the points that were found, in units of the inputs."""
+    """The points found by a search in coordinates, in units of the inputs."""
     coordinates, pending = domain.coordinates, getattr(acquisition, "X_pending", None)
     options = options | {
         "post_processing_func": lambda U: coordinates.from_inputs(domain.rounded(coordinates.to_inputs(U)))
@@ -209,14 +210,14 @@ def _search_coordinates(
     unit = replace(domain, bounds=coordinates.bounds, discrete_dims=discrete, cat_dims=categorical)
     found, _ = _search(unit, AcquisitionFunctionOfCoordinates(acquisition, coordinates), q, options)
     if pending is not None:
-        acquisition.set_X_pending(pending)  # what went to coordinates and back lost its last digit
+        acquisition.set_X_pending(pending)  # from coordinates they lack their last digit
     return domain.nearest(coordinates.to_inputs(found))
 
 
 def _search(
     domain: SearchDomain, acquisition: AcquisitionFunction, q: int, options: dict[str, Any]
 ) -> tuple[Tensor, Tensor]:
-    """BoTorch's search; by turns if some inputs have a list of values."""
+    """BoTorch's search; the alternating one if some inputs have a list of values."""
     if not (domain.discrete_dims or domain.cat_dims):
         if "gen_candidates" not in options:
             options = options | {"options": EACH_START_ALONE | (options.get("options") or {})}
@@ -225,7 +226,7 @@ def _search(
         return points, value
     nested = mixed_search_options(acquisition, domain.bounds) | (options.get("options") or {})
     options = options | {"discrete_dims": domain.discrete_dims, "cat_dims": domain.cat_dims, "options": nested}
-    with warnings.catch_warnings():  # BoTorch gives its tolerance to SLSQP too, which has it by another name
+    with warnings.catch_warnings():  # BoTorch passes its tolerance to SLSQP too, which has another name for it
         warnings.filterwarnings("ignore", "Unknown solver options: tol", OptimizeWarning)
         points, _ = optimize_acqf_mixed_alternating(acquisition, bounds=domain.bounds, q=q, **options)
     return points, _value(acquisition, points)
@@ -237,28 +238,40 @@ def _value(acquisition: AcquisitionFunction, points: Tensor) -> Tensor:
 
 
 def _are_for_mixed_search(options: dict[str, Any]) -> bool:
-    """Whether a search by turns takes these options."""
+    """Whether the alternating search takes these options."""
     known = inspect.signature(optimize_acqf_mixed_alternating).parameters
     return options.keys() <= known.keys() and SUPPORTED_OPTIONS.issuperset(options.get("options") or {})
 
 
-@contextmanager
-def _without_warnings_of_steps(rounds: bool) -> Iterator[None]:
-    """Where inputs are rounded, a function has steps, at which line searches end; the best of their ends is kept."""
-    with warnings.catch_warnings():
-        if rounds:
-            warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
-        yield
-
-
-def _speaks_of_points(options: dict[str, Any]) -> bool:
+def _has_units_of_inputs(options: dict[str, Any]) -> bool:
     nested = options.get("options") or {}
-    return not SPEAKS_OF_POINTS.isdisjoint(options) or bool(nested.get("sample_around_best"))
+    return not OPTIONS_IN_UNITS_OF_INPUTS.isdisjoint(options) or bool(nested.get("sample_around_best"))
 
 
 def _rounded(model: Model, X: Tensor) -> Tensor:
-    """The points that a model takes others for; the same tensor unless its input transform rounds."""
+    """Points rounded by the model's input transform; the same tensor if it does not round."""
     return rounded_inputs(input_transform_of(model), X)
+
+
+def as_points(points: Any, like: Tensor | None, name: str) -> Tensor:
+    r"""Points as a finite `n x d` tensor, in the dtype and on the device of the model's.
+
+    Args:
+        points: The points.
+        like: The model's points, `... x d`, if known.
+        name: The name of the argument, for the error message.
+
+    Raises:
+        InputDataError: If they are not `n x d` with at least one point, or not finite.
+    """
+    X = as_tensor(points, name)
+    X = X if like is None else X.to(like)
+    if X.ndim != 2 or not len(X) or (like is not None and X.shape[1] != like.shape[-1]):
+        d = "d" if like is None else like.shape[-1]
+        raise InputDataError(f"{name} must be finite and n x {d} with n of at least 1; got shape {tuple(X.shape)}.")
+    if not X.isfinite().all():
+        raise InputDataError(f"{name} must be finite; got {X[~X.isfinite().all(-1)].tolist()}.")
+    return X
 
 
 def _checked_values(name: str, choices: Values | None, bounds: Tensor) -> dict[int, list[float]]:

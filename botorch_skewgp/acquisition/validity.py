@@ -26,9 +26,9 @@ class LogProbabilityOfValidity(AnalyticAcquisitionFunction):
     r"""The logarithm of the probability that an experiment works.
 
     `log sum_s p_s Phi((m_s(x) - h) / sqrt(v(x) + noise))` with threshold `h` and noise of the model's likelihood of
-    `Validity` observations ([Benavoli2021unified]_, equation (40)); of `Binary` ones, with `h = 0`, or of others with
-    two outcomes at one point, if it takes no `Validity`. Add it to another log acquisition function to weigh that by
-    the probability of validity.
+    `Validity` observations ([Benavoli2021unified]_, equation (40)); without these of `Binary` ones, with `h = 0`, or of
+    others with two outcomes at one point. Add it to another log acquisition function to weight that by the probability
+    of validity.
 
     Example:
         >>> model = SkewGP(train_X, Validity(worked))
@@ -71,7 +71,7 @@ class ValidityBound(NamedTuple):
 
 
 def validity_bounds(model: Model) -> list[tuple[LatentModel, ValidityBound]]:
-    r"""What the noisy latent function has to exceed (or stay below) for a valid outcome, for each member of a model.
+    r"""The limit of the noisy latent function for a valid outcome, for each member of a model.
 
     Args:
         model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
@@ -104,11 +104,10 @@ def _validity_bound(model: LatentModel) -> ValidityBound | None:
 
 
 def warn_of_one_class(model: Model) -> None:
-    r"""Issue a `OneClassWarning` if a single model knows nothing but outcomes that are all valid, or all invalid.
+    r"""Issue a `OneClassWarning` if all outcomes of a single model are valid, or all are invalid.
 
-    Its fitted hyperparameters are then those by which such outcomes are most likely: of a function that is far on one
-    side of the limit everywhere, and probabilities are too near 1. Those of ensembles, which are averages over sampled
-    hyperparameters, are not.
+    Its fitted hyperparameters then put the function far on one side of the limit, and probabilities are too near 1.
+    Those of ensembles, averages over sampled hyperparameters, are not.
 
     Args:
         model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
@@ -123,7 +122,7 @@ def warn_of_one_class(model: Model) -> None:
     outcomes = []
     for entry in member.observations:
         if entry.points_per_observation > 1 or entry.anchors_scale:
-            return  # these tell more than on which side of the limit a point is
+            return  # these tell more than the side of the limit
         outcomes.append(member.likelihood.for_kind(type(entry)).answers(entry)[1].flatten())
     told = torch.cat(outcomes)
     if len(told) == 0 or bool((told != told[0]).any()):
@@ -163,7 +162,7 @@ def log_probability_of_validity(model: Model, X: Tensor, log_odds: bool = False)
 
 
 def _margins(model: LatentModel, bound: ValidityBound, X: Tensor) -> tuple[Tensor, Tensor]:
-    """By how many standard deviations draws are valid, and their log probabilities, `batch_shape x q x S` each."""
+    """Margins of validity in standard deviations, and log probabilities of draws, `batch_shape x q x S` each."""
     posterior = model.latent_posterior(X)
     standard_deviation = (posterior.gaussian_variance + bound.noise).sqrt().unsqueeze(-1)
     margin = bound.sign * (posterior.component_means - bound.threshold) / standard_deviation

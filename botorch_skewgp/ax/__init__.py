@@ -1,7 +1,6 @@
 """The Ax backend: experiments learn from every trial, whether a number, a failure, a label or a comparison.
 
-Needs the extra `ax`. Import it before loading a stored experiment: the import registers what Ax needs to build and to
-store.
+Needs the extra `ax`. Import it before loading a stored experiment: the import registers this package's classes with Ax.
 """
 
 from botorch_skewgp.ax.acquisition import SkewGPAcquisition

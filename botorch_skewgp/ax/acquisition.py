@@ -1,4 +1,4 @@
-"""How Ax's acquisition functions are made from SkewGPs."""
+"""Ax's acquisition functions of SkewGPs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from botorch_skewgp.ax.noisy_improvement import BaselineLogNoisyExpectedImprovem
 
 PAIRS_BY_UTILITY = "pairs_by_utility"  # an option of the acquisition
 NUM_THRESHOLD_POINTS = 256  # of the search space, beside the observed ones
-# For a search in one and two dimensions; each further one adds half as much, up to what Ax takes always. In the races
-# with failures, four starts out of 256 points ended where Ax's twenty out of 1024 did, in half the time.
-LEAST_RESTARTS, MOST_RESTARTS = 4, 20
-LEAST_RAW_SAMPLES, MOST_RAW_SAMPLES = 256, 1024
-# A search that ended because its line search found no descent is not made again. Constraints on probabilities are so
-# sharp, with second derivatives of 1e5, that at a maximum rounding of 1e-11 of a value is all that is left to descend.
+# For one and two dimensions; each further one adds half as much, up to Ax's own numbers. In the races with failures
+# four starts out of 256 points ended where Ax's twenty out of 1024 did, in half the time.
+MIN_RESTARTS, MAX_RESTARTS = 4, 20
+MIN_RAW_SAMPLES, MAX_RAW_SAMPLES = 256, 1024
+# No second search where a line search found no descent: constraints on probabilities are so sharp, with second
+# derivatives of 1e5, that at a maximum only rounding of 1e-11 of a value is left to descend.
 ONCE = {"retry_on_optimization_warning": False}
 
 
@@ -72,12 +72,13 @@ class SkewGPAcquisition(Acquisition):
         )
 
     def _instantiate_acquisition(self) -> None:
-        """Put the points in order first: Ax takes them from sets, whose order hangs on the last digit of a number."""
-        self.X_observed, self.X_pending = _in_order(self.X_observed), _in_order(self.X_pending)
+        """Sort the distinct points first: Ax takes them from sets, in an order that depends on the last digit."""
+        known = (self.X_observed, self.X_pending)
+        self.X_observed, self.X_pending = (X if X is None else X.unique(dim=0) for X in known)
         if not self._asks_for_pair and self.X_observed is not None and self.X_pending is not None:
-            # a trial that was compared may still run: equal points make the joint covariance singular and tell nothing
-            known = (self.X_pending.unsqueeze(1) == self.X_observed).all(-1).any(-1)
-            self.X_pending = None if bool(known.all()) else self.X_pending[~known]
+            # a compared trial may still run, and equal points make the joint covariance singular
+            twice = (self.X_pending.unsqueeze(1) == self.X_observed).all(-1).any(-1)
+            self.X_pending = None if bool(twice.all()) else self.X_pending[~twice]
         super()._instantiate_acquisition()
 
     def _construct_botorch_acquisition(
@@ -86,7 +87,7 @@ class SkewGPAcquisition(Acquisition):
         botorch_acqf_options: dict[str, Any],
         model: Model,
     ) -> AcquisitionFunction:
-        """As Ax does; refuse functions of the best number seen where some points have none, which would be NaN."""
+        """As Ax does; refuse functions of the best number where some points have none, which would be NaN."""
         no_best = (
             f"{botorch_acqf_class.__name__} asks for the best number seen, which can be told only where every trial "
             "has numbers and none failed or was compared instead. Take qLogNoisyExpectedImprovement, or another "
@@ -120,9 +121,9 @@ class SkewGPAcquisition(Acquisition):
     def optimize(
         self, n: int, search_space_digest: SearchSpaceDigest, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Optimise the two points of a pair jointly, or among discrete points one after the other, where the first
-        may have been tried before; else as Ax does, with fewer starts in few dimensions, and in mixed spaces always
-        alternating between the discrete and the continuous parameters.
+        """As Ax does, with fewer starts in few dimensions, and in mixed spaces always alternating between discrete and
+        continuous parameters. Pairs are optimised jointly, or one after the other among discrete points, tried ones
+        included.
         """
         from_points = any(kwargs.get(name) is not None for name in ("candidate_set", "sampling_strategy"))
         categories = None if from_points else categories_of(search_space_digest)
@@ -190,9 +191,9 @@ class SkewGPAcquisition(Acquisition):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Optimise by turns in the discrete and the continuous parameters, from feasible random points.
 
-        With up to ten combinations of discrete values, Ax searches the continuous parameters anew for each of them;
-        with linear constraints, it starts from points of a random walk and takes each start by itself. Of these
-        searches points as good came in a fifth of the time.
+        With up to ten combinations of discrete values Ax searches the continuous parameters for each of them; with
+        linear constraints it starts from points of a random walk, one at a time. Points as good take a fifth of the
+        time here.
         """
         bounds = torch.tensor(search_space_digest.bounds, dtype=self.dtype, device=self.device).mT
         choices = {i: list(values) for i, values in search_space_digest.discrete_choices.items()}
@@ -210,13 +211,13 @@ class SkewGPAcquisition(Acquisition):
             equality_constraints=equality_constraints,
             **kwargs,
         )
-        assert values is not None  # which is asked for by default
+        assert values is not None
         return candidates, values, torch.ones(len(candidates), dtype=self.dtype)
 
 
 def _is_mixed(search_space_digest: SearchSpaceDigest, fixed_features: Mapping[int, float] | None) -> bool:
-    """Whether some but not all parameters that are to be chosen have a list of values, at least one of them so few that
-    BoTorch does not take them for continuous.
+    """Whether some but not all free parameters have a list of values, one of them so short that BoTorch does not treat
+    it as continuous.
     """
     chosen = set(range(len(search_space_digest.feature_names))) - set(fixed_features or ())
     ordinal, categorical = set(search_space_digest.ordinal_features), set(search_space_digest.categorical_features)
@@ -226,16 +227,11 @@ def _is_mixed(search_space_digest: SearchSpaceDigest, fixed_features: Mapping[in
 
 
 def _effort(dim: int, starts_in_each: int) -> dict[str, int]:
-    """How hard to search for the best point in a number of dimensions."""
+    """The numbers of starts and of raw points."""
     return {
-        "num_restarts": min(max(starts_in_each * dim, LEAST_RESTARTS), MOST_RESTARTS),
-        "raw_samples": min(max(128 * dim, LEAST_RAW_SAMPLES), MOST_RAW_SAMPLES),
+        "num_restarts": min(max(starts_in_each * dim, MIN_RESTARTS), MAX_RESTARTS),
+        "raw_samples": min(max(128 * dim, MIN_RAW_SAMPLES), MAX_RAW_SAMPLES),
     }
-
-
-def _in_order(X: Tensor | None) -> Tensor | None:
-    """Distinct points in lexicographic order."""
-    return X if X is None else X.unique(dim=0)
 
 
 def _has_comparisons_only(surrogate: Surrogate) -> bool:

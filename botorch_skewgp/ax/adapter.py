@@ -40,8 +40,8 @@ Failures = Literal["constraint", "objective", "ignore"]
 class SkewGPAdapter(TorchAdapter):
     r"""Passes all data of an experiment to SkewGPs: numbers, labels, comparisons, and failed trials.
 
-    See `skewgp_generation_strategy` for the arguments that Ax's adapter does not have. The metric of validity is added
-    to the experiment as a tracking metric if need be, so that Ax can report it.
+    See `skewgp_generation_strategy` for the arguments that Ax's adapter lacks. The metric of validity is added to the
+    experiment as a tracking metric if it is needed, so that Ax can report it.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class SkewGPAdapter(TorchAdapter):
             data_loader_config=data_loader_config,
         )
 
-    # What the experiment knows
+    # Data
 
     def _objectives(self) -> list[str]:
         config = self._optimization_config
@@ -105,7 +105,7 @@ class SkewGPAdapter(TorchAdapter):
     def _set_and_filter_training_data(
         self, experiment_data: ExperimentData, search_space: SearchSpace
     ) -> ExperimentData:
-        """Keep what Ax knows of as the training data, and fit to what the whole experiment knows."""
+        """Keep Ax's own data as the training data, and fit to all data of the experiment."""
         experiment_data = super()._set_and_filter_training_data(experiment_data, search_space)
         if self._learned_objective:
             return experiment_data
@@ -113,7 +113,7 @@ class SkewGPAdapter(TorchAdapter):
         comparisons = recorded_comparisons(self._experiment)
         bounds = [entry._replace(metric=metrics[entry.metric].signature) for entry in recorded_bounds(self._experiment)]
         if (comparisons, bounds) != (self._comparisons, self._bounds):
-            self._last_experiment_data = None  # they are not part of what Ax compares before it fits again
+            self._last_experiment_data = None  # Ax does not compare these before it fits again
         self._comparisons, self._bounds = comparisons, bounds
         experiment_data = self._with_every_trial(experiment_data, learns_failures=self.failures != "ignore")
         self._has_validity = self.validity_metric in experiment_data.metric_signatures
@@ -124,7 +124,7 @@ class SkewGPAdapter(TorchAdapter):
     def _transform_inputs_for_cv(
         self, cv_training_data: ExperimentData, cv_test_points: list[ObservationFeatures]
     ) -> tuple[ExperimentData, list[ObservationFeatures], SearchSpace]:
-        """Add what the fit has known: what came after it may be of a kind that the model has no parameters for."""
+        """Add the data of the fit, not later ones: those may be of a kind without parameters in the model."""
         if not self._learned_objective:
             cv_training_data = self._with_every_trial(cv_training_data, learns_failures=self._has_validity)
         return super()._transform_inputs_for_cv(cv_training_data, cv_test_points)
@@ -136,9 +136,7 @@ class SkewGPAdapter(TorchAdapter):
         cv_test_points: list[ObservationFeatures],
         use_posterior_predictive: bool = False,
     ) -> list[ObservationData]:
-        """Predict the metrics that were reported: validity that follows from failures has no observations to be held
-        against.
-        """
+        """Predict the reported metrics: validity that follows from failures has no observations to compare with."""
         predictions = super()._cross_validate(search_space, cv_training_data, cv_test_points, use_posterior_predictive)
         reported = [[name in self.metric_signatures for name in entry.metric_signatures] for entry in predictions]
         return [
@@ -162,7 +160,7 @@ class SkewGPAdapter(TorchAdapter):
         )
 
     def _fit(self, search_space: SearchSpace, experiment_data: ExperimentData, **kwargs: Any) -> None:
-        """As Ax does; data whose fit failed do not count as fitted, so that every later call tries again."""
+        """As Ax does; after a failed fit every later call tries again."""
         try:
             super()._fit(search_space, experiment_data, **kwargs)
         except BaseException:
@@ -236,7 +234,7 @@ class SkewGPAdapter(TorchAdapter):
 
     @property
     def objective_dataset(self) -> ObservationDataset:
-        """The data that the model of the only objective was fitted to."""
+        """The data of the model of the only objective."""
         (outcome,) = self._objectives()
         assert isinstance(self.generator, BoTorchGenerator)
         (dataset,) = [entry for entry in self.generator.surrogate.training_data if entry.outcome_names == [outcome]]
@@ -289,8 +287,8 @@ class SkewGPAdapter(TorchAdapter):
         model_gen_options: TConfig | None = None,
         optimization_config: OptimizationConfig | None = None,
     ) -> GenResults:
-        # a seed of its own for every trial, and for every time that Ax asks again because a point was tried before:
-        # what comes next does not depend on what this process did earlier
+        # a seed for every trial and every further attempt, when Ax rejects a point tried before: results do not depend
+        # on the history of the process
         num_trials, attempt = len(self._experiment.trials), 0
         if self._last_attempt is not None and self._last_attempt[0] == num_trials:
             attempt = self._last_attempt[1] + 1

@@ -1,4 +1,4 @@
-"""The best arm by the model, also for experiments without numbers, where Ax cannot tell."""
+"""The best arm by the model, also for experiments without numbers."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from ax.api.client import Client
 from ax.api.types import TOutcome, TParameterization
 from ax.exceptions.core import UserInputError
 
-from botorch_skewgp.ax.adapter import SkewGPAdapter
 from botorch_skewgp.ax.internals import experiment_of
-from botorch_skewgp.ax.registry import skewgp_spec_of
+from botorch_skewgp.ax.registry import fitted_adapter, skewgp_spec_of
 from botorch_skewgp.ax.transition import objective_is_known
 
-SMALLEST = 1e-300  # what two zeros are divided by
+SMALLEST = 1e-300  # least divisor
 
 
 def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
     r"""The best of the tried arms as predicted by the model, fitted to all data so far.
 
-    `client.get_best_parameterization` looks at reported numbers, and so needs some; this looks at comparisons too.
+    `client.get_best_parameterization` needs reported numbers; this uses comparisons too.
 
     Args:
         client: The client of an experiment with `skewgp_generation_strategy` and one objective.
@@ -29,18 +28,16 @@ def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
         The arm's parameters, the predicted mean and standard deviation of each metric, and its name.
 
     Raises:
-        UserInputError: If the client has another strategy, nothing is known of the objective, or no arm can be told to
-            be the best.
+        UserInputError: If the client has another strategy, there are no data of the objective, there are several
+            objectives, or no arm is predicted to satisfy the constraints.
     """
-    spec = skewgp_spec_of(client)
+    skewgp_spec_of(client)
     if not objective_is_known(experiment_of(client)):
         raise UserInputError(
             "Nothing is known of the objective yet: no trial that worked has a number for it, and no trials were "
             "compared. Complete trials with data, or call attach_comparison."
         )
-    spec.fit(experiment=experiment_of(client))
-    adapter = spec.fitted_adapter
-    assert isinstance(adapter, SkewGPAdapter)
+    adapter = fitted_adapter(client)
     best = None if adapter.is_moo_problem else adapter.model_best_point()
     if best is None or best[1] is None:
         raise UserInputError(
@@ -58,7 +55,7 @@ def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
 
 
 def _difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
-    """How far parameters are apart: those that come back from a logarithm are rounded."""
+    """The distance of parameters, as those that come back from a logarithm are rounded."""
     total = 0.0
     for name in first.keys() | second.keys():
         a, b = first.get(name), second.get(name)

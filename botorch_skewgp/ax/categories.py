@@ -1,7 +1,7 @@
-"""Unordered choices in searches: one coordinate for each, where Ax's `OneHot` gives the model a column for each value.
+"""Unordered choices as one coordinate of a search each, where the model has the one-hot columns of Ax's `OneHot`.
 
-A search that takes these columns for continuous ends between the values, where the acquisition function may be large
-and no point exists. Its result is rounded to a point of low value, often next to one that was seen.
+A search over continuous columns ends between the values, where the acquisition function may be large and no point
+exists; its result is rounded to a point of low value, often next to a known one.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class CategoryCoordinates:
         )
 
     def one_hot(self, X: Tensor) -> Tensor:
-        """Points in one-hot columns, `... x d`, of numbered ones."""
+        """Points in one-hot columns, `... x d`, from numbered ones."""
         parts, start = [X[..., : len(self.others)]], len(self.others)
         for k, group in enumerate(self.groups):
             values = torch.arange(len(group), dtype=X.dtype, device=X.device)
@@ -66,12 +66,12 @@ class CategoryCoordinates:
         return torch.cat(parts, dim=-1)[..., self._inverse]
 
     def numbered(self, X: Tensor) -> Tensor:
-        """Numbered points of those in one-hot columns."""
+        """Numbered points from those in one-hot columns."""
         numbers = [X[..., group].argmax(-1, keepdim=True).to(X) for group in self.groups]
         return torch.cat([X[..., self.others], *numbers], dim=-1)
 
     def constraints(self, constraints: Constraints | None) -> Constraints | None:
-        """Linear constraints, which are of the other columns, with the places of these."""
+        """Linear constraints, which concern the other columns, with the places of these."""
         if constraints is None:
             return None
         return [
@@ -114,15 +114,11 @@ class NumberedAcquisition(AcquisitionFunction):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Failed to extract X_baseline", BotorchWarning)
             baseline = get_X_baseline(acquisition)
-        if baseline is not None:  # or else BoTorch takes the model's points, in one-hot columns
+        if baseline is not None:  # else BoTorch takes the model's points, in one-hot columns
             self.X_baseline = coordinates.numbered(baseline)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
-        """Pass pending points on.
-
-        Args:
-            X_pending: Numbered points, `p x d`, or `None` for none.
-        """
+        """Set pending points: numbered ones, `p x d`, or `None` for none."""
         self.X_pending = X_pending
         self.acquisition.set_X_pending(None if X_pending is None else self.coordinates.one_hot(X_pending))
 

@@ -1,4 +1,4 @@
-"""What people say about trials beyond Ax's data: recorded in the experiment's properties, and stored with it."""
+"""Comparisons and bounds of trials, recorded in the experiment's properties and stored with it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAIR = "skewgp_pair"  # marks, in a trial's run metadata, that it asks for a com
 
 
 class Bound(NamedTuple):
-    """What is known of a metric of an arm of a trial instead of its number."""
+    """Bounds of a metric of an arm of a trial, instead of its number."""
 
     trial_index: int
     arm_name: str
@@ -32,8 +32,8 @@ class Bound(NamedTuple):
 
 def recorded_comparisons(experiment: Experiment) -> list[Comparison]:
     """All comparisons of arms, by name: those recorded here, and the answered two-arm trials of Ax's own metric
-    `pairwise_pref_query`, whose arms have values 1 and 0; equal values are a tie. Entries that cannot be read are left
-    out with a warning, as are all if there are several objectives.
+    `pairwise_pref_query`, with values 1 and 0, or equal ones for a tie. Unreadable entries are left out with a warning,
+    as are all if there are several objectives.
     """
     comparisons, unreadable = readable_comparisons(_entries(experiment, COMPARISONS), experiment.arms_by_name)
     data = experiment.lookup_data().df
@@ -53,8 +53,8 @@ def recorded_comparisons(experiment: Experiment) -> list[Comparison]:
 
 
 def recorded_bounds(experiment: Experiment) -> list[Bound]:
-    """What `attach_censored` recorded, the last entry of each arm, trial and metric; entries that cannot be read are
-    left out with a warning.
+    """The bounds of `attach_censored`, the last of each arm, trial and metric; unreadable entries are left out with a
+    warning.
     """
     found, unreadable = _readable_bounds(experiment)
     _warn_of(experiment, unreadable)
@@ -97,8 +97,8 @@ def attach_comparison(
 ) -> None:
     r"""Record which of two trials was better.
 
-    The trials need no numbers. A pair may be compared often, in both orders too. What is better is what the objective
-    wants: for a metric that is minimised, the winner is the one with the lower value.
+    The trials need no numbers. A pair may be compared often, in both orders too. The winner is better by the objective:
+    for a metric that is minimised, it has the lower value.
 
     Example:
         >>> attach_comparison(client, winner=3, loser=1)
@@ -110,14 +110,13 @@ def attach_comparison(
         winner: The better one: a trial's index, or an arm's name for trials with several arms.
         loser: The other one.
         tie: Whether the two were judged equally good; their order does not matter then.
-        judge: Who compared them, by a name or a number from 0 on. With two judges or more, what they share is learned
-            beside a part of each one's own, and experiments search for what all like.
+        judge: The judge who compared them, a name or a number from 0 on. With two judges or more the model has a shared
+            part and one of each judge, and experiments optimise the shared part.
 
     Raises:
         UserInputError: If a trial or arm is not in the experiment, has several arms, or is compared with itself; if
-            there are several objectives, since a comparison is about one; or if the judge is no name or number.
-            The experiment is then as before, as it is where its database cannot be reached, which SQLAlchemy's errors
-            say.
+            there are several objectives; or if the judge is no name or number. The experiment is then as before, as it
+            is after SQLAlchemy's errors where its database cannot be reached.
     """
     experiment = experiment_of(client)
     check_one_objective(experiment)
@@ -142,10 +141,10 @@ def attach_censored(
     upper: float | None = None,
     arm_name: str | None = None,
 ) -> None:
-    r"""Record that the number of a metric lies between bounds, and is otherwise unknown: a censored reading.
+    r"""Record a censored reading: the number of a metric lies between bounds, and is otherwise unknown.
 
-    It takes the place of the trial's own number of this metric, and a trial that failed or was abandoned and has a
-    bound of an objective worked: it may have been stopped at a time limit. A second call replaces the first.
+    It replaces the trial's own number of this metric. A failed or abandoned trial with a bound of an objective counts
+    as valid: it may have been stopped at a time limit. A second call replaces the first.
 
     Example:
         >>> attach_censored(client, 3, "seconds", lower=100.0)  # stopped after 100 seconds
@@ -155,8 +154,8 @@ def attach_censored(
         client: The client of the experiment.
         trial_index: The trial's index.
         metric: The metric's name.
-        lower: The number is at least this; `None` if nothing is known.
-        upper: The number is at most this; `None` if nothing is known.
+        lower: The lower bound; `None` if unknown.
+        upper: The upper bound; `None` if unknown.
         arm_name: The name of the arm, for trials with several.
 
     Raises:
@@ -221,7 +220,7 @@ def withdraw_censored(client: Client, trial_index: int, metric: str) -> None:
 
 
 def withdraw_unreadable(client: Client) -> None:
-    r"""Take back all entries of the experiment that cannot be read; the model warns of them.
+    r"""Take back all entries of the experiment that cannot be read, of which the model warns.
 
     Args:
         client: The client of the experiment.
@@ -254,7 +253,7 @@ def _take_back(
 
 
 def _record(client: Client, experiment: Experiment, kind: str, recorded: list[Any]) -> None:
-    """Keep entries with an experiment; as before if its database cannot be reached, so that one can try again."""
+    """Store entries with an experiment, which is as before if its database cannot be reached."""
     properties = properties_of(experiment)
     before = properties.get(kind, [])
     properties[kind] = recorded
@@ -279,7 +278,9 @@ def _objectives(experiment: Experiment) -> list[str]:
 def _arm_name(experiment: Experiment, entry: int | str) -> str:
     if isinstance(entry, str):
         if entry not in experiment.arms_by_name:
-            raise UserInputError(f"There is no arm {entry!r} in the experiment; its arms are {_some(experiment)}.")
+            names = list(experiment.arms_by_name)
+            some = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+            raise UserInputError(f"There is no arm {entry!r} in the experiment; its arms are {some}.")
         return entry
     if isinstance(entry, bool) or entry not in experiment.trials:
         raise UserInputError(
@@ -291,11 +292,6 @@ def _arm_name(experiment: Experiment, entry: int | str) -> str:
             f"Trial {entry} has {len(arms)} arms; name one of {[arm.name for arm in arms]} instead of the trial."
         )
     return arms[0].name
-
-
-def _some(experiment: Experiment, most: int = 10) -> str:
-    names = list(experiment.arms_by_name)
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 def is_pair(trial: object) -> bool:

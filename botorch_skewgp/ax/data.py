@@ -1,4 +1,4 @@
-"""From an Ax experiment to observations: labels of validity for every trial, and datasets of several kinds."""
+"""Observations of an Ax experiment: labels of validity for every trial, and datasets of several kinds."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ArmOfTrial = tuple[int, str]
 class ObservationDataset(SupervisedDataset):
     r"""A BoTorch dataset whose rows carry observations of any kind.
 
-    `Y` has the numbers, with NaN where there is none: Ax looks at it to see which points are feasible.
+    `Y` has the numbers, with NaN where there is none; Ax reads from it which points are feasible.
     """
 
     def __init__(
@@ -53,9 +53,9 @@ class ObservationDataset(SupervisedDataset):
             Y: An `n x 1` tensor of numbers, NaN where there is none.
             feature_names: The names of the columns of `X`.
             outcome_names: The name of the outcome, as a list.
-            observations: What was observed; indices refer to rows of `X`.
+            observations: The observations; indices refer to rows of `X`.
             kinds: The kinds of observations of the whole experiment; a part of it may lack some.
-            minimize: Whether low numbers are good: then a winner's number is the lower one.
+            minimize: Whether low numbers are good.
             probability: Whether the outcome is the probability of a label.
             group_indices: The trial of each row.
         """
@@ -99,10 +99,10 @@ def with_every_trial(
 ) -> ExperimentData:
     r"""Add what Ax leaves out: rows of failed, abandoned, compared and censored arms, and the column of validity.
 
-    A trial did not work if it failed or was abandoned (Ax leaves out what it reported) without a bound of an objective,
-    or if an objective is infinite or has no square; a label that was reported comes before that. The column is added
-    only if some trial is not valid or a label was reported. Infinite numbers of other metrics are left out. Of learning
-    curves the last numbers count, once the trial has ended.
+    A trial is invalid if it failed or was abandoned without a bound of an objective, or if an objective is infinite or
+    its square is; a reported label overrides that. The column is added only if some trial is invalid or a label was
+    reported. Infinite numbers of other metrics are left out. Of learning curves the last numbers count, once the trial
+    has ended.
 
     Args:
         experiment: The experiment.
@@ -153,7 +153,7 @@ def with_every_trial(
 
 
 def _with_final_numbers(experiment: Experiment, experiment_data: ExperimentData) -> ExperimentData:
-    """The end of learning curves: that of a trial that still runs is not known."""
+    """The last numbers of learning curves of trials that have ended."""
     if experiment_data.observation_data.index.nlevels == 2:
         return experiment_data
     final = experiment_data.filter_latest_observations()
@@ -168,7 +168,7 @@ def _columns(signatures: Sequence[str]) -> MultiIndex:
 
 
 def _without_too_large(experiment: Experiment, observed: DataFrame, objectives: Sequence[str]) -> list[ArmOfTrial]:
-    """Leave out numbers that are infinite or have no square, in place; the arms whose objective has one."""
+    """Leave out, in place, numbers whose square is infinite; returns the arms with such an objective."""
     found: list[ArmOfTrial] = []
     for name in observed.columns.get_level_values(1).unique():
         is_too_large = observed["mean", name].abs() > LARGEST
@@ -184,7 +184,7 @@ def _without_too_large(experiment: Experiment, observed: DataFrame, objectives: 
 
 
 def _failed_arms(experiment: Experiment) -> list[ArmOfTrial]:
-    """Arms that were tried and did not work; pairs without an answer do not count."""
+    """Arms of failed and abandoned trials, without unanswered pairs."""
     return [
         (trial.index, arm.name)
         for trial in experiment.trials.values()
@@ -269,18 +269,18 @@ def make_dataset(
     outcome: str,
     bounds: Sequence[Bound] = (),
 ) -> ObservationDataset | None:
-    r"""The dataset of one outcome, with the arms that have anything to say about it.
+    r"""The dataset of one outcome, with the arms that have observations of it.
 
-    An arm of several trials is one point, with several observations. `Y` then has their mean, and `group_indices` the
-    first trial.
+    An arm of several trials is one point with several observations: `Y` has their mean, `group_indices` the first
+    trial.
 
     Args:
         X: An `n x d` tensor of points.
         index: The trial and arm of each row.
         mean: An `n`-dim tensor of numbers or labels, NaN where there is none.
         sem: An `n`-dim tensor of standard errors, NaN where they are not known.
-        valid: An `n`-dim tensor of labels that bear on this outcome's own function; `None` if none do.
-        comparisons: Comparisons that bear on this outcome.
+        valid: An `n`-dim tensor of labels of this outcome's own function; `None` if there are none.
+        comparisons: Comparisons by this outcome.
         kinds: The kinds of observations of the whole experiment.
         minimize: Whether low numbers are good.
         feature_names: The names of the columns of `X`.
@@ -288,7 +288,7 @@ def make_dataset(
         bounds: Bounds of all outcomes, with the signatures of metrics.
 
     Returns:
-        The dataset, or `None` if there is nothing to put into it.
+        The dataset, or `None` without observations.
     """
     row_of: dict[Any, int] = {}
     for i, (_, name) in enumerate(index):

@@ -1,4 +1,4 @@
-"""What Ax has no public name for and its plugins need; the only file that reads Ax's own names with an underscore."""
+"""The parts of Ax without a public name; the only file that reads Ax's names with an underscore."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ def generation_strategy_of(client: Client) -> GenerationStrategy:
 
 
 def properties_of(experiment: Experiment) -> dict[str, Any]:
-    """What an experiment stores for others, with the experiment itself."""
+    """The properties that are stored with an experiment."""
     return experiment._properties
 
 
 def name_of(experiment: Experiment) -> str | None:
-    """The name of an experiment, `None` if it was given none."""
+    """The name of an experiment, `None` if it has none."""
     return experiment._name
 
 
 def title_of(experiment: Experiment) -> str:
-    """What tells an experiment from others of the same name or without one."""
+    """A title that identifies an experiment among others of the same name or without one."""
     return f"experiment {experiment._name!r} of {experiment.time_created}"
 
 
 def optimization_config_of(adapter: Any) -> OptimizationConfig | None:
-    """What the experiment behind an adapter wants."""
+    """The optimization config of an adapter."""
     return adapter._optimization_config
 
 

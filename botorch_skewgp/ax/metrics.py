@@ -11,16 +11,11 @@ from ax.utils.common.result import Ok
 
 
 class ValidityMetric(Metric):
-    """The metric of validity; there is nothing to fetch, since the statuses of trials tell it.
+    """The metric of validity, which follows from the statuses of trials.
 
-    Ax's orchestration refuses experiments with metrics that cannot be fetched at all.
+    Fetching returns no data; Ax's orchestration refuses metrics that cannot be fetched.
     """
 
     def fetch_trial_data(self, trial: BaseTrial, **kwargs: Any) -> MetricFetchResult:
-        """No data.
-
-        Args:
-            trial: A trial.
-            kwargs: Ignored.
-        """
+        """No data."""
         return Ok(value=Data())

@@ -35,8 +35,8 @@ from botorch_skewgp.truncated.draws import DrawSettings
 class AxSkewGP(SkewGP):
     r"""A SkewGP whose outcome is an Ax metric.
 
-    The latent function is the metric, whichever way it goes. Where low numbers are good, judgements turn round: winners
-    and valid trials are those with low values. A metric of labels is reported as the probability of a 1.
+    The latent function is the metric. Where low numbers are good, winners and valid trials are those with low values. A
+    metric of labels is reported as the probability of a 1.
     """
 
     def __init__(
@@ -64,8 +64,8 @@ class AxSkewGP(SkewGP):
             input_transform: A BoTorch input transform.
             outcome_transform: `Standardize(m=1)`.
             draw_settings: How posterior draws are made.
-            minimize: Whether low numbers are good: what is preferred, chosen, ranked high or valid is then low. Numbers
-                and other readings of the metric are as they are.
+            minimize: Whether low numbers are good: preferred, chosen, high-ranked or valid points are then low. Numbers
+                and other readings of the metric are not changed.
             probability: Whether posteriors are those of the probability of label 1.
         """
         super().__init__(
@@ -96,14 +96,14 @@ class AxSkewGP(SkewGP):
             "train_X": training_data.X,
             "observations": training_data.observations,
             "likelihood": likelihood_of_kinds(training_data),
-            # searches that weigh by what fails end higher with the prior of labels than with that of failures
+            # searches weighted by validity end higher with the prior of labels than with that of failures
             "covar_module": default_covar_module(training_data.X.shape[-1]) if failures else None,
             "minimize": training_data.minimize,
             "probability": training_data.probability,
         }
 
     def predictive(self, X: Tensor, judge: int | str | None = None, available: Tensor | None = None) -> Any:
-        r"""The distribution of new observations at new points, as in `SkewGP`; a low point wins and is valid where the
+        r"""The distribution of new observations at new points, as in `SkewGP`; low points win and are valid if the
         metric is minimised.
 
         Args:
@@ -208,7 +208,7 @@ def _of_function(observations: Observation | Sequence[Observation] | None, minim
 def fit_skew_gp_for_ax(
     model: SkewGP, mll_class: type[MarginalLogLikelihood], mll_options: dict[str, Any] | None = None
 ) -> None:
-    r"""Fit a SkewGP by its own evidence where Ax would take its default, which is for Gaussian data.
+    r"""Fit a SkewGP by its own evidence instead of Ax's default, which is for Gaussian data.
 
     Args:
         model: The model.

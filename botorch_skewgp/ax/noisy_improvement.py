@@ -1,4 +1,4 @@
-"""BoTorch's noisy expected improvement for SkewGPs, with what does not depend on the candidates computed once."""
+"""BoTorch's noisy expected improvement for SkewGPs, with samples at the baseline computed once."""
 
 from __future__ import annotations
 
@@ -30,12 +30,11 @@ class BaselineLogNoisyExpectedImprovement(qLogNoisyExpectedImprovement):
     r"""BoTorch's `qLogNoisyExpectedImprovement` of SkewGPs, whose samples at the baseline are made once.
 
     BoTorch keeps roots of the covariance at the baseline for Gaussian models. Here every joint sample at the baseline
-    becomes a draw of a conditioned model (`SkewGP.condition_on_samples`), so that candidates cost what they cost by
-    themselves. Values are BoTorch's with the same base samples, up to rounding; where a posterior transform turns the
-    objective round, with those at the baseline of the other sign, which are as good. Where no sampled point of the
-    baseline is feasible, BoTorch's value hangs on random points drawn at each evaluation, which here are drawn once.
-    Where a model is not a SkewGP with one output, everything is as in BoTorch. Arguments are those of
-    `qLogNoisyExpectedImprovement`.
+    becomes a draw of a conditioned model (`SkewGP.condition_on_samples`), so that only candidates cost time. Values are
+    BoTorch's with the same base samples, up to rounding; if a posterior transform changes the sign of the objective,
+    with base samples at the baseline of the other sign. Where no sampled point of the baseline is feasible, BoTorch's
+    value depends on random points drawn at each evaluation, here drawn once. Models that are not SkewGPs with one
+    output are treated as in BoTorch. Arguments are those of `qLogNoisyExpectedImprovement`.
     """
 
     _given: _Baseline | None = None
@@ -71,7 +70,7 @@ class BaselineLogNoisyExpectedImprovement(qLogNoisyExpectedImprovement):
         return self._given.best_f.view(-1, *(1,) * (obj.ndim - 2))
 
     def _baseline(self, X: Tensor) -> _Baseline | None:
-        """The samples kept for candidates of this many points, drawn if need be."""
+        """The samples for candidates of this number of points, drawn if they are not at hand."""
         models = [*self.model.models] if isinstance(self.model, ModelList) else [self.model]
         plain = [model for model in models if isinstance(model, SkewGP) and _is_plain(model)]
         if len(self.X_baseline) == 0 or len(plain) < len(models):
@@ -82,7 +81,7 @@ class BaselineLogNoisyExpectedImprovement(qLogNoisyExpectedImprovement):
         return self._given
 
     def _sampled(self, models: list[SkewGP], X: Tensor) -> _Baseline:
-        """Sample the baseline together with candidates once, which makes the base samples."""
+        """Sample the baseline together with candidates once, which draws the base samples."""
         super()._get_samples_and_objectives(X.unsqueeze(0))
         samplers = [*self.sampler.samplers] if isinstance(self.sampler, ListSampler) else [self.sampler]
         q, n = X.shape[-2], self.X_baseline.shape[-2]
@@ -97,7 +96,6 @@ class BaselineLogNoisyExpectedImprovement(qLogNoisyExpectedImprovement):
             pick = torch.special.ndtri((number + 0.5) / len(base_samples)).unsqueeze(-1)
             given.append(conditioned)
             left.append(torch.cat([pick, base_samples[:, 1 + n :]], dim=-1))
-            # of the conditioned model, whichever way a posterior transform turns it
             posterior = conditioned.posterior(
                 self.X_baseline.unsqueeze(-2), posterior_transform=self.posterior_transform
             )
@@ -110,7 +108,7 @@ class BaselineLogNoisyExpectedImprovement(qLogNoisyExpectedImprovement):
 
 
 def _of_several(reduction: Callable[[Tensor], Tensor], values: Tensor) -> Tensor:
-    """A smooth maximum over the last dimension, which takes twenty operations even where that has length one."""
+    """A smooth maximum over the last dimension, without its twenty operations if that has length one."""
     return values.squeeze(-1) if values.shape[-1] == 1 else reduction(values)
 
 

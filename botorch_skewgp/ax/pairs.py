@@ -1,4 +1,4 @@
-"""Pairs of points that are made to be compared, as trials with two arms."""
+"""Pairs of points to compare, as trials with two arms."""
 
 from __future__ import annotations
 
@@ -19,20 +19,18 @@ from ax.core.trial_status import TrialStatus
 from ax.exceptions.core import SearchSpaceExhausted, UserInputError
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 
-from botorch_skewgp.ax.adapter import SkewGPAdapter
 from botorch_skewgp.ax.comparisons import PAIR, attach_comparison, check_one_objective, is_pair, recorded_comparisons
 from botorch_skewgp.ax.data import INVALID
 from botorch_skewgp.ax.internals import experiment_of, generation_strategy_of, save_generation_strategy, save_trial
-from botorch_skewgp.ax.registry import skewgp_spec_of
+from botorch_skewgp.ax.registry import fitted_adapter, skewgp_spec_of
 from botorch_skewgp.ax.transition import objective_is_known
 
 
 def get_next_pair(client: Client) -> tuple[int, dict[str, TParameterization]]:
     r"""Ask for the next two points to compare, as one trial with two arms.
 
-    Where fewer than two points of a discrete space are left untried, points that were tried are asked about again.
-    Answer with `complete_pair`; or leave the trial unanswered, `client.mark_trial_abandoned(trial_index)`, which is no
-    failure.
+    If fewer than two points of a discrete space are untried, tried ones are asked about again. Answer with
+    `complete_pair`, or abandon the trial, `client.mark_trial_abandoned(trial_index)`, which is no failure.
 
     Args:
         client: The client of the experiment.
@@ -41,7 +39,7 @@ def get_next_pair(client: Client) -> tuple[int, dict[str, TParameterization]]:
         The trial's index, and the parameters of each arm by its name.
 
     Raises:
-        UserInputError: If no optimization is configured, the client has another strategy than ours, there are several
+        UserInputError: If no optimization is configured, the client's strategy has no SkewGP, there are several
             objectives, or the search space has one point only.
     """
     experiment = experiment_of(client)
@@ -51,7 +49,7 @@ def get_next_pair(client: Client) -> tuple[int, dict[str, TParameterization]]:
     skewgp_spec_of(client)
     strategy = generation_strategy_of(client)
     runs: list[GeneratorRun] = []
-    # Sobol's points are drawn until they are new, in vain where there are none
+    # Sobol points are drawn until they are new, without end where there are none
     if strategy.current_node_name != "Sobol" or _num_untried(experiment) >= 2:
         try:
             with _tried_arms_allowed(strategy):
@@ -74,15 +72,15 @@ def get_next_pair(client: Client) -> tuple[int, dict[str, TParameterization]]:
 
 
 def _num_untried(experiment: Experiment) -> float:
-    """The number of points that were not tried yet; infinite unless all parameters are discrete."""
+    """The number of untried points; infinite unless all parameters are discrete."""
     parameters = experiment.search_space.parameters.values()
     sizes = [entry.cardinality() for entry in parameters if not isinstance(entry, DerivedParameter)]
     return math.prod(sizes) - len(experiment.arms_by_signature)
 
 
 def _with_tried(client: Client, new: list[Arm]) -> list[Arm]:
-    """A pair of at most one new point and of tried ones: the best by the model, and the one most likely to beat it; as
-    long as nothing is known, those that were compared least often.
+    """A pair of at most one new point and tried ones: the best by the model, and the one most likely to beat it;
+    without data the least often compared ones.
     """
     experiment = experiment_of(client)
     trials = [trial for trial in experiment.trials.values() if trial.status not in INVALID]
@@ -95,10 +93,7 @@ def _with_tried(client: Client, new: list[Arm]) -> list[Arm]:
     if not objective_is_known(experiment):
         named = [name for entry in recorded_comparisons(experiment) for name in (entry.winner, entry.loser)]
         return sorted(arms, key=lambda arm: named.count(arm.name))[:2]
-    spec = skewgp_spec_of(client)
-    spec.fit(experiment=experiment)
-    adapter = spec.fitted_adapter
-    assert isinstance(adapter, SkewGPAdapter)
+    adapter = fitted_adapter(client)
     assert experiment.optimization_config is not None
     ((_, weight),) = experiment.optimization_config.objective.metric_weights
     posterior = adapter.latent_posterior([ObservationFeatures.from_arm(arm) for arm in arms])
@@ -112,7 +107,7 @@ def _with_tried(client: Client, new: list[Arm]) -> list[Arm]:
 
 @contextmanager
 def _tried_arms_allowed(strategy: GenerationStrategy) -> Iterator[None]:
-    """A pair often has an arm that was tried before, such as the best one; Ax would put Sobol points in its place."""
+    """Keep Ax from replacing tried arms, such as the best one, by Sobol points."""
     before = [(node, node.should_deduplicate) for node in strategy.nodes_by_name.values()]
     try:
         for node, _ in before:
@@ -130,7 +125,7 @@ def complete_pair(client: Client, trial_index: int, winner: str | None, judge: i
         client: The client of the experiment.
         trial_index: The trial's index.
         winner: The name of the better arm; `None` for a tie.
-        judge: Who compared them, see `attach_comparison`.
+        judge: The judge who compared them, see `attach_comparison`.
 
     Raises:
         UserInputError: If the trial was not created by `get_next_pair`, is not open any more, or the winner is not one

@@ -1,4 +1,4 @@
-"""Preference exploration: what is wanted of several outcomes is learned from comparisons of outcomes (BOPE).
+"""Preference exploration: a utility of several outcomes is learned from comparisons of outcomes (BOPE).
 
 .. [Lin2022bope] Z. J. Lin, R. Astudillo, P. I. Frazier, E. Bakshy. Preference exploration for efficient Bayesian
    optimization with multiple outcomes. AISTATS 2022.
@@ -31,8 +31,8 @@ WIDEST = 1e9  # bounds of outcomes, unknown beforehand
 def configure_preference_exploration(client: Client, metric_names: Sequence[str], name: str | None = None) -> None:
     r"""Optimise a utility of several metrics that is learned from comparisons of their values ([Lin2022bope]_).
 
-    Takes the place of `client.configure_optimization`. The comparisons, of `compare_outcomes`, are kept in an auxiliary
-    experiment in Ax's own format.
+    Replaces `client.configure_optimization`. The comparisons of `compare_outcomes` are kept in an auxiliary experiment
+    in Ax's own format.
 
     Example:
         >>> configure_preference_exploration(client, ["speed", "comfort"])
@@ -50,7 +50,7 @@ def configure_preference_exploration(client: Client, metric_names: Sequence[str]
     if len(set(metric_names)) < 2 or len(set(metric_names)) < len(metric_names):
         raise UserInputError(f"metric_names must be at least two different metrics; got {list(metric_names)}.")
     name = name or f"{name_of(experiment_of(client)) or 'experiment'}_preferences"
-    # Ax fits outcome models in the order of their names, and wants that of the utility's inputs to be the same
+    # Ax fits outcome models in the order of their names, which must be that of the utility's inputs
     names = sorted(metric_names)
     outcomes = [
         RangeParameter(name=entry, parameter_type=ParameterType.FLOAT, lower=-WIDEST, upper=WIDEST) for entry in names
@@ -66,7 +66,7 @@ def configure_preference_exploration(client: Client, metric_names: Sequence[str]
     for entry in names:
         if entry not in experiment.metrics:
             experiment.add_metric(Metric(name=entry))
-    save_experiment(client, preferences)  # Ax wants it stored before what refers to it
+    save_experiment(client, preferences)  # before the experiment that refers to it
     experiment.add_auxiliary_experiment(
         purpose=AuxiliaryExperimentPurpose.PE_EXPERIMENT, auxiliary_experiment=AuxiliaryExperiment(preferences)
     )

@@ -1,4 +1,4 @@
-"""Whether to measure next or to compare, by what an answer is expected to bring for its price."""
+"""The choice between a measurement and a comparison, by the expected gain for its price."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from botorch_skewgp.ax.adapter import SkewGPAdapter
 from botorch_skewgp.ax.comparisons import check_one_objective
 from botorch_skewgp.ax.internals import experiment_of
 from botorch_skewgp.ax.pairs import get_next_pair
-from botorch_skewgp.ax.registry import skewgp_spec_of
+from botorch_skewgp.ax.registry import fitted_adapter, skewgp_spec_of
 from botorch_skewgp.ax.transition import objective_is_known
 from botorch_skewgp.hosts.entries import as_number
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
@@ -39,15 +39,15 @@ NUM_SPREAD = 128  # points of the search space that questions may be about, besi
 
 
 class AxQuestion(NamedTuple):
-    r"""What to ask next in an experiment.
+    r"""The next question in an experiment.
 
     Args:
-        ask: A `"number"`, to be told by `client.complete_trial(trial_index, {...})`, or a `"comparison"`, by
+        ask: A `"number"`, answered by `client.complete_trial(trial_index, {...})`, or a `"comparison"`, by
             `complete_pair(client, trial_index, winner)`.
-        trial_index: The trial that was made for it, which is running.
+        trial_index: The running trial that was made for it.
         arms: The parameters of its arms by their names: one to measure, two to compare.
-        value: By how much an answer of this kind is expected to raise the posterior mean of the best point, in units of
-            the objective; NaN as long as nothing is known of it.
+        value: The expected rise of the posterior mean of the best point by an answer of this kind, in units of the
+            objective; NaN without data of it.
         cost: Its price.
     """
 
@@ -61,9 +61,8 @@ class AxQuestion(NamedTuple):
 def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
     r"""Ask for a number or a comparison, whichever has the larger expected gain for its price, as a trial.
 
-    The kind is chosen by `botorch_skewgp.acquisition.next_question` over the points tried and some that are spread over
-    the search space; the points are then those that the strategy would choose for it. As long as nothing is known of
-    the objective, the cheaper kind is asked.
+    The kind is chosen by `botorch_skewgp.acquisition.next_question` over the tried points and some that are spread over
+    the search space; the strategy then chooses the points. Without data of the objective the cheaper kind is asked.
 
     Example:
         >>> client.configure_optimization(objective="-loss")
@@ -73,24 +72,22 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
 
     Args:
         client: The client of the experiment.
-        costs: The price of each kind that may be asked, in any one unit.
+        costs: The price of each allowed kind, in any one unit.
 
     Raises:
-        UserInputError: If a kind is unknown, a price is not positive, no optimization is configured, the client has
-            another strategy than ours, there are several objectives, or the search space has one point only. The
-            experiment is then as before.
+        UserInputError: If a kind is unknown, a price is not positive, no optimization is configured, the client's
+            strategy has no SkewGP, there are several objectives, or the search space has one point only. The experiment
+            is then as before.
     """
     prices = _prices(costs)
     experiment = experiment_of(client)
     if experiment.optimization_config is None:
         raise UserInputError("Call client.configure_optimization(objective=...) before asking a question.")
     check_one_objective(experiment)
-    spec = skewgp_spec_of(client)
+    skewgp_spec_of(client)
     ask, value = min(prices, key=prices.__getitem__), math.nan
     if objective_is_known(experiment):
-        spec.fit(experiment=experiment)
-        adapter = spec.fitted_adapter
-        assert isinstance(adapter, SkewGPAdapter)
+        adapter = fitted_adapter(client)
         with suppress_irrelevant_warnings():
             kinds, pool = [KINDS[name] for name in prices], _pool(adapter, experiment)
             model = _utility_model(adapter, kinds)
@@ -119,7 +116,7 @@ def _prices(costs: Mapping[Ask, float]) -> dict[Ask, float]:
 
 
 def _utility_model(adapter: SkewGPAdapter, asked: Sequence[type[Observation]]) -> SkewGP:
-    """A model of the objective, the larger the better, that knows all kinds asked."""
+    """A model of the objective, to be maximised, that takes all kinds asked."""
     dataset = adapter.objective_dataset
     observations = [_turned(entry) if dataset.minimize else entry for entry in dataset.observations]
     likelihood = default_likelihood((), list(dict.fromkeys((*dataset.kinds, *asked))))
@@ -135,7 +132,7 @@ def _utility_model(adapter: SkewGPAdapter, asked: Sequence[type[Observation]]) -
 
 
 def _turned(entry: Observation) -> Observation:
-    """Numbers with the other sign; judgements name the better one already."""
+    """Numbers with the other sign; other observations name the better one already."""
     if isinstance(entry, Numeric):
         return replace(entry, values=-entry.values)
     if isinstance(entry, Censored):
@@ -144,7 +141,7 @@ def _turned(entry: Observation) -> Observation:
 
 
 def _pool(adapter: SkewGPAdapter, experiment: Experiment) -> Tensor:
-    """Points that questions may be about: those that were tried, and some over the search space."""
+    """Candidate points: the tried ones, and some over the search space."""
     tried = adapter.objective_dataset.X
     spread = Generators.SOBOL(experiment=experiment, seed=len(experiment.trials)).gen(n=NUM_SPREAD).arms
     features = [ObservationFeatures.from_arm(arm) for arm in spread]

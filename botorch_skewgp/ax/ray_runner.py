@@ -1,4 +1,4 @@
-"""Trials as Ray tasks: what Ax's orchestration needs to run a function on a cluster.
+"""Trials as Ray tasks, for Ax's orchestration on a cluster.
 
 Needs the extra `ray`. It is imported when the first trial is run.
 """
@@ -26,12 +26,12 @@ from botorch_skewgp.ax.internals import experiment_of
 from botorch_skewgp.ax.metrics import ValidityMetric
 
 PARAMETERS = "parameters"  # in a trial's run metadata
-LONGEST_REASON = 100  # of a failure, in Ax's databases
+MAX_REASON = 100  # characters of a failure's reason in Ax's databases
 Outcome = tuple[float, float]  # mean and standard error
 
 
 class _Tasks:
-    """What a runner has in this process alone; Ax looks for keys of its database in all other attributes."""
+    """The state of a runner in this process; one attribute, as Ax searches all of them for keys of its database."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class _Tasks:
         self.running[trial_index] = remote.remote(**parameters)
 
     def resume(self, trial_index: int, metadata: Mapping[str, Any]) -> None:
-        """Start the task of a trial whose parameters come out of a storage, where anybody may have written."""
+        """Start the task of a trial with stored parameters, which are not trusted."""
         parameters = metadata.get(PARAMETERS)
         try:
             if not isinstance(parameters, Mapping):
@@ -77,7 +77,7 @@ class _Tasks:
 
 
 def _returning_exceptions(function: Callable[..., Any]) -> Callable[..., tuple[Any, str | None]]:
-    """A function that returns instead of raising, so that what Ray itself raises is no failure of a trial."""
+    """A function that returns its exceptions, which tells them from Ray's own."""
 
     def call(**parameters: Any) -> tuple[Any, str | None]:
         try:
@@ -91,16 +91,16 @@ def _returning_exceptions(function: Callable[..., Any]) -> Callable[..., tuple[A
 class RayRunner(IRunner):
     r"""Runs every trial as a Ray task.
 
-    A task that raises, returns a number that is not finite, or whose process dies more often than Ray tries it, is a
-    failed trial. Tasks die with the process that started them: one that resumes the experiment starts the tasks of
-    running trials again. No function is stored: `configure_ray` is called again after an experiment was loaded.
+    A trial fails if its task raises, returns a number that is not finite, or dies more often than Ray tries it. Tasks
+    end with the process that started them: one that resumes the experiment starts the tasks of running trials again. No
+    function is stored: call `configure_ray` again after loading an experiment.
 
     Args:
         function: Takes the parameters by name. Returns a number, the only metric's, or a dictionary of numbers by
             metric, in which some may be missing. A number may be a pair with its standard error.
         metrics: The names of the metrics that it may return.
         options: Resources of a task, as for `ray.remote`, such as `num_cpus` and `max_retries`.
-        search_space: The experiment's, in which the parameters of trials that are run again must be.
+        search_space: The search space, which must hold the parameters of trials that are run again.
     """
 
     def __init__(
@@ -115,19 +115,11 @@ class RayRunner(IRunner):
 
     @classmethod
     def serialize_init_args(cls, obj: Any) -> dict[str, Any]:
-        """An empty dictionary: stored experiments load without running code of others.
-
-        Args:
-            obj: The runner.
-        """
+        """An empty dictionary: loading an experiment runs no stored code."""
         return {}
 
     def run_trial(self, trial_index: int, parameterization: TParameterization) -> dict[str, Any]:
-        """Start the task of a trial.
-
-        Args:
-            trial_index: The trial's index.
-            parameterization: Its parameters, which a process that resumes the experiment will need.
+        """Start the task of a trial; returns its parameters, for a process that resumes the experiment.
 
         Raises:
             UserInputError: If the runner has no function.
@@ -136,11 +128,7 @@ class RayRunner(IRunner):
         return {PARAMETERS: dict(parameterization)}
 
     def poll_trial(self, trial_index: int, trial_metadata: Mapping[str, Any]) -> TrialStatus:
-        """Whether a trial is running, completed or failed. The task of a trial that another process ran is started.
-
-        Args:
-            trial_index: The trial's index.
-            trial_metadata: What `run_trial` returned.
+        """The status of a trial: running, completed or failed. Starts the task of a trial that another process ran.
 
         Raises:
             UserInputError: If the function returned something else than numbers of metrics, or the parameters of a
@@ -177,20 +165,11 @@ class RayRunner(IRunner):
         return TrialStatus.COMPLETED
 
     def poll_exception(self, trial: BaseTrial) -> str:
-        """Why a trial failed, truncated to Ax's column width.
-
-        Args:
-            trial: The trial.
-        """
-        return self._tasks.reasons.get(trial.index, "unknown")[:LONGEST_REASON]
+        """The reason for a trial's failure, truncated to Ax's column width."""
+        return self._tasks.reasons.get(trial.index, "unknown")[:MAX_REASON]
 
     def stop_trial(self, trial_index: int, trial_metadata: Mapping[str, Any]) -> dict[str, Any]:
-        """Stop the task of a trial.
-
-        Args:
-            trial_index: The trial's index.
-            trial_metadata: What `run_trial` returned.
-        """
+        """Stop the task of a trial."""
         if trial_index in self._tasks.running:
             import ray
 
@@ -198,12 +177,7 @@ class RayRunner(IRunner):
         return {}
 
     def outcome(self, trial_index: int, metric: str) -> Outcome | None:
-        """The mean and standard error of a metric of a trial that this process has run; `None` if there is none.
-
-        Args:
-            trial_index: The trial's index.
-            metric: The metric's name.
-        """
+        """The mean and standard error of a metric of a trial that this process has run; `None` if there is none."""
         return self._tasks.outcomes.get(trial_index, {}).get(metric)
 
 
@@ -211,12 +185,7 @@ class RayMetric(Metric):
     """A number returned by the function of the experiment's `RayRunner`."""
 
     def fetch_trial_data(self, trial: BaseTrial, **kwargs: Any) -> MetricFetchResult:
-        """The number of a trial; no data if the function left it out.
-
-        Args:
-            trial: The trial.
-            kwargs: Ignored.
-        """
+        """The number of a trial; no data if the function left it out."""
         runner = trial.experiment.runner
         if not isinstance(runner, RayRunner):
             return Err(value=MetricFetchE(message="The runner is no RayRunner; call configure_ray.", exception=None))
@@ -230,7 +199,7 @@ def configure_ray(client: Client, function: Callable[..., Any], **options: Any) 
     r"""Let `client.run_trials` run its trials as Ray tasks.
 
     As in `client.run_trials(max_trials=20, parallelism=2, tolerated_trial_failure_rate=0.95)`. Call it after
-    `client.configure_optimization`, and again after an experiment was loaded.
+    `client.configure_optimization`, and again after loading an experiment.
 
     Example:
         >>> client.configure_optimization(objective="-loss")
@@ -239,7 +208,7 @@ def configure_ray(client: Client, function: Callable[..., Any], **options: Any) 
     Args:
         client: The client of the experiment.
         function: Takes the parameters by name. Returns a number, the only metric's, or a dictionary of numbers by
-            metric, in which some may be missing. A number may be a pair with its standard error. Where the function
+            metric, in which some may be missing. A number may be a pair with its standard error. If the function
             raises, the trial fails.
         options: Resources of a task, as for `ray.remote`.
 
@@ -256,7 +225,7 @@ def configure_ray(client: Client, function: Callable[..., Any], **options: Any) 
 
 
 def _outcomes(result: Any, metrics: Sequence[str]) -> dict[str, Outcome]:
-    """What a function returned, by metric."""
+    """The result of a function, by metric."""
     if not isinstance(result, Mapping):
         if len(metrics) != 1:
             raise UserInputError(f"The experiment has the metrics {metrics}; return a dictionary of numbers by metric.")

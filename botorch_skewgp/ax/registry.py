@@ -1,4 +1,4 @@
-"""What Ax must know of to build SkewGPs and to store strategies that use them; importing this module registers it."""
+"""Registration of this package's classes with Ax, to build and to store them; importing this module runs it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from botorch.acquisition import AcquisitionFunction
 from botorch_skewgp import acquisition, mlls
 from botorch_skewgp.ax.acquisition import SkewGPAcquisition
 from botorch_skewgp.ax.adapter import SkewGPAdapter
-from botorch_skewgp.ax.internals import generation_strategy_of
+from botorch_skewgp.ax.internals import experiment_of, generation_strategy_of
 from botorch_skewgp.ax.metrics import ValidityMetric
 from botorch_skewgp.ax.models import AxSkewGP
 from botorch_skewgp.ax.ray_runner import RayMetric, RayRunner
@@ -43,7 +43,7 @@ from botorch_skewgp.ax.transforms import WinsorizeObjective
 from botorch_skewgp.ax.transition import ObjectiveIsKnown
 from botorch_skewgp.models import SkewGP
 
-# Numbers are standardised inside the models, which leaves labels and comparisons alone.
+# without Ax's standardisation: models standardise numbers, and leave labels and comparisons alone
 TRANSFORMS: list[type[Transform]] = [
     RemoveFixed,
     ChoiceToNumericChoice,
@@ -71,7 +71,7 @@ class SkewGPGenerators(GeneratorRegistryBase):
 
 
 def skewgp_spec_of(client: Client) -> GeneratorSpec:
-    r"""The part of a client's strategy that makes SkewGPs.
+    r"""The generator spec of SkewGPs in a client's strategy.
 
     Args:
         client: The client of an experiment with `skewgp_generation_strategy`.
@@ -89,6 +89,19 @@ def skewgp_spec_of(client: Client) -> GeneratorSpec:
     return found[0]
 
 
+def fitted_adapter(client: Client) -> SkewGPAdapter:
+    r"""The adapter of a client's strategy, fitted to all data so far.
+
+    Args:
+        client: The client of an experiment with `skewgp_generation_strategy`.
+    """
+    spec = skewgp_spec_of(client)
+    spec.fit(experiment=experiment_of(client))
+    adapter = spec.fitted_adapter
+    assert isinstance(adapter, SkewGPAdapter)
+    return adapter
+
+
 def _preference_optimization_config(
     objective_thresholds: Sequence[Any] = (), **kwargs: Any
 ) -> PreferenceOptimizationConfig:
@@ -97,12 +110,12 @@ def _preference_optimization_config(
 
 
 def _type_in_databases(entry: type) -> int:
-    """The number of a metric's or a runner's class in Ax's databases, as Ax makes it of those that have none."""
+    """The number of a metric's or a runner's class in Ax's databases, by Ax's rule for classes without one."""
     return abs(stable_hash(entry.__name__)) % 10**5
 
 
 def register() -> None:
-    """Tell Ax's storage of our classes."""
+    """Register classes with Ax's storage."""
     CORE_DECODER_REGISTRY["SkewGPGenerators"] = SkewGPGenerators
     CORE_DECODER_REGISTRY["ObjectiveIsKnown"] = ObjectiveIsKnown
     CORE_ENCODER_REGISTRY[ObjectiveIsKnown] = transition_criterion_to_dict

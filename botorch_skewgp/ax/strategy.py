@@ -40,33 +40,32 @@ def skewgp_generation_strategy(
 ) -> GenerationStrategy:
     r"""Sobol points first, then SkewGPs that learn from every trial.
 
-    One strategy for all kinds of experiments, since the data say what they are: numbers of one or several objectives;
-    trials that failed or were abandoned; labels of a metric; comparisons (`attach_comparison`, `get_next_pair`); and
-    any mix of these. With a preference optimization config, comparisons of outcomes are learned from (BOPE).
+    One strategy for any mix of numbers of one or several objectives, failed or abandoned trials, labels of a metric,
+    and comparisons (`attach_comparison`, `get_next_pair`). With a preference optimization config it learns from
+    comparisons of outcomes (BOPE).
 
     Example:
         >>> client.configure_optimization(objective="-loss")
         >>> client.set_generation_strategy(skewgp_generation_strategy())
 
     Args:
-        initialization_budget: The number of Sobol trials, whatever comes of them; more as long as nothing is known of
-            the objective.
-        failures: Meaning of a failed or abandoned trial. `"constraint"`: there is a function of its own that says where
-            trials work; it is learned from the labels of `validity_metric` and from failures, and is a constraint that
-            the acquisition function weighs against what there is to gain. Right where failures have little to do with
-            how good a point is. `"objective"`: a trial works as long as the objective is better than a threshold, which
-            is learned too; right where failures are extremely bad trials. `"ignore"`: nothing, as in Ax.
+        initialization_budget: The number of Sobol trials, failed or not; more as long as the objective has no data.
+        failures: Meaning of a failed or abandoned trial. `"constraint"`: a separate latent function of validity,
+            learned from the labels of `validity_metric` and from failures, is a constraint of the acquisition function.
+            Right where failures have little to do with the objective. `"objective"`: a trial is valid if the objective
+            is better than a threshold, which is learned too; right where failures are extremely bad trials. `"ignore"`:
+            nothing, as in Ax.
         validity_metric: The metric of validity, tracked or in an outcome constraint, with values 0 and 1; may be left
-            unreported. Reported and predicted as a probability.
+            unreported. Predicted as a probability.
         binary_metrics: Further metrics with values 0 and 1.
         feasibility_threshold: The least probability of validity, unless an outcome constraint on `validity_metric` has
             another.
-        acquisition: A BoTorch acquisition function class that has an input constructor; by default Ax's choice, and for
-            pairs of experiments that have no numbers the expected utility of the best option.
+        acquisition: A BoTorch acquisition function class with an input constructor; by default Ax's choice, and for
+            pairs of experiments without numbers the expected utility of the best option.
         acquisition_options: Arguments of the acquisition function.
         torch_device: The device of models and acquisition functions.
-        seed: Seeds Sobol points and, for each trial anew, the optimisation of the acquisition function, so that an
-            experiment that is loaded in another process goes on as it would have; `None` to leave seeds to chance.
+        seed: The seed of Sobol points and, for each trial anew, of the optimisation of the acquisition function, so
+            that an experiment loaded in another process continues as it would have; `None` for random seeds.
 
     Raises:
         UserInputError: If an argument is out of its range.

@@ -26,8 +26,8 @@ from gpytorch.mlls import MarginalLogLikelihood
 from botorch_skewgp.ax.acquisition import SkewGPAcquisition
 from botorch_skewgp.transformed import BayesianTransformedGP
 
-LEAST_BUDGET = 4
-# Outcomes are left as they are: the warping is learned.
+MIN_BUDGET = 4
+# without transforms of outcomes: the warping is learned
 TRANSFORMS: list[type[Transform]] = [RemoveFixed, ChoiceToNumericChoice, OneHot, Log, Logit, UnitX, Derelativize]
 
 
@@ -36,24 +36,24 @@ def transformed_generation_strategy(
 ) -> GenerationStrategy:
     r"""Sobol points first, then a `BayesianTransformedGP` of every metric.
 
-    For objectives whose values spread over orders of magnitude, or in unknown units. Ax works with means and variances,
-    hence the models' prior demands that these exist, and after few trials it leaves few warpings.
+    For objectives whose values spread over orders of magnitude, or in unknown units. Ax needs means and variances, so
+    the models' prior keeps only warpings with finite ones, which are few after few trials.
 
     Example:
         >>> client.configure_optimization(objective="-loss")
         >>> client.set_generation_strategy(transformed_generation_strategy())
 
     Args:
-        initialization_budget: The number of Sobol trials, at least 4: a model needs more data than its mean and scale.
+        initialization_budget: The number of Sobol trials, at least 4.
         model_options: Further arguments of `BayesianTransformedGP`, plain values.
-        seed: Seeds Sobol points; `None` to leave them to chance.
+        seed: The seed of Sobol points; `None` for a random one.
 
     Raises:
         UserInputError: If the budget is too small.
     """
-    if initialization_budget < LEAST_BUDGET:
+    if initialization_budget < MIN_BUDGET:
         raise UserInputError(
-            f"initialization_budget must be at least {LEAST_BUDGET}, for a variance to exist; got "
+            f"initialization_budget must be at least {MIN_BUDGET}, for a variance to exist; got "
             f"{initialization_budget}."
         )
     config = ModelConfig(
@@ -91,13 +91,7 @@ def transformed_generation_strategy(
 def fit_transformed_gp_for_ax(
     model: BayesianTransformedGP, mll_class: type[MarginalLogLikelihood], mll_options: dict[str, Any] | None = None
 ) -> None:
-    r"""Make the nodes of a transformed process; nothing is fitted.
-
-    Args:
-        model: The model.
-        mll_class: Not used.
-        mll_options: Not used.
-    """
+    """Compute the nodes of a transformed process; nothing is fitted, and the objective is not used."""
     model.log_evidence  # noqa: B018
 
 

@@ -1,4 +1,4 @@
-"""Transforms of Ax's that look at numbers only."""
+"""Ax's transforms for numbers only."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from botorch_skewgp.ax.internals import optimization_config_of
 
 
 class WinsorizeObjective(Winsorize):
-    """Ax's `Winsorize` for the numbers of a single objective: extremely bad ones are cut, so that the model does not
-    spend itself on them. Labels, other metrics, and objectives that were only compared are left as they are.
+    """Ax's `Winsorize` for the numbers of a single objective, which cuts extremely bad ones. Labels, other metrics, and
+    objectives with comparisons alone are not changed.
     """
 
     requires_data_for_initialization: bool = False

@@ -1,4 +1,4 @@
-"""When there is enough to learn from."""
+"""The transition from Sobol points to models."""
 
 from __future__ import annotations
 
@@ -31,13 +31,8 @@ def objective_is_known(experiment: Experiment) -> bool:
 
 
 class ObjectiveIsKnown(TransitionCriterion):
-    """Met as soon as something is known of the objective: failures and labels alone do not tell where to look."""
+    """Met as soon as the objective has data; failures and labels alone are not enough."""
 
     def is_met(self, experiment: Experiment, curr_node: GenerationNode) -> bool:
-        """Whether the objective is known.
-
-        Args:
-            experiment: The experiment.
-            curr_node: The node that has the criterion.
-        """
+        """Whether the objective is known."""
         return objective_is_known(experiment)

@@ -1,6 +1,4 @@
-"""Model checking: leave-one-out predictive densities, the information score of predictions, whether inducing points are
-enough, and draws for ArviZ.
-"""
+"""Model checking: leave-one-out densities, the information score, a check of inducing points, and draws for ArviZ."""
 
 from botorch_skewgp.checking.cross_validation import LeaveOneOut, leave_one_out
 from botorch_skewgp.checking.inducing_points import InducingPointsCheck, check_inducing_points

@@ -33,9 +33,9 @@ class LeaveOneOut(NamedTuple):
     Args:
         log_predictive: An `m`-dim tensor, in the order of the observations: the log probability of a duel, a label, a
             grade, a choice, a ranking; the log density of a number in units of the outcome.
-        effective_size: An `m`-dim tensor of effective numbers of draws behind each entry; `inf` where the entry is
-            exact. Below about 50 do not trust the entry: leave the observation out and refit.
-        observation: An `m`-dim integer tensor: which of the model's observation objects an entry belongs to.
+        effective_size: An `m`-dim tensor of effective numbers of draws; `inf` where the entry is exact. Below about 50
+            do not trust the entry: leave the observation out and refit.
+        observation: An `m`-dim integer tensor: the number of the entry's observation object.
     """
 
     log_predictive: Tensor
@@ -54,12 +54,11 @@ def leave_one_out(model: SkewGP) -> LeaveOneOut:
         `p(I | others) = 1 / E[1 / P_I(u_{-I})]`,
 
     where the average is over the posterior given everything ([Gelfand1992]_). A single row is integrated out in closed
-    form. For several, `1 / P_I` is replaced by the average over `u_I`, which the draws come with, of `1 / prod_j
-    P_j(u_{-I}, u_{I, >j})`, the rows of `I` one after another: their sequentially truncated normal has a density that
-    integrates to one over the box, and the ratio of it to `P_I` times the density of `u_I` is just that product.
-    The weights give the effective size ([Vehtari2017]_). Hyperparameters stay as they are. The value and the validity
-    of one experiment count as two observations. The rows of a skew prior are never left out, and a ranking whose items
-    all have equal rank, which compares nothing, has no entry.
+    form. For several, `1 / P_I` is replaced by the average over the draws' `u_I` of `1 / prod_j P_j(u_{-I}, u_{I,
+    >j})`, the rows of `I` one after another: their sequentially truncated normal has a density that integrates to one
+    over the box, and its ratio to `P_I` times the density of `u_I` is that product. The weights give the effective size
+    ([Vehtari2017]_). Hyperparameters are fixed. The value and the validity of one experiment count as two observations.
+    The rows of a skew prior are never left out, and a ranking whose items all have equal rank has no entry.
 
     Args:
         model: A model with observations.
@@ -161,7 +160,7 @@ def _log_jacobian(model: SkewGP, like: Tensor, counts: Sequence[int]) -> Tensor:
 
 
 def _units(rows: Rows) -> Tensor:
-    """For each row the number of the group of rows, connected by shared noise, that it belongs to."""
+    """For each row the number of its group of rows connected by shared noise."""
     label = torch.arange(rows.num_rows, device=rows.noise.device)
     if rows.noise_root is None:
         return label

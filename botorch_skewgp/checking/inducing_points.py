@@ -1,4 +1,4 @@
-r"""Whether inducing points are enough, and whether draws from the Gaussian approximation can be trusted.
+r"""A check of the number of inducing points, and of draws from the Gaussian approximation.
 
 .. [Vehtari2024pareto] A. Vehtari, D. Simpson, A. Gelman, Y. Yao, J. Gabry. Pareto smoothed importance sampling. Journal
    of Machine Learning Research 25, 2024.
@@ -21,7 +21,7 @@ from botorch_skewgp.truncated.propagation.expectation_propagation import expecta
 from botorch_skewgp.truncated.samplers.independence import IndependenceSampler
 
 NUM_PROPOSALS = 1024
-MOST_POINTS = 1000  # training points at which posteriors are compared
+MAX_POINTS = 1000  # training points at which posteriors are compared
 
 
 class InducingPointsCheck(NamedTuple):
@@ -29,17 +29,17 @@ class InducingPointsCheck(NamedTuple):
 
     Args:
         num_points: The number of inducing points of the model.
-        num_compared: The number of inducing points that it is compared with.
+        num_compared: The number of inducing points of the model compared with.
         mean_change: The root mean square change of posterior means, in posterior standard deviations.
         most_change: The largest change of a posterior mean, in posterior standard deviations.
         sd_change: The root mean square change of the logarithm of posterior standard deviations.
         log_evidence_change: The change of the log evidence by expectation propagation, in nats.
         pareto_k: The shape of the tail of the importance weights from the Gaussian of expectation propagation to the
             posterior under the model's inducing points, [Vehtari2024pareto]_: below 0.5 it is a good approximation,
-            above 0.7 the posterior may have mass where it has none. Minus infinity where all observations are numbers,
-            NaN where rows have no noise. It describes the shape of the tail and not its size, for which see:
+            above 0.7 it may miss mass of the posterior. Minus infinity where all observations are numbers, NaN where
+            rows have no noise. The size of the tail is in `effective_share`.
         effective_share: The effective share of these weights, one at best. Near one the weights hardly differ, whatever
-            their tail; below a quarter draws are made by another sampler than one of proposals.
+            their tail; below a quarter another sampler than that of proposals makes the draws.
         enough: Whether `mean_change` and `sd_change` are within the tolerance.
     """
 
@@ -60,14 +60,14 @@ def check_inducing_points(
 ) -> InducingPointsCheck:
     r"""Compare a model with one that has twice as many inducing points, at the same hyperparameters.
 
-    Both posteriors are the Gaussians of expectation propagation, so no difference is due to draws. Errors of
-    inducing points mostly fall fast in their number: what doubling them changes is about the error there was. A model
-    whose data are not resolved even by twice as many points changes little too, but its evidence does by many nats.
+    Both posteriors are the Gaussians of expectation propagation, so that no difference is due to draws. Errors of
+    inducing points mostly fall fast with their number: the change by doubling is about the error. A model that twice as
+    many points do not resolve either changes little too, but its evidence by many nats.
 
     Args:
         model: A model with inducing points.
-        X: The points at which posteriors are compared, `q x d`; up to `MOST_POINTS` training points if `None`.
-        tolerance: The change of means, in standard deviations, and of log standard deviations that is small enough.
+        X: The points at which posteriors are compared, `q x d`; up to `MAX_POINTS` training points if `None`.
+        tolerance: The admissible change of means, in standard deviations, and of log standard deviations.
         seed: The seed of the proposals.
 
     Returns:
@@ -75,7 +75,7 @@ def check_inducing_points(
 
     Raises:
         InputDataError: If the model has no inducing points, or as many as there are training points.
-        UnsupportedError: If the model is one of fantasies.
+        UnsupportedError: If the model is a fantasy model.
     """
     if model.batch_shape:
         raise UnsupportedError("Fantasy models are checked by the model that they come from.")
@@ -86,7 +86,7 @@ def check_inducing_points(
         raise InputDataError(f"There are no more than {M} training points to compare the {M} inducing points with.")
     model = deepcopy(model).eval()
     if X is None:
-        X = model.datapoints[torch.linspace(0, n - 1, min(n, MOST_POINTS), dtype=torch.float64).round().long()]
+        X = model.datapoints[torch.linspace(0, n - 1, min(n, MAX_POINTS), dtype=torch.float64).round().long()]
     X = check_query(X, model.datapoints)
     few, evidence, k, share = _approximate(model, X, seed)
     model.choose_inducing_points(min(2 * M, n))

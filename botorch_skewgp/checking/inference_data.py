@@ -39,8 +39,8 @@ def to_arviz(model: SkewGP, seed: int = 0) -> Any:
 
     Raises:
         ModuleNotFoundError: If ArviZ is not installed; its interface is that of versions below 1.0.
-        UnsupportedError: If the model has no draws (numbers alone, or `approximation="ep"`), several outputs, or is one
-            of fantasies.
+        UnsupportedError: If the model has no draws (numbers alone, or `approximation="ep"`), several outputs, or is a
+            fantasy model.
 
     Example:
         >>> data = to_arviz(SkewGP(train_X, Preference(pairs)))
@@ -54,7 +54,7 @@ def to_arviz(model: SkewGP, seed: int = 0) -> Any:
         raise UnsupportedError("Numbers alone have no draws: their posterior is Gaussian. Use leave_one_out(model).")
     model = deepcopy(model).eval()
     draws = model.draws
-    # the model's own mixture has draws in another order, which knows no chains
+    # the model's own mixture has draws in another order, not by chains
     mixture = model.row_model(model.forward(model.train_inputs[0])).representer_mixture(draws)
     _, values = draw_values(model.posterior_of_mixture(model.datapoints, mixture), 1, seed)
     values = model.outcome_scale.unstandardize(values)

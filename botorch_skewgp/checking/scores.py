@@ -1,4 +1,4 @@
-r"""Scores of predictions on data that the model has not seen.
+r"""Scores of predictions on new data.
 
 .. [Benavoli2020skew] A. Benavoli, D. Azzimonti, D. Piga. Skew Gaussian processes for classification. Machine Learning
    109, 2020.

@@ -1,5 +1,4 @@
-"""Fitting: hyperparameters from several starts, phases of a skew prior by search, hyperparameters sampled, and
-those of one model as the start of another.
+"""Fits from several starts, search of a skew prior's phases, sampled hyperparameters, and warm starts.
 
 For a single start use `botorch.fit.fit_gpytorch_mll` with an objective of `botorch_skewgp.mlls`.
 """

@@ -24,11 +24,11 @@ from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
 from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
 from botorch_skewgp.truncated.draws import DrawSettings
 
-ROUND = 64  # points that are drawn before the proposal is fitted again
-FROM_PRIOR = 16  # of those of the first round, from what the priors look like
-LEAST_EFFECTIVE_SIZE = 32  # of the points, below which neither their weights nor their tail tell much
-MOST_PARETO_SHAPE = 0.7  # up to which averages can be relied upon
-# Standard deviations in coordinates, which are logarithms of positive parameters, up to which a Hessian is believed.
+ROUND = 64  # points between fits of the proposal
+FROM_PRIOR = 16  # points of the first round from the priors' proposal
+MIN_EFFECTIVE_SIZE = 32  # of the points, below which weights and tail are uninformative
+MAX_PARETO_SHAPE = 0.7  # up to which averages are reliable
+# Upper limits of standard deviations from Hessians, in coordinates, which are logarithms of positive parameters.
 WIDEST, WIDEST_PRIOR = 2.0, 5.0
 
 
@@ -40,9 +40,9 @@ class HyperparameterDraws(NamedTuple):
             units of the constrained parameter (a lengthscale, not its raw value).
         states: A list of state dicts of parameters, to be loaded into the model with `strict=False`.
         log_density: The objective at the draws plus the log volume of unbounded coordinates, `num_draws`.
-        effective_size: What averages over the draws are worth in independent draws; at most `num_draws`.
-        pareto_shape: The shape of the tail of the weights of the points that draws are chosen from. Above 0.7 the
-            effective size is not to be trusted.
+        effective_size: The number of independent draws with the same error of averages; at most `num_draws`.
+        pareto_shape: The shape of the tail of the weights of the points that draws are chosen from. Above 0.7 do not
+            trust the effective size.
         num_evaluations: The number of these points.
     """
 
@@ -67,12 +67,11 @@ def sample_hyperparameters(
     The density is `exp(mll)`: with `SkewGPMarginalLogLikelihood` the evidence by expectation propagation times the
     priors. Weighted points are drawn in logarithms of positive parameters, in rounds of 64: first from a Student t
     around the Laplace approximation at the model's present hyperparameters (fit the model first) and, as a defence
-    against tails that it does not know ([Hesterberg1995weighted]_), another one around that of the priors; then from
-    Student t distributions fitted to all points so far. Rounds end as soon as the points are worth
-    `min_effective_size` independent ones and the tail of their weights can be trusted. Draws are chosen from the points
-    by their weights, hence some may be equal. Parameters without a prior, whose posterior may be improper, stay where
-    they are. Priors are taken to be densities of the constrained value, as GPyTorch's modules register them. The model
-    is left as it was.
+    against tails that it misses ([Hesterberg1995weighted]_), another one around that of the priors; then from Student t
+    distributions fitted to all points so far. Rounds end when the effective size of the points reaches
+    `min_effective_size` and the tail of their weights is light. Draws are chosen from the points by their weights, so
+    that some may be equal. Parameters without a prior, whose posterior may be improper, are fixed. Priors are densities
+    of the constrained value, as GPyTorch's modules register them. The model is not changed.
 
     Args:
         mll: A deterministic objective.
@@ -84,7 +83,7 @@ def sample_hyperparameters(
         progress: Whether to show a progress bar.
 
     Returns:
-        The draws. A `PoorDrawsWarning` is issued if rounds ended for the number of points.
+        The draws. A `PoorDrawsWarning` is issued if `max_evaluations` ended the rounds.
 
     Raises:
         UnsupportedError: If `mll` is no objective of a SkewGP, or no free parameter has a prior.
@@ -98,7 +97,7 @@ def sample_hyperparameters(
         )
     if num_draws < 1 or max_evaluations < 1 or (min_effective_size is not None and min_effective_size <= 0):
         raise ValueError("num_draws, max_evaluations and min_effective_size must be positive.")
-    wanted = max(2.0 * num_draws, LEAST_EFFECTIVE_SIZE) if min_effective_size is None else min_effective_size
+    wanted = max(2.0 * num_draws, MIN_EFFECTIVE_SIZE) if min_effective_size is None else min_effective_size
     generator = torch.Generator().manual_seed(0) if generator is None else generator
     mll = deepcopy(mll).train()
     mll.reset()
@@ -108,7 +107,7 @@ def sample_hyperparameters(
         warnings.warn(
             f"Draws of {points.x.shape[-1]} hyperparameters are poor: {len(points.x)} points are worth "
             f"{points.effective_size:.0f} (asked for: {wanted:.0f}), and the shape of their weights' tail is "
-            f"{points.pareto_shape:.2f} (limit: {MOST_PARETO_SHAPE}). Fit the model first, narrow the priors, or raise "
+            f"{points.pareto_shape:.2f} (limit: {MAX_PARETO_SHAPE}). Fit the model first, narrow the priors, or raise "
             "max_evaluations.",
             PoorDrawsWarning,
             stacklevel=2,
@@ -119,7 +118,7 @@ def sample_hyperparameters(
         values=density.values_at(draws),
         states=[density.state_dict(x) for x in draws],
         log_density=points.log_density[chosen],
-        # the variance of an average over draws is that of one over the points, and that of the choice among them
+        # the variance of an average over draws is that over the points plus that of the choice among them
         effective_size=1 / (1 / points.effective_size + 1 / num_draws),
         pareto_shape=points.pareto_shape,
         num_evaluations=len(points.x),
@@ -133,7 +132,7 @@ def _weighted_points(
     start = density.coordinates()
     from_prior = laplace_proposal(density.prior, start, WIDEST_PRIOR)
     first = laplace_proposal(density, start, WIDEST)
-    density(first.location)  # evaluations go on from what is found there
+    density(first.location)  # whose sites start later evaluations
     sampler = AdaptiveImportanceSampler(density.log_densities, first.root)
     proposals = [(first, ROUND - FROM_PRIOR), (from_prior, FROM_PRIOR)]
     with tqdm(total=max_evaluations, desc="hyperparameters", disable=not progress, leave=False) as bar:
@@ -149,7 +148,7 @@ def _weighted_points(
 
 
 def _is_enough(points: WeightedPoints, wanted: float) -> bool:
-    return points.effective_size >= wanted and points.pareto_shape <= MOST_PARETO_SHAPE
+    return points.effective_size >= wanted and points.pareto_shape <= MAX_PARETO_SHAPE
 
 
 def fit_fully_bayesian_skew_gp(
@@ -173,7 +172,7 @@ def fit_fully_bayesian_skew_gp(
         num_draws: The number of members.
         min_effective_size: As in `sample_hyperparameters`.
         max_evaluations: As in `sample_hyperparameters`.
-        draw_settings: How each member draws its rows; by default 256, as the ensemble has many times that.
+        draw_settings: How each member draws its rows; by default 256 draws, many times that for the ensemble.
         generator: The source of randomness.
         progress: Whether to show a progress bar.
 

@@ -1,9 +1,9 @@
-r"""Adaptive multiple importance sampling, for densities of up to a few dozen coordinates that are costly to evaluate.
+r"""Adaptive multiple importance sampling, for costly densities of up to a few dozen coordinates.
 
-Points are drawn in rounds, each from a multivariate Student t that was fitted to the points of all rounds before it.
-All points have weights with respect to the mixture of all proposals, each with its share of the points: the balance
-heuristic of [Veach1995optimally]_, equation 9, which adaptive multiple importance sampling ([Cornuet2012adaptive]_,
-section 3) applies to points that are there already whenever a proposal is added.
+Points are drawn in rounds, each from a multivariate Student t fitted to the points of all rounds before. All points
+have weights with respect to the mixture of all proposals, each with its share of the points: the balance heuristic of
+[Veach1995optimally]_, equation 9, applied to earlier points too whenever a proposal is added ([Cornuet2012adaptive]_,
+section 3).
 
 .. [Veach1995optimally] E. Veach, L. J. Guibas. Optimally combining sampling techniques for Monte Carlo rendering.
    SIGGRAPH 1995.
@@ -26,12 +26,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.diagnostics.pareto import LEAST_WEIGHTS, pareto_shape
+from botorch_skewgp.truncated.diagnostics.pareto import MIN_WEIGHTS, pareto_shape
 
 DEGREES_OF_FREEDOM = 5  # of proposals, whose tails must not be lighter than those of the density
 HESSIAN_STEP = 0.05  # in coordinates, which are logarithms where parameters are positive
-MOST_NEWTON_STEP = 2.0  # in standard deviations, for each direction
-LEAST_EIGENVALUE = 1e-6  # of a fitted squared scale
+MAX_NEWTON_STEP = 2.0  # in standard deviations, for each direction
+MIN_EIGENVALUE = 1e-6  # of a fitted squared scale
 TEMPERING = 0.85  # by which exponents of weights shrink until enough points count for a fit
 
 # From coordinates `k` to the log density, `-inf` where there is none, and its gradient.
@@ -80,7 +80,7 @@ class StudentProposal(NamedTuple):
 
 
 class WeightedPoints(NamedTuple):
-    r"""Points and their weights, by which averages over them are averages over a density.
+    r"""Points weighted to represent a density.
 
     Args:
         x: The points, `N x k`.
@@ -94,7 +94,7 @@ class WeightedPoints(NamedTuple):
 
     @property
     def effective_size(self) -> float:
-        """The inverse of the sum of squared weights ([Kong1992note]_): how many independent draws the points equal.
+        """The inverse of the sum of squared weights ([Kong1992note]_), the equivalent number of independent draws.
 
         Too large where the proposals miss a part of the density; see `pareto_shape`.
         """
@@ -104,12 +104,12 @@ class WeightedPoints(NamedTuple):
     def pareto_shape(self) -> float:
         """The shape of the weights' tail; averages are reliable up to 0.7. Infinite for few points."""
         proper = self.log_weights[self.log_weights.isfinite()]
-        return float(pareto_shape(proper)) if len(proper) >= LEAST_WEIGHTS else math.inf
+        return float(pareto_shape(proper)) if len(proper) >= MIN_WEIGHTS else math.inf
 
     def resampled(self, num_draws: int, generator: torch.Generator) -> Tensor:
         r"""The positions of points drawn by their weights, systematically ([Kitagawa1996monte]_, appendix).
 
-        A point is drawn as often as its weight times `num_draws` says, rounded up or down.
+        A point is drawn `num_draws` times its weight times, rounded up or down.
 
         Args:
             num_draws: The number of draws.
@@ -122,7 +122,7 @@ class WeightedPoints(NamedTuple):
 
 
 class AdaptiveImportanceSampler:
-    r"""Points of all rounds so far, and the proposals that they are from ([Cornuet2012adaptive]_).
+    r"""The points of all rounds so far, and their proposals ([Cornuet2012adaptive]_).
 
     Example:
         >>> normal = lambda x: -0.5 * x.square().sum(-1)  # log densities of N points
@@ -137,7 +137,7 @@ class AdaptiveImportanceSampler:
         r"""
         Args:
             log_densities: The log density, of many points at once.
-            root: The symmetric `k x k` root of a squared scale, to which fitted ones are drawn.
+            root: The symmetric `k x k` root of a squared scale, towards which fitted ones are shrunk.
         """
         self.log_densities, self.root = log_densities, root
         self._proposals: list[tuple[StudentProposal, int]] = []
@@ -148,7 +148,7 @@ class AdaptiveImportanceSampler:
         r"""Draw and evaluate more points.
 
         Args:
-            proposals: What to draw them from, and how many from each.
+            proposals: The proposals, with the number of points of each.
             generator: The source of randomness, on any device.
         """
         new = torch.cat([proposal.draw(num_points, generator) for proposal, num_points in proposals])
@@ -168,9 +168,9 @@ class AdaptiveImportanceSampler:
     def fitted_proposal(self) -> StudentProposal:
         r"""The proposal with the weighted mean and covariance of the points.
 
-        Where few points have nearly all the weight, weights are raised to a power below one, until the points that
-        count are as many as three times the coordinates or a third of all ([Koblents2015population]_, section 4). The
-        covariance is drawn to the square of `root` by as much as one point for each coordinate would.
+        Where few points have nearly all the weight, weights are raised to a power below one, until the effective number
+        is three times the coordinates or a third of all ([Koblents2015population]_, section 4). The covariance is
+        shrunk towards the square of `root`, which counts as one point for each coordinate.
         """
         points, k = self.points, len(self.root)
         tempered = points
@@ -186,7 +186,7 @@ class AdaptiveImportanceSampler:
         own = tempered.effective_size / (tempered.effective_size + k)
         square = own * deviation.mT @ (weights.unsqueeze(-1) * deviation) + (1 - own) * self.root @ self.root
         eigenvalues, vectors = torch.linalg.eigh(square)
-        return StudentProposal(location, vectors * eigenvalues.clamp(min=LEAST_EIGENVALUE).sqrt() @ vectors.mT)
+        return StudentProposal(location, vectors * eigenvalues.clamp(min=MIN_EIGENVALUE).sqrt() @ vectors.mT)
 
 
 def _log_mixture(proposals: Sequence[tuple[StudentProposal, int]], x: Tensor) -> Tensor:
@@ -203,12 +203,12 @@ def laplace_proposal(density: GradientOfLogDensity, x: Tensor, widest: float) ->
     Args:
         density: The log density and its gradient.
         x: The point, `k`.
-        widest: The largest standard deviation that is believed; a density is far from normal where it is flat.
+        widest: The largest standard deviation, as a density is far from normal where it is flat.
     """
     gradient = density(x)[1]
     steps = HESSIAN_STEP * torch.eye(len(x)).to(x)
     hessian = torch.stack([density(x + step)[1] - gradient for step in steps]) / HESSIAN_STEP
     eigenvalues, vectors = torch.linalg.eigh(0.5 * (hessian + hessian.mT))
     scales = eigenvalues.abs().rsqrt().clamp(max=widest)
-    newton = (scales * (vectors.mT @ gradient)).clamp(-MOST_NEWTON_STEP, MOST_NEWTON_STEP)
+    newton = (scales * (vectors.mT @ gradient)).clamp(-MAX_NEWTON_STEP, MAX_NEWTON_STEP)
     return StudentProposal(x + vectors @ (scales * newton), vectors * scales @ vectors.mT)

@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewGP
 
-MOST_EXHAUSTIVE = 4  # pseudo-points up to which all phases are tried
+MAX_EXHAUSTIVE = 4  # pseudo-points up to which all phases are tried
 
 
 def fit_skew_gp(
@@ -33,10 +33,10 @@ def fit_skew_gp(
 ) -> MarginalLogLikelihood:
     r"""Fit hyperparameters from several starts and keep the best.
 
-    The first start is the model as it is; further ones are draws of the priors, parameters without a prior starting
-    where they are. With `search_phases`, the signs of a skew prior are chosen along with the rest: all `2^s` of them
-    for `s` up to 4 pseudo-points, each fitted from the best start; beyond, single signs are flipped as long as that
-    raises the objective, with a fit after each round of flips.
+    The first start is the model's present state; further ones are draws of the priors, for parameters that have one.
+    With `search_phases` the signs of a skew prior are chosen too: all `2^s` for `s` up to 4 pseudo-points, each fitted
+    from the best start; beyond, single signs are flipped as long as that raises the objective, with a fit after each
+    round of flips.
 
     Example:
         >>> fit_skew_gp(model, num_restarts=4)
@@ -45,7 +45,7 @@ def fit_skew_gp(
         model: A model, which is fitted by its evidence by expectation propagation; or an objective.
         num_restarts: The number of starts.
         search_phases: Whether to choose the skew prior's phases.
-        seed: Seeds the draws of starts.
+        seed: The seed of the starts.
         progress: Whether to show a progress bar.
         kwargs: Arguments of `fit_gpytorch_mll`.
 
@@ -73,7 +73,7 @@ def fit_skew_gp(
                 sample_all_priors(mll.model)
             search.attempt()
         search.finish()
-        if search_phases and num_phases <= MOST_EXHAUSTIVE:
+        if search_phases and num_phases <= MAX_EXHAUSTIVE:
             _try_all_phases(search, progress)
         elif search_phases:
             _flip_phases(search)
@@ -146,7 +146,7 @@ def _flip_phases(search: _Search) -> None:
 
 @contextmanager
 def _seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed torch's global generators, which priors draw from, and put them back."""
+    """Seed torch's global generators, which priors use, and restore them."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield

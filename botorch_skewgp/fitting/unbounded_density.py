@@ -1,4 +1,4 @@
-r"""An objective as a density over unbounded coordinates of the hyperparameters, one point at a time or many at once."""
+r"""An objective as a density over unbounded coordinates of the hyperparameters."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from botorch_skewgp.warpings.parameters import constrained, from_unbounded, to_u
 class UnboundedDensity:
     r"""The objective over unbounded coordinates of the parameters that have priors.
 
-    Evaluations write the parameters of the objective's model. Priors are taken to be densities of the constrained
-    value, as GPyTorch's modules register them.
+    Evaluations set the parameters of the objective's model. Priors are densities of the constrained value, as
+    GPyTorch's modules register them.
 
     Args:
         mll: A deterministic objective, in training mode.
@@ -83,7 +83,7 @@ class UnboundedDensity:
     def log_densities(self, x: Tensor) -> Tensor:
         """The log densities of coordinates `N x k`, without gradients; `-inf` where the prior has no Cholesky factor.
 
-        They are those of `__call__` up to the tolerance of iterations, and take a fraction of the time.
+        Those of `__call__` up to the tolerance of iterations, in a fraction of the time.
         """
         model = self.mll.model
         log_density = x.new_full(x.shape[:1], -torch.inf)
@@ -103,7 +103,7 @@ class UnboundedDensity:
 
     @contextmanager
     def _fixed(self) -> Iterator[None]:
-        """Parameters that are not learned, whose kernels take fewer operations."""
+        """Parameters without gradients, whose kernels take fewer operations."""
         for parameter in self.parameters.values():
             parameter.requires_grad_(False)
         try:

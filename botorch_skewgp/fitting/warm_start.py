@@ -18,9 +18,8 @@ class WarmStart(NamedTuple):
     r"""The result of a warm start, by names of the started model's free parameters.
 
     Args:
-        copied: Those that have the earlier model's values.
-        left: Those left unchanged: the earlier model lacks that name and shape, or its value is outside
-            what the constraint admits.
+        copied: Those set to the earlier model's values.
+        left: Those left unchanged: the earlier model lacks that name and shape, or the constraint excludes its value.
     """
 
     copied: tuple[str, ...]
@@ -31,9 +30,9 @@ class WarmStart(NamedTuple):
 def warm_start(model: SkewGP, previous: SkewGP) -> WarmStart:
     r"""Start a model's hyperparameters at those of another, which may have other data and other kinds of data.
 
-    Constrained values are copied, not raw ones, so that constraints may differ. A likelihood's parameters belong
-    to the kind of observation they are for: those of a model of comparisons alone go to the part for comparisons of a
-    model of numbers and comparisons. Parameters that do not require gradients stay as they are.
+    Constrained values are copied, not raw ones, so that constraints may differ. A likelihood's parameters belong to a
+    kind of observation: those of a model of comparisons go to the part for comparisons of a model of numbers and
+    comparisons. Parameters that do not require gradients are not changed.
 
     Example:
         >>> more = SkewGP(train_X, [Preference(pairs), Numeric(values)])
@@ -68,7 +67,7 @@ def warm_start(model: SkewGP, previous: SkewGP) -> WarmStart:
 
 
 def _by_place(model: SkewGP) -> dict[str, tuple[str, Tensor, Interval | None]]:
-    """Names, parameters and constraints by place: the name, but for a likelihood's its kind of observation and name."""
+    """Names, parameters and constraints by place: the name, for a likelihood's after its kind of observation."""
     likelihood = model.likelihood
     parts = likelihood.likelihoods if isinstance(likelihood, MixedLikelihood) else [likelihood]
     kinds = {

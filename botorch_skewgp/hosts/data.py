@@ -1,4 +1,4 @@
-"""An experiment's data as tensors, and the observations that models are built from."""
+"""An experiment's data as tensors, and the observations of models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from botorch_skewgp.hosts.entries import Comparison, Selected
 from botorch_skewgp.observations import Binary, Censored, Choice, Numeric, Observation, Preference, Tie, Validity
 
-LARGEST = sys.float_info.max**0.5  # a number beyond it has no square: an objective's stands for a failure
+LARGEST = sys.float_info.max**0.5  # beyond it squares overflow, and an objective counts as a failure
 Pairs = tuple[tuple[int, int], ...]
 
 
@@ -27,7 +27,7 @@ class Observed(NamedTuple):
         X: An `n x d` tensor of distinct points.
         observations: Observations at these points.
         rows: The first row of the data at each point.
-        point: The point of each row of the data; -1 for rows that say nothing of the function.
+        point: The point of each row of the data; -1 for rows without data about the function.
     """
 
     X: Tensor
@@ -48,22 +48,21 @@ class ChoiceOfRow(NamedTuple):
 class ExperimentData:
     r"""The data of an experiment: a row for each trial, or each arm of a trial.
 
-    Equal points may have several rows. They are one point of a model, with several observations: equal points would
-    make its covariance singular.
+    Rows of equal points are one point of a model with several observations, as equal points make its covariance
+    singular.
 
     Args:
         X: An `n x d` tensor of points.
         numbers: An `n x m` tensor of the objectives' numbers, or labels 0 and 1; NaN where there is none.
         variances: An `n x m` tensor of the numbers' noise variances, NaN where unknown; `None` if all are unknown.
-        lower: An `n x m` tensor: lower bounds of numbers, `-inf` or NaN where nothing is known. `None` for none.
-        upper: The same for upper bounds, `inf` or NaN where nothing is known.
+        lower: An `n x m` tensor: lower bounds of numbers, `-inf` or NaN where unknown. `None` for none.
+        upper: The same for upper bounds, `inf` or NaN where unknown.
         constraints: An `n x c` tensor of constraints, at most 0 where they are met, NaN where unknown.
-        valid: An `n`-dim tensor: 1 for trials that worked, 0 for those that did not, NaN where unknown.
-        pending: Which trials are running, an `n`-dim boolean tensor.
+        valid: An `n`-dim tensor: 1 for valid trials, 0 for failed ones, NaN where unknown.
+        pending: Whether each trial is running, `n`.
         preferences: Pairs of rows, the better one first.
-        ties: Pairs of rows that are as good as each other.
-        preference_judges: The judge of each preference, by number; -1 if no judge is named. Empty if no preference
-            names a judge.
+        ties: Pairs of rows that are equally good.
+        preference_judges: The number of the judge of each preference, -1 for none. Empty without judges.
         tie_judges: The same for ties.
         choices: The best, or the worst, of several rows.
         labels: Whether numbers are labels.
@@ -86,7 +85,7 @@ class ExperimentData:
 
     @property
     def compared(self) -> Tensor:
-        """Which rows were compared, an `n`-dim boolean tensor."""
+        """Whether each row was compared, `n`."""
         mask = torch.zeros_like(self.pending)
         judged = (*self.preferences, *self.ties, *(entry.rows for entry in self.choices))
         mask[sorted({row for rows in judged for row in rows})] = True
@@ -102,17 +101,17 @@ class ExperimentData:
 
     @property
     def censored(self) -> Tensor:
-        """Which numbers have bounds, an `n x m` boolean tensor."""
+        """Whether each number has bounds, `n x m`."""
         return self.bounds.isfinite().any(0)
 
     @property
     def known(self) -> Tensor:
-        """Which rows have data about every objective, an `n`-dim boolean tensor."""
+        """Whether each row has data about every objective, `n`."""
         return self.compared | (~self.numbers.isnan() | self.censored).all(-1)
 
     @property
     def feasible(self) -> Tensor:
-        """Which trials did not fail and break no constraint, an `n`-dim boolean tensor."""
+        """Whether each trial neither failed nor violates a constraint, `n`."""
         return (self.valid != 0) & ~(self.constraints > 0).any(-1)
 
     @property
@@ -156,7 +155,7 @@ class ExperimentData:
         return Observed(self.X[rows], observations, rows, point) if observations else None
 
     def observed_validity(self) -> Observed | None:
-        """Where trials worked and where they failed; `None` without such data."""
+        """The validity of trials; `None` without such data."""
         rows, point = self._points(~self.valid.isnan())
         return Observed(self.X[rows], _validity(self.valid, point), rows, point) if len(rows) else None
 
@@ -206,19 +205,19 @@ class ExperimentData:
 
 
 def validity(works: Tensor, failed: Tensor, reported: Tensor | None = None) -> Tensor:
-    r"""Whether trials worked: 1, 0, or NaN if unknown.
+    r"""The validity of trials: 1, 0, or NaN if unknown.
 
     Args:
-        works: Which trials have a result.
-        failed: Which trials failed, whatever result they have.
-        reported: Labels that people reported, NaN where there is none; they come before all else.
+        works: Whether each trial has a result.
+        failed: Whether each trial failed, with a result or without.
+        reported: Reported labels, which override both; NaN where there is none.
     """
     valid = torch.where(failed, 0.0, torch.where(works, 1.0, math.nan)).double()
     return valid if reported is None else torch.where(reported.isnan(), valid, reported)
 
 
 class Compared(NamedTuple):
-    """Preferences, ties and choices between rows, and who gave them; see `ExperimentData`."""
+    """Preferences, ties and choices between rows, and their judges; see `ExperimentData`."""
 
     preferences: Pairs
     ties: Pairs

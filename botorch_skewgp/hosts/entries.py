@@ -1,8 +1,4 @@
-"""What people recorded in an experiment's storage.
-
-Anyone may write there, and one bad entry must not stop a shared study: unreadable entries are left out, with one
-warning.
-"""
+"""Comparisons in an experiment's storage, where anyone may write: unreadable entries are left out, with one warning."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from botorch.exceptions.warnings import InputDataWarning
 
 NO_COMPARISON = "does not name two different trials or arms of the experiment, or a judge by a name or a number"
 NO_CHOICE = "does not name a winner and losers, different trials of the experiment, or a judge by a name or a number"
-SHOWN = 80  # characters of an entry that a warning shows
+SHOWN = 80  # characters of an entry in a warning
 SEVERAL_OBJECTIVES = (
     "Comparisons need a single objective, since they say which trial is better overall; this experiment has several"
 )
@@ -164,7 +160,7 @@ def check_one_objective(objectives: list[str], error: type[Exception], advice: s
     Args:
         objectives: The names of the objectives.
         error: The class of the error.
-        advice: What else to do.
+        advice: A further sentence of the message.
     """
     if len(objectives) > 1:
         raise error(f"{SEVERAL_OBJECTIVES}: {', '.join(objectives)}.{advice and ' ' + advice}")

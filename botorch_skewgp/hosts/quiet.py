@@ -15,9 +15,8 @@ def suppress_irrelevant_warnings() -> Iterator[None]:
     """Silence warnings that a host's user cannot act on while a point is chosen.
 
     BoTorch: advice to take another acquisition function where no observed point meets the constraints in some samples;
-    raw points at which the acquisition function is the same everywhere; one of several starts that stopped early; in
-    mixed spaces, its tolerance given to scipy's solver for linear constraints, which has another one; fewer points left
-    to try than are wanted. Ax: a slow way to copy tensors.
+    equal values at all raw points; one of several starts that stopped early; its tolerance given to scipy's solver,
+    which has another; fewer points left than wanted. Ax: a slow way to copy tensors.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "When all training points are infeasible", BotorchWarning)

@@ -35,5 +35,5 @@ class CheckedRBFKernel(RBFKernel):
         super()._set_lengthscale(torch.as_tensor(value).to(self.raw_lengthscale))
 
 
-# exact classes, not subclasses, which may have another covariance
+# exact classes, as subclasses may have another covariance
 SCALE_KERNELS, RBF_KERNELS = (ScaleKernel, CheckedScaleKernel), (RBFKernel, CheckedRBFKernel)

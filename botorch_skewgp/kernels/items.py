@@ -13,8 +13,8 @@ class ItemEffectKernel(Kernel):
     r"""`k(x, z) = 1` where `x = z`, else 0: an independent effect for each item.
 
     Points hold the number of an item, or of a group of items, in the kernel's active dimensions. The standard deviation
-    of the effects is the square root of the output scale of a `ScaleKernel` around this one. It is what a random
-    intercept is in a mixed model, and the whole prior in a Bradley-Terry or Thurstone model.
+    of the effects is the square root of the output scale of a `ScaleKernel` around this one. This is the random
+    intercept of a mixed model, and the prior of a Bradley-Terry or Thurstone model.
 
     Example:
         >>> kernel = ItemEffectKernel(active_dims=[0])
@@ -29,6 +29,6 @@ class ItemEffectKernel(Kernel):
             return (x1 == x2).all(-1).to(x1.dtype)
         shape = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
         same = torch.ones(*shape, x1.shape[-2], x2.shape[-2], dtype=torch.bool, device=x1.device)
-        for dim in range(x1.shape[-1]):  # one column mostly, and no n x m x d tensor
+        for dim in range(x1.shape[-1]):  # mostly one; no n x m x d tensor
             same &= x1[..., dim].unsqueeze(-1) == x2[..., dim].unsqueeze(-2)
         return same.to(x1.dtype)

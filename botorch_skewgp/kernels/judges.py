@@ -21,7 +21,7 @@ from botorch_skewgp.kernels.sums import covariance_of_points
 from botorch_skewgp.likelihoods.parameters import ReadParameter, SetParameter
 
 RELIABILITY_SPREAD = 1.0  # of the logarithm of a judge's reliability
-POWER = 4  # of the mean that is 1: high, so that judges who answer at random hardly lift the others
+POWER = 4  # of the mean that is fixed at 1: high, as judges who answer at random hardly change it
 
 
 def _sizes_of_root(kernel: LinearTastesKernel) -> Tensor:
@@ -37,9 +37,9 @@ def _set_sizes(kernel: LinearTastesKernel, sizes: Tensor) -> None:
 class LinearTastesKernel(Kernel):
     r"""`k(x, z) = phi(x)^T S phi(z)` with `phi(x) = (1, x)`: tastes `w ~ N(0, S)`, level first, linear in the inputs.
 
-    The mixed logit of choice modelling has such tastes ([Train2009discrete]_, chapter 6), as the random intercepts and
-    slopes of mixed models have. `S = L L^T`, with `L` lower triangular. The absolute values of its entries, in units of
-    the noise, have a half-Cauchy prior, which keeps what the data determine and shrinks the rest.
+    These are the tastes of the mixed logit of choice modelling ([Train2009discrete]_, chapter 6), and the random
+    intercepts and slopes of mixed models. `S = L L^T`, with `L` lower triangular. The absolute values of its entries,
+    in units of the noise, have a half-Cauchy prior, which shrinks those that the data do not determine.
 
     Args:
         dim: The number `d` of inputs.
@@ -91,7 +91,7 @@ class LinearTastesKernel(Kernel):
         return (white1 * white2).sum(-1) if diag else white1 @ white2.mT
 
     def white(self, X: Tensor) -> Tensor:
-        """The white coordinates of tastes that points read, `batch_shape x n x rank`: exact features of the kernel.
+        """Exact features of the kernel, `phi(x)^T L`, `batch_shape x n x rank`.
 
         Raises:
             InputDataError: If points have another number of inputs.
@@ -106,9 +106,9 @@ class Reliability(Module):
     r"""The size of each judge's utility relative to the noise of his answers, compared with other judges.
 
     The utility of a judge is multiplied by his reliability `r`, so that his noise is `1 / r` in units of the shared
-    utility: `r` is near 0 for one who answers at random. Data determine reliabilities up to a common factor, which
-    belongs to the shared part; a mean fourth power of 1 fixes it, so that reliable judges have about 1, however many
-    others there are. Their logarithms have a normal prior around 0.
+    utility: `r` is near 0 for one who answers at random. Data determine reliabilities up to a common factor, that of
+    the shared part; a mean fourth power of 1 fixes it, so that reliable judges have about 1, also among many others.
+    Their logarithms have a normal prior around 0.
 
     Args:
         num_judges: The number of judges, one more than the largest number of one.
@@ -121,7 +121,7 @@ class Reliability(Module):
         self.register_prior("logarithm_prior", NormalPrior(0.0, RELIABILITY_SPREAD), *closures)
 
     def extended(self, num_judges: int) -> Reliability:
-        """The same for more judges: new ones have reliability 1, and the others keep theirs."""
+        """The reliabilities with new judges, who have reliability 1."""
         new = Reliability(num_judges).to(self.logarithm)
         with torch.no_grad():
             new.logarithm[: len(self.logarithm)] = self.values.log()

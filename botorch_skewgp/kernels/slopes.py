@@ -3,8 +3,8 @@ r"""Covariances of slopes: derivatives of a kernel in its inputs.
 Differentiation is linear, so that `Cov(f(x), df/dz_j (z)) = dk/dz_j (x, z)` and
 `Cov(df/dx_i (x), df/dz_j (z)) = d^2 k / dx_i dz_j (x, z)` ([Rasmussen2006]_, section 9.4). The derivatives are
 automatic ones of the kernel at single pairs of points, where GPyTorch computes squared distances without cancellation.
-In GPyTorch, Matern and periodic kernels are functions of the distance, which has no derivative at zero, although the
-kernels have. Here they are functions of its square, and so is the RBF kernel, which then takes half the time.
+GPyTorch's Matern and periodic kernels are functions of the distance, which has no derivative at zero. Here they are
+functions of its square, as is the RBF kernel, which then takes half the time.
 
 .. [Rasmussen2006] C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning. MIT Press 2006.
 """
@@ -22,7 +22,7 @@ from torch import Tensor
 from botorch_skewgp.kernels.checked import RBF_KERNELS
 from botorch_skewgp.kernels.judges import JudgeKernel
 
-VALUE = -1  # in place of an input's number: the value itself and no slope
+VALUE = -1  # instead of an input's number: the value, not a slope
 
 
 def slope_covariance(kernel: Kernel, X: Tensor, dims_X: Tensor, Z: Tensor, dims_Z: Tensor) -> Tensor:
@@ -39,7 +39,7 @@ def slope_covariance(kernel: Kernel, X: Tensor, dims_X: Tensor, Z: Tensor, dims_
         A `batch_shape x n x m` tensor.
 
     Raises:
-        UnsupportedError: If the kernel has no slopes (a Matern kernel with `nu = 0.5`), or torch cannot find them.
+        UnsupportedError: If the kernel has no slopes (a Matern kernel with `nu = 0.5`), or torch has no derivatives.
     """
     n, m, d = X.shape[-2], Z.shape[-2], X.shape[-1]
     batch_shape = torch.broadcast_shapes(X.shape[:-2], Z.shape[:-2])
@@ -96,7 +96,7 @@ def _of_pairs(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
 
 
 def _forward(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
-    """As `_of_pairs`, of inputs among which the kernel's active ones have been chosen."""
+    """As `_of_pairs`, for the kernel's active inputs."""
     if isinstance(kernel, ScaleKernel):
         return kernel.outputscale * _forward(kernel.base_kernel, x, z)
     if isinstance(kernel, AdditiveKernel):
@@ -138,8 +138,8 @@ class _MaternOfSquare(torch.autograd.Function):
     r"""A Matern correlation, or one of its derivatives, as a function of the squared distance `s = r^2`.
 
     With `a = sqrt(2 nu) r`: `e^-a (1 + a)` and its derivative `-3/2 e^-a` for `nu = 1.5`; `e^-a (1 + a + a^2 / 3)`,
-    `-5/6 e^-a (1 + a)` and `25/12 e^-a` for `nu = 2.5`. The next one is infinite at zero. It is only ever multiplied by
-    differences of the inputs that vanish there, so that zero takes its place.
+    `-5/6 e^-a (1 + a)` and `25/12 e^-a` for `nu = 2.5`. The next one is infinite at zero, where zero replaces it: its
+    factors, differences of the inputs, vanish there.
     """
 
     @staticmethod

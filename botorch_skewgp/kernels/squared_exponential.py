@@ -12,18 +12,18 @@ from torch import Tensor
 
 from botorch_skewgp.kernels.checked import RBF_KERNELS, SCALE_KERNELS
 
-# Squared distance in lengthscales from the points' mean up to which a squared difference, expanded into products, has
-# as many digits left as factorisations need.
-MOST_SPREAD = 100.0
+# Squared distance in lengthscales from the points' mean up to which a squared difference, expanded into products, keeps
+# enough digits for factorisations.
+MAX_SPREAD = 100.0
 
 
 class Categories(NamedTuple):
-    r"""Coordinates of which it matters only whether two points agree in them.
+    r"""Coordinates that are categories: two points agree in them or not.
 
     Args:
         numbers: The coordinates that are numbers, `d`.
         dims: The coordinates that are categories, `k`.
-        weights: By how much the logarithm of the scaled covariance is smaller where points differ in each, `k`.
+        weights: The decrease of the logarithm of the scaled covariance where points differ in each, `k`.
     """
 
     numbers: Tensor
@@ -47,14 +47,14 @@ class SquaredExponential:
 
     Its scaled part may be multiplied by `exp(-w_j)` for each category `j` in which points differ.
 
-    Equal to GPyTorch's kernels up to rounding. They look up and transform their parameters at every call and
-    record three times as many operations, which for the few points of an acquisition function takes most of the time.
+    Equal to GPyTorch's kernels up to rounding. Those transform their parameters at every call and record three times as
+    many operations, most of the time for the few points of an acquisition function.
 
     Args:
         scale: The scale, a number.
         lengthscale: The lengthscales, `1 x d` or `1 x 1`.
         constant: The constant, a number; zero if `None`.
-        categories: Which coordinates are categories; no coordinate if `None`.
+        categories: The coordinates that are categories; none if `None`.
     """
 
     scale: Tensor
@@ -64,7 +64,7 @@ class SquaredExponential:
 
     @classmethod
     def of(cls, kernel: Kernel) -> Self | None:
-        r"""The same covariance as a kernel's, or `None` where it is another one or has parameters to be learned.
+        r"""The covariance of a kernel; `None` if it has another form or parameters to be learned.
 
         Args:
             kernel: An `RBFKernel`, or the product of one and a `CategoricalKernel` of other inputs, possibly in a
@@ -118,8 +118,7 @@ class SquaredExponential:
         return variance.expand(X.shape[:-1])
 
     def with_points(self, Z: Tensor) -> CovarianceWithPoints | None:
-        r"""The covariance with fixed points; `None` where too few digits would be left of it, or
-        there are none.
+        r"""The covariance with fixed points; `None` if it would keep too few digits, or there are no points.
 
         Args:
             Z: A `batch_shape x n x d` tensor.
@@ -129,7 +128,7 @@ class SquaredExponential:
         z = self.numbers(Z)
         centre = z.mean(-2, keepdim=True)
         white = (z - centre) / self.lengthscale
-        if Z.dtype != torch.float64 or not bool((white.square().sum(-1) <= MOST_SPREAD).all()):
+        if Z.dtype != torch.float64 or not bool((white.square().sum(-1) <= MAX_SPREAD).all()):
             return None
         columns = torch.cat([white, torch.ones_like(white[..., :1]), self.half_exponent(white)], dim=-1)
         return CovarianceWithPoints(self, Z, centre, columns.mT.contiguous())
@@ -143,8 +142,7 @@ class SquaredExponential:
         return X if self.categories is None else X[..., self.categories.numbers]
 
     def half_exponent(self, white: Tensor) -> Tensor:
-        r"""The contribution of each point to the logarithm of the scaled covariance with a point of other categories,
-        `... x n x 1`.
+        r"""Each point's term of the log scaled covariance with a point of other categories, `... x n x 1`.
 
         Args:
             white: The point's numbers in units of the lengthscales, `... x n x d`.
@@ -176,7 +174,7 @@ class CovarianceWithPoints:
         kernel: The covariance function.
         points: The points that stay, `... x n x d`.
         centre: The mean of their numbers, `... x 1 x d`.
-        columns: What is multiplied with a point's numbers, its part of the exponent and one, `... x (d + 2) x n`.
+        columns: The factor of a point's numbers, its part of the exponent and one, `... x (d + 2) x n`.
     """
 
     kernel: SquaredExponential

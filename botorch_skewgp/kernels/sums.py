@@ -11,8 +11,8 @@ from torch import Tensor
 def covariance_of_points(kernel: Kernel, X: Tensor) -> LinearOperator:
     r"""The covariance of a kernel at points.
 
-    When a linear kernel is part of a sum, linear_operator decomposes the other part, slowly, and with jitter and a
-    warning if points nearly coincide. Such sums are added as matrices.
+    In sums with a linear kernel linear_operator decomposes the other part, slowly, and with jitter and a warning if
+    points nearly coincide. Such sums are added as matrices.
 
     Args:
         kernel: A kernel.

@@ -23,8 +23,8 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 def log_prior(module: Module) -> Tensor | float:
     r"""The log density of a module's hyperparameters under their priors, each counted once.
 
-    GPyTorch's `named_priors` lists a prior once for every path to its module: an objective holds the likelihood itself
-    and within the model, so that its priors would count twice.
+    GPyTorch's `named_priors` lists a prior once for every path to its module, and an objective holds the likelihood
+    twice, by itself and in the model.
 
     Args:
         module: A model, a likelihood, or an objective.
@@ -40,7 +40,7 @@ def log_prior(module: Module) -> Tensor | float:
 
 
 def _log_density(prior: Prior, value: Tensor) -> Tensor:
-    """The log density of a value; minus infinity where a step of an optimiser has left the prior's support."""
+    """The log density of a value; minus infinity outside of the prior's support."""
     inside = prior.support.check(value) if prior.support is not None else torch.ones(())
     if not bool(inside.all()):
         return (0 * value).sum() - torch.inf
@@ -63,9 +63,9 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
     r"""Some form of the log evidence of a SkewGP, plus the log priors of its hyperparameters.
 
     The log evidence is the log density of the numbers, plus the log normaliser of the interval rows given the numbers,
-    minus that of the skew prior's rows alone (`Evidence`). An objective says how log normalisers are computed. What it
-    keeps from one evaluation to the next, to save time, is its own and not the model's; `reset` drops it. The value is
-    a total, not divided by the number of observations.
+    minus that of the skew prior's rows alone (`Evidence`). Subclasses compute the log normalisers. State from earlier
+    evaluations is the objective's, not the model's; `reset` drops it. The value is a total, not divided by the number
+    of observations.
     """
 
     model: SkewGP
@@ -96,7 +96,7 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         return (value + terms.log_prior).to(function_dist.mean.dtype)
 
     def terms(self, function_dist: MultivariateNormal, target: Sequence[Observation]) -> Terms:
-        r"""What `forward` adds up, before log normalisers are computed.
+        r"""The terms of `forward`, before log normalisers are computed.
 
         Args:
             function_dist: As in `forward`.
@@ -109,14 +109,13 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
     def values_of(self, terms: Sequence[Terms]) -> Tensor:
         r"""The objective at many sets of hyperparameters, without gradients, an `N`-dim tensor in float64.
 
-        No value depends on the others but for the tolerance of iterations.
-
         Args:
-            terms: What `terms` returns at each of them, at least one.
+            terms: The result of `terms` at each of them, at least one.
         """
         values = []
         of_rows = self._log_normalizers([entry.evidence.rows for entry in terms])
-        of_prior_rows = self._log_prior_normalizers([entry.evidence.prior_rows for entry in terms])
+        given = [entry.evidence.prior_rows for entry in terms]
+        of_prior_rows = [self._log_prior_normalizer(r) if r.num_rows else r.mean.new_zeros(()) for r in given]
         for (evidence, prior), rows, prior_rows in zip(terms, of_rows, of_prior_rows, strict=True):
             values.append((evidence.log_evidence(rows, prior_rows) + prior).double())
         return torch.stack(values)
@@ -125,10 +124,6 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         """The log normalisers of interval rows given the numbers at many sets of hyperparameters; in float64."""
         return torch.stack([self._log_normalizer(r) if r.num_rows else r.mean.new_zeros(()) for r in rows])
 
-    def _log_prior_normalizers(self, rows: Sequence[TruncatedNormal]) -> Tensor:
-        """The log normalisers of the skew prior's rows alone at many sets of hyperparameters; in float64."""
-        return torch.stack([self._log_prior_normalizer(r) if r.num_rows else r.mean.new_zeros(()) for r in rows])
-
     @abstractmethod
     def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:
         """The log normaliser of the interval rows given the numbers, at least one; a scalar in float64."""
@@ -136,7 +131,3 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
     def _log_prior_normalizer(self, rows: TruncatedNormal) -> Tensor:
         """The log normaliser of the skew prior's rows alone, at least one; a scalar in float64."""
         return expectation_propagation(rows).log_normalizer
-
-    def _num_prior_rows(self) -> int:
-        """The number of rows of the skew prior; they are the first interval rows."""
-        return 0 if self.model.skew_prior is None else self.model.skew_prior.latent_dim

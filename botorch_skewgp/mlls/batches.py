@@ -1,4 +1,4 @@
-r"""Objectives that look at a subset of the interval rows at a time: a composite likelihood, and Proposition 1's bound.
+r"""Objectives over subsets of the interval rows: a composite likelihood, and Proposition 1's bound.
 
 .. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
    regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
@@ -26,8 +26,7 @@ from botorch_skewgp.observations import Observation
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-# Where Proposition 1's bound is below this, the objective goes on linearly; see BatchBoundMarginalLogLikelihood.
-LEAST_BOUND = 1e-2
+MIN_BOUND = 1e-2  # of Proposition 1, below which the objective is linear; see BatchBoundMarginalLogLikelihood
 
 
 class _BatchMarginalLogLikelihood(RowMarginalLogLikelihood):
@@ -39,8 +38,8 @@ class _BatchMarginalLogLikelihood(RowMarginalLogLikelihood):
             likelihood: The model's likelihood.
             model: The model.
             batch_size: The largest number of rows in a batch; batches are of equal size, give or take one row.
-            seed: Decides which rows share a batch. The batches of an object never change, so that the objective is a
-                deterministic function of the hyperparameters.
+            seed: The seed of the batches, which never change: the objective is a deterministic function of the
+                hyperparameters.
 
         Raises:
             ValueError: If `batch_size` is not positive.
@@ -53,7 +52,7 @@ class _BatchMarginalLogLikelihood(RowMarginalLogLikelihood):
         self.reset()
 
     def reset(self) -> None:
-        """Forget the sites at which the next evaluation would start."""
+        """Forget the sites of the last evaluation."""
         self._expectation_propagation: defaultdict[int, WarmExpectationPropagation] = defaultdict(
             WarmExpectationPropagation  # for each size of batches
         )
@@ -84,10 +83,10 @@ class BatchedMarginalLogLikelihood(_BatchMarginalLogLikelihood):
     r"""A composite log likelihood ([Varin2011composite]_): the log evidences of random disjoint batches, summed.
 
     The objective is `log p(numbers) + sum_b log p(batch b | numbers)`, with expectation propagation for each batch, all
-    batches of one size at once. It costs `O(m batch_size^2)` instead of `O(m^3)` for `m` interval rows on top of the
-    covariance matrix of the points. Batches are treated as if they were independent of each other: the maximiser is
-    consistent, the value is no evidence and not comparable between models or batch sizes. A skew prior is conditioned
-    on in every batch. Comparisons of one ranking may fall into several batches.
+    batches of one size at once. It costs `O(m batch_size^2)` instead of `O(m^3)` for `m` interval rows, besides the
+    covariance matrix of the points. Batches count as independent of each other: the maximiser is consistent, the value
+    is no evidence and not comparable between models or batch sizes. Every batch is conditioned on a skew prior's rows.
+    Comparisons of one ranking may fall into several batches.
 
     Example:
         >>> mll = BatchedMarginalLogLikelihood(model.likelihood, model, batch_size=100)
@@ -95,7 +94,7 @@ class BatchedMarginalLogLikelihood(_BatchMarginalLogLikelihood):
     """
 
     def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:
-        s = self._num_prior_rows()
+        s = 0 if self.model.skew_prior is None else self.model.skew_prior.latent_dim  # they come first
         log_probabilities = self._log_probabilities(rows, s)
         if s == 0:
             return log_probabilities.sum()
@@ -112,13 +111,11 @@ class BatchBoundMarginalLogLikelihood(_BatchMarginalLogLikelihood):
 
         `Phi_m >= sum_b Phi_{B_b} - (number of batches - 1)`,
 
-    a statement about probabilities. The objective is its logarithm, plus the exact log density of the numbers and
-    minus the log normaliser of a skew prior. With two batches or more the right-hand side is negative, hence no bound
-    at all, unless nearly all data are nearly certain; a `VacuousBoundWarning` says so. Where the bound is below 0.01,
-    the objective goes on along the tangent of the logarithm there. It keeps the order that the bound gives
-    to hyperparameters and a gradient to climb by, but a vacuous value tells nothing about the evidence. Here to
-    reproduce the papers; fit with `SkewGPMarginalLogLikelihood` instead. The probability of each batch is that of
-    expectation propagation.
+    with probabilities by expectation propagation. The objective is its logarithm, plus the exact log density of the
+    numbers and minus the log normaliser of a skew prior. With two batches or more the right-hand side is negative, and
+    no bound, unless nearly all data are nearly certain; a `VacuousBoundWarning` is issued. Below 0.01 the objective
+    follows the tangent of the logarithm, which keeps the order of hyperparameters and a gradient, but a vacuous value
+    tells nothing about the evidence. For reproducing the papers; fit with `SkewGPMarginalLogLikelihood` instead.
     """
 
     def bound(self, prior: MultivariateNormal, observations: Sequence[Observation]) -> Tensor:
@@ -136,7 +133,7 @@ class BatchBoundMarginalLogLikelihood(_BatchMarginalLogLikelihood):
 
 
 def _log_bound(log_probabilities: Tensor) -> Tensor:
-    """The logarithm of the bound; below `LEAST_BOUND` its tangent. With a single batch the bound is an equality."""
+    """The logarithm of the bound; below `MIN_BOUND` its tangent. With a single batch the bound is an equality."""
     if log_probabilities.shape[0] == 1:
         return log_probabilities[0]
     bound = 1 + torch.expm1(log_probabilities).sum()
@@ -147,6 +144,6 @@ def _log_bound(log_probabilities: Tensor) -> Tensor:
             VacuousBoundWarning,
             stacklevel=2,
         )
-    above = bound >= LEAST_BOUND
-    tangent = math.log(LEAST_BOUND) + (bound - LEAST_BOUND) / LEAST_BOUND
+    above = bound >= MIN_BOUND
+    tangent = math.log(MIN_BOUND) + (bound - MIN_BOUND) / MIN_BOUND
     return torch.where(above, torch.where(above, bound, torch.ones_like(bound)).log(), tangent)

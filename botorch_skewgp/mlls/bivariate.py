@@ -16,10 +16,10 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 class BivariateConditioningMarginalLogLikelihood(RowMarginalLogLikelihood):
     r"""The log evidence with BoTorch's `MVNXPB` ([Trinh2015bivariate]_) for the interval rows.
 
-    An approximation of another kind than expectation propagation, to compare with. Rows are eliminated in pairs, in an
-    order that depends on the hyperparameters: the value jumps where the order changes, and the gradient is that of a
-    fixed order. The cost is `m` steps in Python of `O(m^2)` each, and the automatic derivative goes through all of
-    them: for up to about a hundred rows. `Gamma` must be positive definite.
+    To compare with expectation propagation, for up to about a hundred rows: `m` steps in Python of `O(m^2)` each, and
+    the automatic derivative through all of them. Rows are eliminated in pairs, in an order that depends on the
+    hyperparameters: the value jumps where the order changes, and the gradient is that of a fixed order. `Gamma` must be
+    positive definite.
     """
 
     def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:

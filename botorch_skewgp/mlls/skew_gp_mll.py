@@ -16,9 +16,9 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 class SkewGPMarginalLogLikelihood(RowMarginalLogLikelihood):
     r"""The log evidence by expectation propagation, plus the log priors of the hyperparameters.
 
-    Numbers enter in closed form, interval rows through the expectation propagation fixed point, at which the gradient
-    needs no unrolling. Smooth and deterministic, hence fit for L-BFGS. Every evaluation starts at the sites of the last
-    one. The value is a total, not divided by the number of observations.
+    Numbers enter in closed form, interval rows through the expectation propagation fixed point, whose gradient needs no
+    unrolling. Smooth and deterministic, as L-BFGS needs. Every evaluation starts at the sites of the last one. The
+    value is a total, not divided by the number of observations.
 
     Example:
         >>> mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
@@ -37,7 +37,7 @@ class SkewGPMarginalLogLikelihood(RowMarginalLogLikelihood):
         self.reset()
 
     def reset(self) -> None:
-        """Forget the sites at which the next evaluation would start."""
+        """Forget the sites of the last evaluation."""
         self._expectation_propagation = WarmExpectationPropagation()
 
     def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:

@@ -35,17 +35,16 @@ class StochasticMarginalLogLikelihood(RowMarginalLogLikelihood):
 
         `d log Z = E[d log N(u; mean, Gamma)] + sum_i p_i(upper_i) d upper_i - p_i(lower_i) d lower_i`,
 
-    where `p_i` is the density of `u_i` under the truncation. Everything that concerns one row (`p_i`, the derivative
-    in its mean, and that in its variance) is averaged over `u_i` given the other rows in closed form (Rao and
-    Blackwell). Where many rows lie over few points, the average is taken over the latent coordinates `z` instead,
-    `d log Z = E[d log P(lower < mean + F z + v <= upper | z)]`, and no matrix is inverted. The normaliser of a skew
-    prior is treated in the same way and subtracted.
+    where `p_i` is the density of `u_i` under the truncation. The terms of one row (`p_i`, the derivatives in its mean
+    and variance) are averaged over `u_i` given the other rows in closed form (Rao and Blackwell). With many rows over
+    few points, the average is over the latent coordinates `z` instead, `d log Z = E[d log P(lower < mean + F z + v <=
+    upper | z)]`, and no matrix is inverted. The normaliser of a skew prior is subtracted in the same way.
 
-    *The value* is expectation propagation's log evidence, so that stopping rules have something sensible to watch; *the
-    gradient* is the estimate. The two do not belong to one function: use stochastic optimisers, not L-BFGS.
+    *The value* is expectation propagation's log evidence, for stopping rules; *the gradient* is the estimate. The two
+    do not belong to one function: use stochastic optimisers, not L-BFGS.
 
-    The chains persist: each evaluation starts where the last one ended, at whatever hyperparameters those were, and
-    makes a few steps. An evaluation therefore changes the state of this object, and repeats only with a fresh one.
+    The chains persist: each evaluation starts where the last one ended and makes a few steps. It changes the state of
+    this object, and repeats only with a fresh one.
 
     Example:
         >>> mll = StochasticMarginalLogLikelihood(model.likelihood, model)
@@ -68,7 +67,7 @@ class StochasticMarginalLogLikelihood(RowMarginalLogLikelihood):
             num_chains: The number of Markov chains.
             num_steps: The number of steps of every chain in an evaluation; all are averaged.
             warmup: The number of steps before the first evaluation.
-            seed: Seeds the chains.
+            seed: The seed of the chains.
 
         Raises:
             ValueError: If the number of chains or steps is not positive, or `warmup` is negative.
@@ -113,7 +112,8 @@ class _PersistentChains:
             if latent is None:
                 with torch.no_grad():
                     latent = frozen.noisy_prior.draw_latent(rows - frozen.mean, self._generator)
-            surrogate = _by_latent(distribution, latent)
+            # the prior of latent coordinates has no parameters
+            surrogate = distribution.factor_of_draws.log_likelihood(distribution.noiseless(latent)).sum(-1).mean(0)
         else:
             surrogate = _by_rows(distribution, frozen, rows)
         return value + surrogate - surrogate.detach()
@@ -140,11 +140,6 @@ class _PersistentChains:
         rows, latent = sampler.rows(positions, self._generator), sampler.latent(positions)
         self._previous = (rows[-1], None if latent is None else latent[-1])
         return rows.flatten(0, 1), None if latent is None else latent.flatten(0, 1)
-
-
-def _by_latent(distribution: TruncatedNormal, latent: Tensor) -> Tensor:
-    """The average log likelihood at draws of the latent coordinates, whose prior has no parameters."""
-    return distribution.factor_of_draws.log_likelihood(distribution.noiseless(latent)).sum(-1).mean(0)
 
 
 def _by_rows(distribution: TruncatedNormal, frozen: TruncatedNormal, rows: Tensor) -> Tensor:

@@ -15,16 +15,15 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 REDUCTION = 1e-3  # of the distance from the fixed point, whose square is the error of the value
 TOLERANCE = 1e-7  # the distance that is always near enough
 TOLERANCE_OF_VALUES = 1e-4  # the same where no gradient is needed
-MAX_ENTRIES = 2**18  # of covariances that are held at a time, which a cache can hold
+MAX_ENTRIES = 2**18  # of covariances processed at a time, which a cache can hold
 
 
 class WarmExpectationPropagation:
     r"""Expectation propagation for a distribution that changes a little from call to call.
 
-    Every call starts at the sites that the last one ended with, as long as the rows are as many. They are far from the
-    new fixed point by as much as the distribution has changed, and sweeps end once that distance is reduced enough: the
-    value is off by its square, and as an optimiser closes in with ever smaller steps, it becomes as small as after a
-    start from nowhere.
+    Every call starts at the sites of the last one, as long as the number of rows is the same. Their distance from the
+    new fixed point is the change of the distribution, and sweeps end once it is reduced enough. The error of the value
+    is its square, which vanishes as an optimiser's steps become smaller.
     """
 
     def __init__(self) -> None:
@@ -51,8 +50,8 @@ class WarmExpectationPropagation:
     def log_normalizers(self, distributions: Sequence[TruncatedNormal]) -> Tensor:
         r"""The log normalisers of many distributions, each from the sites of the last call; `N`, without gradients.
 
-        Many small ones run at once, for operations on them take hardly longer than on one. Values are off by about the
-        square of `TOLERANCE_OF_VALUES`. The sites for later calls stay as they are.
+        Many small ones run in one batch. The error of values is about the square of `TOLERANCE_OF_VALUES`. The sites
+        for later calls are not changed.
 
         Args:
             distributions: Interval rows, equally many in each, or none.
@@ -74,7 +73,7 @@ class WarmExpectationPropagation:
 
 
 def _stacked(distributions: Sequence[TruncatedNormal]) -> list[TruncatedNormal]:
-    """A batch of distributions where their priors make one; else each for itself."""
+    """One batch of the distributions if their priors can be stacked; else each by itself."""
     prior = type(distributions[0].prior).stack([d.prior for d in distributions]) if len(distributions) > 1 else None
     if prior is None:
         return list(distributions)

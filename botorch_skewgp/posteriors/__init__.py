@@ -1,6 +1,4 @@
-"""Posteriors: the skewed posterior of a SkewGP as a BoTorch `Posterior`, posteriors of a probability, of a warped
-outcome and of an ensemble, and the distribution functions of one-dimensional mixtures behind them.
-"""
+"""Posteriors of a SkewGP, a probability, a warped outcome and an ensemble, and their one-dimensional mixtures."""
 
 from botorch_skewgp.posteriors.ensemble_posterior import SkewGPEnsemblePosterior
 from botorch_skewgp.posteriors.mixture_marginals import MixtureMarginals, NormalMixtureMarginals

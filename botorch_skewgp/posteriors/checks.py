@@ -11,7 +11,7 @@ def check_one_value(posterior: Posterior, user: str) -> None:
 
     Args:
         posterior: A posterior.
-        user: Who asks, for the error message.
+        user: The caller's name, for the error message.
 
     Raises:
         UnsupportedError: If the posterior is not over one value.

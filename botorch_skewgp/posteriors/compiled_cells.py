@@ -7,15 +7,15 @@ import numpy as np
 from botorch_skewgp.truncated.compilation import compiled
 
 SIGNATURE = "void(f8[:, ::1], f8[:, :], i8[::1], f8[::1], f8[::1], f8[:, :, ::1])"  # compiled once, for any strides
-ORDERS = 4  # at a time, for which sums are in registers
+ORDERS = 4  # at a time, whose sums fit in registers
 
 
 @compiled(SIGNATURE, fastmath={"reassoc", "contract"})
 def add_moments(means, probabilities, points, least, width, moments):
     """As in `mixture_cells`, with arrays for tensors; a multiple of `ORDERS` moments.
 
-    Components are put in the order of their cells first, so that several of a cell are added up at once. By elements: a
-    slice takes longer to compile than all the rest.
+    Components are sorted by cells first, and added up several at once; by elements, as a slice takes longer to compile
+    than all the rest.
     """
     num_orders, _, num_cells = moments.shape
     size = means.shape[1]

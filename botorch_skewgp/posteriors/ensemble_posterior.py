@@ -19,8 +19,8 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
     r"""The posteriors of an ensemble as one batch, whose last dimension is the member: `batch_shape x E x q x o`.
 
     Moments and distribution functions are those of the members, over which BoTorch's acquisition functions average;
-    affine maps of the posterior are ensembles again. The equally weighted mixture of all members is at hand as
-    `mixture_mean`, `mixture_variance`, `mixture_cdf`, ..., by the names of BoTorch's `GaussianMixturePosterior`.
+    affine maps of the posterior are ensembles again. `mixture_mean`, `mixture_variance`, `mixture_cdf`, ... are those
+    of the equally weighted mixture of all members, by the names of BoTorch's `GaussianMixturePosterior`.
     """
 
     @classmethod
@@ -28,7 +28,7 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
         r"""Put posteriors at the same points side by side.
 
         Args:
-            posteriors: Posteriors of the same shapes, made of equally many equally likely draws.
+            posteriors: Posteriors of the same shapes, of equally many equally likely draws.
 
         Raises:
             UnsupportedError: If they are posteriors of fantasies, their draws are weighted or differ in number, or they
@@ -38,10 +38,9 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
         if any(len(p.mixture.levels) > 1 for p in posteriors):
             raise UnsupportedError("Fantasies of an ensemble are not supported; make fantasies of its members.")
         if any(p.mixture.log_weights is not None for p in posteriors):
-            raise UnsupportedError("The draws of an ensemble's members have to be equally likely.")
+            raise UnsupportedError("The draws of an ensemble's members must be equally likely.")
         if len({p.mixture.num_draws for p in posteriors}) > 1:
-            raise UnsupportedError("The members of an ensemble have to have equally many draws.")
-
+            raise UnsupportedError("The members of an ensemble must have equally many draws.")
         if (
             len({p.mixture.weights.shape for p in posteriors}) > 1
             or len({p.mixture.root.shape for p in posteriors}) > 1
@@ -124,5 +123,5 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
         return self._mixture_at(self._mixture_marginals.quantile, value)
 
     def moment_matched(self) -> GaussianMixturePosterior:
-        """The Gaussian posteriors of the same means and covariances, again one for each member."""
+        """The Gaussian posteriors of the same means and covariances, one for each member."""
         return GaussianMixturePosterior(super().moment_matched().distribution)

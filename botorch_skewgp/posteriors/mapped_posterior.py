@@ -12,10 +12,9 @@ from botorch_skewgp.posteriors.skew_gp_posterior import SkewGPPosterior
 
 
 class MappedPosterior(TransformedPosterior):
-    r"""The joint posterior of an increasing function, applied to every value that has a `SkewGPPosterior`.
+    r"""The joint posterior of an increasing function of values with a `SkewGPPosterior`.
 
-    Samples, and with them base samples and their sampler, are BoTorch's `TransformedPosterior`'s; quantiles are mapped
-    too. Moments are for subclasses to say.
+    Samples are those of BoTorch's `TransformedPosterior`; quantiles are mapped too. Subclasses define moments.
 
     Args:
         latent: The posterior of the values before the function.
@@ -32,7 +31,7 @@ class MappedPosterior(TransformedPosterior):
         return self.latent.batch_shape
 
     def quantile(self, value: Tensor | float) -> Tensor:
-        r"""The marginal quantiles; those of the latent posterior, mapped.
+        r"""The marginal quantiles.
 
         Args:
             value: Probabilities in (0, 1); shapes as in `SkewGPPosterior.cdf`.

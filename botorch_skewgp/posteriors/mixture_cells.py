@@ -1,4 +1,4 @@
-r"""Mixtures of many normal distributions of one standard deviation, brought together in cells.
+r"""Mixtures of many normal distributions of one standard deviation, grouped in cells.
 
 Cells cover the range of the means, and are narrow beside the standard deviation. For a mean `t` deviations from the
 middle of its cell, and a value `z` deviations from there, the generating function of the Hermite polynomials gives
@@ -6,8 +6,8 @@ middle of its cell, and a value `z` deviations from there, the generating functi
 .. math:: \varphi(z - t) = \varphi(z) \sum_{k \ge 0} \frac{t^k}{k!} He_k(z), \qquad
     \Phi(z - t) = \Phi(z) - \varphi(z) \sum_{k \ge 1} \frac{t^k}{k!} He_{k-1}(z),
 
-so that a few moments of the `t` of each cell, found in one pass over the components, are all that the cdf and the
-density ask for, anywhere. What is left out of the cdf is less than `TRUNCATION`.
+so that cdf and density at any value need only a few moments of the `t` of each cell, from one pass over the
+components. The truncation error of the cdf is less than `TRUNCATION`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from torch import Tensor
 from botorch_skewgp.truncated.backends import choose_backend
 
 CELL_WIDTH = 0.36  # in standard deviations
-NUM_MOMENTS = 12  # of a cell, from that of order zero on
-NUM_DENSITY_MOMENTS = 6  # of these for the density, which only says how far a step goes
-MOST_CELLS = 256  # of a mixture; most are empty where components are so narrow
+NUM_MOMENTS = 12  # of a cell, from order zero on
+NUM_DENSITY_MOMENTS = 6  # for the density, which only sets the length of a step
+MAX_CELLS = 256  # of a mixture; most are empty where components are so narrow
 # The term of order `NUM_MOMENTS` at the end of a cell; by Cramer's inequality |He_k(z)| phi(z) <= 0.4335 sqrt(k!).
 TRUNCATION = 0.4335 * (CELL_WIDTH / 2) ** NUM_MOMENTS / math.sqrt(math.factorial(NUM_MOMENTS) * NUM_MOMENTS)
-EAGER_CHUNK = 2**18  # means at a time, few enough for a processor's cache
+EAGER_CHUNK = 2**18  # means at a time, which a cache can hold
 
 
 def _hermite_polynomials() -> tuple[Tensor, Tensor]:
@@ -45,14 +45,14 @@ DENSITY_SERIES, CDF_SERIES = _hermite_polynomials()
 
 
 class MixtureCells:
-    r"""The cells of `n` mixtures, for a search of their quantiles; see `search_quantiles`.
+    r"""The cells of `n` mixtures, for `search_quantiles`.
 
     Args:
         means: The means of the components of mixtures, `N x S`.
         probabilities: Their probabilities, `S` or `N x S`.
-        points: Which of the mixtures are meant, `n`.
+        points: The numbers of the mixtures among these, `n`.
         least: Their least means, `n`.
-        largest: Their largest means, `n`, at most `MOST_CELLS` cells from the least.
+        largest: Their largest means, `n`, at most `MAX_CELLS` cells from the least.
         deviation: The standard deviations of their components, `n`.
     """
 
@@ -99,7 +99,7 @@ class MixtureCells:
         return (beyond + side * kernel * _polynomial(self.cdf_series, z)).sum(-1), density
 
     def _middles(self) -> Tensor:
-        """Of the cells, in standard deviations from the least mean, `num_cells`."""
+        """The middles of cells, in standard deviations from the least mean, `num_cells`."""
         return CELL_WIDTH * (0.5 + torch.arange(self.mass.shape[-1], dtype=self.mass.dtype, device=self.mass.device))
 
 
@@ -114,15 +114,9 @@ def _polynomial(coefficients: Tensor, z: Tensor) -> Tensor:
 def _add_moments(
     means: Tensor, probabilities: Tensor, points: Tensor, least: Tensor, width: Tensor, moments: Tensor
 ) -> None:
-    """Add probabilities times powers of distances from the middles of cells, in widths of a cell.
+    """Add to `moments`, `orders x n x num_cells`, probabilities times powers of distances from the middles of cells.
 
-    Args:
-        means: The means, `N x S`.
-        probabilities: Their probabilities, `N x S`.
-        points: Which of the mixtures are meant, `n`.
-        least: Where the first cell of each begins, `n`.
-        width: The width of its cells, `n`.
-        moments: Where to add, `orders x n x num_cells`.
+    Distances are in widths of a cell, `n`; the first cell of each mixture begins at `least`, `n`.
     """
     if choose_backend("auto", means.device) == "numba":
         from botorch_skewgp.posteriors.compiled_cells import add_moments

@@ -1,8 +1,4 @@
-r"""Distribution functions of one-dimensional mixtures: cdf, density and quantile, many mixtures at a time.
-
-A mixture is given by the probabilities of its components and by their distribution functions, elementwise. Quantiles
-are roots of the cdf, each of them checked (`quantile_search`).
-"""
+r"""Distribution functions of one-dimensional mixtures: cdf, density and quantile, many mixtures at a time."""
 
 from __future__ import annotations
 
@@ -15,23 +11,23 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from botorch_skewgp.posteriors.mixture_cells import CELL_WIDTH, MOST_CELLS, TRUNCATION, MixtureCells
+from botorch_skewgp.posteriors.mixture_cells import CELL_WIDTH, MAX_CELLS, TRUNCATION, MixtureCells
 from botorch_skewgp.posteriors.quantile_search import search_quantiles, search_tolerance
 from botorch_skewgp.truncated.univariate import normal_cdf
 
-CHUNK = 2**19  # numbers held at a time in a temporary tensor, few enough for a processor's cache
-CELLS_CHUNK = 2**21  # numbers that are brought together in cells at a time
-FEW_NUMBERS = 2**15  # up to which cells are not worth much
+CHUNK = 2**19  # numbers held at a time in a temporary tensor, which a cache can hold
+CELLS_CHUNK = 2**21  # numbers grouped in cells at a time
+FEW_NUMBERS = 2**15  # up to which cells save little
 FEW_COMPONENTS = 128  # likewise
 REACH = 8.5  # standard deviations beyond which a normal distribution has no mass in double precision
-NARROW = 0.1  # share of the range of the means in which components are looked at one by one
+NARROW = 0.1  # share of the range of the means, below which single components bracket quantiles
 
 
 class MixtureMarginals(ABC):
     r"""A batch of one-dimensional mixtures of `S` components each.
 
-    A subclass gives the distribution functions of the components, elementwise, in terms of `self.parameters` alone, and
-    a bracket. Everything is differentiable in values, levels, parameters and probabilities.
+    A subclass defines the distribution functions of the components, elementwise, in terms of `self.parameters` alone,
+    and a bracket. Everything is differentiable in values, levels, parameters and probabilities.
 
     Args:
         probabilities: The probabilities of the components, `S` or `batch_shape x S`; they sum to one.
@@ -56,8 +52,8 @@ class MixtureMarginals(ABC):
 
     @abstractmethod
     def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
-        """Two finite values with the quantile between them, for `batch_shape` levels; such as the least and the largest
-        quantile of the components. The search moves them if they do not enclose it.
+        """Two finite values around the quantile, for `batch_shape` levels, such as the least and the largest quantile
+        of the components. The search moves them if they do not enclose it.
         """
 
     def first_guess(self, level: Tensor) -> Tensor:
@@ -96,8 +92,8 @@ class MixtureMarginals(ABC):
     def quantile(self, level: Tensor) -> Tensor:
         r"""The smallest values whose cdf reaches given levels.
 
-        The cdf there is right to a share of `3e-11` of the smaller tail (`1e-5` in single precision), or else it steps
-        over the level between this number and the one before. Differentiable by the implicit function theorem.
+        The cdf there is exact to a share of `3e-11` of the smaller tail (`1e-5` in single precision), or it steps over
+        the level between this number and the one before. Differentiable by the implicit function theorem.
 
         Args:
             level: Probabilities, `... x batch_shape`.
@@ -134,7 +130,7 @@ class MixtureMarginals(ABC):
         return any(t.requires_grad for t in (self.probabilities, *self.parameters))
 
     def _in_chunks(self, x: Tensor, function: Callable[[Self, Tensor], Tensor]) -> Tensor:
-        """A function of mixtures and one value for each, `... x batch_shape`, in parts that bound the memory."""
+        """A function of mixtures and one value for each, `... x batch_shape`, in parts of bounded memory."""
         num_points = self.batch_shape.numel()
         x = x.expand(torch.broadcast_shapes(x.shape, self.batch_shape))
         if not x.numel():
@@ -146,7 +142,7 @@ class MixtureMarginals(ABC):
         return torch.cat([function(flat.at(which), part) for which, part in parts]).reshape(x.shape)
 
     def _flat(self) -> Self:
-        """The mixtures in a batch of one dimension; what all points share is not repeated."""
+        """The mixtures in a batch of one dimension; tensors that all points share are not repeated."""
         shape = self.batch_shape
 
         def flatten(t: Tensor) -> Tensor:
@@ -156,7 +152,7 @@ class MixtureMarginals(ABC):
         return self._map(flatten)
 
     def _average(self, value: Tensor, function: Callable[[Self, Tensor], Tensor]) -> Tensor:
-        """The average over components of a function of them."""
+        """The average over components of a function."""
         size = max(value.numel(), self.batch_shape.numel()) * self.probabilities.shape[-1]
         if size <= 2 * CHUNK or (torch.is_grad_enabled() and (value.requires_grad or self._requires_grad())):
             return self.average(function(self, value.unsqueeze(-1)))
@@ -218,9 +214,7 @@ class NormalMixtureMarginals(MixtureMarginals):
         return tail, self.average(kernel.div_(scale))
 
     def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
-        """The least and the largest of the components' quantiles; what is left of it about one of the means where the
-        components are narrow.
-        """
+        """The least and the largest of the components' quantiles; where components are narrow, around one mean."""
         means, standard_deviation = self.parameters
         least, largest = means.aminmax(dim=-1)
         narrowest, widest = standard_deviation.aminmax(dim=-1)
@@ -251,10 +245,10 @@ class NormalMixtureMarginals(MixtureMarginals):
         return mean + variance.sqrt() * torch.special.ndtri(level)
 
     def _roots(self, level: Tensor) -> Tensor:
-        """As in the base class; many components that share a deviation are first brought together in cells.
+        """As in the base class; many components that share a deviation are first grouped in cells.
 
-        What cells leave out is less than a share of the tail that is allowed, unless the level is extreme; those are
-        searched for among all components, from there.
+        The error of cells is below the tolerance unless the level is extreme; those searches continue among all
+        components.
         """
         flat = self._flat()
         means, deviation = flat.parameters
@@ -265,10 +259,10 @@ class NormalMixtureMarginals(MixtureMarginals):
         deviation = deviation.expand(len(means), 1).squeeze(-1)
         levels = level.expand(shape).reshape(-1, len(means))
         roots = torch.empty_like(levels)
-        least, largest = means.amin(-1), means.amax(-1)  # in a third of the time of `aminmax`
+        least, largest = means.amin(-1), means.amax(-1)  # three times as fast as `aminmax`
         num_cells = (largest - least) / (CELL_WIDTH * deviation)
-        is_wide = ~(num_cells < MOST_CELLS)  # or no number, at a point mass
-        few_first = torch.where(is_wide, torch.inf, num_cells).argsort()  # so that cells of a part are about as many
+        is_wide = ~(num_cells < MAX_CELLS)  # or NaN, at a point mass
+        few_first = torch.where(is_wide, torch.inf, num_cells).argsort()  # parts of about equal numbers of cells
         order = few_first[: int((~is_wide).sum())]
         for which in _parts(order, CELLS_CHUNK // means.shape[-1]):
             spread = least[which], largest[which], deviation[which]

@@ -19,9 +19,9 @@ class MixtureSamples:
         location: The prior mean, `batch_shape x e`.
         crosses: The prior covariance with the columns of every level of the mixture, `batch_shape x e x n`.
         root: A root of the covariance that all components share, `batch_shape x e x e`.
-        mixture: What the data say.
-        component_means: Gives the means of all components, `batch_shape x e x S`, where they are asked for.
-        gains: Gives the covariances with the columns times the roots of all levels, where they are asked for.
+        mixture: The representer weights.
+        component_means: Computes the means of all components, `batch_shape x e x S`.
+        gains: Computes the covariances with the columns times the roots of all levels.
         batch_shape: The shape of the batch.
     """
 
@@ -53,12 +53,12 @@ class MixtureSamples:
 
     @property
     def _has_equal_weights(self) -> bool:
-        """Whether all of the batch has the same draws, equally likely, of one level."""
+        """Whether the whole batch has the same draws, equally likely, of one level."""
         mixture = self.mixture
         return mixture.log_weights is None and mixture.parent is None and mixture.weights.ndim == 2
 
     def _shared_by_batch(self, base_samples: Tensor, num_sample_dims: int) -> Tensor | None:
-        """Base samples as `k x (1 + e)`, if all of the batch has the same ones and the same draws."""
+        """Base samples as `k x (1 + e)`, if the whole batch has the same ones and the same draws."""
         if not self._has_equal_weights:
             return None
         num_samples = base_samples.shape[:num_sample_dims].numel()
@@ -69,10 +69,10 @@ class MixtureSamples:
         return base_samples.reshape(num_samples, base_samples.shape[-1])
 
     def _mapped(self, base_samples: Tensor) -> Tensor:
-        """Samples from base samples that all of the batch shares, `k x (1 + e)`; `batch_shape x e x k`.
+        """Samples from base samples that the whole batch shares, `k x (1 + e)`; `batch_shape x e x k`.
 
-        One product of what depends on the points and what does not. Coordinates are fewer than weights, but a gain is
-        rounded before it is multiplied, which in single precision takes more digits than weights that cancel have left.
+        One product of a factor of the points and one of the base samples. Coordinates are fewer than weights, but a
+        gain is rounded before it is multiplied, which in single precision loses the digits of weights that cancel.
         """
         of_root = self.mixture.coordinates is not None and self.location.dtype == torch.float64
         of_columns = self.gains()[0] if of_root else self.crosses[0]
@@ -85,7 +85,7 @@ class MixtureSamples:
         lead, mixture = normal.shape[:num_sample_dims], self.mixture
         num_values = self.batch_shape.numel() * self.location.shape[-1]
         if self._has_equal_weights and mixture.weights.shape[0] * normal.numel() <= num_values * mixture.num_draws:
-            # the representer weights of the draws picked are fewer than the means of all draws
+            # fewer representer weights of the draws picked than means of all draws
             which = mixture.pick(normal.reshape(lead.numel(), *normal.shape[num_sample_dims:]))
             chosen = mixture.weights_by_draw[which].movedim(0, -1)
             means = self.location.unsqueeze(-1) + rounded_product(self.crosses[0], chosen, self.location)
@@ -97,11 +97,11 @@ class MixtureSamples:
 
 
 def rounded_product(cross: Tensor, columns: Tensor, like: Tensor) -> Tensor:
-    r"""A covariance with columns times what is linear in these, in its dtype; rounded to another's afterwards.
+    r"""A covariance times a matrix, in the covariance's dtype and then rounded to another.
 
     Args:
         cross: The covariance, `... x e x n`.
-        columns: What is linear in the columns, `... x n x k`.
+        columns: The matrix, `... x n x k`.
         like: A tensor of the dtype of the result.
     """
     return (cross @ columns.to(cross)).to(like)

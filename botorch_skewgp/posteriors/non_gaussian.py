@@ -10,12 +10,10 @@ from torch import Tensor
 
 
 class NonGaussianPosterior(Posterior):
-    """A posterior that must not be taken for a Gaussian one.
-
-    BoTorch asks a posterior for its `distribution` or its `mvn` where a formula or a list of models needs a Gaussian.
-    """
+    """A posterior without `distribution` and `mvn`, which BoTorch takes where a formula needs a Gaussian."""
 
     _location: Tensor
+    _columns: str  # the number of columns of base samples, for an error message
 
     @property
     def device(self) -> torch.device:
@@ -34,7 +32,7 @@ class NonGaussianPosterior(Posterior):
 
     @property
     def distribution(self) -> NoReturn:
-        """Raises an error, since BoTorch would treat it as Gaussian.
+        """None, as BoTorch would treat it as Gaussian.
 
         Raises:
             AttributeError: Always.
@@ -46,3 +44,27 @@ class NonGaussianPosterior(Posterior):
         if hasattr(self, "moment_matched"):
             message += " Where a Gaussian is wanted, ask for moment_matched()."
         raise AttributeError(message)
+
+    def rsample(self, sample_shape: torch.Size | None = None) -> Tensor:
+        r"""Draw from the joint posterior, differentiable in its inputs.
+
+        Args:
+            sample_shape: The shape of the sample; `torch.Size([1])` if `None`, as in BoTorch.
+
+        Returns:
+            A `sample_shape x batch_shape x q x o` tensor.
+        """
+        sample_shape = torch.Size([1]) if sample_shape is None else sample_shape
+        base_samples = torch.randn(sample_shape + self.base_sample_shape, dtype=self.dtype, device=self.device)
+        return self.rsample_from_base_samples(sample_shape=sample_shape, base_samples=base_samples)
+
+    def _check_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> None:
+        if base_samples.shape[: len(sample_shape)] != sample_shape:
+            raise RuntimeError(
+                f"sample_shape {tuple(sample_shape)} disagrees with base_samples of shape {tuple(base_samples.shape)}."
+            )
+        if base_samples.shape[-1] != self.base_sample_shape[-1]:
+            raise RuntimeError(
+                f"base_samples must have {self.base_sample_shape[-1]} columns ({self._columns}); got "
+                f"{base_samples.shape[-1]}."
+            )

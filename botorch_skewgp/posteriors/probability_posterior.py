@@ -31,13 +31,9 @@ class ProbabilityPosterior(MappedPosterior):
         self.noise = noise.to(latent.mean)
 
     @cached_property
-    def _noisy(self) -> SkewGPPosterior:
-        return self.latent.add_noise(self.noise)
-
-    @property
     def mean(self) -> Tensor:
         """The predictive probabilities, `batch_shape x q x o`."""
-        return self._noisy.probability_above(0.0)
+        return self.latent.add_noise(self.noise).probability_above(0.0)
 
     @cached_property
     def variance(self) -> Tensor:

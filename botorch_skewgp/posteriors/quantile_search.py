@@ -1,9 +1,9 @@
 r"""Quantiles of many distributions at a time: bracketed searches for the roots of their cdfs.
 
-Newton's method runs in the logarithm of the smaller tail, inside a bracket. It need not shrink the bracket, and creeps
-along where components of a mixture are nearly point masses: two steps that halve neither the bracket nor the error are
-followed by a bisection. Every root is checked: it is returned when its probability is right, or when the bracket holds
-no further number, as at a point mass, where the cdf steps over the level.
+Newton's method runs in the logarithm of the smaller tail, inside a bracket. It is slow where components of a mixture
+are nearly point masses: a bisection follows two steps that halve neither the bracket nor the error. A root is returned
+when its probability is right, or when the bracket holds no further number, as at a point mass, where the cdf steps over
+the level.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ class Distributions(Protocol):
     """The interface of `n` distributions for a search."""
 
     def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
-        """Two finite values with the quantile between them, for `n` levels. The search moves them if they do not
-        enclose it.
-        """
+        """Two finite values around the quantile, for `n` levels; the search moves them if they do not enclose it."""
 
     def tail_and_density(self, value: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
         """The survival function where `upper`, else the cdf, and the density, at `n` values."""
 
     def at(self, points: Tensor) -> Self:
-        """Some of the distributions, by a mask."""
+        """The distributions that a mask selects."""
 
 
 def search_tolerance(dtype: torch.dtype) -> float:
@@ -72,7 +70,7 @@ class _Search:
                 setattr(self, name, value[..., which])
 
     def step(self, x: Tensor, tail: Tensor, density: Tensor) -> tuple[Tensor, Tensor]:
-        """Update the brackets by the values at `x`; returns the next points, and which of them are roots."""
+        """Update the brackets by the values at `x`; returns the next points, and whether they are roots."""
         error = self.sign * (tail.log() - self.log_wanted)
         left = error < 0
         # an end of the bracket on the wrong side of the root is moved

@@ -10,9 +10,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-NUM_ORDERING_COMPONENTS = 16  # of the draws' principal components, more than an order in one dimension can follow
-NUM_ORDERING_DRAWS = 256  # that tell these components
-NUM_ORDERING_ITERATIONS = 2  # after which they hold 96 % or more of the variance along the components themselves
+NUM_ORDERING_COMPONENTS = 16  # principal components of the draws, more than an order in one dimension can follow
+NUM_ORDERING_DRAWS = 256  # from which these components are estimated
+NUM_ORDERING_ITERATIONS = 2  # after which they hold 96 % or more of the variance along the exact components
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,12 +23,11 @@ class RepresenterMixture:
         weights: The representer weights `a_s` of every draw, `batch_shape x n x S`.
         root: `R`, with `R R^T` the information of the rows, `batch_shape x n x p`.
         log_weights: Normalised log probabilities of the draws, `batch_shape x S`; `None` for equal ones.
-        parent: What earlier data say, about which this mixture tells what later data add. The covariance of this
-            mixture's points with others is then the one given the earlier data. Draws correspond one to one.
-        coordinates: `p x S` numbers with `weights = root @ coordinates`, where someone knows them and they are fewer
-            than the weights.
+        parent: The mixture given earlier data, to which this one adds later data. The covariance of this mixture's
+            points with others is then the one given the earlier data. Draws correspond one to one.
+        coordinates: `p x S` numbers with `weights = root @ coordinates`, if known and fewer than the weights.
         factor: `L` and `A` with `root = A^T L^-T`, `p x p` and `p x n`, where rows have little noise. Roots are large
-            then, and differences of products with them are nothing but rounding, unlike solutions with `L`.
+            then and lose digits in differences of products, unlike solutions with `L`.
     """
 
     weights: Tensor
@@ -39,7 +38,7 @@ class RepresenterMixture:
     factor: tuple[Tensor, Tensor] | None = None
 
     def apply(self, fn: Callable[[Tensor], Tensor]) -> RepresenterMixture:
-        """A copy on the device to which `fn` takes tensors; not of its dtype, for weights that cancel need digits."""
+        """A copy on the device to which `fn` moves tensors; in the old dtype, as weights that cancel need digits."""
         device = fn(self.weights.new_empty(0)).device
         log_weights, coordinates = (None if x is None else x.to(device) for x in (self.log_weights, self.coordinates))
         parent = None if self.parent is None else self.parent.apply(fn)
@@ -67,16 +66,15 @@ class RepresenterMixture:
     def in_space_filling_order(self, covariance: Tensor) -> RepresenterMixture:
         r"""The same mixture of equally likely draws, with similar draws next to each other.
 
-        One base sample picks the draw, so that with quasi-Monte Carlo base samples an average over them varies the
-        less, the smoother the draws change along their order. Draws are halved again and again, each group along the
-        principal component in which it is widest.
+        One base sample picks the draw, so that an average over quasi-Monte Carlo base samples varies less if draws
+        change smoothly along their order. Groups of draws are halved repeatedly along their widest principal component.
 
         Args:
             covariance: The prior covariance at `Z`, `n x n`, which turns weights into values.
         """
         if self.num_draws == 1:
             return self
-        weights = self.weights_by_draw  # a draw's side by side: picking and ordering draws moves whole rows
+        weights = self.weights_by_draw
         deviation = weights - weights.mean(-2, keepdim=True)
         some = deviation[:: max(1, self.num_draws // NUM_ORDERING_DRAWS)] @ covariance
         points = deviation @ (covariance @ _principal_components(some))
@@ -89,7 +87,7 @@ class RepresenterMixture:
         r"""A mixture of a single draw as a mixture of many equal draws.
 
         Args:
-            num_draws: How many.
+            num_draws: The number of draws.
         """
         parent = None if self.parent is None else self.parent.repeated(num_draws)
         weights = self.weights.expand(*self.weights.shape[:-1], num_draws)
@@ -97,7 +95,7 @@ class RepresenterMixture:
 
     @cached_property
     def weights_by_draw(self) -> Tensor:
-        """The weights, `batch_shape x S x n`, those of a draw side by side, where picking some draws reads little."""
+        """The weights, `batch_shape x S x n`, contiguous for each draw, so that draws can be picked."""
         return self.weights.mT.contiguous()
 
     def pick(self, normal: Tensor) -> Tensor:
@@ -118,13 +116,13 @@ class RepresenterMixture:
         return torch.searchsorted(cumulative, uniform.unsqueeze(-1)).squeeze(-1).clamp(max=last)
 
     def factors_of_samples(self, base_samples: Tensor, of_root: bool = False) -> Tensor:
-        r"""What base samples say whatever the points: weights of the draws picked, normal numbers, and ones.
+        r"""The factor of samples that does not depend on points: weights of the draws picked, normal numbers, and ones.
 
-        The last ones are kept: with fixed base samples an acquisition function asks for the same at every evaluation.
+        The last result is cached, as acquisition functions use fixed base samples.
 
         Args:
             base_samples: `k x (1 + e)` standard normal numbers, the first column to pick a draw.
-            of_root: Whether to return coordinates in the place of weights.
+            of_root: Whether to return coordinates instead of weights.
 
         Returns:
             A `(n + e + 1) x k` tensor; `(p + e + 1) x k` with coordinates.
@@ -208,8 +206,8 @@ def space_filling_order(points: Tensor) -> Tensor:
 def _principal_components(deviations: Tensor) -> Tensor:
     """The leading directions of `k x n` deviations from a mean, `n x NUM_ORDERING_COMPONENTS` or fewer.
 
-    By subspace iteration from the first deviations, which lie mostly along them, and a rotation to the axes of what
-    was found (Rayleigh and Ritz). Directions that hardly differ in their share may be mixed.
+    By subspace iteration from the first deviations and a rotation to principal axes (Rayleigh and Ritz). Directions of
+    nearly equal variance may be mixed.
     """
     basis = deviations[:NUM_ORDERING_COMPONENTS].mT
     for _ in range(NUM_ORDERING_ITERATIONS):

@@ -33,10 +33,9 @@ from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 class SkewGPPosterior(NonGaussianPosterior):
     r"""The joint, skewed posterior of a SkewGP over `q` points and `o` outputs.
 
-    Values at points and outputs are stacked, output fastest, to vectors of length `e = q o`. Everything is computed
-    when asked for; `mean`, `variance` and all marginal functions cost `O(e)` kernel entries, the joint covariance
-    `O(e^2)`. There is no `distribution` attribute on purpose: code that would treat the posterior as Gaussian must be
-    given `moment_matched()`.
+    Values at points and outputs are stacked, output fastest, to vectors of length `e = q o`. Everything is computed on
+    demand; `mean`, `variance` and all marginal functions cost `O(e)` kernel entries, the joint covariance `O(e^2)`.
+    There is no `distribution` attribute: give `moment_matched()` to code for Gaussian posteriors.
 
     Example:
         >>> posterior = model.posterior(X)  # X is batch_shape x q x d
@@ -44,6 +43,8 @@ class SkewGPPosterior(NonGaussianPosterior):
         >>> posterior.quantile(torch.tensor([0.025, 0.975]))  # 2 x batch_shape x q x o
         >>> posterior.rsample(torch.Size([16]))  # 16 x batch_shape x q x o
     """
+
+    _columns = "1 + q x o"
 
     def __init__(
         self,
@@ -59,12 +60,12 @@ class SkewGPPosterior(NonGaussianPosterior):
             cross_covariance: The prior covariance with `Z`, `batch_shape x e x n`; one for each level of the mixture.
                 It may have more digits than the rest: at points that nearly coincide weights are large and cancel.
             prior_covariance: The prior covariance, `batch_shape x e x e`, possibly lazy.
-            mixture: What the data say.
+            mixture: The representer weights.
             num_outputs: The number `o` of outputs.
         """
         crosses = (cross_covariance,) if isinstance(cross_covariance, Tensor) else tuple(cross_covariance)
         shapes = {cross.shape[:-2] for cross in crosses} | {level.weights.shape[:-2] for level in mixture.levels}
-        shapes = (shapes | {location.shape[:-1]}) - {torch.Size([])}  # mostly one is left, and broadcasting takes long
+        shapes = (shapes | {location.shape[:-1]}) - {torch.Size([])}  # mostly a single one; broadcasting takes long
         batch_shape = shapes.pop() if len(shapes) == 1 else torch.broadcast_shapes(*shapes)
         self._location = location
         self._crosses = crosses
@@ -94,11 +95,10 @@ class SkewGPPosterior(NonGaussianPosterior):
         return cls(mean, mean.new_zeros(*mean.shape, 0), distribution.lazy_covariance_matrix, none, num_outputs)
 
     def with_draws_repeated(self, num_draws: int) -> SkewGPPosterior:
-        r"""The same Gaussian posterior as a mixture of many equal draws, each of which can be conditioned on
-        different data.
+        r"""The Gaussian posterior as a mixture of equal draws, each of which can be conditioned on different data.
 
         Args:
-            num_draws: How many.
+            num_draws: The number of draws.
         """
         mixture = self._mixture.repeated(num_draws)
         return SkewGPPosterior(self._location, self._crosses, self._prior, mixture, self._num_outputs)
@@ -174,7 +174,7 @@ class SkewGPPosterior(NonGaussianPosterior):
 
     @property
     def prior_variance(self) -> Tensor:
-        """The variance before any data, `batch_shape x e`, on which the rounding of the covariance depends."""
+        """The prior variance, `batch_shape x e`, the scale of the covariance's rounding."""
         return to_linear_operator(self._prior).diagonal(dim1=-1, dim2=-2)
 
     @cached_property
@@ -183,7 +183,8 @@ class SkewGPPosterior(NonGaussianPosterior):
         variance = self.prior_variance
         for gain in self.gains:
             variance = variance - gain.square().sum(-1)
-        return self._expand(_at_least_min_variance(variance))
+        # rounding may leave zero or less: GPyTorch's least variance, as in its own models
+        return self._expand(variance.clamp_min(gpytorch_settings.min_variance.value(variance.dtype)))
 
     @cached_property
     def _flat_mean(self) -> Tensor:
@@ -218,7 +219,7 @@ class SkewGPPosterior(NonGaussianPosterior):
     def skewness(self) -> Tensor:
         """The marginal standardised third central moments, `batch_shape x q x o`; zero for a Gaussian."""
         centred = self.component_means - self._flat_mean.unsqueeze(-1)
-        standardised = centred / self._flat_variance.sqrt().unsqueeze(-1)  # first, as cubes leave the range of numbers
+        standardised = centred / self._flat_variance.sqrt().unsqueeze(-1)  # first, as cubes overflow
         third = (standardised.pow(3) @ self.probabilities.unsqueeze(-1)).squeeze(-1)
         return self._to_event(self._expand(third))
 
@@ -240,7 +241,7 @@ class SkewGPPosterior(NonGaussianPosterior):
         )
 
     def _at_values(self, function: Callable[[Tensor], Tensor], value: Tensor | float) -> Tensor:
-        """A function of the marginals at a value for every point; see `cdf` for the shapes."""
+        """A function of the marginals at values, shapes as in `cdf`."""
         value = torch.as_tensor(value, dtype=self.dtype, device=self.device)  # numbers keep all digits
         event = self._extended_shape()
         if value.ndim >= len(event) and value.shape[value.ndim - len(event) :] == event:
@@ -290,19 +291,6 @@ class SkewGPPosterior(NonGaussianPosterior):
 
     # Sampling
 
-    def rsample(self, sample_shape: torch.Size | None = None) -> Tensor:
-        r"""Draw from the joint posterior, differentiable in its inputs.
-
-        Args:
-            sample_shape: The shape of the sample; `torch.Size([1])` if `None`, as in BoTorch.
-
-        Returns:
-            A `sample_shape x batch_shape x q x o` tensor.
-        """
-        sample_shape = torch.Size([1]) if sample_shape is None else sample_shape
-        base_samples = torch.randn(sample_shape + self.base_sample_shape, dtype=self.dtype, device=self.device)
-        return self.rsample_from_base_samples(sample_shape=sample_shape, base_samples=base_samples)
-
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
         r"""Draw from the joint posterior as a smooth function of its inputs for fixed base samples.
 
@@ -317,15 +305,7 @@ class SkewGPPosterior(NonGaussianPosterior):
         Raises:
             RuntimeError: If the base samples have another shape.
         """
-        if base_samples.shape[: len(sample_shape)] != sample_shape:
-            raise RuntimeError(
-                f"sample_shape {tuple(sample_shape)} disagrees with base_samples of shape {tuple(base_samples.shape)}."
-            )
-        if base_samples.shape[-1] != self.base_sample_shape[-1]:
-            raise RuntimeError(
-                f"base_samples must have {self.base_sample_shape[-1]} columns (1 + q x o); got "
-                f"{base_samples.shape[-1]}."
-            )
+        self._check_base_samples(sample_shape, base_samples)
         batch_shape = base_samples.shape[len(sample_shape) : -1]
         if len(batch_shape) > len(self._batch_shape) or any(
             given not in (1, size) for given, size in zip(batch_shape[::-1], self._batch_shape[::-1], strict=False)
@@ -354,7 +334,7 @@ class SkewGPPosterior(NonGaussianPosterior):
     # Maps
 
     def affine(self, weight: Tensor, offset: Tensor | float = 0.0, num_outputs: int = 1) -> Self:
-        r"""The posterior of `offset + weight f`, again skewed; closure under affine maps.
+        r"""The posterior of `offset + weight f`, again a skewed one.
 
         Args:
             weight: An `e' x e` tensor applied to the stacked values, output fastest.
@@ -377,7 +357,7 @@ class SkewGPPosterior(NonGaussianPosterior):
         )
 
     def select_outputs(self, outputs: Sequence[int]) -> Self:
-        r"""The posterior of some of the outputs, in the order given; like `affine` without dense weights.
+        r"""The posterior of some of the outputs, in the order given.
 
         Args:
             outputs: Numbers of outputs, from 0.
@@ -455,16 +435,8 @@ class SkewGPPosterior(NonGaussianPosterior):
         )
 
     def moment_matched(self) -> GPyTorchPosterior:
-        r"""The Gaussian posterior of the same mean and covariance; its skewness is lost.
-
-        For functions that need a Gaussian by construction, such as the entropy searches.
-        """
+        """The Gaussian posterior of the same mean and covariance, for functions that need one (entropy searches)."""
         covariance = to_linear_operator(self.covariance_matrix)
         if self._num_outputs == 1:
             return GPyTorchPosterior(MultivariateNormal(self._flat_mean, covariance))
         return GPyTorchPosterior(MultitaskMultivariateNormal(self.mean, covariance, interleaved=True))
-
-
-def _at_least_min_variance(variance: Tensor) -> Tensor:
-    """Variances that rounding has taken to zero or below, set to GPyTorch's `min_variance` as its own models do."""
-    return variance.clamp_min(gpytorch_settings.min_variance.value(variance.dtype))

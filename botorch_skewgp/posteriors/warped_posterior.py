@@ -19,8 +19,8 @@ REACH, STEP = 12.0, 0.4  # of the trapezoidal rule for moments, in standard devi
 class WarpedPosterior(MappedPosterior):
     r"""The joint posterior of `y = location + scale g^{-1}(z)`, where `z` has a `SkewGPPosterior` and `g` is a warping.
 
-    Marginals are mixtures of warped normal distributions. Where the range of `g` has a lower end, what `z` has below it
-    sits at the lower end of the domain.
+    Marginals are mixtures of warped normal distributions. Where the range of `g` has a lower end, the mass of `z` below
+    it is at the lower end of the domain.
 
     Example:
         >>> posterior = WarpedPosterior(model.posterior(X), Arcsinh())  # X is batch_shape x q x d
@@ -32,8 +32,8 @@ class WarpedPosterior(MappedPosterior):
         Args:
             latent: The posterior of the warped values `z`, of one output.
             warping: The warping `g`; it is copied.
-            location: What is added to the standardised outcome.
-            scale: By what the standardised outcome is multiplied before; positive.
+            location: The location of the outcome, in its units.
+            scale: The scale of the outcome, positive.
         """
         super().__init__(latent, self._outcome)
         self.location, self.scale = location, scale

@@ -1,4 +1,4 @@
-"""Rows: linear functionals of the latent function plus noise, and readings known as intervals."""
+"""Rows, noisy linear functionals of the latent function in intervals, and the readings that make them."""
 
 from botorch_skewgp.rows.columns import ColumnLayout, first_of_equal, slope_columns, slope_in, value_of
 from botorch_skewgp.rows.fantasy_rows import FantasyRows

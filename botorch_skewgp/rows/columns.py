@@ -1,7 +1,7 @@
-r"""Columns: a point and the quantity there, which is the value of an output or the slope in an input.
+r"""Columns: a point and the quantity there, the value of an output or the slope in an input.
 
-The quantity is coded by an integer, so that rows can hold a tensor of codes: `value_of(o) = o` for the value of output
-`o`, and `slope_in(d) = -1 - d` for the derivative of the (first) output in input `d`.
+The quantity is coded by an integer: `value_of(o) = o` for the value of output `o`, and `slope_in(d) = -1 - d` for the
+derivative of the (first) output in input `d`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def slope_in(dim: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class ColumnLayout:
-    r"""The order in which a model stacks the columns that its rows touch.
+    r"""The order of a model's columns.
 
     First the values at all points, output fastest; then the values at pseudo-points; then slopes, each pair of a point
     and an input once.
@@ -57,10 +57,10 @@ class ColumnLayout:
         return self.first_pseudo_point + self.num_pseudo_points + self.slope_points.shape[0]
 
     def first_equal(self, points: Tensor) -> Tensor:
-        r"""The position of the first column that is equal to each one: the same is read there, at equal points.
+        r"""The position of the first column equal to each one, of the same quantity at an equal point.
 
-        Rows that touch equal columns by different names have a covariance that is singular up to rounding, and a
-        difference of two of them is not quite zero. Columns of pseudo-points keep their own.
+        Rows over equal columns of different positions have a covariance that is singular up to rounding. Columns of
+        pseudo-points are not compared.
 
         Args:
             points: The training points, `n x d`.
@@ -74,7 +74,7 @@ class ColumnLayout:
         return torch.cat([values, pseudo_points, first_slope + first_of_equal(slopes)])
 
     def resolve(self, rows: Rows) -> Rows:
-        r"""The same rows with positions of columns in place of points and what is read there.
+        r"""The rows with positions of columns in place of points and quantities.
 
         Args:
             rows: Rows whose columns are all in this layout.

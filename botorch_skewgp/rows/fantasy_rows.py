@@ -1,4 +1,4 @@
-r"""Rows of new observations, in batches, as acquisition functions make them."""
+r"""Batches of rows of new observations, for acquisition functions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class FantasyRows:
         lower: A `batch_shape x m` tensor.
         upper: A `batch_shape x m` tensor; equal to `lower` in all rows for numbers.
         noise_covariance: A `batch_shape x m x m` tensor.
-        slip: The probability of the answers as slips, `batch_shape x m` where each row is an answer of its own,
-            `batch_shape x 1` where all rows are one answer; `None` if none are.
+        slip: The probability of the answers as slips, `batch_shape x m` if each row is an answer, `batch_shape x 1` if
+            all rows are one; `None` without slips.
         attention: The probability of answers that are neither slips nor guesses.
     """
 

@@ -1,7 +1,7 @@
 r"""A reading: the linear functional that one observation measures, and its possible outcomes.
 
-The library derives everything about a kind of observation from its reading: the rows of data, the distribution
-of new observations, fantasies, the information that an observation brings, and the knowledge gradient.
+Everything about a kind of observation follows from its reading: the rows of data, the distribution of new
+observations, fantasies, the information of an observation, and the knowledge gradient.
 
 .. [Thurstone1927law] L. L. Thurstone. A law of comparative judgment. Psychological Review 34, 1927.
 """
@@ -22,13 +22,13 @@ from botorch_skewgp.truncated.univariate import hermite, log_interval_probabilit
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    r"""Readings `weight (f + v)` of `k` items, and the outcomes that ordered cut-points tell apart.
+    r"""Readings `weight (f + v)` of `k` items, and the outcomes between ordered cut-points.
 
-    `f` holds the latent function at the items and `v ~ N(0, noise I)` the noise with which each of them is read
-    ([Thurstone1927law]_). The cut-points divide the line of each reading into cells, the lowest first. Mostly there is
-    one reading and an outcome is one of its cells: below or above zero for a label, between cut-points for a grade, won
-    or lost for a duel. A choice among `k` items has a reading for each ordered pair, and the outcome "item `i` is
-    chosen" asks those of `i` against every other to be positive: readings with shared noise, whose outcomes are joint.
+    `f` holds the latent function at the items and `v ~ N(0, noise I)` the noise of each ([Thurstone1927law]_). The
+    cut-points divide the line of each reading into cells, the lowest first. Mostly there is one reading and an outcome
+    is one of its cells: below or above zero for a label, between cut-points for a grade, won or lost for a duel. A
+    choice among `k` items has a reading for each ordered pair, and the outcome "item `i` is chosen" bounds those of `i`
+    against every other to be positive: joint outcomes of readings with shared noise.
 
     Args:
         weight: An `R x k` tensor: the weights of the items in each reading.
@@ -37,10 +37,10 @@ class Reading:
         outcomes: An `O x R x 2` integer tensor: for each outcome and reading, the number of the cut-point below and of
             the one above, where number 0 is minus infinity and number `C + 1` infinity. By default the cells of the
             only reading, in increasing order.
-        slips: An `O`-dim tensor: the probability of each outcome to be given whatever the readings are, by a slip or a
-            guess; the rest is the probability to answer attentively. None are if `None`.
+        slips: An `O`-dim tensor: the probability of each outcome as a slip or a guess; the rest is that of an attentive
+            answer. No slips if `None`.
 
-    The weight of a reading of a single item is taken into its cut-points, so that it is 1.
+    The weight of a reading of a single item is moved into its cut-points and becomes 1.
 
     Raises:
         InputDataError: If that weight is zero or not finite, or shapes are others.
@@ -88,19 +88,19 @@ class Reading:
         Args:
             cutpoints: A `C`-dim tensor.
             noise: The noise variance, of shape `1`.
-            slips: As of the reading.
+            slips: The probabilities of slips, `O`.
         """
         return cls(cutpoints.new_ones(1, 1), cutpoints.unsqueeze(0), noise.to(cutpoints), slips=slips)
 
     @classmethod
     def choice(cls, num_items: int, noise: Tensor, like: Tensor, slips: Tensor | None = None) -> Reading:
-        r"""Which of several items is best; outcome `i` is that item `i` is.
+        r"""A choice among items; in outcome `i` item `i` is best.
 
         Args:
             num_items: The number of items.
             noise: The variance of one item's noise, of shape `1`.
             like: Any tensor of the wanted dtype and device.
-            slips: As of the reading.
+            slips: The probabilities of slips, `O`.
         """
         eye = torch.eye(num_items, dtype=like.dtype, device=like.device)
         item = torch.arange(num_items, device=like.device)
@@ -122,12 +122,12 @@ class Reading:
 
     @property
     def highest(self) -> int:
-        """The number of the outcome in which the first reading is largest, for a duel that the first item wins."""
+        """The outcome in which the first reading is largest; for a duel the first item wins."""
         return int(self.outcomes[:, 0, 0].argmax())
 
     @property
     def is_single(self) -> bool:
-        """Whether there is one reading only, so that outcomes are its cells."""
+        """Whether there is a single reading, whose cells are the outcomes."""
         return self.weight.shape[0] == 1
 
     @property
@@ -167,8 +167,8 @@ class Reading:
             outcome: An integer tensor of any shape.
 
         Returns:
-            An integer tensor `outcome.shape x A`, with `A` the number of readings that each outcome asks; all readings
-            where some outcomes ask more than others.
+            An integer tensor `outcome.shape x A`, with `A` the number of readings that each outcome bounds; all
+            readings if outcomes bound different numbers.
         """
         last = self.cutpoints.shape[-1] + 1
         below, above = self.outcomes.unbind(-1)
@@ -187,7 +187,7 @@ class Reading:
         Args:
             index: An `m x k` integer tensor: the points that are the items of each observation.
             outcome: An `m`-dim integer tensor of outcomes.
-            reads: An `m x k` integer tensor: what is read at the points, see `botorch_skewgp.rows.columns`.
+            reads: An `m x k` integer tensor: the quantities at the points, see `botorch_skewgp.rows.columns`.
         """
         lower, upper = self.bounds(outcome.to(self.weight.device))
         return self.rows_between(index, lower.squeeze(-1), upper.squeeze(-1), reads=reads)
@@ -227,7 +227,7 @@ class Reading:
             A `... x O` tensor.
 
         Raises:
-            UnsupportedError: If outcomes are joint, not those of a choice, and the readings' noise is correlated.
+            UnsupportedError: If outcomes are joint with correlated noise, and not those of a choice.
         """
         if not self.is_single and self.has_independent_noise:
             value = (items @ self.weight.mT).unsqueeze(-2)  # ... x 1 x R
@@ -240,8 +240,9 @@ class Reading:
 
     @torch.no_grad()
     def probabilities(self, items: Tensor) -> Tensor:
-        r"""The probabilities of all outcomes for averages over many values: several times as fast as the exponential of
-        `log_probabilities`, without derivatives, and without relative digits in the tails.
+        r"""The probabilities of all outcomes, for averages over many values.
+
+        Several times as fast as `log_probabilities`, without derivatives or relative digits in the tails.
 
         Args:
             items: A `... x k` tensor of values of the latent function at the items.
@@ -260,11 +261,10 @@ class Reading:
         return self.with_slips(_best_of(items / self.noise.sqrt()))
 
     def log_outcome_probabilities(self, value: Tensor, variance: Tensor | float = 0.0) -> Tensor:
-        r"""The log probabilities of all outcomes of a single reading, known up to a normal error in addition to its
-        noise.
+        r"""The log probabilities of all outcomes of a single reading with a normal error besides its noise.
 
         Args:
-            value: A tensor of any shape: the value read, without noise.
+            value: A tensor of any shape: the reading without noise.
             variance: The variance of the normal error; broadcasts with `value`.
 
         Returns:
@@ -293,7 +293,7 @@ class Reading:
         return 1.0 if self.slips is None else 1 - self.slips.sum()
 
     def slip_of(self, outcome: Tensor) -> Tensor:
-        r"""The probability that given outcomes are answered whatever is read.
+        r"""The probability of given outcomes as slips.
 
         Args:
             outcome: An integer tensor of any shape.
@@ -386,7 +386,7 @@ class Reading:
 
     @property
     def is_choice(self) -> bool:
-        """Whether outcomes are which item is best."""
+        """Whether outcomes name the best item."""
         return self.num_outcomes == self.num_items and self.weight.shape[0] == self.num_items * (self.num_items - 1)
 
     def _check_choice(self) -> None:

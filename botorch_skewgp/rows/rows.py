@@ -12,16 +12,15 @@ from torch import Tensor
 from botorch_skewgp.truncated.priors import Blocks
 from botorch_skewgp.truncated.step_factor import Heights
 
-LEAST_EIGENVALUE = 1e-6  # of the noise of a block, relative to its largest variance, for it to be divided
+MIN_EIGENVALUE = 1e-6  # of the noise of a block, relative to its largest variance, above which it is split
 _DENSE_BEYOND = 8  # entries per row; wider rows multiply with a dense weight matrix
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    r"""`A f + bias + v`, with `f` the latent function at `n` points, observed to lie in `(lower, upper]`. A row with
-    `lower == upper` was observed as a number. The weight matrix `A` is held by the few columns that each row touches; a
-    column is a point and what is read there. The noise `v` has covariance `diag(noise) + noise_root noise_root^T`, the
-    latter between rows of one block only.
+    r"""`A f + bias + v`, with `f` the latent function at `n` points, observed in `(lower, upper]`, or as a number if
+    `lower == upper`. The weight matrix `A` is stored by the few columns of each row, a point and the quantity there.
+    The noise `v` has covariance `diag(noise) + noise_root noise_root^T`, the latter within blocks of rows only.
 
     Args:
         index: An `m x k` integer tensor: the points that each row touches.
@@ -31,12 +30,12 @@ class Rows:
         upper: An `m`-dim tensor of upper bounds, `inf` allowed.
         noise: An `m`-dim tensor of variances of noise that is independent between rows.
         noise_root: An `m x p` root of the covariance of noise that rows of a block share, or `None`.
-        block: An `m`-dim integer tensor: the block of each row, for instance the judgement that it is part of; all rows
-            are one block if `None`.
-        reads: An `m x k` integer tensor: what is read at each point, see `botorch_skewgp.rows.columns`; `None` if that
-            is the value of the first output everywhere, or if `index` holds positions of columns already.
-        count: An `m`-dim tensor: for how many equal rows a row stands, each with its own noise; one each if `None`.
-        heights: How probable it is that answers are slips, given wherever their rows are; none are if `None`.
+        block: An `m`-dim integer tensor: the block of each row, for instance its judgement; one block if `None`.
+        reads: An `m x k` integer tensor: the quantity at each point, see `botorch_skewgp.rows.columns`; `None` for the
+            value of the first output everywhere, or if `index` holds positions of columns.
+        count: An `m`-dim tensor: the number of equal rows with independent noise that a row stands for; one each if
+            `None`.
+        heights: The probabilities of slips; no slips if `None`.
     """
 
     index: Tensor
@@ -58,7 +57,7 @@ class Rows:
 
     @property
     def is_equality(self) -> Tensor:
-        """Which rows were seen as numbers; an `m`-dim boolean tensor."""
+        """Whether each row was observed as a number, `m`."""
         return self.lower == self.upper
 
     @staticmethod
@@ -84,10 +83,9 @@ class Rows:
         )
 
     def with_own_noise(self) -> Rows:
-        r"""The same rows with the same noise, split so that each row has some independent noise if possible.
+        r"""The rows with their noise split so that each row has some independent noise if possible.
 
-        Of a block whose noise has the covariance `D + N N^T` with a least eigenvalue `l > 0`, every row gets `l / 2` of
-        its own.
+        In a block whose noise covariance `D + N N^T` has a least eigenvalue `l > 0`, every row gets `l / 2`.
         """
         if self.noise_root is None or bool((self.noise > 0).all()):
             return self
@@ -101,7 +99,7 @@ class Rows:
             N = self.noise_root[index]
             covariance = N @ N.mT + torch.diag_embed(self.noise[index])
             least = torch.linalg.eigvalsh(covariance)[..., 0]
-            some = least > LEAST_EIGENVALUE * covariance.diagonal(dim1=-2, dim2=-1).amax(-1)
+            some = least > MIN_EIGENVALUE * covariance.diagonal(dim1=-2, dim2=-1).amax(-1)
             if not bool(some.any()):
                 continue
             which, own = index[some], 0.5 * least[some].unsqueeze(-1).expand(-1, index.shape[-1])
@@ -119,7 +117,7 @@ class Rows:
         return narrow and self.noise_root is None and not bool(self.is_equality.any())
 
     def merged(self) -> Rows:
-        """Equal rows once, with their number, in the order of their first places."""
+        """Equal rows once, with their number, in the order of first occurrence."""
         label = torch.zeros(self.num_rows, dtype=torch.long, device=self.index.device)
         parts = [*self.index.unbind(-1), *self.coefficient.unbind(-1), self.bias, self.lower, self.upper, self.noise]
         parts += [] if self.reads is None else self.reads.unbind(-1)
@@ -213,7 +211,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class DenseRows(Rows):
-    r"""Rows that touch all columns: `coefficient` is the weight matrix `A` itself, and `index` counts its columns."""
+    r"""Rows over all columns: `coefficient` is the weight matrix `A`, and `index` numbers its columns."""
 
     @classmethod
     def of_weight(
@@ -256,12 +254,12 @@ class DenseRows(Rows):
         return self.coefficient
 
     def times(self, matrix: Tensor) -> Tensor:
-        """`A matrix`, as of `Rows`."""
+        """`A matrix`."""
         return self.coefficient @ matrix
 
 
 def _rows_of(matrix: Tensor, which: Tensor) -> Tensor:
-    """Rows of a matrix; without a copy if these are all, in order."""
+    """Rows of a matrix; the matrix itself if all are wanted in order."""
     n = matrix.shape[-2]
     if len(which) == n and bool((which == torch.arange(n, device=which.device)).all()):
         return matrix

@@ -13,7 +13,7 @@ def shared_noise_rows(
 ) -> Rows:
     r"""Rows `f(a) - f(b) + v_a - v_b > 0`, where comparisons of one event share each item's noise.
 
-    An item's noise that only one comparison reads is independent; one that several read goes into the shared root.
+    The noise of an item in a single comparison is independent; that of an item in several goes into the shared root.
 
     Args:
         pairs: A `p x 2` tensor of items, winner first, that name noises within an event.
@@ -21,7 +21,7 @@ def shared_noise_rows(
         noise: The variance of one item's noise; shape `1`.
         like: Any tensor of the wanted dtype and device.
         index: A `p x 2` tensor: the points of the items; the items themselves if `None`.
-        reads: A `p x 2` tensor: what is read there, see `botorch_skewgp.rows.columns`.
+        reads: A `p x 2` tensor: the quantities there, see `botorch_skewgp.rows.columns`.
     """
     p = pairs.shape[0]
     pairs, event = pairs.to(like.device), event.to(like.device)
@@ -32,7 +32,7 @@ def shared_noise_rows(
     noise = noise.to(like)
     root, block = None, None
     if bool(shared.any()):
-        before = shared.cumsum(0) - shared.long()  # the shared noises of all events that stand before each noise
+        before = shared.cumsum(0) - shared.long()  # the number of shared noises before each noise
         _, first = key[:, 0].unique_consecutive(return_inverse=True)
         start = torch.full_like(before, len(before)).scatter_reduce(0, first, before, "amin")
         place = before - start[first]  # of a noise among those of its event

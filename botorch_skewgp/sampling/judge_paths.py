@@ -1,4 +1,4 @@
-"""Paths of the prior of several judges: one of what all share, and one of each judge's own part."""
+"""Prior paths of several judges: a shared part, and an own part of each judge."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from botorch_skewgp.kernels.judges import LinearTastesKernel, Reliability
 
 
 class WithCode(TensorTransform):
-    r"""Points after a model's input transform, with who judges there as the last column.
+    r"""Points after a model's input transform, with the judge as the last column.
 
     Args:
-        code: Who judges, see `botorch_skewgp.models.judges`.
+        code: The judge's code, see `botorch_skewgp.models.judges`.
         input_transform: The model's input transform.
     """
 
@@ -35,7 +35,7 @@ class WithCode(TensorTransform):
 
 
 class JudgePath(SamplePath):
-    r"""`r_j (g(x) + phi(x)^T w_j)`: a shared path, plus features whose weights are each judge's own.
+    r"""`r_j (g(x) + phi(x)^T w_j)`: a shared path, plus features with weights of each judge.
 
     Args:
         shared: Paths of the shared part.
@@ -43,10 +43,10 @@ class JudgePath(SamplePath):
         num_judges: The number of judges, one more than the largest number of one.
         sample_shape: The shape of the sample.
         num_inputs: The number of inputs.
-        num_features: The number of random features of each part of the kernel that has no exact ones.
+        num_features: The number of random features of each part of the kernel without exact ones.
         reliability: The factors `r` of judges; 1 if `None`.
-        input_transform: What is done to points before; it appends who judges.
-        output_transform: What is done to values after.
+        input_transform: The transform of points, which appends the judge.
+        output_transform: The transform of values.
     """
 
     weight: Tensor
@@ -73,7 +73,7 @@ class JudgePath(SamplePath):
             sizes = [self._of_part(part, like.new_zeros(1, num_inputs)).shape[-1] for part in self.features]
         shape = (*sample_shape, num_judges + 1, sum(sizes))
         weight = torch.randn(shape, dtype=like.dtype, device=like.device)
-        # codes: the shared part has no own one, then all judges, and a new judge as the last, at -1
+        # by codes: zero for the shared part, then all judges, and a new judge last, at -1
         self.register_buffer("weight", torch.cat([torch.zeros_like(weight[..., :1, :]), weight], dim=-2))
 
     @staticmethod
@@ -81,10 +81,7 @@ class JudgePath(SamplePath):
         return part.white(X) if isinstance(part, LinearTastesKernel) else part(X)
 
     def forward(self, x: Tensor, **kwargs: Any) -> Tensor:
-        """The values at points with a last column for judges, the same ones in every batch.
-
-        Batch dimensions of points are broadcast against `sample_shape`, as those of BoTorch's paths.
-        """
+        """The values at points with a last column for judges, the same in every batch; shapes as of BoTorch's paths."""
         X, code = x[..., :-1], x.detach()[..., -1]
         features = torch.cat([self._of_part(part, X) for part in self.features], dim=-1)
         codes = code.reshape(-1, code.shape[-1])[0].long()
@@ -96,7 +93,7 @@ class JudgePath(SamplePath):
         return value if self.reliability is None else value * self.reliability.at(code)
 
     def set_ensemble_as_batch(self, ensemble_as_batch: bool) -> None:
-        """Passed on to the shared part."""
+        """Set it for the shared part."""
         self.shared.set_ensemble_as_batch(ensemble_as_batch)
 
 

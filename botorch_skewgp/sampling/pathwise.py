@@ -45,10 +45,11 @@ class SkewGPSamplePath(MatheronPath):
 
         `f(x) = g(x) + k(x, Z) {a_s - R [R^T (g(Z) - m(Z)) + xi]}`.
 
-    `Z` stands for all that rows read: values at points, and slopes, those of the prior path by forward differentiation.
-    The bracket is the whitened value of the rows under the prior, so its covariance is the identity, and its covariance
-    with `g(x)` is `R^T k(Z, x)`. Given `s`, the mean of `f(x)` is therefore `m(x) + k(x, Z) a_s` and its covariance
-    `k(x, x') - k(x, Z) R R^T k(Z, x')`: those of `SkewGPPosterior`, up to the finite features of the prior path.
+    `Z` are the columns of the rows: values at points, and slopes, those of the prior path by forward differentiation.
+    The square bracket is the whitened value of the rows under the prior, with the identity as covariance and the
+    covariance `R^T k(Z, x)` with `g(x)`. Given `s`, the mean of `f(x)` is therefore `m(x) + k(x, Z) a_s` and its
+    covariance `k(x, x') - k(x, Z) R R^T k(Z, x')`: those of `SkewGPPosterior`, up to the finite features of the prior
+    path.
 
     Example:
         >>> path = SkewGPSamplePath.draw(model, torch.Size([]), generator=torch.Generator().manual_seed(0))
@@ -106,7 +107,7 @@ def _draw_matheron_paths(
     mixture = _mixture(model)
     if mixture.parent is not None or mixture.weights.ndim != 2:
         raise UnsupportedError("Sample paths are for models of data, not of fantasies; build the model from its data.")
-    # what happens to the model does not reach its paths; in double precision, since columns nearly coincide
+    # a copy, as paths outlive changes of the model; in double precision, as columns may nearly coincide
     model = deepcopy(model).eval().double()
     prior = model.latent_prior()
     with torch.no_grad():
@@ -151,7 +152,7 @@ def _read_columns(paths: SamplePath, prior: LatentPrior) -> Tensor:
 
 
 class _ToOutcome(TensorTransform):
-    """Takes values of the latent function to units of the outcome."""
+    """Maps values of the latent function to units of the outcome."""
 
     def __init__(self, scale: OutcomeScale) -> None:
         super().__init__()
@@ -167,7 +168,7 @@ class _ToOutcome(TensorTransform):
 
 
 def _input_transform(model: SkewGP) -> InputTransform | WithCode | None:
-    """What is done to points, who judges there among it."""
+    """The transform of points, with the judge's column if there are judges."""
     transform, code = get_input_transform(model), model.judge_code
     return transform if code is None else WithCode(code, transform)
 
@@ -238,7 +239,7 @@ def _draw_kernel_feature_paths(
 
 @contextmanager
 def _random_numbers_from(generator: torch.Generator | None, device: torch.device) -> Iterator[None]:
-    """Let functions that use torch's global generators draw from a given one, and restore the global ones."""
+    """Seed torch's global generators from a given one, and restore them."""
     if generator is None:
         yield
         return

@@ -1,6 +1,6 @@
-"""Bayesian transformed Gaussian processes, for numbers of unknown scale: from data to posterior and acquisition.
+"""Bayesian transformed Gaussian processes, for numbers of unknown scale: models, posteriors and acquisition functions.
 
-They share kernels, warpings and checks of inputs with the rest of the package, but neither rows nor draws.
+They use the package's kernels, warpings and checks of inputs, but neither rows nor draws.
 """
 
 from botorch_skewgp.transformed.acquisition import (

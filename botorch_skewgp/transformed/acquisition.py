@@ -75,8 +75,8 @@ class TransformedLogExpectedImprovement(_TransformedImprovement):
     r"""The logarithm of the expected improvement under a transformed process, measured on the warped scale.
 
     `log sum_s p_s E[max(g_s(f) - g_s(best_f), 0)] / g_s'(best_f)`, over the nodes `s` of the warping `g`. It is in
-    units of the outcome. Small improvements count as in the ordinary expected improvement; large ones as much as the
-    warping says. Without a warping it is the ordinary one. It needs no moment of the outcome.
+    units of the outcome. Small improvements count as in the ordinary expected improvement, large ones by the warping.
+    Without a warping it is the ordinary one. It needs no moment of the outcome.
 
     Example:
         >>> acq = TransformedLogExpectedImprovement(transformed, best_f=values.exp().max())

@@ -16,17 +16,16 @@ from gpytorch.priors import LogNormalPrior
 from botorch_skewgp.kernels.checked import CheckedRBFKernel
 from botorch_skewgp.models.defaults import LEAST_LENGTHSCALE
 
-# Integrated over, hyperparameters of few data do not overfit, so that priors only say what is plausible: lengthscales
-# of a seventh to seven times the median in two of three cases, noise of a fiftieth to all of the process's size in
-# nineteen of twenty; its median is that of BoTorch's prior for fits.
-# BoTorch's priors for fits, LogNormal(sqrt(2) + log(dim) / 2, sqrt(3)) and LogNormal(-4, 1), favour smooth functions so
-# much that the steps of IntSine are taken for noise.
+# Hyperparameters that are integrated over do not overfit few data, so that priors may be wide: lengthscales of a
+# seventh to seven times the median in two of three cases, noise of a fiftieth to all of the process's size in nineteen
+# of twenty; its median is that of BoTorch's prior for fits. With BoTorch's priors, LogNormal(sqrt(2) + log(dim) / 2,
+# sqrt(3)) and LogNormal(-4, 1), the steps of IntSine count as noise.
 LENGTHSCALE, LENGTHSCALE_SPREAD = 0.3, 2.0  # median, over sqrt(dim), and standard deviation of the logarithm
 NOISE_LOCATION, NOISE_SPREAD = -4.0, 2.0  # of the logarithm of the variance
 
 
 def default_transformed_covar_module(dim: int) -> RBFKernel:
-    r"""An RBF kernel of unit variance, with lengthscales of its own for each input.
+    r"""An RBF kernel of unit variance, with a lengthscale for each input.
 
     Args:
         dim: The number of inputs.

@@ -25,16 +25,16 @@ from botorch_skewgp.warpings import Warping
 
 
 class Quadrature(NamedTuple):
-    r"""The nodes of posteriors, and diagnostics of them all.
+    r"""The nodes of posteriors, and diagnostics.
 
     Args:
         nodes: The nodes kept.
         covar_module: The kernel of every distinct kernel's parameters.
         noise: Their noise variances, `T x 1`.
         warping: The warping at the nodes.
-        log_evidence: The logarithm of the integral over all nodes, those left out included.
+        log_evidence: The logarithm of the integral over all nodes, including those left out.
         effective_number: The effective number of nodes.
-        share_left_out: The share of the weight that sparsification has left out.
+        share_left_out: The share of the weight of the nodes left out.
     """
 
     nodes: WeightedNodes
@@ -82,7 +82,7 @@ class IntegratedProcess(TransformedInputsMixin, Model):
         return TransformedData(self._space, X, y, self._basis(X), math.log(self.units.scale), self.num_moments)
 
     def parameter_names(self) -> list[str]:
-        """The name of every coordinate that is integrated over; logarithms of positive parameters."""
+        """The name of every integrated coordinate; logarithms of positive parameters."""
         return self._space.names()
 
     def coordinates(self) -> Tensor:
@@ -113,7 +113,8 @@ class IntegratedProcess(TransformedInputsMixin, Model):
         r"""Integrate with given nodes instead of those of `quadrature`, until data or parameters are replaced.
 
         Args:
-            nodes: The nodes. A draw of the parameters' posterior weighs one over its density, see `log_posterior`.
+            nodes: The nodes. A draw of the parameters' posterior has the weight one over its density, see
+                `log_posterior`.
         """
         self._nodes, self._quadrature = nodes, None
 
@@ -133,7 +134,7 @@ class IntegratedProcess(TransformedInputsMixin, Model):
         shared = space.dim("covar_module", "likelihood")
         return sobol_nodes(self.log_posterior, modes, shared, self.num_nodes, self.least_effective, self.seed)
 
-    @torch.inference_mode(False)  # in which the search for modes would have no gradients
+    @torch.inference_mode(False)  # the search for modes needs gradients
     @torch.no_grad()
     def _integrate(self) -> Quadrature:
         self.eval()
@@ -166,11 +167,12 @@ class IntegratedProcess(TransformedInputsMixin, Model):
         probabilities = nodes.probabilities
         kept = keep_largest(probabilities, self.tolerance)
         kept_nodes, space = nodes.keep(kept), self._space
+        raw_warping = space.raw_parameters(kept_nodes.u, "warping")
         self._quadrature = Quadrature(
             kept_nodes,
             cast(Kernel, space.at(kept_nodes.of_kernels, "covar_module")),
             space.at(kept_nodes.of_kernels, "likelihood").noise.reshape(-1, 1),
-            WarpingNodes(self.warping, self._warping_parameters(kept_nodes.u)),
+            WarpingNodes(self.warping, {name: raw.squeeze(-1) for name, raw in raw_warping.items()}),
             log_evidence,
             effective_number(probabilities),
             share_left_out=1 - float(probabilities[kept].abs().sum() / probabilities.abs().sum()),
@@ -208,13 +210,10 @@ class IntegratedProcess(TransformedInputsMixin, Model):
 
     @property
     def share_left_out(self) -> float:
-        """The share of the weight that belongs to nodes left out, which bounds the error that this makes in a cdf."""
+        """The share of the weight of the nodes left out, which bounds the error of a cdf."""
         return self._integrate().share_left_out
 
     @property
     def weighted_nodes(self) -> WeightedNodes:
-        """The nodes that posteriors are made of, with their probabilities and coordinates."""
+        """The nodes of posteriors, with their probabilities and coordinates."""
         return self._integrate().nodes
-
-    def _warping_parameters(self, u: Tensor) -> dict[str, Tensor]:
-        return {name: value.squeeze(-1) for name, value in self._space.raw_parameters(u, "warping").items()}

@@ -16,7 +16,7 @@ from botorch_skewgp.transformed import student_t
 from botorch_skewgp.warpings import Warping
 
 FARTHEST = 40.0  # node of the quadrature of moments, beyond which tails are powers to machine precision
-LARGEST_LOG = 300.0  # of moments at that node, short of overflow
+MAX_LOG = 300.0  # of moments at that node, short of overflow
 
 
 class TransformedTMarginals(MixtureMarginals):
@@ -34,8 +34,8 @@ class TransformedTMarginals(MixtureMarginals):
         Args:
             location: The components' locations of the warped outcome, `batch_shape x S`.
             scale: Their scales, `batch_shape x S`.
-            probabilities: The probabilities of the components, `S` or `batch_shape x S`. With negative ones bounds of
-                quantiles are no bounds, only a start of the search.
+            probabilities: The probabilities of the components, `S` or `batch_shape x S`. With negative ones the bounds
+                of quantiles only start the search.
             df: The degrees of freedom.
             warping: A warping whose parameters have the shape `S` or 1.
         """
@@ -51,7 +51,7 @@ class TransformedTMarginals(MixtureMarginals):
         return (self.warping(value) - location) / scale
 
     def missing(self) -> Tensor | float:
-        """The probability of each component that the range of its warping cuts off, `batch_shape x S`; 0 if none."""
+        """The probability of each component beyond the range of its warping, `batch_shape x S`; 0 if none."""
         if self._lowest is None:
             return 0.0
         location, scale = self.parameters
@@ -92,8 +92,8 @@ class TransformedTMarginals(MixtureMarginals):
     def component_log_gain(self, value: Tensor) -> Tensor:
         r"""The logarithms of `E[max(g_s(y) - g_s(value), 0)] / g_s'(value)` of the components at `... x 1` values.
 
-        To first order in the gain this is that of the outcome itself, `E[max(y - value, 0)]`; it exists for any warping
-        if there is more than one degree of freedom.
+        To first order in the gain this is the outcome's own, `E[max(y - value, 0)]`; it exists for any warping with
+        more than one degree of freedom.
         """
         log_gain = self._in_units_of(value, student_t.log_excess(self._standardised(value), self.df))
         return log_gain if self._lowest is None else log_gain - self._log_present()
@@ -103,7 +103,7 @@ class TransformedTMarginals(MixtureMarginals):
         location, scale = self.parameters
         t = self._standardised(value)
         log_loss = student_t.log_excess(-t, self.df)
-        if self._lowest is not None:  # less the part of the law that is cut off
+        if self._lowest is not None:  # without the part beyond the range
             lowest = (self._lowest - location) / scale
             beyond = student_t.log_excess(-lowest, self.df).exp() + (t - lowest) * self.missing()
             log_loss = log_loss + torch.log1p(-beyond * (-log_loss).exp()) - self._log_present()
@@ -118,7 +118,7 @@ class TransformedTMarginals(MixtureMarginals):
     def component_quantile(self, level: Tensor) -> Tensor:
         """The quantiles of the components at `... x S` or `... x 1` levels; the largest number where they overflow."""
         location, scale = self.parameters
-        if self._lowest is not None:  # from above, whose digits count where much is cut off
+        if self._lowest is not None:  # from the upper tail, which keeps digits where much is cut off
             t = -student_t.quantile((1 - level) * (1 - self.missing()), self.df)
         else:
             t = student_t.quantile(level, self.df)
@@ -128,8 +128,9 @@ class TransformedTMarginals(MixtureMarginals):
     # Bounds of the mixture's quantiles
 
     def hull(self, level: Tensor) -> tuple[Tensor, Tensor]:
-        r"""The least and the largest quantile of the components, between which that of the mixture lies
-        ([Zhu2023btg]_, Proposition 4.4).
+        r"""The least and the largest quantile of the components, which bound the mixture's.
+
+        [Zhu2023btg]_, Proposition 4.4.
 
         Args:
             level: Probabilities, `batch_shape`.
@@ -171,14 +172,14 @@ class TransformedTMarginals(MixtureMarginals):
     # Moments
 
     def largest_tail_power(self) -> float:
-        """The largest of the powers with which outcomes grow; moments of order `k` exist if it is below `df / k`."""
+        """The largest power with which outcomes grow; moments of order `k` exist if it is below `df / k`."""
         return float(self.warping.tail_power.detach().max())
 
     def expectation(self, center: Tensor | None = None) -> Tensor:
         r"""The means of the mixtures, or the mean squares around given numbers, by quadrature; `batch_shape`.
 
-        The trapezoidal rule in `v`, where `T = sqrt(df) sinh(v)`. Its terms decay like powers of `cosh(v)`, in the far
-        tails geometrically, where their sum is in closed form: moments that barely exist need no far nodes.
+        The trapezoidal rule in `v`, where `T = sqrt(df) sinh(v)`. Its terms decay like powers of `cosh(v)`,
+        geometrically in the far tails, where their sum has a closed form: moments that barely exist need no far nodes.
 
         Args:
             center: Numbers of shape `batch_shape`, for mean squares around them.
@@ -187,7 +188,7 @@ class TransformedTMarginals(MixtureMarginals):
         order = 1 if center is None else 2
         spare = self.df - order * self.warping.tail_power.detach().to(location)
         growth = order * self.largest_tail_power()
-        end = min(math.acosh(math.exp(min(37.0 / float(spare.min()), FARTHEST))), LARGEST_LOG / growth)
+        end = min(math.acosh(math.exp(min(37.0 / float(spare.min()), FARTHEST))), MAX_LOG / growth)
         num = max(80, math.ceil(end / 0.1))
         v = torch.linspace(-end, end, 2 * num + 1, dtype=location.dtype, device=location.device)
         weights = torch.exp(-self.df * torch.cosh(v).log())
@@ -197,7 +198,7 @@ class TransformedTMarginals(MixtureMarginals):
             y = self.warping.inverse(location + scale * t)
             term = weight * (y if center is None else (y - center.unsqueeze(-1)).square())
             total = total + (term * (1 + beyond) if i in (0, 2 * num) else term)
-        if self._lowest is not None:  # what is cut off was counted at the lower end of the domain
+        if self._lowest is not None:  # the mass beyond the range was counted at the lower end of the domain
             end_of_domain, missing = self.warping.domain[0].to(location), self.missing()
             cut = end_of_domain if center is None else (end_of_domain - center.unsqueeze(-1)).square()
             total = (total - cut * missing) / (1 - missing)

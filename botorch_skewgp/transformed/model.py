@@ -39,8 +39,8 @@ from botorch_skewgp.transformed.parameter_space import ParameterSpace
 from botorch_skewgp.transformed.posterior import JointScale, TransformedTPosterior
 from botorch_skewgp.warpings import SinhArcsinh, Warping
 
-SMALLEST = 1e-12  # posterior variance, in units of the prior's
-LEAST_AFTER_CONDITIONING = 4.0  # effective number of nodes below which a warning is issued
+MIN_VARIANCE = 1e-12  # posterior variance, in units of the prior's
+MIN_AFTER_CONDITIONING = 4.0  # effective number of nodes below which a warning is issued
 NO_FANTASIES = (
     "A BayesianTransformedGP cannot be conditioned on batches of data, hence not be used by look-ahead acquisition "
     "functions, which make fantasies; use qLogNoisyExpectedImprovement, for instance."
@@ -55,9 +55,8 @@ class BayesianTransformedGP(IntegratedProcess):
     integrated out in closed form, as in [DeOliveira1997btg]_; the parameters of the warping, the kernel and the noise
     by quadrature ([Zhu2023btg]_). Nothing is fitted: the nodes are made with the first posterior.
 
-    Outcomes are standardised inside by their median and interquartile range, on which scale the warpings' priors make
-    sense; positive ones, if the warping needs them, divided by their geometric mean. Posteriors are in units of the
-    outcome.
+    Outcomes are standardised by their median and interquartile range, the scale of the warpings' priors; positive ones,
+    if the warping needs them, are divided by their geometric mean. Posteriors are in units of the outcome.
 
     Example:
         >>> transformed = BayesianTransformedGP(train_X, values.exp().unsqueeze(-1))
@@ -90,30 +89,30 @@ class BayesianTransformedGP(IntegratedProcess):
         Args:
             train_X: An `n x d` tensor of points.
             train_Y: An `n x 1` tensor of outcomes.
-            warping: The warping; `SinhArcsinh()` if `None`, and `Affine()` for none.
+            warping: The warping; `SinhArcsinh()` if `None`; `Affine()` is none.
             covar_module: The kernel, of unit variance; by default an RBF kernel whose lengthscales have a wide prior,
                 with a median of `0.3 sqrt(d)` in the unit cube.
             num_nodes: The number of quasi-Monte Carlo nodes in a round. Rounds follow, at most 6 in all, until the
                 effective number of nodes is large enough.
             input_transform: A BoTorch input transform.
             mean: The mean of the process: unknown and constant, or linear in the (transformed) inputs.
-            quadrature: `"sobol"` for quasi-Monte Carlo nodes around all modes that are found, `"smolyak"` for a sparse
-                grid in a box around the highest, whose weights may be negative; `"mode"` for that mode alone, a warped
-                Gaussian process.
+            quadrature: `"sobol"` for quasi-Monte Carlo nodes around all modes found, `"smolyak"` for a sparse grid in a
+                box around the highest, whose weights may be negative; `"mode"` for that mode alone, a warped Gaussian
+                process.
             level: The level of the sparse grid.
-            least_effective: The effective number of quasi-Monte Carlo nodes that is enough.
+            least_effective: The effective number of quasi-Monte Carlo nodes to reach.
             tolerance: The share of the weight whose nodes are left out, which bounds the error of the cdf.
-            num_moments: The number of moments that the prior demands of outcomes: nodes of heavier tails are left out.
+            num_moments: The number of moments that outcomes must have: nodes of heavier tails are left out.
             standardize: Whether to standardise outcomes.
             num_restarts: The number of starts of the search for modes.
-            seed: Seeds the nodes and the starts.
+            seed: The seed of the nodes and the starts.
             likelihood: The noise of the warped outcome, in units of the process's variance; by default with a wide
                 prior.
 
         Raises:
             InputDataError: If data are not finite, outcomes all equal, too few, or outside of the warping's domain; or
                 a part of the model is of the wrong class.
-            UnsupportedError: If the kernel has a scale of its own, or it or the likelihood a batch shape.
+            UnsupportedError: If the kernel is a `ScaleKernel`, or it or the likelihood has a batch shape.
             ValueError: If a setting is out of its range.
         """
         check_train_X(train_X)
@@ -151,7 +150,7 @@ class BayesianTransformedGP(IntegratedProcess):
 
     @classmethod
     def construct_inputs(cls, training_data: SupervisedDataset, **kwargs: Any) -> dict[str, Any]:
-        r"""The constructor's arguments for a BoTorch dataset, which is how Ax builds models.
+        r"""The constructor's arguments for a BoTorch dataset, from which Ax builds models.
 
         Args:
             training_data: A dataset of one outcome. Its noise variances, if any, are not used: noise is learned.
@@ -187,7 +186,7 @@ class BayesianTransformedGP(IntegratedProcess):
         Args:
             inputs: An `n x d` tensor, before any input transform.
             targets: An `n`-dim tensor of outcomes.
-            strict: Not used: other numbers of points are fine.
+            strict: Not used.
 
         Raises:
             InputDataError: If the new data do not go together, or the constructor would refuse them.
@@ -212,7 +211,7 @@ class BayesianTransformedGP(IntegratedProcess):
         return self._basis(self.train_inputs[0]).shape[-1]
 
     def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """Load parameters; the nodes are made anew."""
+        """Load parameters; nodes are made again."""
         self._clear_cache()
         return super().load_state_dict(*args, **kwargs)
 
@@ -260,8 +259,7 @@ class BayesianTransformedGP(IntegratedProcess):
             X: A `batch_shape x q x d` tensor.
             output_indices: `[0]` or `None`: there is one output.
             observation_noise: Whether to predict new noisy outcomes instead of noise-free ones.
-            posterior_transform: A `ScalarizedPosteriorTransform` is an affine map of the posterior; others are called
-                with it.
+            posterior_transform: A posterior transform; a `ScalarizedPosteriorTransform` keeps the posterior's class.
 
         Raises:
             UnsupportedError: If the variances of noise are given, or there are other outputs than the first.
@@ -284,7 +282,7 @@ class BayesianTransformedGP(IntegratedProcess):
         noise = quadrature.noise if observation_noise else 0.0
         prior = (covar_module(flat, diag=True) + noise).expand(len(nodes.of_kernels), -1)
         square = prior - gain.square().sum(-2) + rest.square().sum(-2)  # T x N
-        square = square.clamp_min(SMALLEST)  # rounding, where the noise is next to nothing
+        square = square.clamp_min(MIN_VARIANCE)  # rounding, where noise is tiny
         factor = nodes.select(regression.square) / regression.df  # S
         location = nodes.select(regression.locations(gain, basis))  # N x S
         scale = (square.mT[:, nodes.kernel] * factor).sqrt()
@@ -315,9 +313,7 @@ class BayesianTransformedGP(IntegratedProcess):
 
     @torch.no_grad()
     def leave_one_out(self) -> LeaveOneOut:
-        r"""The predictions of every noisy outcome from all others, in closed form.
-
-        They equal those of `n` models of `n - 1` points each, with the same nodes, for the cost of one.
+        r"""The predictions of every noisy outcome from all others, with the same nodes, for the cost of one model.
 
         Raises:
             UnsupportedError: If there is no degree of freedom left, or without one outcome all others are equal.
@@ -347,12 +343,7 @@ class BayesianTransformedGP(IntegratedProcess):
         return LeaveOneOut(posterior, posterior.log_density(y).view(n), posterior.cdf(y).view(n))
 
     def fantasize(self, X: Tensor, *args: Any, **kwargs: Any) -> Self:
-        r"""Not supported, since batches of data are not.
-
-        Args:
-            X: Not used.
-            args: Not used.
-            kwargs: Not used.
+        r"""Not supported, as batches of data are not.
 
         Raises:
             UnsupportedError: Always.
@@ -362,7 +353,7 @@ class BayesianTransformedGP(IntegratedProcess):
     def condition_on_observations(self, X: Tensor, Y: Tensor, **kwargs: Any) -> Self:
         r"""The model given further outcomes: the same nodes with new weights.
 
-        A `QuadratureWarning` is issued if few of them carry the weight; `set_train_data` makes other nodes.
+        A `QuadratureWarning` is issued if few nodes carry the weight; `set_train_data` makes new ones.
 
         Args:
             X: A `m x d` tensor of points, before any input transform.
@@ -390,7 +381,7 @@ class BayesianTransformedGP(IntegratedProcess):
         if self._original_train_inputs is not None:
             new._original_train_inputs = points
         new._quadrature = None
-        if new.effective_number_of_nodes < min(LEAST_AFTER_CONDITIONING, 0.5 * self.effective_number_of_nodes):
+        if new.effective_number_of_nodes < min(MIN_AFTER_CONDITIONING, 0.5 * self.effective_number_of_nodes):
             warnings.warn(
                 f"Given the new outcomes {new.effective_number_of_nodes:.1f} nodes count, of "
                 f"{self.effective_number_of_nodes:.1f} before: the outcomes change the parameters by more than "

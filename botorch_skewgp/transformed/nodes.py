@@ -1,4 +1,4 @@
-r"""Where the parameters of a transformed process are likely: modes of their posterior, and nodes around them."""
+r"""Modes of the posterior of a transformed process's parameters, and nodes around them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from botorch_skewgp.transformed.quadrature import WIDENING, Proposal, ProposalMi
 LogPosterior = Callable[[Tensor], Tensor]  # of coordinates, S x D, to S
 
 START_SPREAD = 2.0  # standard deviation of starts around the modules' own parameters, in every coordinate
-TRIED_PER_START = 32  # points; the best one is the start
+TRIED_PER_START = 32  # points, the best of which is the start
 REACH = 8.0  # largest distance of a mode from the modules' own parameters, in coordinates
 FLOOR = -1e8  # the optimiser's value where the posterior density is zero
-MOST_SPREAD = 2.0  # standard deviation of a coordinate on which the data have little information
-LEAST_RATIO = -7.0  # log of the mass of a mode, relative to the largest, with which it still gets nodes
+MAX_SPREAD = 2.0  # standard deviation of a coordinate on which the data have little information
+MIN_RATIO = -7.0  # log of the mass of a mode, relative to the largest, above which it gets nodes
 WARPINGS_PER_KERNEL = 4  # nodes of the warping for each of the kernel, with Sobol nodes
-MOST_ROUNDS = 6
+MAX_ROUNDS = 6
 BOX = 2.5  # half the side of a Smolyak grid, in standard deviations along the axes of the Cholesky factor
 
 
 class Nodes(NamedTuple):
-    r"""Nodes of all parameters, before the data weigh them.
+    r"""Nodes of all parameters, with quadrature weights.
 
     Args:
         u: Their coordinates, `S x D`.
@@ -71,7 +71,7 @@ class Mode(NamedTuple):
         return self.log_density + float(self.root.diagonal().log().sum()) + 0.5 * len(self.center) * math.log(math.tau)
 
     def distance(self, u: Tensor) -> float:
-        r"""How many standard deviations a point is away.
+        r"""The distance of a point in standard deviations.
 
         Args:
             u: Coordinates, `D`.
@@ -85,31 +85,30 @@ def find_modes(
 ) -> list[Mode]:
     r"""The modes found by a search from several starts, the highest first.
 
-    One start is given. The others are the best of quasi-random points around it, one from each of as many layers: long
-    lengthscales with much noise and short ones with little explain the same data, and a search from one seldom finds
-    the other.
+    One start is given. The others are the best of quasi-random points around it, one from each layer: long lengthscales
+    with much noise and short ones with little explain the same data, and a search from one seldom finds the other.
 
     Args:
         log_posterior: The log posterior density of coordinates.
         start: The first start, `D`.
         num_restarts: The number of starts.
-        seed: Seeds the points among which starts are chosen.
-        along: The direction across the layers, `D`; all coordinates count the same if `None`.
+        seed: The seed of the points from which starts are chosen.
+        along: The direction across the layers, `D`; all coordinates alike if `None`.
 
     Raises:
-        InputDataError: If the density is zero wherever the search gets.
+        InputDataError: If the density is zero at all points of the search.
     """
 
     def objective(u: Tensor) -> Tensor:
         u = u.squeeze(-2)
-        if u.requires_grad:  # where a warping overflows, the floor is flat, but its gradient is 0 times infinity
+        if u.requires_grad:  # where a warping overflows, the gradient of the flat floor is 0 times infinity
             u.register_hook(lambda gradient: torch.where(gradient.isfinite(), gradient, 0.0))
         value = log_posterior(u)
         return torch.where(value.isfinite(), value, FLOOR)
 
     starts = _starts(objective, start, num_restarts, seed, torch.ones_like(start) if along is None else along)
     with torch.enable_grad(), warnings.catch_warnings(record=True):
-        # of the optimiser, that it stopped early: some starts, and not all of them, are to find a mode
+        # the optimiser's warnings that it stopped early: not all starts need to find a mode
         found, values = gen_candidates_scipy(
             starts.unsqueeze(-2),
             objective,  # type: ignore[arg-type]
@@ -145,7 +144,7 @@ def _starts(objective: LogPosterior, start: Tensor, num_restarts: int, seed: int
 
 
 def _laplace_covariance(mode: Tensor, objective: LogPosterior) -> Tensor:
-    """The inverse of the curvature at the mode, by central differences of gradients; its spread is bounded."""
+    """The inverse of the curvature at the mode, by central differences of gradients, of bounded spread."""
     step = 1e-3 * torch.eye(len(mode), dtype=mode.dtype, device=mode.device)
     with torch.enable_grad():
         u = torch.cat([mode + step, mode - step]).requires_grad_()
@@ -153,7 +152,7 @@ def _laplace_covariance(mode: Tensor, objective: LogPosterior) -> Tensor:
     curvature = -(gradient[: len(mode)] - gradient[len(mode) :]) / 2e-3
     curvature = 0.5 * (curvature + curvature.mT)
     values, vectors = torch.linalg.eigh(torch.where(curvature.isfinite(), curvature, 0.0))
-    return (vectors / values.clamp_min(MOST_SPREAD**-2)) @ vectors.mT
+    return (vectors / values.clamp_min(MAX_SPREAD**-2)) @ vectors.mT
 
 
 def smolyak_nodes(mode: Mode, level: int) -> Nodes:
@@ -175,27 +174,27 @@ def sobol_nodes(
 ) -> Nodes:
     r"""Rounds of quasi-Monte Carlo nodes around all modes, weighted as draws of the mixture of all rounds.
 
-    Each mode gets nodes by its mass in Laplace's approximation; a round follows the nodes before it, until the
-    effective number of nodes is enough.
+    Each mode gets nodes by its mass in Laplace's approximation. Rounds adapt to the nodes before them, until the
+    effective number of nodes is reached.
 
     Args:
         log_posterior: The log posterior density of coordinates.
         modes: The modes.
-        shared: The number of leading coordinates in which several nodes agree: those of the kernel and the noise.
+        shared: The number of leading coordinates that several nodes share: those of the kernel and the noise.
         num_nodes: The number of nodes in a round.
-        least_effective: The effective number that is enough; half of `num_nodes` is, too.
-        seed: Seeds the nodes.
+        least_effective: The effective number to reach, at most half of `num_nodes`.
+        seed: The seed of the nodes.
     """
     dim = len(modes[0].center)
     inner = WARPINGS_PER_KERNEL if shared < dim else 1
     ratios = torch.tensor([mode.log_mass for mode in modes], dtype=torch.float64)
     ratios = ratios - ratios.max()
-    likely = [k for k in range(len(modes)) if ratios[k] > LEAST_RATIO]
+    likely = [k for k in range(len(modes)) if ratios[k] > MIN_RATIO]
     proposals = [Proposal(modes[k].center, WIDENING * modes[k].root) for k in likely]
     mixtures = [ProposalMixture.of(proposals, ratios[likely].exp(), max(num_nodes // inner, 1))]
     u, values = modes[0].center.new_zeros(0, dim), modes[0].center.new_zeros(0)
     sizes: list[int] = []
-    for i in range(MOST_ROUNDS):
+    for i in range(MAX_ROUNDS):
         new = mixtures[-1].nodes(inner, shared, seed + 2 * i)
         sizes.append(len(new))
         u, values = torch.cat([u, new]), torch.cat([values, log_posterior(new)])

@@ -15,8 +15,8 @@ class OutcomeUnits(NamedTuple):
     r"""The offset and the scale by which outcomes are standardised.
 
     Args:
-        center: What is subtracted.
-        scale: By what the difference is divided.
+        center: The offset.
+        scale: The scale.
     """
 
     center: float
@@ -36,7 +36,7 @@ def outcome_units(y: Tensor, warping: Warping) -> OutcomeUnits:
 
     Args:
         y: A `n`-dim tensor of outcomes.
-        warping: The warping that they are for.
+        warping: The warping of the outcomes.
     """
     y = y.double()
     if lowest_outcome(warping) == 0:
@@ -64,10 +64,10 @@ def check_outcomes(X: Tensor, Y: Tensor, name: str = "train_Y") -> None:
     Args:
         X: A `n x d` tensor of points.
         Y: A `n x 1` tensor of outcomes.
-        name: The name of the argument that they are.
+        name: The name of the argument, for the error message.
 
     Raises:
-        InputDataError: If not.
+        InputDataError: If outcomes are not `n x 1` real numbers, or not finite.
     """
     if not isinstance(Y, Tensor) or Y.is_complex() or Y.shape != (X.shape[-2], 1):
         kind = f"{tuple(Y.shape)} of {Y.dtype}" if isinstance(Y, Tensor) else type(Y).__name__
@@ -78,7 +78,7 @@ def check_outcomes(X: Tensor, Y: Tensor, name: str = "train_Y") -> None:
 
 
 def checked_outcomes(X: Tensor, Y: Tensor, warping: Warping, num_coefficients: int) -> Tensor:
-    r"""Outcomes in the precision of the points, if they can be modelled.
+    r"""Outcomes in the precision of the points, checked.
 
     Args:
         X: A `n x d` tensor of points.
@@ -87,7 +87,7 @@ def checked_outcomes(X: Tensor, Y: Tensor, warping: Warping, num_coefficients: i
         num_coefficients: The number of coefficients of the mean.
 
     Raises:
-        InputDataError: If they cannot.
+        InputDataError: If outcomes are not finite, too few, all equal, or outside of the warping's domain.
     """
     check_outcomes(X, Y)
     Y = Y.to(X)

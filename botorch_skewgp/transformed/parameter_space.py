@@ -17,7 +17,7 @@ from botorch_skewgp.warpings.parameters import constrained, from_unbounded, to_u
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A parameter: where it is, its constraint, and its shape."""
+    """A parameter: its module and name, its constraint, and its shape."""
 
     module: str
     name: str
@@ -28,8 +28,7 @@ class Entry:
 class ParameterSpace:
     r"""Unbounded coordinates of the parameters of named modules, in the order of the modules.
 
-    Parameters that are redundant in an outermost warping, and those that need no gradient, are left out and keep their
-    values.
+    Redundant parameters of an outermost warping, and those that need no gradient, are left out and keep their values.
 
     Args:
         modules: The modules by name.
@@ -48,14 +47,13 @@ class ParameterSpace:
             for name in redundant:
                 path, _, leaf = name.rpartition(".")
                 self._redundant_priors.add(f"{key}/{path}{'.' if path else ''}{leaf.removeprefix('raw_')}_prior")
-
         self._with_prior = self._find_priors()
 
     def dim(self, *modules: str) -> int:
         r"""The number of coordinates.
 
         Args:
-            modules: The names of the modules whose coordinates are counted; all if none is given.
+            modules: The names of the modules to count; all if none is given.
         """
         return sum(entry.shape.numel() for entry in self.entries if not modules or entry.module in modules)
 
@@ -75,7 +73,7 @@ class ParameterSpace:
 
     @torch.no_grad()
     def assign(self, u: Tensor) -> None:
-        r"""Give the modules the parameters of coordinates.
+        r"""Set the modules' parameters to those of coordinates.
 
         Args:
             u: A `D`-dim tensor.

@@ -30,9 +30,9 @@ class JointScale(NamedTuple):
     Args:
         matrix: Computes the matrices of the `T` distinct kernels, `batch_shape x T x q x q`.
         group: The kernel of every component, `S`.
-        factor: By what the squared scale of every component is multiplied, `S`.
-        prior: The variances to which the matrices' rounding is relative, those of the prior if they are its less what
-            the data say, `batch_shape x T x q`; the matrices' own if `None`.
+        factor: The factor of the squared scale of every component, `S`.
+        prior: The prior variances, the scale of the matrices' rounding, `batch_shape x T x q`; the matrices' own
+            diagonals if `None`.
     """
 
     matrix: Callable[[], Tensor]
@@ -59,7 +59,7 @@ class WarpingNodes:
         return with_parameters(self.warping, self.raw)
 
     def to(self, dtype: torch.dtype) -> WarpingNodes:
-        r"""The same in a precision; itself if it has it.
+        r"""The nodes in a precision; itself if it has it.
 
         Args:
             dtype: The precision.
@@ -88,8 +88,8 @@ class TransformedTPosterior(NonGaussianPosterior):
     `z` is multivariate t. Where the range of `g_s` is bounded below, the laws of single values are truncated, and
     joined by the copula of the multivariate t.
 
-    Quantiles, the median, cdf, density and samples always exist. `mean` and `variance` do if the tails of the warpings
-    are light enough at all nodes, and raise an error that says so if not.
+    Quantiles, the median, cdf, density and samples always exist; `mean` and `variance` only if the tails of the
+    warpings are light enough at all nodes.
 
     Example:
         >>> posterior = transformed.posterior(X)  # X is batch_shape x q x d
@@ -97,6 +97,8 @@ class TransformedTPosterior(NonGaussianPosterior):
         >>> posterior.quantile(torch.tensor([0.025, 0.975]))  # 2 x batch_shape x q x 1
         >>> posterior.rsample(torch.Size([16]))  # 16 x batch_shape x q x 1
     """
+
+    _columns = "2 + q"
 
     def __init__(
         self,
@@ -113,13 +115,13 @@ class TransformedTPosterior(NonGaussianPosterior):
         Args:
             location: The locations of the warped values, `batch_shape x q x S`.
             scale: Their scales, `batch_shape x q x S`.
-            probabilities: The probabilities of the nodes, `S` or `batch_shape x S`; they sum to one. Quadrature may
-                make some negative, and then there are no samples.
+            probabilities: The probabilities of the nodes, `S` or `batch_shape x S`; they sum to one. With negative ones
+                of a sparse grid there are no samples.
             df: The degrees of freedom.
             warping: The warping at the nodes.
             joint: The scale matrices; needed for samples of several points only.
-            offset: What is added to the warping's values, to give those of the posterior.
-            weight: By what these are multiplied before; it may be negative.
+            offset: The offset of the posterior's values, `offset + weight y` for values `y` of the warping.
+            weight: Their weight, which may be negative.
         """
         self._location, self._scale = location, scale
         self._probabilities, self.df = probabilities, df
@@ -146,14 +148,14 @@ class TransformedTPosterior(NonGaussianPosterior):
 
     @cached_property
     def marginals(self) -> TransformedTMarginals:
-        """The laws of single values before `offset` and `weight`, a batch of shape `batch_shape x q`."""
+        """The laws of single values without `offset` and `weight`, a batch of shape `batch_shape x q`."""
         return TransformedTMarginals(
             self._location, self._scale, self._node_probabilities, self.df, self._warping.everywhere
         )
 
     @property
     def _node_probabilities(self) -> Tensor:
-        """Of a shape that broadcasts with `batch_shape x q x S`."""
+        """The nodes' probabilities, in a shape that broadcasts with `batch_shape x q x S`."""
         probabilities = self._probabilities
         return probabilities if probabilities.ndim == 1 else probabilities.unsqueeze(-2)
 
@@ -206,9 +208,8 @@ class TransformedTPosterior(NonGaussianPosterior):
     def log_expected_gain(self, value: Tensor | float) -> Tensor:
         r"""The logarithms of the expected improvements on a value, measured on the warped scale.
 
-        At every node that is `E[max(g(f) - g(value), 0)] / g'(value)`: in units of the outcome, at the rate of exchange
-        that holds at `value`. Without a warping it is the expected improvement itself. It exists where that of a heavy
-        tailed outcome does not.
+        At every node that is `E[max(g(f) - g(value), 0)] / g'(value)`, in units of the outcome near `value`. Without a
+        warping it is the expected improvement itself. It exists even for heavy-tailed outcomes.
 
         Args:
             value: As in `cdf`, inside of the warpings' domain.
@@ -308,19 +309,6 @@ class TransformedTPosterior(NonGaussianPosterior):
 
     # Sampling
 
-    def rsample(self, sample_shape: torch.Size | None = None) -> Tensor:
-        r"""Draw from the joint posterior, differentiable in its inputs.
-
-        Args:
-            sample_shape: The shape of the sample; `torch.Size([1])` if `None`, as in BoTorch.
-
-        Returns:
-            A `sample_shape x batch_shape x q x 1` tensor.
-        """
-        sample_shape = torch.Size([1]) if sample_shape is None else sample_shape
-        base_samples = torch.randn(sample_shape + self.base_sample_shape, dtype=self.dtype, device=self.device)
-        return self.rsample_from_base_samples(sample_shape=sample_shape, base_samples=base_samples)
-
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
         r"""Draw from the joint posterior as a smooth function of its inputs for fixed base samples.
 
@@ -336,14 +324,7 @@ class TransformedTPosterior(NonGaussianPosterior):
         Raises:
             RuntimeError: If the base samples have another shape.
         """
-        if base_samples.shape[: len(sample_shape)] != sample_shape:
-            raise RuntimeError(
-                f"sample_shape {tuple(sample_shape)} disagrees with base_samples of shape {tuple(base_samples.shape)}."
-            )
-        if base_samples.shape[-1] != self.base_sample_shape[-1]:
-            raise RuntimeError(
-                f"base_samples must have {self.base_sample_shape[-1]} columns (2 + q); got {base_samples.shape[-1]}."
-            )
+        self._check_base_samples(sample_shape, base_samples)
         q = self._location.shape[-2]
         base_samples = base_samples.expand(sample_shape + self.base_sample_shape)
         choices = base_samples[..., :2]
@@ -375,7 +356,7 @@ class TransformedTPosterior(NonGaussianPosterior):
         return factor * (chosen @ normal.unsqueeze(-1)).squeeze(-1)
 
     def _chosen(self, entries: Tensor, number: Tensor) -> Tensor:
-        """Of each batch's entries, `batch_shape x K x ...`, those of numbers of shape `sample_shape x batch_shape`."""
+        """The entries, `batch_shape x K x ...`, of numbers of shape `sample_shape x batch_shape`."""
         batch = torch.arange(self.batch_shape.numel(), device=self.device).view(self.batch_shape)
         num, event = entries.shape[len(self.batch_shape)], entries.shape[len(self.batch_shape) + 1 :]
         flat = entries.reshape(batch.numel() * num, *event)
@@ -423,7 +404,7 @@ class TransformedTPosterior(NonGaussianPosterior):
 
 
 def _without_repetition(x: Tensor) -> Tensor:
-    """The part of an expanded tensor that is stored: one along dimensions in which all entries are the same memory."""
+    """The stored part of an expanded tensor, of size one along expanded dimensions."""
     for dim, stride in enumerate(x.stride()):
         if stride == 0:
             x = x.narrow(dim, 0, 1)

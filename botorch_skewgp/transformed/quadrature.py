@@ -22,8 +22,8 @@ from botorch_skewgp.truncated.univariate import gauss_rule
 
 PROPOSAL_DF = 5.0  # tails heavier than those of a posterior, for weights that are bounded
 WIDENING = 1.2  # of standard deviations, for nodes in the tails
-EVEN_SHARE = 0.2  # of the nodes is spread evenly over the components of a mixture, whatever these seem to be worth
-LEAST_MASS = 1e-3  # of a component that is kept
+EVEN_SHARE = 0.2  # of the nodes, spread evenly over the components of a mixture
+MIN_MASS = 1e-3  # of a component that is kept
 
 
 class Proposal(NamedTuple):
@@ -77,7 +77,7 @@ class Proposal(NamedTuple):
 
 
 class ProposalMixture(NamedTuple):
-    r"""A mixture of proposals, with the number of nodes that each of them makes.
+    r"""A mixture of proposals, with the number of nodes of each.
 
     Args:
         components: The proposals.
@@ -89,12 +89,12 @@ class ProposalMixture(NamedTuple):
 
     @classmethod
     def of(cls, components: Sequence[Proposal], masses: Tensor, num_nodes: int) -> ProposalMixture:
-        r"""Share nodes out among proposals, in proportion to masses and in part evenly.
+        r"""The mixture with nodes in proportion to masses, and in part evenly.
 
         Args:
             components: `K` proposals.
-            masses: What each is worth, `K`.
-            num_nodes: The number of nodes; each proposal makes at least one.
+            masses: Their masses, `K`.
+            num_nodes: The number of nodes; each proposal gets at least one.
         """
         shares = (1 - EVEN_SHARE) * masses / masses.sum() + EVEN_SHARE / len(masses)
         counts = (shares * num_nodes).floor().clamp_min(1.0)
@@ -133,8 +133,8 @@ class ProposalMixture(NamedTuple):
     def adapted(self, u: Tensor, weights: Tensor) -> ProposalMixture:
         r"""The mixture whose components have centers, covariances and masses of weighted nodes ([Cappe2008adaptive]_).
 
-        A node counts for a component by the share of the density that it has from it. A component of few effective
-        nodes keeps some of its covariance.
+        A node counts for a component by the component's share of the density there. A component of few effective nodes
+        keeps some of its covariance.
 
         Args:
             u: Nodes, `S x D`.
@@ -142,7 +142,7 @@ class ProposalMixture(NamedTuple):
         """
         responsibilities = weights * torch.softmax(self._log_parts(u), dim=0)
         masses = responsibilities.sum(-1)
-        kept = [k for k in range(len(masses)) if masses[k] > LEAST_MASS]
+        kept = [k for k in range(len(masses)) if masses[k] > MIN_MASS]
         components = []
         for k in kept:
             root, weight = self.components[k].root, responsibilities[k] / masses[k]
@@ -174,7 +174,7 @@ def smolyak_grid(dim: int, level: int) -> tuple[Tensor, Tensor]:
         The nodes, `S x dim`, and their weights, `S`, which sum to one.
     """
     nodes, weights = [], []
-    for total in range(max(level - dim, 0), level):  # how much more than one node, over all dimensions
+    for total in range(max(level - dim, 0), level):  # the nodes beyond one, over all dimensions
         sign = (-1) ** (level - 1 - total) * math.comb(dim - 1, level - 1 - total)
         for extra in _compositions(total, dim):
             rules = [gauss_rule("legendre", 1 + i) for i in extra]

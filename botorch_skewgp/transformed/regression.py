@@ -4,7 +4,7 @@ With covariance `K = L L^T` of the noisy warped outcomes, basis functions `M` an
 
     A = M^T K^-1 M,   b = A^-1 M^T K^-1 z,   r = L^-1 (z - M b),   q = r^T r.
 
-Kernels are a batch of `T`; each has the outcomes of `J` warpings, which share all that costs more than `O(n^2)`.
+Kernels are a batch of `T`; each has the outcomes of `J` warpings, which share all computations beyond `O(n^2)`.
 
 .. [DeOliveira1997btg] V. De Oliveira, B. Kedem, D. A. Short. Bayesian prediction of transformed Gaussian random fields.
    Journal of the American Statistical Association 92, 1997.
@@ -29,7 +29,7 @@ class TransformedRegression(NamedTuple):
         coefficients: `b`, `T x p x J`.
         residual: `r`, `T x n x J`.
         square: `q`, `T x J`.
-        is_valid: Which covariances have a factor, `T`; what belongs to the others means nothing.
+        is_valid: Whether each covariance has a factor, `T`; entries of the others are meaningless.
     """
 
     root: Tensor
@@ -96,8 +96,8 @@ class TransformedRegression(NamedTuple):
             basis: The basis functions at the points, `N x p`.
 
         Returns:
-            `V = L^-1 k`, `T x n x N`, and the root of `h^T A^-1 h` with `h = m - M^T K^-1 k`, `T x p x N`: a covariance
-            is the prior's, less `V^T V`, plus the product of the second with itself.
+            `V = L^-1 k`, `T x n x N`, and the root `W` of `h^T A^-1 h` with `h = m - M^T K^-1 k`, `T x p x N`: a
+            covariance is the prior's minus `V^T V` plus `W^T W`.
         """
         gain = torch.linalg.solve_triangular(self.root, cross, upper=False)
         rest = basis.mT - self.basis.mT @ gain
@@ -121,7 +121,7 @@ class TransformedRegression(NamedTuple):
         return inverse - unit.mT @ (unit @ inverse)
 
     def at(self, kernels: Tensor) -> TransformedRegression:
-        r"""Those of some kernels.
+        r"""The factors of some kernels.
 
         Args:
             kernels: Their numbers.

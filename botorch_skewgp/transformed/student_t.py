@@ -1,8 +1,8 @@
 r"""The distribution functions of Student's t, which torch lacks, with accurate logarithms of both tails.
 
 The tail is an incomplete beta function, `P(T > t) = I_x(df / 2, 1 / 2) / 2` with `x = df / (df + t^2)` for `t > 0`, and
-that a continued fraction ([DLMF]_, 8.17.22). Many terms of it are needed for many degrees of freedom, but a model has
-one number of those: the logarithm of the tail is tabulated once for each, and interpolated to nearly all digits.
+that a continued fraction ([DLMF]_, 8.17.22), long for many degrees of freedom. A model has one number of these: the
+logarithm of the tail is tabulated once for each, and interpolated to nearly all digits.
 
 .. [DLMF] NIST Digital Library of Mathematical Functions. Release 1.2.4, 2025.
 """
@@ -76,9 +76,7 @@ def log_excess(t: Tensor, df: float) -> Tensor:
 
 
 def chi_square_quantile(normal: Tensor, df: float) -> Tensor:
-    r"""The chi-square number at the level at which a standard normal number is; a smooth, increasing map.
-
-    Not differentiable in its argument, which is a base sample.
+    r"""The chi-square number at the level of a standard normal number, a base sample; not differentiable.
 
     Args:
         normal: Standard normal numbers.
@@ -88,7 +86,7 @@ def chi_square_quantile(normal: Tensor, df: float) -> Tensor:
         half = torch.as_tensor(0.5 * df).to(normal)
         upper = normal > 0
         tail = torch.special.log_ndtr(-normal.abs())  # of the smaller side
-        # Wilson and Hilferty's approximation, then Newton's method for the logarithm of the tail in that of the number
+        # Wilson and Hilferty's approximation, then Newton's method in logarithms
         cube = 1 - 2 / (9 * df) + normal * math.sqrt(2 / (9 * df))
         small = (torch.special.log_ndtr(normal) + torch.lgamma(half + 1)) / half  # the leading term at 0
         log_x = torch.where(cube > 0.3, cube.clamp_min(0.3).pow(3).mul(0.5 * df).log(), small)

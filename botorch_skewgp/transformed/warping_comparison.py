@@ -18,9 +18,9 @@ class WarpingScore(NamedTuple):
         model: The model with the warping, ready for predictions.
         log_evidence: The log density of the outcomes, all parameters integrated out.
         leave_one_out: The sum of the log predictive densities of outcomes from all others.
-        behind: How much that is below the best warping's, zero or positive.
-        standard_error: The standard error of `behind`, from the spread over outcomes; two or three of them say that a
-            warping is worse.
+        behind: The best warping's `leave_one_out` minus this one.
+        standard_error: The standard error of `behind`, from the spread over outcomes; a warping is worse if `behind` is
+            two or three of them.
     """
 
     model: BayesianTransformedGP
@@ -35,8 +35,8 @@ def compare_warpings(
 ) -> list[WarpingScore]:
     r"""Models of the same outcomes with several warpings, the best leave-one-out score first.
 
-    The evidence depends on the priors of a warping's parameters and weighs what is predicted from the first few data;
-    the leave-one-out score hardly depends on priors. Where the two disagree, the data are too few to decide.
+    The evidence depends on the priors of a warping's parameters and counts predictions from few data; the leave-one-out
+    score hardly depends on priors. Where the two disagree, the data are too few to decide.
 
     Example:
         >>> scores = compare_warpings(train_X, values.exp().unsqueeze(-1), [Affine(), BoxCox()], num_nodes=16)

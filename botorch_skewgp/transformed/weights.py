@@ -14,12 +14,12 @@ from botorch_skewgp.transformed.regression import TransformedRegression
 
 
 class WeightedNodes(NamedTuple):
-    r"""Nodes with everything that posteriors need from the data.
+    r"""Nodes with the factors that posteriors need.
 
     Args:
         regression: The factors, of `T` kernels and up to `J` warpings each.
         kernel: The kernel of every node, `S`.
-        slot: Where the node's warped outcomes are among its kernel's, `S`.
+        slot: The place of the node's warped outcomes among its kernel's, `S`.
         u: The nodes' coordinates, `S x D`.
         log_weight: The logarithms of absolute quadrature weights times posterior densities, `S`.
         log_likelihood: The log densities of the data, `S`.
@@ -48,7 +48,7 @@ class WeightedNodes(NamedTuple):
 
     @property
     def of_kernels(self) -> Tensor:
-        """The coordinates of a node of every kernel, `T x D`."""
+        """The coordinates of one node of every kernel, `T x D`."""
         return self.u[_first(self.kernel)]
 
     def select(self, x: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ def normalised(log_weight: Tensor, sign: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class TransformedData:
-    r"""Outcomes, in the form in which they weigh nodes.
+    r"""The data that weigh nodes.
 
     Args:
         space: The parameters of `covar_module`, `likelihood` and `warping`, in this order.
@@ -94,7 +94,7 @@ class TransformedData:
         y: The standardised outcomes, `n`.
         basis: The basis functions of the mean at the points, `n x p`.
         log_unit: The logarithm of the unit in which outcomes are standardised.
-        num_moments: The number of moments that outcomes must have; nodes without them weigh nothing.
+        num_moments: The number of moments that outcomes must have; other nodes have no weight.
     """
 
     space: ParameterSpace
@@ -125,7 +125,7 @@ class TransformedData:
 
         covar_module, likelihood = space.at(u[first], "covar_module"), space.at(u[first], "likelihood")
         covariance = covar_module(X).to_dense().expand(len(first), -1, -1)
-        noise = likelihood.noise.reshape(-1, 1).expand(len(first), len(X))  # bounded below, which is jitter enough
+        noise = likelihood.noise.reshape(-1, 1).expand(len(first), len(X))  # bounded below, and so a jitter
         covariance = covariance + torch.diag_embed(noise)
         warping = space.at(u, "warping")
         z, log_slope = warping(y).expand(len(u), -1), warping.log_derivative(y).expand(len(u), -1)
@@ -133,7 +133,7 @@ class TransformedData:
         inside = z.isfinite().all(-1) & (z.amax(-1) > z.amin(-1)) & log_slope.isfinite().all(-1)
         if self.num_moments:
             inside = inside & (self.num_moments * warping.tail_power.squeeze(-1) < len(y) - basis.shape[-1])
-        z = torch.where(inside.unsqueeze(-1), z, y)  # what these say is not used
+        z = torch.where(inside.unsqueeze(-1), z, y)  # not used
         outcomes = z.new_zeros(len(first), int(counts.max()), len(y)).index_put((kernel, slot), z).mT
         regression = TransformedRegression.of(covariance, basis, outcomes)
         jacobian = z.new_zeros(len(first), int(counts.max())).index_put((kernel, slot), log_slope.sum(-1))

@@ -1,6 +1,6 @@
 """Truncated normal distributions: expectation propagation, exact samplers, evidence and diagnostics.
 
-A truncated normal is a Gaussian prior of its rows (`priors/`) times what is known of each row (`row_factor`). Sites
+A truncated normal is a Gaussian prior of its rows (`priors/`) times a factor of each row (`row_factor`). Sites
 (`propagation/`) and chains (`samplers/`) work on these two; `draws` chooses a sampler and checks its chains
-(`diagnostics/`), and `evidence` uses both. Nothing in here knows of Gaussian processes or of BoTorch.
+(`diagnostics/`), and `evidence` uses both. Nothing in here depends on Gaussian processes.
 """

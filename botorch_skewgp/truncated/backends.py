@@ -1,4 +1,4 @@
-"""Whether compiled code runs on a device: numba on CPUs, triton on CUDA, torch everywhere."""
+"""The choice of a backend: numba on CPUs, triton on CUDA, torch everywhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def uses_numba(device: torch.device) -> bool:
 
 
 def choose_backend(name: str, device: torch.device) -> str:
-    r"""The backend that `name` stands for on `device`.
+    r"""The backend for `name` on `device`.
 
     Args:
         name: "eager", "numba", "triton", or "auto": numba on CPU and triton on CUDA where they are installed, and
@@ -26,7 +26,7 @@ def choose_backend(name: str, device: torch.device) -> str:
         device: Where the tensors are.
 
     Raises:
-        ImportError: If a backend that was asked for by name is not installed.
+        ImportError: If a backend named by the caller is not installed.
         ValueError: If there is no backend of this name, or it does not run on this device.
     """
     if name not in BACKENDS:
@@ -51,7 +51,7 @@ def choose_backend(name: str, device: torch.device) -> str:
 
 @functools.cache
 def log_missing_numba() -> None:
-    """Log, once in a process, that samplers run in eager torch, and which extra compiles them."""
+    """Log, once in a process, that samplers run in eager torch, and the extra that compiles them."""
     _logger.warning(
         "numba is not installed, so that samplers run in eager torch, up to a hundred times slower; the extra `fast` "
         "installs it."

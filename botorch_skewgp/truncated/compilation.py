@@ -18,12 +18,12 @@ _logger = logging.getLogger(PACKAGE)
 def compiled(signature: Any = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     r"""A decorator of functions that numba compiles, keeps on disk, and runs without the interpreter's lock.
 
-    Where no folder can be written to, they are compiled again in every process. So are those whose files cannot be read
-    or written. Either is logged.
+    Without a writable folder they are compiled again in every process, as are those whose files cannot be read or
+    written; both are logged.
 
     Args:
         signature: Types to compile for when the module is loaded; by default those of the first call's arguments.
-        options: What else `numba.njit` takes.
+        options: Further arguments of `numba.njit`.
     """
 
     def compile_it(function: Callable[..., Any]) -> Any:
@@ -44,10 +44,9 @@ def compiled(signature: Any = None, **options: Any) -> Callable[[Callable[..., A
 
 
 class _Cache(FunctionCache):
-    """Numba's compiled functions on disk; what cannot be read or stored there is compiled in this process."""
+    """Numba's compiled functions on disk; those that cannot be read or stored are compiled in this process."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """A compiled function, `None` if there is none that can be read."""
         try:
             return super().load_overload(sig, target_context)
         except Exception as error:  # of a truncated file, any of pickle's or LLVM's
@@ -57,7 +56,6 @@ class _Cache(FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Store a compiled function if possible."""
         try:
             super().save_overload(sig, data)
         except Exception as error:  # a full disk
@@ -96,7 +94,7 @@ class _Herald(event.Listener):
             )
 
     def on_end(self, event: Any) -> None:
-        """Nothing is said of that."""
+        """Abstract in numba; nothing is logged."""
 
 
 herald = _Herald()

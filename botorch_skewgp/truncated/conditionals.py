@@ -22,7 +22,7 @@ class RowConditionals(NamedTuple):
 
 
 def row_conditionals(distribution: TruncatedNormal, rows: Tensor) -> RowConditionals:
-    r"""The distribution of every row given all others, without the truncation.
+    r"""The normal distribution of every row given all others, without the truncation.
 
     With the precision matrix `Lambda = Gamma^-1`, `u_i` given `u_{-i}` has the variance `1 / Lambda_ii` and the mean
     `u_i - (Lambda (u - mean))_i / Lambda_ii`. With a low-rank root and noise in every row this is `O(m r^2)`.

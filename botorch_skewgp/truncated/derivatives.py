@@ -1,4 +1,4 @@
-"""Derivatives in closed form of functions of large matrices, without the copies that autograd makes on the way."""
+"""Derivatives in closed form of functions of large matrices, without autograd's copies."""
 
 from __future__ import annotations
 
@@ -21,15 +21,12 @@ class _WithSlope(torch.autograd.Function):
 
 
 def with_slope(value: Tensor, tensor: Tensor, slope: Tensor) -> Tensor:
-    r"""A value that depends on a tensor besides, with a derivative that is known; differentiable once.
+    r"""The value with a known derivative in a tensor besides those of its own graph; differentiable once.
 
     Args:
-        value: A `batch_shape` tensor, whose own graph is kept.
+        value: A `batch_shape` tensor.
         tensor: A tensor of leading dimensions `batch_shape`.
         slope: The derivative of each value in its part of the tensor, of the tensor's shape.
-
-    Returns:
-        The value.
     """
     return _WithSlope.apply(value, tensor, slope)
 

@@ -1,4 +1,4 @@
-r"""Draws of a truncated normal, with the evidence that they are good.
+r"""Draws of a truncated normal and their diagnostics.
 
 .. [Rice1944noise] S. O. Rice. Mathematical analysis of random noise. Bell System Technical Journal 23, 1944.
 """
@@ -38,22 +38,22 @@ from botorch_skewgp.truncated.univariate import log_normal_density
 SamplerName = Literal["reflective", "collapsed", "independence", "linear"]
 WITH_APPROXIMATION = {"collapsed": CollapsedEllipticalSliceSampler, "independence": IndependenceSampler}
 R_HAT_LIMIT = 1.01
-NUM_PROPOSALS = 256  # that say how good the Gaussian of expectation propagation is as a proposal
-LEAST_SHARE = 0.2  # effective share of these, down to which it is faster than slices (`benchmarks samplers_low_rank`)
+NUM_PROPOSALS = 256  # a pilot of the Gaussian of expectation propagation as a proposal
+MIN_SHARE = 0.2  # effective share of these, down to which it is faster than slices (`benchmarks samplers_low_rank`)
 MAX_ENTRIES = 2**20  # of rows that diagnostics copy at a time, which a cache can hold
-# Entries of matrices that a step reads, in units of those that a reflection does; `benchmarks sizes` has their seconds.
+# Costs, in entries of matrices that a reflection reads; `benchmarks sizes` has their seconds.
 EVENT_OVERHEAD, HORIZON = 50, math.pi / 2
 SLICE = 64.0  # with the thinning that slices need
 OF_HEIGHTS = 8.0  # what draws by refraction cost over as many reflections: each takes longer, and draws hang together
-CHEAP = 2**16  # up to which reflections are taken without looking further: a third of a second for 2,048 draws
-CHEAP_PROPOSALS = 2**18  # of a draw, in total, which are as much as diagnostics of it
-PROPOSALS_PER_DRAW = 4  # where they are cheap: with one, seconds depend on chance by a factor of eight
+CHEAP = 2**16  # up to which reflections are taken without a pilot: a third of a second for 2,048 draws
+CHEAP_PROPOSALS = 2**18  # of all proposals for a draw, as much as its diagnostics
+PROPOSALS_PER_DRAW = 4  # where they are cheap: with one, seconds vary by a factor of eight
 FEW_CHAINS = 4
 # On a GPU; of 4, 16, 64 and 256, the number at which 2,048 draws of 500 to 2,000 labels took the least time.
 MANY_CHAINS, STEPS_OF_MANY = 64, 16
-SHORT_CHAIN = 32  # steps, of which 2,048 draws by MANY_CHAINS have as many
-FIXED = 1e-3  # change of sites, in standard deviations of their rows, up to which these can be replaced by them
-MOST_UNKNOWN = 10.0  # variance of noiseless parts over that of the noise
+SHORT_CHAIN = 32  # steps, those of 2,048 draws by MANY_CHAINS
+FIXED = 1e-3  # change of sites, in standard deviations of their rows, up to which sites can replace rows
+MAX_UNKNOWN = 10.0  # variance of noiseless parts over that of the noise
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,12 @@ class DrawSettings:
         num_draws: The number of draws to keep.
         num_chains: The number of independent Markov chains they come from; a divisor of `num_draws`, at most a quarter
             of it. By default 4, and more on CUDA, where chains run side by side; see `chains_on`.
-        sampler: The name of a sampler, or `None` to choose by the problem, see `choose_sampler`.
-        min_effective_size: The least effective sample size, over all functionals watched, to be content with; half
-            of `num_draws` if `None`.
+        sampler: The name of a sampler; `choose_sampler` chooses if `None`.
+        min_effective_size: The effective sample size that every functional watched must reach; half of `num_draws` if
+            `None`.
         max_thinning: Chains are run longer and thinned, by up to this factor, until the effective size is reached.
         warmup: The number of steps before the first draw is kept.
-        seed: The seed of the generator made for the draws where the caller gives none.
+        seed: The seed of the generator that is made where the caller gives none.
         progress: Whether to show a progress bar.
 
     Raises:
@@ -114,12 +114,12 @@ class DrawSettings:
     def chains_on(self, device: torch.device, side_by_side: bool = False) -> int:
         r"""The number of chains on a device.
 
-        The chains of a step take a CPU as long as their number, and a GPU about as long as one of them. There, if no
-        number was asked for, are up to `MANY_CHAINS`, as long as each keeps `STEPS_OF_MANY` draws or more.
+        On a CPU the time of a step grows with the number of chains, on a GPU it hardly does. There the default is up to
+        `MANY_CHAINS`, as long as each keeps `STEPS_OF_MANY` draws or more.
 
         Args:
             device: Where draws are made.
-            side_by_side: Whether steps of chains are taken in one pass on a CPU too, as where answers may be slips.
+            side_by_side: Whether chains step in one pass on a CPU too, as where answers may be slips.
         """
         if self.num_chains is not None:
             return self.num_chains
@@ -141,12 +141,12 @@ class Draws:
     Args:
         rows: The draws of `u`, `batch_shape x num_draws x m`; of a row that stands for several, of their mean.
         latent: The latent coordinates of `h` at the draws, `batch_shape x num_draws x r`, if the prior is low rank and
-            the sampler moves by them; else `None`.
+            the sampler moves them; else `None`.
         r_hat: Rank-normalised split R-hat of every functional watched, `batch_shape x k`.
         effective_size: Bulk effective sample size of every functional watched, `batch_shape x k`.
         functionals: The functionals watched, `batch_shape x num_steps x num_chains x k`; none for independent draws.
-        num_evaluations: The mean number per step and chain of what the sampler counts (reflections, likelihoods).
-        thinning: One in how many steps was kept.
+        num_evaluations: The mean number of reflections, or of likelihoods, per step and chain.
+        thinning: The number of steps per kept draw.
         num_chains: The number of chains; draws of one chain follow each other.
         sampler: The name of the sampler.
     """
@@ -209,12 +209,11 @@ def expected_reflections(distribution: TruncatedNormal, approximation: Expectati
 def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> SamplerName:
     r"""The default sampler: the one whose steps should cost least, by a rule on the problem alone.
 
-    Reflections mix at once wherever they were tried; a step has as many as `expected_reflections` says, at a cost of
-    `O(m)` each. Where that is much, the noise may be integrated out instead, provided that it is not small. With many
-    rows over few coordinates what is left mostly is so nearly Gaussian that draws of expectation propagation's
-    approximation serve as proposals, whatever the chain's place: a pilot says which share of them counts. Slices of
-    what is left serve if a row's noiseless part is known to within a few standard deviations of the noise. Rows that
-    stand for several can only be drawn like this.
+    Reflections mix at once wherever they were tried; a step has `expected_reflections`, at a cost of `O(m)` each. Where
+    these are many, the noise may be integrated out instead, unless it is small. With many rows over few coordinates the
+    rest mostly is so nearly Gaussian that draws of expectation propagation's approximation serve as proposals; a pilot
+    estimates their effective share. Slices serve if a row's noiseless part is known to within a few standard deviations
+    of the noise. Rows that stand for several can only be drawn in these two ways.
 
     Args:
         distribution: The truncated normal.
@@ -236,10 +235,10 @@ def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationProp
     proposals = IndependenceSampler(distribution, approximation) if shared is None else shared
     generator = torch.Generator(device=distribution.mean.device).manual_seed(0)
     _, log_weight = proposals.propose(NUM_PROPOSALS, generator)
-    # of the proposals, and of log-normal weights with their variance: in many dimensions a few do not show the tail
+    # of the proposals, and of log-normal weights of their variance, as few proposals miss the tail in many dimensions
     counting = (2 * log_weight.logsumexp(-1) - (2 * log_weight).logsumexp(-1)).exp() / NUM_PROPOSALS
     share = float(torch.minimum(counting, (-log_weight.var(-1)).exp()).min())
-    if share >= LEAST_SHARE:
+    if share >= MIN_SHARE:
         steps = max(_thinning_of_proposals(proposals), 1 / share) * proposals.num_inner_steps
         if counted or steps * proposals.cost + proposals.cost_of_rows < reflections:
             return "independence"
@@ -247,7 +246,7 @@ def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationProp
         return "reflective"
     entries = approximation.latent_mean.shape[-1] * m
     unknown = float((approximation.variance / distribution.noise).mean())
-    return "collapsed" if counted or (unknown < MOST_UNKNOWN and SLICE * entries < reflections) else "reflective"
+    return "collapsed" if counted or (unknown < MAX_UNKNOWN and SLICE * entries < reflections) else "reflective"
 
 
 @torch.no_grad()
@@ -262,27 +261,27 @@ def draw(
 
     Chains start at feasible points near the expectation propagation Gaussian (or at `previous` draws). They run for
     `warmup` steps, then for `num_draws / num_chains` kept steps. As long as R-hat or the effective sample size of some
-    functional is poor, all of that becomes warm-up of a run of twice the thinning. Where no sampler is asked for by
-    name, rows that act like numbers, narrow or far in a tail, are drawn last, see `gaussian_rows`.
+    functional is poor, these steps become the warm-up of a run with twice the thinning. Unless the settings name a
+    sampler, rows that act like numbers, narrow or far in a tail, are drawn last, see `gaussian_rows`.
 
-    The functionals watched are what posteriors average: `E[h_i | u]` of every row (`E[z_j | u]` of every latent
-    coordinate where there are fewer of those), the slow directions of the chains, and the squared Mahalanobis length of
-    `u` (the squared length of `E[z | u]`). Of more than
-    `priors.base.MAX_WATCHED` rows or coordinates, as many are watched, evenly spaced.
+    The functionals watched are those that posteriors average: `E[h_i | u]` of every row (`E[z_j | u]` of every latent
+    coordinate where these are fewer), the slow directions of the chains, and the squared Mahalanobis length of `u` (the
+    squared length of `E[z | u]`). Of more than `priors.base.MAX_WATCHED` rows or coordinates that many are watched,
+    evenly spaced.
 
     Args:
         distribution: The truncated normal.
         settings: How draws are made.
         generator: The source of randomness; one seeded with `settings.seed` is made if `None`.
         approximation: Its expectation propagation fixed point, if the caller has it.
-        previous: Draws of a similar distribution whose rows are the first rows of this one; used as a start.
+        previous: Draws of a similar distribution whose rows are the first rows of this one, to start from.
 
     Returns:
         The draws. A `PoorDrawsWarning` is issued if they are still poor at `max_thinning`.
 
     Raises:
         ContradictionError: If a row has neither variance nor noise, or rows without noise contradict each other.
-        ValueError: If the sampler asked for does not exist or does not fit the distribution.
+        ValueError: If the sampler named in the settings does not fit the distribution.
         TooManyReflectionsError: If all rows together leave almost no room.
     """
     settings = settings or DrawSettings()
@@ -302,12 +301,12 @@ def draw(
             f"Rows {certain.nonzero().squeeze(-1).tolist()} have neither variance nor noise: nothing in them is "
             "unknown. Leave them out, or give them weights that are not zero, or noise."
         )
-    if approximation is None:  # it makes starts and proposals, for which any sites near the fixed point will do
+    if approximation is None:  # starts and proposals need sites near the fixed point only
         approximation = expectation_propagation(distribution, tolerance=1e-3)
     replaced = gaussian_rows(approximation)
     if settings.sampler is None and bool(replaced.any()):
         double = as_double(distribution)
-        require_feasible(double, approximation)  # what contradicts itself has sites of any size
+        require_feasible(double, approximation)  # contradictions have sites of any size
         approximation = expectation_propagation(double, initial_sites=approximation.sites, tolerance=ROUNDING)
         replaced &= gaussian_rows(approximation) & bool((approximation.residual <= FIXED).all())
         if bool(replaced.any()):
@@ -337,7 +336,7 @@ def draw(
             previous=None if previous is None else (previous.rows, previous.latent),
         )
         proposal = approximation if name in WITH_APPROXIMATION else None
-        del approximation  # its factors are as large as the covariance, and so are those that the sampler makes
+        del approximation  # its factors are as large as the covariance, as are the sampler's
         sampler = _make_sampler(name, distribution, proposal)
         del proposal
         state = sampler.init(start, latent)
@@ -346,21 +345,21 @@ def draw(
     if settings.warmup > 0:
         state, _, _ = sampler.run(state, settings.warmup, generator)
     thinning = 1
-    if isinstance(sampler, IndependenceSampler):  # a few proposals that most lose against make chains stand still
+    if isinstance(sampler, IndependenceSampler):  # chains stand still at a proposal of large weight
         thinning = min(_thinning_of_proposals(sampler), settings.max_thinning)
     kept: Tensor | None = None
     evaluations = 0.0
     bar = tqdm(total=None, desc="draws", disable=not settings.progress, leave=False, unit="step")
     with bar:
         while True:
-            # Proposals do not depend on where chains are, so that what has been run is as good as what is to come.
+            # Proposals do not depend on the chains' places, so that the steps already made count too.
             blocks = [] if kept is None else [kept]
             first, evaluations = (0, 0.0) if kept is None else (thinning // 2, evaluations)
             for number in range(first, thinning):  # in blocks, to keep no more than is returned
                 state, positions, info = sampler.run(state, num_steps, generator)
                 # every thinning-th position of the whole run: the phase within a block depends on its number
                 block = positions[..., thinning - 1 - (number * num_steps) % thinning :: thinning, :, :]
-                blocks.append(block if thinning == 1 else block.clone())  # a view would keep what is thinned out
+                blocks.append(block if thinning == 1 else block.clone())  # a view would keep all positions
                 del positions, block  # the positions of all draws are large
                 evaluations += float(info.num_evaluations.to(torch.float64).mean())
                 bar.update(num_steps)
@@ -448,37 +447,33 @@ def _make_sampler(name: str, distribution: TruncatedNormal, approximation: Expec
 
 
 def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:
-    """What diagnostics watch: a map from rows, `batch_shape x num_steps x num_chains x m`, to functionals, `... x k`.
+    """A map from rows, `batch_shape x num_steps x num_chains x m`, to the functionals watched, `... x k`.
 
-    Posteriors average Gaussians given the rows, so these are expectations given the rows, not latent coordinates: part
-    of what moves those is fresh noise in every draw, which would hide slow chains.
+    These are expectations given the rows, as posteriors average Gaussians given the rows. Latent coordinates would have
+    fresh noise in every draw, which hides slow chains.
     """
     mean, watched = distribution.mean[..., None, None, :], distribution.noisy_prior.expectations()
 
     def of_rows(rows: Tensor) -> Tensor:
-        parts = [watched((part - mean).flatten(-3, -2)) for part in _in_parts(rows)]
+        num_steps = max(1, MAX_ENTRIES * rows.shape[-3] // rows.numel())
+        parts = [watched((part - mean).flatten(-3, -2)) for part in rows.split(num_steps, dim=-3)]
         return torch.cat(parts, dim=-2).unflatten(-2, rows.shape[-3:-1])
 
     return of_rows
 
 
-def _in_parts(rows: Tensor) -> tuple[Tensor, ...]:
-    """Rows, `batch_shape x num_steps x num_chains x m`, by steps, of no more entries than a cache can hold."""
-    return rows.split(max(1, MAX_ENTRIES * rows.shape[-3] // rows.numel()), dim=-3)
-
-
 def _allowed_r_hat(num_steps: int, num_chains: int, autocorrelation_time: Tensor) -> Tensor:
-    r"""`R_HAT_LIMIT`, or what good draws reach by chance as the largest over all functionals, if that is more.
+    r"""`R_HAT_LIMIT`, or the largest R-hat over all functionals that good draws reach by chance, if that is more.
 
     With `M` half-chains of `n` independent draws, the ratio of between- to within-chain variance is about a
     chi-squared variable over its `M - 1` degrees of freedom, and R-hat squared is `1 + (ratio - 1) / n`. The ratio is
-    larger by the autocorrelation time, which is no sign of chains that disagree; it is allowed for where chains are
-    short, and R-hat therefore is mostly chance.
+    larger by the autocorrelation time, though chains agree; that is allowed for where chains are short and R-hat is
+    mostly chance.
 
     Args:
         num_steps: The length of the chains.
         num_chains: Their number.
-        autocorrelation_time: Of every functional, `... x k`, up to what is asked for.
+        autocorrelation_time: Of every functional, `... x k`, at most the one that the settings allow.
     """
     degrees, n = 2 * num_chains - 1, max(num_steps // 2, 1)
     # quantile at 1 - 0.001 / k of the chi-squared, by the cube-root approximation of Wilson and Hilferty; two

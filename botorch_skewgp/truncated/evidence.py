@@ -21,7 +21,7 @@ from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_row
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
-GAUSSIAN_DRAWS = 4  # per draw of the truncated normal; they cost next to nothing
+GAUSSIAN_DRAWS = 4  # per draw of the truncated normal
 
 
 class LogNormalizer(NamedTuple):
@@ -56,7 +56,7 @@ def bridge_log_normalizer(
         draws: Draws of it; made if `None`.
         approximation: Its expectation propagation fixed point, if the caller has it.
         generator: The source of randomness; one seeded with `settings.seed + 1` is made if `None`.
-        settings: How draws are made if they are.
+        settings: How draws are made if `draws` is `None`.
         num_iterations: The largest number of iterations for the fixed point.
 
     Returns:
@@ -117,13 +117,13 @@ def _noiseless_draws(distribution: TruncatedNormal, draws: Draws, generator: tor
 
 
 def _size(values: Tensor, num_chains: int) -> Tensor:
-    """The effective number of draws, `batch_shape x num_draws`, for their average; no more than there are."""
+    """The effective number of draws, `batch_shape x num_draws`, for their average; at most their number."""
     by_chain = values.unflatten(-1, (num_chains, -1)).transpose(-1, -2).unsqueeze(-1)
     return effective_sample_size(by_chain, kind="mean").squeeze(-1).clamp(max=float(values.shape[-1]))
 
 
 def _bridge(log_q: Tensor, log_p: Tensor, num_chains: int, num_iterations: int) -> tuple[Tensor, Tensor]:
-    """The log ratio of normalisers and its relative variance, from log density ratios at draws of either."""
+    """The log ratio of normalisers and its relative variance, from log density ratios at draws of each."""
     n_q, size_p = log_q.shape[-1], _size(log_p, num_chains)
     share = (size_p / (size_p + n_q)).unsqueeze(-1)
     log_share, log_rest = share.log(), torch.log1p(-share)

@@ -9,23 +9,22 @@ from linear_operator.utils.errors import NanError, NotPSDError
 from torch import Tensor
 
 RELATIVE_JITTER = {torch.float64: 1e-12, torch.float32: 1e-5}
-BLOCK = 256  # rows or columns of a triangular product that are made at a time
+BLOCK = 256  # rows or columns of a triangular product made at a time
 
 
 def cholesky_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None) -> Tensor:
     r"""The lower Cholesky factor of `matrix + epsilon diag(scale)`, `epsilon = 1e-12` (`1e-5` in single precision).
 
-    The jitter is always there and never grows: whether a factorisation fails depends on rounding, and a jitter that
-    is added only then makes values jump and gradients point the wrong way. Differentiable, also through the jitter.
-    Factors are computed in double precision.
+    The jitter is always there and never grows: rounding decides whether a factorisation fails, and a jitter added only
+    then makes values jump and gradients point the wrong way. Differentiable, also through the jitter. Factors are
+    computed in double precision.
 
     Args:
         matrix: A `batch_shape x n x n` tensor, symmetric and positive semi-definite up to rounding. Only its lower
             triangle is read.
-        scale: What counts as a variance of ordinary size, a tensor that broadcasts with the diagonals, `batch_shape x
-            n`; their mean if `None`. Give it where the matrix is a difference of others, such as a posterior
-            covariance, and its rounding is relative to theirs (the prior variance, for instance), or where entries
-            have different units.
+        scale: Variances of ordinary size, a tensor that broadcasts with the diagonals, `batch_shape x n`; their mean if
+            `None`. Give the prior variances for a posterior covariance, or another difference whose rounding is
+            relative to its terms, and where entries have different units.
 
     Returns:
         The `batch_shape x n x n` factor, in the matrix's dtype.
@@ -70,7 +69,7 @@ def upper_root_with_relative_jitter(matrix: Tensor, scale: Tensor | None = None)
 
 
 def _factor(matrix: Tensor, named: Tensor) -> Tensor:
-    """The factor of a matrix in double precision; errors tell of the named one, which may lack its jitter."""
+    """The factor of a matrix in double precision; errors describe `named`, the matrix without its jitter."""
     factor, info = torch.linalg.cholesky_ex(matrix)
     if bool(info.any()) or not bool(factor.diagonal(dim1=-2, dim2=-1).isfinite().all()):
         _explain(named.detach(), int(info.max()))
@@ -143,7 +142,7 @@ def cholesky_of_precision(root: Tensor, precision: Tensor) -> Tensor:
 
 
 def times_transpose(values: Tensor, lower: Tensor) -> Tensor:
-    r"""`values @ lower^T` by blocks of columns, none of which multiplies more of the zeros than it must.
+    r"""`values @ lower^T` by blocks of columns, which leave out most of the zeros.
 
     Args:
         values: A `batch_shape x n x m` tensor.
@@ -159,7 +158,7 @@ def times_transpose(values: Tensor, lower: Tensor) -> Tensor:
 
 
 def spans(size: int) -> Iterator[tuple[int, int]]:
-    """Where blocks of `BLOCK` rows of a triangular matrix start and end."""
+    """Starts and ends of blocks of `BLOCK` rows of a triangular matrix."""
     return ((start, min(start + BLOCK, size)) for start in range(0, size, BLOCK))
 
 

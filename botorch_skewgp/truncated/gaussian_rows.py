@@ -1,13 +1,13 @@
 r"""Rows that leave little room and act on the others like a number with Gaussian noise.
 
-An interval far narrower than its noise is a number; a row that is almost impossible under the prior, far in a tail,
-is pressed against its bound and acts like one. A trajectory needs as many reflections for such a row as its standard
-deviation is wider than the room that is left. What the row tells the others is nearly Gaussian, however: its site of
-expectation propagation. Such rows are replaced by their sites, and drawn exactly given all others at the end.
+An interval far narrower than its noise is a number; a row far in a tail of the prior is pressed against its bound and
+acts like one. A trajectory needs many reflections for such a row: its standard deviation over the room that is left.
+But its message to the others is nearly Gaussian, the site of expectation propagation. Such rows are replaced by their
+sites, and drawn exactly given all others at the end.
 
-How nearly is measured by the third and fourth cumulants of what the row says of the others, under the exact row and
-the sites of the others (the tilted distribution), in units of its standard deviation. Mean and variance agree; by
-Edgeworth's expansion a cdf is off by less than a tenth of the skewness plus a tenth of the excess kurtosis.
+The error is measured by the third and fourth cumulants of that message under the tilted distribution (the exact row and
+the sites of the others), in units of its standard deviation. Mean and variance agree; by Edgeworth's expansion a cdf is
+off by less than a tenth of the skewness plus a tenth of the excess kurtosis.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from botorch_skewgp.truncated.propagation.expectation_propagation import Expecta
 from botorch_skewgp.truncated.row_factor import open_uniform
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-LEAST_ROOM = 0.02  # standard deviation of a row between its bounds over that without them, below which it is replaced
-MOST_SKEWNESS = 0.01  # and excess kurtosis
-SOME_ROOM = 0.1  # below which a row is replaced whose message is Gaussian to 1e-4
+MIN_ROOM = 0.02  # standard deviation of a row between its bounds over that without them, below which it is replaced
+MAX_SKEWNESS = 0.01  # and excess kurtosis
+SOME_ROOM = 0.1  # below which a row is replaced if its message is Gaussian to NO_SKEWNESS
 NO_SKEWNESS = 1e-4
 SWEEPS = 3
 
 
 def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
-    r"""Which rows leave little room and act like a number with Gaussian noise (see this module's first lines).
+    r"""A mask of the rows that leave little room and act like a number with Gaussian noise.
 
     Args:
         approximation: The expectation propagation fixed point.
 
     Returns:
-        A boolean tensor of length `m`; a row counts if it does so in the whole batch. None do where rows stand for
+        A boolean tensor of length `m`, true for a row that does so in the whole batch. All false where rows stand for
         several, or answers may be slips.
     """
     distribution = approximation.distribution
@@ -50,12 +50,12 @@ def gaussian_rows(approximation: ExpectationPropagation) -> Tensor:
     replaced = proper & (left < SOME_ROOM**2)
     if bool(replaced.any()):
         own = distribution.noisy_prior.own_variances
-        # zero, up to rounding, for a row that says nothing of the others
+        # zero, up to rounding, for a row that is independent of the others
         shared = (variance + distribution.noise - own).clamp(min=0)
         share = shared / scale  # of the standardised row
         tilted = shared - share.square() * (1 - left)
         third, fourth = distribution.factor.cumulants(location, variance)
-        most = torch.where(left < LEAST_ROOM**2, MOST_SKEWNESS, NO_SKEWNESS)
+        most = torch.where(left < MIN_ROOM**2, MAX_SKEWNESS, NO_SKEWNESS)
         small = (third * share.pow(3)).abs() <= most * tilted.pow(1.5)
         small = small & ((fourth * share.pow(4)).abs() <= most * tilted.square())
         replaced = replaced & small & (own > 0)
@@ -83,7 +83,7 @@ class SiteConditioned:
 
     def latent_given_rest(self, rest: Tensor, generator: torch.Generator | None) -> Tensor:
         """Draw latent coordinates of `given` given the other rows, `batch_shape x k x (m - s)`."""
-        noise = torch.full_like(self.distribution.noise, torch.inf)  # rows of which tell nothing
+        noise = torch.full_like(self.distribution.noise, torch.inf)  # of the replaced rows, which are unknown
         noise[..., ~self.which] = self.rest.noise
         residual = rest.new_zeros(*rest.shape[:-1], len(self.which))
         residual[..., ~self.which] = rest - self.rest.mean.unsqueeze(-2)
@@ -114,7 +114,7 @@ class SiteConditioned:
         return rows
 
     def _sweep(self, rows: Tensor, generator: torch.Generator | None) -> None:
-        """Gibbs sampling of the replaced rows in place; the others given, they hardly depend on each other."""
+        """Gibbs sampling of the replaced rows in place; given the others, they are nearly independent."""
         distribution = self.distribution
         precision = torch.cholesky_inverse(distribution.gamma_cholesky)
         centred = rows - distribution.mean.unsqueeze(-2)

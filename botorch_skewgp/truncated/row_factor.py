@@ -1,7 +1,7 @@
-r"""What is known of each row: a factor of the joint density that depends on this row alone.
+r"""Factors of the joint density that depend on one row each, for expectation propagation, evidence and samplers.
 
-All that expectation propagation, evidence and samplers ask of it is here, row by row: probabilities, moments and
-cumulants under a normal distribution of the noiseless part `h`, and draws of the row `u = h + v`.
+Row by row: probabilities, moments and cumulants under a normal distribution of the noiseless part `h`, and draws of the
+row `u = h + v`.
 
 .. [Cornish1938moments] E. A. Cornish, R. A. Fisher. Moments and cumulants in the specification of distributions. Revue
    de l'Institut International de Statistique, 5, 1938.
@@ -50,7 +50,7 @@ class TiltedMoments(NamedTuple):
 class RowFactor:
     r"""Independent factors of rows `u = h + v` that are seen in intervals: one inside them, zero outside.
 
-    Another kind of knowledge of a row is a subclass with other formulas, such as `StepFactor`.
+    Other factors are subclasses, such as `StepFactor`.
 
     Args:
         lower: The lower bounds, `... x m`; `-inf` where there is none.
@@ -62,7 +62,7 @@ class RowFactor:
         self.lower, self.upper, self.noise = lower, upper, noise
 
     def map(self, change: Callable[[Tensor], Tensor]) -> RowFactor:
-        """The factors with all of their tensors changed, for instance a selection of rows."""
+        """The factors with all of their tensors changed."""
         return RowFactor(change(self.lower), change(self.upper), change(self.noise))
 
     def with_noise(self, noise: Tensor) -> RowFactor:
@@ -75,7 +75,7 @@ class RowFactor:
         return torch.where(total > 0, total, torch.ones_like(total)).sqrt()
 
     def clamp(self, u: Tensor) -> Tensor:
-        """Rows put inside their bounds, for those that rounding has put outside."""
+        """Rows moved inside their bounds, which rounding may leave."""
         return torch.maximum(torch.minimum(u, self.upper), self.lower)
 
     def _standard(self, mean: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
@@ -113,7 +113,7 @@ class RowFactor:
         return interval_cumulants(*(standardise(bound, mean, scale) for bound in (self.lower, self.upper)))
 
     def draw(self, centre: Tensor, scale: Tensor, uniform: Tensor) -> Tensor:
-        r"""Draws of `u` under its factor, where it is normal without.
+        r"""Draws of `u`, normal without its factor, under its factor.
 
         Args:
             centre: The mean of `u` without the factor.
@@ -123,7 +123,7 @@ class RowFactor:
         return self.clamp(centre + scale * sample_interval(*self._standard(centre, scale), uniform))
 
     def draw_given(self, h: Tensor, uniform: Tensor) -> Tensor:
-        """Draws of `u` given `h`, of rows with noise, from uniform draws in the open interval (0, 1)."""
+        """Draws of rows `u` with noise given `h`, from uniform draws in the open interval (0, 1)."""
         scale = self.noise.sqrt()
         if self._has_one_bound:
             margin = (h - self._bound).mul_(self._margin)
@@ -136,13 +136,13 @@ class RowFactor:
         """Draws of the mean of `count` rows `u` of the same `h`, with exact mean, variance and skewness."""
         mean, variance, skewness = self._moments_given(h)
         normal = inverse_normal_cdf(uniform)
-        # The expansion of [Cornish1938moments]_; what it leaves out is of order 1 / count, and averages over rows.
+        # The expansion of [Cornish1938moments]_; its error is of order 1 / count, and averages over rows.
         normal = normal + (normal.square() - 1) * (skewness / (6 * count.sqrt()))
         return self.clamp(h + self.noise.sqrt() * (mean + (variance / count).sqrt() * normal))
 
     @cached_property
     def _has_one_bound(self) -> bool:
-        """Whether every row has noise and one bound, for which there are quick formulas."""
+        """Whether every row has noise and one bound, which has quicker formulas."""
         one = self.lower.isfinite() != self.upper.isfinite()
         return bool((one & (self.noise > 0)).all())
 
@@ -152,7 +152,7 @@ class RowFactor:
 
     @cached_property
     def _margin(self) -> Tensor:
-        """What `h - bound` is multiplied with for the distance inside the bound, in units of the noise."""
+        """The factor that makes `h - bound` the distance inside the bound, in units of the noise."""
         return (self.lower.isfinite().to(self.noise) - self.upper.isfinite().to(self.noise)) / self.noise.sqrt()
 
     def _moments_given(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -181,13 +181,13 @@ class RowFactor:
 
 
 def open_uniform(like: Tensor, generator: torch.Generator | None) -> Tensor:
-    """Uniform draws in the open interval (0, 1), of a tensor's shape, centred in the cells of the generator's grid."""
+    """Uniform draws in the open interval (0, 1), of a tensor's shape; zero counts as half the smallest other draw."""
     uniform = torch.rand(like.shape, dtype=like.dtype, device=like.device, generator=generator)
-    return uniform + 0.25 * torch.finfo(like.dtype).eps
+    return uniform.clamp_(min=0.25 * torch.finfo(like.dtype).eps)
 
 
 def _log_terms(x: Tensor) -> Tensor:
-    """`log Phi(x)` as a term of a sum, with the digits of one and not of itself, in the place of `x`."""
+    """`log Phi(x)` in the place of `x`, to the digits of 1: those that matter in a sum."""
     if float(x.amin()) < -FAR[x.dtype]:
         return log_normal_cdf(x)
     return x.mul_(-math.sqrt(0.5)).erfc_().mul_(0.5).log_()

@@ -1,14 +1,14 @@
-r"""Walls of finite height: rows whose answers may be slips, given whatever the rows are.
+r"""Walls of finite height: rows of answers that may be slips.
 
-With a probability of its own an answer is given whatever its rows are: a slip, a lapse, a guess. The factor of a row
-is then a step, `outside + gain` inside its interval and `outside` beyond. An answer that bounds several rows, such as a
-choice, has one step for all of them: `outside + gain` where all are inside, `outside` elsewhere.
+An answer is a slip, a lapse or a guess with a probability that does not depend on its rows. The factor of a row is then
+a step, `outside + gain` inside its interval and `outside` beyond. An answer that bounds several rows, such as a choice,
+has one step for all of them: `outside + gain` where all are inside, `outside` elsewhere.
 
-That factor is a mixture, over whether the answer is attentive, of the interval factors of its rows and a constant.
-Expectation propagation keeps both the rows and this indicator, independent of each other: with `Z_i` the probability of
-row `i`'s interval under its cavity, the answer is attentive with the odds `gain prod_i Z_i : outside`, which are exact
-for an answer of one row, and the moments of a row are those of the mixture with these odds. The indicator's messages
-cancel in the normaliser but for `log(outside + gain prod_i Z_i)`.
+That factor is a mixture of the interval factors of its rows, if the answer is attentive, and a constant. Expectation
+propagation keeps the rows and this indicator, independent of each other: with `Z_i` the probability of row `i`'s
+interval under its cavity, the answer is attentive with the odds `gain prod_i Z_i : outside`, which are exact for an
+answer of one row, and the moments of a row are those of the mixture with these odds. The indicator's messages cancel in
+the normaliser except for `log(outside + gain prod_i Z_i)`.
 
 Such a factor is not log-concave: a site's precision can be negative where both explanations are likely.
 
@@ -42,9 +42,9 @@ class Heights:
 
     Args:
         outside: A `... x m` tensor: the factor outside the intervals, the probability of the answer as a slip.
-        gain: A `... x m` tensor: by how much the factor is larger inside, the probability to answer attentively.
-        answer: A tensor of the same shape and dtype: whole numbers from 0 that name the answer of each row, where some
-            have several; `None` if each row is an answer of its own.
+        gain: A `... x m` tensor: the excess of the factor inside, the probability of an attentive answer.
+        answer: A tensor of the same shape and dtype: the number of each row's answer, from 0; `None` if each row is an
+            answer of its own.
     """
 
     outside: Tensor
@@ -52,7 +52,7 @@ class Heights:
     answer: Tensor | None = None
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Heights:
-        """The heights with all of their tensors changed, for instance a selection of rows."""
+        """The heights with all of their tensors changed."""
         return Heights(change(self.outside), change(self.gain), None if self.answer is None else change(self.answer))
 
     @classmethod
@@ -110,7 +110,7 @@ class Heights:
         """The number of rows of each answer, at all of its rows; `... x m`."""
         return self.total(torch.ones_like(self.outside))
 
-    @property  # not kept: what is first asked for without gradients would have none later
+    @property  # not cached: a first use without gradients would leave later ones without
     def log_gain(self) -> Tensor:
         """The log of `gain`."""
         return self.gain.log()
@@ -223,7 +223,7 @@ class StepFactor(RowFactor):
         attention = self._attention(log_interval_probability(a, b))
         coin = self.heights.first(uniform)
         attentive = coin < attention
-        # what is left of the coin's digits is uniform again
+        # the rest of the coin's digits is uniform again
         rest = torch.where(attentive, coin / attention, (coin - attention) / (1 - attention))
         rest = rest if self.heights.answer is None else torch.where(self.heights.is_first, rest, uniform)
         eps = torch.finfo(rest.dtype).eps

@@ -28,11 +28,11 @@ class TruncatedNormal:
         lower: A `batch_shape x m` tensor of lower bounds; `-inf` where there is none.
         upper: A `batch_shape x m` tensor of upper bounds; `inf` where there is none.
         noise: A `batch_shape x m` tensor of variances of the rows' independent noise; zero is allowed.
-        count: A `batch_shape x m` tensor of whole numbers: for how many rows a row stands, which have the same `h` and
-            bounds and each its own noise; draws of `u` are of their mean. One each if `None`. Needs a low-rank prior
+        count: A `batch_shape x m` tensor of whole numbers: the number of rows that a row stands for, of the same `h`
+            and bounds and independent noise; draws of `u` are of their mean. One each if `None`. Needs a low-rank prior
             and noise in every row.
-        heights: How probable it is that answers are slips, of `mean`'s shape: `u` may then lie beyond the bounds. Needs
-            a low-rank prior. None are if `None`.
+        heights: Probabilities of slips, of `mean`'s shape: `u` may then lie beyond the bounds. Needs a low-rank prior.
+            No slips if `None`.
 
     Raises:
         ValueError: If shapes, dtypes or devices disagree, if a value is NaN, if a lower bound is not below its upper
@@ -49,7 +49,10 @@ class TruncatedNormal:
 
     def __post_init__(self) -> None:
         if isinstance(self.prior, Tensor):
-            object.__setattr__(self, "prior", _dense_prior(self.prior))
+            shape = self.prior.shape
+            if len(shape) < 2 or shape[-2] != shape[-1]:
+                raise ValueError(f"prior must be batch_shape x m x m if it is a covariance; got {tuple(shape)}.")
+            object.__setattr__(self, "prior", DensePrior(self.prior))
         m = self.mean.shape[-1]
         if self.prior.num_rows != m:
             raise ValueError(f"prior must be that of {m} rows to match mean; got {self.prior.num_rows}.")
@@ -99,14 +102,14 @@ class TruncatedNormal:
 
     @cached_property
     def factor(self) -> RowFactor:
-        """What is known of each row, that it is between its bounds, or probably is."""
+        """The factor of each row: it is between its bounds, or probably is."""
         if self.heights is not None:
             return StepFactor(self.lower, self.upper, self.noise, self.heights)
         return RowFactor(self.lower, self.upper, self.noise)
 
     @cached_property
     def factor_of_draws(self) -> RowFactor:
-        """The same for draws, with tensors of shape `batch_shape x 1 x m`."""
+        """The factor with tensors of shape `batch_shape x 1 x m`, for draws."""
         return self.factor.map(lambda values: values.unsqueeze(-2))
 
     @property
@@ -143,13 +146,13 @@ class TruncatedNormal:
         return self.mean.unsqueeze(-2) + self.prior.times(latent)
 
     def select(self, index: Tensor) -> TruncatedNormal:
-        r"""The distribution of some rows, as if there were no others; each for itself.
+        r"""The distribution of some rows without the others; counts are dropped.
 
         Args:
             index: A mask of length `m`; or for a single distribution integers `... x k`, which make a batch.
         """
         prior = self.prior.select(index)
-        if self.heights is not None and not prior.is_low_rank:  # of no fewer coordinates than rows are left
+        if self.heights is not None and not prior.is_low_rank:  # too few rows are left
             prior = LowRankPrior(cholesky_with_relative_jitter(prior.covariance))
         return TruncatedNormal(
             mean=self.mean[..., index],
@@ -164,7 +167,7 @@ class TruncatedNormal:
         r"""The distribution with its real tensors changed.
 
         Args:
-            change: What is done to each, such as a move to another device or dtype.
+            change: A function of a tensor, such as a move to another device or dtype.
         """
         return TruncatedNormal(
             mean=change(self.mean),
@@ -175,13 +178,6 @@ class TruncatedNormal:
             count=None if self.count is None else change(self.count),
             heights=None if self.heights is None else self.heights.map(change),
         )
-
-
-def _dense_prior(covariance: Tensor) -> DensePrior:
-    m = covariance.shape[-1]
-    if covariance.dim() < 2 or covariance.shape[-2] != m:
-        raise ValueError(f"prior must be batch_shape x m x m if it is a covariance; got {tuple(covariance.shape)}.")
-    return DensePrior(covariance)
 
 
 def as_double(distribution: TruncatedNormal) -> TruncatedNormal:

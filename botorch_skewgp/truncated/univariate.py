@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import torch
+from botorch.utils.safe_math import log1mexp
 from torch import Tensor
 
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
@@ -22,7 +23,7 @@ MASS = 9.0  # standard deviations of a normal variable beyond which its moments 
 
 
 def log_normal_density(x: Tensor) -> Tensor:
-    """Logarithm of the standard normal density."""
+    """The log density of a standard normal variable."""
     return -0.5 * x.square() - LOG_SQRT_2PI
 
 
@@ -34,7 +35,7 @@ def normal_cdf(x: Tensor) -> Tensor:
 def inverse_normal_cdf(probability: Tensor) -> Tensor:
     """The standard normal quantile, faster than `torch.special.ndtri` on CPU, to three quarters of the digits.
 
-    `erfinv` runs on vectors there and `ndtri` does not, which is left the tail in which the argument of `erfinv` has
+    `erfinv` is vectorised there and `ndtri` is not; `ndtri` computes the tail in which the argument of `erfinv` has
     lost its digits.
     """
     value = torch.erfinv(2 * probability - 1).mul_(math.sqrt(2))
@@ -45,7 +46,7 @@ def inverse_normal_cdf(probability: Tensor) -> Tensor:
 def log_normal_cdf(x: Tensor) -> Tensor:
     """`log Phi(x)` with all digits in both tails, several times faster than `torch.special.log_ndtr` on CPU.
 
-    `erfc` runs on vectors there and `log_ndtr` does not, which is left the tail in which `erfc` underflows.
+    `erfc` is vectorised there and `log_ndtr` is not; `log_ndtr` computes the tail in which `erfc` underflows.
     """
     tail = 0.5 * torch.special.erfc(x.abs() * math.sqrt(0.5))
     value = torch.where(x < 0, tail.log(), torch.log1p(-tail))
@@ -68,22 +69,11 @@ def standardise(bound: Tensor, location: Tensor, scale: Tensor) -> Tensor:
         bound: Bounds; infinite ones are allowed.
         location: Finite locations.
         scale: Positive scales.
-
-    Returns:
-        A tensor of the broadcast shape.
     """
     with torch.no_grad():
         far = ((bound - location) / scale).abs() > math.sqrt(torch.finfo(scale.dtype).max)
         infinite = torch.copysign(torch.full_like(scale, torch.inf), bound - location)
     return torch.where(far, infinite, (torch.where(far, location, bound) - location) / scale)
-
-
-def log1mexp(x: Tensor) -> Tensor:
-    """`log(1 - exp(-x))` for `x > 0`."""
-    small = x < math.log(2.0)
-    left = torch.log(-torch.expm1(-torch.where(small, x, torch.ones_like(x))))
-    right = torch.log1p(-torch.exp(-torch.where(small, torch.ones_like(x), x)))
-    return torch.where(small, left, right)
 
 
 def _into_left_tail(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -109,7 +99,7 @@ class _LogIntervalProbability(torch.autograd.Function):
         narrow = width * (1 + middle.abs()) < torch.finfo(width.dtype).eps ** (1 / 3)
         gap = log_b - log_normal_cdf(a)
         safe = torch.where(narrow, torch.ones_like(gap), gap)
-        wide_value = log_b + log1mexp(safe)
+        wide_value = log_b + log1mexp(-safe)
         safe_middle = torch.where(narrow, middle, torch.zeros_like(middle))
         safe_width = torch.where(narrow, width, torch.ones_like(width))
         value = torch.where(narrow, log_normal_density(safe_middle) + safe_width.log(), wide_value)
@@ -151,7 +141,7 @@ def interval_moments(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tens
     lower, upper = torch.broadcast_tensors(lower, upper)
     if lower.dtype != torch.float64:  # variances are differences; these need all digits
         log_probability, mean, variance = interval_moments(lower.double(), upper.double())
-        return log_probability.to(lower.dtype), mean.to(lower.dtype), variance.to(lower.dtype)
+        return log_probability.to(lower), mean.to(lower), variance.to(lower)
     log_probability = log_interval_probability(lower, upper)
     a, b, flip = _into_left_tail(lower, upper)
     ratio_a = torch.exp(log_normal_density(a) - log_probability)
@@ -162,10 +152,8 @@ def interval_moments(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tens
     # Var = 1 + a r_a - b r_b - mean^2 = 1 - r_a (mean - a) - r_b (b - mean), which cancels far in the
     # tail and in narrow intervals: there use the exponential, respectively uniform, expansions below.
     variance = 1 + ratio_a * a_finite - ratio_b * b_finite - mean.square()
-    width = b - a
-    variance, mean = _tail_moments(a, b, width, mean, variance)
-    mean = torch.where(flip, -mean, mean)
-    return log_probability, mean, variance
+    variance, mean = _tail_moments(a, b, b - a, mean, variance)
+    return log_probability, torch.where(flip, -mean, mean), variance
 
 
 def _tail_moments(a: Tensor, b: Tensor, width: Tensor, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
@@ -194,7 +182,7 @@ def interval_cumulants(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
         upper: Standardised upper bounds; `inf` allowed.
 
     Returns:
-        The cumulants, both of the broadcast shape; zero where the bounds leave out no more than rounding.
+        The cumulants, both of the broadcast shape; zero where the bounds cut off no more than rounding.
     """
     lower, upper = torch.broadcast_tensors(lower, upper)
     a, b, flip = _into_left_tail(lower, upper)
@@ -228,9 +216,6 @@ def sample_interval(lower: Tensor, upper: Tensor, uniform: Tensor) -> Tensor:
         lower: Standardised lower bounds; `-inf` allowed.
         upper: Standardised upper bounds; `inf` allowed.
         uniform: Uniform draws in `[0, 1)`, of the broadcast shape; zero counts as half the smallest other draw.
-
-    Returns:
-        Draws inside the interval, of `uniform`'s shape.
     """
     a, b, flip = _into_left_tail(lower, upper)
     a, b, flip = torch.broadcast_tensors(a, b, flip)
@@ -306,7 +291,7 @@ def gauss_rule(kind: Literal["legendre", "hermite"], order: int) -> tuple[Tensor
     Returns:
         The nodes in increasing order, and the weights, which sum to one; in double precision.
     """
-    with torch.inference_mode(False):  # they are kept for calls that are differentiated
+    with torch.inference_mode(False):  # cached for calls that are differentiated
         k = torch.arange(1, order, dtype=torch.float64)
         off_diagonal = k.sqrt() if kind == "hermite" else k / torch.sqrt(4 * k.square() - 1)
         nodes, vectors = torch.linalg.eigh(torch.diag(off_diagonal, 1) + torch.diag(off_diagonal, -1))

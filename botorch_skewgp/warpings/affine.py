@@ -1,4 +1,4 @@
-r"""Affine maps, to be put inside of others: outermost, one has no effect."""
+r"""Affine maps, for the inside of other warpings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from botorch_skewgp.warpings.base import Warping, shape_parameter
 class Affine(Warping):
     r"""The map `g(y) = offset + scale y`.
 
-    Outermost it changes nothing, for the process's own mean and variance are unknown: `Affine()` alone is the identity
+    Outermost it has no effect, as the process's mean and variance are unknown: `Affine()` alone is the identity
     warping, without free parameters.
 
     Example:

@@ -1,4 +1,4 @@
-r"""What all warpings share: an increasing map with an inverse, a log derivative, a domain and a range.
+r"""The base class of warpings: increasing maps with an inverse, a log derivative, a domain and a range.
 
 .. [Zhu2023btg] X. Zhu, L. Huang, C. Ibrahim, E. H. Lee, D. Bindel. Bayesian transformed Gaussian processes.
    Transactions on Machine Learning Research, 2023.
@@ -21,8 +21,8 @@ from botorch_skewgp.observations.checks import check_parameter
 class Warping(Module, ABC):
     r"""An increasing, differentiable map `g` from an outcome `y` to `z = g(y)` ([Zhu2023btg]_, Table 1).
 
-    Parameters have shape `batch_shape x 1` and broadcast against the last dimension of what is mapped. They are
-    GPyTorch parameters, with constraints, and priors that suit outcomes of about unit size.
+    Parameters have shape `batch_shape x 1` and broadcast against the last dimension of outcomes. They are GPyTorch
+    parameters with constraints, and priors for outcomes of about unit size.
 
     Example:
         >>> warping = SinhArcsinh()
@@ -87,12 +87,12 @@ class Warping(Module, ABC):
         """
 
     def redundant_parameters(self) -> set[str]:
-        """The names (of raw parameters) that have no effect where location and scale of `z` are unknown anyway."""
+        """The names of raw parameters that have no effect if location and scale of `z` are unknown."""
         return {f"raw_{name}" for name in self.redundant_if_outermost}
 
 
 def shape_parameter(name: str, description: str) -> property:
-    r"""A property for a parameter of a warping, behind which is the raw parameter with its constraint.
+    r"""A property for a parameter of a warping, stored as a raw parameter with a constraint.
 
     Args:
         name: The name of the parameter.
@@ -114,7 +114,7 @@ def shape_parameter(name: str, description: str) -> property:
 
 
 class _Getter:
-    """Reads a parameter of a module; an object and no function, so that modules can be pickled."""
+    """Reads a parameter of a module; an object, as functions defined here could not be pickled."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -14,8 +14,8 @@ from botorch_skewgp.warpings.base import Warping, shape_parameter
 class BoxCox(Warping):
     r"""The map `g(y) = (y^power - 1) / power` of positive outcomes; `log y` in the limit of power 0.
 
-    The power is positive. Since `g(y) > -1 / power`, laws of warped outcomes are truncated there. For outcomes that
-    need a negative power, model their reciprocals.
+    The power is positive, and laws of warped outcomes are truncated at `-1 / power`. For a negative power model the
+    reciprocals of the outcomes.
 
     Example:
         >>> warping = BoxCox()

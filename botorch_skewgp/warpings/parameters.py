@@ -1,4 +1,4 @@
-r"""Parameters of modules: given from outside, as one value for each of several nodes; their unbounded coordinates."""
+r"""Modules with given parameters, one value for each of several nodes, and unbounded coordinates of parameters."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ AnyModule = TypeVar("AnyModule", bound=Module)
 
 
 def with_parameters(module: AnyModule, raw: Mapping[str, Tensor], batch_shape: torch.Size | None = None) -> AnyModule:
-    r"""A copy of a module that has tensors in the place of parameters; those not named are copied, without gradients.
+    r"""A copy of a module with tensors instead of parameters; other parameters are copied, without gradients.
 
     Args:
-        module: A module with parameters of its own, as it was built.
+        module: A module with parameters.
         raw: Raw parameters by name.
         batch_shape: The leading shape of the tensors, for the kernels that they belong to; these keep theirs if `None`.
     """
@@ -36,17 +36,17 @@ def with_parameters(module: AnyModule, raw: Mapping[str, Tensor], batch_shape: t
 
 
 def constrained(constraint: Interval | None, raw: Tensor) -> Tensor:
-    """The value of a parameter that GPyTorch holds as `raw`."""
+    """The value of a raw parameter."""
     return raw if constraint is None else constraint.transform(raw)
 
 
 def unconstrained(constraint: Interval | None, value: Tensor) -> Tensor:
-    """What GPyTorch holds as `raw` for the value of a parameter."""
+    """The raw parameter of a value."""
     return value if constraint is None else constraint.inverse_transform(value)
 
 
 def to_unbounded(constraint: Interval | None, value: Tensor) -> Tensor:
-    """Logarithm of the distance to a single bound, logit between two."""
+    """The logarithm of the distance to a single bound, the logit between two."""
     return _bijection(constraint, value).inv(value)
 
 
@@ -58,7 +58,7 @@ def from_unbounded(constraint: Interval | None, x: Tensor) -> tuple[Tensor, Tens
 
 
 def _twin(module: torch.nn.Module, known: dict[int, torch.nn.Module]) -> torch.nn.Module:
-    """The same tree of modules, each with containers of its own; a deep copy takes ten times as long."""
+    """A copy of a tree of modules, ten times as fast as a deep copy."""
     if id(module) not in known:
         twin: Any = module.__new__(type(module))
         known[id(module)] = twin
@@ -75,7 +75,7 @@ def _twin(module: torch.nn.Module, known: dict[int, torch.nn.Module]) -> torch.n
 
 
 def _bijection(constraint: Interval | None, like: Tensor) -> Transform:
-    """From unbounded coordinates to what a constraint admits."""
+    """The map from unbounded coordinates to values within a constraint."""
     if constraint is None:
         return biject_to(constraints.real)
     lower, upper = constraint.lower_bound.to(like), constraint.upper_bound.to(like)

@@ -1,4 +1,4 @@
-"""What every acquisition function of this package has to do, at candidates `3 x 2 x q x d`."""
+"""A small model of duels, and what every acquisition function of this package has to do."""
 
 from __future__ import annotations
 
@@ -6,6 +6,35 @@ import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from gradients import assert_gradient
 from torch import Tensor
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.observations import Observation, Preference
+from botorch_skewgp.truncated.draws import DrawSettings
+
+DOUBLE = torch.float64
+BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
+POINTS = torch.rand(7, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
+PAIRS = torch.tensor([[0, 1], [2, 1], [3, 4], [5, 2], [0, 6], [3, 6]])
+
+
+def make_model(
+    observations: Observation | list[Observation] | None = None,
+    num_draws: int = 256,
+    X: Tensor = POINTS,
+    of: type[SkewGP] = SkewGP,
+    **options,
+) -> SkewGP:
+    """A model with hyperparameters that are not refitted; of the duels `PAIRS` if no observations are given."""
+    observations = Preference(PAIRS) if observations is None else observations
+    model = of(X, observations, draw_settings=DrawSettings(num_draws=num_draws), **options)
+    model.covar_module.outputscale = 4.0
+    model.covar_module.base_kernel.lengthscale = 0.4
+    return model
+
+
+def points(generator: torch.Generator, *batch_shape: int, q: int = 1) -> Tensor:
+    """Candidates `batch_shape x q x 2` in the unit square."""
+    return torch.rand(*batch_shape, q, 2, generator=generator, dtype=DOUBLE)
 
 
 def check_acquisition(
@@ -16,7 +45,8 @@ def check_acquisition(
     everywhere: bool = True,
     step: float = 1e-5,
 ) -> None:
-    """Values repeat to the last digit, are those of candidates alone and in smaller batches, and have gradients."""
+    """At `X`, `3 x 2 x q x d`: values repeat exactly, are those of candidates alone and of smaller batches, and have
+    gradients."""
     values = acquisition(X)
     assert values.shape == X.shape[:2] == (3, 2)
     assert values.isfinite().all()

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from acquisition_checks import check_acquisition
+from acquisition_checks import BOUNDS, DOUBLE, PAIRS, POINTS, check_acquisition, make_model
 from botorch.acquisition.analytic import LogExpectedImprovement
 from botorch.acquisition.preference import PairwiseBayesianActiveLearningByDisagreement, qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
@@ -32,20 +32,8 @@ from botorch_skewgp.likelihoods import (
 from botorch_skewgp.observations import Binary, Numeric, Ordinal, Preference, Tie, Validity
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import Reading
-from botorch_skewgp.truncated.draws import DrawSettings
 
-DOUBLE = torch.float64
-PAIRS = torch.tensor([[0, 1], [2, 1], [3, 4], [5, 2], [0, 6], [3, 6]])
-BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
-POINTS = torch.rand(7, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
 LABELS = torch.tensor([1, 0, 1, 1, 0, 1, 1])
-
-
-def make_model(observations, num_draws=256, **options) -> SkewGP:
-    model = SkewGP(POINTS, observations, draw_settings=DrawSettings(num_draws=num_draws), **options)
-    model.covar_module.outputscale = 4.0
-    model.covar_module.base_kernel.lengthscale = 0.4
-    return model
 
 
 KINDS = {

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from acquisition_checks import check_acquisition
+from acquisition_checks import BOUNDS, DOUBLE, PAIRS, POINTS, check_acquisition, make_model, points
 from botorch.acquisition.analytic import LogExpectedImprovement, UpperConfidenceBound, _log_ei_helper
 from botorch.acquisition.objective import ExpectationPosteriorTransform, ScalarizedPosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
@@ -36,20 +36,6 @@ from botorch_skewgp.likelihoods import (
 )
 from botorch_skewgp.observations import Binary, Numeric, Observation, Ordinal, Preference, Validity
 from botorch_skewgp.rows import Reading
-from botorch_skewgp.truncated.draws import DrawSettings
-
-DOUBLE = torch.float64
-PAIRS = torch.tensor([[0, 1], [0, 2], [0, 3], [4, 5], [0, 6], [4, 6]])
-BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
-POINTS = torch.rand(7, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
-
-
-def make_model(observations=None, num_draws=256, X=POINTS, **options) -> SkewGP:
-    observations = Preference(PAIRS) if observations is None else observations
-    model = SkewGP(X, observations, draw_settings=DrawSettings(num_draws=num_draws), **options)
-    model.covar_module.outputscale = 4.0
-    model.covar_module.base_kernel.lengthscale = 0.4
-    return model
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +46,6 @@ def model() -> SkewGP:
 @pytest.fixture(scope="module")
 def binary() -> SkewGP:
     return make_model(Binary(torch.tensor([1, 0, 1, 1, 0, 1, 1])))
-
-
-def points(generator, *batch_shape):
-    return torch.rand(*batch_shape, 1, 2, generator=generator, dtype=DOUBLE)
 
 
 def samples(posterior, N, generator):

@@ -100,7 +100,7 @@ def test_an_ensemble_is_the_average():
 def test_bad_input():
     model = duels()
     for points in (X[:0], X.squeeze(-1), torch.tensor([[float("nan")]])):
-        with pytest.raises(InputDataError, match="X_candidates must be finite and n x 1"):
+        with pytest.raises(InputDataError, match="X_candidates must be finite"):
             probability_of_best(model, points)
     with pytest.raises(InputDataError, match="num_samples must be at least 1"):
         probability_of_best(model, num_samples=0)

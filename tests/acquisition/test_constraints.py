@@ -5,6 +5,8 @@ import warnings
 
 import pytest
 import torch
+from acquisition_checks import BOUNDS, DOUBLE, points
+from acquisition_checks import make_model as model_of
 from botorch.acquisition.analytic import LogExpectedImprovement, PosteriorMean
 from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
 from botorch.acquisition.monte_carlo import qExpectedImprovement
@@ -43,18 +45,13 @@ from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import Binary, Numeric, Preference, Validity
 from botorch_skewgp.truncated.draws import DrawSettings
 
-DOUBLE = torch.float64
-BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
 POINTS = torch.rand(20, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
 VALUES = POINTS.sum(-1)
 WORKED = POINTS[:, 0] < 0.5  # the objective grows towards where experiments fail
 
 
 def make_model(observations, **options) -> SkewGP:
-    model = SkewGP(POINTS, observations, draw_settings=DrawSettings(num_draws=256), **options)
-    model.covar_module.outputscale = 4.0
-    model.covar_module.base_kernel.lengthscale = 0.4
-    return model
+    return model_of(observations, X=POINTS, **options)
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +77,6 @@ def mixed() -> SkewGP:
 def growing() -> PosteriorMean:
     """An acquisition function that grows to the corner where experiments fail."""
     return PosteriorMean(GenericDeterministicModel(lambda X: X.sum(-1, keepdim=True)))
-
-
-def points(generator, *batch_shape):
-    return torch.rand(*batch_shape, 1, 2, generator=generator, dtype=DOUBLE)
 
 
 def first_output(Y, X=None):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from acquisition_checks import check_acquisition
+from acquisition_checks import BOUNDS, PAIRS, check_acquisition, make_model, points
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.transforms.input import InputPerturbation, Normalize
 from botorch.models.transforms.outcome import Standardize
@@ -26,18 +26,6 @@ from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, Prefe
 from botorch_skewgp.observations import Binary, Numeric, Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 
-PAIRS = torch.tensor([[0, 1], [2, 1], [3, 4], [5, 2], [0, 6], [3, 6]])
-BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
-
-
-def make_model(num_draws=256, dtype=torch.float64, **options) -> SkewGP:
-    g = torch.Generator().manual_seed(3)
-    X = torch.rand(7, 2, generator=g, dtype=torch.float64).to(dtype)
-    model = SkewGP(X, Preference(PAIRS), draw_settings=DrawSettings(num_draws=num_draws), **options)
-    model.covar_module.outputscale = 4.0
-    model.covar_module.base_kernel.lengthscale = 0.4
-    return model
-
 
 @pytest.fixture(scope="module")
 def model() -> SkewGP:
@@ -54,10 +42,6 @@ ACQUISITIONS = {
     "thompson": lambda model, x: DuelingThompsonSampling(model, x),
 }
 every = pytest.mark.parametrize("name", ACQUISITIONS)
-
-
-def points(generator, *batch_shape):
-    return torch.rand(*batch_shape, 1, 2, generator=generator, dtype=torch.float64)
 
 
 def joint_differences(model, X, N, generator):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from acquisition_checks import check_acquisition
+from acquisition_checks import BOUNDS, DOUBLE, PAIRS, POINTS, check_acquisition, points
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.sampling.normal import SobolQMCNormalSampler
@@ -44,10 +44,6 @@ from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import Preference, Validity
 from botorch_skewgp.truncated.draws import DrawSettings
 
-DOUBLE = torch.float64
-BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
-POINTS = torch.rand(7, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
-PAIRS = torch.tensor([[0, 1], [2, 1], [3, 4], [5, 2], [0, 6], [3, 6]])
 MEMBERS = ((0.15, 1.0, 0.05), (0.4, 4.0, 0.3), (1.2, 8.0, 1.0))  # lengthscale, outputscale, noise
 
 
@@ -69,10 +65,6 @@ def validity() -> FullyBayesianSkewGP:
     return FullyBayesianSkewGP(
         [member(worked, ValidityLikelihood(threshold=0.5 - n, noise=n), ls, s) for ls, s, n in MEMBERS]
     )
-
-
-def points(generator, *batch_shape, q=1):
-    return torch.rand(*batch_shape, q, 2, generator=generator, dtype=DOUBLE)
 
 
 def over_members(ensemble, make, X):

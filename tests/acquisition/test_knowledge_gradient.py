@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from acquisition_checks import check_acquisition
+from acquisition_checks import BOUNDS, DOUBLE, PAIRS, POINTS, check_acquisition, make_model, points
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import InputPerturbation, Normalize
@@ -17,29 +17,11 @@ from botorch_skewgp.acquisition.knowledge_gradient import (
 )
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference
-from botorch_skewgp.truncated.draws import DrawSettings
-
-DOUBLE = torch.float64
-PAIRS = torch.tensor([[0, 1], [2, 1], [3, 4], [5, 2], [0, 6], [3, 6]])
-BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
-POINTS = torch.rand(7, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
-
-
-def make_model(observations=None, num_draws=256, **options) -> SkewGP:
-    observations = Preference(PAIRS) if observations is None else observations
-    model = SkewGP(POINTS, observations, draw_settings=DrawSettings(num_draws=num_draws), **options)
-    model.covar_module.outputscale = 4.0
-    model.covar_module.base_kernel.lengthscale = 0.4
-    return model
 
 
 @pytest.fixture(scope="module")
 def model() -> SkewGP:
     return make_model()
-
-
-def random_pairs(generator, *batch_shape, q=2):
-    return torch.rand(*batch_shape, q, 2, generator=generator, dtype=DOUBLE)
 
 
 ACQUISITIONS = {
@@ -56,7 +38,7 @@ TIES = {"likelihood": PreferenceLikelihood(noise=0.3, tie_width=0.6, ties_allowe
 @every
 def test_conformance(model, name, generator):
     make, q = ACQUISITIONS[name]
-    X = random_pairs(generator, 3, 2, q=q)
+    X = points(generator, 3, 2, q=q)
     check_acquisition(make(model), X, atol=1e-12, least_gradient=1e-5, everywhere=False, step=1e-6)
 
 
@@ -67,14 +49,14 @@ def test_optimisation(model, name, generator):
     pair, value = optimize_acqf(acquisition, BOUNDS, q=q, num_restarts=4, raw_samples=64)
     assert pair.shape == (2, 2)
     with torch.no_grad():
-        assert value >= acquisition(random_pairs(generator, 100, q=q)).max()
+        assert value >= acquisition(points(generator, 100, q=q)).max()
 
 
 def test_look_ahead_is_the_posterior_of_a_model_with_the_duel(generator):
     """Means given either outcome, and the outcome's probability, against fresh draws of larger models."""
     model = make_model(num_draws=8192, likelihood=PreferenceLikelihood(noise=0.1))
     pair = POINTS[:2] + 0.05
-    X = random_pairs(generator, q=5)
+    X = points(generator, q=5)
     acquisition = DuelingKnowledgeGradient(model)
     joint = torch.cat([pair, X])
     won, lost = acquisition._outcome_means(joint).unbind(-1)
@@ -94,7 +76,7 @@ def test_look_ahead_is_the_posterior_of_a_model_with_the_duel(generator):
 
 def test_value_by_monte_carlo(model, generator):
     """The definition, with outcomes drawn and posterior means from the draws that fit them."""
-    pair, X, N = random_pairs(generator), random_pairs(generator, q=4), 400_000
+    pair, X, N = points(generator, q=2), points(generator, q=4), 400_000
     for include_pair in (True, False):
         value = DuelingKnowledgeGradient(model, X, include_pair=include_pair)(pair).item()
         joint = torch.cat([pair, X])
@@ -111,7 +93,7 @@ def test_value_by_monte_carlo(model, generator):
 def test_ties_are_a_third_outcome(generator):
     """Exact in the draws: posterior means given each outcome times its probability, all three of them."""
     model, N = make_model(**TIES), 400_000
-    pair, X = random_pairs(generator), random_pairs(generator, q=4)
+    pair, X = points(generator, q=2), points(generator, q=4)
     value = DuelingKnowledgeGradient(model, X)(pair).item()
     posterior = model.posterior(torch.cat([pair, X]))
     base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=DOUBLE)
@@ -132,7 +114,7 @@ def test_ties_are_a_third_outcome(generator):
 def test_ties_in_one_shot(generator):
     model = make_model(**TIES)
     grid = torch.rand(6, 2, generator=generator, dtype=DOUBLE)
-    pair, one_shot = random_pairs(generator), OneShotDuelingKnowledgeGradient(model)
+    pair, one_shot = points(generator, q=2), OneShotDuelingKnowledgeGradient(model)
     assert one_shot.get_augmented_q_batch_size(2) == 5
     first, second, third = torch.meshgrid(*[torch.arange(6)] * 3, indexing="ij")
     X = torch.stack([grid[first], grid[second], grid[third]], dim=-2)
@@ -140,7 +122,7 @@ def test_ties_in_one_shot(generator):
     nested = DuelingKnowledgeGradient(model, grid, include_pair=False)(pair).squeeze(0)
     torch.testing.assert_close(values.max() - model.posterior(grid).mean.max(), nested)
     with pytest.raises(BotorchTensorDimensionError, match="x 5 x d"):
-        one_shot(random_pairs(generator, q=4))
+        one_shot(points(generator, q=4))
 
 
 @pytest.mark.parametrize("one_shot", [False, True])
@@ -148,7 +130,7 @@ def test_location_of_the_outcome_counts(one_shot, generator):
     """Numbers of another location: the one-shot value moves with it, the gain of a duel does not."""
     values = 50 + torch.randn(7, generator=generator, dtype=DOUBLE)
     make = lambda y, **options: make_model([Preference(PAIRS), Numeric(y)], 64, **options)  # noqa: E731
-    X = random_pairs(generator, 3, q=4 if one_shot else 2)
+    X = points(generator, 3, q=4 if one_shot else 2)
     acquisition = OneShotDuelingKnowledgeGradient if one_shot else DuelingKnowledgeGradient
     scaled = acquisition(make(values, outcome_transform=Standardize(m=1)))(X)
     standard = acquisition(make((values - values.mean()) / values.std()))(X)
@@ -159,7 +141,7 @@ def test_location_of_the_outcome_counts(one_shot, generator):
 def test_one_shot_is_the_nested_maximum(model, generator):
     """Maximised over the last two points on a grid it is the value over that grid, up to the present maximum."""
     grid = torch.cartesian_prod(*[torch.linspace(0, 1, 6, dtype=DOUBLE)] * 2)
-    pair = random_pairs(generator)
+    pair = points(generator, q=2)
     nested = DuelingKnowledgeGradient(model, grid, include_pair=False)
     one_shot = OneShotDuelingKnowledgeGradient(model)
     first, second = torch.meshgrid(torch.arange(36), torch.arange(36), indexing="ij")
@@ -171,13 +153,13 @@ def test_one_shot_is_the_nested_maximum(model, generator):
 
 def test_never_negative_and_zero_for_nothing(model, generator):
     acquisition = DuelingKnowledgeGradient(model)
-    assert (acquisition(random_pairs(generator, 100)) >= -1e-12).all()
-    same = random_pairs(generator, 5)[:, :1].expand(5, 2, 2)
+    assert (acquisition(points(generator, 100, q=2)) >= -1e-12).all()
+    same = points(generator, 5, q=2)[:, :1].expand(5, 2, 2)
     torch.testing.assert_close(acquisition(same), torch.zeros(5, dtype=DOUBLE), rtol=0, atol=1e-9)
 
 
 def test_order_of_the_pair_does_not_matter(model, generator):
-    X = random_pairs(generator, 5)
+    X = points(generator, 5, q=2)
     acquisition = DuelingKnowledgeGradient(model)
     torch.testing.assert_close(acquisition(X), acquisition(X.flip(-2)))
 
@@ -185,7 +167,7 @@ def test_order_of_the_pair_does_not_matter(model, generator):
 def test_scales_with_the_outcome(generator):
     values = 5 + 10 * torch.randn(7, generator=generator, dtype=DOUBLE)
     standard = (values - values.mean()) / values.std()
-    X = random_pairs(generator, 4)
+    X = points(generator, 4, q=2)
 
     def gain(y, **options):
         likelihood = MixedLikelihood(PreferenceLikelihood(), NumericLikelihood())
@@ -197,7 +179,7 @@ def test_scales_with_the_outcome(generator):
 
 
 def test_input_transform(model, generator):
-    X = random_pairs(generator, 4)
+    X = points(generator, 4, q=2)
     transformed = make_model(input_transform=Normalize(2, bounds=BOUNDS))
     torch.testing.assert_close(DuelingKnowledgeGradient(transformed)(X), DuelingKnowledgeGradient(model)(X))
     perturbed = make_model(
@@ -209,7 +191,7 @@ def test_input_transform(model, generator):
 
 def test_moves_with_its_model(generator):
     acquisition = DuelingKnowledgeGradient(make_model(num_draws=64)).to(torch.float32)
-    assert acquisition(random_pairs(generator, 2).float()).dtype == torch.float32
+    assert acquisition(points(generator, 2, q=2).float()).dtype == torch.float32
 
 
 def test_what_is_refused(model):

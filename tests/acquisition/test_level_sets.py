@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from acquisition_checks import check_acquisition
+from acquisition_checks import BOUNDS, DOUBLE, check_acquisition, points
+from acquisition_checks import make_model as model_of
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.models.transforms.input import InputPerturbation
 from botorch.optim import optimize_acqf
@@ -15,16 +16,12 @@ from botorch_skewgp.acquisition import (
 )
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ProbitLikelihood, ValidityLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Ordinal, Validity
-from botorch_skewgp.truncated.draws import DrawSettings
 
-DOUBLE = torch.float64
 LEVEL = 0.7
-BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
 POINTS = torch.rand(9, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
 REFERENCE = torch.rand(11, 2, generator=torch.Generator().manual_seed(4), dtype=DOUBLE)
 LABELS = torch.tensor([1, 0, 1, 1, 0, 1, 0, 0, 1], dtype=torch.bool)
-
-
+ANSWERS = Binary(LABELS)
 GUESSES = {"guess": 0.35 / 0.9, "slip": 0.1}  # P(yes) is between 0.4 and 0.95
 
 
@@ -34,12 +31,8 @@ class Minimized(SkewGP):
     minimize = True
 
 
-def make_model(observations=None, num_draws=256, of=SkewGP, **options) -> SkewGP:
-    observations = Binary(LABELS) if observations is None else observations
-    model = of(POINTS, observations, draw_settings=DrawSettings(num_draws=num_draws), **options)
-    model.covar_module.outputscale = 4.0
-    model.covar_module.base_kernel.lengthscale = 0.4
-    return model
+def make_model(observations=ANSWERS, **options) -> SkewGP:
+    return model_of(observations, X=POINTS, **options)
 
 
 MODELS = {
@@ -59,10 +52,6 @@ ACQUISITIONS = {
     "reduction": lambda model: LevelSetMisclassificationReduction(model, LEVEL, REFERENCE),
     "information": lambda model: LevelSetInformation(model, LEVEL, REFERENCE),
 }
-
-
-def points(generator, *batch_shape):
-    return torch.rand(*batch_shape, 1, 2, generator=generator, dtype=DOUBLE)
 
 
 @pytest.mark.parametrize("name", ACQUISITIONS)

@@ -2,6 +2,9 @@
 
 import pytest
 import torch
+from acquisition_checks import DOUBLE, PAIRS
+from acquisition_checks import POINTS as UNIT_POINTS
+from acquisition_checks import make_model as model_of
 from botorch.acquisition.objective import ExpectationPosteriorTransform, ScalarizedPosteriorTransform
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -9,6 +12,7 @@ from botorch.models import ModelListGP, PairwiseGP, SingleTaskGP
 from botorch.models.transforms.input import ChainedInputTransform, InputPerturbation, Normalize, Round
 from botorch.models.transforms.outcome import Standardize
 from botorch.sampling.normal import SobolQMCNormalSampler
+from botorch.utils.transforms import unnormalize
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
@@ -18,24 +22,15 @@ from botorch_skewgp.acquisition.dueling import DuelingUpperCredibleBound
 from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient
 from botorch_skewgp.acquisition.recommendation import _CHALLENGERS, next_choice, next_pair, recommend
 from botorch_skewgp.observations import Binary, Numeric, Preference
-from botorch_skewgp.truncated.draws import DrawSettings
 
-DOUBLE = torch.float64
-PAIRS = torch.tensor([[0, 1], [2, 1], [3, 4], [5, 2], [0, 6], [3, 6]])
 BOUNDS = torch.tensor([[0.0, -10.0], [5.0, 10.0]], dtype=DOUBLE)
-POINTS = BOUNDS[0] + (BOUNDS[1] - BOUNDS[0]) * torch.rand(
-    7, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE
-)
+POINTS = unnormalize(UNIT_POINTS, BOUNDS)
 SMALL = {"num_restarts": 2, "raw_samples": 32}
 
 
 def make_model(observations=None, **options) -> SkewGP:
-    observations = Preference(PAIRS) if observations is None else observations
     options = {"input_transform": Normalize(2, bounds=BOUNDS)} | options
-    model = SkewGP(POINTS, observations, draw_settings=DrawSettings(num_draws=256), **options)
-    model.covar_module.outputscale = 4.0
-    model.covar_module.base_kernel.lengthscale = 0.4
-    return model
+    return model_of(observations, X=POINTS, **options)
 
 
 def kernel() -> ScaleKernel:

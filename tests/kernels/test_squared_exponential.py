@@ -7,7 +7,7 @@ from gpytorch.kernels import ConstantKernel, LinearKernel, MaternKernel, RBFKern
 from torch.autograd import grad
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.kernels.squared_exponential import MOST_SPREAD, SquaredExponential
+from botorch_skewgp.kernels.squared_exponential import MAX_SPREAD, SquaredExponential
 from botorch_skewgp.observations import Binary, Preference
 
 DOUBLE = torch.float64
@@ -122,7 +122,7 @@ def test_others_are_left_to_gpytorch():
 
 def test_points_too_far_apart_are_left_to_gpytorch():
     few = SquaredExponential.of(RBFKernel().double().requires_grad_(False))
-    reach = MOST_SPREAD**0.5 * few.lengthscale.item()
+    reach = MAX_SPREAD**0.5 * few.lengthscale.item()
     points = torch.tensor([[-1.0], [1.0]], dtype=DOUBLE) * reach
     assert few.with_points(0.99 * points) is not None
     assert few.with_points(1.01 * points) is None

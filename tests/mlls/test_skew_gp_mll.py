@@ -8,6 +8,7 @@ import pytest
 import torch
 from gpytorch.priors import GammaPrior, LogNormalPrior, NormalPrior
 from scipy import stats
+from small_cases import TRAIN_X, differences, evaluate, free_parameters, gradients, tensor
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import (
@@ -22,12 +23,6 @@ from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.observations import Binary, Censored, Choice, Numeric, Ordinal, Preference, Ranking, Tie, Validity
 
-
-def tensor(*values):
-    return torch.tensor(values, dtype=torch.float64)
-
-
-TRAIN_X = torch.tensor([[0.0], [0.5], [1.1], [1.5], [2.2], [2.9]], dtype=torch.float64)
 PAIRS = torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [1, 2]])
 
 CASES = {
@@ -71,32 +66,16 @@ def objective(name, skew_prior=None, priors=True):
     return SkewGPMarginalLogLikelihood(model.likelihood, model).train()
 
 
-def objective_value(mll):
-    return mll(mll.model(*mll.model.train_inputs), mll.model.train_targets)
-
-
 @torch.no_grad()
 def value_of(mll):
-    return objective_value(mll)
+    return evaluate(mll)
 
 
 def assert_gradient_equals_finite_differences(mll, names):
-    objective_value(mll).backward()
-    found = {name: p for name, p in mll.model.named_parameters() if p.requires_grad}
-    assert set(names) <= {name.rsplit(".", 1)[-1] for name in found}, list(found)
-    step = 1e-5
-    for name, parameter in found.items():
-        gradient = parameter.grad.clone()
-        for i in range(parameter.numel()):
-            values = []
-            for sign in (1, -1):
-                with torch.no_grad():
-                    parameter.view(-1)[i] += sign * step
-                values.append(float(value_of(mll)))
-                with torch.no_grad():
-                    parameter.view(-1)[i] -= sign * step
-            difference = (values[0] - values[1]) / (2 * step)
-            assert float(gradient.view(-1)[i]) == pytest.approx(difference, rel=1e-4, abs=2e-6), (name, i)
+    found = {name.rsplit(".", 1)[-1] for name in free_parameters(mll.model)}
+    assert set(names) <= found, found
+    slopes = differences(lambda _: evaluate(mll), mll.model, step=1e-5)
+    torch.testing.assert_close(gradients(mll), slopes, rtol=1e-4, atol=2e-6)
 
 
 KERNEL = ["raw_lengthscale", "raw_outputscale"]

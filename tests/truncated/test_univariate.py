@@ -9,11 +9,11 @@ import torch
 from scipy import special, stats
 from torch.autograd import gradcheck
 
+from botorch_skewgp.truncated.row_factor import open_uniform
 from botorch_skewgp.truncated.univariate import (
     interval_cumulants,
     interval_moments,
     inverse_normal_cdf,
-    log1mexp,
     log_interval_probability,
     log_normal_cdf,
     log_normal_density,
@@ -222,11 +222,17 @@ def test_draws_in_float32(generator):
     assert stats.kstest(draws, stats.truncnorm(1.5, np.inf).cdf).pvalue > 1e-4
 
 
-def test_small_functions():
-    x = torch.tensor([1e-12, 0.3, math.log(2), 0.8, 40.0], dtype=torch.float64)
-    with mpmath.workdps(60):
-        expected = [float(mpmath.log(1 - mpmath.exp(-mpmath.mpf(float(y))))) for y in x]
-    torch.testing.assert_close(log1mexp(x), torch.tensor(expected, dtype=torch.float64), rtol=1e-13, atol=0)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("end", [0.0, 1.0])
+def test_uniform_draws_are_in_the_open_interval(dtype, end, monkeypatch):
+    drawn = torch.tensor([min(end, 1 - 0.5 * torch.finfo(dtype).eps)], dtype=dtype)  # the ends of what is drawn
+    monkeypatch.setattr(torch, "rand", lambda *shape, **kind: drawn.clone())
+    uniform = open_uniform(drawn, None)
+    assert 0 < uniform < 1
+    assert sample_interval(torch.tensor([-INF], dtype=dtype), torch.tensor([1.0], dtype=dtype), uniform).isfinite()
+
+
+def test_log_normal_density():
     points = torch.linspace(-5, 5, 11, dtype=torch.float64)
     torch.testing.assert_close(log_normal_density(points), torch.as_tensor(stats.norm.logpdf(points)))
 

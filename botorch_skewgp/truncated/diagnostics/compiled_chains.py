@@ -12,8 +12,8 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.compilation import compiled
 
-MOST_LAGS = 32  # beyond them one Fourier transform is faster
-SUMS = {"contract", "reassoc"}  # what lets sums be taken in lanes
+MAX_LAGS = 32  # beyond them one Fourier transform is faster
+SUMS = {"contract", "reassoc"}  # let sums be vectorised
 
 
 @compiled(fastmath=SUMS)
@@ -81,7 +81,7 @@ def _sizes(values, result):
         for j in range(chains):
             variance += _product(centred[j], centred[j], 0) / number
         time, least = -1.0, np.inf
-        for k in range(MOST_LAGS // 2):
+        for k in range(MAX_LAGS // 2):
             even = 1.0 if k == 0 else _correlation(centred, 2 * k, variance, between)
             pair = even + _correlation(centred, 2 * k + 1, variance, between)
             if k == last or not pair > 0.0:
@@ -107,7 +107,7 @@ def r_hats(values: Tensor) -> Tensor:
 
 
 def effective_sizes(values: Tensor) -> Tensor:
-    r"""Effective size of split chains, NaN where the autocorrelation has not died out within `MOST_LAGS` lags.
+    r"""Effective size of split chains, NaN where the autocorrelation has not died out within `MAX_LAGS` lags.
 
     Args:
         values: As for `r_hats`.

@@ -14,7 +14,7 @@ from botorch_skewgp.truncated.compilation import compiled
 
 @compiled()
 def _score(ordered, order, scores, result):
-    """Write the scores of values in order to where they were before; equal ones share that of their average rank."""
+    """Write the scores of ordered values to their former places; equal ones share that of their average rank."""
     n = ordered.shape[0]
     first = 0
     while first < n:

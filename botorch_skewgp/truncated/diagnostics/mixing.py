@@ -1,15 +1,8 @@
-r"""Whether draws can be trusted: rank-normalised split R-hat and effective sample sizes.
+r"""Rank-normalised split R-hat and effective sample sizes of draws, of all functionals at once and in float64.
 
-Everything is computed for all functionals at once, and in float64 whatever the draws' dtype.
-
-References:
-
-.. [Vehtari2021rhat]
-    A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, and P.-C. Buerkner. Rank-normalization, folding, and
-    localization: an improved R-hat for assessing convergence of MCMC. Bayesian Analysis, 16(2), 2021.
-
-.. [Geyer1992practical]
-    C. J. Geyer. Practical Markov chain Monte Carlo. Statistical Science, 7(4), 1992.
+.. [Vehtari2021rhat] A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Buerkner. Rank-normalization, folding, and
+   localization: an improved R-hat for assessing convergence of MCMC. Bayesian Analysis 16(2), 2021.
+.. [Geyer1992practical] C. J. Geyer. Practical Markov chain Monte Carlo. Statistical Science 7(4), 1992.
 """
 
 from __future__ import annotations
@@ -28,16 +21,14 @@ MAX_ENTRIES = 2**17  # of draws that are diagnosed at a time, with a dozen copie
 def split_r_hat(draws: Tensor) -> Tensor:
     r"""Rank-normalised split R-hat, the larger one of bulk and folded [Vehtari2021rhat]_, section 4.
 
-    Every chain is split in two halves; an odd number of steps leaves out the middle one. The chains
-    agree where the value is close to one; above 1.01 they do not.
+    Every chain is split in two halves; an odd number of steps leaves out the middle one. Above 1.01 chains disagree.
 
     Args:
         draws: A `batch_shape x num_steps x num_chains x k` tensor of `k` functionals of the draws.
 
     Returns:
-        A `batch_shape x k` tensor of the draws' dtype. NaN for a functional that is the same in all draws
-        (there is nothing to compare) or that is NaN in one of them; infinite where chains
-        stand still at different values.
+        A `batch_shape x k` tensor of the draws' dtype. NaN for a functional that is the same in all draws or NaN in
+        one of them; infinite where chains stand still at different values.
 
     Raises:
         ValueError: If there are fewer than four steps.
@@ -54,14 +45,13 @@ def effective_sample_size(draws: Tensor, kind: Literal["bulk", "mean"] = "bulk")
 
     Args:
         draws: A `batch_shape x num_steps x num_chains x k` tensor of `k` functionals of the draws.
-        kind: "mean" for the functional itself, that is for its average; "bulk" for its normal scores,
-            which also have a meaning where it has no variance.
+        kind: "mean" for the average of the functional; "bulk" for that of its normal scores, which exists even where
+            the functional has no variance.
 
     Returns:
-        A `batch_shape x k` tensor of the draws' dtype. The number of draws for a functional that is the same
-        in all of them, whose average has no error; NaN for one that is NaN in one of them. Chains
-        that are anticorrelated can have more effective draws than draws, up to their number times its
-        logarithm to base ten.
+        A `batch_shape x k` tensor of the draws' dtype. The number `n` of draws for a functional that is the same in all
+        of them; NaN for one that is NaN in one of them. Anticorrelated chains can have more effective draws than draws,
+        up to `n log10(n)`.
 
     Raises:
         ValueError: If there are fewer than four steps or if the kind is neither.
@@ -80,8 +70,8 @@ class Diagnostics(NamedTuple):
     r"""R-hat and effective sample size of every functional, each `batch_shape x k`.
 
     Args:
-        r_hat: As `split_r_hat`.
-        bulk_effective_size: As `effective_sample_size` of kind "bulk".
+        r_hat: The value of `split_r_hat`.
+        bulk_effective_size: The value of `effective_sample_size` of kind "bulk".
     """
 
     r_hat: Tensor
@@ -89,7 +79,7 @@ class Diagnostics(NamedTuple):
 
 
 def diagnose(draws: Tensor) -> Diagnostics:
-    r"""R-hat and bulk effective size together, which share their sorting, the most expensive part.
+    r"""R-hat and bulk effective size together, which share the sorting, the most expensive part.
 
     Args:
         draws: A `batch_shape x num_steps x num_chains x k` tensor of `k` functionals of the draws.
@@ -150,7 +140,7 @@ def _constant(values: Tensor) -> Tensor:
 
 
 def _normal_scores(values: Tensor) -> _Scores:
-    """Normal scores of the ranks among all draws, equal draws sharing their average rank; Blom's offsets."""
+    """Normal scores, with Blom's offsets, of the ranks among all draws; equal draws share their average rank."""
     flat = values.flatten(-2).contiguous()
     n = flat.shape[-1]
     halves = torch.arange(2, 2 * n + 1, dtype=flat.dtype, device=flat.device)  # twice an average rank
@@ -160,7 +150,8 @@ def _normal_scores(values: Tensor) -> _Scores:
 
         return _Scores(*(entry.view_as(values) for entry in normal_scores(flat, scores)))
     ordered, order = flat.sort(-1)
-    folded = (flat - _median(ordered)).abs()
+    median = 0.5 * (ordered[..., (n - 1) // 2] + ordered[..., n // 2])
+    folded = (flat - median.unsqueeze(-1)).abs()
     return _Scores(
         _scores_of_ranks(ordered, order, scores).view_as(values),
         _scores_of_ranks(*folded.sort(-1), scores).view_as(values),
@@ -168,18 +159,13 @@ def _normal_scores(values: Tensor) -> _Scores:
 
 
 def _scores_of_ranks(ordered: Tensor, order: Tensor, scores: Tensor) -> Tensor:
-    """Scores where draws were before they were put in order, from those of twice an average rank."""
+    """The scores of ordered draws at their former places, from those of twice an average rank."""
     place = torch.arange(ordered.shape[-1], device=ordered.device)
     begins = torch.nn.functional.pad(ordered[..., 1:] != ordered[..., :-1], (1, 0), value=True)
     ends = torch.nn.functional.pad(begins[..., 1:], (0, 1), value=True)
     first = torch.where(begins, place, torch.zeros_like(place)).cummax(-1).values
     last = torch.where(ends, place, torch.full_like(place, len(place))).flip(-1).cummin(-1).values.flip(-1)
     return torch.empty_like(ordered).scatter(-1, order, scores[first + last])
-
-
-def _median(ordered: Tensor) -> Tensor:
-    n = ordered.shape[-1]
-    return 0.5 * (ordered[..., (n - 1) // 2] + ordered[..., n // 2]).unsqueeze(-1)
 
 
 def _r_hat(values: Tensor) -> Tensor:
@@ -222,7 +208,7 @@ def _effective_size_by_transform(values: Tensor) -> Tensor:
     correlation = 1 - (within - covariance) / total
     correlation[..., 0] = 1.0
 
-    # Sums of neighbours at lags 2 k and 2 k + 1; the last lags are too noisy to be looked at.
+    # Sums of neighbours at lags 2 k and 2 k + 1; the last lags are too noisy to count.
     last = max((n - 3) // 2, 0)
     even = correlation[..., 0 : 2 * last + 1 : 2]
     pairs = even + correlation[..., 1 : 2 * last + 2 : 2]

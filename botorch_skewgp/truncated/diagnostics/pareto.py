@@ -13,16 +13,15 @@ import math
 import torch
 from torch import Tensor
 
-LEAST_TAIL = 5  # weights
-LEAST_WEIGHTS = 5 * LEAST_TAIL
+MIN_WEIGHTS = 25  # of which the tail has five
 
 
 def pareto_shape(log_weights: Tensor) -> Tensor:
     r"""The shape `k` of the generalised Pareto distribution of the largest importance weights ([Vehtari2024pareto]_).
 
     Weights have about `1 / k` moments. Below 0.5 averages over them converge as usual, up to 0.7 they do in practice;
-    above, the proposals do not cover what they are proposals for. The fit is that of [Zhang2009generalized]_, drawn
-    towards 0.5 by as much as ten further weights would.
+    above, the proposals do not cover their target. The fit is that of [Zhang2009generalized]_, drawn towards 0.5 with
+    the weight of ten observations.
 
     Args:
         log_weights: A `batch_shape x S` tensor; constants do not matter.
@@ -34,8 +33,8 @@ def pareto_shape(log_weights: Tensor) -> Tensor:
         ValueError: If there are fewer than 25 weights.
     """
     S = log_weights.shape[-1]
-    if S < LEAST_WEIGHTS:
-        raise ValueError(f"The shape of a tail needs at least {LEAST_WEIGHTS} weights; got {S}.")
+    if S < MIN_WEIGHTS:
+        raise ValueError(f"The shape of a tail needs at least {MIN_WEIGHTS} weights; got {S}.")
     size = math.ceil(min(0.2 * S, 3 * math.sqrt(S)))
     largest = log_weights.double().topk(size + 1, dim=-1).values.flip(-1)
     weights = (largest - largest[..., -1:]).exp()

@@ -1,7 +1,7 @@
 """Gaussian priors of the rows, and their products with Gaussian sites and with noise.
 
-`base` says what a prior is asked for; `dense`, `low_rank`, `weighted` (a low-rank one whose rows weigh few rows each of
-a matrix) and `bordered` (low rank plus block diagonal) are its kinds.
+`base` is the interface; `dense`, `low_rank`, `weighted` (low rank, each row a weighted sum of few rows of a matrix) and
+`bordered` (low rank plus block diagonal) are its kinds.
 """
 
 from botorch_skewgp.truncated.priors.base import Factor, NoisyPrior, PriorGivenSites, RowPrior, Sites

@@ -1,4 +1,4 @@
-r"""What a Gaussian prior of the rows is asked for, and what its products with Gaussian sites and with noise are."""
+r"""Interfaces of Gaussian priors of the rows, and of their products with Gaussian sites and with noise."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ MAX_WATCHED = 256  # latent coordinates or rows whose expectations are watched
 
 
 class Sites(NamedTuple):
-    r"""Gaussian sites `exp(-tau_i h_i^2 / 2 + nu_i h_i)`, one for each row; what a warm start needs.
+    r"""Gaussian sites `exp(-tau_i h_i^2 / 2 + nu_i h_i)`, one for each row.
 
     Args:
-        precision: The `batch_shape x m` precisions `tau`; non-negative where factors are log-concave, which those of
-            answers that may be slips are not.
+        precision: The `batch_shape x m` precisions `tau`; those of answers that may be slips can be negative.
         shift: The `batch_shape x m` linear terms `nu`.
     """
 
@@ -33,8 +32,8 @@ class Sites(NamedTuple):
 class Moments(NamedTuple):
     """Moments of the rows under prior and sites, with and without their own site.
 
-    Where a site is far more precise than the prior, means agree with the site's own, `nu / tau`, to many digits, and
-    differences of them matter. They are kept as deviations from a reference: that value there, zero elsewhere.
+    Where a site is far more precise than the prior, means agree with its own, `nu / tau`, to many digits. They are kept
+    as deviations from a reference, that value there and zero elsewhere, as differences of means matter.
     """
 
     mean: Tensor  # batch x m
@@ -47,7 +46,7 @@ class Moments(NamedTuple):
 
     @classmethod
     def with_cavity(cls, mean: Tensor, variance: Tensor, sites: Sites, left: Tensor) -> Moments:
-        """From moments with all sites, and the share of each precision that is not that of the row's own site."""
+        """From moments with all sites, and the share of each precision that is left without the row's own site."""
         cavity_mean = (mean - sites.shift * variance) / left
         return cls(mean, variance, cavity_mean, variance / left, torch.zeros_like(mean), mean, cavity_mean)
 
@@ -61,7 +60,7 @@ class Factor(ABC):
         prior_mean: The prior mean of the rows, `batch_shape x m`.
         sites: The sites of all rows that each row stands for, together.
         moments: Moments of the rows, with and without their own site.
-        cholesky: A lower factor from which all else follows, see the subclasses.
+        cholesky: A lower factor, see the subclasses.
     """
 
     prior: RowPrior
@@ -72,7 +71,7 @@ class Factor(ABC):
 
     @property
     def num_foreseen(self) -> int:
-        """For how many sweeps ahead the present covariance serves, see `responses`."""
+        """The number of sweeps for which the present covariance serves, see `responses`."""
         return 2
 
     @cached_property
@@ -97,7 +96,7 @@ class Factor(ABC):
 
     @property
     def shared_coordinates(self) -> tuple[Tensor, Tensor]:
-        """Mean and root of the covariance of those latent coordinates that are not of one block of rows alone."""
+        """Mean and root of the covariance of the latent coordinates that several blocks of rows share."""
         return self.latent_mean, self.latent_root
 
     @abstractmethod
@@ -121,7 +120,7 @@ class Factor(ABC):
         """
 
     def without_spare_parts(self) -> Self:
-        """The same without what only derivatives and further sweeps need."""
+        """The factor without what only derivatives and further sweeps need."""
         return self
 
 
@@ -148,7 +147,7 @@ class RowPrior(ABC):
     mean + F z`, and nothing of size `m x m` need be built. Those of a dense one are `h - mean` itself.
     """
 
-    is_low_rank = False  # whether latent coordinates are other than the rows
+    is_low_rank = False  # whether latent coordinates differ from the rows
 
     @property
     @abstractmethod
@@ -162,7 +161,7 @@ class RowPrior(ABC):
 
     @property
     def wide(self) -> RowPrior:
-        """The same prior as a dense or low-rank one, which samplers go by; itself if it is one."""
+        """The prior as a dense or low-rank one, which samplers need; itself if it is one."""
         return self
 
     @property
@@ -189,11 +188,11 @@ class RowPrior(ABC):
 
     @classmethod
     def stack(cls, priors: Sequence[RowPrior]) -> RowPrior | None:
-        """Priors of one shape as one batch; `None` if they are not of the same kind, or of one that has no batches."""
+        """Priors of one shape as one batch; `None` if their kinds differ or have no batches."""
         return None
 
     def kept(self, latent: Tensor | None) -> Tensor | None:
-        """The latent coordinates that draws keep beside their rows; none where rows and noise tell them."""
+        """The latent coordinates that draws keep beside their rows; `None` for a dense prior."""
         return latent if self.is_low_rank else None
 
     @abstractmethod
@@ -206,7 +205,7 @@ class RowPrior(ABC):
 
         Args:
             mean: The prior mean, `batch_shape x m`.
-            sites: The sites, each that of a single row: that which a cavity is without.
+            sites: The sites, each that of a single row, which its cavity lacks.
             total: The sites of all rows that each row stands for, together.
         """
 
@@ -269,7 +268,7 @@ class NoisyPrior(ABC):
     @property
     @abstractmethod
     def num_normals(self) -> int:
-        """Of how many standard normal variables `colour` makes a draw."""
+        """The number of standard normal variables from which `colour` makes a draw."""
 
     @abstractmethod
     def colour(self, like: Tensor) -> Map:
@@ -287,11 +286,11 @@ class NoisyPrior(ABC):
     @property
     @abstractmethod
     def own_variances(self) -> Tensor:
-        """The variance of every row given all others, or a lower bound that is quick, `batch_shape x m`."""
+        """The variance of every row given all others, or a quick lower bound, `batch_shape x m`."""
 
     @abstractmethod
     def sample_latent(self, num_draws: int, generator: torch.Generator | None) -> Tensor:
-        """Latent coordinates, `batch_shape x k x r`, spread no more than draws of the prior, to start chains from."""
+        """Latent coordinates to start chains from, `batch_shape x k x r`, spread no more than draws of the prior."""
 
     @abstractmethod
     def expected_latent(self, residual: Tensor) -> Tensor:
@@ -303,7 +302,7 @@ class NoisyPrior(ABC):
 
     @abstractmethod
     def predict(self, residual: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Tensor | None]:
-        r"""Where to draw all rows, each for itself, given the first ones.
+        r"""Locations and scales to draw all rows independently, given the first ones.
 
         Args:
             residual: The first rows less their mean, `batch_shape x k x m_old`.
@@ -316,10 +315,9 @@ class NoisyPrior(ABC):
 
     @abstractmethod
     def expectations(self) -> Map:
-        """What diagnostics of chains watch: expectations of latent coordinates given rows, and their squared length.
+        """The functionals that diagnostics watch, `batch_shape x k x w` for residuals `batch_shape x k x m`.
 
-        A function from residuals, `batch_shape x k x m`, to functionals, `batch_shape x k x w`: up to `MAX_WATCHED`
-        coordinates, evenly spaced, and the squared length.
+        Expectations of latent coordinates given rows, up to `MAX_WATCHED` evenly spaced ones, and their squared length.
         """
 
 

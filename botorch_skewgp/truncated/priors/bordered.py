@@ -1,4 +1,4 @@
-r"""Covariances that are low rank plus block diagonal: what rows share, and what those of one block have in common.
+r"""Covariances that are low rank plus block diagonal: parts that all rows share, and parts that those of a block share.
 
 Rows are `h = mean + U z + w`, with `z ~ N(0, I_r)` shared by all and `w_b ~ N(0, N_b N_b^T)` by the rows of block `b`:
 one person's answers, or one choice among several. Given sites of precisions `T` the blocks are eliminated one by one,
@@ -34,9 +34,9 @@ from botorch_skewgp.truncated.priors.base import (
 )
 from botorch_skewgp.truncated.priors.low_rank import LowRankPrior, low_rank_prior
 
-LEAST_SIZE = 4  # of a block after padding
+MIN_SIZE = 4  # of a block after padding
 SAME_CORRELATION = 1e-9  # difference that is rounding, and the jitter of a root
-LEAST_OWN = 1e-6  # share of a row's variance within its block that has to be its own
+MIN_OWN = 1e-6  # share of a row's variance within its block that must be its own
 
 
 class BorderedPrior(RowPrior):
@@ -63,7 +63,6 @@ class BorderedPrior(RowPrior):
 
     @cached_property
     def wide(self) -> RowPrior:
-        """The same prior as a low-rank or dense one."""
         return LowRankPrior(self.wide_root) if self._is_wide_low_rank else low_rank_prior(self.wide_root)
 
     @property
@@ -130,7 +129,6 @@ class BorderedPrior(RowPrior):
         return self.wide.by_minimal_root(latent, root)
 
     def given(self, mean: Tensor, sites: Sites, total: Sites) -> BorderedFactor | None:
-        """The product with sites, block by block."""
         found = self.product_with(total.precision)
         if found is None:
             return None
@@ -141,7 +139,7 @@ class BorderedPrior(RowPrior):
         return BorderedFactor(self, mean, total, moments, product.cholesky, sites, product, log_det)
 
     def product_with(self, precision: Tensor) -> tuple[Product, Tensor] | None:
-        """The covariance given sites of these precisions, `m`, and what blocks add to half of the log determinant."""
+        """The covariance given sites of precisions `m`, and the blocks' part of half of the log determinant."""
         U, blocks = self.root, self.blocks
         T = precision.unsqueeze(-1)
         halves, reduced, log_det = [], [], U.new_zeros(())
@@ -168,7 +166,7 @@ class BorderedPrior(RowPrior):
         return Product(blocks, halves, weight, cholesky), log_det
 
     def one_factor(self, noise: Tensor) -> tuple[Tensor, Tensor] | None:
-        r"""What rows of a block share with each other, and noise, as one variable and noise of each row's own.
+        r"""The part of rows that their block shares, and noise, as one variable for each block and noise of each row.
 
         The covariance of `w + v` is that of `a_i x + e_i` for independent `x ~ N(0, 1)` of each block and `e_i` of
         variances `d_i`. A block of two rows always has such a form, one of three where `d_i > 0` comes out.
@@ -203,19 +201,19 @@ class BorderedPrior(RowPrior):
             a = (r / of_first).scatter(-1, first, torch.where(shares, of_first, 0.0))
             outer = a.unsqueeze(-1) * a.unsqueeze(-2)
             outer.diagonal(dim1=-2, dim2=-1).zero_()
-            if bool(((outer - R).abs() > SAME_CORRELATION).any()) or bool((a.square() > 1 - LEAST_OWN).any()):
+            if bool(((outer - R).abs() > SAME_CORRELATION).any()) or bool((a.square() > 1 - MIN_OWN).any()):
                 return None
             loading = torch.cat([loading, loading.new_zeros(1)]).index_put((index,), a * scale)[:-1]
         return loading, self.variances_within + noise - loading.square()
 
     @property
     def variances_within(self) -> Tensor:
-        """The variances of what rows share with those of their block, `m`."""
+        """The variances of the part that rows share with their block, `m`."""
         return squared_lengths(self.block_root)
 
 
 class NoisyBorderedPrior(NoisyPrior):
-    r"""Rows of a bordered prior with noise in every row; block by block, and by the wide form what is asked of that.
+    r"""Rows of a bordered prior with noise in every row: products block by block, draws by the wide form.
 
     Args:
         prior: The prior.
@@ -226,7 +224,7 @@ class NoisyBorderedPrior(NoisyPrior):
 
     @cached_property
     def _wide(self) -> NoisyPrior:
-        """The same distribution by the wide form, whose latent coordinates are meant."""
+        """The distribution by the wide form, whose latent coordinates samplers use."""
         return self.prior.wide.with_noise(self.noise)
 
     @property
@@ -246,7 +244,7 @@ class NoisyBorderedPrior(NoisyPrior):
         return T - T.square() * self._product.variance, residual * T - self._product.of_rows(residual * T) * T
 
     def shared_given(self, residual: Tensor) -> Tensor:
-        """The mean of what all blocks share, `E[z | u]`, for residuals `k x m`; `k x r`."""
+        """The mean of the shared coordinates, `E[z | u]`, `k x r` for residuals `k x m`."""
         pulls = residual / self.noise @ self._product.weight
         return torch.cholesky_solve(pulls.mT, self._product.cholesky).mT
 
@@ -292,7 +290,6 @@ class NoisyBorderedPrior(NoisyPrior):
 
     @property
     def own_variances(self) -> Tensor:
-        """The variance of every row given all others, block by block."""
         T = 1 / self.noise
         left = 1 - T * self._product.variance  # at least noise / own variance; rounding only
         return self.noise / left.clamp(min=torch.finfo(left.dtype).eps, max=1.0)
@@ -325,7 +322,7 @@ class Blocks:
 
     Args:
         block: An `m`-dim integer tensor, the block of each row.
-        shares: Which rows share anything with others of their block; the others are blocks of their own.
+        shares: Whether a row shares anything with others of its block; the others are blocks of their own.
         padded: Whether blocks of nearly the same size are one group, padded to the largest.
     """
 
@@ -337,7 +334,7 @@ class Blocks:
         place = torch.arange(len(order), device=device) - (size.cumsum(0) - size)[label[order]]
         width = size
         if padded:  # to sizes a factor of 1.41 apart
-            width = (2 ** (size.clamp(min=LEAST_SIZE).double().log2() * 2).ceil().div(2)).ceil().long()
+            width = (2 ** (size.clamp(min=MIN_SIZE).double().log2() * 2).ceil().div(2)).ceil().long()
         self.single = (~shares).nonzero().squeeze(-1)
         self.index: list[Tensor] = []  # each b x s, padded by m
         for s in width.unique().tolist():
@@ -402,7 +399,7 @@ class BorderedFactor(Factor):
     Args:
         single_sites: The sites, each that of a single row.
         product: The covariance of the rows.
-        block_log_det: What the blocks add to half of the log determinant.
+        block_log_det: The blocks' part of half of the log determinant.
     """
 
     prior: BorderedPrior
@@ -416,7 +413,7 @@ class BorderedFactor(Factor):
 
     @cached_property
     def wide(self) -> Factor:
-        """The same by the wide form of the prior."""
+        """The factor by the wide form of the prior."""
         factor = self.prior.wide.given(self.prior_mean, self.single_sites, self.sites)
         assert factor is not None
         return factor
@@ -427,7 +424,6 @@ class BorderedFactor(Factor):
 
     @property
     def latent_root(self) -> Tensor:
-        """A root of the covariance of the latent coordinates of the wide form."""
         return self.wide.latent_root
 
     @property

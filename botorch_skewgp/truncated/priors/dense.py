@@ -46,8 +46,7 @@ class DensePrior(RowPrior):
 
     Args:
         covariance: A `batch_shape x m x m` tensor, positive semi-definite.
-        has_jitter: Whether it has the jitter of rows with less noise than that already, which must not be added twice:
-            what draws say is computed with it once.
+        has_jitter: Whether it already has the jitter of rows with less noise than that, which must not be added twice.
     """
 
     def __init__(self, covariance: Tensor, has_jitter: bool = False) -> None:
@@ -88,7 +87,7 @@ class DensePrior(RowPrior):
         return latent
 
     def given(self, mean: Tensor, sites: Sites, total: Sites) -> DenseFactor | None:
-        """The product with sites, one for each row ([Rasmussen2006]_, section 3.6.3)."""
+        """The product with one site for each row ([Rasmussen2006]_, section 3.6.3)."""
         tau, C = sites.precision, self._covariance
         offset, S = sites.shift - tau * mean, tau.sqrt()
         B = S.unsqueeze(-1) * C
@@ -175,8 +174,7 @@ class DenseFactor(Factor):
 
     @property
     def num_foreseen(self) -> int:
-        """How many sweeps ahead the present covariance serves, which is more where all of its squares are at hand."""
-        return 4
+        return 4  # more than elsewhere, as all squares are at hand
 
     @property
     def latent_mean(self) -> Tensor:
@@ -239,7 +237,6 @@ class NoisyDensePrior(NoisyPrior):
 
     @property
     def has_full_rank(self) -> bool:  # type: ignore[override]
-        """Whether no row is determined by others, up to rounding."""
         factor, info = torch.linalg.cholesky_ex(self.covariance)
         pivots = factor.diagonal(dim1=-2, dim2=-1).square()
         return not bool(info.any()) and bool((pivots > FULL_RANK_PIVOT * self.variances).all())
@@ -249,7 +246,6 @@ class NoisyDensePrior(NoisyPrior):
         return self.prior.num_rows
 
     def colour(self, like: Tensor) -> Map:
-        """Products with the Cholesky factor."""
         L = self.cholesky.to(like)
         return lambda normal: times_transpose(normal, L)
 
@@ -273,7 +269,6 @@ class NoisyDensePrior(NoisyPrior):
         return (self.prior.covariance @ torch.linalg.solve_triangular(L.mT, normal.mT, upper=True)).mT
 
     def expected_latent(self, residual: Tensor) -> Tensor:
-        """`E[h | u] - mean`, `batch_shape x k x m`."""
         return (self.prior.covariance @ torch.cholesky_solve(residual.mT, self.cholesky)).mT
 
     def draw_latent(self, residual: Tensor, generator: torch.Generator | None) -> Tensor:
@@ -289,7 +284,6 @@ class NoisyDensePrior(NoisyPrior):
         return h + (residual - u) @ torch.cholesky_solve(C, self.cholesky)
 
     def predict(self, residual: Tensor, generator: torch.Generator | None) -> tuple[Tensor, Tensor, None]:
-        """Mean and standard deviation of each row given the first ones, whose noise says nothing of new ones."""
         m_old = residual.shape[-1]
         cholesky = self.cholesky[..., :m_old, :m_old]  # of the leading block
         whitened = torch.linalg.solve_triangular(cholesky, self.prior.covariance[..., :m_old, :], upper=False)

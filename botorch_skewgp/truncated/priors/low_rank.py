@@ -79,7 +79,7 @@ class LowRankPrior(RowPrior):
         return values @ self.matrix
 
     def information(self, precision: Tensor) -> Tensor:
-        r"""`F^T diag(precision) F`, `batch_shape x r x r`, of which the lower triangle is read."""
+        r"""`F^T diag(precision) F`, `batch_shape x r x r`; only its lower triangle counts."""
         return self.matrix.mT @ (precision.unsqueeze(-1) * self.matrix)
 
     def cholesky_of_precision(self, precision: Tensor) -> Tensor:
@@ -108,7 +108,6 @@ class LowRankPrior(RowPrior):
         return with_slope(value, self.matrix, slope)
 
     def given(self, mean: Tensor, sites: Sites, total: Sites) -> LowRankFactor | None:
-        """The product with sites, in latent coordinates."""
         offset = (total.shift - total.precision * mean).unsqueeze(-2)
         information = self.information(total.precision)
         cholesky, info = torch.linalg.cholesky_ex(eye_like(information) + information)
@@ -186,7 +185,6 @@ class LowRankFactor(Factor):
 
     @cached_property
     def latent_root(self) -> Tensor:
-        """A root of the covariance of the latent coordinates, `batch_shape x r x r`."""
         return torch.linalg.solve_triangular(self.cholesky.mT, eye_like(self.cholesky), upper=True)
 
     def covariance_rows(self) -> Map:
@@ -223,7 +221,6 @@ class NoisyLowRankPrior(NoisyPrior):
         return self.prior.rank + self.prior.num_rows
 
     def colour(self, like: Tensor) -> Map:
-        """`F z + sqrt(noise) e`."""
         prior, scale = self.prior.map(lambda values: values.to(like)), self.noise.sqrt().to(like).unsqueeze(-2)
         r = self.prior.rank
         return lambda normal: prior.times(normal[..., :r]) + scale * normal[..., r:]
@@ -238,7 +235,6 @@ class NoisyLowRankPrior(NoisyPrior):
         return self.noise
 
     def sample_latent(self, num_draws: int, generator: torch.Generator | None) -> Tensor:
-        """Draws of the prior, `batch_shape x k x r`."""
         shape = (*self.noise.shape[:-1], num_draws, self.prior.rank)
         return torch.randn(shape, dtype=self.noise.dtype, device=self.noise.device, generator=generator)
 
@@ -248,13 +244,17 @@ class NoisyLowRankPrior(NoisyPrior):
         return torch.maximum(self.noise, RELATIVE_JITTER[torch.float64] * self.variances)
 
     def expected_latent(self, residual: Tensor) -> Tensor:
-        """`E[z | u]`, `batch_shape x k x r`."""
         noise = self._least_noise
         pulls = self.prior.transposed_times(residual / noise.unsqueeze(-2))
-        return torch.cholesky_solve(pulls.mT, self.prior.cholesky_of_precision(1 / noise)).mT
+        return torch.cholesky_solve(pulls.mT, self._latent_cholesky).mT
+
+    @cached_property
+    def _latent_cholesky(self) -> Tensor:
+        """The lower factor of the precision of the latent coordinates given rows, `batch_shape x r x r`."""
+        return self.prior.cholesky_of_precision(1 / self._least_noise)
 
     def draw_latent(self, residual: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Draws of `z` given `u`, `batch_shape x k x r`; rows without noise fix their directions exactly."""
+        """Draws of `z` given `u`; rows without noise fix their directions exactly."""
         F, noise = self.prior.root, self._least_noise
         z = _latent_given_rows(F, noise, residual, generator)
         fixes = noise > self.noise
@@ -270,14 +270,11 @@ class NoisyLowRankPrior(NoisyPrior):
 
     def expectations(self) -> Map:
         """`E[z_j | u]` of up to `MAX_WATCHED` latent coordinates, and their squared length; in double precision."""
-        prior = self.prior.map(Tensor.double)
-        noise = NoisyLowRankPrior(prior, self.noise.double())._least_noise
-        factor = prior.cholesky_of_precision(1 / noise)
-        some = evenly(prior.rank, noise.device)
+        double = NoisyLowRankPrior(self.prior.map(Tensor.double), self.noise.double())
+        some = evenly(self.prior.rank, self.noise.device)
 
         def of_latent(residual: Tensor) -> Tensor:
-            pulls = prior.transposed_times(residual.to(noise) / noise.unsqueeze(-2))
-            latent = torch.cholesky_solve(pulls.mT, factor).mT
+            latent = double.expected_latent(residual.double())
             return torch.cat([latent[..., some], latent.square().sum(-1, keepdim=True)], dim=-1)
 
         return of_latent

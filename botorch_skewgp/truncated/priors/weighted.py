@@ -1,9 +1,9 @@
 r"""Low-rank covariances of rows that weigh few values each, and the products that sweeps need.
 
-A root `F` of `m` rows may be `F = W R` with a root `R` of the covariance of `n` values, as that of duels between `n`
-items, which are differences of two. Sums over rows then go by pairs of items, `F^T diag(tau) F = R^T (W^T diag(tau) W)
-R`, where the matrix in the middle has few entries. `R` is upper triangular, so that the lower half of this product, and
-`L^-1 R^T` for a lower factor `L`, cost a third of what they do with other matrices: `O(m n + n^3)`, not `O(m n^2)`.
+Duels between `n` items are differences of two: their root is `F = W R`, with a root `R` of the covariance of the items.
+Sums over rows go by pairs of items, `F^T diag(tau) F = R^T (W^T diag(tau) W) R`, where the matrix in the middle has few
+entries. `R` is upper triangular, so that the lower half of this product, and `L^-1 R^T` for a lower factor `L`, cost a
+third of what they do with other matrices: `O(m n + n^3)`, not `O(m n^2)`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.derivatives import squared_lengths, with_slope
 from botorch_skewgp.truncated.factorization import spans
-from botorch_skewgp.truncated.priors.base import Map
+from botorch_skewgp.truncated.priors.base import Map, eye_like
 from botorch_skewgp.truncated.priors.low_rank import LowRankPrior
 
-# Variance of a row's noiseless part, as a share of what it would be if all its terms added up, below which it is a
-# difference that loses digits if it is taken of variances and not of vectors.
-LEAST_SHARE = 1e-4
-MOST_KNOWN = 1e8  # prior variance of a point over the variance that rows leave it, up to which sums keep the prior
-MAX_ENTRIES = 2**17  # of vectors of rows that are made at a time, which a cache can hold
-LEAST_EMPTY = 32  # entries of a matrix for each that is not zero, from which on its products go by these
+# Variance of a row's noiseless part, as a share of what it would be if all its terms added up, below which a difference
+# of variances loses digits and vectors are subtracted instead.
+MIN_SHARE = 1e-4
+MAX_KNOWN = 1e8  # prior variance of a point over the variance that rows leave it, up to which sums keep the prior
+MAX_ENTRIES = 2**17  # of vectors of rows made at a time, which a cache can hold
+MIN_EMPTY = 32  # entries of a matrix for each that is not zero, from which on its products are sparse
 
 
 class WeightedPrior(LowRankPrior):
@@ -67,7 +67,7 @@ class WeightedPrior(LowRankPrior):
         sums = self.matrix.new_zeros(n * n)
         for place, product in self._pairs():
             sums.index_add_(0, place, precision * product)
-        is_sparse = LEAST_EMPTY * self.index.shape[-1] ** 2 * self.num_rows <= n * n
+        is_sparse = MIN_EMPTY * self.index.shape[-1] ** 2 * self.num_rows <= n * n
         return sums.view(n, n).to_sparse() if is_sparse else sums.view(n, n)
 
     def _by_points(self, values: Tensor) -> Tensor:
@@ -100,11 +100,9 @@ class WeightedPrior(LowRankPrior):
         return total
 
     def transposed_times(self, values: Tensor) -> Tensor:
-        r"""Sums over rows of values times the root: `k x r` for `k x m`."""
         return self._by_points(values) @ self.matrix
 
     def information(self, precision: Tensor) -> Tensor:
-        r"""The lower triangle of `F^T diag(precision) F`, `n x n`, for `m` precisions."""
         R = self.matrix
         weighted, lower = self._by_pairs(precision) @ R, torch.zeros_like(R)
         for start, end in spans(self.rank):
@@ -113,11 +111,9 @@ class WeightedPrior(LowRankPrior):
 
     def cholesky_of_precision(self, precision: Tensor) -> Tensor:
         r"""The lower Cholesky factor of `I + F^T diag(precision) F`, `n x n`; for precisions that are not extreme."""
-        eye = torch.eye(self.rank, dtype=self.matrix.dtype, device=self.matrix.device)
-        return torch.linalg.cholesky(eye + self.information(precision))
+        return torch.linalg.cholesky(eye_like(self.matrix) + self.information(precision))
 
     def variances_given(self, cholesky: Tensor) -> Tensor:
-        r"""The diagonal of `F (L L^T)^-1 F^T`, of size `m`, for a lower factor `L`."""
         R, half = self.matrix, torch.zeros_like(self.matrix)  # R L^-T, upper triangular as well
         for start, end in spans(self.rank):
             part = torch.linalg.solve_triangular(cholesky[start:, start:], R[start:end, start:].mT, upper=False)
@@ -141,8 +137,8 @@ def keeps_digits(index: Tensor, weight: Tensor, covariance: Tensor, precision: T
     They lose them where a row is a difference of nearly equal values, or so precise that the prior is lost beside it.
 
     Args:
-        index: As of `WeightedPrior`.
-        weight: As there.
+        index: The rows of `R` that each row weighs, `m x k`.
+        weight: The weights, `m x k`.
         covariance: The covariance `R R^T`, `n x n`.
         precision: The precisions of the rows, `m`.
     """
@@ -150,4 +146,4 @@ def keeps_digits(index: Tensor, weight: Tensor, covariance: Tensor, precision: T
     single = (covariance.diagonal().sqrt()[index] * weight.abs()).sum(-1).square()
     of_pairs = covariance.flatten()[index.unsqueeze(-1) * n + index.unsqueeze(-2)]
     of_rows = (weight.unsqueeze(-2) @ of_pairs @ weight.unsqueeze(-1)).reshape(-1)
-    return bool((of_rows >= LEAST_SHARE * single).all()) and bool((of_rows * precision <= MOST_KNOWN).all())
+    return bool((of_rows >= MIN_SHARE * single).all()) and bool((of_rows * precision <= MAX_KNOWN).all())

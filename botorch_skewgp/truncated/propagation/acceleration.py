@@ -1,9 +1,9 @@
-r"""Ways to the fixed point of expectation propagation that take fewer sweeps than going from sites to sites.
+r"""Acceleration of expectation propagation towards its fixed point, which stays the same.
 
-A sweep factors a matrix of all rows, or of all latent coordinates. What a change of sites does to the marginals is
-known nearly from the covariance that the last factorisation leaves: with many rows several sweeps with such marginals
-cost less than one that is exact. And near the fixed point, where sweeps act linearly, the last two are extrapolated
-([Walker2011anderson]_). Neither changes the fixed point.
+A sweep factors a matrix of all rows, or of all latent coordinates. The covariance of the last factorisation nearly
+determines what a change of sites does to the marginals: with many rows several sweeps with such marginals cost less
+than an exact one. Near the fixed point, where sweeps act linearly, the last two are extrapolated
+([Walker2011anderson]_).
 
 .. [Walker2011anderson] H. F. Walker, P. Ni. Anderson acceleration for fixed-point iterations. SIAM Journal on Numerical
    Analysis 49, 2011.
@@ -34,8 +34,8 @@ LEAST_PART = 0.1  # of a precision that a change of sites may leave, for its eff
 class Acceleration:
     """Steps ahead of the next sites, for each distribution of the batch by itself.
 
-    Where the residual has grown after `MOST_FAILURES` extrapolated steps, or as many sweeps with approximate marginals,
-    no more of these are taken.
+    Extrapolation ends when the residual has grown after it `MOST_FAILURES` times, and so do sweeps with approximate
+    marginals.
 
     Args:
         distribution: The truncated normal.
@@ -60,8 +60,8 @@ class Acceleration:
             factor: The marginals at the present sites.
             sites: The present sites.
             target: The next sites, which match moments.
-            residual: How far these are, `batch_shape x 1`.
-            grew: Whether that has just grown, `batch_shape x 1`.
+            residual: The distance to these, `batch_shape x 1`.
+            grew: Whether the residual has just grown, `batch_shape x 1`.
             is_full: Whether steps are not shortened, `batch_shape x 1`.
         """
         if self._distribution.heights is not None:
@@ -87,9 +87,9 @@ class Acceleration:
     ) -> Sites:
         r"""The sites after further sweeps, with marginals from the present covariance `V`.
 
-        A change `d` of precisions makes the covariance `V - V (diag(1 / d) + V)^-1 V`, of which the diagonal is taken
-        without the off-diagonal part of what is inverted: exact where one site changes. A change `s` of shifts makes
-        the mean `E h + V p` with `p = s - d * (E h + V p)`, for which every sweep takes one step.
+        A change `d` of precisions makes the covariance `V - V (diag(1 / d) + V)^-1 V`; its diagonal is approximated by
+        inverting the diagonal alone, which is exact where one site changes. A change `s` of shifts makes the mean
+        `E h + V p` with `p = s - d * (E h + V p)`, for which every sweep takes one step.
         """
         moments = factor.moments
         ahead, mean, pull = target, moments.mean, torch.zeros_like(moments.mean)
@@ -106,9 +106,9 @@ class Acceleration:
         return ahead
 
     def _extrapolated(self, factor: Factor, sites: Sites, target: Sites, wanted: Tensor) -> tuple[Sites, Tensor]:
-        """Of the last two sites and what follows from each, the affine combination whose residual is least.
+        """The affine combination of the last two sweeps with the least residual; and where it was taken, `batch x 1`.
 
-        The residual is in units of the rows' marginals. Also returned is where that was done, `batch_shape x 1`.
+        The residual is in units of the rows' marginals.
         """
         x = torch.stack(sites)
         change = torch.stack(target) - x
@@ -123,9 +123,9 @@ class Acceleration:
         return Sites(*torch.where(wanted, x + change - share * (d_x + d_change), torch.stack(target))), wanted
 
     def _extrapolated_far(self, factor: Factor, sites: Sites, target: Sites, residual: Tensor) -> Sites:
-        r"""Of up to `MEMORY_OF_SLIPS` sites and what follows from each, the combination whose residual is least.
+        r"""The affine combination of up to `MEMORY_OF_SLIPS` sweeps with the least residual.
 
-        Sweeps over answers that may be slips go round in circles about the fixed point, of several directions at once.
+        Sweeps over answers that may be slips circle about the fixed point, in several directions at once.
         """
         x = torch.stack(sites)
         change = torch.stack(target) - x

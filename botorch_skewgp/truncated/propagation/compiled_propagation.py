@@ -1,8 +1,8 @@
 r"""Sweeps of expectation propagation, compiled for CPUs, for up to 150 rows.
 
-At a hundred rows torch's overhead is ten times the arithmetic of a sweep. These are the same sweeps with the same
-accelerations for ordinary rows. The general sweeps continue from their result: they find it converged, or start from
-the beginning where a row is out of the ordinary.
+At a hundred rows torch's overhead is ten times the arithmetic of a sweep. These are the same accelerated sweeps for
+ordinary rows. The general sweeps continue from their result: it has converged, or they start afresh where a row is out
+of the ordinary.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def _subtract(target, factors, rows, is_triangular):
 
 @compiled()
 def _product(covariance, prior_mean, precision, shift, upper, inverse, vectors, mean, variance, left):
-    """Moments of the rows under prior and sites, and the shares of their precisions that are not their own site's.
+    """Moments of the rows under prior and sites, and the shares of their precisions without their own site.
 
-    False if a site is far more precise than the prior, or the sites are no distribution together.
+    False if a site is far more precise than the prior, or the product is no distribution.
     """
     m = len(prior_mean)
     root, offset, projected = vectors
@@ -240,7 +240,7 @@ def _approach_all(covariance, prior_mean, lower, upper, noise, sites, tolerance,
 
 
 def approach(distribution: TruncatedNormal, sites: Sites, tolerance: float, max_iterations: int) -> tuple[Sites, int]:
-    r"""Sites at the fixed point but for rounding, where all is ordinary: neither far in a tail nor narrow nor precise.
+    r"""Sites at the fixed point up to rounding, if no row is far in a tail, narrow or precise.
 
     Args:
         distribution: The truncated normal, of double precision on a CPU, each row for itself.
@@ -249,8 +249,8 @@ def approach(distribution: TruncatedNormal, sites: Sites, tolerance: float, max_
         max_iterations: The largest number of sweeps.
 
     Returns:
-        The sites, of those distributions of a batch whose fixed point was not reached in this way the given ones, and
-        the largest number of sweeps that reached one; 0 if none did.
+        The sites, the given ones for distributions of the batch that did not converge, and the largest number of sweeps
+        of those that did; 0 if none did.
     """
     m = distribution.num_rows
 

@@ -1,7 +1,7 @@
 r"""A second-order correction of expectation propagation's log evidence.
 
-Expectation propagation replaces every tilted marginal by a Gaussian of its mean and variance; what is lost are the
-higher cumulants. To second order in these, the true log evidence differs from the approximation by
+Expectation propagation replaces every tilted marginal by a Gaussian of its mean and variance and drops the higher
+cumulants. To second order in these, the true log evidence differs from the approximation by
 
     log Z - log Z_EP = 1/2 sum_{i != j} sum_{l >= 3} c_il c_jl / l! (S_ij / (S_ii S_jj))^l
 
@@ -31,14 +31,14 @@ LARGE = (0.3, 0.01)
 def corrected_log_normalizer(approximation: ExpectationPropagation) -> Tensor:
     r"""Expectation propagation's `log P(lower < u <= upper)` with the second-order correction, of shape `batch_shape`.
 
-    Costs `O(m^2)` numbers, block by block, on top of the fixed point. Not differentiable.
+    Computes `O(m^2)` numbers, block by block. Not differentiable.
 
     Args:
         approximation: The fixed point.
 
     Returns:
         The corrected value. A `LargeCorrectionWarning` is issued where the correction is so large that the next orders
-        may matter, as for many rows without noise that nearly say the same.
+        may matter, as for many rows without noise that nearly repeat each other.
     """
     distribution = approximation.distribution
     cavity = approximation.cavity_mean, approximation.cavity_variance

@@ -132,11 +132,11 @@ class ExpectationPropagation:
         return self._reference_shift - self.factor.sites.precision * self.factor.moments.deviation
 
     def warn_of_competition(self) -> None:
-        r"""Warn where answers may be slips and attentive ones alike, which a Gaussian cannot stand for.
+        r"""Warn where it is open whether answers are slips, which a Gaussian cannot represent.
 
-        The distribution of a row given its answer is wider then than given all others: two humps, one where the answer
-        is attentive and one where it is a slip. Their sum has the right moments, but not what follows from them for the
-        other rows. With no fixed point the moments are not those either.
+        The distribution of a row given its answer is then wider than given all others: two humps, one where the answer
+        is attentive and one where it is a slip. A Gaussian has the moments of their sum, but not its effect on the
+        other rows; without a fixed point its moments are wrong too.
         """
         distribution = self.distribution
         if distribution.heights is None or distribution.num_rows == 0:
@@ -187,8 +187,8 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
 
 
 def _residual(distribution: TruncatedNormal, factor: Factor, old: Sites, new: Sites, all_noise: Tensor) -> Tensor:
-    """The largest change of a site, or of all a row stands for, in units of its row's marginal; `batch_shape`."""
-    # a row that is all noise tells nothing, and rounding may leave the rest of it a variance below zero
+    """The largest change of a site, times its row's count, in units of the row's marginal; `batch_shape`."""
+    # a row that is all noise is not informative, and rounding may make the variance of the rest negative
     moments = factor.moments
     variance = torch.where(all_noise, torch.zeros_like(moments.variance), moments.variance)
     precision = (new.precision - old.precision).abs() * variance
@@ -211,16 +211,16 @@ def expectation_propagation(
     All sites are updated at once, in float64. The step towards the new sites is shortened where the residual grows
     and lengthened again where it falls, for each distribution of the batch by itself.
 
-    Where answers may be slips, several explanations of them may be likely, and the sweeps go round in circles. The
-    whole batch then goes to a fixed point of sites without negative precisions: rows that would have one match their
-    mean, but are narrower than their tilted distribution. Derivatives of the log evidence are rougher there.
+    Where answers may be slips, several explanations of them may be likely, and the sweeps circle. The whole batch then
+    goes to a fixed point of sites without negative precisions: rows that would have one match the mean of their tilted
+    distribution and are narrower. Derivatives of the log evidence are rougher there.
 
     Args:
         distribution: The truncated normal; one- and two-sided rows, with or without noise.
         initial_sites: Sites to start from, for instance those of nearby hyperparameters; zero sites otherwise.
         tolerance: The largest change of a site, in units of its row's marginal, at which the sweeps stop.
         max_iterations: The largest number of sweeps.
-        reduction: Sweeps may also stop where the change is below `LOOSE` and this part of that in the first one.
+        reduction: Sweeps also stop where the change is below `LOOSE` and below this share of the first one.
         non_negative: Whether to keep sites from negative precisions from the start.
 
     Returns:
@@ -334,7 +334,7 @@ def product_of_sites(distribution: TruncatedNormal, sites: Sites) -> Expectation
 def _approached(
     distribution: TruncatedNormal, sites: Sites, tolerance: float, max_iterations: int
 ) -> tuple[Sites, int]:
-    """Where compiled sweeps lead from the given sites, and how many there were; none of many rows, or elsewhere."""
+    """The result of compiled sweeps from the given sites, and their number; 0 for many rows or other devices."""
     m, device = distribution.num_rows, distribution.mean.device
     single = distribution.count is None and distribution.heights is None
     if not 0 < m < MANY_ROWS or not (single and uses_numba(device)):
@@ -345,7 +345,7 @@ def _approached(
 
 
 def _move(distribution: TruncatedNormal, old: Sites, new: Sites, step: Tensor) -> tuple[Sites, Factor] | None:
-    """Sites part of the way to new ones, the farthest of ever shorter ways that leaves a distribution."""
+    """Sites part of the way to new ones, halved until their product with the prior is a distribution."""
     for _ in range(30):
         sites = Sites(*(a + step * (b - a) for a, b in zip(old, new, strict=True)))
         factor = multiply_sites(distribution, sites)
@@ -360,8 +360,7 @@ def _without_negative_sites(
 ) -> tuple[Sites, Factor, Tensor, int]:
     """The fixed point of sites without negative precisions; with the residual and the number of sweeps.
 
-    Steps are at most half of the way; shorter ones stop circles, and longer ones are taken again where the residual
-    falls.
+    Steps are at most half of the way, shorter where the residual does not fall.
     """
     sweeps, step = 0, torch.full_like(distribution.mean[..., :1], LONGEST_STEP_WITHOUT)
     least = last = None

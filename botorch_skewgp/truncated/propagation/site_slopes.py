@@ -1,9 +1,9 @@
-r"""Derivatives of a log evidence whose sites are no stationary point of it.
+r"""Derivatives of a log evidence that is not stationary in its sites.
 
-Expectation propagation's log evidence is stationary in its sites, and those need not be differentiated. With sites kept
-from negative precisions it is not. There they follow the hyperparameters by the implicit function theorem: with the
-evidence `L(s)` at the sites `s = T(s)` and multipliers `p = dL/ds + (dT/ds)^T p`, `L + p (T - s)` is stationary in
-`s`, so that its explicit derivatives are those of the evidence at the fixed point ([Christianson1994reverse]_).
+Expectation propagation's log evidence is stationary in its sites, except where these are kept from negative precisions.
+There sites follow the hyperparameters by the implicit function theorem: with the evidence `L(s)` at the sites `s =
+T(s)` and multipliers `p = dL/ds + (dT/ds)^T p`, `L + p (T - s)` is stationary in `s`, so that its explicit derivatives
+are those of the evidence at the fixed point ([Christianson1994reverse]_).
 
 .. [Christianson1994reverse] B. Christianson. Reverse accumulation and attractive fixed points. Optimization Methods and
    Software 3, 1994.
@@ -25,10 +25,10 @@ MOST_ROWS = 1024  # with more, systems of equations take long, and sites are hel
 
 
 def with_slope_of_sites(value: Tensor, distribution: TruncatedNormal, factor: Factor, sites: Sites) -> Tensor:
-    r"""A log evidence with the derivatives that it has by its sites, which are the fixed point without negative ones.
+    r"""A log evidence with its derivatives through the sites, the fixed point without negative precisions.
 
     Args:
-        value: The `batch_shape` log evidence, whose derivatives at constant sites are known.
+        value: The `batch_shape` log evidence, with its derivatives at constant sites.
         distribution: The truncated normal.
         factor: The product of prior and sites.
         sites: The sites; of a row that stands for several, the site of one.
@@ -85,7 +85,7 @@ def _cavity(mean: Tensor, variance: Tensor, precision: Tensor, shift: Tensor) ->
 def _terms(
     distribution: TruncatedNormal, mean: Tensor, variance: Tensor, precision: Tensor, shift: Tensor
 ) -> tuple[Tensor, Sites]:
-    """What rows add to the evidence, log ratios of the integrals of factors and of sites; and the next sites."""
+    """The rows' terms of the evidence, log ratios of the integrals of factors and of sites; and the next sites."""
     cavity_mean, cavity_variance = _cavity(mean, variance, precision, shift)
     spread = 1 + precision * cavity_variance
     quadratic = 2 * cavity_mean * shift + shift.square() * cavity_variance - precision * cavity_mean.square()
@@ -97,8 +97,7 @@ def _terms(
 def _local_derivatives(distribution: TruncatedNormal, inputs: list[Tensor], target: Sites) -> list[Tensor]:
     """The derivatives of the next sites in each input of `_terms`, as if these were independent; `... x m x 2m` each.
 
-    Sites depend on inputs of their own answer alone, so that answers are taken at once, and one after another their
-    rows.
+    Sites depend on inputs of their own answer alone: all answers go together, their rows one after another.
     """
     m = distribution.num_rows
     answer = None if distribution.heights is None else distribution.heights.answer

@@ -1,4 +1,4 @@
-r"""The Gaussian sites that take the place of rows: what they are to be."""
+r"""The Gaussian sites that take the place of rows."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def multiply_sites(distribution: TruncatedNormal, sites: Sites) -> Factor | None
 
 
 def match_moments(distribution: TruncatedNormal, mean: Tensor, variance: Tensor, non_negative: bool = False) -> Sites:
-    """The sites that give the tilted distributions' moments, written without differences of precisions.
+    """The sites that match the tilted distributions' moments, computed without differences of precisions.
 
-    Where precisions must not be negative, a site that would be has none, and gives the mean alone.
+    Where precisions must not be negative, zero replaces a negative one, and the site matches the mean alone.
     """
     scale, t_mean, t_variance = distribution.factor.moments(mean, variance)
     lost = 1 - t_variance
@@ -60,9 +60,9 @@ def match_moments(distribution: TruncatedNormal, mean: Tensor, variance: Tensor,
 
 
 def next_sites(distribution: TruncatedNormal, factor: Factor, sites: Sites, non_negative: bool = False) -> Sites:
-    """The sites that match moments; a row whose cavity is no distribution, up to rounding, keeps its own.
+    """The sites that match moments; a row whose cavity is no distribution, up to rounding, keeps its site.
 
-    Where sites of negative precision are the reason, it keeps half of it, which leads back to a distribution.
+    Where answers may be slips it keeps half of it, as negative precisions may be the reason.
     """
     cavity_mean, cavity_variance = factor.moments.cavity_mean, factor.moments.cavity_variance
     proper = (cavity_variance >= 0) & cavity_mean.isfinite() & cavity_variance.isfinite()

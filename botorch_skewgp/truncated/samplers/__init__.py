@@ -1,5 +1,5 @@
 """Markov chain samplers of a truncated normal with a common interface, and feasible rows to start from.
 
-`reflective_ess` is the default; `collapsed_ess` and `independence` move latent coordinates, with the noise integrated
-out; `linear_ess` is the papers' baseline. `start` and `feasibility` find points inside all bounds.
+`reflective_ess` is the default; `collapsed_ess` and `independence` move latent coordinates and integrate the noise out;
+`linear_ess` is the papers' baseline. `start` and `feasibility` find points inside all bounds.
 """

@@ -1,14 +1,9 @@
 r"""Elliptical slice sampling of the noiseless rows around an expectation-propagation Gaussian.
 
-References:
-
-.. [Murray2010elliptical]
-    I. Murray, R. P. Adams, and D. J. C. MacKay. Elliptical slice sampling. International Conference on
-    Artificial Intelligence and Statistics, 2010.
-
-.. [Nishihara2014parallel]
-    R. Nishihara, I. Murray, and R. P. Adams. Parallel MCMC with generalized elliptical slice sampling. Journal of
-    Machine Learning Research, 15, 2014.
+.. [Murray2010elliptical] I. Murray, R. P. Adams, D. J. C. MacKay. Elliptical slice sampling. International Conference
+   on Artificial Intelligence and Statistics, 2010.
+.. [Nishihara2014parallel] R. Nishihara, I. Murray, R. P. Adams. Parallel MCMC with generalized elliptical slice
+   sampling. Journal of Machine Learning Research 15, 2014.
 """
 
 from __future__ import annotations
@@ -19,29 +14,30 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.propagation.sites import SiteApproximation
+from botorch_skewgp.truncated.row_factor import open_uniform
 from botorch_skewgp.truncated.samplers.sampler import Sampler, SamplerInfo, SamplerState
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 TWO_PI = 2 * math.pi
-MAX_ENTRIES = 2**18  # of rows that are worked on at a time, which a cache can hold
-LEAST_DRAWS = 32  # at a time
+MAX_ENTRIES = 2**18  # of rows processed at a time, which a cache can hold
+MIN_DRAWS = 32  # at a time
 
 
 class CollapsedEllipticalSliceSampler(Sampler):
     r"""Elliptical slice sampling of `h`, the rows without their noise, which is integrated out.
 
-    Given the rows, the density of `h` is its prior times the probabilities `P(lower < h + v <= upper)`. An ellipse
-    through the chain's place and a draw of an approximating Gaussian is searched for a place where the density
-    relative to that Gaussian exceeds a random level [Murray2010elliptical]_, [Nishihara2014parallel]_. The
-    stationary distribution is exact whatever the approximation; the better it is, the fewer evaluations are needed.
-    Rows `u` are independent truncated normals given `h`, and drawn when asked for.
+    Given the rows, the density of `h` is its prior times the probabilities `P(lower < h + v <= upper)`. A step searches
+    the ellipse through the position and a draw of an approximating Gaussian for a point where the density relative to
+    that Gaussian exceeds a random level [Murray2010elliptical]_, [Nishihara2014parallel]_. The stationary distribution
+    is exact for any approximation; a better one needs fewer evaluations. `rows` draws rows `u` given `h`, independent
+    truncated normals.
 
-    Positions are latent coordinates of `h`, see `TruncatedNormal`.
+    Positions are latent coordinates of `h`, see `RowPrior`.
 
     Args:
         distribution: The truncated normal to draw from; every row must have noise, unless answers may be slips.
         expectation_propagation: The approximating Gaussian.
-        num_inner_steps: The number of slice updates in one step; it thins the chains.
+        num_inner_steps: The number of slice updates in one step.
 
     Raises:
         ValueError: If a row has no noise, or if `num_inner_steps` is not positive.
@@ -107,14 +103,13 @@ class CollapsedEllipticalSliceSampler(Sampler):
     def rows(self, positions: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Draw rows `u`, `... x m`, given the noiseless parts at positions `... x r`: independent truncated normals.
 
-        A row that stands for several gets the mean of theirs: a single one is exact, that of more has its exact mean,
-        variance and skewness.
+        A row that stands for several gets their mean, of exact mean, variance and skewness; single rows are exact.
         """
         distribution = self.distribution
         batch, middle = distribution.batch_shape, positions.shape[len(distribution.batch_shape) : -1]
         flat = positions.reshape(*batch, -1, positions.shape[-1])
         rows = flat.new_empty(*flat.shape[:-1], distribution.num_rows)
-        size = max(LEAST_DRAWS, MAX_ENTRIES // max(1, distribution.mean.numel()))
+        size = max(MIN_DRAWS, MAX_ENTRIES // max(1, distribution.mean.numel()))
         for first in range(0, flat.shape[-2], size):
             rows[..., first : first + size, :] = self._rows(flat[..., first : first + size, :], generator)
         return rows.reshape(*batch, *middle, -1)
@@ -123,22 +118,17 @@ class CollapsedEllipticalSliceSampler(Sampler):
         """Rows at positions `batch_shape x k x r`."""
         distribution, factor = self.distribution, self.distribution.factor_of_draws
         h = distribution.noiseless(positions)
-
-        def uniform(shape: torch.Size) -> Tensor:
-            level = torch.rand(shape, dtype=h.dtype, device=h.device, generator=generator)
-            return level.clamp_(min=0.25 * torch.finfo(h.dtype).eps)  # in the open interval (0, 1)
-
         if distribution.count is None:
-            return factor.draw_given(h, uniform(h.shape))
+            return factor.draw_given(h, open_uniform(h, generator))
         count = distribution.count.unsqueeze(-2).to(h)
         single = (count == 1).reshape(-1)
         if not bool(single.any()):
-            return factor.draw_mean_given(h, count, uniform(h.shape))
+            return factor.draw_mean_given(h, count, open_uniform(h, generator))
         rows = torch.empty_like(h)
         for is_single, mask in ((True, single), (False, ~single)):
             which = mask.nonzero().squeeze(-1)
             part, some = h.index_select(-1, which), factor.map(lambda values: values[..., which])  # noqa: B023
-            level = uniform(part.shape)
+            level = open_uniform(part, generator)
             drawn = some.draw_given(part, level) if is_single else some.draw_mean_given(part, count[..., which], level)
             rows.index_copy_(-1, which, drawn)
         return rows
@@ -150,7 +140,7 @@ class CollapsedEllipticalSliceSampler(Sampler):
     def _log_ratio(self, h: Tensor, chain: Tensor | None, num_chains: int) -> Tensor:
         """Log density relative to the approximating Gaussian, up to a constant, at rows of `h`, `k x m`.
 
-        `chain` holds the places of these rows among all chains of the whole batch; all of them if `None`.
+        `chain` holds the indices of these rows among all chains of the whole batch; all of them if `None`.
         """
         precision, shift = self._precision, self._shift
         if self.distribution.batch_shape.numel() == 1:
@@ -165,7 +155,7 @@ class CollapsedEllipticalSliceSampler(Sampler):
     def _log_probability(self, h: Tensor, element: Tensor | None) -> Tensor:
         """Log probability that all rows are inside their bounds given rows of `h`, `k x m`; `k`.
 
-        `element` holds the places of these rows in the batch; `None` if there is no batch.
+        `element` holds the batch index of each row of `h`; `None` if there is no batch.
         """
         factor, count = self._flat_factor, self.distribution.count
         if element is not None:
@@ -179,7 +169,7 @@ class CollapsedEllipticalSliceSampler(Sampler):
     def _update(
         self, position: Tensor, value: Tensor, generator: torch.Generator | None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """One slice update of every chain. Chains that have found their place are left alone while others search."""
+        """One slice update of every chain; chains that have found a point wait for the others."""
 
         def uniform(shape: torch.Size) -> Tensor:
             return torch.rand(shape, dtype=position.dtype, device=position.device, generator=generator)

@@ -1,13 +1,13 @@
-r"""A point inside all bounds of rows without noise, without a linear program; or which rows contradict each other.
+r"""A point inside all bounds of rows without noise, or rows that contradict each other; without a linear program.
 
 With `h = mean + F z`, damped Newton steps maximise the concave
 
     `-|z|^2 / 2 + sum_i log P(lower_i < h_i + s_i e_i <= upper_i),  e_i ~ N(0, 1),`
 
 where `s_i` is the deviation of a row's noise, or a softness `delta` that shrinks geometrically where there is none.
-If some `z` has all rows strictly inside, so has the maximiser for small `delta`: it tends to the closest feasible
-point, at which a bound pushes with a finite force `lambda`, while the term of a row at distance `t delta` inside its
-bound pushes with `phi(t) / (Phi(t) delta)`. The two are equal only if `phi(t) / Phi(t) = lambda delta`, hence `t` grows
+If some `z` has all rows strictly inside, so has the maximiser for small `delta`. It tends to the closest feasible
+point, where a bound pushes with a finite force `lambda`; the term of a row at distance `t delta` inside its bound
+pushes with `phi(t) / (Phi(t) delta)`. The two are equal only if `phi(t) / Phi(t) = lambda delta`, hence `t` grows
 without limit as `delta` shrinks.
 """
 
@@ -40,7 +40,7 @@ def feasible_point(distribution: TruncatedNormal, root: Tensor, point: Tensor) -
         A `batch_shape x r` tensor.
 
     Raises:
-        ContradictionError: If none is found; it names rows that cannot hold together, and none too many.
+        ContradictionError: If none is found; it names a minimal set of rows that cannot hold together.
     """
     batch, m, r = distribution.batch_shape, distribution.num_rows, root.shape[-1]
     mean, factor = distribution.mean.double().reshape(-1, m), distribution.factor
@@ -62,7 +62,7 @@ def feasible_point(distribution: TruncatedNormal, root: Tensor, point: Tensor) -
 
 
 class _Rows(NamedTuple):
-    """Rows `mean + F z + v` and their bounds, with one batch dimension; `eps` is the rounding to be safe against."""
+    """Rows `mean + F z + v` and their bounds, with one batch dimension; `eps` is the rounding of the caller's dtype."""
 
     root: Tensor
     mean: Tensor
@@ -84,7 +84,7 @@ class _Rows(NamedTuple):
 
 
 def _search(rows: _Rows, z: Tensor) -> tuple[Tensor, Tensor]:
-    """Maximise with bounds that get harder, until a point is inside all of them; also returns the rows' last forces."""
+    """Maximise with ever harder bounds until a point is inside all of them; also returns the rows' last forces."""
     scale = rows.root.square().sum(-1).sqrt()
     # A row that no coordinate moves: it is inside its bounds or never will be.
     scale = torch.where(scale > 0, scale, torch.ones_like(scale))
@@ -102,9 +102,9 @@ def _search(rows: _Rows, z: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _irreducible(rows: _Rows, element: int, suspects: Tensor) -> list[int]:
-    """Leave suspects out, many and then one at a time, as long as the rest still has no feasible point.
+    """Leave suspects out, many and then one at a time, as long as the rest has no feasible point.
 
-    The suspects come in the order of their forces, weakest first. Only an error message has to wait for this.
+    The suspects come in the order of their forces, weakest first.
     """
 
     def contradict(index: Tensor) -> bool:
@@ -136,7 +136,6 @@ def _maximise(F: Tensor, mean: Tensor, factor: RowFactor, z: Tensor, active: Ten
         return factor.log_probability(at(z), zero).sum(-1) - 0.5 * z.square().sum(-1)
 
     zero = torch.zeros_like(mean)
-
     eye = torch.eye(F.shape[-1], dtype=F.dtype, device=F.device)
     value = objective(z)
     for _ in range(NEWTON_STEPS):
@@ -164,5 +163,5 @@ def _maximise(F: Tensor, mean: Tensor, factor: RowFactor, z: Tensor, active: Ten
         accepted = active & ~worse
         z = torch.where(accepted.unsqueeze(-1), trial, z)
         value = torch.where(accepted, trial_value, value)
-        active = accepted  # where no step is better any more, rounding is all that is left
+        active = accepted  # elsewhere only rounding is left
     return z, force

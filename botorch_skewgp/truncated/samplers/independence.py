@@ -1,8 +1,8 @@
 r"""Independence sampling of the noiseless rows from an expectation-propagation Gaussian.
 
-Many rows over few latent coordinates leave a posterior that is almost the Gaussian of expectation propagation. A draw
-of that Gaussian is then a proposal that is mostly accepted ([Tierney1994markov]_, section 2.3.3), and since proposals
-do not depend on where a chain is, all of them are evaluated at once.
+With many rows over few latent coordinates the posterior is almost the Gaussian of expectation propagation. Its draws
+are then proposals that are mostly accepted ([Tierney1994markov]_, section 2.3.3), and all are evaluated at once, as
+they do not depend on the chain's position.
 
 .. [Tierney1994markov] L. Tierney. Markov chains for exploring posterior distributions. Annals of Statistics 22, 1994.
 """
@@ -14,26 +14,26 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.propagation.sites import SiteApproximation
 from botorch_skewgp.truncated.samplers.collapsed_ess import (
-    LEAST_DRAWS,
     MAX_ENTRIES,
+    MIN_DRAWS,
     CollapsedEllipticalSliceSampler,
 )
 from botorch_skewgp.truncated.samplers.sampler import SamplerInfo, SamplerState
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-MOST_STEPS = 32  # between two slice updates
+MAX_STEPS = 32  # between two slice updates
 # Costs of a proposal, of a row in it, and of an entry of the root, in the time that a reflection takes for a row.
 OVERHEAD, ROW, ENTRY = 14_000.0, 20.0, 0.3
 
 
 class IndependenceSampler(CollapsedEllipticalSliceSampler):
-    r"""Metropolis-Hastings sampling of `h` with proposals from the approximating Gaussian, whatever the chain's place.
+    r"""Metropolis-Hastings sampling of `h` with independent proposals from the approximating Gaussian.
 
-    A proposal is accepted with the ratio of the densities relative to the Gaussian, at it and at the chain's place. How
-    often says how good the approximation is. Where it has no mass and the posterior has, a chain could stay long: every
-    `MOST_STEPS` steps there is an elliptical slice update besides, which moves whatever the approximation.
+    A proposal is accepted with the ratio of the densities relative to the Gaussian, at it and at the chain's position.
+    Where the Gaussian has no mass and the posterior has, a chain could stay long: every `MAX_STEPS` steps there is also
+    an elliptical slice update, which moves for any approximation.
 
-    Positions are latent coordinates of `h`, as of `CollapsedEllipticalSliceSampler`.
+    Positions are latent coordinates of `h`, as for `CollapsedEllipticalSliceSampler`.
 
     Args:
         distribution: The truncated normal to draw from; every row must have noise.
@@ -54,17 +54,17 @@ class IndependenceSampler(CollapsedEllipticalSliceSampler):
 
     @property
     def cost(self) -> float:
-        """Of a proposal, in the time that a reflection takes for a row."""
+        """The cost of a proposal, in units of a reflection's time for a row."""
         m, r = self.distribution.num_rows, self._latent_root.shape[-1]
         return OVERHEAD + m * (ROW + ENTRY * r)
 
     @property
     def cost_of_rows(self) -> float:
-        """Of a draw of all rows at a position, where that is not small beside a proposal."""
+        """The cost of a draw of all rows at a position, zero where it is small beside a proposal."""
         return 0.0
 
     def propose(self, num_proposals: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        r"""Draws of the approximating Gaussian and the log of the posterior's density relative to it, up to a constant.
+        r"""Draws of the approximating Gaussian and the posterior's log density relative to it, up to a constant.
 
         Args:
             num_proposals: The number `k` of draws.
@@ -76,7 +76,7 @@ class IndependenceSampler(CollapsedEllipticalSliceSampler):
         distribution, mean = self.distribution, self._latent_mean
         positions: list[Tensor] = []
         ratios: list[Tensor] = []
-        size = max(LEAST_DRAWS, MAX_ENTRIES // max(1, distribution.mean.numel()))
+        size = max(MIN_DRAWS, MAX_ENTRIES // max(1, distribution.mean.numel()))
         for first in range(0, num_proposals, size):
             k = min(size, num_proposals - first)
             shape = (*distribution.batch_shape, k, self._latent_root.shape[-1])
@@ -90,7 +90,6 @@ class IndependenceSampler(CollapsedEllipticalSliceSampler):
     def run(
         self, state: SamplerState, num_steps: int, generator: torch.Generator | None = None
     ) -> tuple[SamplerState, Tensor, SamplerInfo]:
-        """Move every chain `num_steps` times; as of every sampler."""
         positions: list[Tensor] = []
         chains = state.position.shape[-2]
         evaluations = torch.zeros(state.position.shape[:-1], dtype=torch.long, device=state.position.device)
@@ -98,7 +97,7 @@ class IndependenceSampler(CollapsedEllipticalSliceSampler):
             assert state.log_likelihood is not None
             position, value, needed = self._update(state.position, state.log_likelihood, generator)
             state = SamplerState(position, value)
-            steps = min(MOST_STEPS, left) * self.num_inner_steps
+            steps = min(MAX_STEPS, left) * self.num_inner_steps
             evaluations = evaluations + needed + steps
             latent, ratio = self.propose(steps * chains, generator)
             level = torch.rand(ratio.shape, dtype=ratio.dtype, device=ratio.device, generator=generator).log()

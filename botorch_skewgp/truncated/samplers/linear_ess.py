@@ -1,14 +1,9 @@
 r"""Linear elliptical slice sampling: every step draws from the feasible part of an ellipse.
 
-References:
-
-.. [Gessner2020integrals]
-    A. Gessner, O. Kanjilal, and P. Hennig. Integrals over Gaussians under linear domain constraints.
-    International Conference on Artificial Intelligence and Statistics, 2020.
-
-.. [Wu2024fast]
-    K. Wu and J. R. Gardner. A fast, robust elliptical slice sampling implementation for linearly truncated
-    multivariate normal distributions. arXiv 2407.10449, 2024.
+.. [Gessner2020integrals] A. Gessner, O. Kanjilal, P. Hennig. Integrals over Gaussians under linear domain constraints.
+   International Conference on Artificial Intelligence and Statistics, 2020.
+.. [Wu2024fast] K. Wu, J. R. Gardner. A fast, robust elliptical slice sampling implementation for linearly truncated
+   multivariate normal distributions. arXiv 2407.10449, 2024.
 """
 
 from __future__ import annotations
@@ -27,10 +22,9 @@ TWO_PI = 2 * math.pi
 class LinearEllipticalSliceSampler(RowSampler):
     r"""Elliptical slice sampling of a truncated normal without rejections [Gessner2020integrals]_.
 
-    A step draws a Gaussian direction `v` and moves to `x cos(theta) + v sin(theta)`, with `theta` uniform on
-    all angles at which every row is inside its bounds. It leaves the truncated normal invariant,
-    but with `m` rows the free angle shrinks like `1 / m`, and the chains need thousands of steps for one
-    independent draw. It is here as the algorithm of the papers and as a baseline.
+    A step draws a Gaussian direction `v` and moves to `x cos(theta) + v sin(theta)`, with `theta` uniform on all angles
+    at which every row is inside its bounds. With `m` rows the free angle shrinks like `1 / m`, and chains need
+    thousands of steps for one independent draw: this is the algorithm of the papers and a baseline.
 
     Positions are `u - mean`. A step costs `O(m^2)` for every chain, `O(m r)` with a low-rank prior.
 
@@ -66,9 +60,9 @@ class LinearEllipticalSliceSampler(RowSampler):
 def free_angle(x: Tensor, v: Tensor, lower: Tensor, upper: Tensor, generator: torch.Generator | None = None) -> Tensor:
     r"""Draw uniformly from the angles at which `lower <= x cos(theta) + v sin(theta) <= upper`.
 
-    Row by row the ellipse leaves the bounds on at most one arc for each bound. No arc contains the angle zero,
-    as `x` is inside the bounds, so the arcs sorted by their starts, with the running maximum of
-    their ends, give the free intervals [Wu2024fast]_, section 3.
+    Row by row the ellipse leaves each bound on at most one arc. No arc contains the angle zero, as `x` is inside the
+    bounds, so the arcs sorted by their starts, with the running maximum of their ends, give the free intervals
+    [Wu2024fast]_, section 3.
 
     Args:
         x: A `batch_shape x num_chains x m` tensor inside the bounds.
@@ -99,12 +93,11 @@ def free_angle(x: Tensor, v: Tensor, lower: Tensor, upper: Tensor, generator: to
     cumulated = length.cumsum(-1)
     uniform = torch.rand(x.shape[:-1], dtype=x.dtype, device=x.device, generator=generator).unsqueeze(-1)
     target = uniform * cumulated[..., -1:]
-    # Rounding only: the last interval where the target equals the total.
+    # rounding may put the target at the total
     index = torch.searchsorted(cumulated, target, right=True).clamp(max=length.shape[-1] - 1)
     chosen_left, chosen_length = left.gather(-1, index), length.gather(-1, index)
     along = target - (cumulated.gather(-1, index) - chosen_length)
-    # Rounding only: the difference of two cumulated sums.
-    along = torch.minimum(along.clamp(min=0), chosen_length)
+    along = torch.minimum(along.clamp(min=0), chosen_length)  # rounding only
     return (chosen_left + along).squeeze(-1)
 
 

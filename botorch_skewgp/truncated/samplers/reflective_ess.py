@@ -7,21 +7,19 @@ LIN-ESS [Gessner2020integrals]_ moves along an ellipse `x cos t + v sin t` throu
     v <- v - 2 (v_i / Gamma_ii) Gamma[:, i],
 
 which keeps `v' Gamma^-1 v` and turns `v_i` around. At walls of finite height, of answers that may be slips, rows are
-refracted, see `trajectories.refractive`. That is the exact Hamiltonian dynamics of [Pakman2014exact]_,
-section 2, written in the coordinates of the rows, where it costs `O(m)` and needs no solve. There is no step size and
-nothing is rejected. With `horizon = pi/2` an unhindered trajectory ends in an independent draw.
+refracted, see `trajectories.refractive`. These are the exact Hamiltonian dynamics of [Pakman2014exact]_, section 2, in
+the coordinates of the rows, where they cost `O(m)` and need no solve, no step size and no rejection. With `horizon =
+pi/2` an unhindered trajectory ends in an independent draw.
 
 Times need no trigonometry. With `T = tan(t/2)`, the times at which `x cos t + v sin t = l` are the roots of
 `(x + l) T^2 - 2 v T + (l - x) = 0`. At a root the velocity is `-+ D`, `D = sqrt(v^2 + x^2 - l^2)`, and the row falls
 through `l` at `T = (v + D) / (x + l) = (x - l) / (D - v)`; of these forms one does not cancel. A row that has just
 bounced has `v > 0`, and the first form then gives its next hit, so that no tolerance decides what counts as a hit.
 
-.. [Gessner2020integrals]
-    A. Gessner, O. Kanjilal, and P. Hennig. Integrals over Gaussians under Linear Domain Constraints. Proceedings of
-    the 23rd International Conference on Artificial Intelligence and Statistics (AISTATS), PMLR 108, 2020.
-.. [Pakman2014exact]
-    A. Pakman and L. Paninski. Exact Hamiltonian Monte Carlo for Truncated Multivariate Gaussians. Journal of
-    Computational and Graphical Statistics, 23(2):518-542, 2014.
+.. [Gessner2020integrals] A. Gessner, O. Kanjilal, P. Hennig. Integrals over Gaussians under linear domain constraints.
+   International Conference on Artificial Intelligence and Statistics, 2020.
+.. [Pakman2014exact] A. Pakman, L. Paninski. Exact Hamiltonian Monte Carlo for truncated multivariate Gaussians. Journal
+   of Computational and Graphical Statistics 23(2), 2014.
 """
 
 from __future__ import annotations
@@ -40,21 +38,18 @@ from botorch_skewgp.truncated.samplers.trajectories.eager import DenseGamma, Eag
 from botorch_skewgp.truncated.samplers.trajectories.refractive import RefractiveTrajectories
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
-# A billiard between walls that are close makes many honest reflections; beyond this number it takes too long.
-MOST_REFLECTIONS = 10**8
-MOST_DENSE_ROWS = 12288  # rows of a low-rank root for which `Gamma` is built: 1.1 GiB
+MAX_REFLECTIONS = 10**8  # of a trajectory; close walls make many, and more take too long
+MAX_DENSE_ROWS = 12288  # rows of a low-rank root for which `Gamma` is built: 1.1 GiB
 TIGHT = 1.0  # standard deviations beyond a bound, or one over those between bounds, from which on a row is named
-# Velocities are drawn for many steps in one matrix product, but for no more than this many bytes at a time.
-CHUNK_BYTES = 2**28
+CHUNK_BYTES = 2**28  # of velocities drawn at a time, for many steps in one matrix product
 
 
 class ReflectiveEllipticalSliceSampler(RowSampler):
     r"""Linear elliptical slice sampling with reflections (see this module's first lines).
 
-    A chain's position is `u - mean`, and an event costs `O(m)`. Beyond `MOST_DENSE_ROWS` rows with a low-rank prior
-    `Gamma` is not built, and an event costs `O(m r)`.
-
-    All backends draw the same random numbers: from the same generator they give the same chains up to rounding.
+    A chain's position is `u - mean`, and an event costs `O(m)`. Beyond `MAX_DENSE_ROWS` rows with a low-rank prior
+    `Gamma` is not built, and an event costs `O(m r)`. From the same generator all backends give the same chains up to
+    rounding.
 
     Example:
         >>> distribution = TruncatedNormal(mean, covariance, lower, upper, noise)
@@ -69,10 +64,10 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
             distribution: The truncated normal to draw from.
             horizon: The length of a trajectory, in `(0, pi)`.
             backend: "auto", "eager", "numba" or "triton". "auto" takes numba on CPU and triton on CUDA where they are
-                installed, and eager torch elsewhere, which alone does not build `Gamma` of a low-rank prior.
+                installed, and eager torch elsewhere, which does not build `Gamma` of a low-rank prior.
 
         Raises:
-            ImportError: If a backend that was asked for by name is not installed.
+            ImportError: If a backend named here is not installed.
             ValueError: If `horizon` is out of range, or the backend is unknown or does not run on the device.
         """
         super().__init__(distribution)
@@ -88,18 +83,18 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
         beyond = torch.maximum(distribution.lower - mean, mean - distribution.upper) / scale
         falls = float(beyond.clamp(min=0).sum(-1).max())
         plausible = 1000 * (distribution.num_rows + 10) + 10 * (crossings + falls)
-        self.max_reflections = int(min(plausible, MOST_REFLECTIONS))
+        self.max_reflections = int(min(plausible, MAX_REFLECTIONS))
         lower, upper = self._flatten(distribution.lower - mean, 1), self._flatten(distribution.upper - mean, 1)
         m, device = distribution.num_rows, mean.device
         noisy_prior = as_double(distribution).noisy_prior
         self._colour, self._num_normals = noisy_prior.colour(mean), noisy_prior.num_normals
         self.backend = choose_backend(backend, device)
-        if backend == "auto" and distribution.prior.is_low_rank and m > MOST_DENSE_ROWS:
+        if backend == "auto" and distribution.prior.is_low_rank and m > MAX_DENSE_ROWS:
             self.backend = "eager"
         walls = (lower, upper, horizon, self.max_reflections)
         self._trajectories: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, float]]
         root = None
-        if (self.backend == "eager" or m > MOST_DENSE_ROWS) and distribution.prior.is_low_rank:
+        if (self.backend == "eager" or m > MAX_DENSE_ROWS) and distribution.prior.is_low_rank:
             root, noise = self._flatten(distribution.prior.minimal_root(), 2), self._flatten(distribution.noise, 1)
         if distribution.heights is not None:
             steps = (lower, upper, distribution.heights.map(lambda values: self._flatten(values, 1)), *walls[2:])
@@ -130,16 +125,9 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
         return self._flatten(noisy_prior.coloured_covariance.to(self.distribution.mean), 2)
 
     def _flatten(self, values: Tensor, event_dims: int) -> Tensor:
-        """Expand to the batch shape and make it one dimension."""
+        """Expand to the batch shape and flatten it."""
         event = values.shape[values.dim() - event_dims :]
         return values.detach().expand(*self.distribution.batch_shape, *event).reshape(-1, *event)
-
-    def _velocities(self, position: Tensor, num_steps: int, generator: torch.Generator | None) -> Tensor:
-        """Draw `b x num_steps x num_chains x m` velocities, all steps in one matrix product."""
-        b, chains, m = position.shape
-        shape = (*self.distribution.batch_shape, num_steps * chains, self._num_normals)
-        normal = torch.randn(shape, generator=generator, dtype=position.dtype, device=position.device)
-        return self._colour(normal).reshape(b, num_steps, chains, m)
 
     def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:
         """Move every chain once; raises as `run` does."""
@@ -158,26 +146,30 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
 
         Raises:
             TooManyReflectionsError: If a trajectory has implausibly many reflections: more than `1000 (m + 10)`, plus
-                what rows need to go back and forth between bounds that are close together.
+                those of rows between close bounds.
             RuntimeError: If rows end outside their bounds by more than rounding, as they may if `Gamma` is too badly
                 conditioned for the dtype.
             ValueError: If `num_steps` is not positive.
         """
         if num_steps < 1:
             raise ValueError(f"num_steps must be positive; got {num_steps}.")
-        position = self._flatten(state.position, 2)
+        position, batch_shape = self._flatten(state.position, 2), self.distribution.batch_shape
+        b, chains, m = position.shape
         step_bytes = position.numel() * position.element_size()
         chunk = max(1, CHUNK_BYTES // max(1, step_bytes))
         parts, total = [], torch.zeros(position.shape[:-1], dtype=torch.long, device=position.device)
         for first in range(0, num_steps, chunk):
-            velocities = self._velocities(position, min(chunk, num_steps - first), generator)
+            steps = min(chunk, num_steps - first)
+            shape = (*batch_shape, steps * chains, self._num_normals)
+            normal = torch.randn(shape, generator=generator, dtype=position.dtype, device=position.device)
+            velocities = self._colour(normal).reshape(b, steps, chains, m)
+            del normal  # as large as the velocities
             positions, counts, excess = self._trajectories(position, velocities)
             self._check(counts, excess, position.dtype)
             total = total + counts
             parts.append(positions)
             position = positions[:, -1]
         positions = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
-        batch_shape = self.distribution.batch_shape
         return (
             SamplerState(position=position.reshape(state.position.shape).clone()),
             positions.reshape(*batch_shape, *positions.shape[1:]),

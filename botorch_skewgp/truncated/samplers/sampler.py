@@ -12,7 +12,7 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
 class SamplerState(NamedTuple):
-    r"""Where the chains stand; all that a step needs to know besides its random numbers.
+    r"""The state of all chains.
 
     Args:
         position: A `batch_shape x num_chains x p` tensor in the sampler's own coordinates.
@@ -24,11 +24,11 @@ class SamplerState(NamedTuple):
 
 
 class SamplerInfo(NamedTuple):
-    r"""What a step did.
+    r"""Counts of a step.
 
     Args:
-        num_evaluations: A `batch_shape x num_chains` integer tensor: wall reflections of a reflective
-            step, likelihood evaluations of a slice step.
+        num_evaluations: A `batch_shape x num_chains` integer tensor: wall reflections of a reflective step, likelihood
+            evaluations of a slice step.
     """
 
     num_evaluations: Tensor
@@ -37,8 +37,7 @@ class SamplerInfo(NamedTuple):
 class Sampler(ABC):
     r"""A Markov chain whose stationary distribution is a truncated normal.
 
-    A sampler holds the distribution and its factors, and no other state: `step` is a pure function of
-    the state and the generator. Chains are a batch dimension.
+    `step` is a pure function of the state and the generator. Chains are a batch dimension.
 
     Example:
         >>> sampler = ReflectiveEllipticalSliceSampler(distribution)
@@ -60,8 +59,7 @@ class Sampler(ABC):
 
         Args:
             rows: A `batch_shape x num_chains x m` tensor of values of `u` inside the bounds.
-            latent: A `batch_shape x num_chains x r` tensor of latent coordinates of `h` at these rows;
-                only those of a low-rank prior are looked at.
+            latent: A `batch_shape x num_chains x r` tensor of latent coordinates of `h` at these rows.
         """
 
     @abstractmethod
@@ -74,8 +72,8 @@ class Sampler(ABC):
         r"""Move every chain `num_steps` times.
 
         Returns:
-            The last state, the positions as a `batch_shape x num_steps x num_chains x p` tensor, and the
-            info with `num_evaluations` summed over the steps.
+            The last state, the positions as a `batch_shape x num_steps x num_chains x p` tensor, and the info with
+            `num_evaluations` summed over the steps.
         """
         positions, evaluations = [], torch.zeros((), dtype=torch.long, device=state.position.device)
         for _ in range(num_steps):
@@ -89,7 +87,7 @@ class Sampler(ABC):
         """Map positions, `... x p`, to rows `u`, `... x m`, inside the bounds."""
 
     def latent(self, positions: Tensor) -> Tensor | None:
-        """Map positions, `... x p`, to latent coordinates `... x r`; `None` where chains do not move by them."""
+        """Map positions, `... x p`, to latent coordinates `... x r`; `None` where chains do not move them."""
         return None
 
 

@@ -1,15 +1,14 @@
-r"""Independence sampling of what rows of all blocks share, with what is each block's own integrated out.
+r"""Independence sampling of the coordinates that all blocks share, with each block's own variable integrated out.
 
 A choice among several has rows that share the noise of the chosen option. Where the rows of every block are `m + U z +
-a x + e`, with one `x ~ N(0, 1)` for each block and noise `e` of each row's own, a block's probability given the shared
+a x + e`, with one `x ~ N(0, 1)` for each block and independent noise `e`, a block's probability given the shared
 coordinates `z` is an integral over one variable, `int phi(x) prod_j P(lower_j < m_j + U_j z + a_j x + e_j) dx`. The
-trapezoidal rule finds it to many digits, for its integrand is smooth and falls like a normal density
-([Trefethen2014trapezoidal]_). Proposals of `z` are draws of the Gaussian of expectation propagation, as many as there
-are points and not as there are answers.
+trapezoidal rule gives it to many digits, as its integrand is smooth and falls like a normal density
+([Trefethen2014trapezoidal]_). Proposals of `z`, as many coordinates as there are points, are draws of the Gaussian of
+expectation propagation.
 
-Draws of `x` given `z` are nodes of the same rule, moved by a uniform part of a step: a node is taken with a probability
-that is proportional to its integrand. Their density is that integrand over its sum at all nodes around, that is, the
-exact one up to the error of the rule.
+Draws of `x` given `z` are nodes of the same rule, shifted by a uniform part of a step and taken with a probability
+proportional to the integrand: exact up to the error of the rule.
 
 .. [Trefethen2014trapezoidal] L. N. Trefethen, J. A. C. Weideman. The exponentially convergent trapezoidal rule. SIAM
    Review 56(3), 2014.
@@ -25,6 +24,7 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.priors import BorderedPrior, LowRankPrior
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
+from botorch_skewgp.truncated.row_factor import open_uniform
 from botorch_skewgp.truncated.samplers.independence import IndependenceSampler
 from botorch_skewgp.truncated.samplers.sampler import SamplerState
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -32,10 +32,10 @@ from botorch_skewgp.truncated.univariate import log_normal_cdf
 
 REACH = 6.0  # standard deviations of `x` on either side of its mean
 STEP = 1.0  # in the least standard deviations that `x` given the rows may have
-MAX_NODES = 2**16  # of blocks and draws that are worked on at a time, which a cache can hold
-SMALL = 1e-6  # probability of a block, below which it is found in logs
+MAX_NODES = 2**16  # of blocks and draws processed at a time, which a cache can hold
+SMALL = 1e-6  # probability of a block, below which it is computed in logs
 CERTAIN = 40.0  # standard deviations inside the bound, for rows that pad a block
-NODE = 8.0  # cost of a row at a node, in the time that a reflection takes for a row
+NODE = 8.0  # cost of a row at a node, in units of a reflection's time for a row
 HALF_ROOT = 0.5**0.5
 
 
@@ -107,7 +107,7 @@ class SharedIndependenceSampler(IndependenceSampler):
 
     @classmethod
     def of(cls, distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Self | None:
-        """The sampler of a distribution; `None` of those whose blocks are not of one variable each."""
+        """The sampler of a distribution; `None` where blocks need more than one variable each."""
         prior = distribution.prior
         single = distribution.count is None and distribution.heights is None
         if not isinstance(prior, BorderedPrior) or not single or not prior.blocks.index:
@@ -120,12 +120,10 @@ class SharedIndependenceSampler(IndependenceSampler):
 
     @property
     def cost(self) -> float:
-        """Of a proposal, in the time that a reflection takes for a row."""
         return super().cost + NODE * sum(group.distinct.numel() * group.num_nodes for group in self._groups)
 
     @property
     def cost_of_rows(self) -> float:
-        """Of a draw of all rows at a position."""
         return NODE * sum(group.index.numel() * group.num_nodes for group in self._groups)
 
     def start(self, num_chains: int, generator: torch.Generator | None = None) -> SamplerState:
@@ -133,7 +131,7 @@ class SharedIndependenceSampler(IndependenceSampler):
         return SamplerState(*self.propose(num_chains, generator))
 
     def latent(self, positions: Tensor) -> None:
-        """Positions are not the latent coordinates of the distribution, which has more."""
+        """`None`, as positions are only some of the latent coordinates."""
         return None
 
     def _log_ratio(self, h: Tensor, chain: Tensor | None, num_chains: int) -> Tensor:
@@ -162,8 +160,7 @@ class SharedIndependenceSampler(IndependenceSampler):
                 -1, group.index.flatten(), (x.unsqueeze(-1) * _padded(self._loading)[group.index]).flatten(-2)
             )
         h = padded[..., :-1]
-        level = torch.rand(h.shape, dtype=h.dtype, device=h.device, generator=generator)
-        return self.distribution.factor_of_draws.draw_given(h, level.clamp_(min=0.25 * torch.finfo(h.dtype).eps))
+        return self.distribution.factor_of_draws.draw_given(h, open_uniform(h, generator))
 
 
 class _Blocks:
@@ -171,10 +168,9 @@ class _Blocks:
 
     Args:
         index: The rows of each block, `b x s`; `m` as padding.
-        rows: Of each row of a block, `b x s x 4`: what `u - bound` is multiplied with for the distance inside,
-            in units of `e` (0 as padding); the bound; the loading `a`; and what, summed over a block, is the mean of
-            `x` given all answers.
-        what: What else blocks have to agree in to be equal, `b x s x k`.
+        rows: Of each row of a block, `b x s x 4`: the factor that makes `u - bound` the distance inside in units of `e`
+            (0 as padding); the bound; the loading `a`; and the row's term of the mean of `x` given all answers.
+        what: Further values in which equal blocks agree, `b x s x k`.
     """
 
     def __init__(self, index: Tensor, rows: Tensor, what: Tensor) -> None:
@@ -248,5 +244,5 @@ class _Blocks:
 
 
 def _padded(values: Tensor) -> Tensor:
-    """Values of rows with a zero behind them, that blocks are padded with."""
+    """Values of rows and a zero, the padding of blocks."""
     return torch.cat([values, values.new_zeros(*values.shape[:-1], 1)], dim=-1)

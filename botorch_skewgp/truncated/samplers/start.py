@@ -29,14 +29,13 @@ def feasible_start(
     *Some rows have none, and `Gamma` is dense and has full rank.* Any `u` inside the bounds has a density, so every
     row is drawn on its own around the mean of `h`.
 
-    *Some rows have none, and few latent coordinates determine them.* With `h = mean + F z`, a `z` is needed for
-    which those rows are inside their bounds: the mean of expectation propagation, or what `feasible_point` finds. All
-    chains leave this point along ellipses in random directions, as far as the bounds allow.
+    *Some rows have none, and few latent coordinates determine them.* With `h = mean + F z`, some `z` must put those
+    rows inside their bounds: the mean of expectation propagation, or the result of `feasible_point`. All chains leave
+    this point along ellipses in random directions, as far as the bounds allow.
 
-    *With previous draws* (a warm start), rows keep their values where these are still inside the bounds; rows
-    whose values are not, and new ones, are drawn given the others. Without noise and with latent
-    coordinates, a chain keeps its old coordinates, the new ones drawn from the prior, if they are feasible, and
-    starts afresh if they are not.
+    *With previous draws* (a warm start), rows keep values that are still inside the bounds; other rows and new ones are
+    drawn given these. Without noise and with latent coordinates, a chain keeps its old coordinates, with new ones from
+    the prior, if they are feasible, and else starts afresh.
 
     Args:
         distribution: The truncated normal.
@@ -72,8 +71,7 @@ def feasible_start(
         if not has_noise:
             return _start_apart(distribution, num_chains, expectation_propagation, generator), None
         latent = _draw_latent(distribution, num_chains, expectation_propagation, generator)
-        rows = _draw_rows(distribution, distribution.noiseless(latent), distribution.noise.sqrt(), generator)
-        return rows, distribution.prior.kept(latent)
+        return rows_given_latent(distribution, latent, generator), distribution.prior.kept(latent)
 
     root = distribution.prior.minimal_root()
     if previous is not None:
@@ -127,7 +125,7 @@ def rows_given_latent(
 
 
 def _is_inside(distribution: TruncatedNormal, h: Tensor) -> Tensor:
-    """Where rows of `h`, `batch_shape x k x m`, are strictly inside their bounds, or have noise to bring them there."""
+    """Where rows of `h`, `batch_shape x k x m`, are strictly inside their bounds or have noise."""
     lower, upper = distribution.lower.unsqueeze(-2), distribution.upper.unsqueeze(-2)
     return ((h > lower) & (h < upper)) | (distribution.noise > 0).unsqueeze(-2)
 
@@ -172,7 +170,7 @@ def _start_apart(
     else:
         centre = distribution.mean + approximation.latent_mean.to(distribution.mean)
         variance = approximation.latent_root.to(distribution.mean).square().sum(-1) + distribution.noise
-    # A row that the approximation leaves no spread still needs a scale to be drawn on.
+    # a row without spread in the approximation still needs a scale
     least = torch.finfo(variance.dtype).eps * distribution.gamma_diagonal
     centre = centre.unsqueeze(-2).expand(*batch, num_chains, -1)
     return _draw_rows(distribution, centre, torch.maximum(variance, least).sqrt(), generator)
@@ -186,7 +184,7 @@ def require_feasible(distribution: TruncatedNormal, approximation: SiteApproxima
 
     Args:
         distribution: The truncated normal.
-        approximation: A Gaussian approximation of the latent coordinates, whose mean is looked at first.
+        approximation: A Gaussian approximation of the latent coordinates, whose mean is tried first.
 
     Raises:
         ContradictionError: If no feasible point is found, naming the rows that cannot hold together.

@@ -40,7 +40,7 @@ def small_blocks(monkeypatch):
 class TestWeightedPrior:
     @pytest.fixture(autouse=True)
     def least_empty(self, monkeypatch, sparse):
-        monkeypatch.setattr(weighted, "LEAST_EMPTY", 0 if sparse else 10**9)
+        monkeypatch.setattr(weighted, "MIN_EMPTY", 0 if sparse else 10**9)
         monkeypatch.setattr(weighted, "MAX_ENTRIES", 7 * N)
 
     def test_products(self, width):

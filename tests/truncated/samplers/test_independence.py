@@ -57,7 +57,7 @@ def test_it_is_chosen_for_many_rows_over_few_coordinates(generator, monkeypatch)
     assert choose_sampler(many) == "independence"
     draws = draw(many, DrawSettings(num_draws=256))
     assert draws.sampler == "independence"
-    monkeypatch.setattr(module, "LEAST_SHARE", 1.1)  # no approximation is so good
+    monkeypatch.setattr(module, "MIN_SHARE", 1.1)  # no approximation is so good
     assert choose_sampler(many) == "collapsed"
 
 

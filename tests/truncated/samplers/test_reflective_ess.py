@@ -13,7 +13,7 @@ from botorch_skewgp.exceptions import TooManyReflectionsError
 from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.samplers import reflective_ess
 from botorch_skewgp.truncated.samplers.reflective_ess import (
-    MOST_DENSE_ROWS,
+    MAX_DENSE_ROWS,
     ReflectiveEllipticalSliceSampler,
 )
 from botorch_skewgp.truncated.samplers.trajectories.eager import half_angle_tangent
@@ -257,8 +257,8 @@ class TestLowRank:
         assert torch.equal(ends[0][2].num_evaluations, ends[1][2].num_evaluations)
 
     def test_gamma_is_not_built_for_very_many_rows(self):
-        root = torch.ones(MOST_DENSE_ROWS + 1, 2, dtype=torch.float64)
-        zeros = torch.zeros(MOST_DENSE_ROWS + 1, dtype=torch.float64)
+        root = torch.ones(MAX_DENSE_ROWS + 1, 2, dtype=torch.float64)
+        zeros = torch.zeros(MAX_DENSE_ROWS + 1, dtype=torch.float64)
         many = TruncatedNormal(zeros, LowRankPrior(root), zeros - 1, zeros + INF, zeros + 1)
         assert ReflectiveEllipticalSliceSampler(many).backend == "eager"
 
@@ -328,7 +328,7 @@ class TestInterface:
 
     @pytest.mark.parametrize("backend", ["eager", "auto"])
     def test_too_many_reflections(self, backend, monkeypatch):
-        monkeypatch.setattr(reflective_ess, "MOST_REFLECTIONS", 1000)
+        monkeypatch.setattr(reflective_ess, "MAX_REFLECTIONS", 1000)
         lower = vector(1.0)
         distribution = truncated_normal(vector(0.0), torch.eye(1), lower, lower + 1e-6)
         sampler = ReflectiveEllipticalSliceSampler(distribution, backend=backend)

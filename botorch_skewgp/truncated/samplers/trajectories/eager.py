@@ -16,7 +16,7 @@ def half_angle_tangent(x: Tensor, v: Tensor, bound: Tensor) -> Tensor:
     r"""`tan(t/2)` of the first time `t` in `[0, pi)` at which `x cos t + v sin t` falls to a bound.
 
     Args:
-        x: Positions, not below their bounds except by rounding; those that are count as being at the bound.
+        x: Positions; those below their bounds, by rounding, count as at the bound.
         v: Velocities.
         bound: Lower bounds; `-inf` where there is none.
 
@@ -36,16 +36,16 @@ def half_angle_tangent(x: Tensor, v: Tensor, bound: Tensor) -> Tensor:
 
 
 def advance(x: Tensor, v: Tensor, time: Tensor, left: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Move chains to their next event, or to the end of their trajectory where that comes first.
+    r"""Move chains to their next event, or to the end of their trajectory if that is earlier.
 
     Args:
         x: Positions, `b x num_chains x m`.
         v: Velocities.
         time: `tan(t/2)` of the time to the next event, `b x num_chains`.
-        left: The same of the time that is left, in double precision.
+        left: `tan(t/2)` of the remaining time, in double precision.
 
     Returns:
-        Positions, velocities, the time that is left, and which chains have an event.
+        Positions, velocities, `tan(t/2)` of the remaining time, and whether a chain has an event.
     """
     time = time.to(left)
     hit = time < left
@@ -89,12 +89,6 @@ def _follow(
         v = v - change * gamma.rows(row.squeeze(-1))
 
 
-def _put_inside(x: Tensor, lower: Tensor, upper: Tensor, scale: Tensor) -> tuple[Tensor, float]:
-    """Put what is beyond a bound by rounding on the bound; also the largest such excess in units of `scale`."""
-    excess = (torch.maximum(lower - x, x - upper) / scale).max()
-    return torch.minimum(torch.maximum(x, lower), upper), float(excess)
-
-
 class DenseGamma:
     """The covariance of the rows, `b x m x m`, read by rows."""
 
@@ -108,7 +102,7 @@ class DenseGamma:
 
 
 class LowRankGamma:
-    """The covariance `F F^T + diag(noise)` of the rows, `F` of shape `b x m x r`, of which rows are made as needed."""
+    """The covariance `F F^T + diag(noise)` of the rows, `F` of shape `b x m x r`, built row by row as needed."""
 
     def __init__(self, root: Tensor, noise: Tensor) -> None:
         self.root, self.noise = root, noise
@@ -140,7 +134,7 @@ class EagerTrajectories:
             counts = torch.where((counts < 0) | (reflections < 0), -1, counts + reflections)
             if bool((counts < 0).any()):
                 return velocities, counts, excess
-            position, beyond = _put_inside(end, lower, upper, scale)
-            excess = max(excess, beyond)
+            excess = max(excess, float((torch.maximum(lower - end, end - upper) / scale).max()))
+            position = torch.minimum(torch.maximum(end, lower), upper)  # rounding only, as the excess says
             positions.append(position)
         return torch.stack(positions, dim=1), counts, excess

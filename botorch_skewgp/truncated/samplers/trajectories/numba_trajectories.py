@@ -68,7 +68,7 @@ def _advance(cosine, sine, half_tangent):
 
 
 def _update_and_flag(walls: int) -> Callable[..., None]:
-    """Make the pass over all rows, for one kind of tests: with branches in it, it takes three times as long."""
+    """Make the pass over all rows for one kind of tests, three times as fast as one with branches."""
 
     # Unsigned indices of whole arrays: a view for each block, or an index that may be negative, costs more than the
     # arithmetic. Bits are numbers of the rows' dtype, and added, so that the lanes line up.
@@ -105,7 +105,7 @@ _update_without_dips, _update_lower, _update_both = map(_update_and_flag, (LOWER
 def _run_chain(position, moves, signs, gamma, diagonal, lower, upper, walls, horizon, max_reflections):
     """Run one chain; `moves`, `num_steps x m`, holds velocities and is overwritten with positions.
 
-    The rows of `moves`, unlike all others, are yet to be multiplied with `signs`.
+    `signs` have not been applied to `moves`, but to all other arrays.
 
     Returns the number of reflections, or -1 if one trajectory had too many, and the largest excess of a row over a
     bound in standard deviations of the row.
@@ -248,7 +248,7 @@ class NumbaTrajectories:
             self.walls = LOWER_WITHOUT_DIPS
         self.signs = signs
         self.gamma = _pad(gamma, 0.0)
-        # In one place, because an entry of the large matrix is far from every cache.
+        # a copy, as entries of the large matrix are far from every cache
         self.diagonal = gamma.diagonal(dim1=-2, dim2=-1).contiguous().numpy()
         self.lower = _pad(lower, -math.inf)
         self.upper = _pad(upper, math.inf)

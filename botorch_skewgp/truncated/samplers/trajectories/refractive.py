@@ -2,11 +2,11 @@ r"""Trajectories through walls of finite height, in torch.
 
 Where a row reaches a bound, the potential jumps by `log((outside + gain) / outside)` if its answer is attentive on one
 side only. A particle whose energy across the wall, `v_n^2 / 2`, exceeds the jump goes on, slower or faster by it; else
-it is reflected ([Afshar2015reflection]_). An answer of several rows changes where the last of its rows comes inside, or
-the first one leaves; other bounds of it are crossed without notice.
+it is reflected ([Afshar2015reflection]_). An answer of several rows changes where the last of its rows comes inside or
+the first one leaves; at its other bounds nothing happens.
 
 The rows' times to a bound are the positive roots of `(x + l) T^2 - 2 v T + (l - x) = 0` in `T = tan(t/2)`, see
-`botorch_skewgp.truncated.samplers.reflective_ess`. A row that is at its bound has the root zero, which is none.
+`botorch_skewgp.truncated.samplers.reflective_ess`. The root zero of a row at its bound does not count.
 
 .. [Afshar2015reflection] H. M. Afshar, J. Domke. Reflection, refraction, and Hamiltonian Monte Carlo. NeurIPS 2015.
 """
@@ -74,8 +74,8 @@ class RefractiveTrajectories:
             velocities: A `b x num_steps x num_chains x m` tensor.
 
         Returns:
-            The positions after each step; the `b x num_chains` numbers of events, -1 for a chain that was stopped for
-            too many; and by how much a row has left bounds that are closed, in standard deviations.
+            The positions after each step; the `b x num_chains` numbers of events, -1 for a chain stopped for too many;
+            and the largest excess over a closed bound, in standard deviations.
         """
         positions, counts, excess = [], torch.zeros((), dtype=torch.long, device=position.device), 0.0
         scale, closed = self.gamma.diagonal.sqrt().unsqueeze(-2), self.jump == math.inf
