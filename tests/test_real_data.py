@@ -191,13 +191,13 @@ def test_stored_rows_stay_until_their_model_runs_again(tmp_path):
         lines = (tmp_path / "real.csv").read_text().splitlines()
         assert not any(line.startswith("# commit") for line in lines)
         found = csv.DictReader(line for line in lines if not line.startswith("#"))
-        return [[row["model"], row["nats"], row["commit"], row["part"]] for row in found]
+        return [[row[name] for name in ("model", "nats", "commit", "part", "behind_linear")] for row in found]
 
     store("one", "aaaaaaa", ("SkewGP, EP", 1.5), ("boosting", 2.0))
     assert store("two", "bbbbbbb", ("cumulative link", 1.0), ("SkewGP, EP", 1.25)) == [
-        ["cumulative link", "1", "bbbbbbb", "all"],
-        ["boosting", "2", "aaaaaaa", "all"],
-        ["SkewGP, EP", "1.25", "bbbbbbb", "all"],
+        ["cumulative link", "1", "bbbbbbb", "all", ""],
+        ["boosting", "2", "aaaaaaa", "all", ""],
+        ["SkewGP, EP", "1.25", "bbbbbbb", "all", "0.25"],
     ]
 
 

@@ -63,6 +63,11 @@ SIZES = {
     "HC": 60, "Car": 60, "soup": 600, "rat": 600, "Kakadu": 400, "RainIbk": 400,
 }  # fmt: skip
 LINEAR = {Choices: "conditional logit", Grades: "cumulative link", Readings: "normal regression"}
+BESIDE = {  # columns of differences in pairs, and the models that they are to: the first that there is
+    ("behind_linear", "its_error"): tuple(LINEAR.values()),
+    ("behind_people", "people_error"): ("mixed logit", "cumulative link, people's slopes", "cumulative link, people"),
+    ("behind_boosting", "boosting_error"): ("boosting",),
+}
 BINS = 10
 FEWEST_PEOPLE = 5  # to cluster by
 
@@ -71,7 +76,7 @@ Key = tuple[str, str, str, int | None]
 
 def _models(name: str) -> dict[str, Callable[..., Any]]:
     """The models of a data set by name; those of people where several answers are one person's."""
-    from benchmarks.real.ours import OF_PEOPLE, OURS, pairwise_gp, svgp
+    from benchmarks.real.ours import JUDGES, OURS, pairwise_gp, svgp
     from benchmarks.real.rivals import RIVALS, psytrack
     from benchmarks.real.votes import MODELS
 
@@ -79,10 +84,10 @@ def _models(name: str) -> dict[str, Callable[..., Any]]:
         return MODELS
     answers = _answers(name)
     found = dict(RIVALS[type(answers)])
-    ours = OURS | OF_PEOPLE
+    ours = OURS | JUDGES
     if _kind(name) not in ("panel", "grades"):
         found = {model: fn for model, fn in found.items() if not ("people" in model or model == "mixed logit")}
-        ours = {model: fn for model, fn in ours.items() if model not in OF_PEOPLE}
+        ours = {model: fn for model, fn in ours.items() if model not in JUDGES}
     elif isinstance(answers, Grades) and not answers.slopes:
         found = {model: fn for model, fn in found.items() if "slopes" not in model}
     if not isinstance(answers, Grades) or not answers.slopes:
@@ -310,7 +315,8 @@ def results(entries: Sequence[dict[str, Any]]) -> Table:
         "real",
         (
             "kind", "data", "split", "part", "learnt", "model", "tested", "folds", "nats", "error", "behind_linear",
-            "its_error", "accuracy", "seconds", "peak_mb", "why", "commit",
+            "its_error", "behind_people", "people_error", "behind_boosting", "boosting_error", "accuracy", "seconds",
+            "peak_mb", "why", "commit",
         ),
         notes=[
             environment(),
@@ -318,12 +324,13 @@ def results(entries: Sequence[dict[str, Any]]) -> Table:
             "kind: of answers, see _kind; part: whether a model learnt from all answers that are not held out, or some",
             "nats: minus the mean log density of a held-out answer; error: its standard error, clustered by person",
             "behind_linear: nats over those of the field's linear model that learnt from the same answers, with the "
-            "standard error of that difference; seconds and peak_mb: of a fold, to fit and predict",
+            "standard error of that difference; behind_people, behind_boosting: of its model of people, of boosting; "
+            "seconds and peak_mb: of a fold, to fit and predict",
         ],
     )  # fmt: skip
     groups = _groups(entries)
     for (name, split, model, size), group in groups.items():
-        row = {
+        row: dict[str, Cell] = {
             "kind": _kind(name), "data": name, "split": split, "part": "all" if size is None else "some",
             "model": model, "folds": len(group), "commit": _commits(group),
         }  # fmt: skip
@@ -331,14 +338,14 @@ def results(entries: Sequence[dict[str, Any]]) -> Table:
             table.add(**row, learnt=len(_parts(name, split, 0, size)[0]), why=failed[0])
             continue
         values, person = _pooled(group, "log_density"), _pooled(group, "person")
-        linear = groups.get((name, split, LINEAR[type(_answers(name))], size), [])
-        gap = its_error = None
-        if model != LINEAR[type(_answers(name))] and _comparable(linear, group):
-            ahead = _pooled(linear, "log_density") - values
-            gap, its_error = float(ahead.mean()), clustered_error(ahead, person)
+        for (gap, error), models in BESIDE.items():
+            rival = next((groups[key] for each in models if (key := (name, split, each, size)) in groups), [])
+            if rival is not group and _comparable(rival, group):
+                ahead = _pooled(rival, "log_density") - values
+                row |= {gap: float(ahead.mean()), error: clustered_error(ahead, person)}
         table.add(
             **row, learnt=group[0]["learnt"], tested=len(values), nats=-float(values.mean()),
-            error=clustered_error(values, person), behind_linear=gap, its_error=its_error,
+            error=clustered_error(values, person),
             accuracy=float(_pooled(group, "right").mean()) if "right" in group[0] else None,
             seconds=sum(entry["seconds"] for entry in group) / len(group),
             peak_mb=max(entry["peak_mb"] for entry in group),
@@ -361,7 +368,9 @@ def _with_stored(table: Table, folder: Path | None) -> Table:
 
     made = {tuple(key(row)) for row in table.rows}
     lines = (line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
-    table.rows += [row for row in csv.DictReader(lines) if tuple(key(row)) not in made]
+    for row in csv.DictReader(lines):
+        if tuple(key(row)) not in made:
+            table.add(**row)
     names = [*DATA, PAIRS, VOTES]
     order = {name: list(_models(name)) for name in {str(row["data"]) for row in table.rows}}
 
@@ -373,8 +382,8 @@ def _with_stored(table: Table, folder: Path | None) -> Table:
     return table
 
 
-def _comparable(linear: Sequence[dict[str, Any]], group: Sequence[dict[str, Any]]) -> bool:
-    folds = [entry["fold"] for entry in linear if "why" not in entry]
+def _comparable(rival: Sequence[dict[str, Any]], group: Sequence[dict[str, Any]]) -> bool:
+    folds = [entry["fold"] for entry in rival if "why" not in entry]
     return folds == [entry["fold"] for entry in group]
 
 

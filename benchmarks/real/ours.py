@@ -336,7 +336,7 @@ OURS: dict[str, Callable[[Answers, Answers], Predictions]] = {
         skew_gp_of_people, covar_module=linear_and_smooth, by_person=False
     ),
 }
-OF_PEOPLE: dict[str, Callable[..., Predictions]] = {
+JUDGES: dict[str, Callable[..., Predictions]] = {
     "SkewGP, judges, EP": skew_gp_of_people,
     "SkewGP, judges, linear + RBF, EP": partial(skew_gp_of_people, covar_module=linear_and_smooth),
     "SkewGP, judges' slopes, EP": skew_gp_of_graders,
