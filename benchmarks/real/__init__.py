@@ -354,7 +354,7 @@ def results(entries: Sequence[dict[str, Any]]) -> Table:
 
 
 def _commits(group: Sequence[dict[str, Any]]) -> str:
-    return " ".join(dict.fromkeys(entry["commit"] for entry in group))
+    return " ".join(dict.fromkeys(entry.get("commit", "") for entry in group))
 
 
 def _with_stored(table: Table, folder: Path | None) -> Table:
