@@ -100,11 +100,12 @@ class Table:
         return "\n".join(line.rstrip() for line in lines)
 
     def store(self, folder: Path) -> Path:
-        """Write `name.csv` into a folder; the commit and the notes are comment lines."""
+        """Write `name.csv` into a folder; the notes are comment lines, and the commit, unless rows have their own."""
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.csv"
         buffer = io.StringIO()
-        buffer.writelines(f"# {note}\n" for note in [f"commit {commit()}", *self.notes])
+        made_at = [] if "commit" in self.columns else [f"commit {commit()}"]
+        buffer.writelines(f"# {note}\n" for note in [*made_at, *self.notes])
         writer = csv.writer(buffer, lineterminator="\n")
         writer.writerow(self.columns)
         writer.writerows([shown(row[column]) for column in self.columns] for row in self.rows)

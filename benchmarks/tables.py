@@ -70,15 +70,14 @@ def _entries(name: str, selection: str) -> tuple[Entries, list[list[str]]]:
     return by_name, [list(values) for values in dict.fromkeys(tuple(entry[c] for c in each) for entry in entries)]
 
 
-def _row(template: str, entries: Entries, values: list[str], files: list[str]) -> str:
-    """One line of the table, or nothing; names of the files that it reads are appended to `files`."""
+def _row(template: str, entries: Entries, values: list[str], files: dict[str, list[str]], main: str) -> str:
+    """One line of the table, or nothing; `files` receives the files that it reads, with the commits of their rows."""
     found_any = not values
 
     def shown(found: re.Match[str]) -> str:
         nonlocal found_any
         name, selection, key, column, form = found.groups()
-        if name:
-            files.append(name)
+        commits = files.setdefault(name or main, [])
         entry = (_entries(name, selection)[0] if name else entries).get(key)
         if entry is None and not values:
             raise KeyError(f"There is no entry {key!r} in the results for {found[0]}.")
@@ -86,6 +85,7 @@ def _row(template: str, entries: Entries, values: list[str], files: list[str]) -
         if value in ("", "nan"):
             raise LookupError
         found_any = True
+        commits.append(entry.get("commit", ""))
         return format(float(value), form).rstrip(".") if form else value
 
     def cell(text: str) -> str:
@@ -105,14 +105,14 @@ def _row(template: str, entries: Entries, values: list[str], files: list[str]) -
 def _written(table: re.Match[str]) -> str:
     head, name, selection, templates = table.groups()
     entries, each = _entries(name, selection) if name else ({}, [])
-    files = [name] if name else []
-    row = partial(_row, entries=entries, files=files)
-    rows = [row(line, values=values) for line in templates.splitlines() for values in (each if "$" in line else [[]])]
-    heads = {file: " ".join(line for line in _lines(file) if line[:1] == "#") for file in dict.fromkeys(files)}
-    sources = [f"`benchmarks/results/{file}.csv`{_commits(text)}" for file, text in heads.items()]
-    return head + "".join(rows) + f"\n*From {'; '.join(sources)}.*\n"
+    files: dict[str, list[str]] = {name: []} if name else {}
+    row = partial(_row, entries=entries, files=files, main=name)
+    lines = [row(line, values=values) for line in templates.splitlines() for values in (each if "$" in line else [[]])]
+    notes = {file: " ".join(line for line in _lines(file) if line[:1] == "#") for file in files}
+    sources = [f"`benchmarks/results/{file}.csv`{_commits(notes[file], rows)}" for file, rows in files.items()]
+    return head + "".join(lines) + f"\n*From {'; '.join(sources)}.*\n"
 
 
-def _commits(head: str) -> str:
-    commits = ", ".join(dict.fromkeys(COMMIT.findall(head)))
+def _commits(head: str, of_rows: list[str]) -> str:
+    commits = ", ".join(dict.fromkeys(COMMIT.findall(" ".join([head, *of_rows]))))
     return commits and f", {'stored' if 'stored at commit' in head else 'run'} at {commits}"

@@ -188,6 +188,13 @@ def test_tables_choose_entries(tmp_path, monkeypatch):
         rows("", "| {two by kind: choices[error]} |")
 
 
+def test_tables_name_the_commits_of_their_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    (tmp_path / "one.csv").write_text("method,nats,commit\na,1,abcdef0\nb,2,1234567 abcdef0\nc,3,7654321\n")
+    page = "<!-- stored one by method\n| {a[nats]} | {b[nats]} |\n-->\n\n| head | |\n|---|---|\n"
+    assert tables.written(page).endswith("*From `benchmarks/results/one.csv`, run at abcdef0, 1234567.*\n")
+
+
 def stored(name: str) -> list[dict[str, str]]:
     """A stored table of the benchmarks."""
     lines = (ROOT / "benchmarks" / "results" / f"{name}.csv").read_text().splitlines()

@@ -2,19 +2,21 @@
 
 `docs/real_data.md` tells the protocol, and which wheels hold the data. Each model of each fold runs in a process of
 its own, with one thread and a limit of seconds; what has been done is kept in a file of progress, so that a run that
-was cut short goes on where it stopped; `--again` forgets it.
+was cut short goes on where it stopped; `--again` forgets it. Stored rows of models that are not in it stay; every row
+has the commit that it was made at.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import math
 import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
@@ -23,7 +25,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
+from benchmarks._reporting import (
+    Cell,
+    Table,
+    add_common_arguments,
+    commit,
+    environment,
+    load_average,
+    prepare,
+    publish,
+    say,
+    shown,
+)
 from benchmarks.real.data import (
     DATA,
     SPLITS,
@@ -50,6 +63,11 @@ SIZES = {
     "HC": 60, "Car": 60, "soup": 600, "rat": 600, "Kakadu": 400, "RainIbk": 400,
 }  # fmt: skip
 LINEAR = {Choices: "conditional logit", Grades: "cumulative link", Readings: "normal regression"}
+BESIDE = {  # columns of differences in pairs, and the models that they are to: the first that there is
+    ("behind_linear", "its_error"): tuple(LINEAR.values()),
+    ("behind_people", "people_error"): ("mixed logit", "cumulative link, people's slopes", "cumulative link, people"),
+    ("behind_boosting", "boosting_error"): ("boosting",),
+}
 BINS = 10
 FEWEST_PEOPLE = 5  # to cluster by
 
@@ -58,25 +76,39 @@ Key = tuple[str, str, str, int | None]
 
 def _models(name: str) -> dict[str, Callable[..., Any]]:
     """The models of a data set by name; those of people where several answers are one person's."""
-    from benchmarks.real.ours import OF_PEOPLE, OURS, pairwise_gp
-    from benchmarks.real.rivals import RIVALS
+    from benchmarks.real.ours import JUDGES, OURS, pairwise_gp, svgp
+    from benchmarks.real.rivals import RIVALS, psytrack
     from benchmarks.real.votes import MODELS
 
     if name == VOTES:
         return MODELS
     answers = _answers(name)
     found = dict(RIVALS[type(answers)])
-    ours = OURS | OF_PEOPLE
-    if len(answers.person.unique()) == len(answers) or len(answers.person.unique()) == 1 or name == PAIRS:
+    ours = OURS | JUDGES
+    if _kind(name) not in ("panel", "grades"):
         found = {model: fn for model, fn in found.items() if not ("people" in model or model == "mixed logit")}
-        ours = {model: fn for model, fn in ours.items() if model not in OF_PEOPLE}
+        ours = {model: fn for model, fn in ours.items() if model not in JUDGES}
     elif isinstance(answers, Grades) and not answers.slopes:
         found = {model: fn for model, fn in found.items() if "slopes" not in model}
     if not isinstance(answers, Grades) or not answers.slopes:
         ours = {model: fn for model, fn in ours.items() if "slopes" not in model}
     if isinstance(answers, Choices) and answers.points.shape[1] == 2:
-        found["PairwiseGP"] = pairwise_gp
+        found |= {"PairwiseGP": pairwise_gp, "SVGP": svgp}
+    if name == "rat":
+        found |= {"psytrack": psytrack, "SVGP": svgp}
     return found | ours
+
+
+def _kind(name: str) -> str:
+    """What a table of the page holds: choices of a panel are those of people who chose more than once."""
+    if name in (PAIRS, VOTES):
+        return "pairs" if name == PAIRS else "votes"
+    answers = _answers(name)
+    if isinstance(answers, Readings):
+        return "readings"
+    if isinstance(answers, Grades):
+        return "grades" if answers.num_grades > 2 else "labels"
+    return "choices" if len(answers.person.unique()) == len(answers) else "panel"
 
 
 def _learns_from_all(model: str) -> bool:
@@ -193,15 +225,17 @@ def run(options: argparse.Namespace) -> None:
         for job, found in zip(jobs, pool.map(partial(_in_a_process, limit=options.limit), jobs), strict=True):
             name, split, model, fold, size = job
             entry = {"data": name, "split": split, "model": model, "fold": fold, "size": size, **found}
+            entry["commit"] = commit()
             done[job] = entry
             file.write(json.dumps(entry) + "\n")
             file.flush()
             nats = -sum(found["log_density"]) / len(found["log_density"]) if "log_density" in found else math.nan
             say(f"{name}, {split}, {model}, fold {fold}, size {size}: {nats:.4f} {found.get('why', '')}")
     entries = list(done.values())
-    publish([results(entries), reliability(entries)], folder)
+    tables = [_with_stored(results(entries), folder), _with_stored(reliability(entries), folder)]
+    publish(tables, folder)
     if folder is not None:
-        _picture(entries, folder / "real_reliability.png")
+        _picture(tables[1], folder / "real_reliability.png")
 
 
 def _jobs(options: argparse.Namespace) -> list[tuple[str, str, str, int, int | None]]:
@@ -280,32 +314,38 @@ def results(entries: Sequence[dict[str, Any]]) -> Table:
     table = Table(
         "real",
         (
-            "data", "split", "model", "learnt", "tested", "folds", "nats", "error", "behind_linear", "its_error",
-            "accuracy", "seconds", "peak_mb", "why",
+            "kind", "data", "split", "part", "learnt", "model", "tested", "folds", "nats", "error", "behind_linear",
+            "its_error", "behind_people", "people_error", "behind_boosting", "boosting_error", "accuracy", "seconds",
+            "peak_mb", "why", "commit",
         ),
         notes=[
             environment(),
             f"load average at the end {load_average()}; each model in a process of one thread",
+            "kind: of answers, see _kind; part: whether a model learnt from all answers that are not held out, or some",
             "nats: minus the mean log density of a held-out answer; error: its standard error, clustered by person",
             "behind_linear: nats over those of the field's linear model that learnt from the same answers, with the "
-            "standard error of that difference; seconds and peak_mb: of a fold, to fit and predict",
+            "standard error of that difference; behind_people, behind_boosting: of its model of people, of boosting; "
+            "seconds and peak_mb: of a fold, to fit and predict",
         ],
     )  # fmt: skip
     groups = _groups(entries)
     for (name, split, model, size), group in groups.items():
-        row = {"data": name, "split": split, "model": model, "folds": len(group)}
+        row: dict[str, Cell] = {
+            "kind": _kind(name), "data": name, "split": split, "part": "all" if size is None else "some",
+            "model": model, "folds": len(group), "commit": _commits(group),
+        }  # fmt: skip
         if failed := [entry["why"] for entry in group if "why" in entry]:
-            table.add(**row, learnt=size, why=failed[0])
+            table.add(**row, learnt=len(_parts(name, split, 0, size)[0]), why=failed[0])
             continue
         values, person = _pooled(group, "log_density"), _pooled(group, "person")
-        linear = groups.get((name, split, LINEAR[type(_answers(name))], size), [])
-        gap = its_error = None
-        if model != LINEAR[type(_answers(name))] and _comparable(linear, group):
-            ahead = _pooled(linear, "log_density") - values
-            gap, its_error = float(ahead.mean()), clustered_error(ahead, person)
+        for (gap, error), models in BESIDE.items():
+            rival = next((groups[key] for each in models if (key := (name, split, each, size)) in groups), [])
+            if rival is not group and _comparable(rival, group):
+                ahead = _pooled(rival, "log_density") - values
+                row |= {gap: float(ahead.mean()), error: clustered_error(ahead, person)}
         table.add(
             **row, learnt=group[0]["learnt"], tested=len(values), nats=-float(values.mean()),
-            error=clustered_error(values, person), behind_linear=gap, its_error=its_error,
+            error=clustered_error(values, person),
             accuracy=float(_pooled(group, "right").mean()) if "right" in group[0] else None,
             seconds=sum(entry["seconds"] for entry in group) / len(group),
             peak_mb=max(entry["peak_mb"] for entry in group),
@@ -313,8 +353,37 @@ def results(entries: Sequence[dict[str, Any]]) -> Table:
     return table
 
 
-def _comparable(linear: Sequence[dict[str, Any]], group: Sequence[dict[str, Any]]) -> bool:
-    folds = [entry["fold"] for entry in linear if "why" not in entry]
+def _commits(group: Sequence[dict[str, Any]]) -> str:
+    return " ".join(dict.fromkeys(entry.get("commit", "") for entry in group))
+
+
+def _with_stored(table: Table, folder: Path | None) -> Table:
+    """A table with the stored rows of what it lacks, in the order of data and models."""
+    path = None if folder is None else folder / f"{table.name}.csv"
+    if path is None or not path.exists():
+        return table
+
+    def key(row: Mapping[str, Cell]) -> list[str]:
+        return [shown(row[column]) for column in ("data", "split", "learnt", "model")]
+
+    made = {tuple(key(row)) for row in table.rows}
+    lines = (line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+    for row in csv.DictReader(lines):
+        if tuple(key(row)) not in made:
+            table.add(**row)
+    names = [*DATA, PAIRS, VOTES]
+    order = {name: list(_models(name)) for name in {str(row["data"]) for row in table.rows}}
+
+    def place(row: Mapping[str, Cell]) -> tuple[int, str, int, int]:
+        name, split, learnt, model = key(row)
+        return names.index(name), split, int(learnt), order[name].index(model)
+
+    table.rows.sort(key=place)
+    return table
+
+
+def _comparable(rival: Sequence[dict[str, Any]], group: Sequence[dict[str, Any]]) -> bool:
+    folds = [entry["fold"] for entry in rival if "why" not in entry]
     return folds == [entry["fold"] for entry in group]
 
 
@@ -343,7 +412,7 @@ def reliability(entries: Sequence[dict[str, Any]]) -> Table:
     """What was said of outcomes, and how often they came true."""
     table = Table(
         "real_reliability",
-        ("data", "split", "model", "learnt", "bin", "outcomes", "said", "came_true", "error"),
+        ("data", "split", "learnt", "model", "bin", "outcomes", "said", "came_true", "error", "commit"),
         notes=["all outcomes of all held-out questions; error: of the difference, clustered by person"],
     )
     for (name, split, model, _), group in _groups(entries).items():
@@ -351,41 +420,44 @@ def reliability(entries: Sequence[dict[str, Any]]) -> Table:
             for number, count, said, came_true, error in bins_of(group):
                 table.add(
                     data=name, split=split, model=model, learnt=group[0]["learnt"], bin=number, outcomes=count,
-                    said=said, came_true=came_true, error=error,
+                    said=said, came_true=came_true, error=error, commit=_commits(group),
                 )  # fmt: skip
     return table
 
 
-def _picture(entries: Sequence[dict[str, Any]], path: Path) -> None:
+def _picture(table: Table, path: Path) -> None:
     """Reliability diagrams of choices and grades, by the models that learnt from the most answers."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    shown = {key: group for key, group in _groups(entries).items() if all("said" in e for e in group)}
-    shown = {key: group for key, group in shown.items() if key[1] in ("known", "library's")}
-    names = list(dict.fromkeys(key[0] for key in shown))
-    if not names:
-        return
-    columns = min(4, len(names))
-    figure, axes = plt.subplots(
-        math.ceil(len(names) / columns), columns, squeeze=False, layout="constrained",
-        figsize=(3.2 * columns, 3.2 * math.ceil(len(names) / columns)),
-    )  # fmt: skip
     wanted = (LINEAR[Choices], LINEAR[Grades], "mixed logit", "cumulative link, people", "SkewGP, EP")
     colours = dict(zip(wanted, ("tab:blue", "tab:blue", "tab:orange", "tab:orange", "tab:green"), strict=True))
-    for ax, name in zip(axes.flat, names, strict=False):
+    curves: dict[str, dict[str, dict[str, list[tuple[float, ...]]]]] = {}
+    for row in table.rows:
+        name, model = str(row["data"]), str(row["model"])
+        if model in wanted and row["split"] in ("known", "library's"):
+            of_model = curves.setdefault(name, {}).setdefault(model, {})
+            point = tuple(float(row[column] or "nan") for column in ("said", "came_true", "error"))
+            of_model.setdefault(shown(row["learnt"]), []).append(point)
+    if not curves:
+        return
+    columns = min(4, len(curves))
+    figure, axes = plt.subplots(
+        math.ceil(len(curves) / columns), columns, squeeze=False, layout="constrained",
+        figsize=(3.2 * columns, 3.2 * math.ceil(len(curves) / columns)),
+    )  # fmt: skip
+    for ax, (name, models) in zip(axes.flat, curves.items(), strict=False):
         ax.plot([0, 1], [0, 1], color="0.7", linewidth=1)
-        largest = {key[2]: group for key, group in shown.items() if key[0] == name}  # the last is of most answers
-        for model, group in largest.items():
-            if model in wanted:
-                _, _, said, true, error = zip(*bins_of(group), strict=True)
-                label = f"{model}, {group[0]['learnt']}"
-                ax.errorbar(said, true, error, marker=".", linewidth=1, label=label, color=colours[model])
+        for model, by_learnt in models.items():
+            learnt, points = list(by_learnt.items())[-1]  # the last is of most answers
+            said, true, error = zip(*points, strict=True)
+            label = f"{model}, {learnt}"
+            ax.errorbar(said, true, error, marker=".", linewidth=1, label=label, color=colours[model])
         ax.set(title=name, xlabel="said", ylabel="came true", xlim=(0, 1), ylim=(0, 1))
         ax.legend(fontsize=6)
-    for ax in list(axes.flat)[len(names) :]:
+    for ax in list(axes.flat)[len(curves) :]:
         ax.set_axis_off()
     figure.savefig(path, dpi=100)
     plt.close(figure)

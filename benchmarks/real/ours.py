@@ -1,4 +1,4 @@
-"""The models of this package on real answers: fitted by their evidence, asked for held-out answers.
+"""Gaussian processes on real answers, of this package and of BoTorch: fitted, and asked for held-out answers.
 
 A model's posterior is its exact one, or expectation propagation's Gaussian. Inputs are scaled to the unit cube.
 """
@@ -14,9 +14,15 @@ from typing import Any
 
 import torch
 from botorch.fit import fit_gpytorch_mll
+from botorch.models.approximate_gp import SingleTaskVariationalGP
 from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
+from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scaled_prior
 from gpytorch.kernels import Kernel, LinearKernel, RBFKernel, ScaleKernel
+from gpytorch.likelihoods import BernoulliLikelihood
+from gpytorch.means import ConstantMean, ZeroMean
+from gpytorch.mlls import VariationalELBO
 from gpytorch.priors import HalfCauchyPrior, LogNormalPrior
+from linear_operator import to_dense
 from torch import Tensor
 
 from benchmarks.real.data import Answers, Choices, Grades, Readings
@@ -270,6 +276,57 @@ def pairwise_gp(known: Choices, test: Choices) -> Predictions:
     return of_outcomes(torch.stack([first, 1 - first], dim=-1), test.chosen)
 
 
+class CovarianceOfDuels(Kernel):
+    """Covariances of differences of utility; an input is two options, one after the other."""
+
+    def __init__(self, utility: Kernel) -> None:
+        super().__init__()
+        self.utility = utility
+
+    def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Tensor:
+        (a, b), (c, d) = x1.chunk(2, -1), x2.chunk(2, -1)
+        pairs = [self.utility(one, two, diag=diag) for one, two in ((a, c), (b, d), (a, d), (b, c))]
+        aligned, crossed, other, another = (to_dense(each) for each in pairs)
+        return aligned + crossed - other - another
+
+
+def svgp(known: Choices | Grades, test: Choices | Grades) -> Predictions:
+    """GPyTorch's sparse variational model of labels, or of duels by their differences of utility.
+
+    Probit link, an RBF kernel with BoTorch's prior of its lengthscales and a free scale, 100 inducing points that start
+    at training answers and are learned, 3,000 steps of Adam (.01) on batches of 512.
+    """
+    X, Z = scaled(known, test)
+    torch.manual_seed(0)
+    utility = ScaleKernel(get_covar_module_with_dim_scaled_prior(ard_num_dims=X.shape[-1]))
+    if isinstance(known, Choices):
+        X = torch.where(known.chosen.bool()[:, None, None], X.flip(1), X).flatten(1)  # the chosen option first
+        Z, y = Z.flatten(1), torch.ones(len(X)).double()
+        covar_module, mean_module = CovarianceOfDuels(utility), ZeroMean()
+    else:
+        y, covar_module, mean_module = known.grades.double(), utility, ConstantMean()
+    model = SingleTaskVariationalGP(
+        X,
+        likelihood=BernoulliLikelihood(),
+        covar_module=covar_module,
+        mean_module=mean_module,
+        inducing_points=X[torch.randperm(len(X))[:100]],
+    ).to(X)
+    elbo = VariationalELBO(model.likelihood, model.model, num_data=len(X))
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(3000):
+        batch = torch.randint(len(X), (512,))
+        optimiser.zero_grad()
+        (-elbo(model.model(X[batch]), y[batch])).backward()
+        optimiser.step()
+    model.eval()
+    with torch.no_grad():
+        yes = model.likelihood(model.model(Z)).mean
+    if isinstance(test, Choices):
+        return of_outcomes(torch.stack([yes, 1 - yes], dim=-1), test.chosen)
+    return of_outcomes(torch.stack([1 - yes, yes], dim=-1), test.grades)
+
+
 OURS: dict[str, Callable[[Answers, Answers], Predictions]] = {
     "SkewGP, EP": skew_gp,
     "SkewGP, exact": partial(skew_gp, exact=True),
@@ -279,7 +336,7 @@ OURS: dict[str, Callable[[Answers, Answers], Predictions]] = {
         skew_gp_of_people, covar_module=linear_and_smooth, by_person=False
     ),
 }
-OF_PEOPLE: dict[str, Callable[..., Predictions]] = {
+JUDGES: dict[str, Callable[..., Predictions]] = {
     "SkewGP, judges, EP": skew_gp_of_people,
     "SkewGP, judges, linear + RBF, EP": partial(skew_gp_of_people, covar_module=linear_and_smooth),
     "SkewGP, judges' slopes, EP": skew_gp_of_graders,

@@ -12,14 +12,14 @@ an average over the draws, and a known person's prediction weights them by it ([
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
-from benchmarks.real.data import Choices, Grades, Readings
+from benchmarks.real.data import Choices, Grades, Readings, rat
 
 TRAINING_DRAWS, TEST_DRAWS = 256, 2048
 FAR = 40.0  # standard deviations, in place of infinity: its gradient is finite
@@ -276,6 +276,32 @@ def boosted_grades(known: Grades, test: Grades) -> Predictions:
     probabilities = test.points.new_full((len(test), known.num_grades), 1e-6)
     probabilities[:, model.classes_] = torch.tensor(model.predict_proba(test.points.numpy()))
     return of_outcomes(probabilities / probabilities.sum(-1, keepdim=True), test.grades)
+
+
+def psytrack(known: Grades, test: Grades) -> Predictions:
+    """Logistic regression whose weights walk from trial to trial, by the package psytrack.
+
+    As in its own cross-validation, a held-out trial has the weights of the last trial before it. The last input is the
+    time of a trial, in which the weights walk.
+    """
+    from psytrack import hyperOpt
+    from psytrack.helper.helperFunctions import read_input
+
+    known = known.take(known.points[:, -1].argsort())
+    trial, asked = ((data.points[:, -1] * (len(rat()) - 1)).round().long() for data in (known, test))
+    names = [f"input {i}" for i in range(known.points.shape[-1] - 1)]
+
+    def data_of(grades: Grades) -> dict[str, Any]:
+        inputs = {name: grades.points[:, i : i + 1].numpy() for i, name in enumerate(names)}
+        return {"y": grades.grades.numpy() + 1, "inputs": inputs}
+
+    missing = torch.cat([trial.new_zeros(1), trial.diff() - 1]).double().numpy()
+    weights = dict.fromkeys(["bias", *names], 1)
+    hyper = {"sigInit": 2.0**4, "sigma": [2.0**-4] * len(weights), "sigDay": None}
+    found = hyperOpt(data_of(known) | {"missing_trials": missing}, hyper, weights, ["sigma"], hess_calc=None)[2]
+    last = (torch.searchsorted(trial, asked) - 1).clamp_min(0)
+    yes = torch.from_numpy((read_input(data_of(test), weights) * found[:, last.numpy()].T).sum(-1)).sigmoid()
+    return of_outcomes(torch.stack([1 - yes, yes], dim=-1), test.grades)
 
 
 # Readings
