@@ -54,10 +54,11 @@ def test_two_opposite_rows_that_are_nearly_deterministic():
 
 @pytest.mark.parametrize("noise", [1.0, 1e-3, 1e-6, 1e-9])
 def test_contradictory_duplicates(noise):
-    """Each point is positive and negative many times; the answer is an integral over one number."""
+    """Each point is positive and negative many times: no preference, and evidence that is an integral over one number."""
     signs = torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(100)
     ep = expectation_propagation(normal(zeros(200), LowRankPrior(signs.unsqueeze(-1)), noise=noise))
     assert ep.converged
+    assert ep.mean.abs().max() < 1e-7
     sd = math.sqrt(noise)
     h = torch.linspace(-40 * sd, 40 * sd, 40_001, dtype=torch.float64)
     log_f = 100 * (torch.special.log_ndtr(h / sd) + torch.special.log_ndtr(-h / sd)) - 0.5 * h.square()
@@ -155,12 +156,11 @@ def test_far_tails_of_dependent_rows_end(problem):
         assert ep.log_normalizer.item() > -0.5 * distance * scaled.clamp(min=0).sum().item() - 200
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_float32_input_is_treated_in_double(problem, dtype):
+def test_float32_input_is_treated_in_double(problem):
     K, f, _ = problem
     K = flip(K, f.sign()).float()
-    ep = expectation_propagation(normal(zeros(40), K, noise=1e-3, dtype=dtype))
-    double = expectation_propagation(normal(zeros(40), K.double(), noise=float(torch.tensor(1e-3, dtype=dtype))))
+    ep = expectation_propagation(normal(zeros(40), K, noise=1e-3, dtype=torch.float32))
+    double = expectation_propagation(normal(zeros(40), K.double(), noise=float(torch.tensor(1e-3))))
     assert ep.mean.dtype == torch.float64
     assert ep.converged
     assert ep.log_normalizer.item() == pytest.approx(double.log_normalizer.item(), abs=1e-8)
