@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import torch
-from botorch.utils.safe_math import log1mexp
 from torch import Tensor
 
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
@@ -76,6 +75,14 @@ def standardise(bound: Tensor, location: Tensor, scale: Tensor) -> Tensor:
     return torch.where(far, infinite, (torch.where(far, location, bound) - location) / scale)
 
 
+def log1mexp(x: Tensor) -> Tensor:
+    """`log(1 - exp(-x))` for `x > 0`; BoTorch's, without BoTorch."""
+    small = x < math.log(2.0)
+    left = torch.log(-torch.expm1(-torch.where(small, x, torch.ones_like(x))))
+    right = torch.log1p(-torch.exp(-torch.where(small, torch.ones_like(x), x)))
+    return torch.where(small, left, right)
+
+
 def _into_left_tail(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Reflect intervals whose middle is positive; also returns where this was done."""
     flip = lower + upper > 0  # false for (-inf, inf), whose sum is NaN
@@ -99,7 +106,7 @@ class _LogIntervalProbability(torch.autograd.Function):
         narrow = width * (1 + middle.abs()) < torch.finfo(width.dtype).eps ** (1 / 3)
         gap = log_b - log_normal_cdf(a)
         safe = torch.where(narrow, torch.ones_like(gap), gap)
-        wide_value = log_b + log1mexp(-safe)
+        wide_value = log_b + log1mexp(safe)
         safe_middle = torch.where(narrow, middle, torch.zeros_like(middle))
         safe_width = torch.where(narrow, width, torch.ones_like(width))
         value = torch.where(narrow, log_normal_density(safe_middle) + safe_width.log(), wide_value)
