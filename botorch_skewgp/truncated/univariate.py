@@ -76,7 +76,7 @@ def standardise(bound: Tensor, location: Tensor, scale: Tensor) -> Tensor:
 
 
 def log1mexp(x: Tensor) -> Tensor:
-    """`log(1 - exp(-x))` for `x > 0`; BoTorch's, without BoTorch."""
+    """`log(1 - exp(-x))` for `x > 0`."""
     small = x < math.log(2.0)
     left = torch.log(-torch.expm1(-torch.where(small, x, torch.ones_like(x))))
     right = torch.log1p(-torch.exp(-torch.where(small, torch.ones_like(x), x)))

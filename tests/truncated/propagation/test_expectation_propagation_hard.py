@@ -54,7 +54,7 @@ def test_two_opposite_rows_that_are_nearly_deterministic():
 
 @pytest.mark.parametrize("noise", [1.0, 1e-3, 1e-6, 1e-9])
 def test_contradictory_duplicates(noise):
-    """Each point is positive and negative many times: no preference; the evidence integrates over one number."""
+    """Each point is positive and negative many times: no preference, and an evidence that is one integral."""
     signs = torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(100)
     ep = expectation_propagation(normal(zeros(200), LowRankPrior(signs.unsqueeze(-1)), noise=noise))
     assert ep.converged
