@@ -62,8 +62,9 @@ class Belief:
 
     @classmethod
     def of(cls, posterior: SkewGPPosterior, scale: OutcomeScale, num_draws: int = NUM_DRAWS) -> Belief:
-        """The belief that a posterior of one output is, with at most `num_draws` of its draws. A single Gaussian stands
-        for as many equal draws: joint outcomes are averages over values drawn for each.
+        """The belief of a posterior of one output, with at most `num_draws` of its draws.
+
+        A single Gaussian stands for as many equal draws: joint outcomes are averages over values drawn for each.
         """
         if posterior.mixture.num_draws == 1:
             posterior = posterior.with_draws_repeated(num_draws)

@@ -44,7 +44,7 @@ MAX_ENTRIES = 2**20  # of rows that diagnostics copy at a time, which a cache ca
 # Costs, in entries of matrices that a reflection reads; `benchmarks sizes` has their seconds.
 EVENT_OVERHEAD, HORIZON = 50, math.pi / 2
 SLICE = 64.0  # with the thinning that slices need
-OF_HEIGHTS = 8.0  # what draws by refraction cost over as many reflections: each takes longer, and draws hang together
+OF_HEIGHTS = 8.0  # the cost of draws by refraction over as many reflections: each takes longer, and draws correlate
 CHEAP = 2**16  # up to which reflections are taken without a pilot: a third of a second for 2,048 draws
 CHEAP_PROPOSALS = 2**18  # of all proposals for a draw, as much as its diagnostics
 PROPOSALS_PER_DRAW = 4  # where they are cheap: with one, seconds vary by a factor of eight
