@@ -102,7 +102,7 @@ class TruncatedNormal:
 
     @cached_property
     def factor(self) -> RowFactor:
-        """The factor of each row: it is between its bounds, or probably is."""
+        """What each row tells, which is that it lies between its bounds, or probably does."""
         if self.heights is not None:
             return StepFactor(self.lower, self.upper, self.noise, self.heights)
         return RowFactor(self.lower, self.upper, self.noise)
