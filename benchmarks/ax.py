@@ -209,7 +209,7 @@ def _client(ours: bool, seed: int, objective: str | None, **kwargs: Any) -> Clie
     return client
 
 
-def _configure(client: Client, ours: bool, seed: int, learns_failures: bool = False) -> None:
+def _configure(client: Client, ours: bool, seed: int, learns_failures: bool = False, centre: bool = True) -> None:
     if learns_failures:
         client.set_generation_strategy(_stock_with_viability(seed))
         experiment_of(client).add_metric(Metric(name=EXECUTION_VIABLE_METRIC_NAME, lower_is_better=False))
@@ -219,6 +219,7 @@ def _configure(client: Client, ours: bool, seed: int, learns_failures: bool = Fa
         client.configure_generation_strategy(  # its defaults stop where the first trials give no numbers
             initialization_budget=INITIAL,
             initialization_random_seed=seed,
+            initialize_with_center=centre,
             min_observed_initialization_trials=1,
             allow_exceeding_initialization_budget=True,
         )
@@ -473,7 +474,7 @@ def mixed(problem: MixedProblem, ours: bool, seed: int) -> tuple[float, int, int
     client = Client(random_seed=None if ours else seed)
     client.configure_experiment(parameters=_parameters(problem))
     client.configure_optimization(objective="-regret")
-    _configure(client, ours, seed)
+    _configure(client, ours, seed, centre=False)
     torch.manual_seed(seed)
     seen: list[Params] = []
     best, close = math.inf, 0

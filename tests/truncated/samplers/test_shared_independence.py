@@ -52,7 +52,7 @@ def log_probability(distribution: TruncatedNormal, z: torch.Tensor) -> float:
         S, N = sign.unsqueeze(-1) * covariance[which][:, which] * sign, distribution.prior.block_root[which]
         room, scale = (sign * (bound - mean[which])).numpy(), distribution.noise[which].sqrt().numpy()
         if N.shape[-1] > 1:
-            p = multivariate_normal.cdf(room, np.zeros(len(room)), S.numpy())
+            p = multivariate_normal.cdf(room, np.zeros(len(room)), S.numpy(), maxpts=10**7, abseps=1e-9, releps=1e-9)
         else:
             slope = (sign * N[:, 0]).numpy()
             p = quad(lambda x: norm.pdf(x) * norm.cdf((room - slope * x) / scale).prod(), -12, 12, epsabs=0)[0]  # noqa: B023
