@@ -125,10 +125,10 @@ def test_equal_answers_of_a_judge_count_once_beside_inducing_points(noise, num_i
     """Each of them has noise of its own, whether they are merged to a row of many or not."""
     pairs = torch.tensor([[0, 1], [1, 2], [2, 0], [3, 4], [5, 4], [6, 9], [8, 7]])
     observation = [Preference(pairs, judge=j, count=torch.arange(3, 10).roll(j)) for j in (0, 1)]
-    found = []
+    points, found = X[:num_inducing], []
     for limit in (0, 10_000):
         monkeypatch.setattr(latent_model, "MOST_SINGLE_ROWS", limit)
-        model = SkewGP(X, observation, PreferenceLikelihood(noise), approximation="ep", inducing_points=X[:num_inducing])
+        model = SkewGP(X, observation, PreferenceLikelihood(noise), approximation="ep", inducing_points=points)
         mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
         value = mll(model.train()(*model.train_inputs), model.train_targets)
         (slope,) = torch.autograd.grad(value, model.covar_module.raw_outputscale)
