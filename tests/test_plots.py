@@ -610,6 +610,11 @@ def test_judges_tastes_and_agreement_are_those_of_the_table():
     for bad in ({"names": ["ann"]}, {"inputs": ["sweet"]}, {"ax": ax}):
         with pytest.raises(InputDataError, match="must hold"):
             plot_tastes(summary, **bad)
+    for bad in ({"names": 2}, {"names": "ab"}, {"inputs": 2}):
+        with pytest.raises(InputDataError, match="must be a list of 2 names"):
+            plot_tastes(summary, **bad)
+        with pytest.raises(InputDataError, match="must be a list of 2 names"):
+            summary.columns(**bad)
     for draw in (plot_tastes, plot_agreement, plot_segments):
         with pytest.raises(InputDataError, match=r"judge_summary\(\) returns; got SkewGP"):
             draw(model)

@@ -139,10 +139,12 @@ class PositiveParameter:
             )
         constraint = getattr(module, f"{raw}_constraint")
         if not constraint.check(value):
-            raise InputDataError(
-                f"{self.name} must be within its constraint {constraint}; got {value.tolist()}. Other bounds of noise "
-                "can be given as noise_constraint; numbers without noise are Numeric(values, noise=0)."
+            hint = (
+                " Other bounds can be given as noise_constraint; numbers without noise are Numeric(values, noise=0)."
+                if self.name == "noise"
+                else ""
             )
+            raise InputDataError(f"{self.name} must be within its constraint {constraint}; got {value.tolist()}.{hint}")
         module.initialize(**{raw: constraint.inverse_transform(value.expand_as(getattr(module, raw)))})
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from operator import index
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,8 +22,10 @@ from botorch.posteriors import Posterior
 from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
+from botorch_skewgp.models.inputs import check_query, check_train_X
 from botorch_skewgp.models.transforms import apply_posterior_transform
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import as_count, as_names
 
 if TYPE_CHECKING:
     from botorch_skewgp.models.skew_gp import SkewGP
@@ -309,15 +312,11 @@ class JudgeSummary:
             inputs: What inputs are called; `x0`, `x1`, ... by default.
 
         Raises:
-            InputDataError: If there are more or fewer names than judges or inputs.
+            InputDataError: If these are no lists of names, or there are more or fewer than judges or inputs.
         """
-        names = [str(judge) for judge in self.judges] if names is None else list(names)
-        inputs = [f"x{i}" for i in range(self.mean.shape[-1] - 1)] if inputs is None else list(inputs)
-        if len(names) != len(self.judges) or len(inputs) != self.mean.shape[-1] - 1:
-            raise InputDataError(
-                f"There are {len(self.judges)} judges and {self.mean.shape[-1] - 1} inputs; got {len(names)} names and "
-                f"{len(inputs)} inputs."
-            )
+        judges, d = [str(judge) for judge in self.judges], self.mean.shape[-1] - 1
+        names = judges if names is None else as_names(names, "names", len(judges))
+        inputs = [f"x{i}" for i in range(d)] if inputs is None else as_names(inputs, "inputs", d)
         found: dict[str, list] = {
             "judge": ["all", *names],
             "answers": [int(self.num_answers.sum()), *self.num_answers.tolist()],
@@ -358,34 +357,37 @@ def summarize_judges(
         seed: Of these samples.
 
     Raises:
-        InputDataError: If answers do not name two judges, there are too many judges and points, or the points do not
-            tell linear effects apart.
+        InputDataError: If answers do not name two judges, an argument is out of its range, there are too many judges
+            and points, or the points do not tell linear effects apart.
     """
     if len(model.judges) < 2:
         raise InputDataError("A summary needs two judges or more; name them with judge= in observations.")
-    if not 0 < level < 1:
-        raise InputDataError(f"level must be between 0 and 1; got {level}.")
-    if judges is not None and (isinstance(judges, str) or not isinstance(judges, Sequence | Tensor)):
+    if not isinstance(level, Real) or not 0 < level < 1:
+        raise InputDataError(f"level must be between 0 and 1; got {level!r}.")
+    is_list = (isinstance(judges, Tensor) and judges.ndim == 1) or isinstance(judges, Sequence)
+    if judges is not None and (isinstance(judges, str) or not is_list):
         raise InputDataError(f"judges must be a list of judges; write [{judges!r}] for a single one.")
+    if judges is not None and not len(judges):
+        raise InputDataError("judges must not be empty; leave it out for all judges.")
+    num_samples, seed = as_count(num_samples, "num_samples"), as_count(seed, "seed", least=0)
     judges = sorted(model.judges) if judges is None else [_known(judge) for judge in judges]
     committee = Committee(model, [None, *judges])
     if X is None:
-        distinct = model.datapoints.unique(dim=0)
-        spaced = torch.linspace(
-            0,
-            len(distinct) - 1,
-            min(max(NUM_POINTS, 2 * (1 + distinct.shape[-1])), len(distinct)),
-            device=distinct.device,
-        )
-        X = distinct[spaced.round().long()]
+        X = _some_of(model.datapoints)
+    else:
+        check_train_X(X, warn=False, name="X")
+        X = check_query(X, model.datapoints)
     n, d = X.shape
     if n * (1 + len(judges)) > MOST_VALUES:
         raise InputDataError(
             f"{len(judges)} judges at {n} points are too many for joint samples; name some judges, or fewer points."
         )
-    design = torch.cat([X.new_ones(n, 1), X - X.mean(0)], dim=-1)
-    if n < d + 1 or int(torch.linalg.matrix_rank(design)) < d + 1:
-        raise InputDataError(f"X must hold {d + 1} points or more that are not all on one plane; got {n}.")
+    design = _design(X)
+    if not _has_full_rank(design):
+        raise InputDataError(
+            f"X must hold {d + 1} points or more that are not all on one plane; got {n}. Inputs that are constant, or "
+            "that add up to a constant, have no linear effects of their own."
+        )
     posterior = committee.posterior(X)
     samples = SobolQMCNormalSampler(torch.Size([num_samples]), seed=seed)(posterior)  # s x n x (1 + J)
     tastes = torch.linalg.pinv(design) @ samples  # s x (1 + d) x (1 + J)
@@ -399,6 +401,27 @@ def summarize_judges(
     counts = torch.tensor([_num_answers(model, judge) for judge in judges])
     directions = TasteDirections.of(tastes[:, 1:, 1:] * X.std(0, correction=0).unsqueeze(-1), tail)
     return JudgeSummary(tuple(judges), counts, tastes.mean(0).mT, lower, upper, difference, agreement, directions)
+
+
+def _some_of(points: Tensor) -> Tensor:
+    """Points evenly spaced in their order; with those of the least and the largest values of each input too if the
+    former do not tell linear effects apart, as where a category is rare.
+    """
+    distinct = points.unique(dim=0)
+    n, d = distinct.shape
+    spaced = torch.linspace(0, n - 1, min(max(NUM_POINTS, 2 * (1 + d)), n), device=points.device).round().long()
+    if not _has_full_rank(_design(distinct[spaced])):
+        spaced = torch.cat([spaced, distinct.argmin(0), distinct.argmax(0)]).unique()
+    return distinct[spaced]
+
+
+def _design(X: Tensor) -> Tensor:
+    """The regressors of level and tastes at points, `n x (1 + d)`."""
+    return torch.cat([X.new_ones(len(X), 1), X - X.mean(0)], dim=-1)
+
+
+def _has_full_rank(design: Tensor) -> bool:
+    return int(torch.linalg.matrix_rank(design)) == design.shape[-1]
 
 
 def _num_answers(model: SkewGP, judge: int | str) -> int:

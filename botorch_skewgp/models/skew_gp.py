@@ -359,14 +359,14 @@ class SkewGP(ConditioningMixin):
         Args:
             judges: Which; all by default.
             X: The points, `n x d`, where utilities are compared; by default some of the training points, evenly spaced
-                in their order.
+                in their order (with those of extreme inputs where the others miss a rare category).
             level: The probability of intervals.
             num_samples: The number of joint samples of utilities.
             seed: Of these samples.
 
         Raises:
-            InputDataError: If answers do not name two judges, there are too many judges and points, or the points do
-                not tell linear effects apart.
+            InputDataError: If answers do not name two judges, an argument is out of its range, there are too many
+                judges and points, or the points do not tell linear effects apart.
 
         Example:
             >>> panel = Preference([[0, 1], [1, 2], [3, 1]], judge=[0, 1, 0])

@@ -71,6 +71,16 @@ def as_count(value: Any, name: str, least: int = 2) -> int:
     return count
 
 
+def as_names(value: Any, name: str, count: int) -> list[str]:
+    """Check a list of names, one for each of several, and return them as strings; raises `InputDataError`."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InputDataError(f"{name} must be a list of {count} names; got {value!r}.")
+    found = [str(entry) for entry in value]
+    if len(found) != count:
+        raise InputDataError(f"{name} must hold {count} names; got {len(found)}.")
+    return found
+
+
 def as_index(
     value: Any,
     name: str,

@@ -9,6 +9,7 @@ from botorch.exceptions.errors import InputDataError
 from matplotlib.axes import Axes
 
 from botorch_skewgp.models import JudgeSummary
+from botorch_skewgp.observations.checks import as_names
 from botorch_skewgp.plots.style import BLUE, SEQUENTIAL, SKY, SMALL, VERMILLION, array, finish, new_axes, new_panels
 
 NUM_TERMS = 3  # inputs of largest weight that the label of an axis names
@@ -145,16 +146,11 @@ def _formula(weights: Sequence[float], inputs: Sequence[str]) -> str:
 
 def _inputs(summary: JudgeSummary, inputs: Sequence[str] | None) -> list[str]:
     d = summary.mean.shape[-1] - 1
-    found = [f"$x_{{{i + 1}}}$" for i in range(d)] if inputs is None else list(inputs)
-    if len(found) != d:
-        raise InputDataError(f"inputs must hold {d} names; got {len(found)}.")
-    return found
+    return [f"$x_{{{i + 1}}}$" for i in range(d)] if inputs is None else as_names(inputs, "inputs", d)
 
 
 def _names(summary: JudgeSummary, names: Sequence[str] | None) -> list[str]:
     if not isinstance(summary, JudgeSummary):
         raise InputDataError(f"summary must be what model.judge_summary() returns; got {type(summary).__name__}.")
-    found = [str(judge) for judge in summary.judges] if names is None else [str(name) for name in names]
-    if len(found) != len(summary.judges):
-        raise InputDataError(f"names must hold {len(summary.judges)} names, one for each judge; got {len(found)}.")
-    return found
+    judges = [str(judge) for judge in summary.judges]
+    return judges if names is None else as_names(names, "names", len(judges))

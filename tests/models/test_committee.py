@@ -318,5 +318,35 @@ def test_bad_summaries_are_refused_in_words():
         model.judge_summary(X=X.repeat(200, 1))
     with pytest.raises(InputDataError, match="gave answers"):
         model.judge_summary(judges=[5])
+    for bad, match in (
+        ({"level": "high"}, "level must be between 0 and 1; got 'high'"),
+        ({"judges": []}, "judges must not be empty"),
+        ({"num_samples": 0}, "num_samples must be an integer"),
+        ({"seed": "a"}, "seed must be an integer"),
+        ({"X": [[0.0, 1.0]]}, "X must be a floating point tensor"),
+        ({"X": X.unsqueeze(0)}, "X must be n x d"),
+        ({"X": torch.full_like(X, torch.nan)}, "X contains NaN"),
+    ):
+        with pytest.raises(InputDataError, match=match):
+            model.judge_summary(**bad)
     with pytest.raises(InputDataError, match="names"):
         model.judge_summary().columns(["ann"])
+
+
+def test_summary_of_single_precision_points_is_that_of_double_ones():
+    model = model_of(wants([1, -1]))
+    found, expected = (model.judge_summary(X=points) for points in (X.float(), X.float().double()))
+    assert torch.equal(found.mean, expected.mean)
+
+
+def test_summary_tells_the_taste_for_a_rare_category():
+    """One point in sixty has it, which points evenly spaced among 300 may miss."""
+    generator = torch.Generator().manual_seed(0)
+    points = torch.rand(300, 3, dtype=double, generator=generator)
+    points[:, 2] = (torch.arange(300) % 60 == 0).double()
+    rare = torch.arange(0, 300, 60)
+    pairs = torch.stack([rare, rare + 7], dim=-1)  # judge 0 wants the category, judge 1 does not
+    answers = Preference(torch.cat([pairs, pairs.flip(-1)]), judge=torch.arange(10) // 5)
+    summary = SkewGP(points, answers, approximation="ep").judge_summary()
+    assert summary.mean[1, 3] > 0.5
+    assert summary.mean[2, 3] < -0.5

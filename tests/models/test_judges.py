@@ -18,7 +18,9 @@ from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_choice, next_pair, recommend
 from botorch_skewgp.kernels.judges import LinearTastesKernel
+from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models import latent_model
 from botorch_skewgp.observations import (
     AffineProbit,
     Binary,
@@ -115,6 +117,28 @@ def test_inducing_points_at_all_points_leave_everything_exact():
         one, other = (model.posterior(Q, judge=judge) for model in (exact, sparse))
         assert torch.allclose(one.mean, other.mean, atol=1e-5)
         assert torch.allclose(one.variance, other.variance, rtol=1e-5)
+
+
+@pytest.mark.parametrize("num_inducing", [3, 10])
+@pytest.mark.parametrize("noise", [0.01, 1.0])
+def test_equal_answers_of_a_judge_count_once_beside_inducing_points(noise, num_inducing, monkeypatch):
+    """Each of them has noise of its own, whether they are merged to a row of many or not."""
+    pairs = torch.tensor([[0, 1], [1, 2], [2, 0], [3, 4], [5, 4], [6, 9], [8, 7]])
+    observation = [Preference(pairs, judge=j, count=torch.arange(3, 10).roll(j)) for j in (0, 1)]
+    points, found = X[:num_inducing], []
+    for limit in (0, 10_000):
+        monkeypatch.setattr(latent_model, "MOST_SINGLE_ROWS", limit)
+        model = SkewGP(X, observation, PreferenceLikelihood(noise), approximation="ep", inducing_points=points)
+        mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+        value = mll(model.train()(*model.train_inputs), model.train_targets)
+        (slope,) = torch.autograd.grad(value, model.covar_module.raw_outputscale)
+        model.eval()
+        rows = model.row_model(model.forward(X), merge_equal=True).intervals
+        assert (rows.count is not None) == (limit == 0)
+        posteriors = [model.posterior(Q, judge=judge) for judge in (None, 0, "new")]
+        moments = [moment.flatten() for entry in posteriors for moment in (entry.mean, entry.variance)]
+        found.append(torch.cat([value.reshape(1), slope.reshape(1), *moments]).detach())
+    assert torch.allclose(*found, rtol=1e-5, atol=1e-6)
 
 
 def test_few_inducing_points_keep_a_judges_answers_exact_beside_them():
