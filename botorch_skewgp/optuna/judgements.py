@@ -238,9 +238,10 @@ def _report_bound(study: Any, trial: AnyTrial, bound: float, direction: Directio
     study, number, value = _checked(study, trial, bound, direction)
     other = as_number(study.user_attrs.get(f"{UPPER if side == LOWER else LOWER}{number}"))
     if other is not None and (value >= other if side == LOWER else value <= other):
+        sign = 1.0 if direction == "maximize" else -1.0
         raise InputDataError(
-            f"The bounds of trial {number} leave no number between them: {abs(value)} and {abs(other)}. Take back the "
-            "other one by withdraw_reports."
+            f"The bounds of trial {number} leave no number between them: {sign * value} and {sign * other}. Take back "
+            "the other one by withdraw_reports."
         )
     study.set_user_attr(f"{side}{number}", value)
 
