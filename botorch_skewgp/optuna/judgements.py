@@ -77,7 +77,8 @@ def report_choice(study: Any, best: AnyTrial, others: Sequence[AnyTrial], judge:
         >>> report_choice(study, best=3, others=[1, 4])
 
     Args:
-        study: A study, preferential or not. In a preferential one the others are no longer on the page.
+        study: A study, preferential or not. In a preferential one the others leave the page, unless a judge
+            is named.
         best: A trial, or its number.
         others: The other ones.
         judge: Who chose, as in `report_comparison`.
