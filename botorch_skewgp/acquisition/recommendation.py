@@ -39,7 +39,7 @@ from botorch_skewgp.acquisition.knowledge_gradient import (
 )
 from botorch_skewgp.acquisition.search_domain import SearchDomain, Values, as_points
 from botorch_skewgp.models.transforms import has_transformed_inputs, rounded_inputs, untransformed_inputs
-from botorch_skewgp.observations.checks import as_tensor
+from botorch_skewgp.observations.checks import as_count, as_tensor
 from botorch_skewgp.protocols import KnowsJudges, input_transform_of, is_latent_model, kind_of_duels
 
 PairMethod = Literal["qeubo", "knowledge_gradient", "one_shot_knowledge_gradient", "information"]
@@ -200,8 +200,7 @@ def next_choice(
     model = _for_judge(model, judge)
     _check_one_output(model)
     _check_options(num_restarts, raw_samples, options)
-    if num_options < 2:
-        raise InputDataError(f"num_options must be at least 2; got {num_options}.")
+    as_count(num_options, "num_options")
     if (bounds is None) == (X_candidates is None):
         raise InputDataError("Give either bounds, to search a domain, or X_candidates, to choose from a list.")
     acquisition = qExpectedUtilityOfBestOption(model)
@@ -224,9 +223,8 @@ def _for_judge(model: Model, judge: int | str | Sequence[int | str] | None) -> M
 
 def _check_options(num_restarts: int, raw_samples: int, options: dict[str, Any]) -> None:
     """Raise for options that BoTorch's own errors do not name."""
-    for name, value in (("num_restarts", num_restarts), ("raw_samples", raw_samples)):
-        if value < 1:
-            raise InputDataError(f"{name} must be at least 1; got {value}.")
+    as_count(num_restarts, "num_restarts", least=1)
+    as_count(raw_samples, "raw_samples", least=1)
     if "X_pending" in options:
         raise InputDataError(
             "X_pending is not supported: questions are asked one at a time. For several questions at once "

@@ -164,9 +164,14 @@ class SearchDomain:
             The points, `q x d`, and their acquisition value.
 
         Raises:
+            InputDataError: If there is no such input as one that is fixed.
             UnsupportedError: If the acquisition function chooses several points at once and inputs are discrete, or an
                 option asks for more than the best points.
         """
+        d = self.bounds.shape[1]
+        for dim in options.get("fixed_features") or {}:
+            if not -d <= dim < d:  # BoTorch would take it for an input of another point
+                raise InputDataError(f"fixed_features is about inputs 0 to {d - 1}; got {dim}.")
         for name, needed in ONLY_THE_BEST.items():
             if options.get(name, needed) is not needed:
                 raise UnsupportedError(f"Only the best points and their value are returned; leave {name} out.")
@@ -277,6 +282,8 @@ def as_points(points: Any, like: Tensor | None, name: str) -> Tensor:
 def _checked_values(name: str, choices: Values | None, bounds: Tensor) -> dict[int, list[float]]:
     """The values that inputs may take, in the dtype of the bounds; raises `InputDataError` if they are not within."""
     checked = {}
+    if not isinstance(choices, Mapping | None):
+        raise InputDataError(f"{name} must map inputs to their values, such as {{2: [16, 32, 64]}}; got {choices!r}.")
     for dim, values in (choices or {}).items():
         if not 0 <= dim < bounds.shape[1]:
             raise InputDataError(f"{name} is about inputs 0 to {bounds.shape[1] - 1}; got {dim}.")

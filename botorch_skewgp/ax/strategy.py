@@ -76,12 +76,14 @@ def skewgp_generation_strategy(
         raise UserInputError(f"initialization_budget must be positive; got {initialization_budget}.")
     if not 0 < feasibility_threshold < 1:
         raise UserInputError(f"feasibility_threshold must be between 0 and 1; got {feasibility_threshold}.")
+    if isinstance(binary_metrics, str):
+        raise UserInputError(f"binary_metrics must be a list of names; write [{binary_metrics!r}] for a single one.")
     if acquisition_options and acquisition is None:
         raise UserInputError("acquisition_options need an acquisition.")
     if acquisition is not None and acquisition not in ACQF_INPUT_CONSTRUCTOR_REGISTRY:
         raise UserInputError(
-            f"Ax cannot construct a {acquisition.__name__}. Register a function that gives its "
-            "arguments by botorch.acquisition.input_constructors.acqf_input_constructor, or take another acquisition."
+            f"Ax cannot construct a {getattr(acquisition, '__name__', acquisition)}. Give the class of an acquisition "
+            "function that has an input constructor (botorch.acquisition.input_constructors.acqf_input_constructor)."
         )
     config = ModelConfig(
         botorch_model_class=AxSkewGP,

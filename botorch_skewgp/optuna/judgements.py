@@ -77,7 +77,8 @@ def report_choice(study: Any, best: AnyTrial, others: Sequence[AnyTrial], judge:
         >>> report_choice(study, best=3, others=[1, 4])
 
     Args:
-        study: A study, preferential or not. In a preferential one the others are no longer on the page.
+        study: A study, preferential or not. In a preferential one the others leave the page, unless a judge
+            is named.
         best: A trial, or its number.
         others: The other ones.
         judge: Who chose, as in `report_comparison`.
@@ -238,9 +239,10 @@ def _report_bound(study: Any, trial: AnyTrial, bound: float, direction: Directio
     study, number, value = _checked(study, trial, bound, direction)
     other = as_number(study.user_attrs.get(f"{UPPER if side == LOWER else LOWER}{number}"))
     if other is not None and (value >= other if side == LOWER else value <= other):
+        sign = 1.0 if direction == "maximize" else -1.0
         raise InputDataError(
-            f"The bounds of trial {number} leave no number between them: {abs(value)} and {abs(other)}. Take back the "
-            "other one by withdraw_reports."
+            f"The bounds of trial {number} leave no number between them: {sign * value} and {sign * other}. Take back "
+            "the other one by withdraw_reports."
         )
     study.set_user_attr(f"{side}{number}", value)
 

@@ -44,6 +44,7 @@ MAX_ENTRIES = 2**20  # of rows that diagnostics copy at a time, which a cache ca
 # Costs, in entries of matrices that a reflection reads; `benchmarks sizes` has their seconds.
 EVENT_OVERHEAD, HORIZON = 50, math.pi / 2
 SLICE = 64.0  # with the thinning that slices need
+SLICE_OVERHEAD = 2**13  # of each: 2,048 draws of 100 rows take a second or more, as those of 1,000 do
 OF_HEIGHTS = 8.0  # the cost of draws by refraction over as many reflections: each takes longer, and draws correlate
 CHEAP = 2**16  # up to which reflections are taken without a pilot: a third of a second for 2,048 draws
 CHEAP_PROPOSALS = 2**18  # of all proposals for a draw, as much as its diagnostics
@@ -246,7 +247,8 @@ def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationProp
         return "reflective"
     entries = approximation.latent_mean.shape[-1] * m
     unknown = float((approximation.variance / distribution.noise).mean())
-    return "collapsed" if counted or (unknown < MAX_UNKNOWN and SLICE * entries < reflections) else "reflective"
+    cheaper = SLICE * (entries + SLICE_OVERHEAD) < reflections
+    return "collapsed" if counted or (unknown < MAX_UNKNOWN and cheaper) else "reflective"
 
 
 @torch.no_grad()

@@ -183,6 +183,8 @@ def test_another_acquisition_function():
         ({"initialization_budget": 0}, "initialization_budget must be positive; got 0"),
         ({"feasibility_threshold": 1.0}, "feasibility_threshold must be between 0 and 1; got 1.0"),
         ({"acquisition_options": {"beta": 1.0}}, "acquisition_options need an acquisition"),
+        ({"binary_metrics": "works"}, r"binary_metrics must be a list of names; write \['works'\] for a single one"),
+        ({"acquisition": "qKnowledgeGradient"}, "cannot construct a qKnowledgeGradient"),
         ({"acquisition": OneShotDuelingKnowledgeGradient}, "cannot construct a OneShotDuelingKnowledgeGradient"),
     ],
 )

@@ -16,6 +16,8 @@ from optuna_dashboard import preferential
 from botorch_skewgp.observations import Choice, Preference, Ranking
 from botorch_skewgp.optuna import (
     SkewGPSampler,
+    report_at_least,
+    report_at_most,
     report_choice,
     report_comparison,
     report_number,
@@ -115,6 +117,16 @@ def test_mistakes_are_refused_and_change_nothing(study, report, message):
 def test_numbers_of_trials_may_be_those_of_arrays(study):
     report_comparison(study, *np.array([2, 0]))
     assert read(study).preferences == ((2, 0),)
+
+
+@pytest.mark.parametrize(("direction", "other"), [("maximize", report_at_most), ("minimize", report_at_least)])
+def test_bounds_that_leave_no_number_are_named_as_they_were_given(study, direction, other):
+    first, bound = (report_at_least, -3.0) if other is report_at_most else (report_at_most, -5.0)
+    first(study, 1, bound, direction)
+    before = everything(study)
+    with pytest.raises(InputDataError, match=f"no number between them: {-8.0 - bound} and {bound}"):
+        other(study, 1, -8.0 - bound, direction)
+    assert everything(study) == before
 
 
 @pytest.mark.parametrize("state", [TrialState.FAIL, TrialState.PRUNED])

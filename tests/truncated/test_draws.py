@@ -149,6 +149,16 @@ def test_refractions_count_for_more(generator):
     assert choose_sampler(careless) == "independence"
 
 
+def test_slices_count_for_their_overhead(generator):
+    """A hundred and fifty answers, one in ten of which is wrong, are too few for slices."""
+    agree = low_rank_rows(150, 6, generator, noise=0.3)
+    sign = torch.ones(150, 1, dtype=torch.double)
+    sign[::10] = -1
+    doubtful = replace(agree, prior=LowRankPrior(sign * agree.prior.root))
+    rate = torch.full_like(agree.mean, 0.05)
+    assert choose_sampler(replace(doubtful, heights=Heights(rate / 2, 1 - rate))) == "reflective"
+
+
 def test_dense_rows_are_drawn_by_reflections():
     distribution = smooth_rows(5)
     assert choose_sampler(distribution) == "reflective"
