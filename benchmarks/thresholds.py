@@ -25,8 +25,9 @@ import argparse
 import copy
 import importlib.util
 import json
+import os
 import subprocess
-import time
+import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -100,11 +101,11 @@ def _store_run(runs: Runs, key: tuple[str, float, float, str, int], aepsych: str
     observer = Observer(function, seed, guess, lapse)
     if observer.is_closed and method in OF_ONE_CURVE:
         return
-    began = time.process_time()
+    began = _processor_seconds()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         estimates = METHODS[method](observer, aepsych)
-    seconds = time.process_time() - began
+    seconds = _processor_seconds() - began
     for suffix, (median, lower, upper) in estimates.items():
         error = float((median.clamp(0, 1) - observer.truth).abs().mean())
         covered = width = float("nan")
@@ -114,6 +115,12 @@ def _store_run(runs: Runs, key: tuple[str, float, float, str, int], aepsych: str
         say(f"{function}, {method}{suffix}, seed {seed}: error {error:.3f}, covered {covered:.2f}, {seconds:.0f} s")
         row = dict(zip(runs.keys, (function, guess, lapse, method + suffix, seed), strict=True))
         runs.add({**row, "error": error, "covered": covered, "width": width, "seconds": seconds})
+
+
+def _processor_seconds() -> float:
+    """Of this process and of those that it has started and that have ended."""
+    spent = os.times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
 
 
 def _summarise(table: Table, runs: Runs, function: str, options: argparse.Namespace) -> None:
@@ -360,10 +367,12 @@ def _psignifit(observer: Observer, _: str | None) -> dict[str, Estimate]:
 def _aepsych(observer: Observer, python: str | None) -> dict[str, Estimate]:
     file = Path(__file__).parent / "_threshold_aepsych.py"
     arguments = [str(x) for x in (observer.function, observer.seed, observer.guess, observer.lapse)]
-    result = subprocess.run(
-        [str(python), "-m", f"benchmarks.{file.stem}", *arguments],
-        capture_output=True, text=True, check=True, cwd=file.parents[1],
-    )  # fmt: skip
+    environ = {**os.environ, "PYTHONPATH": str(file.parents[1])}
+    with tempfile.TemporaryDirectory() as folder:  # AEPsych makes a folder of logs where it is started
+        result = subprocess.run(
+            [str(python), "-m", f"benchmarks.{file.stem}", *arguments],
+            capture_output=True, text=True, check=True, cwd=folder, env=environ,
+        )  # fmt: skip
     median, lower, upper = torch.tensor(json.loads(result.stdout.splitlines()[-1])).double()
     return {"": (median, lower, upper)}
 
