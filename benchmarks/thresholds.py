@@ -187,6 +187,7 @@ class Variational(gpytorch.models.ApproximateGP, Model):
     """A variational GP with what acquisition functions ask of a SkewGP: its posterior is a mixture of one component."""
 
     minimize = False
+    approximation = "ep"  # its posterior is a single Gaussian
 
     def __init__(self, like: SkewGP, observer: Observer) -> None:
         Z = SobolEngine(2, scramble=True, seed=0).draw(64, dtype=torch.double)
