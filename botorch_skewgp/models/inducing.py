@@ -35,8 +35,7 @@ from botorch_skewgp.truncated.derivatives import squared_lengths
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 
 MOST_CANDIDATES = 4096  # training points among which inducing points are chosen; their covariance is built
-SHARE = 0.5  # of a row's own noise that goes with what it shares with others of its block
-SHARE_OF_REPEATED = 1e-9  # likewise where a row stands for several, none of which shares its noise
+SHARE = 1e-9  # of a row's own noise that goes with what it shares with others of its block
 _DENSE_BEYOND = 8  # columns per row, from which on covariances are those of all points at once
 
 
@@ -249,13 +248,11 @@ def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, col
     noise = rows.noise.index_add(0, single, residual)
     root = None
     if blocks:
-        share = torch.full_like(rows.noise, SHARE)
-        if rows.count is not None:
-            share[rows.count > 1] = SHARE_OF_REPEATED
         root = rows.noise.new_zeros(rows.num_rows, max(block.shape[-1] for block in blocks))
         for block in blocks:
-            # Some of the own noise goes along, so that a residual of zero is no singular covariance.
-            part, r = share[block] * rows.noise[block], block.shape[-1]
+            # A trace of the own noise goes along, so that a residual of zero is no singular covariance; no more, since
+            # answers that a row stands for do not share theirs.
+            part, r = SHARE * rows.noise[block], block.shape[-1]
             noise = noise.index_add(0, block.flatten(), -part.flatten())
             W = of_values[block]
             covariance = _shared_noise(rows, block) + _prior_covariance(values, block, prior) - W @ W.mT

@@ -55,7 +55,6 @@ LEAST_NOISE = 1e-8  # of a number, relative to its variance, for which sums of p
 class _NumberInformation(NamedTuple):
     """What numbers say of the white coordinates of the points, whose posterior is `N(L^-T half, (L L^T)^-1)`."""
 
-    root: Tensor | None  # an upper one of the prior covariance at the points; None for the identity
     cholesky: Tensor  # L, of the precision of the white coordinates given the numbers
     half: Tensor  # a column
 
@@ -101,10 +100,20 @@ class RowModel:
     def _number_residual(self) -> Tensor:
         return self.numbers.lower - self.numbers.mean(self.mean)
 
-    @property
+    @cached_property
     def _prior_root(self) -> Tensor | None:
         """An upper root of the prior covariance at the points; `None` for the identity."""
         return None if self.column_root is not None else upper_root_with_relative_jitter(self.covariance)
+
+    def _white(self, values: Tensor) -> Tensor:
+        """Values at the points in white coordinates of the prior, `n x k`."""
+        root = self._prior_root
+        return values if root is None else torch.linalg.solve_triangular(root, values, upper=True)
+
+    def _representer_weights(self, white: Tensor) -> Tensor:
+        """The representer weights of white coordinates, `n x k`."""
+        root = self._prior_root
+        return white if root is None else torch.linalg.solve_triangular(root.mT, white, upper=False)
 
     @cached_property
     def _number_information(self) -> _NumberInformation | None:
@@ -120,7 +129,7 @@ class RowModel:
         eye = torch.eye(n, dtype=F.dtype, device=F.device)
         cholesky = cholesky_with_relative_jitter(eye + F.mT @ weighted, scale=torch.ones_like(eye[0]))
         half = torch.linalg.solve_triangular(cholesky, weighted.mT @ self._number_residual.unsqueeze(-1), upper=False)
-        return _NumberInformation(root, cholesky, half)
+        return _NumberInformation(cholesky, half)
 
     @property
     def has_many_numbers(self) -> bool:
@@ -133,7 +142,7 @@ class RowModel:
         if self.numbers.num_rows == 0:
             return self.mean.new_zeros(())
         if self._number_information is not None:
-            _, L, half = self._number_information
+            L, half = self._number_information
             noise = self.numbers.noise
             quadratic = (self._number_residual.square() / noise).sum() - half.square().sum()
             log_det = L.diagonal().log().sum() + 0.5 * (2 * math.pi * noise).log().sum()
@@ -152,9 +161,8 @@ class RowModel:
         if self.numbers.num_rows == 0:
             return self.mean.new_zeros(self.mean.shape[-1], 1)
         if self._number_information is not None:
-            root, L, half = self._number_information
-            white = torch.linalg.solve_triangular(L.mT, half, upper=True)
-            return white if root is None else torch.linalg.solve_triangular(root.mT, white, upper=False)
+            L, half = self._number_information
+            return self._representer_weights(torch.linalg.solve_triangular(L.mT, half, upper=True))
         alpha = torch.cholesky_solve(self._number_residual.unsqueeze(-1), self._number_cholesky)
         return self.numbers.weight(self.mean.shape[-1]).mT @ alpha
 
@@ -187,12 +195,15 @@ class RowModel:
     @cached_property
     def _point_root(self) -> Tensor:
         """An upper triangular root of the covariance of `f` at the points given the numbers."""
+        root = self._prior_root
         if self._number_information is not None:
-            root, L, _ = self._number_information
+            L = self._number_information.cholesky
             inverse = torch.linalg.solve_triangular(
                 L.mT, torch.eye(*L.shape, dtype=L.dtype, device=L.device), upper=True
             )
             return inverse if root is None else root @ inverse
+        if root is not None and self.numbers.num_rows == 0:
+            return root
         prior_variance = self.covariance.diagonal().mean()
         return upper_root_with_relative_jitter(self._points_given_numbers[1], scale=prior_variance)
 
@@ -264,8 +275,8 @@ class RowModel:
         if self.numbers.num_rows == 0:
             return location, covariance, with_rows
         if self._number_information is not None:
-            root, L, half = self._number_information
-            white = cross.mT if root is None else torch.linalg.solve_triangular(root, cross.mT, upper=True)
+            L, half = self._number_information
+            white = self._white(cross.mT)
             known = torch.linalg.solve_triangular(L, white, upper=False)
             rows = self.intervals.times(self._point_root)
             return (
@@ -416,15 +427,11 @@ class RowModel:
             latent_root: A root of their covariance given a draw, `n x r`.
             may_widen: Whether that may exceed the prior covariance in some directions.
         """
-        L = cholesky_with_relative_jitter(self.covariance)
-        white = torch.linalg.solve_triangular(L, self._point_root @ latent, upper=False)
-        weights = self._weights_of_numbers + torch.linalg.solve_triangular(L.mT, white, upper=True)
-        half = torch.linalg.solve_triangular(L, self._point_root @ latent_root, upper=False)
-        known, excess = _information(half, may_widen)
-        root = torch.linalg.solve_triangular(L.mT, known, upper=True)
+        weights = self._weights_of_numbers + self._representer_weights(self._white(self._point_root @ latent))
+        known, excess = _information(self._white(self._point_root @ latent_root), may_widen)
         if excess is not None:
-            weights = weights + torch.linalg.solve_triangular(L.mT, excess, upper=True)
-        return RepresenterMixture(weights, root)
+            weights = weights + self._representer_weights(excess)
+        return RepresenterMixture(weights, self._representer_weights(known))
 
     def _mixture_of_approximation(self, approximation: ExpectationPropagation) -> RepresenterMixture:
         """The mixture from a Gaussian of latent coordinates `z` of the rows, `h = mean + L z`, without numbers.

@@ -19,8 +19,8 @@ from botorch_skewgp.truncated.factorization import spans
 from botorch_skewgp.truncated.priors.base import Map, eye_like
 from botorch_skewgp.truncated.priors.low_rank import LowRankPrior
 
-# Variance of a row's noiseless part, as a share of what it would be if all its terms added up, below which a difference
-# of variances loses digits and vectors are subtracted instead.
+# Variance of the noiseless part of a row, as a share of what it would be if all its terms added up, below which sums by
+# pairs of points lose digits.
 MIN_SHARE = 1e-4
 MAX_KNOWN = 1e8  # prior variance of a point over the variance that rows leave it, up to which sums keep the prior
 MAX_ENTRIES = 2**17  # of vectors of rows made at a time, which a cache can hold
