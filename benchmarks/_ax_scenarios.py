@@ -1,0 +1,362 @@
+"""Experiments of `python -m benchmarks ax`: for each a function that runs it with our strategy or Ax's, from a seed."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from ax.adapter.registry import Generators, MBM_X_trans_base, Y_trans
+from ax.adapter.torch import BOPE_ALLOWED_TRANSFORMS
+from ax.adapter.transforms.add_execution_viability import EXECUTION_VIABLE_METRIC_NAME, AddExecutionViability
+from ax.api.client import Client
+from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+from ax.core.data import Data
+from ax.core.metric import Metric
+from ax.core.trial_status import TrialStatus
+from ax.generation_strategy.generation_node import GenerationNode
+from ax.generation_strategy.generation_strategy import GenerationStrategy
+from ax.generation_strategy.generator_spec import GeneratorSpec
+from ax.generation_strategy.transition_criterion import MinTrials
+from ax.utils.common.constants import Keys
+from botorch.test_functions import Branin
+from botorch.test_functions.multi_objective import VehicleSafety
+from botorch.utils.multi_objective.hypervolume import Hypervolume
+from botorch.utils.multi_objective.pareto import is_non_dominated
+from pandas import DataFrame
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from benchmarks._mixed import BATCH, MIXED_PROBLEMS, TRIALS, MixedProblem, Params
+from botorch_skewgp.ax import (
+    attach_comparison,
+    compare_outcomes,
+    complete_pair,
+    configure_preference_exploration,
+    get_best_arm,
+    get_next_pair,
+    skewgp_generation_strategy,
+)
+from botorch_skewgp.ax.internals import experiment_of, generation_strategy_of
+
+LEAST = 0.397887  # Branin's minimum, at (-pi, 12.275), (pi, 2.275) and (9.42478, 2.475)
+INITIAL = 5
+PAIRWISE = Keys.PAIRWISE_PREFERENCE_QUERY.value
+
+
+class Point(NamedTuple):
+    """A point of the unit square."""
+
+    x: float
+    y: float
+
+
+def _client(ours: bool, seed: int, objective: str | None, **kwargs: Any) -> Client:
+    client = Client(random_seed=None if ours else seed)
+    client.configure_experiment(
+        parameters=[RangeParameterConfig(name=name, parameter_type="float", bounds=(0, 1)) for name in Point._fields]
+    )
+    if objective is not None:
+        client.configure_optimization(objective=objective, **kwargs)
+    return client
+
+
+def _configure(client: Client, ours: bool, seed: int, learns_failures: bool = False, centre: bool = True) -> None:
+    if learns_failures:
+        client.set_generation_strategy(_stock_with_viability(seed))
+        experiment_of(client).add_metric(Metric(name=EXECUTION_VIABLE_METRIC_NAME, lower_is_better=False))
+    elif ours:
+        client.set_generation_strategy(skewgp_generation_strategy(initialization_budget=INITIAL, seed=seed))
+    else:
+        client.configure_generation_strategy(  # its defaults stop where the first trials give no numbers
+            initialization_budget=INITIAL,
+            initialization_random_seed=seed,
+            initialize_with_center=centre,
+            min_observed_initialization_trials=1,
+            allow_exceeding_initialization_budget=True,
+        )
+
+
+_branin = Branin()
+
+
+def loss(p: Point) -> float:
+    """Branin on the unit square."""
+    return float(_branin(torch.tensor([15 * p.x - 5, 15 * p.y], dtype=torch.double)))
+
+
+def crashes(p: Point) -> bool:
+    """A region without numbers: it has one of the three minima, and reaches to within 0.07 of another."""
+    return p.x > 0.61 or (p.x - 0.5) ** 2 + (p.y - 0.6) ** 2 < 0.1
+
+
+def _failed(client: Client) -> int:
+    by_status = experiment_of(client).trials_by_status
+    return len(by_status[TrialStatus.FAILED]) + len(by_status[TrialStatus.ABANDONED])
+
+
+def _stock_with_viability(seed: int) -> GenerationStrategy:
+    """Ax's own strategy with the transform that learns from abandoned trials, three of them at the least."""
+    sobol = GenerationNode(
+        name="Sobol",
+        generator_specs=[GeneratorSpec(generator_enum=Generators.SOBOL, generator_kwargs={"seed": seed})],
+        transition_criteria=[MinTrials(threshold=INITIAL, transition_to="MBM", use_all_trials_in_exp=True)],
+    )
+    transforms = [*MBM_X_trans_base, AddExecutionViability, *Y_trans]
+    spec = GeneratorSpec(generator_enum=Generators.BOTORCH_MODULAR, generator_kwargs={"transforms": transforms})
+    return GenerationStrategy(name="viability", nodes=[sobol, GenerationNode(name="MBM", generator_specs=[spec])])
+
+
+def crash_region(
+    ours: bool,
+    seed: int,
+    num_trials: int = 25,
+    learns_failures: bool = False,
+    on_trial: Callable[[bool, float], None] | None = None,
+) -> tuple[float, int]:
+    """Trials in a region fail, and are marked as failed, or for Ax's transform as abandoned.
+
+    `on_trial` is told of every trial whether a model chose it, and the processor time of that.
+    """
+    client, best = _client(ours, seed, "-loss"), float("inf")
+    _configure(client, ours, seed, learns_failures)
+    torch.manual_seed(seed)
+    mark = client.mark_trial_abandoned if learns_failures else client.mark_trial_failed
+    for _ in range(num_trials):
+        start = time.process_time()
+        ((index, parameters),) = client.get_next_trials(max_trials=1).items()
+        if on_trial is not None:
+            by_model = generation_strategy_of(client).current_node_name in ("MBM", "SkewGP")
+            on_trial(by_model, time.process_time() - start)
+        p = Point(**parameters)
+        if crashes(p):
+            mark(index)
+        else:
+            best = min(best, loss(p))
+            client.complete_trial(index, {"loss": loss(p)})
+    return best - LEAST, _failed(client)
+
+
+def validity_label(ours: bool, seed: int, num_trials: int = 25) -> tuple[float, int]:
+    """Every trial reports a label; Ax's own strategy sees it as a number between 0 and 1."""
+    client, best, invalid = _client(ours, seed, "-loss", outcome_constraints=["validity >= 0.5"]), float("inf"), 0
+    _configure(client, ours, seed)
+    for _ in range(num_trials):
+        for index, parameters in client.get_next_trials(max_trials=1).items():
+            p = Point(**parameters)
+            if crashes(p):
+                invalid += 1
+                client.complete_trial(index, {"validity": 0.0})
+            else:
+                best = min(best, loss(p))
+                client.complete_trial(index, {"loss": loss(p), "validity": 1.0})
+    return best - LEAST, invalid
+
+
+def numbers_and_preferences(ours: bool, seed: int, num_trials: int = 18) -> tuple[float, int]:
+    """Every third trial gives a number; all are compared with the best so far, of which Ax knows nothing."""
+    client = _client(ours, seed, "-loss")
+    _configure(client, ours, seed)
+    values: dict[int, float] = {}
+    for _ in range(num_trials):
+        for index, parameters in client.get_next_trials(max_trials=1).items():
+            value = loss(Point(**parameters))
+            client.complete_trial(index, {"loss": value} if index % 3 == 0 else None)
+            if ours and values:
+                best = min(values, key=lambda i: values[i])
+                attach_comparison(client, *((index, best) if value < values[best] else (best, index)))
+            values[index] = value
+    best_parameters = get_best_arm(client)[0] if ours else client.get_best_parameterization()[0]
+    return loss(Point(**best_parameters)) - LEAST, 0
+
+
+def preferences(ours: bool, seed: int, num_pairs: int = 20) -> tuple[float, int]:
+    """Nothing but answers to pairs. Ax's own strategy gets them as two-arm trials of its preference metric."""
+    client = _client(ours, seed, "utility" if ours else PAIRWISE)
+    _configure(client, ours, seed) if ours else client.set_generation_strategy(_stock_pairs(seed))
+    for _ in range(num_pairs):
+        if ours:
+            index, arms = get_next_pair(client)
+            complete_pair(client, index, min(arms, key=lambda name: loss(Point(**arms[name]))))
+        else:
+            _stock_pair(client, seed)
+    if ours:
+        return loss(Point(**get_best_arm(client)[0])) - LEAST, 0
+    best = generation_strategy_of(client).adapter.model_best_point()
+    return loss(Point(**best[0].parameters)) - LEAST, 0
+
+
+def _stock_pairs(seed: int) -> GenerationStrategy:
+    """Ax's model for pairs and for preference exploration, which its dispatch does not set up."""
+    sobol = GenerationNode(
+        name="Sobol",
+        generator_specs=[GeneratorSpec(generator_enum=Generators.SOBOL, generator_kwargs={"seed": seed})],
+        transition_criteria=[MinTrials(threshold=INITIAL, transition_to="MBM", use_all_trials_in_exp=True)],
+    )
+    # Ax's defaults fail: without numbers in a transform for learning curves, with preferences in those not allowed
+    transforms = [entry for entry in MBM_X_trans_base if entry in BOPE_ALLOWED_TRANSFORMS]
+    spec = GeneratorSpec(generator_enum=Generators.BOTORCH_MODULAR, generator_kwargs={"transforms": transforms})
+    mbm = GenerationNode(name="MBM", generator_specs=[spec])
+    return GenerationStrategy(name="pairs", nodes=[sobol, mbm])
+
+
+def _stock_pair(client: Client, seed: int) -> None:
+    experiment = experiment_of(client)
+    torch.manual_seed(1000 * seed + len(experiment.trials))
+    (runs,) = generation_strategy_of(client).gen(experiment=experiment, n=2, num_trials=1)
+    trial = experiment.new_batch_trial(generator_runs=runs)
+    trial.mark_running(no_runner_required=True)
+    winner = min(trial.arms, key=lambda arm: loss(Point(**arm.parameters)))
+    rows = [
+        {
+            "trial_index": trial.index,
+            "arm_name": arm.name,
+            "metric_name": PAIRWISE,
+            "metric_signature": PAIRWISE,
+            "mean": float(arm is winner),
+            "sem": float("nan"),
+        }
+        for arm in trial.arms
+    ]
+    experiment.attach_data(Data(df=DataFrame(rows)))
+    trial.mark_completed()
+
+
+def several_objectives(ours: bool, seed: int, num_trials: int = 22) -> tuple[float, int]:
+    """Two objectives, and trials that fail; minus the hypervolume of what was seen."""
+    client, seen = _client(ours, seed, "-loss, -distance"), []
+    _configure(client, ours, seed)
+    for _ in range(num_trials):
+        for index, parameters in client.get_next_trials(max_trials=1).items():
+            p = Point(**parameters)
+            if crashes(p):
+                client.mark_trial_failed(index)
+                continue
+            outcomes = {"loss": loss(p), "distance": (p.x - 0.1) ** 2 + (p.y - 0.1) ** 2}
+            client.complete_trial(index, outcomes)
+            seen.append([-outcomes["loss"] / 50, -outcomes["distance"]])
+    Y = torch.tensor(seen, dtype=torch.double)
+    return -Hypervolume(torch.tensor([-1.0, -1.0]).double()).compute(Y[is_non_dominated(Y)]), _failed(client)
+
+
+def preference_exploration(ours: bool, seed: int, num_trials: int = 14) -> tuple[float, int]:
+    """A utility of two outcomes of two parameters, the worse of both."""
+
+    def outcomes(x: Tensor) -> Tensor:
+        return torch.stack([3 * x[0] - x[1] ** 2, 2 - 4 * (x[0] - 0.3) ** 2 + x[1]])
+
+    def utility(outcome: Tensor) -> float:
+        return float(torch.minimum(outcome[0], 0.8 * outcome[1]))
+
+    grid = torch.cartesian_prod(*[torch.linspace(0, 1, 401, dtype=torch.double)] * 2)
+    greatest = max(map(utility, outcomes(grid.mT).mT))
+    return greatest - _explored(ours, seed, 2, outcomes, utility, num_trials), 0
+
+
+def vehicle_preferences(ours: bool, seed: int, num_trials: int = 18) -> tuple[float, int]:
+    """A concave, piecewise linear utility of the three outcomes of BoTorch's vehicle safety problem: each is worth much
+    up to a level, and little beyond. The best points lie on the boundary.
+    """
+    vehicle = VehicleSafety().double()
+    lower, upper = vehicle.bounds
+    best, worst = (torch.tensor(entry, dtype=torch.double) for entry in ((1661.7, 6.14, 0.05), (1704.0, 12.2, 0.26)))
+    level, weight = (torch.tensor(entry, dtype=torch.double) for entry in ((0.5, 0.8, 0.8), (3.0, 2.0, 2.0)))
+
+    def outcomes(x: Tensor) -> Tensor:
+        return -vehicle(lower + (upper - lower) * x)
+
+    def utility(outcome: Tensor) -> float:
+        share = 1 - (-outcome - best) / (worst - best)
+        return float((weight * (torch.minimum(share, level) + 0.1 * (share - level).clamp(min=0))).sum())
+
+    inside = SobolEngine(vehicle.dim, seed=0, scramble=True).draw(2**16, dtype=torch.double)
+    greatest = max(map(utility, outcomes((1.4 * inside - 0.2).clamp(0, 1))))  # many of them on the boundary
+    return greatest - _explored(ours, seed, vehicle.dim, outcomes, utility, num_trials), 0
+
+
+def _explored(
+    ours: bool,
+    seed: int,
+    dim: int,
+    outcomes: Callable[[Tensor], Tensor],
+    utility: Callable[[Tensor], float],
+    num_trials: int,
+) -> float:
+    """The greatest utility seen, where only comparisons of outcomes tell of it; both strategies get the same ones."""
+    client = Client(random_seed=None if ours else seed)
+    names = [f"x{i}" for i in range(dim)]
+    client.configure_experiment(
+        parameters=[RangeParameterConfig(name=name, parameter_type="float", bounds=(0, 1)) for name in names]
+    )
+    metrics = [f"outcome{i}" for i in range(len(outcomes(torch.zeros(dim, dtype=torch.double))))]
+    configure_preference_exploration(client, metrics)
+    _configure(client, ours, seed) if ours else client.set_generation_strategy(_stock_pairs(seed))
+    seen: list[Tensor] = []
+
+    def named(outcome: Tensor) -> dict[str, float]:
+        return dict(zip(metrics, outcome.tolist(), strict=True))
+
+    for _ in range(num_trials):
+        for index, parameters in client.get_next_trials(max_trials=1).items():
+            x = torch.tensor([parameters[name] for name in names], dtype=torch.double)
+            seen.append(outcomes(x))
+            client.complete_trial(index, named(seen[-1]))
+        for other in seen[-3:-1]:
+            winner, loser = sorted([seen[-1], other], key=utility, reverse=True)
+            compare_outcomes(client, named(winner), named(loser))
+    return max(map(utility, seen))
+
+
+def _parameters(problem: MixedProblem) -> list[RangeParameterConfig | ChoiceParameterConfig]:
+    return [
+        ChoiceParameterConfig(name=name, parameter_type="str", values=list(entry.categories), is_ordered=False)
+        if entry.categories
+        else RangeParameterConfig(
+            name=name,
+            parameter_type="int" if entry.is_whole else "float",
+            bounds=(entry.low, entry.high),
+            scaling="log" if entry.is_log else "linear",
+        )
+        for name, entry in problem.parameters.items()
+    ]
+
+
+def mixed(problem: MixedProblem, ours: bool, seed: int) -> tuple[float, int, int]:
+    """Trials in batches of three, some of which crash; also how many are close to an earlier one."""
+    client = Client(random_seed=None if ours else seed)
+    client.configure_experiment(parameters=_parameters(problem))
+    client.configure_optimization(objective="-regret")
+    _configure(client, ours, seed, centre=False)
+    torch.manual_seed(seed)
+    seen: list[Params] = []
+    best, close = math.inf, 0
+    while len(seen) < TRIALS:
+        for index, params in client.get_next_trials(max_trials=min(BATCH, TRIALS - len(seen))).items():
+            by_model = generation_strategy_of(client).current_node_name in ("MBM", "SkewGP")
+            close += by_model and problem.close(params, seen)
+            seen.append(params)
+            if problem.crashes(params):
+                client.mark_trial_failed(index)
+            else:
+                best = min(best, problem.regret(params))
+                client.complete_trial(index, {"regret": problem.regret(params)})
+    return best, _failed(client), close
+
+
+Scenario = Callable[[int], tuple[float, int] | tuple[float, int, int]]
+SCENARIOS: dict[str, tuple[Callable[..., Any], str]] = {
+    "crash_region": (crash_region, "regret of the best valid trial"),
+    "validity_label": (validity_label, "regret of the best valid trial"),
+    "numbers_and_preferences": (numbers_and_preferences, "regret of the recommended arm"),
+    "preferences": (preferences, "regret of the recommended arm"),
+    "several_objectives": (several_objectives, "minus the hypervolume of valid trials"),
+    "preference_exploration": (preference_exploration, "regret of the best trial"),
+    "vehicle_preferences": (vehicle_preferences, "regret of the best trial"),
+    **{
+        f"mixed_{name}": (functools.partial(mixed, problem), "regret of the best valid trial")
+        for name, problem in MIXED_PROBLEMS.items()
+    },
+}
