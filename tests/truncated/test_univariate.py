@@ -14,6 +14,7 @@ from botorch_skewgp.truncated.univariate import (
     interval_cumulants,
     interval_moments,
     inverse_normal_cdf,
+    log1mexp,
     log_interval_probability,
     log_normal_cdf,
     log_normal_density,
@@ -232,7 +233,11 @@ def test_uniform_draws_are_in_the_open_interval(dtype, end, monkeypatch):
     assert sample_interval(torch.tensor([-INF], dtype=dtype), torch.tensor([1.0], dtype=dtype), uniform).isfinite()
 
 
-def test_log_normal_density():
+def test_small_functions():
+    x = torch.tensor([1e-12, 0.3, math.log(2), 0.8, 40.0], dtype=torch.float64)
+    with mpmath.workdps(60):
+        expected = [float(mpmath.log(1 - mpmath.exp(-mpmath.mpf(float(y))))) for y in x]
+    torch.testing.assert_close(log1mexp(x), torch.tensor(expected, dtype=torch.float64), rtol=1e-13, atol=0)
     points = torch.linspace(-5, 5, 11, dtype=torch.float64)
     torch.testing.assert_close(log_normal_density(points), torch.as_tensor(stats.norm.logpdf(points)))
 
