@@ -21,14 +21,11 @@ class _Counted(TransformedTMarginals):
     kind, count = "both", 0
 
     def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
-        reach = torch.full_like(level, 1e3)
         if self.kind == "none":
+            reach = torch.full_like(level, 1e3)
             return -reach, reach
         if self.kind == "hull":
             return self.hull(level)
-        if self.kind == "single weight":
-            low, high = self.single_weight_bounds(level, sharp=False)
-            return torch.maximum(low, -reach), torch.minimum(high, reach)
         return super().bracket(level)
 
     def first_guess(self, level: Tensor) -> Tensor:
@@ -47,7 +44,7 @@ class _Counted(TransformedTMarginals):
 
 
 def bounds(bars: Table, notes: list[str], trials: int) -> Table:
-    kinds = ("none", "hull", "single weight", "hull and sharp single weight", "hull and first guess")
+    kinds = ("none", "hull", "hull and sharp single weight", "hull and first guess")
     table = Table(
         "transformed_bounds",
         ("bounds", "evaluations_per_quantile", "seconds"),
@@ -70,7 +67,7 @@ def bounds(bars: Table, notes: list[str], trials: int) -> Table:
         say(f"bounds {seed + 1} of {trials}")
     for kind in kinds:
         table.add(bounds=kind, evaluations_per_quantile=counts[kind] / (300 * trials), seconds=seconds[kind] / trials)
-    for kind in kinds[3:]:
+    for kind in kinds[2:]:
         add_bar(bars, "share of evaluations that bounds save", kind, 1 - counts[kind] / counts["none"], least=0.5)
     return table
 

@@ -28,7 +28,7 @@ PAIRWISE = Keys.PAIRWISE_PREFERENCE_QUERY.value
 WIDEST = 1e9  # bounds of outcomes, unknown beforehand
 
 
-def configure_preference_exploration(client: Client, metric_names: Sequence[str], name: str | None = None) -> None:
+def configure_preference_exploration(client: Client, metric_names: Sequence[str]) -> None:
     r"""Optimise a utility of several metrics that is learned from comparisons of their values ([Lin2022bope]_).
 
     Replaces `client.configure_optimization`. The comparisons of `compare_outcomes` are kept in an auxiliary experiment
@@ -42,14 +42,13 @@ def configure_preference_exploration(client: Client, metric_names: Sequence[str]
     Args:
         client: The client of a configured experiment.
         metric_names: The metrics, at least two.
-        name: The name of the experiment of preferences; by default that of the client's experiment and "_preferences".
 
     Raises:
         UserInputError: If there are fewer than two different metrics.
     """
     if len(set(metric_names)) < 2 or len(set(metric_names)) < len(metric_names):
         raise UserInputError(f"metric_names must be at least two different metrics; got {list(metric_names)}.")
-    name = name or f"{name_of(experiment_of(client)) or 'experiment'}_preferences"
+    name = f"{name_of(experiment_of(client)) or 'experiment'}_preferences"
     # Ax fits outcome models in the order of their names, which must be that of the utility's inputs
     names = sorted(metric_names)
     outcomes = [
