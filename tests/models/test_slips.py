@@ -13,6 +13,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.sampling import SobolQMCNormalSampler
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
+from gradients import assert_parameter_gradient
 from torch import Tensor
 
 from botorch_skewgp import SkewGP
@@ -281,21 +282,7 @@ def test_derivatives_of_the_evidence_are_differences(name: str) -> None:
     observation = Preference(PAIRS[3:]) if name == "duel" else case.observation
     model = make(observation, likelihood)
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
-
-    def value() -> Tensor:
-        mll.reset()
-        return mll(model(*model.train_inputs), model.train_targets)
-
-    value().backward()
-    for parameter in (likelihood.raw_slip, model.covar_module.raw_outputscale):
-        slope, step = float(parameter.grad), 1e-4
-        with torch.no_grad():
-            ends = []
-            for sign in (1, -2):
-                parameter.add_(sign * step)
-                ends.append(float(value()))
-            parameter.add_(step)
-        assert slope == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-4, abs=1e-6)
+    assert_parameter_gradient(mll)
 
 
 def crowd(num_judges: int = 4, num_answers: int = 240) -> tuple[Tensor, Tensor, Tensor]:
