@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import NamedTuple
 
 import torch
@@ -22,6 +21,7 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import as_count, as_number, as_position, as_probability, as_seed, as_tensor
 from botorch_skewgp.protocols import LatentModel, members_of
 from botorch_skewgp.rows import Reading
 
@@ -197,27 +197,24 @@ def threshold(
     Raises:
         UnsupportedError: If the model takes no yes/no answers.
         InputDataError: If `X` is no finite floating point tensor, the probability of a yes never is `level`, bounds are
-            equal or not finite, or a probability is outside (0, 1).
+            equal or not finite, a probability is outside (0, 1), or a number of draws or points is too small.
         BotorchTensorDimensionError: If `X` has another number of columns than the model, or `dim` is out of range.
     """
     members = members_of(model, "threshold")
     if not isinstance(X, Tensor) or not X.is_floating_point():
         raise InputDataError("X must be a floating point tensor.")
-    if not isinstance(level, Real):
-        raise InputDataError(f"level must be a probability; got {level!r}.")
-    if X.shape[-1] != members[0].dim or not -members[0].dim <= dim < members[0].dim:
+    level, probability = as_number(level, "level"), as_probability(probability, "probability")
+    num_points, num_draws = as_count(num_points, "num_points"), as_count(num_draws, "num_draws", least=1)
+    seed = as_seed(seed)
+    if X.shape[-1] != members[0].dim or as_position(dim, members[0].dim) is None:
         raise BotorchTensorDimensionError(
             f"X must be batch_shape x {members[0].dim} and dim one of its columns; got shape {tuple(X.shape)} and dim "
-            f"{dim}."
+            f"{dim!r}."
         )
     X = X.to(members[0].datapoints)
-    ends = torch.as_tensor(bounds, dtype=X.dtype, device=X.device)
+    ends = as_tensor(bounds, "bounds").to(X)
     if ends.shape != (2,) or not bool(ends.isfinite().all() & (ends[0] != ends[1])):
         raise InputDataError(f"bounds must be two different finite numbers; got {ends.tolist()}.")
-    if not 0 < probability < 1:
-        raise InputDataError(f"probability must be between 0 and 1; got {probability}.")
-    if num_points < 2 or num_draws < 1:
-        raise InputDataError(f"Two points and one draw are needed at least; got {num_points} and {num_draws}.")
     functions = [PsychometricFunction.of(member, kind) for member in members]
     t = torch.linspace(0, 1, num_points, dtype=X.dtype, device=X.device)
     lines = X.reshape(-1, 1, X.shape[-1]).repeat(1, num_points, 1)

@@ -31,12 +31,12 @@ MISTAKES = {
     "outcomes too few": (lambda: read_votes({**WON, "end": ["tie"]}, outcome="end"), "'end' has 1 entries for 2 votes"),
     "votes as read": (lambda: item_model(3, read_votes(WON)), "Give votes.observations"),
     "no votes": (lambda: item_model(3, None), "votes must be an observation such as Preference, or a list of them"),
-    "fewer items": (lambda: add_items(league(), -1), "num_items must be a whole number of at least 1; got -1"),
+    "fewer items": (lambda: add_items(league(), -1), "num_items must be an integer of at least 1; got -1"),
     "groups in place of features": (
         lambda: add_items(league(features=FEATURES), 1, groups=[1]),
         "items have no groups",
     ),
-    "half a place": (lambda: leaderboard(league(), k=1.5), "k must be from 1 to 2, a whole number; got 1.5"),
+    "half a place": (lambda: leaderboard(league(), k=1.5), "k must be an integer from 1 to 2; got 1.5"),
     "names of judges twice": (
         lambda: leaderboard(league(), judge="each", judges=["x", "x"]),
         "judges must name each judge once",

@@ -254,14 +254,14 @@ def test_bad_input():
             threshold(model, X, 0.5, 1, bounds)
     with pytest.raises(InputDataError, match="level must be between 0 and 1"):
         threshold(model, X, 1.0, 1, (0.0, 1.0))
-    with pytest.raises(InputDataError, match="probability must be between"):
+    with pytest.raises(InputDataError, match="probability must be strictly between"):
         threshold(model, X, 0.5, 1, (0.0, 1.0), probability=1.0)
     with pytest.raises(InputDataError, match="X must be a floating point tensor"):
         threshold(model, [[0.1, 0.2]], 0.5, 1, (0.0, 1.0))
     with pytest.raises(InputDataError, match="NaN or infinite values in other columns than 1"):
         threshold(model, X.fill_diagonal_(torch.nan), 0.5, 1, (0.0, 1.0))
     X = torch.rand(3, 2, dtype=DOUBLE)
-    with pytest.raises(InputDataError, match="level must be a probability; got 'half'"):
+    with pytest.raises(InputDataError, match="level must be a finite number; got 'half'"):
         threshold(model, X, "half", 1, (0.0, 1.0))
     with pytest.raises(InputDataError, match="Two points"):
         threshold(model, X, 0.5, 1, (0.0, 1.0), num_points=1)

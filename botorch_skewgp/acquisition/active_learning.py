@@ -32,6 +32,7 @@ from torch import Tensor
 from botorch_skewgp.acquisition.interpolation import interpolated
 from botorch_skewgp.acquisition.questions import QuestionAcquisitionFunction
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import as_count, as_seed, check_class
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.protocols import LatentModel
 from botorch_skewgp.rows import Reading
@@ -85,7 +86,7 @@ class SkewBayesianActiveLearningByDisagreement(QuestionAcquisitionFunction):
         seed: int = 0,
     ) -> None:
         super().__init__(model=model, kind=kind)
-        self.samples_per_draw, self.seed = samples_per_draw, seed
+        self.samples_per_draw, self.seed = as_count(samples_per_draw, "samples_per_draw", least=1), as_seed(seed)
         self.set_X_pending(X_pending)
 
     def set_X_pending(self, X_pending: Tensor | None = None) -> None:
@@ -276,12 +277,13 @@ def select_from_pool(
         BotorchTensorDimensionError: If the pool has another number of dimensions.
         InputDataError: If the pool has fewer entries than wanted (far enough from each other).
     """
+    check_class(pool, "pool", Tensor)
     if pool.ndim not in (2, 3):
         raise BotorchTensorDimensionError(f"pool must be N x d or N x q x d; got shape {tuple(pool.shape)}.")
     X = pool.unsqueeze(-2) if pool.ndim == 2 else pool
     N = X.shape[0]
-    if not 1 <= num <= N:
-        raise InputDataError(f"num must be from 1 to the {N} entries of the pool; got {num}.")
+    num = as_count(num, "num", least=1, most=N)  # entries of the pool
+    as_count(batch_limit, "batch_limit", least=1)
     before = getattr(acq_function, "X_pending", None)
     allowed = torch.ones(N, dtype=torch.bool, device=X.device)
     chosen: list[int] = []

@@ -24,6 +24,7 @@ from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
 from botorch_skewgp.acquisition.components import ComponentAcquisitionFunction, follow, quantile_of
+from botorch_skewgp.observations.checks import as_probability, as_tensor
 
 
 class _SkewImprovement(ComponentAcquisitionFunction):
@@ -44,8 +45,12 @@ class _SkewImprovement(ComponentAcquisitionFunction):
             best_f: The best value so far, a number or a `batch_shape` tensor.
             posterior_transform: A posterior transform; affine ones keep the skewness.
             maximize: Whether large values are good.
+
+        Raises:
+            InputDataError: If `best_f` is no number.
         """
         super().__init__(model=model, posterior_transform=posterior_transform)
+        as_tensor(best_f, "best_f")  # raises where it is no number
         self.register_buffer("best_f", torch.as_tensor(best_f))
         self.maximize = maximize
 
@@ -137,7 +142,7 @@ class QuantileBound(AnalyticAcquisitionFunction):
         maximize: Whether large values are good. If not, the value is minus the quantile of `1 - probability`.
 
     Raises:
-        ValueError: If the probability is outside (0, 1).
+        InputDataError: If the probability is outside (0, 1).
     """
 
     def __init__(
@@ -147,8 +152,7 @@ class QuantileBound(AnalyticAcquisitionFunction):
         posterior_transform: PosteriorTransform | None = None,
         maximize: bool = True,
     ) -> None:
-        if not 0 < probability < 1:
-            raise ValueError(f"probability must be strictly between 0 and 1; got {probability}.")
+        probability = as_probability(probability, "probability")
         super().__init__(model=model, posterior_transform=posterior_transform)
         self.probability = probability
         self.maximize = maximize

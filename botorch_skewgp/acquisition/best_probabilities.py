@@ -3,13 +3,13 @@ r"""The probability of each point to be the best one."""
 from __future__ import annotations
 
 import torch
-from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_skewgp.acquisition.question_values import Belief, joint_draws
 from botorch_skewgp.acquisition.search_domain import as_points
 from botorch_skewgp.models.transforms import rounded_inputs
+from botorch_skewgp.observations.checks import as_count, as_seed
 from botorch_skewgp.protocols import input_transform_of, members_of
 
 
@@ -44,8 +44,7 @@ def probability_of_best(
     members = members_of(model, "probability_of_best")
     own = members[0].datapoints
     X = as_points(own if X_candidates is None else X_candidates, own, "X_candidates")
-    if num_samples < len(members):
-        raise InputDataError(f"num_samples must be at least {len(members)}; got {num_samples}.")
+    num_samples, seed = as_count(num_samples, "num_samples", least=len(members)), as_seed(seed)
     points, place = rounded_inputs(input_transform_of(model), X).unique(dim=0, return_inverse=True)
     votes = []
     for number, member in enumerate(members):

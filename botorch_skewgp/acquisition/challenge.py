@@ -15,13 +15,13 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import torch
-from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
 from botorch_skewgp.acquisition.components import log_expected_improvement
 from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction, random_index
+from botorch_skewgp.observations.checks import as_count, as_number
 from botorch_skewgp.protocols import LatentModel, kind_of_duels
 from botorch_skewgp.truncated.univariate import owens_t
 
@@ -49,9 +49,7 @@ class _HallucinationBeliever(DuelingAcquisitionFunction):
             num_draws = self._components(self.X_reference.unsqueeze(0)).mean.shape[-1]
         if draw is None:
             draw = random_index(num_draws, generator)
-        if not 0 <= draw < num_draws:
-            raise InputDataError(f"draw must be from 0 to {num_draws - 1}; got {draw}.")
-        self.draw = draw
+        self.draw = as_count(draw, "draw", least=0, most=num_draws - 1)
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
@@ -92,8 +90,7 @@ class HallucinatedUpperConfidenceBound(_HallucinationBeliever):
         generator: The source of randomness; torch's global one if `None`.
 
     Raises:
-        ValueError: If `beta` is negative.
-        InputDataError: If there is no such draw.
+        InputDataError: If `beta` is negative, or there is no such draw.
     """
 
     def __init__(
@@ -104,8 +101,7 @@ class HallucinatedUpperConfidenceBound(_HallucinationBeliever):
         draw: int | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
-        if not beta >= 0:
-            raise ValueError(f"beta must not be negative; got {beta}.")
+        beta = as_number(beta, "beta", least=0.0)
         super().__init__(model, X_reference, draw, generator)
         self.beta = beta
 
@@ -150,12 +146,11 @@ class DuelingUpperConfidenceBound(DuelingAcquisitionFunction):
         beta: The squared number of standard deviations; by default the paper's, the 97.5 % quantile of a normal.
 
     Raises:
-        ValueError: If `beta` is negative.
+        InputDataError: If `beta` is negative.
     """
 
     def __init__(self, model: Model, X_reference: Tensor, beta: float = NORMAL_975**2) -> None:
-        if not beta >= 0:
-            raise ValueError(f"beta must not be negative; got {beta}.")
+        beta = as_number(beta, "beta", least=0.0)
         super().__init__(model=model, X_reference=X_reference)
         self.beta = beta
 

@@ -9,7 +9,7 @@ from botorch.sampling import SobolQMCNormalSampler
 from botorch.sampling.base import MCSampler
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_tensor
+from botorch_skewgp.observations.checks import as_number, as_tensor
 
 NUM_SAMPLES = 1024
 ROUNDING = 1e-9  # of sums of weights
@@ -52,7 +52,7 @@ def probability_of_majority(
     X = as_tensor(X_candidates, "X_candidates")
     if X.ndim != 2 or len(X) == 0:
         raise InputDataError(f"X_candidates must be n x d with n of at least 1; got shape {tuple(X.shape)}.")
-    if not isinstance(share, int | float) or not 0 < share <= 1:
+    if not 0 < as_number(share, "share") <= 1:
         raise InputDataError(f"share must be above 0 and at most 1; got {share!r}.")
     votes = X.new_ones(model.num_outputs) if weights is None else as_tensor(weights, "weights").to(X)
     if votes.shape != (model.num_outputs,) or not bool((votes >= 0).all() & votes.isfinite().all() & votes.any()):

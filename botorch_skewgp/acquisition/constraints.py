@@ -20,7 +20,7 @@ import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.analytic import AnalyticAcquisitionFunction
 from botorch.acquisition.objective import PosteriorTransform
-from botorch.exceptions.errors import CandidateGenerationError, UnsupportedError
+from botorch.exceptions.errors import CandidateGenerationError, InputDataError, UnsupportedError
 from botorch.exceptions.warnings import OptimizationWarning
 from botorch.generation.gen import gen_candidates_scipy
 from botorch.models.model import Model
@@ -38,6 +38,7 @@ from botorch_skewgp.acquisition.validity import (
     validity_bounds,
     warn_of_one_class,
 )
+from botorch_skewgp.observations.checks import as_count, as_number, as_probability, check_class
 
 LinearConstraints = list[tuple[Tensor, Tensor, float]] | None
 NUM_CLIMBS = 16  # points that climb the probability of validity if there are too few raw ones
@@ -74,15 +75,15 @@ class ValidityConstraint(Module):
 
     Raises:
         UnsupportedError: If the likelihood takes neither.
-        ValueError: If `eta` is not positive.
+        InputDataError: If `eta` is not positive.
     """
 
     threshold: Tensor
     noise_scale: Tensor
 
     def __init__(self, model: Model, output: int = -1, eta: float = 1e-3) -> None:
-        if not eta > 0:
-            raise ValueError(f"eta must be positive; got {eta}.")
+        if as_number(eta, "eta") <= 0:
+            raise InputDataError(f"eta must be positive; got {eta}.")
         super().__init__()
         thresholds, deviations = [], []
         for member, bound in validity_bounds(model):
@@ -163,7 +164,7 @@ class PenalizedUpperConfidenceBound(AnalyticAcquisitionFunction):
         posterior_transform: A posterior transform of the objective.
 
     Raises:
-        ValueError: If a probability is outside (0, 1) or the penalty is negative.
+        InputDataError: If a probability is outside (0, 1) or the penalty is negative.
         UnsupportedError: If the validity model's likelihood takes neither kind.
     """
 
@@ -176,11 +177,8 @@ class PenalizedUpperConfidenceBound(AnalyticAcquisitionFunction):
         probability: float = 0.975,
         posterior_transform: PosteriorTransform | None = None,
     ) -> None:
-        for name, value in (("level", level), ("probability", probability)):
-            if not 0 < value < 1:
-                raise ValueError(f"{name} must be strictly between 0 and 1; got {value}.")
-        if not penalty >= 0:
-            raise ValueError(f"penalty must not be negative; got {penalty}.")
+        level, probability = as_probability(level, "level"), as_probability(probability, "probability")
+        penalty = as_number(penalty, "penalty", least=0.0)
         super().__init__(model=model, posterior_transform=posterior_transform)
         self.validity = LogProbabilityOfValidity(model if validity_model is None else validity_model)
         warn_of_one_class(self.validity.model)
@@ -228,14 +226,13 @@ class ValidityInequality(Module):
         level: The least probability of validity, in (0, 1).
 
     Raises:
-        ValueError: If the level is outside (0, 1).
+        InputDataError: If the level is outside (0, 1).
         UnsupportedError: If the likelihood takes neither kind.
     """
 
     def __init__(self, model: Model, level: float = 0.95) -> None:
         super().__init__()
-        if not 0 < level < 1:
-            raise ValueError(f"level must be strictly between 0 and 1; got {level}.")
+        level = as_probability(level, "level")
         warn_of_one_class(model)
         self.model, self.level = model, level
 
@@ -286,9 +283,13 @@ class ValidityInitialConditions:
 
     Args:
         inequality: The inequality.
+
+    Raises:
+        InputDataError: If `inequality` is something else.
     """
 
     def __init__(self, inequality: ValidityInequality) -> None:
+        check_class(inequality, "inequality", ValidityInequality)
         self.inequality = inequality
 
     def __call__(

@@ -26,6 +26,7 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.components import Components
 from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.observations.checks import as_number, as_probability, check_class
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.protocols import LatentModel, kind_of_duels, members_of
 from botorch_skewgp.sampling.pathwise import SkewGPSamplePath
@@ -48,6 +49,7 @@ class DuelingAcquisitionFunction(AcquisitionFunction):
     def __init__(self, model: Model, X_reference: Tensor) -> None:
         super().__init__(model=model)
         dim = self.members[0].dim
+        check_class(X_reference, "X_reference", Tensor)
         if X_reference.ndim == 1:
             X_reference = X_reference.unsqueeze(0)
         if X_reference.shape != (1, dim):
@@ -139,16 +141,14 @@ class DuelingUpperCredibleBound(_DuelingMonteCarloAcquisitionFunction):
         sampler: A sampler of base samples, to estimate the interval from draws.
 
     Raises:
-        ValueError: If the probability is outside (0, 1).
+        InputDataError: If the probability is outside (0, 1).
     """
 
     def __init__(
         self, model: Model, X_reference: Tensor, probability: float = 0.95, sampler: MCSampler | None = None
     ) -> None:
-        if not 0 < probability < 1:
-            raise ValueError(f"probability must be strictly between 0 and 1; got {probability}.")
+        self.probability = as_probability(probability, "probability")
         super().__init__(model=model, X_reference=X_reference, sampler=sampler)
-        self.probability = probability
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
     def forward(self, X: Tensor) -> Tensor:
@@ -184,13 +184,11 @@ class ExpectedImprovementInformationGain(_DuelingMonteCarloAcquisitionFunction):
         sampler: The sampler of base samples; 512 Sobol points by default.
 
     Raises:
-        ValueError: If `k` is negative.
-        InputDataError: If the model's likelihood does not take duels.
+        InputDataError: If `k` is negative, or the model's likelihood does not take duels.
     """
 
     def __init__(self, model: Model, X_reference: Tensor, k: float = 0.1, sampler: MCSampler | None = None) -> None:
-        if not k >= 0:
-            raise ValueError(f"k must not be negative; got {k}.")
+        k = as_number(k, "k", least=0.0)
         super().__init__(model=model, X_reference=X_reference, sampler=sampler)
         self.k, self._kind = k, kind_of_duels(model, type(self).__name__)
 

@@ -24,6 +24,7 @@ from botorch_skewgp.acquisition.bivariate import NUM_NODES, bivariate_normal_cdf
 from botorch_skewgp.acquisition.question_values import Belief
 from botorch_skewgp.acquisition.questions import QuestionAcquisitionFunction
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import check_class
 from botorch_skewgp.protocols import LatentModel, members_of
 from botorch_skewgp.thresholds import PsychometricFunction, kind_of_yes
 from botorch_skewgp.truncated.univariate import normal_cdf
@@ -97,6 +98,7 @@ class _LevelSetLookAhead(_LevelSetAcquisitionFunction):
     def __init__(self, model: Model, level: float, X_reference: Tensor, kind: type[Observation] | None = None) -> None:
         super().__init__(model, level, kind)
         dim = self.members[0].dim
+        check_class(X_reference, "X_reference", Tensor)
         if X_reference.ndim != 2 or X_reference.shape[0] == 0 or X_reference.shape[1] != dim:
             raise BotorchTensorDimensionError(
                 f"X_reference must be n x {dim} with n of at least 1; got shape {tuple(X_reference.shape)}."

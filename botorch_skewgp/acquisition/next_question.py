@@ -10,10 +10,8 @@ challenger of the recommended point, and some that are spread over the domain.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -35,7 +33,7 @@ from botorch_skewgp.acquisition.question_values import (
 from botorch_skewgp.acquisition.search_domain import SearchDomain, Values, as_points
 from botorch_skewgp.models.transforms import rounded_inputs
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_count, as_tensor
+from botorch_skewgp.observations.checks import as_count, as_number, as_seed, as_tensor, check_flags
 from botorch_skewgp.protocols import LatentModel, input_transform_of, members_of
 from botorch_skewgp.rows import Reading, first_of_equal
 
@@ -78,8 +76,9 @@ class Question:
         if not isinstance(self.kind, type) or not issubclass(self.kind, Observation):
             raise InputDataError(f"kind must be a class of observations, such as Preference; got {self.kind!r}.")
         least, more = self.kind.points_per_observation, self.kind.takes_more_points
-        if self.num_points is not None and (isinstance(self.num_points, bool) or not isinstance(self.num_points, int)):
-            raise InputDataError(f"num_points must be a whole number; got {self.num_points!r}.")
+        check_flags(with_incumbent=self.with_incumbent)
+        if self.num_points is not None:
+            as_count(self.num_points, "num_points", least=1)
         if self.num_points is not None and (self.num_points < least or (self.num_points > least and not more)):
             raise InputDataError(
                 f"A question of kind {self.kind.__name__} is about {least} {'or more ' if more else ''}point(s); got "
@@ -208,12 +207,12 @@ def next_questions(
     asked = [entry if isinstance(entry, Question) else Question(entry) for entry in questions]
     if not asked:
         raise InputDataError("questions must name at least one kind of observation, such as [Preference, Numeric].")
-    as_count(num_questions, "num_questions", least=1)
+    num_questions, seed = as_count(num_questions, "num_questions", least=1), as_seed(seed)
     if method not in ("knowledge_gradient", "information"):
         raise InputDataError(f"method must be 'knowledge_gradient' or 'information'; got {method!r}.")
     prices = _prices(costs, questions, asked)
     people = _people(members, judges)
-    if worth is not None and not (isinstance(worth, Real) and worth > 0 and math.isfinite(worth)):
+    if worth is not None and as_number(worth, "worth") <= 0:
         raise InputDataError(f"worth must be positive and finite, or None; got {worth!r}.")
     for entry in asked:
         _check_kind(members[0], entry)
@@ -286,7 +285,7 @@ def _people(
     """The judges to choose from, with factors of the price."""
     if judges is None:
         return {None: 1.0}
-    if isinstance(judges, str | int) or not len(judges):
+    if isinstance(judges, str) or not isinstance(judges, Sized) or not len(judges):
         raise InputDataError(f"judges must name at least one judge, in a list or a mapping to prices; got {judges!r}.")
     people: dict[int | str | None, float] = (
         dict(judges.items()) if isinstance(judges, Mapping) else dict.fromkeys(judges, 1.0)

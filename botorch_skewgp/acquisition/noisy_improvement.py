@@ -17,6 +17,7 @@ from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
 from botorch_skewgp.acquisition.components import ComponentAcquisitionFunction
+from botorch_skewgp.observations.checks import as_count, as_seed, check_class
 
 
 class SkewLogNoisyExpectedImprovement(ComponentAcquisitionFunction):
@@ -55,6 +56,8 @@ class SkewLogNoisyExpectedImprovement(ComponentAcquisitionFunction):
         maximize: bool = True,
         seed: int = 0,
     ) -> None:
+        samples_per_draw, seed = as_count(samples_per_draw, "samples_per_draw", least=1), as_seed(seed)
+        check_class(X_baseline, "X_baseline", Tensor)
         if X_baseline.ndim != 2 or X_baseline.shape[-2] == 0:
             raise BotorchTensorDimensionError(
                 f"X_baseline must be n x d with n of at least 1; got shape {tuple(X_baseline.shape)}."

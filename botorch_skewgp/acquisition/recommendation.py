@@ -37,9 +37,9 @@ from botorch_skewgp.acquisition.knowledge_gradient import (
     DuelingKnowledgeGradient,
     OneShotDuelingKnowledgeGradient,
 )
-from botorch_skewgp.acquisition.search_domain import SearchDomain, Values, as_points
+from botorch_skewgp.acquisition.search_domain import OPTIONS, SearchDomain, Values, as_points
 from botorch_skewgp.models.transforms import has_transformed_inputs, rounded_inputs, untransformed_inputs
-from botorch_skewgp.observations.checks import as_count, as_tensor
+from botorch_skewgp.observations.checks import as_count, as_tensor, check_class
 from botorch_skewgp.protocols import KnowsJudges, input_transform_of, is_latent_model, kind_of_duels
 
 PairMethod = Literal["qeubo", "knowledge_gradient", "one_shot_knowledge_gradient", "information"]
@@ -116,9 +116,10 @@ def next_pair(
         The pair, `2 x d`, with the incumbent, if there is one, last; and its acquisition value.
 
     Raises:
-        InputDataError: If the bounds are not `2 x d` or leave one point, the model rounds them to values beyond, the
-            values that inputs may take do not fit them, there are both bounds and candidates or neither, the incumbent
-            is not one point, a candidate is not finite, or the method is not known.
+        InputDataError: If the bounds are not `2 x d`, they or fixed features leave one point, the model rounds them to
+            values beyond, the values that inputs may take do not fit them, there are both bounds and candidates or
+            neither, the incumbent is not one point, there are not two different finite candidates, or the method or an
+            option is not known.
         UnsupportedError: If the method does not go with the model, with an incumbent, with candidates, or with discrete
             inputs, or the model has no judges.
     """
@@ -132,9 +133,8 @@ def next_pair(
         domain = like = _pool(model, X_candidates, options | {"discrete_dims": discrete_dims, "cat_dims": cat_dims}, 2)
     else:
         domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, _points_or_none(model))
+        domain.check_choice(options)
         like = domain.bounds
-        if not (like[0] < like[1]).any():
-            raise InputDataError(f"The bounds leave one point, {like[0].tolist()}, and a pair needs two.")
     options = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
     if X_incumbent is not None:
         X_incumbent = as_tensor(X_incumbent, "X_incumbent").to(like)
@@ -193,8 +193,8 @@ def next_choice(
         The options, `num_options x d`, and the expected utility of the best of them.
 
     Raises:
-        InputDataError: If there are fewer than two options, both bounds and candidates or neither, fewer candidates
-            than options, or the bounds do not fit the model.
+        InputDataError: If there are fewer than two options, both bounds and candidates or neither, fewer different
+            candidates than options, the bounds do not fit the model, or they or fixed features leave one point.
         UnsupportedError: If a judge is named and the model has none.
     """
     model = _for_judge(model, judge)
@@ -209,11 +209,13 @@ def next_choice(
         chosen, values = select_from_pool(acquisition, pool, num_options)
         return pool[chosen], values[-1]
     domain = SearchDomain.build(model, bounds, None, None, _points_or_none(model))
+    domain.check_choice(options)
     return domain.optimize(acquisition, num_options, num_restarts=num_restarts, raw_samples=raw_samples, **options)
 
 
 def _for_judge(model: Model, judge: int | str | Sequence[int | str] | None) -> Model:
     """The model for a judge, or for several."""
+    check_class(model, "model", Model)
     if judge is None:
         return model
     if not isinstance(model, KnowsJudges):
@@ -230,6 +232,9 @@ def _check_options(num_restarts: int, raw_samples: int, options: dict[str, Any])
             "X_pending is not supported: questions are asked one at a time. For several questions at once "
             "give an acquisition function with pending points as the method."
         )
+    unknown = sorted(options.keys() - OPTIONS)
+    if unknown and "ic_generator" not in options:
+        raise InputDataError(f"optimize_acqf has no argument {', '.join(unknown)}; leave it out.")
 
 
 def _pool(model: Model, X_candidates: Any, options: dict[str, Any], least: int) -> Tensor:
@@ -238,8 +243,8 @@ def _pool(model: Model, X_candidates: Any, options: dict[str, Any], least: int) 
     if given:
         raise InputDataError(f"{', '.join(given)} only has a meaning with bounds.")
     X = _candidates(model, X_candidates)
-    if X.shape[0] < least:
-        raise InputDataError(f"X_candidates must hold at least {least} points; got {X.shape[0]}.")
+    if len(X.unique(dim=0)) < least:
+        raise InputDataError(f"X_candidates must hold at least {least} different points; got {X.tolist()}.")
     return X
 
 
@@ -255,8 +260,6 @@ def _best_of_pool(acquisition: AcquisitionFunction, pool: Tensor, X_incumbent: T
         sets = pool[torch.combinations(torch.arange(len(pool), device=pool.device))]
     else:
         sets = pool[(pool != X_incumbent).any(-1)].unsqueeze(-2)
-        if not len(sets):
-            raise InputDataError("X_candidates must hold another point than the incumbent.")
     chosen, values = select_from_pool(acquisition, sets)
     return sets[chosen[0]], values[0]
 
@@ -279,7 +282,7 @@ def _acquisition(
     if method == "qeubo":
         return qExpectedUtilityOfBestOption(model, X_pending=X_incumbent)
     pairs = ("knowledge_gradient", "one_shot_knowledge_gradient", "information")
-    if method not in pairs and method not in _CHALLENGERS:
+    if method not in (*pairs, *_CHALLENGERS):
         known = ", ".join(["qeubo", *pairs, *_CHALLENGERS])
         raise InputDataError(f"method must be an acquisition function or one of {known}; got {method!r}.")
     if not is_latent_model(model):

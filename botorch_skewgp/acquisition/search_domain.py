@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from botorch.optim import optimize_acqf
+from botorch.optim.initializers import gen_batch_initial_conditions
 from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES, SUPPORTED_OPTIONS, optimize_acqf_mixed_alternating
 from botorch.utils.sampling import draw_sobol_samples
 from scipy.optimize import OptimizeWarning
@@ -23,7 +24,7 @@ from botorch_skewgp.acquisition.mixed_search import mixed_search_options
 from botorch_skewgp.acquisition.search_coordinates import AcquisitionFunctionOfCoordinates, SearchCoordinates
 from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.models.transforms import logarithmic_inputs, rounded_inputs, whole_inputs
-from botorch_skewgp.observations.checks import as_tensor
+from botorch_skewgp.observations.checks import as_position, as_tensor
 from botorch_skewgp.protocols import input_transform_of
 
 Values = Mapping[int, Sequence[float]]
@@ -32,6 +33,12 @@ ONLY_THE_BEST = {"return_best_only": True, "return_full_tree": False, "return_ac
 # From scipy 1.18 on BoTorch 0.18 maximises the sum over all starts at once, and ends where that hardly rises: early for
 # a good start beside one of a much lower value.
 EACH_START_ALONE = {"max_optimization_problem_aggregation_size": 1}
+# arguments of optimisers that a user may give; a generator of initial conditions may have others
+OPTIONS = {
+    name
+    for function in (optimize_acqf, optimize_acqf_mixed_alternating, gen_batch_initial_conditions)
+    for name in inspect.signature(function).parameters
+} - {"acq_function", "bounds", "q", "ic_gen_kwargs"}
 # options of optimisers in units of the inputs
 OPTIONS_IN_UNITS_OF_INPUTS = {
     "equality_constraints",
@@ -144,6 +151,34 @@ class SearchDomain:
             X[:, dim] = allowed[(X[:, dim, None] - allowed).abs().argmin(-1)]
         return X
 
+    def check_choice(self, options: Mapping[str, Any]) -> None:
+        r"""Raise unless there are two different points in the domain.
+
+        Args:
+            options: Arguments of `optimize_acqf`, such as fixed features.
+
+        Raises:
+            InputDataError: If bounds and fixed features leave one point, or fixed features do not fit the bounds.
+        """
+        free = self.bounds[0] < self.bounds[1]
+        free[list(self._fixed(options))] = False
+        if not free.any():
+            raise InputDataError("Bounds and fixed_features leave one point, and a question needs two; free an input.")
+
+    def _fixed(self, options: Mapping[str, Any]) -> dict[int, float]:
+        """The fixed features among the options, checked; raises `InputDataError`."""
+        d, given = self.bounds.shape[1], options.get("fixed_features") or {}
+        if not isinstance(given, Mapping):
+            raise InputDataError(f"fixed_features must map inputs to their values, such as {{0: 0.5}}; got {given!r}.")
+        for dim, value in given.items():
+            if as_position(dim, d) is None:  # BoTorch takes others for inputs of another point
+                raise InputDataError(f"fixed_features is about inputs 0 to {d - 1}; got {dim!r}.")
+            low, high = self.bounds[:, dim].tolist()
+            values, rounding = as_tensor(value, f"fixed_features[{dim}]"), TOLERANCE * (high - low)
+            if not ((low - rounding <= values) & (values <= high + rounding)).all():
+                raise InputDataError(f"fixed_features[{dim}] must be within its bounds, {low} and {high}; got {value}.")
+        return dict(given)
+
     @property
     def coordinates(self) -> SearchCoordinates:
         """Coordinates to search in."""
@@ -164,14 +199,11 @@ class SearchDomain:
             The points, `q x d`, and their acquisition value.
 
         Raises:
-            InputDataError: If there is no such input as one that is fixed.
+            InputDataError: If a fixed feature is no input, or its value is outside the bounds.
             UnsupportedError: If the acquisition function chooses several points at once and inputs are discrete, or an
                 option asks for more than the best points.
         """
-        d = self.bounds.shape[1]
-        for dim in options.get("fixed_features") or {}:
-            if not -d <= dim < d:  # BoTorch would take it for an input of another point
-                raise InputDataError(f"fixed_features is about inputs 0 to {d - 1}; got {dim}.")
+        self._fixed(options)
         for name, needed in ONLY_THE_BEST.items():
             if options.get(name, needed) is not needed:
                 raise UnsupportedError(f"Only the best points and their value are returned; leave {name} out.")
@@ -285,9 +317,9 @@ def _checked_values(name: str, choices: Values | None, bounds: Tensor) -> dict[i
     if not isinstance(choices, Mapping | None):
         raise InputDataError(f"{name} must map inputs to their values, such as {{2: [16, 32, 64]}}; got {choices!r}.")
     for dim, values in (choices or {}).items():
-        if not 0 <= dim < bounds.shape[1]:
-            raise InputDataError(f"{name} is about inputs 0 to {bounds.shape[1] - 1}; got {dim}.")
-        allowed = as_tensor([*values], f"{name}[{dim}]").to(bounds)
+        if as_position(dim, bounds.shape[1]) != dim:
+            raise InputDataError(f"{name} is about inputs 0 to {bounds.shape[1] - 1}; got {dim!r}.")
+        allowed = as_tensor([*values] if isinstance(values, Iterable) else values, f"{name}[{dim}]").to(bounds)
         low, high = bounds[:, dim]
         if allowed.ndim != 1 or allowed.numel() == 0 or not ((low <= allowed) & (allowed <= high)).all():
             raise InputDataError(

@@ -119,20 +119,20 @@ def warn_of_one_class(model: Model) -> None:
     if len(bounds) > 1:
         return
     member, bound = bounds[0]
-    outcomes = []
+    answers = []
     for entry in member.observations:
         if entry.points_per_observation > 1 or entry.anchors_scale:
             return  # these tell more than the side of the limit
-        outcomes.append(member.likelihood.for_kind(type(entry)).answers(entry)[1].flatten())
-    told = torch.cat(outcomes)
+        answers.append(member.likelihood.for_kind(type(entry)).answers(entry)[1].flatten())
+    told = torch.cat(answers)
     if len(told) == 0 or bool((told != told[0]).any()):
         return
     are_valid = bool(told[0] > 0) == (bound.sign > 0)
+    outcomes = "The only outcome is" if len(told) == 1 else f"All {len(told)} outcomes are"
     warnings.warn(
-        f"All {len(told)} outcomes that the model knows are {'valid' if are_valid else 'invalid'}: where the limit "
-        "is comes from the prior alone, and fitted hyperparameters take it to be further away than it is. Before you "
-        "rely on a probability of validity, average over sampled hyperparameters (fit_fully_bayesian_skew_gp), or add "
-        "an outcome of the other class.",
+        f"{outcomes} {'valid' if are_valid else 'invalid'}: the position of the limit comes from the prior alone, and "
+        "fitted hyperparameters place it too far away. Before you rely on a probability of validity, average over "
+        "sampled hyperparameters (fit_fully_bayesian_skew_gp), or add an outcome of the other class.",
         OneClassWarning,
         stacklevel=3,
     )

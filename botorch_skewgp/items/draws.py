@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from numbers import Integral
 from typing import Any
 
 import torch
@@ -12,17 +11,13 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from torch import Tensor
 
+from botorch_skewgp.observations.checks import as_count, as_seed
 from botorch_skewgp.protocols import KnowsJudges, kind_of_duels, members_of
 from botorch_skewgp.rows import Reading
 from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density
 
 SQRT_HALF = 0.5**0.5
 MOST_OPINIONS = 5000  # utilities of a panel, of all items and judges, with a joint covariance of 200 MB
-
-
-def is_whole(value: Any) -> bool:
-    """Whether a value is a whole number, as of numpy too, and no truth value."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def for_judge(model: Model, judge: int | str | None) -> Model:
@@ -54,9 +49,8 @@ def utility_draws(model: Model, num_samples: int, seed: int, user: str, judge: i
     X = members[0].datapoints
     if len(X) < 2:
         raise InputDataError(f"{user} needs two items or more; the model has {len(X)}.")
-    if not is_whole(num_samples) or num_samples < len(members):
-        raise InputDataError(f"num_samples must be a whole number of at least {len(members)}; got {num_samples!r}.")
-    generator = torch.Generator().manual_seed(seed)
+    num_samples = as_count(num_samples, "num_samples", least=len(members))
+    generator = torch.Generator().manual_seed(as_seed(seed))
     drawn = []
     for member, of_member in zip(members, shares_of_draws(num_samples, len(members)), strict=True):
         share = of_member.stop - of_member.start

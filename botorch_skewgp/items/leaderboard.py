@@ -6,7 +6,7 @@ of an item in each draw, whether it is the best in it, and so on.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -16,13 +16,13 @@ from torch import Tensor
 
 from botorch_skewgp.items.draws import (
     MOST_OPINIONS,
-    is_whole,
     shares_of_draws,
     utility_draws,
     vote_readings,
     win_of_first,
 )
 from botorch_skewgp.items.votes import pandas
+from botorch_skewgp.observations.checks import as_count, as_probability
 from botorch_skewgp.protocols import members_of
 
 if TYPE_CHECKING:
@@ -101,6 +101,8 @@ def _number_of(judge: int | str | None, judges: Sequence[Hashable] | None) -> in
     """The number of a judge, whose name may be given; raises `InputDataError` for an unknown name."""
     if judges is None or judge in (None, "new", "panel"):
         return judge
+    if not isinstance(judges, Sequence) or isinstance(judges, str):
+        raise InputDataError(f"judges must be a list of names; got {judges!r}.")
     if judge not in judges:
         raise InputDataError(f"judge must be one of judges, 'new', 'panel' or 'each'; got {judge!r}.")
     return list(judges).index(judge)
@@ -115,13 +117,11 @@ def _table(
     seed: int,
     judge: int | str | None = None,
 ) -> DataFrame:
-    if not 0 < probability < 1:
-        raise InputDataError(f"probability must be between 0 and 1; got {probability}.")
+    probability = as_probability(probability, "probability")
     draws = utility_draws(model, num_samples, seed, "leaderboard", judge)
     n = draws.shape[-1]
     names = check_names(items, n)
-    if k is not None and not (is_whole(k) and 1 <= k < n):
-        raise InputDataError(f"k must be from 1 to {n - 1}, a whole number; got {k!r}.")
+    k = None if k is None else as_count(k, "k", least=1, most=n - 1)
     relative = draws - draws.mean(-1, keepdim=True)
     ranks = ranks_of(draws)
     ends = [(1 - probability) / 2, (1 + probability) / 2]
@@ -179,6 +179,8 @@ def check_names(items: Sequence[Hashable] | None, n: int) -> list[Any]:
     """The names of items, by default their numbers; raises `InputDataError` if they are not as many, or repeat."""
     if items is None:
         return list(range(n))
+    if isinstance(items, str) or not isinstance(items, Iterable):
+        raise InputDataError(f"items must be a list of names; got {items!r}.")
     names = list(items)
     if not all(isinstance(name, Hashable) for name in names):
         raise InputDataError(f"items must hold names; got {names[:2]}.")

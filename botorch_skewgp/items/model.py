@@ -7,7 +7,6 @@ r"""A model of votes between items: an effect of each item, plus what its featur
 from __future__ import annotations
 
 import math
-import operator
 import warnings
 from collections.abc import Sequence
 from copy import deepcopy
@@ -30,7 +29,7 @@ from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.models.defaults import as_logarithm
 from botorch_skewgp.observations import Observation, Preference
-from botorch_skewgp.observations.checks import as_tensor
+from botorch_skewgp.observations.checks import as_count, as_index, as_tensor, check_class, check_flags
 from botorch_skewgp.truncated.draws import DrawSettings
 
 # Variances of effects in units of the noise of one item: mode and spread of their logarithm. At 1 the better of two
@@ -54,11 +53,11 @@ def item_points(numbers: Any, features: Any = None, groups: Any = None) -> Tenso
     Raises:
         InputDataError: If they are not of one length, or not finite.
     """
-    columns = [as_tensor(numbers, "numbers").double().reshape(-1, 1)]
+    columns = [as_index(numbers, "numbers", "n-dim", ndim=1, what="numbers").double().unsqueeze(-1)]
     n = len(columns[0])
     if groups is not None:
         group = as_tensor(groups, "groups", " Names become numbers by groups, names = number_judges(names).")
-        if group.is_floating_point() or group.shape != (n,):
+        if group.is_floating_point() or group.dtype == torch.bool or group.shape != (n,):
             raise InputDataError(f"groups must hold a whole number for each of the {n} items; got {_what(group)}.")
         columns.append(group.double().unsqueeze(-1))
     if features is not None:
@@ -85,7 +84,12 @@ def default_item_covar_module(num_features: int = 0, groups: bool = False) -> Ke
     Args:
         num_features: The number of features.
         groups: Whether there are groups.
+
+    Raises:
+        InputDataError: If the number is negative, or an argument is of another class.
     """
+    num_features = as_count(num_features, "num_features", least=0)
+    check_flags(groups=groups)
     parts: list[Kernel] = [_scaled(ItemEffectKernel(active_dims=[0]))]
     if groups:
         parts.append(_scaled(ItemEffectKernel(active_dims=[1])))
@@ -108,7 +112,12 @@ def default_item_judge_covar_module(num_features: int = 0, groups: bool = False)
     Args:
         num_features: The number of features.
         groups: Whether points have a column for groups.
+
+    Raises:
+        InputDataError: If the number is negative, or an argument is of another class.
     """
+    num_features = as_count(num_features, "num_features", least=0)
+    check_flags(groups=groups)
     effect: Kernel = _scaled(ItemEffectKernel(active_dims=[0]))
     if num_features:
         effect = effect + LinearTastesKernel(num_features, active_dims=_feature_dims(num_features, groups))
@@ -167,7 +176,7 @@ def item_model(
     Raises:
         InputDataError: If votes are about unknown items, or features or groups do not fit the number of items.
     """
-    num_items = _whole_number(num_items, "num_items", least=2)
+    num_items = as_count(num_items, "num_items")
     given = _as_votes(votes)
     if not given and likelihood is None:
         given = (Preference(torch.empty(0, 2, dtype=torch.long)),)
@@ -195,16 +204,6 @@ def item_model(
         draw_settings=draw_settings,
         approximation=approximation,
     )
-
-
-def _whole_number(value: Any, name: str, least: int) -> int:
-    try:
-        number = least - 1 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = least - 1
-    if number < least:
-        raise InputDataError(f"{name} must be a whole number of at least {least}; got {value!r}.")
-    return number
 
 
 def _as_votes(votes: Any) -> tuple[Observation, ...]:
@@ -250,6 +249,7 @@ def add_votes(model: SkewGP, votes: Observation | Sequence[Observation]) -> Skew
     Raises:
         InputDataError: If they are about unknown items, or the likelihood does not take them.
     """
+    check_class(model, "model", SkewGP)
     given = _as_votes(votes)
     _check_votes((*model.observations, *given), len(model.datapoints))
     new = deepcopy(model)
@@ -271,7 +271,8 @@ def add_items(model: SkewGP, num_items: int, features: Any = None, groups: Any =
     Raises:
         InputDataError: If features or groups are not as many as the model's.
     """
-    num_items = _whole_number(num_items, "num_items", least=1)
+    num_items = as_count(num_items, "num_items", least=1)
+    check_class(model, "model", SkewGP)
     old = model.datapoints
     X = item_points(torch.arange(len(old), len(old) + num_items), features, groups).to(old)
     transform = getattr(model, "input_transform", None)
@@ -301,6 +302,7 @@ def feature_share(model: SkewGP) -> float:
     Raises:
         InputDataError: If the kernel has no part of features.
     """
+    check_class(model, "model", SkewGP)
     kernel = model.covar_module
     parts = list(kernel.kernels) if isinstance(kernel, AdditiveKernel) else [kernel]
     X = model.transform_inputs(model.datapoints)

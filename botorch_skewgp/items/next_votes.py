@@ -34,14 +34,13 @@ from torch import Tensor
 
 from botorch_skewgp.items.draws import (
     fisher_information,
-    is_whole,
     outcomes_of_votes,
     shares_of_draws,
     utility_draws,
     vote_readings,
 )
 from botorch_skewgp.items.leaderboard import Goal, ranks_of
-from botorch_skewgp.observations.checks import check_pairs
+from botorch_skewgp.observations.checks import as_count, check_flags, check_pairs
 from botorch_skewgp.rows import Reading
 
 ROUNDING = 1e-8  # of the variance of a difference, relative to those of both items
@@ -156,11 +155,10 @@ def next_votes(
     if len({reading.num_outcomes for reading in readings}) > 1:
         raise InputDataError("Members of an ensemble must allow the same answers; some lack ties or strengths.")
     pool = _pool(pairs, draws, goal, k, readings)
-    if not is_whole(num_votes) or num_votes < 1 or not len(pool) or (distinct and num_votes > len(pool)):
-        raise InputDataError(
-            f"num_votes must be at least 1, and at most the number of pairs if these are to be distinct; got "
-            f"{num_votes!r} of {len(pool)} pairs."
-        )
+    check_flags(distinct=distinct)
+    if not len(pool):
+        raise InputDataError("pairs must not be empty; leave it out for all pairs.")
+    num_votes = as_count(num_votes, "num_votes", least=1, most=len(pool) if distinct else None)
     rule: _Contenders | _Information
     if goal == "best":
         rule = _Contenders.of(draws, readings)
@@ -188,9 +186,7 @@ def _check_goal(goal: str, k: int | None, n: int) -> int:
         raise InputDataError(
             f"k is the number of items wanted for goal='top', and for that alone; got {k} for {goal!r}."
         )
-    if k is not None and not (is_whole(k) and 1 <= k < n):
-        raise InputDataError(f"k must be from 1 to {n - 1}, a whole number; got {k!r}.")
-    return 1 if k is None else k
+    return 1 if k is None else as_count(k, "k", least=1, most=n - 1)
 
 
 def _pool(pairs: Any, draws: Tensor, goal: Goal, k: int, readings: Sequence[Reading]) -> Tensor:

@@ -2,7 +2,7 @@ r"""Votes as people have them, in a data frame, and as observations of numbered 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
@@ -115,6 +115,8 @@ def read_votes(
     if items is None:
         names: Sequence[Any] = _sorted({*a, *b})
     else:
+        if isinstance(items, str) or not isinstance(items, Iterable):
+            raise InputDataError(f"items must be a list of names; got {items!r}.")
         names = list(items)
         wrong = [name for name in names if not isinstance(name, Hashable) or _is_empty(name)]
         if wrong:
@@ -186,6 +188,8 @@ def _column(frame: Any, name: str) -> list[Any]:
         raise InputDataError(
             f"frame must be a data frame or a dictionary of columns; got {type(frame).__name__}."
         ) from None
+    if isinstance(column, str) or not isinstance(column, Iterable):
+        raise InputDataError(f"Column {name!r} must be a list with an entry for each vote; got {column!r}.")
     if getattr(column, "ndim", 1) != 1:
         raise InputDataError(f"There are several columns {name!r}; keep one of them.")
     values = column.tolist() if hasattr(column, "tolist") else list(column)

@@ -31,6 +31,7 @@ from botorch_skewgp.likelihoods.parameters import (
     raw_rate,
 )
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import check_flags, check_parts
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows, Reading, Rows
 from botorch_skewgp.truncated.step_factor import Heights
@@ -88,7 +89,13 @@ class RowLikelihood(Likelihood):
     def _register_positive(
         self, name: str, value: float | Tensor, learn: bool, prior: Prior | None, constraint: Interval | None
     ) -> None:
-        """Register `raw_name` behind a constraint, for a class attribute `name = PositiveParameter()`."""
+        """Register `raw_name` behind a constraint, for a class attribute `name = PositiveParameter()`.
+
+        Raises:
+            InputDataError: If the value is not positive, or another argument is of another class.
+        """
+        check_flags(**{f"learn_{name}": learn})
+        check_parts(**{f"{name}_prior": (prior, Prior), f"{name}_constraint": (constraint, Interval)})
         raw = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64), requires_grad=learn)
         self.register_parameter(f"raw_{name}", raw)
         self.register_constraint(f"raw_{name}", GreaterThan(LEAST_POSITIVE) if constraint is None else constraint)
@@ -105,8 +112,10 @@ class RowLikelihood(Likelihood):
             prior: A prior on the rate; if it is learned by default a half-Cauchy one on its odds.
 
         Raises:
-            InputDataError: If a rate is not between 0 and 1.
+            InputDataError: If a rate is not between 0 and 1, or another argument is of another class.
         """
+        check_flags(learn_slip=learn)
+        check_parts(slip_prior=(prior, Prior))
         rate = as_rate(slip, "slip")
         if not learn and not bool((rate > 0).any()):
             return
@@ -244,16 +253,16 @@ class RowLikelihood(Likelihood):
         Args:
             judge: A judge's number; `None` for the average over judges.
         """
-        if not self._differs_by_judge:
+        if not self.parameters_by_judge:
             return self
         new = copy(self)
         new.__dict__["_judge"] = judge
         return new
 
     @property
-    def _differs_by_judge(self) -> bool:
-        """Whether judges have parameters of their own."""
-        return self.slip.numel() > 1
+    def parameters_by_judge(self) -> list[str]:
+        """The names of the parameters that have a value for each judge."""
+        return ["slip"] if self.slip.numel() > 1 else []
 
     # What a kind states
 

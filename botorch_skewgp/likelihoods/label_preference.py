@@ -21,6 +21,7 @@ from botorch_skewgp.likelihoods.defaults import JUDGEMENT_NOISE
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import LabelPreference, Observation
+from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count
 from botorch_skewgp.rows import Reading, Rows, shared_noise_rows, value_of
 
 
@@ -37,6 +38,10 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
             tensor with one for each; none slips by default.
         learn_slip: Whether it is a parameter to fit.
         slip_prior: A prior on it; by default a half-Cauchy one on its odds, at most 1 to 20 in half of the cases.
+
+    Raises:
+        InputDataError: If there are fewer than two labels, the noise is not positive, a rate not between 0 and 1, or
+            another argument of another class.
     """
 
     observation_types = (LabelPreference,)
@@ -52,6 +57,7 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
         learn_slip: bool = False,
         slip_prior: Prior | None = None,
     ) -> None:
+        num_labels = as_count(num_labels, "num_labels", most=MAX_CATEGORIES)
         super().__init__(noise, learn_noise, noise_prior, noise_constraint, slip, learn_slip, slip_prior)
         self.num_labels = num_labels
 

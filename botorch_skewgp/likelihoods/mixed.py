@@ -81,6 +81,11 @@ class MixedLikelihood(RowLikelihood):
         names = ", ".join(type(likelihood).__name__ for likelihood in self.likelihoods)
         raise InputDataError(f"None of {names} takes {kind.__name__} observations; add a likelihood for them.")
 
+    @property
+    def parameters_by_judge(self) -> list[str]:
+        """Those of all parts."""
+        return [name for part in self.likelihoods for name in part.parameters_by_judge]
+
     def for_judge(self, judge: int | None) -> Self:
         """The parts for a judge."""
         parts = {name: part.for_judge(judge) for name, part in self._likelihoods.items()}  # type: ignore[operator]

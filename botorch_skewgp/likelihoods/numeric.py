@@ -20,6 +20,7 @@ from botorch_skewgp.likelihoods.defaults import NUMERIC_NOISE, NUMERIC_NOISE_PRI
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import PositiveParameter
 from botorch_skewgp.observations import Censored, Numeric, Observation
+from botorch_skewgp.observations.checks import check_flags, check_parts
 from botorch_skewgp.posteriors import SkewGPPosterior, WarpedPosterior
 from botorch_skewgp.rows import Reading, Rows
 from botorch_skewgp.warpings import Warping
@@ -51,6 +52,9 @@ class NumericLikelihood(RowLikelihood):
         noise_constraint: A constraint on the noise variance; by default above BoTorch's least inferred noise.
         warping: The warping of outcomes; none if `None`. Parameters that an affine map of the latent function makes
             redundant are not fitted.
+
+    Raises:
+        InputDataError: If the noise is not positive, or another argument is of another class.
     """
 
     observation_types = (Numeric, Censored)
@@ -65,6 +69,8 @@ class NumericLikelihood(RowLikelihood):
         warping: Warping | None = None,
     ) -> None:
         super().__init__()
+        check_flags(learn_noise=learn_noise)
+        check_parts(warping=(warping, Warping))
         self.warping = warping
         if warping is not None:
             for name in warping.redundant_parameters():

@@ -18,6 +18,7 @@ from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import PositiveParameter, ReadParameter, SetParameter
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import Observation, Ordinal
+from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_tensor, check_parts
 from botorch_skewgp.rows import Reading
 
 
@@ -42,8 +43,8 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         slip_prior: A prior on it; by default a half-Cauchy one on its odds, at most 1 to 20 in half of the cases.
 
     Raises:
-        InputDataError: If there are fewer than two grades, or cut-points are not increasing and one fewer, or a
-            rate is not between 0 and 1.
+        InputDataError: If there are fewer than two grades, or cut-points are not increasing and one fewer, a rate is
+            not between 0 and 1, or another argument is of another class.
     """
 
     observation_types = (Ordinal,)
@@ -62,13 +63,14 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         learn_slip: bool = False,
         slip_prior: Prior | None = None,
     ) -> None:
+        num_grades = as_count(num_grades, "num_grades", most=MAX_CATEGORIES)
+        check_parts(gap_prior=(gap_prior, Prior))
         super().__init__(noise, learn_noise, noise_prior, noise_constraint, slip, learn_slip, slip_prior)
         self.num_grades = num_grades
-        if num_grades < 2:
-            raise InputDataError(f"num_grades must be at least 2; got {num_grades}.")
         learn = cutpoints is None
-        points = torch.arange(num_grades - 1) - (num_grades - 2) // 2 if cutpoints is None else cutpoints
-        points = torch.as_tensor(points, dtype=torch.float64, device=self.noise.device)  # the module moves as one
+        even = torch.arange(num_grades - 1) - (num_grades - 2) // 2
+        points = even if cutpoints is None else as_tensor(cutpoints, "cutpoints")
+        points = points.to(torch.float64).to(self.noise.device)  # the module moves as one
         if points.shape != (num_grades - 1,) or not points.isfinite().all() or (points.diff() <= 0).any():
             raise InputDataError(
                 f"cutpoints must be {num_grades - 1} finite increasing numbers, one fewer than grades; got "

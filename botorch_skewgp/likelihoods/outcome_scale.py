@@ -2,11 +2,12 @@ r"""The affine map between outcomes and the latent function."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
+
+from botorch_skewgp.observations.checks import as_number
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,9 @@ class OutcomeScale:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.location) or not (math.isfinite(self.scale) and self.scale > 0):
-            raise InputDataError(
-                "Outcomes must relate to the latent function by a finite location and a positive finite scale; got "
-                f"{self.location} and {self.scale}. To minimise, negate the outcomes."
-            )
+        as_number(self.location, "location")
+        if as_number(self.scale, "scale") <= 0:
+            raise InputDataError(f"scale must be positive; got {self.scale}. To minimise, negate the outcomes.")
 
     def standardize(self, outcome: Tensor) -> Tensor:
         """Outcomes in units of the latent function."""

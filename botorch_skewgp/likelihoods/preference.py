@@ -38,7 +38,13 @@ from botorch_skewgp.likelihoods.parameters import (
     SetParameter,
 )
 from botorch_skewgp.observations import Choice, GradedPreference, Observation, Preference, Ranking, Tie
-from botorch_skewgp.observations.checks import as_count, as_tensor
+from botorch_skewgp.observations.checks import (
+    MAX_CATEGORIES,
+    as_count,
+    as_tensor,
+    check_flags,
+    check_parts,
+)
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading, Rows, shared_noise_rows
 
@@ -82,7 +88,8 @@ class PreferenceLikelihood(RowLikelihood):
         slip_prior: A prior on it; by default a half-Cauchy one on its odds, at most 1 to 20 in half of the cases.
 
     Raises:
-        InputDataError: If the number of steps is not a whole number of at least 1.
+        InputDataError: If the noise or a width is not positive, a rate not between 0 and 1, the number of steps not an
+            integer from 1 on, a flag not a boolean, or a prior no prior.
     """
 
     observation_types: ClassVar[tuple[type[Observation], ...]] = (Preference, Tie, Choice, Ranking)
@@ -108,11 +115,13 @@ class PreferenceLikelihood(RowLikelihood):
         slip_prior: Prior | None = None,
     ) -> None:
         super().__init__()
+        check_flags(ties_allowed=ties_allowed)
+        check_parts(strength_gap_prior=(strength_gap_prior, Prior))
         self.ties_allowed = ties_allowed
         self._register_positive("noise", noise, learn_noise, noise_prior, noise_constraint)
         self._register_slip(slip, learn_slip, slip_prior)
         self._register_tie_width(tie_width, learn_tie_width, tie_width_prior)
-        self.num_strengths = 1 if num_strengths == 1 else as_count(num_strengths, "num_strengths")
+        self.num_strengths = as_count(num_strengths, "num_strengths", least=1, most=MAX_CATEGORIES)
         if self.num_strengths > 1:
             gaps = torch.nn.Parameter(torch.zeros(self.num_strengths - 1, dtype=torch.float64))
             self.register_parameter("raw_strength_gaps", gaps)
@@ -125,6 +134,8 @@ class PreferenceLikelihood(RowLikelihood):
     def _register_tie_width(self, width: float | Tensor, learn: bool, prior: Prior | None) -> None:
         """Register the width of ties, or the common one and each judge's deviation from it."""
         name = "tie_width"
+        check_flags(learn_tie_width=learn)
+        check_parts(tie_width_prior=(prior, Prior))
         num_judges = as_tensor(width, name).numel()
         if num_judges > 1:
             deviation = torch.nn.Parameter(torch.zeros(num_judges, dtype=torch.float64), requires_grad=learn)
@@ -140,8 +151,9 @@ class PreferenceLikelihood(RowLikelihood):
             self.register_prior(f"{name}_prior", NormalPrior(0.0, TIE_WIDTH_SPREAD), *closures)
 
     @property
-    def _differs_by_judge(self) -> bool:
-        return super()._differs_by_judge or self.tie_width.numel() > 1
+    def parameters_by_judge(self) -> list[str]:
+        """Slips and widths of ties, as far as they have a value for each judge."""
+        return super().parameters_by_judge + (["tie_width"] if self.tie_width.numel() > 1 else [])
 
     def latent_noise(self, X: Tensor) -> Tensor:
         """The variance of one item's noise."""

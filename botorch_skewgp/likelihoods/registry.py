@@ -105,7 +105,7 @@ def register_default_likelihood(kind: type[Observation], factory: Factory) -> No
             been observed yet) and the `Context`.
 
     Raises:
-        InputDataError: If `kind` is no dataclass of that sort.
+        InputDataError: If `kind` is no dataclass of that sort, or `factory` no function.
 
     Example:
         >>> register_default_likelihood(Binary, lambda observation, context: ProbitLikelihood(**context.noise))
@@ -117,6 +117,10 @@ def register_default_likelihood(kind: type[Observation], factory: Factory) -> No
             f"{kind.__name__} has no field {kind.index_field!r}, the rows of train_X that an observation refers to. "
             "Name that field so, or set the class attribute index_field to its name, and decorate the class with "
             "@dataclass(frozen=True, eq=False)."
+        )
+    if isinstance(factory, RowLikelihood) or not callable(factory):
+        raise InputDataError(
+            f"factory must be a function from an observation and its Context to a likelihood; got {factory!r}."
         )
     _FACTORIES[kind] = factory
 

@@ -5,7 +5,6 @@ r"""The likelihood of monotone functions.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.defaults import SLOPE_NOISE
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.observations import Observation, Slope
+from botorch_skewgp.observations.checks import as_number
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows, Reading, Rows, first_of_equal, slope_in
 
@@ -50,9 +50,7 @@ class SlopeLikelihood(RowLikelihood):
         slip_prior: Prior | None = None,
     ) -> None:
         super().__init__()
-        if not math.isfinite(noise) or noise < 0:
-            raise InputDataError(f"noise must be a finite variance, zero or positive; got {noise}.")
-        self.register_buffer("noise", torch.tensor([noise], dtype=torch.float64))
+        self.register_buffer("noise", torch.tensor([as_number(noise, "noise", least=0.0)], dtype=torch.float64))
         self._register_slip(slip, learn_slip, slip_prior)
 
     def reading(

@@ -7,7 +7,6 @@ r"""The likelihood of experiments that work or fail.
 from __future__ import annotations
 
 import torch
-from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import Interval
 from gpytorch.priors import Prior
 from torch import Tensor
@@ -18,6 +17,7 @@ from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import ReadParameter, SetParameter
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import Observation, Validity
+from botorch_skewgp.observations.checks import as_number, check_flags, check_parts
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading
 
@@ -42,7 +42,8 @@ class ValidityLikelihood(NoisyValueLikelihood):
         slip_prior: A prior on it; by default a half-Cauchy one on its odds, at most 1 to 20 in half of the cases.
 
     Raises:
-        InputDataError: If the threshold is not finite, the noise not positive, or a rate not between 0 and 1.
+        InputDataError: If the threshold is not a finite number, the noise not positive, a rate not between 0 and 1, or
+            another argument of another class.
     """
 
     observation_types = (Validity,)
@@ -60,11 +61,11 @@ class ValidityLikelihood(NoisyValueLikelihood):
         learn_slip: bool = False,
         slip_prior: Prior | None = None,
     ) -> None:
+        check_flags(learn_threshold=learn_threshold)
+        check_parts(threshold_prior=(threshold_prior, Prior))
+        value = torch.tensor([as_number(threshold, "threshold")], dtype=torch.float64)
         super().__init__(noise, learn_noise, noise_prior, noise_constraint, slip, learn_slip, slip_prior)
-        value = torch.as_tensor(threshold, dtype=torch.float64).reshape(1)
-        if not value.isfinite().all():
-            raise InputDataError(f"threshold must be finite; got {value.tolist()}.")
-        self.register_parameter("threshold", torch.nn.Parameter(value.clone(), requires_grad=learn_threshold))
+        self.register_parameter("threshold", torch.nn.Parameter(value, requires_grad=learn_threshold))
         if threshold_prior is not None:
             closures = ReadParameter("threshold"), SetParameter("threshold")
             self.register_prior("threshold_prior", threshold_prior, *closures)

@@ -22,7 +22,7 @@ from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import PositiveParameter
 from botorch_skewgp.likelihoods.preference import PreferenceLikelihood
 from botorch_skewgp.observations import Choice, Observation, Preference, Ranking, Tie, Vote
-from botorch_skewgp.observations.checks import check_parameter
+from botorch_skewgp.observations.checks import as_number, check_flags
 from botorch_skewgp.observations.duels import BUTTONS, check_buttons, reverse_button
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading, Rows
@@ -73,9 +73,9 @@ class VoteLikelihood(PreferenceLikelihood):
         ties_allowed = len(page) > 2
         super().__init__(**{"learn_tie_width": ties_allowed} | kwargs, ties_allowed=ties_allowed)
         self.buttons = page
-        check_parameter(threshold, "threshold", positive=False)
-        value = torch.as_tensor(threshold, dtype=torch.float64).reshape(1)
-        self.register_parameter("threshold", torch.nn.Parameter(value.clone(), requires_grad=learn_thresholds))
+        check_flags(learn_thresholds=learn_thresholds)
+        value = torch.tensor([as_number(threshold, "threshold")], dtype=torch.float64)
+        self.register_parameter("threshold", torch.nn.Parameter(value, requires_grad=learn_thresholds))
         learn = {"tie", "both bad", "both good"}.issubset(self.buttons)
         prior = LogNormalPrior(*GAP_PRIOR) if level_gap_prior is None and learn else level_gap_prior
         self._register_positive("level_gap", level_gap, learn, prior, None)

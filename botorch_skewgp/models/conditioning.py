@@ -34,6 +34,7 @@ from botorch_skewgp.models.judges import NEW, SHARED
 from botorch_skewgp.models.latent_model import LatentModel
 from botorch_skewgp.models.snapshot import FantasyLevel, SampledValues
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import as_count, as_seed, check_class, check_parts
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
@@ -117,9 +118,12 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             observation_noise: Noise variances of numbers, in squared units of the outcome; the likelihood's if `None`.
 
         Raises:
+            InputDataError: If `X` is no tensor of the model's dimension, or the sampler no sampler.
             UnsupportedError: If noise is given for outcomes that are no numbers, or the new observations
                 cannot be drawn.
         """
+        X = check_query(X, self.datapoints)
+        check_class(sampler, "sampler", MCSampler)
         if X.shape[-2] == 0:
             none = X.new_zeros(*sampler.sample_shape, *X.shape[:-1])
             return self._condition_rows(X, FantasyRows.at_points(none, none, none))
@@ -191,11 +195,10 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             raise UnsupportedError("Values can be drawn for models of data, not of fantasies; build one from its data.")
         X = check_query(X, self.datapoints)
         n = X.shape[-2]
-        if n == 0 or samples_per_draw < 1:
-            raise InputDataError(
-                f"At least one point and one sample per draw are needed; got {n} points and samples_per_draw="
-                f"{samples_per_draw}."
-            )
+        samples_per_draw, seed = as_count(samples_per_draw, "samples_per_draw", least=1), as_seed(seed)
+        check_parts(weight=(weight, Tensor))
+        if n == 0:
+            raise InputDataError(f"X must hold at least one point; got shape {tuple(X.shape)}.")
         if weight is not None and (weight.ndim != 2 or weight.shape[-1] != n):
             raise InputDataError(f"weight must be k x {n}, a column for each point; got shape {tuple(weight.shape)}.")
         posterior = self.latent_posterior(X)

@@ -24,7 +24,9 @@ from torch import Tensor
 
 from botorch_skewgp.kernels.checked import CheckedRBFKernel, CheckedScaleKernel
 from botorch_skewgp.kernels.judges import LinearTastesKernel
+from botorch_skewgp.models.inputs import as_sequence
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import as_count, as_number
 
 # The latent function's variance, in units of that of the noise of labels and grades: a median of 10, and one in twenty
 # beyond 120. A narrower prior makes the model doubt consistent labels; a much wider one overfits a few of them.
@@ -61,7 +63,7 @@ MEAN_SPREAD = 10.0**0.5  # that of the latent function at the median of its vari
 
 def default_covar_module(
     dim: int,
-    observations: Sequence[Observation] = (),
+    observations: Observation | Sequence[Observation] = (),
     judge: Literal["consistent", "noisy"] | None = None,
 ) -> ScaleKernel:
     r"""A scaled RBF kernel.
@@ -84,12 +86,13 @@ def default_covar_module(
             would (one in ten).
 
     Raises:
-        InputDataError: If `judge` is something else.
+        InputDataError: If `judge` is something else, or `dim` is no positive integer.
         UnsupportedError: If a judge is given and there are other observations than comparisons.
     """
+    dim = as_count(dim, "dim", least=1)
     observations = _telling(observations)
     comparisons = _compare(observations)
-    if judge is not None and judge not in JUDGES:
+    if judge is not None and judge not in [*JUDGES]:
         raise InputDataError(f"judge must be 'consistent', 'noisy' or None; got {judge!r}.")
     if judge is not None and not comparisons:
         raise UnsupportedError("judge is about comparisons; leave it out for other observations.")
@@ -122,8 +125,9 @@ def default_covar_module(
     return covar_module
 
 
-def _telling(observations: Sequence[Observation]) -> Sequence[Observation]:
+def _telling(observations: Observation | Sequence[Observation]) -> Sequence[Observation]:
     """The observations that defaults are chosen by: all but slopes, unless there are no others."""
+    observations = as_sequence(observations)
     return [entry for entry in observations if entry.tells_values] or observations
 
 
@@ -148,7 +152,7 @@ def _comparison_covar_module(dim: int, mode: float, spread: float) -> ScaleKerne
     return covar_module
 
 
-def default_judge_covar_module(dim: int, observations: Sequence[Observation] = ()) -> Kernel:
+def default_judge_covar_module(dim: int, observations: Observation | Sequence[Observation] = ()) -> Kernel:
     r"""The kernel of a judge's own part: linear tastes, plus a smooth part.
 
     Tastes have a full covariance where all answers are comparisons; where grades or labels tell a level too, a diagonal
@@ -157,7 +161,11 @@ def default_judge_covar_module(dim: int, observations: Sequence[Observation] = (
     Args:
         dim: The number of inputs.
         observations: The model's observations. With comparisons alone, utilities are larger in units of the noise.
+
+    Raises:
+        InputDataError: If `dim` is no positive integer.
     """
+    dim = as_count(dim, "dim", least=1)
     comparisons = _compare(_telling(observations))
     tastes = LinearTastesKernel(dim, scale=COMPARISON_TASTES if comparisons else 1.0, diagonal=not comparisons)
     median = COMPARISON_LENGTHSCALE * dim**0.5
@@ -179,7 +187,7 @@ def as_logarithm() -> Positive:
     return Positive(transform=torch.exp, inv_transform=torch.log)
 
 
-def default_mean_module(observations: Sequence[Observation]) -> Mean:
+def default_mean_module(observations: Observation | Sequence[Observation]) -> Mean:
     r"""A constant: fitted with numbers, irrelevant to comparisons, integrated out for labels and votes.
 
     A fitted constant would take a few equal labels for the whole domain's. The variance of the one that is integrated
@@ -215,8 +223,8 @@ class IntegratedConstantMean(Mean):
 
     def __init__(self, variance: float) -> None:
         super().__init__()
-        if not 0 < variance < float("inf"):
-            raise InputDataError(f"variance must be positive and finite; got {variance}.")
+        if as_number(variance, "variance") <= 0:
+            raise InputDataError(f"variance must be positive; got {variance}.")
         kernel = ConstantKernel().double()
         kernel.constant = torch.tensor([variance], dtype=torch.float64)
         self.kernel = kernel.requires_grad_(False)

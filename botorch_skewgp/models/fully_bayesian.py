@@ -2,7 +2,8 @@ r"""An ensemble of SkewGPs, one for each draw of the hyperparameters."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import Any, Self
 
 import torch
@@ -15,6 +16,18 @@ from torch.distributions import Bernoulli, Categorical
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import SkewGPEnsemblePosterior, SkewGPPosterior
+
+
+def _are_equal(one: Sequence[Observation], other: Sequence[Observation]) -> bool:
+    """Whether observations are of the same kinds and hold the same data."""
+    if one is other:
+        return True
+    if [type(entry) for entry in one] != [type(entry) for entry in other]:
+        return False
+    values = [
+        (getattr(a, entry.name), getattr(b, entry.name)) for a, b in zip(one, other, strict=True) for entry in fields(a)
+    ]
+    return all(torch.equal(a, b) if isinstance(a, Tensor) and isinstance(b, Tensor) else a == b for a, b in values)
 
 
 class FullyBayesianSkewGP(Model):
@@ -43,16 +56,20 @@ class FullyBayesianSkewGP(Model):
             InputDataError: If there are none, they are no SkewGPs, or of other data.
         """
         super().__init__()
-        if isinstance(models, SkewGP):
+        if isinstance(models, str) or not isinstance(models, Iterable):
             raise InputDataError("models must be a list of SkewGP models; write [model] for a single one.")
+        models = list(models)
         if not models:
             raise InputDataError("An ensemble needs at least one model.")
         for number, model in enumerate(models):
             if not isinstance(model, SkewGP):
                 raise InputDataError(f"models must be SkewGP models; number {number} is a {type(model).__name__}.")
             first = models[0]
-            if model.num_outputs != first.num_outputs or not torch.equal(model.datapoints, first.datapoints):
-                raise InputDataError(f"models must have the same data; number {number} has other points or labels.")
+            same_points = model.datapoints is first.datapoints or torch.equal(model.datapoints, first.datapoints)
+            if not same_points or not _are_equal(model.observations, first.observations):
+                raise InputDataError(
+                    f"models must have the same data; number {number} has other points or observations."
+                )
         self.models = torch.nn.ModuleList(models)
 
     @property

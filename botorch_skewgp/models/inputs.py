@@ -21,7 +21,7 @@ from torch.distributions import TransformedDistribution
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.observations import Numeric, Observation, Preference, Ranking, Tie
-from botorch_skewgp.observations.checks import as_tensor
+from botorch_skewgp.observations.checks import as_position, as_tensor, check_class, class_itself
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 TOLERANCE = 1e-2  # by which points may leave the unit cube; BoTorch's
@@ -201,30 +201,27 @@ def from_dataset(dataset: SupervisedDataset) -> tuple[Tensor, tuple[Observation,
 
 
 def _refuse_observation(entry: Any) -> NoReturn:
-    got = _class_itself(entry) if isinstance(entry, type) else type(entry).__name__
+    got = class_itself(entry) if isinstance(entry, type) else type(entry).__name__
     raise InputDataError(
         f"observations must be observation objects such as Preference(pairs), alone or in a list; got {got}. Wrap the "
         "data in the class of its kind."
     )
 
 
-def _class_itself(cls: type) -> str:
-    return f"the class {cls.__name__}, not an instance; write {cls.__name__}(...)"
+def check_output_indices(indices: Any, num_outputs: int) -> list[int]:
+    """Check that indices name outputs and return them from 0 on; raises `UnsupportedError`."""
+    given = list(indices) if isinstance(indices, Iterable) and not isinstance(indices, str) else []
+    outputs = [place for i in given if (place := as_position(i, num_outputs)) is not None]
+    if not given or len(outputs) < len(given):
+        raise UnsupportedError(f"output_indices must name outputs 0 to {num_outputs - 1}; got {indices!r}.")
+    return outputs
 
 
-def check_parts(**parts: tuple[Any, type]) -> None:
-    r"""Raise unless each part of a model, by the name of its argument, is `None` or an object of its class.
-
-    Args:
-        parts: Objects and their required classes.
-
-    Raises:
-        InputDataError: If one is of another class.
-    """
-    for name, (part, wanted) in parts.items():
-        if part is not None and not isinstance(part, wanted):
-            got = _class_itself(part) if isinstance(part, type) else type(part)
-            raise InputDataError(f"{name} must be a {wanted.__module__}.{wanted.__qualname__} object; got {got}.")
+def _broadcasts(shape: torch.Size, target: torch.Size) -> bool:
+    try:
+        return torch.broadcast_shapes(shape, target) == target
+    except RuntimeError:
+        return False
 
 
 def _check_precision(X: Any, name: str) -> None:
@@ -351,11 +348,8 @@ def check_batch(X: Tensor, Y: Tensor, noise: Tensor | None) -> None:
             raise InputDataError("Y contains NaN or infinite values; leave these observations out.")
         if noise is None:
             return
-        try:
-            fits = torch.broadcast_shapes(noise.shape, Y.shape) == Y.shape
-        except RuntimeError:
-            fits = False
-        if not fits or not noise.isfinite().all() or (noise < 0).any():
+        check_class(noise, "noise", Tensor)
+        if not _broadcasts(noise.shape, Y.shape) or not noise.isfinite().all() or (noise < 0).any():
             raise InputDataError(
                 f"noise must hold finite non-negative variances, of the shape of Y, {tuple(Y.shape)}; got "
                 f"{_shape_of(noise)}."

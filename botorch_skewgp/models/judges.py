@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from operator import index
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,10 +21,10 @@ from botorch.posteriors import Posterior
 from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
-from botorch_skewgp.models.inputs import check_query, check_train_X
+from botorch_skewgp.models.inputs import check_output_indices, check_query, check_train_X
 from botorch_skewgp.models.transforms import apply_posterior_transform
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_count, as_names
+from botorch_skewgp.observations.checks import as_count, as_names, as_probability, as_seed
 
 if TYPE_CHECKING:
     from botorch_skewgp.models.skew_gp import SkewGP
@@ -231,10 +230,7 @@ class Committee(Model):
         Raises:
             UnsupportedError: If there is no such place, or none is named.
         """
-        size = self.num_outputs
-        if not idcs or any(not -size <= i < size for i in idcs):
-            raise UnsupportedError(f"output_indices must name judges by their place, 0 to {size - 1}; got {idcs}.")
-        return type(self)(self.model, [self.judges[i] for i in idcs])
+        return type(self)(self.model, [self.judges[i] for i in check_output_indices(idcs, self.num_outputs)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -362,14 +358,13 @@ def summarize_judges(
     """
     if len(model.judges) < 2:
         raise InputDataError("A summary needs two judges or more; name them with judge= in observations.")
-    if not isinstance(level, Real) or not 0 < level < 1:
-        raise InputDataError(f"level must be between 0 and 1; got {level!r}.")
+    level = as_probability(level, "level")
     is_list = (isinstance(judges, Tensor) and judges.ndim == 1) or isinstance(judges, Sequence)
     if judges is not None and (isinstance(judges, str) or not is_list):
         raise InputDataError(f"judges must be a list of judges; write [{judges!r}] for a single one.")
     if judges is not None and not len(judges):
         raise InputDataError("judges must not be empty; leave it out for all judges.")
-    num_samples, seed = as_count(num_samples, "num_samples"), as_count(seed, "seed", least=0)
+    num_samples, seed = as_count(num_samples, "num_samples"), as_seed(seed)
     judges = sorted(model.judges) if judges is None else [_known(judge) for judge in judges]
     committee = Committee(model, [None, *judges])
     if X is None:

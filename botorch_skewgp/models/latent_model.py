@@ -39,6 +39,7 @@ from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.snapshot import FantasyLevel, SampledValues, Snapshot
 from botorch_skewgp.models.transforms import TransformedInputsMixin, transformed_dim
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import check_class
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
 from botorch_skewgp.truncated.draws import Draws, DrawSettings
@@ -83,8 +84,15 @@ class LatentModel(TransformedInputsMixin, Model, GP):
 
     def _take(self, X: Tensor, observations: Sequence[Observation]) -> None:
         """Take points and observations; nothing is taken if an error is raised."""
-        several = len(judges_of(observations)) > 1
-        if several and self._learns_reliability and any(entry.anchors_scale for entry in observations):
+        judges = judges_of(observations)
+        for entry in [] if judges else observations:
+            by_judge = self.likelihood.for_kind(type(entry)).parameters_by_judge
+            if by_judge and entry.num_answers:
+                raise InputDataError(
+                    f"The likelihood has {by_judge[0]} for each judge, and no answer names one; name judges with "
+                    "judge= in observations, or give one value."
+                )
+        if len(judges) > 1 and self._learns_reliability and any(entry.anchors_scale for entry in observations):
             raise UnsupportedError("Numbers fix the scale of utilities; leave learn_judge_reliability out.")
         panel = Panel.of(observations, X.device)
         slopes = self._slopes_of(observations, panel)  # raises for kinds that the likelihood does not take
@@ -173,10 +181,13 @@ class LatentModel(TransformedInputsMixin, Model, GP):
 
         Raises:
             RuntimeError: If new points differ from the old ones in one of these, and `strict` is set.
-            InputDataError: If they have another number of columns, or observations do not fit them.
+            InputDataError: If they are no tensor or have another number of columns, observations do not fit them, or
+                no answer names a judge and the likelihood has a parameter for each.
         """
         old = self._points
-        X = old if inputs is None else (inputs if isinstance(inputs, Tensor) else inputs[0])
+        X = inputs[0] if isinstance(inputs, tuple) and len(inputs) == 1 else inputs
+        X = old if X is None else X
+        check_class(X, "inputs", Tensor)
         if strict and (X.shape, X.dtype, X.device) != (old.shape, old.dtype, old.device):
             raise RuntimeError(
                 f"New points must have shape {tuple(old.shape)}, dtype {old.dtype} and device {old.device}; got "

@@ -17,6 +17,7 @@ from torch import Tensor
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.models.transforms import untransformed_inputs
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import check_class
 from botorch_skewgp.posteriors import SkewGPPosterior
 
 
@@ -35,6 +36,7 @@ class MomentMatchedModel(Model):
         model: A `SkewGP`, or a `ModelList` of independent models with one output and a skewed or Gaussian posterior.
 
     Raises:
+        InputDataError: If `model` is no BoTorch model.
         UnsupportedError: If a model of a list has several outputs.
     """
 
@@ -43,6 +45,7 @@ class MomentMatchedModel(Model):
 
     def __init__(self, model: Model) -> None:
         super().__init__()
+        check_class(model, "model", Model)
         if isinstance(model, ModelList) and model.num_outputs > len(model.models):
             raise UnsupportedError("Every model of a list must have one output; give a model of several on its own.")
         self.model = model

@@ -34,7 +34,7 @@ from botorch_skewgp.models.inducing import InducingPoints, check_given_points, c
 from botorch_skewgp.models.inputs import (
     as_sequence,
     check_observations,
-    check_parts,
+    check_output_indices,
     check_query,
     check_skew_prior,
     check_train_X,
@@ -54,6 +54,7 @@ from botorch_skewgp.models.unified_skew_normal import (
     unified_skew_normal_parameters,
 )
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import check_class, check_flags, check_parts
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.truncated.evidence import LogNormalizer
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -131,7 +132,7 @@ class SkewGP(ConditioningMixin):
             InputDataError: If `train_X` is not a finite `n x d` tensor of single or double precision, observations
                 refer to rows that it does not have, the likelihood does not take them, a part is of another class, or
                 inducing points have another dimension, repeat each other, or are more than there are points to choose
-                them from.
+                them from. Likewise if the likelihood has a parameter for each judge and no answer names one.
             UnsupportedError: If the outcome transform is another than `Standardize(m=1)`, a skew prior is given for
                 several latent functions, or reliabilities are to be learned from numbers.
         """
@@ -147,6 +148,7 @@ class SkewGP(ConditioningMixin):
             draw_settings=(draw_settings, DrawSettings),
             judge_covar_module=(judge_covar_module, Kernel),
         )
+        check_flags(learn_inducing_points=learn_inducing_points, learn_judge_reliability=learn_judge_reliability)
         if approximation not in (None, "ep"):
             raise InputDataError(f"approximation must be 'ep' or None; got {approximation!r}.")
         if inducing_points is not None:
@@ -216,6 +218,7 @@ class SkewGP(ConditioningMixin):
         check_given_points(num_points, self._points)
         if learn is None:
             learn = self.inducing is not None and self.inducing.points.requires_grad
+        check_flags(learn=learn)
         with torch.no_grad():
             transformed = self.transform_inputs(self._points)
         points = choose_inducing_points(self._points, transformed, self.covar_module, num_points)
@@ -245,7 +248,8 @@ class SkewGP(ConditioningMixin):
             A `SkewGPPosterior`, or what the transform makes of it.
 
         Raises:
-            InputDataError: If `X` is no tensor of single or double precision.
+            InputDataError: If `X` is no tensor of single or double precision, the noise does not fit it, or the
+                transform is no posterior transform.
             BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
             UnsupportedError: If an output is wanted that there is not.
         """
@@ -253,13 +257,13 @@ class SkewGP(ConditioningMixin):
             return self.for_judge(judge).posterior(X, output_indices, observation_noise, posterior_transform)
         X = check_query(X, self._points)
         if output_indices is not None:
-            bad = [i for i in output_indices if not -self._num_outputs <= i < self._num_outputs]
-            if bad or not output_indices:
-                raise UnsupportedError(f"output_indices must name outputs 0 to {self._num_outputs - 1}; got {bad}.")
+            output_indices = check_output_indices(output_indices, self._num_outputs)
         now = self._now()
         posterior = self._posterior_at(self._inputs_at(X, now), now)
         if output_indices is not None and self._num_outputs > 1:
-            posterior = posterior.select_outputs([i % self._num_outputs for i in output_indices])
+            posterior = posterior.select_outputs(output_indices)
+        if not isinstance(observation_noise, bool):
+            check_class(observation_noise, "observation_noise", Tensor)
         if isinstance(observation_noise, Tensor):
             posterior = posterior.add_noise(observation_noise / self._outcome_scale.scale**2)
         elif observation_noise:
@@ -482,6 +486,6 @@ class SkewGP(ConditioningMixin):
         Raises:
             UnsupportedError: If these are some of several outputs.
         """
-        if [i % self._num_outputs for i in idcs] != list(range(self._num_outputs)):
+        if check_output_indices(idcs, self._num_outputs) != list(range(self._num_outputs)):
             raise UnsupportedError(f"This model has {self._num_outputs} output(s); got idcs={idcs}.")
         return self

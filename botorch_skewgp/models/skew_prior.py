@@ -15,7 +15,7 @@ from gpytorch.priors import Prior
 from torch import Tensor
 
 from botorch_skewgp.likelihoods.parameters import ReadParameter, SetParameter
-from botorch_skewgp.observations.checks import as_tensor
+from botorch_skewgp.observations.checks import as_tensor, check_flags, check_parts
 from botorch_skewgp.rows import Rows
 
 
@@ -35,7 +35,8 @@ class SkewPrior(Module):
         truncation_prior: A prior on the truncation.
 
     Raises:
-        InputDataError: If shapes disagree, a phase is neither -1 nor 1, or a value is not finite.
+        InputDataError: If shapes disagree, a phase is neither -1 nor 1, a value is not finite, or another argument is
+            of another class.
 
     Example:
         >>> skew_prior = SkewPrior(pseudo_points=train_X[:2], phases=[1, -1])  # high at the first, low at the second
@@ -52,6 +53,8 @@ class SkewPrior(Module):
         truncation_prior: Prior | None = None,
     ) -> None:
         super().__init__()
+        check_flags(learn_pseudo_points=learn_pseudo_points, learn_truncation=learn_truncation)
+        check_parts(truncation_prior=(truncation_prior, Prior))
         pseudo_points = as_tensor(pseudo_points, "pseudo_points")
         if pseudo_points.ndim != 2 or not pseudo_points.is_floating_point() or not pseudo_points.isfinite().all():
             raise InputDataError(
@@ -61,7 +64,7 @@ class SkewPrior(Module):
         phases = as_tensor(phases, "phases").to(pseudo_points)
         if phases.shape != (s,) or (phases.abs() != 1).any():
             raise InputDataError(f"phases must hold -1 or 1 for each of the {s} pseudo-points; got {phases.tolist()}.")
-        truncation = torch.as_tensor(truncation, dtype=pseudo_points.dtype, device=pseudo_points.device)
+        truncation = as_tensor(truncation, "truncation").to(pseudo_points)
         truncation = truncation.expand(s) if truncation.ndim == 0 else truncation
         if truncation.shape != (s,) or not truncation.isfinite().all():
             raise InputDataError(f"truncation must hold a finite number for each of the {s} pseudo-points.")

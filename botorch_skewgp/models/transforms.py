@@ -26,6 +26,7 @@ from torch import Tensor
 
 from botorch_skewgp.likelihoods import OutcomeScale
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import check_class
 from botorch_skewgp.posteriors import SkewGPPosterior
 
 
@@ -77,9 +78,13 @@ def apply_posterior_transform(transform: PosteriorTransform | None, posterior: S
         transform: The transform; `None` for none.
         posterior: The posterior.
         X: The points that it is of.
+
+    Raises:
+        InputDataError: If it is no posterior transform.
     """
     if transform is None:
         return posterior
+    check_class(transform, "posterior_transform", PosteriorTransform)
     if type(transform) is ScalarizedPosteriorTransform:
         return posterior.scalarize(transform.get_buffer("weights"), transform.offset)
     if type(transform) is ExpectationPosteriorTransform:

@@ -57,8 +57,8 @@ class AffineProbit(Observation):
         object.__setattr__(self, "weight", weight)
         object.__setattr__(self, "index", as_point_index(self.index, weight.shape[1], "a row of weight"))
         for name in ("bias", "lower", "upper"):
-            value = as_tensor(getattr(self, name), name).to(weight)
-            value = as_values(value.expand(m) if value.ndim == 0 else value, name)
+            value = as_tensor(getattr(self, name), name)
+            value = as_values(value.expand(m) if value.ndim == 0 else value, name).to(weight)
             if value.shape[0] != m:
                 raise InputDataError(f"{name} must have one entry for each of the {m} rows of weight.")
             object.__setattr__(self, name, value)
@@ -67,8 +67,9 @@ class AffineProbit(Observation):
         if not (self.lower < self.upper).all():
             bad = (~(self.lower < self.upper)).nonzero().squeeze(-1)
             raise InputDataError(f"lower must be below upper; this fails in rows {bad[:5].tolist()}.")
-        covariance = as_tensor(self.covariance, "covariance").to(weight)
-        if covariance.shape != (m, m) or not covariance.isfinite().all():
+        covariance = as_tensor(self.covariance, "covariance")
+        covariance = covariance if covariance.is_complex() else covariance.to(weight)
+        if covariance.shape != (m, m) or covariance.is_complex() or not covariance.isfinite().all():
             raise InputDataError(
                 f"covariance must be {m} x {m} and finite; got shape {tuple(covariance.shape)}. For independent noise "
                 "give torch.diag(variances)."

@@ -1,14 +1,19 @@
-r"""Checks of what observations are built from; each names the argument and says what to do."""
+r"""Checks of arguments; each error names the argument and says what to do."""
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Mapping, Set
+from numbers import Real
 from typing import Any
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
+
+MAX_CATEGORIES = 10_000  # grades, strengths or labels: each has cut-points or a latent function
+MAX_SEED = 2**63 - 1  # torch's
 
 
 def as_tensor(value: Any, name: str, hint: str = "") -> Tensor:
@@ -48,7 +53,8 @@ def _as_plain(value: Any) -> Any:
 def check_parameter(value: Any, name: str, positive: bool = True) -> None:
     """Raise `InputDataError` unless the value of a parameter is finite, and positive if it has to be."""
     number = as_tensor(value, name)
-    if not number.isfinite().all() or (positive and not (number > 0).all()):
+    is_real = not (number.dtype == torch.bool or number.dtype.is_complex)
+    if not is_real or not number.isfinite().all() or (positive and not (number > 0).all()):
         raise InputDataError(f"{name} must be {'positive and ' if positive else ''}finite; got {number.tolist()}.")
 
 
@@ -60,15 +66,84 @@ def pad_rows(value: Any) -> Any:
     return [[*row, *[-1] * (longest - len(row))] for row in value]
 
 
-def as_count(value: Any, name: str, least: int = 2) -> int:
-    """Check an integer of at least 2, or another number, and return it as an `int`; raises `InputDataError`."""
+def check_parts(**parts: tuple[Any, type]) -> None:
+    r"""Raise unless each part of an object, by the name of its argument, is `None` or of its class.
+
+    Args:
+        parts: Objects and their required classes.
+
+    Raises:
+        InputDataError: If one is of another class.
+    """
+    for name, (part, wanted) in parts.items():
+        if part is not None:
+            check_class(part, name, wanted)
+
+
+def check_class(value: Any, name: str, wanted: type) -> None:
+    """Raise `InputDataError` unless an argument is an object of a class."""
+    if not isinstance(value, wanted):
+        got = class_itself(value) if isinstance(value, type) else type(value)
+        raise InputDataError(f"{name} must be a {wanted.__module__}.{wanted.__qualname__} object; got {got}.")
+
+
+def class_itself(cls: type) -> str:
+    """How a message names a class that was given in place of an object."""
+    return f"the class {cls.__name__}, not an instance; write {cls.__name__}(...)"
+
+
+def check_flags(**flags: Any) -> None:
+    """Raise `InputDataError` unless each argument, by name, is `True` or `False`."""
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise InputDataError(f"{name} must be True or False; got {value!r}.")
+
+
+def as_count(value: Any, name: str, least: int = 2, most: int | None = None) -> int:
+    """Check an integer from `least` to `most` and return it as an `int`; raises `InputDataError`."""
     try:
         count = least - 1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
         count = least - 1
-    if count < least:
-        raise InputDataError(f"{name} must be an integer of at least {least}; got {value}.")
+    if count < least or (most is not None and count > most):
+        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise InputDataError(f"{name} must be an integer {bounds}; got {value!r}.")
     return count
+
+
+def as_position(value: Any, size: int) -> int | None:
+    """The place from 0 on that an index names in a sequence of some size; `None` if it names none."""
+    try:
+        position = operator.index(value)
+    except TypeError:
+        return None
+    return position % size if -size <= position < size else None
+
+
+def as_seed(value: Any) -> int:
+    """Check a seed and return it as an `int`; raises `InputDataError`."""
+    return as_count(value, "seed", least=0, most=MAX_SEED)
+
+
+def as_number(value: Any, name: str, least: float = -math.inf) -> float:
+    """Check a finite number of at least `least` and return it as a `float`; raises `InputDataError`."""
+    try:
+        number = value.item() if hasattr(value, "item") else value
+    except (RuntimeError, ValueError):  # several numbers
+        number = None
+    if isinstance(number, bool) or not isinstance(number, Real) or not math.isfinite(number) or number < least:
+        raise InputDataError(
+            f"{name} must be a finite number{'' if least == -math.inf else f' of at least {least:g}'}; got {value!r}."
+        )
+    return float(number)
+
+
+def as_probability(value: Any, name: str) -> float:
+    """Check a probability in (0, 1) and return it as a `float`; raises `InputDataError`."""
+    number = as_number(value, name)
+    if not 0 < number < 1:
+        raise InputDataError(f"{name} must be strictly between 0 and 1; got {number:g}.")
+    return number
 
 
 def as_names(value: Any, name: str, count: int) -> list[str]:
@@ -93,7 +168,9 @@ def as_index(
     """Check non-negative integers (-1 is padding, where allowed), return them as int64; raises `InputDataError`."""
     index = as_tensor(pad_rows(value) if padded else value, name, hint)
     if index.numel() == 0 and not isinstance(value, Tensor):
-        index = index.long().reshape(0, *[2] * (ndim - 1))  # of an empty list: nothing seen yet
+        index = index.long()
+        if len(index) == 0:  # an empty list: no answers yet
+            index = index.reshape(0, *[2] * (ndim - 1))
     if index.dtype.is_floating_point or index.dtype.is_complex or index.dtype == torch.bool:
         hint = "Of a mask give mask.nonzero().squeeze(-1)." if index.dtype == torch.bool else "Round them to integers."
         raise InputDataError(f"{name} must hold integer {what}; got dtype {index.dtype}. {hint}")

@@ -12,7 +12,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_count, as_values, check_pairs
+from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_values, check_pairs
 from botorch_skewgp.observations.observation import Countable
 
 FEW_ANSWERS = 3  # so few may all be of a higher strength by chance
@@ -70,8 +70,9 @@ class Preference(Countable):
         whole = (strength == strength.round()) & (strength >= 0)
         if self.num_strengths is None:
             steps = max(2, int(strength[whole].max()) + 1 if whole.any() else 2)
+            as_count(steps - 1, "strength", least=0, most=MAX_CATEGORIES - 1)
         else:
-            steps = as_count(self.num_strengths, "num_strengths")
+            steps = as_count(self.num_strengths, "num_strengths", most=MAX_CATEGORIES)
         bad = (~whole | (strength >= steps)).nonzero().squeeze(-1)
         if bad.numel():
             raise InputDataError(
@@ -245,10 +246,11 @@ def check_buttons(buttons: Any) -> tuple[str, ...]:
     """
     if not isinstance(buttons, Iterable):
         raise InputDataError(f"buttons must be some of {', '.join(map(repr, BUTTONS))}; got {buttons!r}.")
-    given = {buttons} if isinstance(buttons, str) else set(buttons)
-    unknown = sorted(str(button) for button in given if button not in BUTTONS)
+    named = [buttons] if isinstance(buttons, str) else list(buttons)
+    unknown = sorted(str(button) for button in named if button not in BUTTONS)
     if unknown:
         raise InputDataError(f"buttons must be some of {', '.join(map(repr, BUTTONS))}; got {unknown}.")
+    given = set(named)
     if not given.issuperset(BUTTONS[:2]):
         raise InputDataError("buttons must hold 'first' and 'second', the votes for one of the two items.")
     if len(given.intersection(BUTTONS[3:])) == 1 and "tie" not in given:
@@ -269,7 +271,7 @@ def _as_answers(answers: Any) -> Tensor:
     if not isinstance(answers, Tensor):
         answers = list(answers)
     if not isinstance(answers, Tensor) and (not answers or any(isinstance(answer, str) for answer in answers)):
-        unknown = list(dict.fromkeys(answer for answer in answers if answer not in BUTTONS))
+        unknown = [answer for answer in answers if answer not in BUTTONS]
         if unknown:
             raise InputDataError(f"{message}; got {unknown[:5]}.")
         return torch.tensor([BUTTONS.index(answer) for answer in answers], dtype=torch.long)

@@ -9,7 +9,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import InputDataWarning
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_count, as_point_index, as_values
+from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_point_index, as_values
 from botorch_skewgp.observations.observation import Countable, Mark
 
 
@@ -35,7 +35,7 @@ class Ordinal(Countable):
     index: Tensor = None  # type: ignore[assignment]  # set when built
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "num_grades", as_count(self.num_grades, "num_grades"))
+        object.__setattr__(self, "num_grades", as_count(self.num_grades, "num_grades", most=MAX_CATEGORIES))
         grades = as_values(self.grades, "grades")
         bad = ((grades != grades.round()) | (grades < 0) | (grades >= self.num_grades)).nonzero().squeeze(-1)
         if bad.numel():

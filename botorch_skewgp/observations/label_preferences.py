@@ -8,7 +8,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_count, as_index, as_point_index, check_pairs
+from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_index, as_point_index, check_pairs
 from botorch_skewgp.observations.observation import Observation, as_judge
 
 
@@ -40,7 +40,7 @@ class LabelPreference(Observation):
     event: Tensor = None  # type: ignore[assignment]  # set when built
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "num_labels", as_count(self.num_labels, "num_labels"))
+        object.__setattr__(self, "num_labels", as_count(self.num_labels, "num_labels", most=MAX_CATEGORIES))
         labels = check_pairs(self.labels, "labels", what="labels", item="label")
         if labels.numel() and int(labels.max()) >= self.num_labels:
             raise InputDataError(f"labels must be from 0 to {self.num_labels - 1}; got {int(labels.max())}.")
@@ -73,7 +73,7 @@ class LabelPreference(Observation):
         Raises:
             InputDataError: If a class is not one of the labels, or judges do not fit their number.
         """
-        num_labels = as_count(num_labels, "num_labels")
+        num_labels = as_count(num_labels, "num_labels", most=MAX_CATEGORIES)
         classes = as_index(classes, "classes", "m-dim", ndim=1, what="labels")
         if classes.numel() and int(classes.max()) >= num_labels:
             raise InputDataError(f"classes must be from 0 to {num_labels - 1}; got {int(classes.max())}.")

@@ -41,8 +41,8 @@ class Numeric(Observation):
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "index", as_point_index(self.index, values.shape[0], "values"))
         if self.noise is not None:
-            noise = as_tensor(self.noise, "noise").to(values)
-            noise = as_values(noise.expand(values.shape) if noise.ndim == 0 else noise, "noise")
+            noise = as_tensor(self.noise, "noise")
+            noise = as_values(noise.expand(values.shape) if noise.ndim == 0 else noise, "noise").to(values)
             if noise.shape != values.shape or not noise.isfinite().all() or (noise < 0).any():
                 raise InputDataError("noise must hold one finite non-negative variance for each entry of values.")
             object.__setattr__(self, "noise", noise)

@@ -2,6 +2,7 @@ r"""What all kinds of observations share: references to points, and copies that 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -12,7 +13,8 @@ from torch import Tensor
 
 from botorch_skewgp.observations.checks import as_index
 
-LARGEST_JUDGE = 2**24 - 2  # columns of points tell judges up to this apart in single precision
+MAX_JUDGE = 2**24 - 2  # columns of points tell judges up to this apart in single precision
+MAX_ANSWERS = 10**7  # that counts may add up to, as answers are held one by one
 
 
 class Mark(NamedTuple):
@@ -41,15 +43,14 @@ def as_judge(value: Any, num_answers: int) -> Tensor:
     Raises:
         InputDataError: If they are something else.
     """
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = [value] * num_answers
+    value = _for_each(value, num_answers)
     hint = " Names become numbers by judge, names = number_judges(names)."
     judge = as_index(value, "judge", "m-dim", ndim=1, what="numbers of judges", hint=hint)
     if len(judge) != num_answers:
         raise InputDataError(f"judge must be a number for each of the {num_answers} answers; got {len(judge)}.")
-    if len(judge) and int(judge.max()) > LARGEST_JUDGE:
+    if len(judge) and int(judge.max()) > MAX_JUDGE:
         raise InputDataError(
-            f"judge must hold numbers up to {LARGEST_JUDGE}; got {int(judge.max())}. number_judges makes small ones."
+            f"judge must hold numbers up to {MAX_JUDGE}; got {int(judge.max())}. number_judges makes small ones."
         )
     return judge
 
@@ -64,9 +65,7 @@ def as_repeats(value: Any, num_answers: int) -> Tensor:
     Raises:
         InputDataError: If they are something else.
     """
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = [value] * num_answers
-    count = as_index(value, "count", "m-dim", ndim=1, what="numbers of answers")
+    count = as_index(_for_each(value, num_answers), "count", "m-dim", ndim=1, what="numbers of answers")
     if len(count) != num_answers:
         raise InputDataError(f"count must be a number for each of the {num_answers} answers; got {len(count)}.")
     below = (count < 1).nonzero().squeeze(-1)
@@ -74,7 +73,21 @@ def as_repeats(value: Any, num_answers: int) -> Tensor:
         raise InputDataError(
             f"count must be 1 or more; that of answers {below[:5].tolist()} is 0. Leave out what was not answered."
         )
+    if float(count.double().sum()) > MAX_ANSWERS:
+        raise InputDataError(
+            f"count adds up to {count.double().sum():.3g} answers; at most {MAX_ANSWERS:,} are supported. Give fewer."
+        )
     return count
+
+
+def _for_each(value: Any, num_answers: int) -> Any:
+    """A list with a single integer for each answer; anything else as it is."""
+    if isinstance(value, bool) or getattr(value, "ndim", 0) > 0:
+        return value
+    try:
+        return [operator.index(value)] * num_answers
+    except TypeError:
+        return value
 
 
 def number_judges(names: Iterable[Hashable]) -> tuple[Tensor, list[Any]]:
@@ -87,12 +100,14 @@ def number_judges(names: Iterable[Hashable]) -> tuple[Tensor, list[Any]]:
         An `m`-dim integer tensor for `judge=`, and the names in the order of these numbers.
 
     Raises:
-        InputDataError: If the names cannot be sorted.
+        InputDataError: If `names` is no list of names, or they cannot be sorted.
 
     Example:
         >>> judge, names = number_judges(["ann", "bob", "ann"])  # 0, 1, 0 and ["ann", "bob"]
         >>> observation = Preference([[0, 1], [0, 1], [2, 1]], judge=judge)
     """
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InputDataError(f"names must be a list with a name for each answer; got {names!r}.")
     given = names.tolist() if isinstance(names, Tensor) else list(names)
     try:
         order = sorted(set(given))

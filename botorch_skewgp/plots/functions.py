@@ -12,8 +12,17 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from torch import Tensor
 
+from botorch_skewgp.observations.checks import as_count, as_probability, as_tensor, check_class, check_parts
 from botorch_skewgp.plots.data import draw_data
-from botorch_skewgp.plots.marginals import Marginals, check_bounds, input_label, like_inputs, linspace, value_label
+from botorch_skewgp.plots.marginals import (
+    Marginals,
+    as_point,
+    check_bounds,
+    input_label,
+    like_inputs,
+    linspace,
+    value_label,
+)
 from botorch_skewgp.plots.style import BLACK, BLUE, COLORS, SMALL, VERMILLION, array, finish, new_axes, new_panels
 
 PROBABILITIES = (0.5, 0.8, 0.95)
@@ -117,9 +126,8 @@ def plot_slices(
     """
     bounds = check_bounds(bounds, model)
     d = bounds.shape[1]
-    if point.numel() != d:
-        raise InputDataError(f"point must have {d} elements, as many as bounds has columns; got {point.numel()}.")
-    point = point.flatten().to(bounds)
+    point = as_point(point, "point", d).to(bounds)
+    columns = as_count(columns, "columns", least=1)
     grids = torch.stack([linspace(bounds, i, resolution) for i in range(d)])
     X = point.repeat(d, resolution, 1)
     X[torch.arange(d), :, torch.arange(d)] = grids
@@ -178,9 +186,10 @@ def plot_marginal(
         InputDataError: If the point does not fit the model.
         UnsupportedError: If a posterior has no densities.
     """
-    known = getattr(model, "dim", point.numel())
-    if point.numel() != known:
-        raise InputDataError(f"point must have {known} elements, one for each input; got {point.numel()}.")
+    check_class(model, "model", Model)
+    point = as_tensor(point, "point")
+    point = as_point(point, "point", getattr(model, "dim", point.numel()))
+    check_parts(others=(others, Mapping))
     X = like_inputs(point.reshape(1, -1), model)
     distributions = {name: Marginals(model, X, output)}
     distributions.update({other: Marginals(entry, X, output) for other, entry in (others or {}).items()})
@@ -210,9 +219,9 @@ def plot_marginal(
 
 def _band_edges(distribution: Marginals, probabilities: Sequence[float]) -> list[Tensor]:
     """Lower and upper edge of every band, `2 x n` each."""
-    bad = [p for p in probabilities if not 0 < p < 1]
-    if bad:
-        raise InputDataError(f"probabilities must be strictly between 0 and 1; got {bad}.")
+    if isinstance(probabilities, str) or not isinstance(probabilities, Iterable):
+        raise InputDataError(f"probabilities must be a list, such as [0.5, 0.95]; got {probabilities!r}.")
+    probabilities = [as_probability(p, "probabilities") for p in probabilities]
     if not probabilities:
         return []
     levels = [0.5 + sign * p / 2 for p in probabilities for sign in (-1, 1)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from botorch.exceptions.errors import InputDataError
 from matplotlib.axes import Axes
 
+from botorch_skewgp.observations.checks import as_count
 from botorch_skewgp.plots.style import BLACK, BLUE, COLORS, SMALL, finish, new_axes
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 NEEDED = ("utility", "utility_low", "utility_high", "rank_low", "rank_high", "p_best", "tier")
 ROW = 0.24  # height of an item, in inches
-MOST_ITEMS = 60
+MAX_ITEMS = 60
 
 
 def plot_leaderboard(table: DataFrame, ax: Axes | None = None, num_items: int | None = None) -> Axes:
@@ -34,7 +35,8 @@ def plot_leaderboard(table: DataFrame, ax: Axes | None = None, num_items: int | 
         The axes.
 
     Raises:
-        InputDataError: If the table is another one, is of several judges, or is empty.
+        InputDataError: If the table is another one, is of several judges, or is empty, or `num_items` is no positive
+            integer.
     """
     if not hasattr(table, "columns"):
         raise InputDataError(f"table must be that of leaderboard(model); got {type(table).__name__}.")
@@ -44,7 +46,7 @@ def plot_leaderboard(table: DataFrame, ax: Axes | None = None, num_items: int | 
             "table must be that of a leaderboard of one judge, with items in it: with judge='each' choose one by "
             f"table.loc[judge].{f' Missing columns: {missing}.' if missing else ''}"
         )
-    table = table.head(MOST_ITEMS if num_items is None else num_items)
+    table = table.head(MAX_ITEMS if num_items is None else as_count(num_items, "num_items", least=1))
     ax = new_axes(ax, (5.6, 0.9 + ROW * len(table)))
     y = list(range(len(table)))
     colors = [COLORS[(int(tier) - 1) % (len(COLORS) - 1)] for tier in table.tier]

@@ -11,8 +11,10 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
+from botorch_skewgp.observations.checks import as_number, as_probability, as_tensor, check_pairs
 from botorch_skewgp.plots.marginals import (
     Marginals,
+    as_point,
     check_bounds,
     input_label,
     known_duels,
@@ -58,16 +60,22 @@ def plot_map(
         The axes.
 
     Raises:
-        InputDataError: If bounds are no bounds, or the function does not give a finite value for each point.
+        InputDataError: If bounds are no bounds, another argument is of another class, or the function does not give a
+            finite value for each point.
         UnsupportedError: If there are more than two inputs.
     """
     bounds = check_bounds(bounds, None, (1, 2), "plot_map")
     d = bounds.shape[1]
-    num = resolution or (ONE if d == 1 else TWO)
+    num = (ONE if d == 1 else TWO) if resolution is None else resolution
+    if limits is not None:
+        low, high = (as_number(end, "limits") for end in limits)
+    level = None if level is None else as_number(level, "level")
+    if not callable(function):
+        raise InputDataError(f"function must be callable, from points to values; got {function!r}.")
     axes_of_grid = [linspace(bounds, i, num) for i in range(d)]
     X = torch.stack(torch.meshgrid(*axes_of_grid, indexing="xy"), dim=-1).reshape(-1, d)
     with torch.no_grad():
-        values = function(X).detach().cpu()
+        values = as_tensor(function(X), "What function returns").cpu()
     if values.numel() != len(X) or not values.isfinite().all():
         raise InputDataError(
             f"function must give one finite value for each of the {len(X)} points; got shape {tuple(values.shape)}."
@@ -173,7 +181,7 @@ def plot_interval_width(
         UnsupportedError: If there are more than two inputs, or the posterior has no quantiles.
     """
     bounds = check_bounds(bounds, model, (1, 2), "plot_interval_width")
-    _check_probability(probability, "probability")
+    probability = as_probability(probability, "probability")
     levels = [0.5 - probability / 2, 0.5 + probability / 2]
     title = f"Width of the {100 * probability:g} % interval"
     ax = plot_map(
@@ -213,16 +221,18 @@ def plot_duels(
         The axes.
 
     Raises:
-        InputDataError: If bounds or `best` do not fit the model, or it has no points and none are given.
+        InputDataError: If bounds or `best` do not fit the model, pairs do not fit the points, or the model has no
+            points and none are given.
         UnsupportedError: If there are not two inputs, or the model has several outputs.
     """
     bounds = check_bounds(bounds, model, (2,), "plot_duels")
-    if best is not None and best.numel() != 2:
-        raise InputDataError(f"best must be one point of 2 elements; got shape {tuple(best.shape)}.")
-    points = known_points(model) if points is None else points
+    best = None if best is None else as_point(best, "best", 2)
+    points = known_points(model) if points is None else as_tensor(points, "points")
     if points is None or points.ndim != 2 or points.shape[-1] != 2:
         raise InputDataError("points must be the n x 2 points that were compared; the model does not store them.")
-    pairs = known_duels(model) if pairs is None else pairs
+    pairs = known_duels(model) if pairs is None else check_pairs(pairs, "pairs", what="rows of points")
+    if pairs.numel() and int(pairs.max()) >= len(points):
+        raise InputDataError(f"pairs names row {int(pairs.max())} of points, which has {len(points)} rows.")
     ax = plot_map(
         lambda X: Marginals(model, X, None).mean,
         bounds, label=value_label(model, "utility"), title="Posterior mean and duels (winner to loser)",
@@ -273,8 +283,7 @@ def plot_validity(
         UnsupportedError: If there are more than two inputs, or the likelihood takes neither kind of observations.
     """
     bounds = check_bounds(bounds, model, (1, 2), "plot_validity")
-    if level is not None:
-        _check_probability(level, "level")
+    level = None if level is None else as_probability(level, "level")
     log_probability = LogProbabilityOfValidity(model)
     first = members_of(model, "plot_validity")[0]
     marks = [mark for entry in first.observations for mark in entry.marks() if mark.symbol in ("yes", "no")]
@@ -303,11 +312,6 @@ def _framed_legend(ax: Axes) -> Axes:
     if ax.get_legend_handles_labels()[0]:
         ax.legend(fontsize=SMALL, framealpha=0.85)
     return ax
-
-
-def _check_probability(value: float, name: str) -> None:
-    if not 0 < value < 1:
-        raise InputDataError(f"{name} must be strictly between 0 and 1; got {value}.")
 
 
 def _mark_points(ax: Axes, model: Model, d: int) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.distributions import Normal
 
 from botorch_skewgp.models.inputs import as_bounds
+from botorch_skewgp.observations.checks import as_count, as_position, as_tensor, check_class, check_parts
 from botorch_skewgp.protocols import MixturePosterior, is_latent_model, members_of
 
 
@@ -26,13 +27,15 @@ class Marginals:
     """
 
     def __init__(self, model: Model, X: Tensor, output: int | None, gaussian: bool = False) -> None:
+        check_class(model, "model", Model)
         if model.num_outputs > 1 and output is None:
             raise UnsupportedError(
                 f"The model has {model.num_outputs} outputs; choose the one to draw by output=0, ..."
             )
-        self.output = 0 if output is None else output
-        if not -model.num_outputs <= self.output < model.num_outputs:
-            raise InputDataError(f"output must name one of the model's {model.num_outputs} outputs; got {output}.")
+        place = as_position(0 if output is None else output, model.num_outputs)
+        if place is None:
+            raise InputDataError(f"output must name one of the model's {model.num_outputs} outputs; got {output!r}.")
+        self.output = place
         with torch.no_grad():
             posterior: Any = model.posterior(X)
             self.posterior = posterior
@@ -99,9 +102,10 @@ def check_bounds(
     """Check that bounds fit a model and can be drawn; returns them in the model's dtype and on its device.
 
     Raises:
-        InputDataError: If the bounds are no bounds of the model's inputs.
+        InputDataError: If the bounds are no bounds of the model's inputs, or the model is no BoTorch model.
         UnsupportedError: If as many inputs cannot be drawn.
     """
+    check_parts(model=(model, Model))
     bounds = as_bounds(bounds)
     if not (bounds[0] < bounds[1]).all():
         raise InputDataError(f"Lower bounds must be below upper ones; got {bounds.tolist()}.")
@@ -117,6 +121,16 @@ def check_bounds(
     return bounds
 
 
+def as_point(point: Any, name: str, dim: int) -> Tensor:
+    """Check one finite point and return it as a `dim`-dim floating point tensor; raises `InputDataError`."""
+    values = as_tensor(point, name)
+    if values.numel() != dim:
+        raise InputDataError(f"{name} must have {dim} elements, one for each input; got {values.numel()}.")
+    if values.is_complex() or not values.isfinite().all():
+        raise InputDataError(f"{name} must hold finite numbers; got {values.tolist()}.")
+    return values.flatten() if values.is_floating_point() else values.flatten().double()
+
+
 def like_inputs(X: Tensor, model: Model) -> Tensor:
     """Points in the dtype and on the device of a model's training points, if it has them."""
     inputs = getattr(model, "train_inputs", None)
@@ -124,7 +138,8 @@ def like_inputs(X: Tensor, model: Model) -> Tensor:
 
 
 def linspace(bounds: Tensor, i: int, num: int) -> Tensor:
-    """Values of input `i` at even steps from its lower to its upper bound."""
+    """Values of input `i` at even steps from its lower to its upper bound; at least 2, else `InputDataError`."""
+    num = as_count(num, "resolution")
     lower, upper = bounds[:, i]
     return lower + (upper - lower) * torch.linspace(0, 1, num, dtype=bounds.dtype, device=bounds.device)
 

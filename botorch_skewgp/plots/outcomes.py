@@ -14,9 +14,9 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_tensor
+from botorch_skewgp.observations.checks import as_count, as_tensor
 from botorch_skewgp.plots.maps import plot_map
-from botorch_skewgp.plots.marginals import check_bounds, input_label, like_inputs, linspace
+from botorch_skewgp.plots.marginals import as_point, check_bounds, input_label, like_inputs, linspace
 from botorch_skewgp.plots.style import BLACK, BLUE, SEQUENTIAL, VERMILLION, array, finish, new_axes
 from botorch_skewgp.protocols import kind_of_duels, members_of
 
@@ -44,10 +44,9 @@ def plot_win_probability(
         UnsupportedError: If there are more than two inputs, or the model has several outputs.
     """
     bounds = check_bounds(bounds, model, (1, 2), "plot_win_probability")
-    d, reference = bounds.shape[1], as_tensor(reference, "reference")
-    if reference.numel() != d or not bool(reference.isfinite().all()):
-        raise InputDataError(f"reference must be one point of {d} elements, all finite; got {reference.tolist()}.")
-    kind, reference = kind_of_duels(model, "plot_win_probability"), like_inputs(reference.reshape(1, d), model)
+    d = bounds.shape[1]
+    reference = like_inputs(as_point(reference, "reference", d).unsqueeze(0), model)
+    kind = kind_of_duels(model, "plot_win_probability")
 
     def win_probability(X: Tensor) -> Tensor:
         duels = torch.stack([X, reference.expand_as(X)], dim=-2)
@@ -133,10 +132,11 @@ def plot_reliability(
     """
     predicted = as_tensor(probabilities, "probabilities").double().cpu().flatten()
     occurred = as_tensor(outcomes, "outcomes").double().cpu().flatten()
-    if predicted.shape != occurred.shape or not len(predicted) or num_bins < 1:
+    num_bins = as_count(num_bins, "num_bins", least=1)
+    if predicted.shape != occurred.shape or not len(predicted):
         raise InputDataError(
-            f"probabilities and outcomes must have one entry for each prediction, and num_bins must be positive; got "
-            f"{len(predicted)} and {len(occurred)} entries, and {num_bins} bins."
+            f"probabilities and outcomes must have one entry for each prediction; got {len(predicted)} and "
+            f"{len(occurred)}."
         )
     if not ((predicted >= 0) & (predicted <= 1)).all() or not ((occurred == 0) | (occurred == 1)).all():
         raise InputDataError("probabilities must be between 0 and 1, and outcomes 0 or 1.")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from botorch.exceptions.errors import InputDataError
 from matplotlib.axes import Axes
 
 from botorch_skewgp.models import SkewGP
+from botorch_skewgp.observations.checks import as_probability
 from botorch_skewgp.plots.style import BLUE, VERMILLION, array, finish, new_axes
 
 
@@ -19,9 +21,15 @@ def plot_slips(model: SkewGP, level: float = 0.5, ax: Axes | None = None) -> Axe
         model: A model whose likelihood knows slips.
         level: The probability from which on an answer is marked and numbered.
         ax: The axes to draw on; new ones if `None`.
+
+    Raises:
+        InputDataError: If the level is outside (0, 1), or the model has no slips.
     """
-    ax = new_axes(ax)
+    level = as_probability(level, "level")
+    if not hasattr(model, "slips"):
+        raise InputDataError(f"plot_slips needs a SkewGP or an ensemble; got {type(model).__name__}.")
     slips = array(model.slips())
+    ax = new_axes(ax)
     doubtful = (slips >= level).nonzero()[0]
     ax.vlines(range(len(slips)), 0, slips, color=BLUE, linewidth=1)
     ax.plot(doubtful, slips[doubtful], "o", color=VERMILLION, markersize=4)

@@ -16,6 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from botorch_skewgp.observations.checks import as_count, check_parts
+
 # The colour-blind safe palette of [Okabe2008color]_, without its yellow, which is faint on white.
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = COLORS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
@@ -26,7 +28,8 @@ SMALL = "small"
 
 
 def new_axes(ax: Axes | None, size: tuple[float, float] = (5.0, 3.2)) -> Axes:
-    """The axes given, or those of a new figure of pyplot's, of a size in inches."""
+    """The axes given, or those of a new figure of pyplot's, of a size in inches; raises `InputDataError` for others."""
+    check_parts(ax=(ax, Axes))
     return new_figure(size).subplots() if ax is None else ax
 
 
@@ -41,8 +44,9 @@ def new_panels(
     """The panels given, or those of a new figure with at most `columns` columns and panels of a size in inches.
 
     Raises:
-        InputDataError: If those given are too few or too many.
+        InputDataError: If those given are too few or too many, or `columns` is no positive integer.
     """
+    columns = as_count(columns, "columns", least=1)
     if ax is None:
         columns = min(num, columns)
         rows = -(-num // columns)

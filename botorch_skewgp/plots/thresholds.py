@@ -56,10 +56,10 @@ def plot_threshold(
     """
     bounds = check_bounds(bounds, model, (2,), "plot_threshold")
     if dim not in (0, 1):
-        raise InputDataError(f"dim must be 0 or 1; got {dim}.")
+        raise InputDataError(f"dim must be 0 or 1; got {dim!r}.")
     other = 1 - dim
     x = linspace(bounds, other, resolution)
-    X = torch.zeros(resolution, 2).to(x)
+    X = torch.zeros(len(x), 2).to(x)
     X[:, other] = x
     low, high = bounds[:, dim].tolist()
     found = threshold(model, X, level, dim, (low, high), probability)

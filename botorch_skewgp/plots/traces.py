@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
 from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.observations.checks import as_count, as_number, as_probability, as_tensor, check_class
 from botorch_skewgp.plots.style import BLACK, BLUE, COLORS, VERMILLION, array, finish, new_axes, new_panels
 from botorch_skewgp.truncated.diagnostics import diagnose
 from botorch_skewgp.truncated.draws import R_HAT_LIMIT, Draws
@@ -52,8 +53,8 @@ def plot_optimization_trace(
         InputDataError: If values are not finite or of another shape, a value is beyond the optimum, or the probability
             is outside (0, 1).
     """
-    if not 0 < probability < 1:
-        raise InputDataError(f"probability must be strictly between 0 and 1; got {probability}.")
+    probability, first = as_probability(probability, "probability"), as_count(first, "first", least=0)
+    optimum = None if optimum is None else as_number(optimum, "optimum")
     methods = values if isinstance(values, Mapping) else {"": values}
     curves = {name: _curves(name, entry, optimum, maximize, best_so_far) for name, entry in methods.items()}
     ax = new_axes(ax)
@@ -81,10 +82,10 @@ def plot_optimization_trace(
 def _curves(name: str, values: Tensor, optimum: float | None, maximize: bool, best_so_far: bool) -> Tensor:
     """The curves of the runs of one method, `runs x n`, in float64."""
     of = f" of {name!r}" if name else ""
-    runs = values.detach().double().cpu()
+    runs = as_tensor(values, f"values{of}").double().cpu()
     runs = runs.unsqueeze(0) if runs.ndim == 1 else runs
     if runs.ndim != 2 or runs.numel() == 0 or not runs.isfinite().all():
-        raise InputDataError(f"values{of} must be finite and n or runs x n; got shape {tuple(values.shape)}.")
+        raise InputDataError(f"values{of} must be finite and n or runs x n; got shape {tuple(runs.shape)}.")
     sign = 1.0 if maximize else -1.0
     better = sign * runs
     if best_so_far:
@@ -126,16 +127,18 @@ def plot_draws(
         The 3 axes.
 
     Raises:
-        InputDataError: If there is no such row, or `ax` does not hold 3 axes.
+        InputDataError: If `model` is something else, there is no such row, or `ax` does not hold 3 axes.
         UnsupportedError: If nothing was drawn, or the draws are a batch.
     """
+    if not isinstance(model, Draws):
+        check_class(model, "model", SkewGP)
+    max_lag = as_count(max_lag, "max_lag", least=1)
     draws: Any = model if isinstance(model, Draws) else model.draws  # mypy loses properties of modules
     if draws.rows.ndim != 2:
         raise UnsupportedError(f"A batch of draws, here of shape {tuple(draws.rows.shape)}, cannot be drawn at once.")
     if draws.rows.shape[-1] == 0:
         raise UnsupportedError("Nothing was drawn: with numbers alone the posterior is Gaussian, in closed form.")
-    if row is not None and not 0 <= row < draws.rows.shape[-1]:
-        raise InputDataError(f"row must be from 0 to {draws.rows.shape[-1] - 1}; got {row}.")
+    row = None if row is None else as_count(row, "row", least=0, most=draws.rows.shape[-1] - 1)
     chains = draws.rows.double().cpu().unflatten(0, (draws.num_chains, -1)).transpose(0, 1)  # steps x chains x rows
     if row is None:
         row = int(diagnose(chains).bulk_effective_size.argmin())

@@ -420,12 +420,15 @@ class SkewGPPosterior(NonGaussianPosterior):
             noise: Variances, broadcastable to `batch_shape x q x o`.
 
         Raises:
-            InputDataError: If one is negative or not finite.
+            InputDataError: If one is negative or not finite, or they do not broadcast.
         """
         if not noise.isfinite().all() or (noise < 0).any():
             raise InputDataError("noise must hold finite variances that are not negative.")
         shape = self._location.shape[:-1] + torch.Size([self._num_points, self._num_outputs])
-        noise = noise.to(self._location).expand(torch.broadcast_shapes(noise.shape, shape)).flatten(-2)
+        try:
+            noise = noise.to(self._location).expand(torch.broadcast_shapes(noise.shape, shape)).flatten(-2)
+        except RuntimeError:
+            raise InputDataError(f"noise must broadcast to shape {tuple(shape)}; got {tuple(noise.shape)}.") from None
         return type(self)(
             location=self._location,
             cross_covariance=self._crosses,

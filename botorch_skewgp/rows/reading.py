@@ -386,8 +386,13 @@ class Reading:
 
     @property
     def is_choice(self) -> bool:
-        """Whether outcomes name the best item."""
-        return self.num_outcomes == self.num_items and self.weight.shape[0] == self.num_items * (self.num_items - 1)
+        """Whether outcome `i` is that item `i` is above all others, as in `Reading.choice`."""
+        k = self.num_items
+        if self.num_outcomes != k or self.weight.shape[0] != k * (k - 1):
+            return False
+        choice = Reading.choice(k, self.noise, self.weight)
+        names = ("weight", "cutpoints", "outcomes")
+        return all(torch.equal(getattr(self, name), getattr(choice, name)) for name in names)
 
     def _check_choice(self) -> None:
         if not self.is_choice:

@@ -24,8 +24,9 @@ from gpytorch.likelihoods import GaussianLikelihood
 from torch import Tensor
 
 from botorch_skewgp.exceptions import QuadratureWarning
-from botorch_skewgp.models.inputs import check_parts, check_query, check_train_X
+from botorch_skewgp.models.inputs import check_query, check_train_X
 from botorch_skewgp.models.transforms import transformed_dim
+from botorch_skewgp.observations.checks import check_parts
 from botorch_skewgp.transformed.defaults import default_transformed_covar_module, default_transformed_likelihood
 from botorch_skewgp.transformed.integrated_process import IntegratedProcess
 from botorch_skewgp.transformed.leave_one_out import LeaveOneOut, leave_one_out_laws

@@ -9,14 +9,14 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
-from botorch_skewgp.exceptions import ContradictionError, PoorDrawsWarning
+from botorch_skewgp.exceptions import ContradictionError, InputDataError, PoorDrawsWarning
+from botorch_skewgp.observations.checks import as_count, as_number, as_seed, check_flags
 from botorch_skewgp.truncated.backends import uses_numba
 from botorch_skewgp.truncated.diagnostics import diagnose
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
@@ -74,8 +74,8 @@ class DrawSettings:
         progress: Whether to show a progress bar.
 
     Raises:
-        ValueError: If the numbers are not whole or not positive, a chain would keep fewer than 4 draws, or there is no
-            such sampler.
+        InputDataError: If a number is no integer or out of its range, a chain would keep fewer than 4 draws, or there
+            is no such sampler.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs), draw_settings=DrawSettings(num_draws=4096, seed=1))
@@ -91,26 +91,25 @@ class DrawSettings:
     progress: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("num_draws", "num_chains", "max_thinning", "warmup", "seed"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) and not (name == "num_chains" and value is None):
-                raise ValueError(f"{name} must be a whole number; got {value!r}.")
+        as_count(self.num_draws, "num_draws", least=1)
+        num_chains = FEW_CHAINS if self.num_chains is None else as_count(self.num_chains, "num_chains", least=1)
+        as_count(self.max_thinning, "max_thinning", least=1)
+        as_count(self.warmup, "warmup", least=0)
+        as_seed(self.seed)
+        check_flags(progress=self.progress)
         if self.sampler not in (None, *get_args(SamplerName)):
-            raise ValueError(
+            raise InputDataError(
                 f"sampler must be one of {', '.join(get_args(SamplerName))} or None; got {self.sampler!r}."
             )
-        if self.min_effective_size is not None and not self.min_effective_size > 0:
-            raise ValueError(f"min_effective_size must be positive; got {self.min_effective_size}.")
-        num_chains = FEW_CHAINS if self.num_chains is None else self.num_chains
-        if num_chains < 1 or self.num_draws < 1 or self.num_draws % num_chains:
-            raise ValueError(f"num_draws ({self.num_draws}) must be a positive multiple of num_chains ({num_chains}).")
+        if self.min_effective_size is not None and as_number(self.min_effective_size, "min_effective_size") <= 0:
+            raise InputDataError(f"min_effective_size must be positive; got {self.min_effective_size}.")
+        if self.num_draws % num_chains:
+            raise InputDataError(f"num_draws ({self.num_draws}) must be a multiple of num_chains ({num_chains}).")
         if self.num_draws // num_chains < 4:
-            raise ValueError(
+            raise InputDataError(
                 f"Every chain must keep at least 4 draws for R-hat, which halves it; got num_draws = {self.num_draws} "
                 f"from num_chains = {num_chains}."
             )
-        if self.max_thinning < 1 or self.warmup < 0:
-            raise ValueError("max_thinning must be at least 1 and warmup at least 0.")
 
     def chains_on(self, device: torch.device, side_by_side: bool = False) -> int:
         r"""The number of chains on a device.

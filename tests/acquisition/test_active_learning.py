@@ -345,7 +345,7 @@ def test_pool_is_checked():
     with pytest.raises(BotorchTensorDimensionError, match="N x d"):
         select_from_pool(acquisition, POINTS[0])
     for num in (0, 8):
-        with pytest.raises(InputDataError, match="from 1 to the 7"):
+        with pytest.raises(InputDataError, match="num must be an integer from 1 to 7"):
             select_from_pool(acquisition, POINTS, num)
     with pytest.raises(InputDataError, match="Only 1 of 3"):
         select_from_pool(acquisition, POINTS, 3, min_distance=5.0)

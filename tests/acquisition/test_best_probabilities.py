@@ -102,7 +102,7 @@ def test_bad_input():
     for points in (X[:0], X.squeeze(-1), torch.tensor([[float("nan")]])):
         with pytest.raises(InputDataError, match="X_candidates must be finite"):
             probability_of_best(model, points)
-    with pytest.raises(InputDataError, match="num_samples must be at least 1"):
+    with pytest.raises(InputDataError, match="num_samples must be an integer of at least 1"):
         probability_of_best(model, num_samples=0)
     with pytest.raises(UnsupportedError, match="probability_of_best needs a SkewGP"):
         probability_of_best(SingleTaskGP(X, X))

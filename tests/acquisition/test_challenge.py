@@ -123,11 +123,11 @@ def test_uncertain_challenge_is_the_variance_of_the_probability(model, candidate
 
 
 def test_refusals(model):
-    with pytest.raises(InputDataError, match="draw must be from 0 to 255"):
+    with pytest.raises(InputDataError, match="draw must be an integer from 0 to 255"):
         HallucinatedLogExpectedImprovement(model, model.datapoints[0], draw=256)
-    with pytest.raises(ValueError, match="beta must not be negative"):
+    with pytest.raises(InputDataError, match="beta must be a finite number of at least 0"):
         HallucinatedUpperConfidenceBound(model, model.datapoints[0], beta=-1.0)
-    with pytest.raises(ValueError, match="beta must not be negative"):
+    with pytest.raises(InputDataError, match="beta must be a finite number of at least 0"):
         DuelingUpperConfidenceBound(model, model.datapoints[0], beta=-1.0)
     numbers = SkewGP(model.datapoints, Numeric(torch.linspace(-1, 1, 6, dtype=torch.float64)))
     with pytest.raises(InputDataError, match="Preference"):

@@ -11,7 +11,7 @@ from botorch.acquisition.analytic import LogExpectedImprovement, PosteriorMean
 from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
 from botorch.acquisition.monte_carlo import qExpectedImprovement
 from botorch.acquisition.objective import GenericMCObjective
-from botorch.exceptions.errors import CandidateGenerationError, UnsupportedError
+from botorch.exceptions.errors import CandidateGenerationError, InputDataError, UnsupportedError
 from botorch.exceptions.warnings import BotorchWarning, OptimizationWarning
 from botorch.models import GenericDeterministicModel, ModelList, SingleTaskGP
 from botorch.models.transforms.outcome import Standardize
@@ -185,7 +185,7 @@ def test_noisy_improvement_where_no_trial_was_valid(objective):
 
 
 def test_constraint_is_checked(validity):
-    with pytest.raises(ValueError, match="eta"):
+    with pytest.raises(InputDataError, match="eta"):
         ValidityConstraint(validity, eta=0.0)
     with pytest.raises(UnsupportedError, match="PreferenceLikelihood"):
         ValidityConstraint(make_model(Preference(torch.tensor([[0, 1]]))))
@@ -235,9 +235,9 @@ def test_penalty_keeps_the_optimum_valid(validity):
 
 def test_penalty_is_checked(mixed, objective):
     for options in ({"level": 1.0}, {"probability": 0.0}):
-        with pytest.raises(ValueError, match="strictly between"):
+        with pytest.raises(InputDataError, match="strictly between"):
             PenalizedUpperConfidenceBound(mixed, **options)
-    with pytest.raises(ValueError, match="negative"):
+    with pytest.raises(InputDataError, match="penalty must be a finite number of at least 0"):
         PenalizedUpperConfidenceBound(mixed, penalty=-1.0)
     with pytest.raises(UnsupportedError, match="SingleTaskGP"):
         PenalizedUpperConfidenceBound(objective)
@@ -355,8 +355,8 @@ def test_impossible_validity_says_so(validity):
 
 
 def test_inequality_is_checked(validity, objective):
-    for level in (0.0, 1.0, math.nan):
-        with pytest.raises(ValueError, match="strictly between"):
+    for level in (0.0, 1.0):
+        with pytest.raises(InputDataError, match="strictly between"):
             ValidityInequality(validity, level)
     with pytest.raises(UnsupportedError, match="SingleTaskGP"):
         ValidityInequality(objective)
@@ -379,9 +379,10 @@ def test_binary_labels_do_as_well(generator):
 @pytest.mark.parametrize(
     ("observations", "told"),
     [
-        (Validity([True] * 5), "All 5 outcomes that the model knows are valid"),
-        (Validity([False] * 5), "All 5 outcomes that the model knows are invalid"),
-        ([Binary([1] * 5), Binary([1] * 2)], "All 7 outcomes that the model knows are valid"),
+        (Validity([True] * 5), "All 5 outcomes are valid"),
+        (Validity([False]), "The only outcome is invalid"),
+        (Validity([False] * 5), "All 5 outcomes are invalid"),
+        ([Binary([1] * 5), Binary([1] * 2)], "All 7 outcomes are valid"),
         (Validity([True] * 4 + [False]), None),
         ([Validity([True] * 5), Numeric(VALUES[:5])], None),
         ([Binary([1] * 5), Preference([[0, 1]])], None),

@@ -172,7 +172,7 @@ def test_interval_of_a_normal_is_the_symmetric_one(probability):
 
 @pytest.mark.parametrize("probability", [0.0, 1.0, -1.0, math.nan])
 def test_probability_is_checked(model, probability):
-    with pytest.raises(ValueError, match="strictly between"):
+    with pytest.raises(InputDataError, match="strictly between"):
         DuelingUpperCredibleBound(model, REFERENCE, probability=probability)
 
 
@@ -265,7 +265,7 @@ def test_information_gain_needs_a_likelihood_of_duels():
 
 @pytest.mark.parametrize("k", [-0.1, math.nan])
 def test_weight_of_the_improvement_is_checked(model, k):
-    with pytest.raises(ValueError, match="negative"):
+    with pytest.raises(InputDataError, match="k must be a finite number"):
         ExpectedImprovementInformationGain(model, REFERENCE, k=k)
 
 

@@ -342,7 +342,7 @@ def test_bad_input(model):
     refused("several judges at once", UnsupportedError, judges=[0, 1])
     refused("method must be 'knowledge_gradient' or 'information'", method="best")
     refused("worth must be positive", worth=0.0)
-    refused("worth must be positive", worth="much")
+    refused("worth must be a finite number", worth="much")
     refused("questions must be a list", questions=None)
     with pytest.raises(InputDataError, match="Choice is about 2 or more point"):
         Question(Choice, num_points=1)
@@ -350,7 +350,7 @@ def test_bad_input(model):
         Question(Preference, num_points=3)
     with pytest.raises(InputDataError, match=r"Numeric is about 1 point\(s\)"):
         Question(Numeric, num_points=2)
-    with pytest.raises(InputDataError, match="num_points must be a whole number"):
+    with pytest.raises(InputDataError, match="num_points must be an integer"):
         Question(Choice, num_points=2.5)
     with pytest.raises(InputDataError, match="about one point; leave with_incumbent out"):
         Question(Numeric, with_incumbent=True)

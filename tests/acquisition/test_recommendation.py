@@ -416,8 +416,8 @@ def test_questions_are_checked(model):
     for make, options, message in [
         (next_pair, {}, "Give either bounds"),
         (next_pair, {"bounds": BOUNDS, "X_candidates": POINTS}, "Give either bounds"),
-        (next_pair, {"X_candidates": POINTS[:1]}, "at least 2 points"),
-        (next_pair, {"X_candidates": POINTS[:1].repeat(2, 1)}, "another point than the incumbent"),
+        (next_pair, {"X_candidates": POINTS[:1]}, "at least 2 different points"),
+        (next_pair, {"X_candidates": POINTS[:1].repeat(2, 1)}, "at least 2 different points"),
         (next_pair, {"X_candidates": POINTS * torch.nan}, "must be finite"),
         (next_pair, {"X_candidates": POINTS, "cat_dims": {0: [0.0]}}, "cat_dims only has a meaning with bounds"),
         (next_pair, {"bounds": BOUNDS, "raw_samples": 0}, "raw_samples must be an integer of at least 1"),
@@ -430,7 +430,7 @@ def test_questions_are_checked(model):
         (next_pair, {"bounds": BOUNDS, "fixed_features": {5: 0.3}}, "fixed_features is about inputs 0 to 1; got 5"),
         (next_choice, {"bounds": BOUNDS, "num_options": 1}, "at least 2"),
         (next_choice, {"bounds": BOUNDS, "num_options": 2.5}, "num_options must be an integer of at least 2; got 2.5"),
-        (next_choice, {"X_candidates": POINTS[:2]}, "at least 3 points"),
+        (next_choice, {"X_candidates": POINTS[:2]}, "at least 3 different points"),
         (next_choice, {}, "Give either bounds"),
     ]:
         with pytest.raises(InputDataError, match=message):

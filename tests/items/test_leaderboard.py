@@ -190,7 +190,7 @@ def test_bad_input(five, two):
         leaderboard(five, ["a"])
     with pytest.raises(InputDataError, match="items must name each"):
         win_probabilities(two, ["a", "a"])
-    with pytest.raises(InputDataError, match="k must be from 1 to 4"):
+    with pytest.raises(InputDataError, match="k must be an integer from 1 to 4"):
         leaderboard(five, k=5)
     with pytest.raises(InputDataError, match="probability"):
         leaderboard(five, probability=1.0)

@@ -257,15 +257,15 @@ def test_bad_input(model):
         next_votes(model, goal="best", k=2)
     with pytest.raises(InputDataError, match="k is the number"):
         verdict(model, "top")
-    with pytest.raises(InputDataError, match="k must be from 1 to 5"):
+    with pytest.raises(InputDataError, match="k must be an integer from 1 to 5"):
         verdict(model, "top", 6)
-    with pytest.raises(InputDataError, match="16 of 15 pairs"):
+    with pytest.raises(InputDataError, match="num_votes must be an integer from 1 to 15; got 16"):
         next_votes(model, 16, distinct=True)
     with pytest.raises(InputDataError, match="num_votes must be at least 1"):
         next_votes(model, 0)
     with pytest.raises(InputDataError, match=r"num_votes .* got 1\.5"):
         next_votes(model, 1.5)
-    with pytest.raises(InputDataError, match=r"a whole number; got 1\.5"):
+    with pytest.raises(InputDataError, match=r"k must be an integer from 1 to 5; got 1\.5"):
         next_votes(model, goal="top", k=1.5)
     with pytest.raises(InputDataError, match="numbered from 0"):
         next_votes(model, pairs=[[0, 6]])

@@ -190,10 +190,15 @@ def test_bad_cutpoints(cutpoints):
 
 
 def test_bad_number_of_grades():
-    with pytest.raises(InputDataError, match="num_grades must be at least 2"):
+    with pytest.raises(InputDataError, match="num_grades must be an integer from 2"):
         OrdinalLikelihood(1)
     with pytest.raises(InputDataError, match="observations have 4 grades, their likelihood 3"):
         OrdinalLikelihood(3).rows(ORDINAL, X)
+
+
+def test_bad_threshold():
+    with pytest.raises(InputDataError, match="threshold must be a finite number"):
+        ValidityLikelihood(threshold=INF)
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, INF])

@@ -165,7 +165,7 @@ def test_what_is_refused():
         SkewGP(X, [slope, LabelPreference([[0, 1]], 2, index=[0])])
     with pytest.raises(UnsupportedError, match="no slopes"):
         model_of(slope, covar_module=MaternKernel(nu=0.5).double()).posterior(X)
-    with pytest.raises(InputDataError, match="noise must be a finite variance"):
+    with pytest.raises(InputDataError, match="noise must be a finite number of at least 0"):
         SlopeLikelihood(-1.0)
     alone = SkewGP(X, slope, draw_settings=FEW)
     with pytest.raises(UnsupportedError, match="stated and not observed"):

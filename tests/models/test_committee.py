@@ -200,7 +200,7 @@ def test_bad_committees_are_refused_in_words():
         model.posterior(Q, judge=[0, 7])
     with pytest.raises(InputDataError, match="two judges"):
         SkewGP(X, Preference([[0, 1]])).for_judge([0])
-    with pytest.raises(UnsupportedError, match="by their place"):
+    with pytest.raises(UnsupportedError, match=r"output_indices must name outputs 0 to 1; got \[5\]"):
         model.posterior(Q, judge=[0, 1], output_indices=[5])
     with pytest.raises(UnsupportedError, match="one judge"):
         model.posterior(Q, judge=[0, 1], observation_noise=True)
@@ -319,7 +319,7 @@ def test_bad_summaries_are_refused_in_words():
     with pytest.raises(InputDataError, match="gave answers"):
         model.judge_summary(judges=[5])
     for bad, match in (
-        ({"level": "high"}, "level must be between 0 and 1; got 'high'"),
+        ({"level": "high"}, "level must be a finite number; got 'high'"),
         ({"judges": []}, "judges must not be empty"),
         ({"num_samples": 0}, "num_samples must be an integer"),
         ({"seed": "a"}, "seed must be an integer"),

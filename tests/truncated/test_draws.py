@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from botorch.exceptions.errors import InputDataError
 from scipy import stats
 
 from botorch_skewgp.exceptions import PoorDrawsWarning, SkewGPWarning
@@ -56,18 +57,25 @@ def same(a: Draws, b: Draws) -> bool:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_draws": 1022}, r"num_draws \(1022\) must be a positive multiple of num_chains \(4\)"),
-        ({"num_draws": 0}, "must be a positive multiple"),
-        ({"num_draws": -8}, "must be a positive multiple"),
-        ({"num_chains": 0}, "must be a positive multiple"),
+        ({"num_draws": 1022}, r"num_draws \(1022\) must be a multiple of num_chains \(4\)"),
+        ({"num_draws": 0}, "num_draws must be an integer of at least 1"),
+        ({"num_draws": -8}, "num_draws must be an integer of at least 1"),
+        ({"num_draws": "64"}, "num_draws must be an integer"),
+        ({"num_draws": 64.0}, "num_draws must be an integer"),
+        ({"num_chains": 0}, "num_chains must be an integer of at least 1"),
+        ({"num_chains": True}, "num_chains must be an integer"),
+        ({"min_effective_size": "a"}, "min_effective_size must be a finite number"),
+        ({"min_effective_size": 0}, "min_effective_size must be positive"),
+        ({"seed": 2**70}, "seed must be an integer from 0 to"),
+        ({"progress": "no"}, "progress must be True or False"),
         ({"num_draws": 12}, "at least 4 draws.*num_draws = 12 from num_chains = 4"),
         ({"num_draws": 3, "num_chains": 1}, "at least 4 draws"),
-        ({"max_thinning": 0}, "max_thinning must be at least 1"),
-        ({"warmup": -1}, "warmup at least 0"),
+        ({"max_thinning": 0}, "max_thinning must be an integer of at least 1"),
+        ({"warmup": -1}, "warmup must be an integer of at least 0"),
     ],
 )
 def test_bad_settings_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(InputDataError, match=message):
         DrawSettings(**arguments)
 
 
@@ -118,7 +126,7 @@ def test_least_settings_work():
 
 
 def test_unknown_sampler_is_refused():
-    with pytest.raises(ValueError, match="sampler must be one of reflective, collapsed, independence, linear or None"):
+    with pytest.raises(InputDataError, match=r"sampler must be one of reflective, .* or None; got 'nuts'"):
         draw(smooth_rows(3), DrawSettings(sampler="nuts"))
 
 

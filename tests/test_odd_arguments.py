@@ -1,0 +1,195 @@
+"""Odd arguments raise errors of BoTorch's classes that name the argument, and change nothing."""
+
+from functools import cache
+
+import pytest
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
+from gpytorch.priors import LogNormalPrior
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import (
+    HallucinatedUpperConfidenceBound,
+    PenalizedUpperConfidenceBound,
+    QuantileBound,
+    SkewBayesianActiveLearningByDisagreement,
+    SkewExpectedImprovement,
+    SkewLogNoisyExpectedImprovement,
+    ValidityInequality,
+    ValidityInitialConditions,
+    next_choice,
+    next_pair,
+    next_question,
+    probability_of_best,
+    recommend,
+    select_from_pool,
+)
+from botorch_skewgp.likelihoods import (
+    LabelPreferenceLikelihood,
+    NumericLikelihood,
+    OrdinalLikelihood,
+    PreferenceLikelihood,
+    ProbitLikelihood,
+    SlopeLikelihood,
+    ValidityLikelihood,
+    VoteLikelihood,
+    register_default_likelihood,
+)
+from botorch_skewgp.models import FullyBayesianSkewGP, MomentMatchedModel, SkewPrior, default_covar_module
+from botorch_skewgp.observations import Binary, Numeric, Ordinal, Preference, Tie, Validity, number_judges
+from botorch_skewgp.thresholds import threshold
+from botorch_skewgp.truncated.draws import DrawSettings
+
+X = torch.rand(6, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+UNIT = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
+PAIRS = [[0, 1], [2, 3], [4, 1]]
+FEW = DrawSettings(num_draws=64)
+QUICK = {"num_restarts": 1, "raw_samples": 4}
+
+
+@cache
+def duels():
+    return SkewGP(X, Preference(PAIRS), draw_settings=FEW)
+
+
+@cache
+def labels():
+    return SkewGP(X, Binary([1, 0, 1, 0, 1, 1]), draw_settings=FEW)
+
+
+def of_slips(observations, likelihood):
+    return SkewGP(X, observations, likelihood=likelihood)
+
+
+LIKELIHOODS = [
+    ("learn_tie_width", lambda: PreferenceLikelihood(learn_tie_width="no")),
+    ("tie_width_prior", lambda: PreferenceLikelihood(tie_width_prior=3)),
+    ("learn_noise", lambda: PreferenceLikelihood(learn_noise=1)),
+    ("noise_prior", lambda: ProbitLikelihood(noise_prior=LogNormalPrior)),
+    ("noise_constraint", lambda: ProbitLikelihood(noise_constraint=1e-4)),
+    ("noise", lambda: ProbitLikelihood(noise=True)),
+    ("learn_slip", lambda: ProbitLikelihood(learn_slip="no")),
+    ("slip_prior", lambda: ProbitLikelihood(slip=0.1, slip_prior=0.5)),
+    ("ties_allowed", lambda: PreferenceLikelihood(ties_allowed="no")),
+    ("num_strengths", lambda: PreferenceLikelihood(num_strengths=True)),
+    ("strength_gap_prior", lambda: PreferenceLikelihood(strength_gap_prior=1.0)),
+    ("num_grades", lambda: OrdinalLikelihood("3")),
+    ("cutpoints", lambda: OrdinalLikelihood(3, cutpoints="ab")),
+    ("gap_prior", lambda: OrdinalLikelihood(3, gap_prior=1)),
+    ("num_labels", lambda: LabelPreferenceLikelihood(1)),
+    ("noise", lambda: SlopeLikelihood(noise="a")),
+    ("threshold", lambda: ValidityLikelihood(threshold=[0.0, 1.0])),
+    ("learn_threshold", lambda: ValidityLikelihood(learn_threshold="no")),
+    ("threshold_prior", lambda: ValidityLikelihood(threshold_prior=1)),
+    ("threshold", lambda: VoteLikelihood(threshold="a")),
+    ("level_gap_prior", lambda: VoteLikelihood(level_gap_prior=1)),
+    ("warping", lambda: NumericLikelihood(warping="log")),
+    ("factory", lambda: register_default_likelihood(Binary, ProbitLikelihood())),
+    ("names", lambda: number_judges("ann")),
+]
+MODELS = [
+    ("slip", lambda: of_slips(Preference(PAIRS), PreferenceLikelihood(slip=[0.1, 0.2]))),
+    ("slip", lambda: of_slips(Binary([1] * 6), ProbitLikelihood(slip=[0.1, 0.2]))),
+    ("tie_width", lambda: of_slips([Tie(PAIRS)], PreferenceLikelihood(tie_width=[0.1, 0.2], ties_allowed=True))),
+    ("draw_settings", lambda: SkewGP(X, draw_settings=64)),
+    ("learn_inducing_points", lambda: SkewGP(X, inducing_points=3, learn_inducing_points="no")),
+    ("learn_judge_reliability", lambda: SkewGP(X, learn_judge_reliability="no")),
+    ("learn", lambda: duels().choose_inducing_points(3, learn="no")),
+    ("output_indices", lambda: duels().posterior(X, output_indices=0)),
+    ("output_indices", lambda: duels().posterior(X, output_indices=["a"])),
+    ("observation_noise", lambda: duels().posterior(X, observation_noise="yes")),
+    ("noise", lambda: duels().posterior(X, observation_noise=torch.ones(5, 1))),
+    ("posterior_transform", lambda: duels().posterior(X, posterior_transform=3)),
+    ("sampler", lambda: duels().fantasize(X[:2], None)),
+    ("X", lambda: duels().fantasize([[0.0, 1.0]], None)),
+    ("samples_per_draw", lambda: duels().condition_on_draws(X, samples_per_draw=1.5)),
+    ("weight", lambda: duels().condition_on_draws(X, weight=[[1.0] * 6])),
+    ("seed", lambda: duels().condition_on_draws(X, seed="a")),
+    ("inputs", lambda: duels().set_train_data([[0.0, 1.0]])),
+    ("observations", lambda: duels().set_train_data(targets="ab")),
+    ("row 9", lambda: duels().set_train_data(targets=Preference([[0, 9]]))),
+    ("dim", lambda: default_covar_module(0)),
+    ("judge", lambda: default_covar_module(2, Preference(PAIRS), judge=["noisy"])),
+    ("truncation", lambda: SkewPrior(X[:2], [1, -1], truncation="a")),
+    ("truncation_prior", lambda: SkewPrior(X[:2], [1, -1], truncation_prior=1)),
+    ("models", lambda: FullyBayesianSkewGP(3)),
+    ("models", lambda: FullyBayesianSkewGP([duels(), labels()])),
+    ("model", lambda: MomentMatchedModel(3)),
+]
+QUESTIONS = [
+    ("num_restarts", lambda: next_pair(duels(), UNIT, num_restarts=1.5)),
+    ("model", lambda: next_pair("model", UNIT)),
+    ("foo", lambda: next_pair(duels(), UNIT, foo=1, **QUICK)),
+    ("method", lambda: next_pair(duels(), UNIT, method=["qeubo"], **QUICK)),
+    ("fixed_features", lambda: next_pair(duels(), UNIT, fixed_features={0: 0.5, 1: 0.5}, **QUICK)),
+    ("fixed_features", lambda: next_choice(duels(), UNIT, fixed_features={0: 0.5, -1: 0.5}, **QUICK)),
+    (r"fixed_features\[0\]", lambda: next_pair(duels(), UNIT, fixed_features={0: 7.0}, **QUICK)),
+    (r"fixed_features\[1\]", lambda: recommend(duels(), UNIT, fixed_features={1: -0.1}, **QUICK)),
+    (r"fixed_features\[0\]", lambda: recommend(duels(), UNIT, fixed_features={0: float("nan")}, **QUICK)),
+    ("fixed_features", lambda: next_pair(duels(), UNIT, fixed_features=[0.5], **QUICK)),
+    ("got 'a'", lambda: next_pair(duels(), UNIT, fixed_features={"a": 0.5}, **QUICK)),
+    ("discrete_dims", lambda: next_pair(duels(), UNIT, discrete_dims={"a": [0, 1]}, **QUICK)),
+    ("values of input 0 in discrete_dims", lambda: next_pair(duels(), UNIT, discrete_dims={0: 3}, **QUICK)),
+    ("X_candidates", lambda: next_choice(duels(), X_candidates=X[:1].repeat(5, 1))),
+    ("X_candidates", lambda: next_choice(duels(), X_candidates=X[[0, 0, 0, 1]])),
+    ("Bounds", lambda: next_choice(duels(), [[0.5, 0.5], [0.5, 0.5]], **QUICK)),
+    ("worth", lambda: next_question(duels(), UNIT, [Preference], worth="a")),
+    ("judges", lambda: next_question(duels(), UNIT, [Preference], judges=1.5)),
+    ("num", lambda: select_from_pool(QuantileBound(duels()), X, num=1.5)),
+    ("num_samples", lambda: probability_of_best(duels(), num_samples="a")),
+    ("best_f", lambda: SkewExpectedImprovement(duels(), best_f="a")),
+    ("beta", lambda: HallucinatedUpperConfidenceBound(duels(), X[0], beta="a")),
+    ("X_reference", lambda: HallucinatedUpperConfidenceBound(duels(), [0.5, 0.5])),
+    ("penalty", lambda: PenalizedUpperConfidenceBound(labels(), penalty="a")),
+    ("level", lambda: ValidityInequality(labels(), level="a")),
+    ("inequality", lambda: ValidityInitialConditions(labels())),
+    ("samples_per_draw", lambda: SkewLogNoisyExpectedImprovement(duels(), X, samples_per_draw=0)),
+    ("seed", lambda: SkewBayesianActiveLearningByDisagreement(duels(), seed=0.5)),
+    ("dim", lambda: threshold(labels(), X, 0.5, "a", (0.0, 1.0))),
+    ("bounds", lambda: threshold(labels(), X, 0.5, 0, "ab")),
+    ("num_draws", lambda: threshold(labels(), X, 0.5, 0, (0.0, 1.0), num_draws=1.5)),
+]
+
+
+@pytest.mark.parametrize(("name", "call"), LIKELIHOODS + MODELS + QUESTIONS)
+def test_errors_name_the_argument(name, call):
+    with pytest.raises((BotorchTensorDimensionError, InputDataError, UnsupportedError), match=name):
+        call()
+
+
+def test_models_are_unchanged_after_errors():
+    model = SkewGP(X, Preference(PAIRS), draw_settings=FEW)
+    before, mean = {name: value.clone() for name, value in model.state_dict().items()}, model.posterior(X).mean
+    points, observations = model.datapoints, model.observations
+    refused = (
+        lambda: model.set_train_data(targets=Binary([1])),
+        lambda: model.set_train_data(X[:, :1], strict=False),
+        lambda: model.choose_inducing_points(3, learn="no"),
+        lambda: setattr(model.likelihood, "noise", "a"),
+        lambda: setattr(model.covar_module, "outputscale", True),
+        lambda: model.posterior(X, observation_noise=torch.ones(5, 1)),
+    )
+    for call in refused:
+        with pytest.raises(InputDataError):
+            call()
+    assert model.datapoints is points
+    assert model.observations is observations
+    assert model.inducing_points is None
+    assert model.state_dict().keys() == before.keys()
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert torch.equal(model.posterior(X).mean, mean)
+
+
+def test_a_model_with_judges_takes_rates_of_judges_and_answers_without_a_name():
+    of_both = [Preference(PAIRS, judge=[0, 1, 0]), Preference([[5, 0]])]
+    model = SkewGP(X, of_both, likelihood=PreferenceLikelihood(slip=[0.1, 0.2]), draw_settings=FEW)
+    assert model.posterior(X).mean.shape == (6, 1)
+    assert SkewGP(X, likelihood=PreferenceLikelihood(slip=[0.1, 0.2])).num_outputs == 1  # no answers yet
+
+
+@pytest.mark.parametrize("kind", [Numeric([0.0]), Ordinal([0], 3), Validity([1])])
+def test_members_of_ensembles_have_the_same_observations(kind):
+    one, other = (SkewGP(X, kind.apply(torch.clone)) for _ in range(2))
+    assert len(FullyBayesianSkewGP([one, other]).members) == 2
+    with pytest.raises(InputDataError, match="number 1 has other points or observations"):
+        FullyBayesianSkewGP([one, duels()])
