@@ -38,7 +38,7 @@ from botorch_skewgp.acquisition.validity import (
     validity_bounds,
     warn_of_one_class,
 )
-from botorch_skewgp.observations.checks import as_count, as_number, as_probability, check_class
+from botorch_skewgp.observations.checks import as_number, as_probability, check_class
 
 LinearConstraints = list[tuple[Tensor, Tensor, float]] | None
 NUM_CLIMBS = 16  # points that climb the probability of validity if there are too few raw ones

@@ -208,11 +208,6 @@ def test_bad_noise(make, bad):
         make(noise=bad)
 
 
-def test_bad_threshold():
-    with pytest.raises(InputDataError, match="threshold must be finite"):
-        ValidityLikelihood(threshold=INF)
-
-
 @pytest.mark.parametrize("make", [NumericLikelihood, ProbitLikelihood, PreferenceLikelihood, ValidityLikelihood])
 def test_noise_outside_of_its_constraint_is_refused_in_our_words(make):
     with pytest.raises(InputDataError, match=r"noise must be within its constraint GreaterThan.*noise_constraint"):
