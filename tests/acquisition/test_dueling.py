@@ -172,7 +172,7 @@ def test_interval_of_a_normal_is_the_symmetric_one(probability):
 
 @pytest.mark.parametrize("probability", [0.0, 1.0, -1.0, math.nan])
 def test_probability_is_checked(model, probability):
-    with pytest.raises(InputDataError, match="strictly between|a finite number"):
+    with pytest.raises(InputDataError, match=r"strictly between|a finite number"):
         DuelingUpperCredibleBound(model, REFERENCE, probability=probability)
 
 
