@@ -28,7 +28,7 @@ from torch import Tensor
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.models.defaults import LEAST_LENGTHSCALE, MEAN_SPREAD, default_covar_module
+from botorch_skewgp.models.defaults import MEAN_SPREAD, MIN_LENGTHSCALE, default_covar_module
 from botorch_skewgp.observations import Binary, Observation, Ordinal, Validity
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -114,7 +114,7 @@ def _draw(kind: str, n: int, seed: int) -> tuple[Tensor, Observation, Tensor]:
         covar_module = default_covar_module(DIMENSION, seen).double()
         covar_module.outputscale = covar_module.outputscale_prior.sample()
         lengthscale = covar_module.base_kernel.lengthscale_prior.sample((1, DIMENSION))
-        covar_module.base_kernel.lengthscale = lengthscale.clamp(min=LEAST_LENGTHSCALE)  # one in a thousand
+        covar_module.base_kernel.lengthscale = lengthscale.clamp(min=MIN_LENGTHSCALE)  # one in a thousand
         X = torch.cat([CORNER * torch.rand(n, DIMENSION), torch.ones(1, DIMENSION)]).double()
         with torch.no_grad():
             K = covar_module(X).to_dense()

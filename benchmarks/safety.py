@@ -35,7 +35,7 @@ from botorch_skewgp.acquisition.validity import log_probability_of_validity
 from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import default_covar_module, default_mean_module
-from botorch_skewgp.models.defaults import LEAST_LENGTHSCALE
+from botorch_skewgp.models.defaults import MIN_LENGTHSCALE
 from botorch_skewgp.observations import Validity
 
 DIMENSION, TESTED, CANDIDATES, FIRST = 2, 200, 256, 8
@@ -188,7 +188,7 @@ def _drawn(X: Tensor, generator: torch.Generator) -> Tensor:
     def log_normal(prior: torch.nn.Module, size: int) -> Tensor:
         return (prior.loc + prior.scale * torch.randn(size, generator=generator, dtype=torch.double)).exp()
 
-    lengthscale = log_normal(kernel.base_kernel.lengthscale_prior, DIMENSION).clamp(min=LEAST_LENGTHSCALE)
+    lengthscale = log_normal(kernel.base_kernel.lengthscale_prior, DIMENSION).clamp(min=MIN_LENGTHSCALE)
     variance = log_normal(kernel.outputscale_prior, 1)
     K = squared_exponential(X, lengthscale) + 1e-8 * torch.eye(len(X), dtype=torch.double)
     normal = torch.randn(len(X) + 1, generator=generator, dtype=torch.double)

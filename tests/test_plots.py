@@ -187,7 +187,7 @@ class TestPosterior:
 
     def test_one_output_of_several(self):
         model = skew_gp(POINTS, LabelPreference.from_classes(torch.tensor([0, 1, 2, 1, 0]), 3))
-        with pytest.raises(UnsupportedError, match="3 outputs; choose the one"):
+        with pytest.raises(UnsupportedError, match="3 outputs; choose one"):
             plot_posterior(model, LINE)
         with pytest.raises(InputDataError, match="one of the model's 3 outputs"):
             plot_posterior(model, LINE, output=3)
@@ -395,7 +395,7 @@ class TestMaps:
     def test_any_function(self):
         X, values = grid(plot_map(lambda X: X[:, 0] + 10 * X[:, 1], SQUARE, resolution=4))
         torch.testing.assert_close(values, X[:, 0] + 10 * X[:, 1])
-        with pytest.raises(InputDataError, match="one finite value for each of the 16 points"):
+        with pytest.raises(InputDataError, match="a finite value for each of the 16 points"):
             plot_map(lambda X: X[:, 0] / 0, SQUARE, resolution=4)
         plot_map(lambda X: torch.ones(len(X)), SQUARE)  # no level sets, no warning
 
@@ -419,7 +419,7 @@ class TestMaps:
             plot_validity(square, SQUARE)
         with pytest.raises(InputDataError, match="best must have 2 elements"):
             plot_duels(square, SQUARE, best=POINTS_2D)
-        with pytest.raises(InputDataError, match="model does not store them"):
+        with pytest.raises(InputDataError, match="this model does not store"):
             plot_duels(SingleTaskGP(POINTS_2D, POINTS_2D[:, :1]), SQUARE)
 
 
@@ -509,7 +509,7 @@ class TestOutcomes:
             plot_win_probability(square, SQUARE, [0.5, float("nan")])
         with pytest.raises(InputDataError, match="outcomes must be a tensor or a list of numbers"):
             plot_reliability([0.5, 0.6], ["yes", "no"])
-        with pytest.raises(InputDataError, match="grades among its observations"):
+        with pytest.raises(InputDataError, match="plot_grades needs a model of grades"):
             plot_grades(line, LINE)
         with pytest.raises(InputDataError, match="duels"):
             plot_win_probability(skew_gp(POINTS, Binary([1, 0, 1, 0, 1])), LINE, POINTS[0])
@@ -585,7 +585,7 @@ class TestDraws:
     def test_errors(self, line):
         with pytest.raises(InputDataError, match="row must be an integer from 0 to 3; got 4"):
             plot_draws(line, row=4)
-        with pytest.raises(UnsupportedError, match="Nothing was drawn"):
+        with pytest.raises(UnsupportedError, match="There are no draws"):
             plot_draws(skew_gp(POINTS, Numeric(POINTS)))
         with pytest.raises(InputDataError, match="ax must hold 3 axes"):
             plot_draws(line, ax=Figure().subplots(2))

@@ -1,7 +1,7 @@
-"""Votes between items: an effect for each item beside its features' effect, leaderboards, and the next votes.
+"""Votes between items: models with effects of items and features, leaderboards, and the next votes to ask for.
 
-`votes` reads data frames, `model` makes a SkewGP of items, `leaderboard` tells ranks with their uncertainty, from joint
-draws (`draws`), and `next_votes` chooses pairs of a pool and says when to stop.
+`votes` reads data frames, `model` builds a SkewGP of items, `leaderboard` computes ranks with their uncertainty from
+joint draws (`draws`), and `next_votes` chooses pairs and has a stopping rule.
 """
 
 from botorch_skewgp.items.leaderboard import leaderboard, win_probabilities

@@ -1,4 +1,4 @@
-"""Joint draws of all items' utilities, and what one vote would say given them."""
+"""Joint draws of all items' utilities, and the outcomes of votes given them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from botorch_skewgp.rows import Reading
 from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density
 
 SQRT_HALF = 0.5**0.5
-MOST_OPINIONS = 5000  # utilities of a panel, of all items and judges, with a joint covariance of 200 MB
+MAX_UTILITIES = 5000  # of a panel, all items and judges; their joint covariance has 200 MB
 
 
 def for_judge(model: Model, judge: int | str | None) -> Model:
-    """The model for a judge; raises `UnsupportedError` if it knows none."""
+    """The model for a judge; raises `UnsupportedError` for models without judges."""
     if judge is None:
         return model
     if not isinstance(model, KnowsJudges):
-        raise UnsupportedError(f"{type(model).__name__} knows no judges; leave judge out, or give a SkewGP.")
+        raise UnsupportedError(f"{type(model).__name__} has no judges; leave judge out, or give a SkewGP.")
     return model.for_judge(judge)
 
 
@@ -37,13 +37,13 @@ def utility_draws(model: Model, num_samples: int, seed: int, user: str, judge: i
         model: A model with one output, or an ensemble of such models, which share the draws equally.
         num_samples: The number of draws.
         seed: The seed of the base samples.
-        user: Who asks, for error messages.
-        judge: Whose utilities: a judge's, or those of the `"panel"`, the mean of its judges' utilities over their mean
+        user: The name of the caller, for error messages.
+        judge: The judge of the utilities, or `"panel"` for the mean of all judges' utilities over their mean
             reliability.
 
     Raises:
         InputDataError: If there are fewer draws than members, fewer than two points, or no panel.
-        UnsupportedError: If the model knows no judges, or a panel has more than 5,000 utilities.
+        UnsupportedError: If the model has no judges, or a panel has more than 5,000 utilities.
     """
     members: Sequence[Any] = members_of(model if judge == "panel" else for_judge(model, judge), user)
     X = members[0].datapoints
@@ -69,32 +69,32 @@ def panel_of(model: Any, user: str) -> list[int]:
 
     Args:
         model: A model of votes.
-        user: Who asks, for error messages.
+        user: The name of the caller, for error messages.
 
     Raises:
-        InputDataError: If fewer than two judges are named.
+        InputDataError: If there are fewer than two judges.
         UnsupportedError: If the panel has more than 5,000 utilities.
     """
     judges = sorted(model.judges)
     if len(judges) < 2:
         raise InputDataError(f'{user} with judge="panel" needs votes of two judges or more; leave judge out.')
-    if len(judges) * len(model.datapoints) > MOST_OPINIONS:
+    if len(judges) * len(model.datapoints) > MAX_UTILITIES:
         raise UnsupportedError(
             f"{len(judges)} judges of {len(model.datapoints)} items are too many for joint draws of the panel, which "
-            f"take up to {MOST_OPINIONS} utilities; leave judge out for what all share."
+            f"have up to {MAX_UTILITIES} utilities; leave judge out for the shared utility."
         )
     return judges
 
 
 def vote_readings(model: Model, user: str, judge: int | str | None = None) -> list[Reading]:
-    """What a judge's vote reads, for each member: the difference of two utilities, cut-points and a rate of slips."""
+    """The reading of a judge's vote, for each member: the difference of two utilities, cut-points, a rate of slips."""
     kind = kind_of_duels(model, user)
     members = members_of(model if judge in (None, "panel") else for_judge(model, judge), user)
     return [member.answering_likelihood.reading(kind, member.datapoints, member.outcome_scale) for member in members]
 
 
 def shares_of_draws(num_samples: int, num_members: int) -> list[slice]:
-    """Which draws are of each member of an ensemble."""
+    """The slices of draws of each member of an ensemble."""
     ends = [(num_samples * i) // num_members for i in range(num_members + 1)]
     return [slice(*both) for both in pairwise(ends)]
 
@@ -106,10 +106,10 @@ def win_of_first(reading: Reading, difference: Tensor) -> Tensor:
 
 
 def outcomes_of_votes(reading: Reading, difference: Tensor) -> list[Tensor]:
-    r"""The probabilities of all outcomes of votes but the last, which has what is left of one.
+    r"""The probabilities of all outcomes of votes but the last.
 
     Args:
-        reading: What a vote reads.
+        reading: The reading of a vote.
         difference: Differences of utilities, of any shape.
 
     Returns:
@@ -122,10 +122,10 @@ def outcomes_of_votes(reading: Reading, difference: Tensor) -> list[Tensor]:
 
 
 def fisher_information(reading: Reading, difference: Tensor) -> Tensor:
-    r"""How much a vote tells about the difference of two utilities, `sum_o p_o'^2 / p_o` over outcomes, at given ones.
+    r"""The Fisher information of a vote about the difference of two utilities, `sum_o p_o'^2 / p_o` over outcomes.
 
     Args:
-        reading: What a vote reads.
+        reading: The reading of a vote.
         difference: Differences of utilities, of any shape.
     """
     cutpoints, deviation, slips = _numbers_of(reading)
@@ -140,12 +140,12 @@ def fisher_information(reading: Reading, difference: Tensor) -> Tensor:
 
 
 def _numbers_of(reading: Reading) -> tuple[list[float], float, list[float]]:
-    """The cut-points of a reading, the standard deviation of its noise, and how likely slips into its cells are."""
+    """The cut-points of a reading, the standard deviation of its noise, and the probabilities of slips by cell."""
     cells = reading.outcomes[:, 0, 0]  # from the lowest
     slips = reading.slip_of(cells.argsort()).detach().tolist()
     return reading.cutpoints[0].detach().tolist(), reading.variance.detach().sqrt().item(), slips
 
 
 def _ndtr(x: Tensor) -> Tensor:
-    """The normal distribution function by `erf`, ten times as quick and no relative digits in its tail."""
+    """The normal distribution function by `erf`: ten times as fast, without relative precision in the tails."""
     return torch.erf(x.mul_(SQRT_HALF)).mul_(0.5).add_(0.5)

@@ -1,7 +1,6 @@
-r"""A leaderboard that knows how sure it is.
+r"""Leaderboards with the uncertainty of ranks.
 
-Ranks are functions of all utilities together, so that everything here is computed from joint posterior draws: the rank
-of an item in each draw, whether it is the best in it, and so on.
+Ranks are functions of all utilities together, so that everything here is computed from joint posterior draws.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_skewgp.items.draws import (
-    MOST_OPINIONS,
+    MAX_UTILITIES,
     shares_of_draws,
     utility_draws,
     vote_readings,
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 NUM_SAMPLES = 4096
-MOST_ENTRIES = 2**27  # differences of two items in a draw that win probabilities are averaged over: a second
+MAX_ENTRIES = 2**27  # differences of two items in draws, for win probabilities: a second
 
 
 def leaderboard(
@@ -44,8 +43,8 @@ def leaderboard(
 ) -> DataFrame:
     r"""The items from the best to the worst, with intervals and probabilities.
 
-    Utilities are in units of one item's noise, and relative to the mean of all items, since votes tell differences
-    alone. Rank 1 is the best.
+    Utilities are in units of one item's noise, relative to the mean of all items, since votes determine differences
+    only. Rank 1 is the best.
 
     Example:
         >>> votes = read_votes({"winner": ["a", "c", "d"], "loser": ["b", "a", "b"]})
@@ -55,27 +54,27 @@ def leaderboard(
     Args:
         model: A model of items, or any SkewGP whose points are the items, or an ensemble of such models.
         items: The names of the items; their numbers if `None`.
-        k: The number of places of `p_top`; there is no such column if `None`.
-        probability: The probability that intervals hold the truth, and from which on two items are told apart.
-        judge: By whose opinion: a judge's, by number, or by name if `judges` has names; `"new"` for a person who has
-            not voted yet; `"panel"` for the mean opinion of those who voted, each weighted by reliability; what all
-            share, as in a population that the judges are a sample of, if `None`. `"each"` has a table for what all
-            share, for the panel if its judges and items make no more than 5,000 pairs, and for each judge.
+        k: The number of places of `p_top`; no such column if `None`.
+        probability: The probability of intervals, and that two items of different tiers are in the right order.
+        judge: The judge of the utilities: a number, or a name if `judges` has names; `"new"` for a person without
+            votes; `"panel"` for the mean of those who voted, weighted by reliability; `None` for the shared utility,
+            that of the population of judges. `"each"` has a table for the shared utility, for the panel if its judges
+            and items have at most 5,000 pairs, and for each judge.
         judges: The names of the judges; their numbers if `None`.
         num_samples: The number of joint draws.
         seed: The seed of the draws.
 
     Returns:
-        A data frame, best first, indexed by `item` (by `judge` and `item` for `"each"`, with `"all"` for what all share
-        and `"panel"`): the posterior mean `utility` with its interval `utility_low`, `utility_high`; the median `rank`
-        with its interval `rank_low`, `rank_high`; `p_best`, the probability to be the best of all; `p_top`, to
-        be among the best `k`; `win_probability`, that of winning a vote against a random other item; `votes`, the
-        number of comparisons it was in; and `tier`, a number that items share as long as the first of them is not above
-        them with the given probability.
+        A data frame, best first, indexed by `item` (by `judge` and `item` for `"each"`, with `"all"` for the shared
+        utility and `"panel"`): the posterior mean `utility` with its interval `utility_low`, `utility_high`; the median
+        `rank` with its interval `rank_low`, `rank_high`; the probabilities `p_best` of being the best of all, `p_top`
+        of being among the best `k`, and `win_probability` of winning a vote against a random other item; the number of
+        `votes` on the item; and its `tier`: a new tier starts where its first item is below the first of the tier
+        before with the given probability.
 
     Raises:
         InputDataError: If names do not fit the items, or a number is out of its range.
-        UnsupportedError: If the model has no mixture posterior with one output, takes no duels, or knows no judges.
+        UnsupportedError: If the model has no mixture posterior with one output, no duels, or no judges.
         ImportError: If pandas is not installed.
     """
     if judge != "each":
@@ -87,9 +86,9 @@ def leaderboard(
     if judges is not None and len(judges) <= max(known):
         raise InputDataError(f"judges must name all {max(known) + 1} judges; got {len(judges)}.")
     if judges is not None and len({"all", "panel", *judges}) <= len(judges) + 1:
-        raise InputDataError("judges must name each judge once, and none of them 'all' or 'panel'.")
+        raise InputDataError("judges must name each judge once, without the names 'all' and 'panel'.")
     tables: dict[Any, DataFrame] = {"all": _table(model, items, k, probability, num_samples, seed)}
-    if 2 <= len(known) <= MOST_OPINIONS // len(members_of(model, "leaderboard")[0].datapoints):
+    if 2 <= len(known) <= MAX_UTILITIES // len(members_of(model, "leaderboard")[0].datapoints):
         tables["panel"] = _table(model, items, k, probability, num_samples, seed, "panel")
     for number in known:
         name: Any = number if judges is None else judges[number]
@@ -98,7 +97,7 @@ def leaderboard(
 
 
 def _number_of(judge: int | str | None, judges: Sequence[Hashable] | None) -> int | str | None:
-    """The number of a judge, whose name may be given; raises `InputDataError` for an unknown name."""
+    """The number of a judge given by number or name; raises `InputDataError` for an unknown name."""
     if judges is None or judge in (None, "new", "panel"):
         return judge
     if not isinstance(judges, Sequence) or isinstance(judges, str):
@@ -157,13 +156,13 @@ def win_probabilities(
 ) -> DataFrame:
     r"""The probability that the item of the row wins a new vote against that of the column; NaN on the diagonal.
 
-    Where ties are allowed, wins are outright, so that a pair's two entries add up to less than one.
+    If ties are allowed, a pair's two entries add up to less than one.
 
     Args:
         model: As for `leaderboard`.
         items: The names of the items; their numbers if `None`.
-        judge: Who votes, as for `leaderboard`, by number.
-        num_samples: The number of joint draws; fewer for many items, where they would take seconds.
+        judge: The judge of the vote, as for `leaderboard`, by number.
+        num_samples: The number of joint draws; fewer are used for many items, to save time.
         seed: The seed of the draws.
 
     Returns:
@@ -176,7 +175,7 @@ def win_probabilities(
 
 
 def check_names(items: Sequence[Hashable] | None, n: int) -> list[Any]:
-    """The names of items, by default their numbers; raises `InputDataError` if they are not as many, or repeat."""
+    """The names of items, by default their numbers; raises `InputDataError` unless there is one for each."""
     if items is None:
         return list(range(n))
     if isinstance(items, str) or not isinstance(items, Iterable):
@@ -197,7 +196,7 @@ def ranks_of(draws: Tensor) -> Tensor:
 
 
 def quantiles(draws: Tensor, levels: Sequence[float]) -> Tensor:
-    """Quantiles over draws, one of them each, `len(levels) x n`."""
+    """Quantiles over draws without interpolation, `len(levels) x n`."""
     ordered = draws.sort(0).values
     places = [min(max(round(level * (len(draws) - 1)), 0), len(draws) - 1) for level in levels]
     return ordered[places]
@@ -206,7 +205,7 @@ def quantiles(draws: Tensor, levels: Sequence[float]) -> Tensor:
 def mean_win_matrix(model: Model, draws: Tensor, judge: int | str | None) -> Tensor:
     """The posterior mean of the probability that one item wins against another, `n x n`; zero on the diagonal."""
     readings, n = vote_readings(model, "leaderboard", judge), draws.shape[-1]
-    step = -(-len(draws) // max(64, MOST_ENTRIES // n**2))
+    step = -(-len(draws) // max(64, MAX_ENTRIES // n**2))
     total, num = torch.zeros(n, n, device=draws.device), 0
     for reading, of_member in zip(readings, shares_of_draws(len(draws), len(readings)), strict=True):
         drawn = draws[of_member][::step].float()
@@ -217,7 +216,7 @@ def mean_win_matrix(model: Model, draws: Tensor, judge: int | str | None) -> Ten
 
 
 def number_of_votes(model: Model, n: int) -> Tensor:
-    """The number of answers that each item is in."""
+    """The number of answers on each item."""
     first = members_of(model, "leaderboard")[0]
     total = torch.zeros(n, dtype=torch.long)
     for entry in first.observations:
@@ -227,7 +226,7 @@ def number_of_votes(model: Model, n: int) -> Tensor:
 
 
 def tiers(draws: Tensor, order: Tensor, probability: float) -> Tensor:
-    """The tier of each item: going down from the best, a new one starts where its first is sure to be better."""
+    """The tier of each item: from the best down, a new one starts at an item that is surely below the tier's first."""
     tier, found = torch.empty_like(order), 0
     head = int(order[0])
     above = (draws[:, head].unsqueeze(-1) > draws).double().mean(0)

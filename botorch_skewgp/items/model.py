@@ -1,4 +1,4 @@
-r"""A model of votes between items: an effect of each item, plus what its features and its group say.
+r"""A model of votes between items: effects of items, of their groups and of their features.
 
 .. [Bradley1952rank] R. A. Bradley, M. E. Terry. Rank analysis of incomplete block designs. Biometrika 39, 1952.
 .. [Thurstone1927law] L. L. Thurstone. A law of comparative judgment. Psychological Review 34, 1927.
@@ -33,30 +33,30 @@ from botorch_skewgp.observations.checks import as_count, as_index, as_tensor, ch
 from botorch_skewgp.truncated.draws import DrawSettings
 
 # Variances of effects in units of the noise of one item: mode and spread of their logarithm. At 1 the better of two
-# random items wins three votes of four; a factor of 20 either way is two spreads, from a coin's toss to 95 of 100.
+# random items wins three votes of four; two spreads, a factor of 20, cover one of two to 95 of 100.
 SCALE, SCALE_SPREAD = 1.0, 1.5
-# Lengthscales of features in the unit cube: a median of sqrt(d), for functions that are nearly linear, or bend once.
+# Lengthscales of features in the unit cube: a median of sqrt(d), for nearly linear functions.
 LENGTHSCALE, LENGTHSCALE_SPREAD = 1.0, 1.0
 
 
 def item_points(numbers: Any, features: Any = None, groups: Any = None) -> Tensor:
-    r"""Items as points: the item's number, the number of its group if there are groups, and its features.
+    r"""Items as points: the number, the group if there are groups, and the features of each item.
 
     Args:
         numbers: An `n`-dim integer tensor: the items' numbers.
-        features: An `n x d` tensor of features, if there are any.
-        groups: An `n`-dim integer tensor of the numbers of groups, if there are any.
+        features: An `n x d` tensor of features, if any.
+        groups: An `n`-dim integer tensor of group numbers, if any.
 
     Returns:
         An `n x (1 + d)` tensor of double precision, `n x (2 + d)` with groups.
 
     Raises:
-        InputDataError: If they are not of one length, or not finite.
+        InputDataError: If lengths differ, or a value is not finite.
     """
     columns = [as_index(numbers, "numbers", "n-dim", ndim=1, what="numbers").double().unsqueeze(-1)]
     n = len(columns[0])
     if groups is not None:
-        group = as_tensor(groups, "groups", " Names become numbers by groups, names = number_judges(names).")
+        group = as_tensor(groups, "groups", " Number names by groups, names = number_judges(names).")
         if group.is_floating_point() or group.dtype == torch.bool or group.shape != (n,):
             raise InputDataError(f"groups must hold a whole number for each of the {n} items; got {_what(group)}.")
         columns.append(group.double().unsqueeze(-1))
@@ -78,8 +78,7 @@ def _what(x: Tensor) -> str:
 def default_item_covar_module(num_features: int = 0, groups: bool = False) -> Kernel:
     r"""The kernel of items: independent effects of items and of groups, and a smooth function of features.
 
-    Each part has a scale of its own, which a fit learns; that of the features goes towards zero if they do not help.
-    See `feature_share`.
+    A fit learns the scale of each part; that of useless features goes to zero. See `feature_share`.
 
     Args:
         num_features: The number of features.
@@ -149,12 +148,12 @@ def item_model(
 ) -> SkewGP:
     r"""A `SkewGP` of votes between items.
 
-    The utility of item `i` is an effect of its own, plus one of its group, plus a smooth function of its features. With
-    neither groups nor features it is Thurstone's model ([Thurstone1927law]_), the probit form of Bradley and Terry's
+    The utility of item `i` is its own effect, plus one of its group, plus a smooth function of its features. Without
+    groups and features it is Thurstone's model ([Thurstone1927law]_), the probit form of Bradley and Terry's
     ([Bradley1952rank]_), with a normal prior of learned width and the exact posterior: items that won or lost all of
-    their votes, or that were in none, have a finite utility with the uncertainty that is left.
+    their votes, or have no votes, have a finite utility with its uncertainty.
 
-    The points of the model are the items in their order, `model.datapoints`, so that votes refer to items by number.
+    The points of the model, `model.datapoints`, are the items in their order, and votes refer to items by number.
 
     Example:
         >>> model = item_model(4, Preference([[0, 1], [0, 2], [2, 3]]))
@@ -162,11 +161,11 @@ def item_model(
         >>> table = leaderboard(model, items=["ann", "bob", "eve", "dan"])
 
     Args:
-        num_items: The number of items, whether there are votes on them or not.
-        votes: Comparisons of items by number, such as `Preference` and `Tie`, with `judge=` if there are several.
-        features: A `num_items x d` tensor of what is known of the items, such as embeddings, sizes, prices. They are
-            scaled to the unit cube by the least and largest values among the items.
-        groups: A whole number for each item: its group, such as an author or a family of models.
+        num_items: The number of items, with and without votes.
+        votes: Comparisons of items by number, such as `Preference` and `Tie`, with `judge=` for several judges.
+        features: A `num_items x d` tensor of features, such as embeddings, sizes, prices. They are scaled to the unit
+            cube by their ranges.
+        groups: An integer for each item: its group, such as an author or a family of models.
         likelihood: As for `SkewGP`.
         covar_module: The kernel; by default `default_item_covar_module`.
         judge_covar_module: The kernel of a judge's own part; by default `default_item_judge_covar_module`.
@@ -174,7 +173,7 @@ def item_model(
         approximation: As for `SkewGP`; `"ep"` for the largest leagues.
 
     Raises:
-        InputDataError: If votes are about unknown items, or features or groups do not fit the number of items.
+        InputDataError: If votes are on unknown items, or features or groups do not fit the number of items.
     """
     num_items = as_count(num_items, "num_items")
     given = _as_votes(votes)
@@ -226,14 +225,14 @@ def _check_votes(votes: Sequence[Observation], num_items: int) -> None:
         if index.numel() and int(index.max()) >= num_items:
             unknown = index[index >= num_items].unique()[:5].tolist()
             raise InputDataError(
-                f"{type(entry).__name__} is about items {unknown}; there are {num_items}, numbered from 0. "
-                "Say how many there are with num_items, or use add_items."
+                f"{type(entry).__name__} names items {unknown}; there are {num_items}, numbered from 0. Raise "
+                "num_items, or use add_items."
             )
     told = any(entry.tells_level or entry.num_answers > len(entry.ties) for entry in votes)
     if sum(len(entry.ties) for entry in votes) and not told:
         warnings.warn(
-            "All votes are ties: they say that items are alike, to a width that they do not tell, and not which is "
-            "better. Add votes that an item won.",
+            "All votes are ties, which determine neither the width of ties nor the better item. Add votes with a "
+            "winner.",
             InputDataWarning,
             stacklevel=3,
         )
@@ -247,7 +246,7 @@ def add_votes(model: SkewGP, votes: Observation | Sequence[Observation]) -> Skew
         votes: Comparisons of items by number.
 
     Raises:
-        InputDataError: If they are about unknown items, or the likelihood does not take them.
+        InputDataError: If votes are on unknown items, or the likelihood does not take them.
     """
     check_class(model, "model", SkewGP)
     given = _as_votes(votes)
@@ -260,7 +259,7 @@ def add_votes(model: SkewGP, votes: Observation | Sequence[Observation]) -> Skew
 def add_items(model: SkewGP, num_items: int, features: Any = None, groups: Any = None) -> SkewGP:
     r"""A model with more items, placed after the others, and the same hyperparameters.
 
-    Features are scaled as those of the first items, and may leave their range.
+    Features are scaled by the ranges of the first items, and may be outside these.
 
     Args:
         model: A model of items.
@@ -269,7 +268,7 @@ def add_items(model: SkewGP, num_items: int, features: Any = None, groups: Any =
         groups: The groups of the new items, if the model has groups; new numbers are new groups.
 
     Raises:
-        InputDataError: If features or groups are not as many as the model's.
+        InputDataError: If features or groups do not fit those of the model.
     """
     num_items = as_count(num_items, "num_items", least=1)
     check_class(model, "model", SkewGP)
@@ -278,7 +277,7 @@ def add_items(model: SkewGP, num_items: int, features: Any = None, groups: Any =
     transform = getattr(model, "input_transform", None)
     has_groups = old.shape[-1] > 1 + (0 if transform is None else len(transform.indices))
     if X.shape[-1] == old.shape[-1] and has_groups != (groups is not None):
-        raise InputDataError(f"The model's items have {'' if has_groups else 'no '}groups; give the new ones the same.")
+        raise InputDataError(f"The model's items have {'' if has_groups else 'no '}groups; likewise for the new ones.")
     if X.shape[-1] != old.shape[-1]:
         raise InputDataError(
             f"The model's items have {old.shape[-1] - 1} columns of features and groups together; got {X.shape[-1] - 1}"
@@ -293,14 +292,14 @@ def add_items(model: SkewGP, num_items: int, features: Any = None, groups: Any =
 def feature_share(model: SkewGP) -> float:
     r"""The share of the prior variance between items that is due to their features.
 
-    Under a fitted kernel, 0 says that features tell nothing and 1 that items of equal features are alike. The variance
-    of a part of the kernel between the items is the mean of its diagonal less the mean of its entries.
+    Under a fitted kernel, 0 means that features have no effect, and 1 that items of equal features are equal. The
+    variance of a part of the kernel between items is the mean of its diagonal less the mean of its entries.
 
     Args:
         model: A fitted model of items with the default kernel.
 
     Raises:
-        InputDataError: If the kernel has no part of features.
+        InputDataError: If the kernel has no part for features.
     """
     check_class(model, "model", SkewGP)
     kernel = model.covar_module

@@ -1,18 +1,16 @@
-r"""What to ask next from a pool of items, and when to stop, by joint posterior draws of all utilities.
+r"""The next votes to ask for and a stopping rule, from joint posterior draws of all utilities.
 
-For the best item, take two independent draws: the question is which of their best items, `i` and `j`, is better, and
-the probabilities to be the best weigh all pairs `(i, j)`. With the Gaussian that has the draws' mean and covariance, a
-vote between any two items takes a share from the variance of `f_i - f_j`, by the Fisher information of its answer at
-the mean. The pair that is asked takes the largest share on average. A batch is chosen one after the other, each with
-the covariance that the votes before it will leave, whatever they say. Double Thompson sampling ([Wu2016double]_) asks
-about the pair `(i, j)` of two draws itself.
+For the best item, take two independent draws with best items `i` and `j`: all pairs `(i, j)` have the weight of their
+probabilities of being the best. Under the Gaussian with the draws' mean and covariance, a vote between any two items
+reduces the variance of `f_i - f_j` by a share, given by the Fisher information of its answer at the mean. The vote with
+the largest average share is asked. A batch is chosen sequentially, each vote with the covariance given those before it,
+which does not depend on their answers. Double Thompson sampling ([Wu2016double]_) asks about the pair `(i, j)` itself.
 
 For the best `k` and for the order, let `f_s` be draws and `p_s(y)` the probability of outcome `y` of a vote given one.
-The information that a vote brings about `t(f)`, what one wants to know, is `H(E[p]) - E[H(E[p | t])]`, where
-expectations are averages over draws: products of matrices, for all pairs at once. For the whole order `t = f`, Bayesian
-active learning by disagreement ([Houlsby2011bald]_); for the best `k` it is the sum over items of the information about
-the item's membership. Votes of a batch are chosen given outcomes, still unknown, of those before it, that are drawn
-with the probabilities that they have.
+The information of a vote about a function `t(f)` is `H(E[p]) - E[H(E[p | t])]`, with averages over draws: products of
+matrices, for all pairs at once. For the whole order `t = f`, Bayesian active learning by disagreement
+([Houlsby2011bald]_); for the best `k` it is the sum over items of the information about the item's membership. The
+votes of a batch are chosen given outcomes of those before, drawn with their probabilities.
 
 The draws of an ensemble are those of its members, each with its member's noise, tie width and slips; the Fisher
 information of a vote is the members' average.
@@ -45,19 +43,18 @@ from botorch_skewgp.rows import Reading
 
 ROUNDING = 1e-8  # of the variance of a difference, relative to those of both items
 NUM_SAMPLES = 1024
-MOST_PAIRS = 2**14  # that are looked at exactly, of those that a normal approximation finds best
-PATHS = 8  # of outcomes of votes that a batch has already
-CHUNK = 2**11  # pairs at a time, whose draws a cache can nearly hold
+MAX_PAIRS = 2**14  # evaluated exactly, the best ones by a normal approximation
+PATHS = 8  # of outcomes of a batch's earlier votes
+CHUNK = 2**11  # pairs at a time, whose draws nearly fit into a cache
 
 
 class NextVotes(NamedTuple):
     r"""Votes to ask for.
 
     Args:
-        pairs: An `m x 2` integer tensor of items, the most telling pair first.
-        values: The expected gain of each when it was chosen. For the best item: the share that it takes from
-            the variance of the difference between two draws' best items, on average; for other goals: information, in
-            nats.
+        pairs: An `m x 2` integer tensor of items, the most informative pair first.
+        values: The expected gain of each when it was chosen: for the best item the average share of the variance of the
+            difference between two draws' best items that it removes; for other goals the information in nats.
     """
 
     pairs: Tensor
@@ -69,7 +66,7 @@ class Verdict(NamedTuple):
 
     Args:
         items: An integer tensor: the best item, the best `k`, or all of them from the best to the worst.
-        probability: The posterior probability that this is right in all of its parts.
+        probability: The posterior probability that all of this is right.
     """
 
     items: Tensor
@@ -84,7 +81,7 @@ def verdict(
     num_samples: int = 4096,
     seed: int = 0,
 ) -> Verdict:
-    r"""The present answer and its probability, as a rule to stop.
+    r"""The present answer and its probability, as a stopping rule.
 
     Example:
         >>> best, probability = verdict(model)
@@ -94,7 +91,7 @@ def verdict(
         model: As for `leaderboard`.
         goal: The aim: the `"best"` item, the `"top"` `k`, or the whole `"order"`.
         k: The number of items wanted, for `"top"`.
-        judge: By whose opinion, as for `leaderboard`.
+        judge: The judge of the utilities, as for `leaderboard`.
         num_samples: The number of joint draws.
         seed: The seed of the draws.
 
@@ -124,23 +121,23 @@ def next_votes(
     num_samples: int = NUM_SAMPLES,
     seed: int = 0,
 ) -> NextVotes:
-    r"""The votes to ask for next: those worth most for the goal.
+    r"""The votes to ask for next: the most informative ones for the goal.
 
-    All pairs of items are looked at; with more than 180 items those that a normal approximation finds most
-    telling, and for `"best"` and `"top"` those of items that may matter. A hundred items take .1 s, a thousand one.
+    All pairs of items are evaluated; with more than 180 items the best ones by a normal approximation, for `"best"` and
+    `"top"` among plausible items. A hundred items take .1 s, a thousand 1 s.
 
     Example:
         >>> pairs, values = next_votes(model, num_votes=5, goal="top", k=3)
 
     Args:
         model: As for `leaderboard`.
-        num_votes: The number of votes asked for at once. A pair comes up again where a second answer, of somebody else,
-            would tell more than any other pair.
+        num_votes: The number of votes asked for at once. A pair is repeated if a second answer is more informative than
+            any other pair.
         goal: The aim: the `"best"` item, the `"top"` `k`, or the whole `"order"`.
         k: The number of items wanted, for `"top"`.
         pairs: An `m x 2` integer tensor of the pairs that can be asked for; all if `None`.
-        judge: Who is asked, and by whose opinion, as for `leaderboard`.
-        distinct: Whether all pairs are different, as for one person, who would repeat himself.
+        judge: The judge who votes, and of the utilities, as for `leaderboard`.
+        distinct: Whether all pairs differ, as for one person, who would repeat an answer.
         num_samples: The number of joint draws.
         seed: The seed of the draws.
 
@@ -153,7 +150,7 @@ def next_votes(
     k = _check_goal(goal, k, n)
     readings = vote_readings(model, "next_votes", judge)
     if len({reading.num_outcomes for reading in readings}) > 1:
-        raise InputDataError("Members of an ensemble must allow the same answers; some lack ties or strengths.")
+        raise InputDataError("Members of an ensemble must allow the same answers, with the same ties and strengths.")
     pool = _pool(pairs, draws, goal, k, readings)
     check_flags(distinct=distinct)
     if not len(pool):
@@ -183,46 +180,44 @@ def _check_goal(goal: str, k: int | None, n: int) -> int:
     if goal not in ("best", "top", "order"):
         raise InputDataError(f"goal must be 'best', 'top' or 'order'; got {goal!r}.")
     if (goal == "top") != (k is not None):
-        raise InputDataError(
-            f"k is the number of items wanted for goal='top', and for that alone; got {k} for {goal!r}."
-        )
+        raise InputDataError(f"k is for goal='top', which needs it; got k={k} for goal={goal!r}.")
     return 1 if k is None else as_count(k, "k", least=1, most=n - 1)
 
 
 def _pool(pairs: Any, draws: Tensor, goal: Goal, k: int, readings: Sequence[Reading]) -> Tensor:
-    """The pairs that are looked at, at most `MOST_PAIRS` unless the user names more."""
+    """The pairs to evaluate, at most `MAX_PAIRS` unless the user names more."""
     n, device = draws.shape[-1], draws.device
     if pairs is not None:
         given = check_pairs(pairs, "pairs", what="numbers of items", item="item").to(device)
         if given.numel() and int(given.max()) >= n:
             raise InputDataError(f"pairs names item {int(given.max())}; there are {n}, numbered from 0.")
         return given
-    if n * (n - 1) // 2 <= MOST_PAIRS:
+    if n * (n - 1) // 2 <= MAX_PAIRS:
         return torch.combinations(torch.arange(n, device=device))
     mean, covariance = draws.mean(0), torch.cov(draws.mT)
     variance = covariance.diagonal()
     spread = (variance.unsqueeze(-1) + variance - 2 * covariance).clamp(min=0.0)
     noise = sum(reading.variance.detach().item() for reading in readings) / len(readings)
     gap = mean.unsqueeze(-1) - mean
-    # what is unknown of a vote beside its noise, where it is not sure which one wins
+    # the uncertainty of a vote beside its noise, for close items
     score = (-0.5 * gap.square() / (spread + noise)).exp() * spread / (spread + noise)
     if goal != "order":
         matters = _chance_of_mattering(draws, mean, variance, k)
         score = score * matters.unsqueeze(-1) * matters
     first, second = torch.triu_indices(n, n, 1, device=device)
-    best = score[first, second].topk(MOST_PAIRS).indices
+    best = score[first, second].topk(MAX_PAIRS).indices
     return torch.stack([first[best], second[best]], dim=-1)
 
 
 def _chance_of_mattering(draws: Tensor, mean: Tensor, variance: Tensor, k: int) -> Tensor:
-    """How unsure it is whether each item is among the best `k`, by its own distribution and the bar's."""
+    """The uncertainty of each item's membership in the best `k`, from its own distribution and the bar's."""
     bar = draws.topk(k, dim=-1).values[:, -1]
     inside = torch.special.ndtr((mean - bar.mean()) / (variance + bar.var()).sqrt())
     return torch.minimum(inside, 1 - inside) if k > 1 else inside
 
 
 def _outcomes(draws: Tensor, pairs: Tensor, readings: Sequence[Reading]) -> Tensor:
-    """The probabilities of all outcomes, `O x P x S`, for each draw by the reading of the member that it is of."""
+    """The probabilities of all outcomes, `O x P x S`, for each draw by its member's reading."""
     columns = draws.mT
     difference = columns[pairs[:, 0]] - columns[pairs[:, 1]]
     shares = zip(readings, shares_of_draws(len(draws), len(readings)), strict=True)
@@ -232,14 +227,14 @@ def _outcomes(draws: Tensor, pairs: Tensor, readings: Sequence[Reading]) -> Tens
 
 
 class _Contenders(NamedTuple):
-    """How well a vote parts the items that may be the best, by the Gaussian of the draws' moments.
+    """The votes that separate the items that may be the best, by the Gaussian of the draws' moments.
 
     Args:
         weights: The probability that the best items of two draws are those of the row and of the column, `n x n`; zero
             on the diagonal.
         mean: Means of the utilities, `n`.
-        covariance: Their covariance, `n x n`, once the votes chosen so far are answered.
-        readings: What a vote reads, for each member of an ensemble.
+        covariance: Their covariance, `n x n`, given the votes chosen so far.
+        readings: The reading of a vote, for each member of an ensemble.
     """
 
     weights: Tensor
@@ -251,27 +246,27 @@ class _Contenders(NamedTuple):
     def of(cls, draws: Tensor, readings: Sequence[Reading]) -> _Contenders:
         num, n = draws.shape
         wins = draws.argmax(-1).bincount(minlength=n).to(draws)
-        best = (wins + 1 / n) / (num + 1)  # one more draw, whose best item may be any
+        best = (wins + 1 / n) / (num + 1)  # one more draw, with a uniform best item
         weights = best.outer(best).fill_diagonal_(0.0)
         return cls(weights, draws.mean(0), torch.cov(draws.mT, correction=0), readings)
 
     def values(self, pairs: Tensor) -> Tensor:
-        """The expected share that a vote takes from the variance of the difference of two draws' best items, `P`."""
+        """The expected share of the variance of the difference of two draws' best items that a vote removes, `P`."""
         variance = self.covariance.diagonal()
         total = variance.unsqueeze(-1) + variance
         spread = total - 2 * self.covariance
-        weights = torch.where(spread > ROUNDING * total, self.weights / spread, 0.0)  # equal items have nothing to part
+        weights = torch.where(spread > ROUNDING * total, self.weights / spread, 0.0)  # 0 for equal items
         laplacian = weights.sum(-1).diag() - weights
         gain = self._gain(pairs)
         return 2 * ((gain @ laplacian) * gain).sum(-1)
 
     def after(self, pair: Tensor) -> _Contenders:
-        """Once a vote for a pair has been answered, one way or the other."""
+        """The same given the answer of a vote, any answer."""
         gain = self._gain(pair.unsqueeze(0))
         return self._replace(covariance=self.covariance - gain.mT @ gain)
 
     def _gain(self, pairs: Tensor) -> Tensor:
-        """Vectors whose outer products are what votes take from the covariance, `P x n`."""
+        """Vectors whose outer products votes remove from the covariance, `P x n`."""
         first, second = pairs.unbind(-1)
         covariances = self.covariance[first] - self.covariance[second]
         spread = (covariances.gather(-1, first.unsqueeze(-1)) - covariances.gather(-1, second.unsqueeze(-1))).squeeze(
@@ -283,14 +278,14 @@ class _Contenders(NamedTuple):
 
 
 class _Information(NamedTuple):
-    """What a vote tells about the best items or about all.
+    """The information of votes about the best items or the whole order.
 
     Args:
-        draws: Draws of the utilities, `S x n`, in single precision: values are compared and not reported far.
+        draws: Draws of the utilities, `S x n`, in single precision, which suffices to compare values.
         state: `S x C`: 1 where an item is among the best in a draw; `None` for the whole order.
-        weights: Weights of the draws, `W x S`, for several ways in which the votes chosen so far may end.
-        readings: What a vote reads, for each member of an ensemble.
-        generator: For these ways.
+        weights: Weights of the draws, `W x S`, for several outcomes of the votes chosen so far.
+        readings: The reading of a vote, for each member of an ensemble.
+        generator: The generator of these outcomes.
     """
 
     draws: Tensor
@@ -308,7 +303,7 @@ class _Information(NamedTuple):
         state = None
         if goal == "top":
             inside = (ranks_of(draws) <= k).float()
-            state = inside[:, inside.any(0) & ~inside.all(0)]  # of others the state is known in these draws
+            state = inside[:, inside.any(0) & ~inside.all(0)]  # the state of the others is known
         return cls(single, state, weights, readings, generator)
 
     def values(self, pairs: Tensor) -> Tensor:
@@ -317,7 +312,7 @@ class _Information(NamedTuple):
         return torch.stack([self._value(p, weights) for weights in self.weights]).mean(0)
 
     def after(self, pair: Tensor) -> _Information:
-        """Once a vote for a pair has been answered, in one of several ways."""
+        """The same given the answer of a vote, one of several."""
         p = _outcomes(self.draws, pair.unsqueeze(0), self.readings).squeeze(1)  # O x S
         weights = self.weights if len(self.weights) == PATHS else self.weights.expand(PATHS, -1)
         chance = (weights @ p.mT).cpu()

@@ -1,4 +1,4 @@
-r"""Votes as people have them, in a data frame, and as observations of numbered items."""
+r"""Votes in a data frame, and as observations of numbered items."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Votes:
     Args:
         observations: The votes as observations; their indices are places in `items`.
         items: The names of the items.
-        judges: The names of the judges, in the order of their numbers; `None` if none are known.
+        judges: The names of the judges, in the order of their numbers; `None` without judges.
     """
 
     observations: tuple[Observation, ...]
@@ -43,8 +43,8 @@ class Votes:
     def to_frame(self) -> DataFrame:
         r"""The votes as a data frame with columns `winner`, `loser`, `outcome`, and `judge`.
 
-        The outcome is `"winner"`, or for a vote that neither won `"tie"`, `"both bad"` or `"both good"`; the columns of
-        such votes are the items shown. `read_votes` reads it back.
+        The outcome is `"winner"`, or for a vote without a winner `"tie"`, `"both bad"` or `"both good"`; its first two
+        columns are then the items shown. `read_votes` reads the frame back.
         """
         frame: dict[str, list[Any]] = {"winner": [], "loser": [], "outcome": []}
         judge: list[Any] = []
@@ -70,7 +70,7 @@ def read_votes(
     items: Sequence[Hashable] | None = None,
     both_alike: Literal["level", "tie", "drop"] = "level",
 ) -> Votes:
-    r"""Votes of a data frame, a row for each.
+    r"""Read votes from a data frame with a row for each.
 
     Example:
         >>> votes = read_votes({"winner": ["a", "c"], "loser": ["b", "a"]})
@@ -82,21 +82,21 @@ def read_votes(
         frame: A data frame, or a dictionary of columns.
         first: The name of the column of the first item; of the winner if there is no column of outcomes.
         second: The name of the column of the second item; likewise of the loser.
-        outcome: The name of a column that says how each vote ended: the *name of the column* of the item that won,
-            `"tie"`, `"both bad"` or `"both good"` (also as `"tie (bothbad)"`); if `None`, the column `outcome`, as
-            `Votes.to_frame` writes it. Where there is none, the first item won.
-        judge: The name of the column of those who voted; if `None`, the column `judge` if there is one.
-        items: The names of all items, in the order wanted; those in the votes, sorted, if `None`. Name those that no
-            vote is about here.
-        both_alike: Votes for both or against both mean: with `"level"` that the two are about as good, and above or
-            below a threshold; with `"tie"` the former alone; with `"drop"` nothing.
+        outcome: The name of the column of outcomes: the *name of the column* of the winner, `"tie"`, `"both bad"` or
+            `"both good"` (also `"tie (bothbad)"`); if `None`, the column `outcome`, as `Votes.to_frame` writes it.
+            Without such a column the first item won.
+        judge: The name of the column of judges; if `None`, the column `judge` if there is one.
+        items: The names of all items, in the wanted order, including items without votes; those in the votes, sorted,
+            if `None`.
+        both_alike: The meaning of votes for both or against both: `"level"` for a tie with both items above or below a
+            threshold; `"tie"` for a tie; `"drop"` to leave them out.
 
     Returns:
-        Wins and ties, or one `Vote` of all of them where some tell the level.
+        Wins and ties, or one `Vote` of all if some tell the level.
 
     Raises:
-        InputDataError: If a column is missing, a cell is empty, an item plays against itself or is not among `items`,
-            two names read alike (`3` and `"3"`), or an outcome is not known.
+        InputDataError: If a column is missing, a cell is empty, an item is compared with itself or is not among
+            `items`, two names have the same text (`3` and `"3"`), or an outcome is unknown.
     """
     a, b = (_column(frame, name) for name in (first, second))
     outcome = "outcome" if outcome is None and "outcome" in frame else outcome
@@ -109,9 +109,7 @@ def read_votes(
             raise InputDataError(f"Column {name!r} has {len(_column(frame, name))} entries for {m} votes.")
     alone = [i for i in range(m) if a[i] == b[i]]
     if alone:
-        raise InputDataError(
-            f"An item is voted on against itself in rows {alone[:5]} ({a[alone[0]]!r}); leave these out."
-        )
+        raise InputDataError(f"An item is compared with itself in rows {alone[:5]} ({a[alone[0]]!r}); leave these out.")
     if items is None:
         names: Sequence[Any] = _sorted({*a, *b})
     else:
@@ -122,11 +120,11 @@ def read_votes(
         if wrong:
             raise InputDataError(f"items must hold names, none of them empty; got {wrong[:2]}.")
         if len(set(names)) < len(names):
-            raise InputDataError("items names an item twice.")
+            raise InputDataError("items must name each item once.")
     number = {name: i for i, name in enumerate(names)}
     unknown = _sorted({*a, *b} - number.keys())
     if unknown:
-        raise InputDataError(f"Votes are about items that are not in items: {unknown[:5]}.")
+        raise InputDataError(f"items must name all items of votes; {unknown[:5]} are missing.")
     pairs = torch.tensor([[number[x] for x in a], [number[x] for x in b]], dtype=torch.long).mT
     code = torch.zeros(m, dtype=torch.long) if outcome is None else _outcomes(_column(frame, outcome), first, second)
     if both_alike not in ("level", "tie", "drop"):
@@ -149,7 +147,7 @@ def read_votes(
 
 
 def _pairs_and_answers(entry: Observation) -> tuple[list[list[int]], list[int]]:
-    """The pairs of votes and the numbers of their answers, as of a `Vote`."""
+    """The pairs and the numbers of the answers of votes, as in a `Vote`."""
     if isinstance(entry, Vote):
         return entry.pairs.tolist(), torch.as_tensor(entry.answers).tolist()
     pairs = torch.cat([entry.duels, entry.ties])
@@ -157,7 +155,7 @@ def _pairs_and_answers(entry: Observation) -> tuple[list[list[int]], list[int]]:
 
 
 def _buttons(code: Tensor) -> tuple[str, ...]:
-    """The buttons of a page on which these answers were given: who can say that both are bad can say that they tie."""
+    """The buttons of the page: the answers given and 'tie'."""
     return tuple(BUTTONS[number] for number in sorted({FIRST, SECOND, TIE, *code.unique().tolist()}))
 
 
@@ -166,7 +164,7 @@ def _chosen(who: Tensor | None, which: Tensor) -> Tensor | None:
 
 
 def _outcomes(said: list[Any], first: str, second: str) -> Tensor:
-    """The numbers of answers, as of a `Vote`."""
+    """The numbers of answers, as in a `Vote`."""
     code: dict[Any, int] = {**OTHER_WORDS, **{BUTTONS[number]: number for number in (TIE, BOTH_BAD, BOTH_GOOD)}}
     code |= {first: FIRST, second: SECOND}
     unknown = _sorted({word for word in said if word not in code})
@@ -203,7 +201,7 @@ def _column(frame: Any, name: str) -> list[Any]:
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether it is `None`, NaN, which differs from itself, or pandas' missing value, which does not tell."""
+    """Whether a value is `None`, NaN, or pandas' missing value."""
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
@@ -211,7 +209,7 @@ def _sorted(names: set[Any]) -> list[Any]:
     """Sorted names; by their text if they are of several types.
 
     Raises:
-        InputDataError: If two names of different types read alike.
+        InputDataError: If two names of different types have the same text.
     """
     try:
         return sorted(names)
@@ -220,13 +218,13 @@ def _sorted(names: set[Any]) -> list[Any]:
         alike = [pair for pair in pairwise(ordered) if str(pair[0]) == str(pair[1])]
         if alike:
             raise InputDataError(
-                f"{alike[0][0]!r} and {alike[0][1]!r} read alike but are two names; convert the columns to one type."
+                f"{alike[0][0]!r} and {alike[0][1]!r} have the same text; convert the columns to one type."
             ) from None
         return ordered
 
 
 def pandas() -> Any:
-    """The module, which is an extra.
+    """Import pandas, an optional dependency.
 
     Raises:
         ImportError: If it is not installed.

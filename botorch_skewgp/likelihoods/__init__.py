@@ -1,4 +1,4 @@
-"""Likelihoods: the learnable noise and cut-points, what each kind of observation reads, and the rows it becomes."""
+"""Likelihoods: learnable noise and cut-points, the reading of each kind of observation, and its rows."""
 
 from botorch_skewgp.likelihoods.affine_probit import ProbitAffineLikelihood
 from botorch_skewgp.likelihoods.base import RowLikelihood, outcome_distribution

@@ -20,14 +20,14 @@ from botorch_skewgp.rows import Reading, Rows
 class ProbitAffineLikelihood(RowLikelihood):
     r"""`P(lower < W f + Z + v <= upper)` with `v ~ N(0, Sigma)` ([Benavoli2021unified]_, equation (4)).
 
-    Weights, shifts and the noise covariance come with the observations. Each row is an answer with two outcomes, inside
-    its bounds or beyond: with slips `slip / 2 + (1 - slip) P(...)`.
+    Weights, shifts and the noise covariance belong to the observations. Each row is an answer with two outcomes, inside
+    or outside its bounds: with slips `slip / 2 + (1 - slip) P(...)`.
 
     Args:
-        slip: The probability of a slip: an answer drawn evenly among both. One for all judges, or a tensor with one for
-            each; none slips by default.
+        slip: The probability of a slip, an answer drawn uniformly from both: one for all judges, or a tensor with one
+            for each; 0 by default.
         learn_slip: Whether it is a parameter to fit.
-        slip_prior: A prior on it; by default a half-Cauchy one on its odds, at most 1 to 20 in half of the cases.
+        slip_prior: A prior on it; by default half-Cauchy on its odds, with a median of 1 to 20.
 
     Raises:
         InputDataError: If a rate is below 0, or 1 or more.
@@ -41,7 +41,7 @@ class ProbitAffineLikelihood(RowLikelihood):
         self._register_slip(slip, learn_slip, slip_prior)
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
-        """The rows as given; the least eigenvalue of the noise covariance counts as independent noise."""
+        """The rows as given; the smallest eigenvalue of the noise covariance is independent noise."""
         self._check_type(observation)
         assert isinstance(observation, AffineProbit)
         weight = observation.weight.to(like)

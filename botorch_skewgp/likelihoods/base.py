@@ -1,4 +1,4 @@
-r"""The base class of likelihoods: what it does with the reading of a kind, which the kinds only have to state."""
+r"""The base class of likelihoods: rows, predictions and fantasies from the reading that a subclass states."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from botorch_skewgp.likelihoods.best_of import best_of_probabilities
 from botorch_skewgp.likelihoods.defaults import SLIP_ODDS_SCALE, SLIP_START
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import (
-    LEAST_POSITIVE,
+    MIN_POSITIVE,
     RateParameter,
     ReadOdds,
     ReadParameter,
@@ -36,31 +36,31 @@ from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows, Reading, Rows
 from botorch_skewgp.truncated.step_factor import Heights
 
-NUM_SAMPLES = 1024  # of the latent function, over which probabilities of joint outcomes are averaged
+NUM_SAMPLES = 1024  # of the latent function, for probabilities of joint outcomes
 
 
 class RowLikelihood(Likelihood):
     r"""A likelihood that is a product of factors `P(lower < a^T f + bias + v <= upper)`.
 
-    Holds what is learned about how observations come about (noise, cut-points, widths) and no data, so that models may
-    share it. A subclass states the `reading` of its kinds and, in `answers`, the points and outcomes of observations;
-    rows, predictions and fantasies follow from these.
+    Holds parameters (noise, cut-points, widths) and no data, so that models may share it. A subclass states the
+    `reading` of its kinds and, in `answers`, the points and outcomes of observations; rows, predictions and fantasies
+    follow from these.
     """
 
     observation_types: ClassVar[tuple[type[Observation], ...]] = ()
-    predicts_choices: ClassVar[bool] = False  # whether `marginal` takes which points can be chosen
-    predicts: ClassVar[bool] = True  # whether new observations have a distribution, and not only those of the data
+    predicts_choices: ClassVar[bool] = False  # whether `marginal` takes `available`
+    predicts: ClassVar[bool] = True  # whether new observations have a distribution
     slip = RateParameter()
-    _judge: int | None = None  # whose new answers are foreseen, where judges have parameters of their own
+    _judge: int | None = None  # the judge of new answers, where judges have parameters of their own
 
     @property
     def num_outputs(self) -> int:
-        """The number of latent functions that observations are of."""
+        """The number of latent functions."""
         return 1
 
     @property
     def takes_numbers(self) -> bool:
-        """Whether new observations may be numbers, so that fantasies are numbers too."""
+        """Whether new observations, and so fantasies, may be numbers."""
         return False
 
     @property
@@ -70,7 +70,7 @@ class RowLikelihood(Likelihood):
 
     @property
     def kind_of_duels(self) -> type[Observation]:
-        r"""The kind of observations by which new duels of two points are told.
+        r"""The kind of observation for new duels.
 
         Raises:
             InputDataError: If there is none.
@@ -83,7 +83,7 @@ class RowLikelihood(Likelihood):
 
     @property
     def _reads_one_value(self) -> bool:
-        """Whether an observation is about a single value of the latent function."""
+        """Whether an observation reads a single value of the latent function."""
         return self.observation_types[0].points_per_observation == 1 and self.num_outputs == 1
 
     def _register_positive(
@@ -98,18 +98,18 @@ class RowLikelihood(Likelihood):
         check_parts(**{f"{name}_prior": (prior, Prior), f"{name}_constraint": (constraint, Interval)})
         raw = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64), requires_grad=learn)
         self.register_parameter(f"raw_{name}", raw)
-        self.register_constraint(f"raw_{name}", GreaterThan(LEAST_POSITIVE) if constraint is None else constraint)
+        self.register_constraint(f"raw_{name}", GreaterThan(MIN_POSITIVE) if constraint is None else constraint)
         if prior is not None:
             self.register_prior(f"{name}_prior", prior, ReadParameter(name), SetParameter(name))
         setattr(self, name, value)
 
     def _register_slip(self, slip: float | Tensor, learn: bool, prior: Prior | None) -> None:
-        r"""Register the rate of slips, if there are any: answers drawn evenly among all that can be given.
+        r"""Register the rate of slips, if there are any: answers drawn uniformly from all possible ones.
 
         Args:
-            slip: The rate, or one for each judge; where it is learned, where a fit starts.
+            slip: The rate, or one for each judge; the start of a fit.
             learn: Whether it is a parameter to fit.
-            prior: A prior on the rate; if it is learned by default a half-Cauchy one on its odds.
+            prior: A prior on the rate; for a learned one by default half-Cauchy on its odds.
 
         Raises:
             InputDataError: If a rate is not between 0 and 1, or another argument is of another class.
@@ -122,9 +122,7 @@ class RowLikelihood(Likelihood):
         if learn:
             rate = torch.where(rate > 0, rate, SLIP_START)
         elif not bool((rate > 0).all()):
-            raise InputDataError(
-                f"Judges slip all or none, if rarely: every slip must be above 0; got {rate.tolist()}."
-            )
+            raise InputDataError(f"slip must be 0 for all judges or positive for each; got {rate.tolist()}.")
         self.register_parameter("raw_slip", torch.nn.Parameter(raw_rate(rate), requires_grad=learn))
         if prior is not None:
             self.register_prior("slip_prior", prior, ReadParameter("slip"), SetParameter("slip"))
@@ -132,12 +130,12 @@ class RowLikelihood(Likelihood):
             self.register_prior("slip_prior", HalfCauchyPrior(SLIP_ODDS_SCALE), ReadOdds("slip"), SetOdds("slip"))
 
     def _slips(self, num_outcomes: int, like: Tensor, judge: Tensor | None = None) -> Tensor | None:
-        r"""The probability of each outcome to be given whatever is read; `None` if answers are no slips.
+        r"""The probability that an answer is a slip to each outcome; `None` without slips.
 
         Args:
-            num_outcomes: The number of outcomes that an answer can have.
+            num_outcomes: The number of outcomes.
             like: Any tensor of the wanted dtype and device.
-            judge: Who gave each of `m` answers; the judge whom the likelihood is for if `None`, or else the average.
+            judge: The judge of each of `m` answers; if `None` the likelihood's judge, or else the average of all.
 
         Returns:
             An `O`-dim tensor; with judges `m x O`.
@@ -152,12 +150,12 @@ class RowLikelihood(Likelihood):
         return (rate / num_outcomes).expand(*rate.shape[:-1], num_outcomes)
 
     def _of_judges(self, name: str, like: Tensor, judge: Tensor | None = None) -> Tensor:
-        r"""A parameter of which there is one value, or one for each judge.
+        r"""A parameter with one value, or one for each judge.
 
         Args:
-            name: The parameter's.
+            name: Its name.
             like: Any tensor of the wanted dtype and device.
-            judge: Who gave each of `m` answers; the judge whom the likelihood is for if `None`, or else the average.
+            judge: The judge of each of `m` answers; if `None` the likelihood's judge, or else the average of all.
 
         Returns:
             A tensor of shape `1`; with judges of shape `m`.
@@ -172,7 +170,7 @@ class RowLikelihood(Likelihood):
             return value if judge is None else value.expand(len(judge))
         if len(judge) and int(judge.max()) >= values.numel():
             raise InputDataError(
-                f"{name} has values for {values.numel()} judges, and judge {int(judge.max())} gave answers; "
+                f"{name} has values for {values.numel()} judges, but judge {int(judge.max())} gave answers; "
                 "give one value, or one for each judge from 0 on."
             )
         return values[judge.to(values.device)]
@@ -180,12 +178,12 @@ class RowLikelihood(Likelihood):
     def _heights_of_answers(
         self, judge: Tensor | None, answer: Tensor, num_outcomes: Tensor, like: Tensor
     ) -> Heights | None:
-        r"""The heights of rows of answers that may have several rows each.
+        r"""The heights of rows of answers with several rows each.
 
         Args:
-            judge: Who gave the answer of each row, `p`; `None` without judges.
+            judge: The judge of each row's answer, `p`; `None` without judges.
             answer: The number of each row's answer, `p`.
-            num_outcomes: How many different answers could have been given, for each row, `p`.
+            num_outcomes: The number of possible answers, for each row, `p`.
             like: Any tensor of the wanted dtype and device.
         """
         slips = self._slips(1, like, judge)
@@ -195,19 +193,19 @@ class RowLikelihood(Likelihood):
         return Heights(rate / num_outcomes.to(rate), 1 - rate, answer.to(rate))
 
     def _heights(self, slips: Tensor, outcome: Tensor) -> Heights:
-        """The heights of rows of answers of one row each, from `m x O` or `O` probabilities of slips."""
+        """The heights of answers of one row each, from `m x O` or `O` probabilities of slips."""
         slips = slips.expand(len(outcome), slips.shape[-1])
         outside = slips.gather(-1, outcome.to(slips.device).unsqueeze(-1)).squeeze(-1)
         return Heights(outside, 1 - slips.sum(-1))
 
     def answer_of_rows(self, rows: Rows) -> Tensor:
-        """The number of the answer that each row is of, among those of the observation that the rows are of."""
+        """The number of each row's answer, among those of its observation."""
         if rows.heights is None or rows.heights.answer is None:
             return torch.arange(rows.num_rows, device=rows.noise.device)
         return rows.heights.answer.long()
 
     def share_of_slips(self, observation: Observation, rows: Rows) -> Tensor | float:
-        r"""Of answers that are given whatever is read, the share that are slips and not guesses.
+        r"""The share of slips among slips and guesses.
 
         Args:
             observation: The observations.
@@ -221,7 +219,7 @@ class RowLikelihood(Likelihood):
 
     def _refusal(self, kind: type[Observation]) -> str:
         return (
-            f"{self._name_and_kinds}; got {kind.__name__}. For several kinds at once give a MixedLikelihood, or none "
+            f"{self._name_and_kinds}; got {kind.__name__}. For several kinds give a MixedLikelihood, or no likelihood "
             "for the default."
         )
 
@@ -248,7 +246,7 @@ class RowLikelihood(Likelihood):
         return self
 
     def for_judge(self, judge: int | None) -> Self:
-        r"""The likelihood of a judge's new answers, with the values of parameters that are his own; others are shared.
+        r"""The likelihood of a judge's new answers, with the judge's own values of parameters; others are shared.
 
         Args:
             judge: A judge's number; `None` for the average over judges.
@@ -264,7 +262,7 @@ class RowLikelihood(Likelihood):
         """The names of the parameters that have a value for each judge."""
         return ["slip"] if self.slip.numel() > 1 else []
 
-    # What a kind states
+    # Stated by a kind
 
     def reading(
         self,
@@ -273,17 +271,16 @@ class RowLikelihood(Likelihood):
         scale: OutcomeScale = OutcomeScale(),  # noqa: B008
         num_points: int | None = None,
     ) -> Reading:
-        r"""What one observation of a kind reads, and the outcomes that it tells apart.
+        r"""The reading of one observation of a kind, with its outcomes.
 
         Args:
             kind: A class of observations that this likelihood takes.
             like: Any tensor of the wanted dtype and device.
             scale: How outcomes relate to the latent function.
-            num_points: The number of points that an observation is about, for kinds that leave it open; the least if
-                `None`.
+            num_points: The number of points of an observation, for kinds with any number; the minimum if `None`.
 
         Raises:
-            UnsupportedError: If observations of the kind have no outcomes that could be told apart beforehand.
+            UnsupportedError: If observations of the kind have no fixed set of outcomes.
         """
         raise UnsupportedError(
             f"{kind.__name__} observations have no fixed set of outcomes to predict or to draw; pass numbers, labels "
@@ -291,20 +288,20 @@ class RowLikelihood(Likelihood):
         )
 
     def answers(self, observation: Observation) -> tuple[Tensor, Tensor]:
-        r"""The points that each observation is about, `m x k`, and its outcome, `m`.
+        r"""The points of each observation, `m x k`, and its outcome, `m`.
 
         Args:
-            observation: Observations of a kind that this likelihood is for.
+            observation: Observations of a kind that this likelihood takes.
         """
-        raise NotImplementedError  # of likelihoods that write their rows themselves
+        raise NotImplementedError  # likelihoods that override `rows` need no answers
 
-    # What follows from it
+    # Derived from the reading
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
         r"""Turn observations into rows, differentiable in this likelihood's parameters.
 
         Args:
-            observation: Observations of a kind that this likelihood is for.
+            observation: Observations of a kind that this likelihood takes.
             like: Any tensor of the wanted dtype and device.
             scale: How outcomes relate to the latent function.
 
@@ -320,12 +317,12 @@ class RowLikelihood(Likelihood):
         return rows if slips is None else replace(rows, heights=self._heights(slips, outcome))
 
     def log_jacobian(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Tensor:  # noqa: B008
-        r"""By how much more log density every observation has than its row, which may be a warped number.
+        r"""The log density of every observation less that of its row, which may be a warped number.
 
         Args:
-            observation: Observations of a kind that this likelihood is for.
+            observation: Observations of a kind that this likelihood takes.
             like: Any tensor of the wanted dtype and device.
-            scale: How outcomes relate to the latent function; its own derivative is not in it.
+            scale: How outcomes relate to the latent function; its own derivative is not included.
 
         Returns:
             A tensor with a number for each observation, or one zero for all.
@@ -344,7 +341,7 @@ class RowLikelihood(Likelihood):
             one point, of shape `...` for others.
 
         Raises:
-            InputDataError: If there are fewer values than an observation is about.
+            InputDataError: If there are fewer values than points of an observation.
         """
         kind = self.observation_types[0]
         if self._reads_one_value:
@@ -358,8 +355,8 @@ class RowLikelihood(Likelihood):
         k = items.shape[-1] if items.ndim else 0
         if k < kind.points_per_observation:
             raise InputDataError(
-                "A comparison is between two or more items: function_samples must be ... x k with k of at least "
-                f"{kind.points_per_observation}; got {tuple(items.shape)}."
+                f"function_samples must be ... x k with k of at least {kind.points_per_observation}, a value for each "
+                f"compared item; got {tuple(items.shape)}."
             )
         return k
 
@@ -381,9 +378,9 @@ class RowLikelihood(Likelihood):
         return self._predict(function_dist, scale)
 
     def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
-        r"""The distribution of new observations of a function whose low values are good.
+        r"""The distribution of new observations under minimisation.
 
-        That of kinds whose observations turn round, see `Observation.reversed`, differs from `marginal`.
+        It differs from `marginal` for kinds whose outcomes flip, see `Observation.reversed`.
 
         Args:
             posterior: A skewed posterior of the latent function at new points.
@@ -397,8 +394,8 @@ class RowLikelihood(Likelihood):
         at_points = self._reads_one_value
         if posterior.mean.shape[-2] < kind.points_per_observation:
             raise InputDataError(
-                f"{kind.__name__} is about {kind.points_per_observation} or more points, of which X has "
-                f"{posterior.mean.shape[-2]}. Give more, or ask for another kind alone: "
+                f"{kind.__name__} needs {kind.points_per_observation} or more points; X has "
+                f"{posterior.mean.shape[-2]}. Give more, or predict another kind: "
                 "model.likelihood.for_kind(kind)(model.latent_posterior(X), scale=model.outcome_scale)."
             )
         reading = self.reading(kind, like, scale, None if at_points else posterior.mean.shape[-2])
@@ -418,14 +415,14 @@ class RowLikelihood(Likelihood):
         return super().__call__(input, *args, **kwargs)
 
     def fantasy_rows(self, noisy: Tensor, scale: OutcomeScale) -> FantasyRows:
-        r"""What a new observation would tell, for noisy values of the latent function that it comes from.
+        r"""The rows of a new observation, given noisy values of the latent function.
 
         Args:
             noisy: A `batch_shape x q` tensor of values of `f(x) + v`.
             scale: How outcomes relate to the latent function.
 
         Raises:
-            UnsupportedError: If there are fewer points than an observation is about, or the likelihood's observations
+            UnsupportedError: If there are fewer points than an observation needs, or the likelihood's observations
                 have no fixed set of outcomes.
         """
         kind, q = self.observation_types[0], noisy.shape[-1]
@@ -448,14 +445,14 @@ class RowLikelihood(Likelihood):
             X: A `batch_shape x q x d` tensor.
 
         Raises:
-            InputDataError: If new observations are no numbers.
+            InputDataError: If new observations are not numbers.
         """
         if not self.takes_numbers:
             raise InputDataError(f"{self._name_and_kinds} and no numbers; give a NumericLikelihood for them.")
         return self.latent_noise(X)
 
     def latent_noise(self, X: Tensor) -> Tensor:
-        r"""The variance of the noise with which the latent function is read at new points.
+        r"""The noise variance of a reading of the latent function at new points.
 
         Args:
             X: A `batch_shape x q x d` tensor.
@@ -475,7 +472,7 @@ def outcome_distribution(read: SkewGPPosterior, reading: Reading, squeeze: bool 
     r"""The distribution of the outcomes of a single reading under a skewed posterior, in closed form.
 
     Args:
-        read: The posterior of what is read, without noise.
+        read: The posterior of the reading, without noise.
         reading: The reading.
         squeeze: Whether to drop the posterior's last two dimensions, those of points and outputs.
     """

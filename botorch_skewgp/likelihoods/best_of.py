@@ -1,9 +1,9 @@
-r"""Which of several items is best, under a skewed posterior: orthant probabilities by quasi-Monte Carlo.
+r"""The probability that each of several items is best under a skewed posterior, by quasi-Monte Carlo.
 
-Given a draw, noisy utilities `u = f + v` are normal, so that item `i` is best with the probability of an orthant of
-their `k - 1` differences. Its separation into a product of univariate probabilities ([Genz1992numerical]_) is averaged
-over a Sobol sequence, whose first coordinate picks the draw: a point costs `k - 1` univariate probabilities, whatever
-the number of draws, and the average is smooth in the posterior.
+Given a draw, noisy utilities `u = f + v` are normal, and item `i` is best with the orthant probability of their `k - 1`
+differences. Its separation into a product of univariate probabilities ([Genz1992numerical]_) is averaged over a Sobol
+sequence, whose first coordinate picks the draw: a point costs `k - 1` univariate probabilities for any number of draws,
+and the average is smooth in the posterior.
 
 .. [Genz1992numerical] A. Genz. Numerical computation of multivariate normal probabilities. Journal of Computational and
    Graphical Statistics 1, 1992.
@@ -18,16 +18,16 @@ from torch import Tensor
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 
-# With these, probabilities of the best of four and of six are within .002 for 2,048 draws (.0003 mostly), and .001 for
-# a single Gaussian.
+# Probabilities of the best of four and of six are then within .002 for 2,048 draws (mostly .0003), and .001 for a
+# single Gaussian.
 NUM_POINTS, NUM_POINTS_OF_ONE = 2048, 256
-SMALLEST = 1e-300  # of a probability, whose normal quantile is finite
+MIN_PROBABILITY = 1e-300  # whose normal quantile is finite
 HALF_ROOT = 0.5**0.5
-MAX_ENTRIES = 2**16  # of points and items at a time, which a cache can hold
+MAX_ENTRIES = 2**16  # points times items at a time, which fit into a cache
 
 
 def best_of_probabilities(posterior: SkewGPPosterior, noise: Tensor, available: Tensor | None = None) -> Tensor:
-    r"""The probability of each of `k` items to be called the best.
+    r"""The probability that each of `k` items is chosen as the best.
 
     Args:
         posterior: The posterior of one output at the items, `batch_shape x k`.
@@ -80,7 +80,7 @@ def _best(means: Tensor, covariance: Tensor, points: Tensor, available: Tensor |
         - crossed.unsqueeze(-2)
         + covariance.diagonal(dim1=-2, dim2=-1).unsqueeze(-1).unsqueeze(-1)
     )
-    # The strongest rivals first: what is drawn after them varies less.
+    # strongest rivals first: the later draws then vary less
     average = means.mean(-1)
     margin = (average[:, every] - average[:, other]) / differences.diagonal(dim1=-2, dim2=-1).sqrt()
     if available is not None:
@@ -104,7 +104,7 @@ def _best(means: Tensor, covariance: Tensor, points: Tensor, available: Tensor |
         if rivals is not None:
             ahead = torch.where(rivals[:, :, j], ahead, 2.0)
         value = value * ahead
-        if j < k - 2:  # minus a normal number above the bound that the margin leaves
-            white.append(torch.special.ndtri((0.5 * points[:, j] * ahead).clamp(min=SMALLEST)))
+        if j < k - 2:  # minus a normal draw above the bound
+            white.append(torch.special.ndtri((0.5 * points[:, j] * ahead).clamp(min=MIN_PROBABILITY)))
     found = value.mean(-1) * 0.5 ** (k - 1)
     return found if available is None else torch.where(available, found, torch.zeros_like(found))

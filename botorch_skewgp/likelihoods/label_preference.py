@@ -30,14 +30,14 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
 
     Args:
         num_labels: The number of labels, hence of latent functions.
-        noise: The variance of one label's noise; fixed at 1 unless told otherwise.
+        noise: The variance of one label's noise.
         learn_noise: Whether the noise is a parameter to fit.
         noise_prior: A prior on the noise variance.
         noise_constraint: A constraint on the noise variance; positive by default.
-        slip: The probability of a slip: an answer drawn evenly among all that could be given. One for all judges, or a
-            tensor with one for each; none slips by default.
+        slip: The probability of a slip, an answer drawn uniformly from all possible ones: one for all judges, or a
+            tensor with one for each; 0 by default.
         learn_slip: Whether it is a parameter to fit.
-        slip_prior: A prior on it; by default a half-Cauchy one on its odds, at most 1 to 20 in half of the cases.
+        slip_prior: A prior on it; by default half-Cauchy on its odds, with a median of 1 to 20.
 
     Raises:
         InputDataError: If there are fewer than two labels, the noise is not positive, a rate not between 0 and 1, or
@@ -67,7 +67,7 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
         return self.num_labels
 
     def latent_noise(self, X: Tensor) -> Tensor:
-        """Not defined: noise is that of labels, not of the functions that tell which of them is best."""
+        """Not defined: the noise is that of labels, not of the latent functions."""
         return RowLikelihood.latent_noise(self, X)
 
     def reading(
@@ -77,20 +77,21 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
         scale: OutcomeScale = OutcomeScale(),  # noqa: B008
         num_points: int | None = None,
     ) -> Reading:
-        """Which of the labels is best at a point."""
+        """The best label at a point."""
         return Reading.choice(self.num_labels, self.noise, like, self._slips(self.num_labels, like))
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
         """One row per preference of a label over another; those of one event share each label's noise.
 
         Raises:
-            InputDataError: If the number of labels is another.
+            InputDataError: If the observations have another number of labels.
         """
         self._check_type(observation)
         assert isinstance(observation, LabelPreference)
         if observation.num_labels != self.num_labels:
             raise InputDataError(
-                f"The observations have {observation.num_labels} labels, their likelihood {self.num_labels}."
+                f"The observations have {observation.num_labels} labels, the likelihood {self.num_labels}; give "
+                f"LabelPreferenceLikelihood({observation.num_labels})."
             )
         labels, index = observation.labels, observation.index.unsqueeze(-1).expand(-1, 2)
         rows = shared_noise_rows(labels, observation.event, self.noise, like, index, value_of(labels))
@@ -98,12 +99,12 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
         size = event.bincount()[event]
         best = torch.full_like(size, -1).scatter_reduce(0, event, labels[:, 0].to(event), "amax")[event]
         least = torch.full_like(size, self.num_labels).scatter_reduce(0, event, labels[:, 0].to(event), "amin")[event]
-        is_class = (best == least) & (size == self.num_labels - 1)  # one label before all others
+        is_class = (best == least) & (size == self.num_labels - 1)  # one label above all others
         num_outcomes = torch.where(is_class, float(self.num_labels), 2.0**size)
         return replace(rows, heights=self._heights_of_answers(observation.judge, event, num_outcomes, like))
 
     def answer_of_rows(self, rows: Rows) -> Tensor:
-        """Each row is an entry of the observation; those of one event are slips together."""
+        """One for each row; rows of one event are slips together."""
         return torch.arange(rows.num_rows, device=rows.noise.device)
 
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Categorical:

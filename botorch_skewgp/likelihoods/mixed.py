@@ -19,8 +19,8 @@ from botorch_skewgp.rows import FantasyRows, Reading, Rows
 class MixedLikelihood(RowLikelihood):
     r"""Several likelihoods over one latent function; each kind of observation goes to the first that accepts it.
 
-    In a state dict the parts are named by the first kind that each of them takes (`likelihoods.Preference.raw_noise`),
-    so that the order of the parts does not matter.
+    A state dict names each part by its first kind (`likelihoods.Preference.raw_noise`), so that their order does not
+    matter.
 
     Example:
         >>> MixedLikelihood(NumericLikelihood(), PreferenceLikelihood(learn_noise=True))
@@ -32,7 +32,7 @@ class MixedLikelihood(RowLikelihood):
             likelihoods: The likelihoods, in order of precedence.
 
         Raises:
-            InputDataError: If something is no likelihood of this package, or there is none.
+            InputDataError: If there is no likelihood, or one is not of this package.
         """
         if not likelihoods:
             raise InputDataError("MixedLikelihood needs a likelihood for each kind of observation; got none.")
@@ -45,7 +45,7 @@ class MixedLikelihood(RowLikelihood):
                 )
             name = part.observation_types[0].__name__
             while name in self._likelihoods:
-                name += "_again"  # never asked, as the first takes these observations
+                name += "_again"  # not used, as the first takes these observations
             self._likelihoods[name] = part
 
     @property
@@ -65,7 +65,7 @@ class MixedLikelihood(RowLikelihood):
 
     @property
     def takes_numbers(self) -> bool:
-        """Whether one of the parts does."""
+        """Whether a part does."""
         return any(likelihood.takes_numbers for likelihood in self.likelihoods)
 
     @property
@@ -101,7 +101,7 @@ class MixedLikelihood(RowLikelihood):
         parts = [likelihood for likelihood in self.likelihoods if likelihood.predicts]
         if not parts:
             raise UnsupportedError(
-                "This likelihood takes no kind of observation that can be predicted; add one, such as "
+                "No part of this MixedLikelihood predicts new observations; add one that does, such as "
                 "NumericLikelihood."
             )
         return parts
@@ -121,7 +121,7 @@ class MixedLikelihood(RowLikelihood):
         return self.for_kind(type(observation)).rows(observation, like, scale)
 
     def log_jacobian(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Tensor:  # noqa: B008
-        """That of the likelihood that takes the observations."""
+        """By the likelihood that takes the observations."""
         return self.for_kind(type(observation)).log_jacobian(observation, like, scale)
 
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> list[Any]:
@@ -140,12 +140,12 @@ class MixedLikelihood(RowLikelihood):
         return self._predicting[0].fantasy_rows(noisy, scale)
 
     def noise_of_numbers(self, X: Tensor) -> Tensor:
-        """That of the first likelihood that takes numbers; raises `InputDataError` if none does."""
+        """By the first likelihood that takes numbers; raises `InputDataError` if none does."""
         parts = (likelihood for likelihood in self.likelihoods if likelihood.takes_numbers)
         part = next(parts, None)
         return super().noise_of_numbers(X) if part is None else part.noise_of_numbers(X)
 
     def latent_noise(self, X: Tensor) -> Tensor:
-        """The noise of numbers if there are such, else of the first likelihood."""
+        """The noise of numbers if a part takes them, else that of the first part."""
         anchors = [part for part in self._predicting if any(kind.anchors_scale for kind in part.observation_types)]
         return (anchors or self._predicting)[0].latent_noise(X)

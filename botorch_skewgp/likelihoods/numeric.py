@@ -29,14 +29,12 @@ from botorch_skewgp.warpings import Warping
 class NumericLikelihood(RowLikelihood):
     r"""Readings `f(x) + v` with `v ~ N(0, noise)`, observed as numbers or in an interval.
 
-    Numbers with known variances use those instead of `noise`. Censored readings come from the same instrument and share
-    its noise.
+    Numbers with known variances use those instead of `noise`. Censored readings share the noise of numbers.
 
-    With a warping `g` it is `g(y)` that is read with noise, where `y` is the outcome, standardised if the model does
-    so: for numbers of unknown scale. Parameters of the warping are fitted with the others, to an evidence
-    that has the derivative of `g` in it ([Snelson2003warped]_). What shares the latent function with the numbers
-    (comparisons, labels, validity) is about the warped function and does not depend on `g`. Posteriors of a model are
-    of the warped function too; `predictive` and `outcome_posterior` are in units of the outcome.
+    With a warping `g`, for numbers of unknown scale, the reading is `g(y)` of the (standardised) outcome `y`. Its
+    parameters are fitted with the others, to an evidence that includes the derivative of `g` ([Snelson2003warped]_).
+    Comparisons, labels and validity are about the warped function and do not depend on `g`. A model's posteriors are of
+    the warped function too; `predictive` and `outcome_posterior` are in units of the outcome.
 
     Example:
         >>> likelihood = NumericLikelihood(warping=SinhArcsinh())
@@ -49,9 +47,9 @@ class NumericLikelihood(RowLikelihood):
         noise: The noise variance, in squared units of the latent function.
         learn_noise: Whether the noise is a parameter to fit.
         noise_prior: A prior on the noise variance; by default BoTorch's for a learned one, LogNormal(-4, 1).
-        noise_constraint: A constraint on the noise variance; by default above BoTorch's least inferred noise.
-        warping: The warping of outcomes; none if `None`. Parameters that an affine map of the latent function makes
-            redundant are not fitted.
+        noise_constraint: A constraint on the noise variance; by default above BoTorch's minimum.
+        warping: The warping of outcomes; none if `None`. Parameters that are redundant with an affine map of the latent
+            function are not fitted.
 
     Raises:
         InputDataError: If the noise is not positive, or another argument is of another class.
@@ -96,8 +94,8 @@ class NumericLikelihood(RowLikelihood):
             scale: How outcomes relate to the latent function.
 
         Raises:
-            InputDataError: If the observations are of another kind, or not in the domain of the warping.
-            UnsupportedError: If there is a warping and the variances of numbers are known.
+            InputDataError: If the observations are of another kind, or outside the domain of the warping.
+            UnsupportedError: If numbers with known variances have a warping.
         """
         self._check_type(observation)
         reading = Reading.at_point(like.new_zeros(0), self.noise)
@@ -106,8 +104,8 @@ class NumericLikelihood(RowLikelihood):
             values = self._warped(scale.standardize(observation.values.to(like)))
             if self.warping is not None and observation.noise is not None:
                 raise UnsupportedError(
-                    "Known variances are those of the outcome, but with a warping noise is in the warped outcome. "
-                    "Leave Numeric's noise out, to learn it, or the likelihood's warping."
+                    "Known variances are those of the outcome, but a warping has noise in the warped outcome. Leave "
+                    "Numeric's noise out, to learn it, or the likelihood's warping."
                 )
             self._check_domain(values)
             noise = None if observation.noise is None else observation.noise.to(like) / scale.scale**2
@@ -121,13 +119,13 @@ class NumericLikelihood(RowLikelihood):
         if self.warping is not None and not bool((warped > -torch.inf).all()):
             where = (warped == -torch.inf).nonzero().squeeze(-1)[:5].tolist()
             raise InputDataError(
-                f"The warping is for (standardised) outcomes above {float(self.warping.domain[0].max()):g}; those at "
+                f"The warping needs (standardised) outcomes above {float(self.warping.domain[0].max()):g}; those at "
                 f"positions {where} are not. Shift them, leave standardisation out, or put an Affine or Arcsinh "
                 "warping inside."
             )
 
     def _warped(self, outcome: Tensor) -> Tensor:
-        """Standardised outcomes or bounds, warped; infinite where they are, or outside of the warping's domain."""
+        """Warped outcomes or bounds; infinite where they are, or outside the warping's domain."""
         if self.warping is None:
             return outcome
         least = self.warping.domain[0].to(outcome)
@@ -146,7 +144,7 @@ class NumericLikelihood(RowLikelihood):
         posterior: SkewGPPosterior,
         scale: OutcomeScale = OutcomeScale(),  # noqa: B008
     ) -> SkewGPPosterior | WarpedPosterior:
-        r"""The posterior of what numbers are read of, without noise and in units of the outcome.
+        r"""The posterior of the outcome of numbers, without noise and in units of the outcome.
 
         Args:
             posterior: A posterior of the latent function, see `SkewGP.latent_posterior`.

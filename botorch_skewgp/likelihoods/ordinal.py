@@ -35,12 +35,12 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         learn_noise: Whether the noise is a parameter to fit.
         noise_prior: A prior on the noise variance.
         noise_constraint: A constraint on the noise variance; positive by default.
-        gap_prior: A prior on the gaps between cut-points; by default LogNormal(0, 1) for learned ones, without which a
-            grade that was never given would become impossible.
-        slip: The probability of a slip: an answer drawn evenly among all that could be given. One for all judges, or a
-            tensor with one for each; none slips by default.
+        gap_prior: A prior on the gaps between cut-points; for learned ones by default LogNormal(0, 1), which keeps
+            unused grades possible.
+        slip: The probability of a slip, an answer drawn uniformly from all possible ones: one for all judges, or a
+            tensor with one for each; 0 by default.
         learn_slip: Whether it is a parameter to fit.
-        slip_prior: A prior on it; by default a half-Cauchy one on its odds, at most 1 to 20 in half of the cases.
+        slip_prior: A prior on it; by default half-Cauchy on its odds, with a median of 1 to 20.
 
     Raises:
         InputDataError: If there are fewer than two grades, or cut-points are not increasing and one fewer, a rate is
@@ -104,7 +104,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         scale: OutcomeScale = OutcomeScale(),  # noqa: B008
         num_points: int | None = None,
     ) -> Reading:
-        """`f(x) + v` between the cut-points around the grade; given ones are in units of the outcome."""
+        """`f(x) + v` between the cut-points of the grade; given ones are in units of the outcome."""
         cutpoints = self.cutpoints.to(like)
         is_given = int(self.anchor) < 0
         slips = self._slips(self.num_grades, like)
@@ -114,6 +114,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         """Each point, and its grade; raises `InputDataError` for another number of grades."""
         if observation.num_grades != self.num_grades:
             raise InputDataError(
-                f"The observations have {observation.num_grades} grades, their likelihood {self.num_grades}."
+                f"The observations have {observation.num_grades} grades, the likelihood {self.num_grades}; give "
+                f"OrdinalLikelihood({observation.num_grades})."
             )
         return observation.index.unsqueeze(-1), observation.grades

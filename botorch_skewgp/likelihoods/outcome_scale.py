@@ -14,12 +14,12 @@ from botorch_skewgp.observations.checks import as_number
 class OutcomeScale:
     r"""How outcomes relate to the latent function: `outcome = location + scale * latent`.
 
-    Whatever a user states in units of the outcome (values, known variances, bounds, thresholds, given cut-points)
-    passes through here; noise levels of likelihoods are in units of the latent function.
+    Values, known variances, bounds, thresholds and given cut-points are in units of the outcome, and converted here;
+    noise levels of likelihoods are in units of the latent function.
 
     Args:
         location: The outcome at which the latent function is zero.
-        scale: The outcome's change for a unit of the latent function; positive.
+        scale: The change of the outcome for a unit of the latent function; positive.
 
     Raises:
         InputDataError: If the location is not finite, or the scale not positive and finite.

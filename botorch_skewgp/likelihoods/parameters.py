@@ -1,4 +1,4 @@
-r"""Positive parameters and rates of likelihoods, also by judge, and closures of priors on them that can be pickled."""
+r"""Positive parameters and rates of likelihoods, also by judge, and picklable closures for their priors."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torch import Tensor
 
 from botorch_skewgp.observations.checks import check_parameter
 
-LEAST_POSITIVE = 1e-8  # of positive parameters, so that a long step of an optimiser does not underflow to zero
-LEAST_RATE = 1e-9  # likewise of rates, and of what they are short of 1
+MIN_POSITIVE = 1e-8  # keeps long steps of an optimiser from underflow
+MIN_RATE = 1e-9  # likewise, for a rate and one minus it
 
 
 class ReadParameter:
-    """Reads a parameter of a module; a prior's closure that can be pickled."""
+    """Reads a parameter of a module; a picklable closure of a prior."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -26,14 +26,14 @@ class ReadParameter:
 
 
 class SetParameter(ReadParameter):
-    """Sets a parameter of a module; a prior's closure that can be pickled."""
+    """Sets a parameter of a module; a picklable closure of a prior."""
 
     def __call__(self, module: Module, value: Tensor) -> None:  # type: ignore[override]
         module.initialize(**{self.name: value})
 
 
 class ReadCommon(ReadParameter):
-    """Reads what is common to the values of all judges, see `JudgeParameter`; a prior's closure that can be pickled."""
+    """Reads the common value of all judges, see `JudgeParameter`; a picklable closure of a prior."""
 
     def __call__(self, module: Module) -> Tensor:
         raw = f"raw_{self.name}"
@@ -41,7 +41,7 @@ class ReadCommon(ReadParameter):
 
 
 class ReadOdds(ReadParameter):
-    """Reads the odds `p / (1 - p)` of a rate; a prior's closure that can be pickled."""
+    """Reads the odds `p / (1 - p)` of a rate; a picklable closure of a prior."""
 
     def __call__(self, module: Module) -> Tensor:
         rate = getattr(module, self.name)
@@ -49,17 +49,17 @@ class ReadOdds(ReadParameter):
 
 
 class SetOdds(ReadParameter):
-    """Sets a rate by its odds; a prior's closure that can be pickled."""
+    """Sets a rate by its odds; a picklable closure of a prior."""
 
     def __call__(self, module: Module, value: Tensor) -> None:  # type: ignore[override]
         odds = torch.as_tensor(value)
-        setattr(module, self.name, (odds / (1 + odds)).clamp(LEAST_RATE, 1 - LEAST_RATE))
+        setattr(module, self.name, (odds / (1 + odds)).clamp(MIN_RATE, 1 - MIN_RATE))
 
 
 class RateParameter:
-    """A probability `name` of a module, stored as the logit `raw_name`; zero where there is no such parameter.
+    """A probability `name` of a module, stored as the logit `raw_name`; zero without such a parameter.
 
-    It keeps a distance of `LEAST_RATE` from 0 and 1, however far an optimiser steps.
+    It stays `MIN_RATE` away from 0 and 1, however far an optimiser steps.
     """
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -71,7 +71,7 @@ class RateParameter:
         raw = getattr(module, f"raw_{self.name}", None)
         if raw is None:
             return torch.zeros(1, dtype=torch.float64)
-        return LEAST_RATE + (1 - 2 * LEAST_RATE) * torch.sigmoid(raw)
+        return MIN_RATE + (1 - 2 * MIN_RATE) * torch.sigmoid(raw)
 
     def __set__(self, module: Any, value: float | Tensor) -> None:
         raw = getattr(module, f"raw_{self.name}", None)
@@ -79,13 +79,13 @@ class RateParameter:
         if raw is None:
             if bool((rate > 0).any()):
                 raise InputDataError(
-                    f"A likelihood that was built without {self.name} has none to set; build another with "
-                    f"{self.name}=, which those of numbers do not take."
+                    f"This likelihood was built without {self.name}; build another with {self.name}=, which those of "
+                    "numbers do not take."
                 )
             return
         if not bool((rate > 0).all()) or rate.numel() not in (1, raw.numel()):
             raise InputDataError(
-                f"{self.name} must be one or {raw.numel()} rates above 0, as the likelihood was built; got "
+                f"{self.name} must be one rate above 0 or {raw.numel()}, the number it was built with; got "
                 f"{rate.tolist()}."
             )
         module.initialize(**{f"raw_{self.name}": raw_rate(rate).to(raw).expand_as(raw)})
@@ -93,7 +93,7 @@ class RateParameter:
 
 def raw_rate(rate: Tensor) -> Tensor:
     """The unbounded values behind rates, as `RateParameter` stores them."""
-    return torch.logit(((rate - LEAST_RATE) / (1 - 2 * LEAST_RATE)).clamp(LEAST_RATE, 1 - LEAST_RATE))
+    return torch.logit(((rate - MIN_RATE) / (1 - 2 * MIN_RATE)).clamp(MIN_RATE, 1 - MIN_RATE))
 
 
 def as_rate(value: float | Tensor, name: str) -> Tensor:
@@ -101,17 +101,17 @@ def as_rate(value: float | Tensor, name: str) -> Tensor:
 
     Args:
         value: A number, or one for each judge.
-        name: What the message calls it.
+        name: The name of the argument.
 
     Raises:
-        InputDataError: If some are no numbers from 0 up to, but not including, 1.
+        InputDataError: If one is not a number in [0, 1).
     """
     try:
         rate = torch.as_tensor(value, dtype=torch.float64).detach()
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InputDataError(f"{name} must be a number from 0 up to, but not including, 1; got {value!r}.") from error
+        raise InputDataError(f"{name} must be a number in [0, 1); got {value!r}.") from error
     if rate.ndim > 1 or not rate.numel() or not bool(((rate >= 0) & (rate < 1)).all()):
-        raise InputDataError(f"{name} must be a number from 0 up to, but not including, 1; got {rate.tolist()}.")
+        raise InputDataError(f"{name} must be a number in [0, 1); got {rate.tolist()}.")
     return rate.reshape(-1)
 
 
@@ -149,10 +149,10 @@ class PositiveParameter:
 
 
 class JudgeParameter(PositiveParameter):
-    """A positive parameter `name` of a module, of which each judge may have a value.
+    """A positive parameter `name` of a module, with one value or one for each judge.
 
-    There is one value, or else a common one, stored as `raw_name`, times a factor for each judge, whose logarithms are
-    the parameter `name_deviation`.
+    Values of judges are a common one, stored as `raw_name`, times a factor each, whose logarithms are the parameter
+    `name_deviation`.
     """
 
     def __get__(self, module: Any, owner: type | None = None) -> Any:

@@ -48,8 +48,7 @@ from botorch_skewgp.observations.checks import (
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading, Rows, shared_noise_rows
 
-# Cells of the difference of two items between -width and width, in the order in which outcomes are told: a win of the
-# first, a loss, a tie.
+# Cells of the difference of two items around -width and width, in the order of outcomes.
 WIN, LOSS, TIE = 0, 1, 2
 CELLS = [[2, 3], [0, 1], [1, 2]]
 
@@ -57,35 +56,33 @@ CELLS = [[2, 3], [0, 1], [1, 2]]
 class PreferenceLikelihood(RowLikelihood):
     r"""`P(a beats b) = Phi((f(a) - f(b)) / sqrt(2 noise))`: each item's utility is read with its own noise.
 
-    Only the ratio of the kernel's output scale to the noise can be learned from comparisons. The noise is therefore
-    fixed at 1 unless told otherwise, as in the papers and in BoTorch's `PairwiseProbitLikelihood`, and the utility is
-    measured in units of one item's noise standard deviation. The difference of two items has noise variance `2 noise`
+    Comparisons determine only the ratio of the kernel's output scale to the noise. The noise is therefore fixed at 1 by
+    default, as in the papers and in BoTorch's `PairwiseProbitLikelihood`, and the unit of the utility is the standard
+    deviation of one item's noise. The difference of two items has noise variance `2 noise`
     ([Chu2005preference]_, equation (4); [Benavoli2021preferential]_, equation (1)). In a choice or ranking each item's
     noise is drawn once ([Thurstone1927law]_), so that its comparisons have correlated noise.
 
     Args:
         noise: The variance of one item's noise, in squared units of the latent utility.
-        learn_noise: Whether the noise is a parameter to fit. Sensible with a kernel of fixed output scale, or where
-            numbers anchor the scale.
+        learn_noise: Whether the noise is a parameter to fit. Sensible with a kernel of fixed output scale, or beside
+            numbers.
         noise_prior: A prior on the noise variance.
         noise_constraint: A constraint on the noise variance; positive by default.
-        tie_width: The half-width of the interval of noisy differences that are called a tie. One for all judges, or a
-            tensor with one for each.
+        tie_width: The half-width of the interval of noisy differences that are ties: one for all judges, or a tensor
+            with one for each.
         learn_tie_width: Whether the width of ties is a parameter to fit. Judges' widths are a common one times a
             factor each, whose logarithm has the prior N(0, 0.7^2).
-        tie_width_prior: A prior on the width of ties, of several judges on the common one; by default LogNormal(-1, 1)
-            for a learned one.
-        ties_allowed: Whether the judge could have called a duel a tie. Then a win is a noisy difference beyond the
-            width, so that the probabilities of a win, a loss and a tie add up to one. Choices and rankings force an
-            answer and need no margin.
-        num_strengths: The number of ordered steps by which a winner may be called better, see `Preference`; 1 if
-            answers only say who won. The cut-points between them lie symmetrically around zero, a tie (if allowed) in
-            the middle, and are fitted.
+        tie_width_prior: A prior on the width of ties, for several judges on the common one; for a learned width by
+            default LogNormal(-1, 1).
+        ties_allowed: Whether judges may answer with a tie. Then a win is a noisy difference beyond the width, and the
+            probabilities of a win, a loss and a tie add up to one. Choices and rankings force an answer.
+        num_strengths: The number of strengths of a win, see `Preference`; 1 for answers without a strength. The
+            cut-points are symmetric around zero, with a tie (if allowed) in the middle, and are fitted.
         strength_gap_prior: A prior on the `num_strengths - 1` gaps between cut-points; by default LogNormal(0, 1).
-        slip: The probability of a slip: an answer drawn evenly among all that could be given. One for all judges, or a
-            tensor with one for each; none slips by default.
+        slip: The probability of a slip, an answer drawn uniformly from all possible ones: one for all judges, or a
+            tensor with one for each; 0 by default.
         learn_slip: Whether it is a parameter to fit.
-        slip_prior: A prior on it; by default a half-Cauchy one on its odds, at most 1 to 20 in half of the cases.
+        slip_prior: A prior on it; by default half-Cauchy on its odds, with a median of 1 to 20.
 
     Raises:
         InputDataError: If the noise or a width is not positive, a rate not between 0 and 1, the number of steps not an
@@ -132,7 +129,7 @@ class PreferenceLikelihood(RowLikelihood):
             self.strength_gaps = STRENGTH_GAP
 
     def _register_tie_width(self, width: float | Tensor, learn: bool, prior: Prior | None) -> None:
-        """Register the width of ties, or the common one and each judge's deviation from it."""
+        """Register the width of ties, or the common one and judges' deviations."""
         name = "tie_width"
         check_flags(learn_tie_width=learn)
         check_parts(tie_width_prior=(prior, Prior))
@@ -161,13 +158,13 @@ class PreferenceLikelihood(RowLikelihood):
 
     @property
     def kinds_of_outcomes(self) -> tuple[type[Observation], ...]:
-        """A duel, a tie being one of its outcomes, and a graded one where strengths are known."""
+        """A duel, with a tie as one of its outcomes, and a graded duel if there are strengths."""
         return (Preference, GradedPreference) if self.num_strengths > 1 else (Preference,)
 
     @property
     def strength_cutpoints(self) -> Tensor:
-        """The cut-points of a winner's noisy advantage, increasing; shape `num_strengths`. The first one is zero, or
-        the width of ties where these are allowed, the average one of several judges.
+        """The cut-points of a winner's noisy advantage, increasing; shape `num_strengths`. The first is zero, or if
+        ties are allowed their width, averaged over judges.
         """
         width = self._of_judges("tie_width", self.noise)
         least = width if self.ties_allowed else torch.zeros_like(width)
@@ -180,16 +177,14 @@ class PreferenceLikelihood(RowLikelihood):
         scale: OutcomeScale = OutcomeScale(),  # noqa: B008
         num_points: int | None = None,
     ) -> Reading:
-        r"""The noisy difference of two items, or the differences of all pairs of several items for the choice of
-        the best.
+        r"""The noisy difference of two items; for choices the differences of all pairs of items.
 
-        Without ties outcome 1 of a duel is that the first item wins, 0 that the second does. Where ties are allowed,
-        outcomes 0, 1 and 2 are that the first wins, that it loses, and a tie. Outcomes of graded duels are in the order
-        of the difference, from "the second is much better" to "the first is". Outcome `i` of a choice is that item `i`
-        is best.
+        Outcome 1 of a duel is that the first item wins, 0 that the second does. If ties are allowed, outcomes 0, 1 and
+        2 are a win of the first, a loss, and a tie. Outcomes of graded duels are in the order of the difference, from
+        "the second is much better" to "the first is". Outcome `i` of a choice is that item `i` is best.
 
         Raises:
-            InputDataError: For graded duels, if the likelihood knows of no strengths.
+            InputDataError: For graded duels, if the likelihood has no strengths.
         """
         if issubclass(kind, Choice | Ranking) or (num_points or 2) > 2:
             return Reading.choice(num_points or 2, self.noise, like, self._slips(num_points or 2, like))
@@ -209,7 +204,7 @@ class PreferenceLikelihood(RowLikelihood):
         )
 
     def answers(self, observation: Preference | Tie) -> tuple[Tensor, Tensor]:  # type: ignore[override]
-        """Each pair, and that the first wins or that it is a tie."""
+        """Each pair, with a win of the first or a tie as the outcome."""
         win = WIN if self.ties_allowed else 1
         outcome = TIE if isinstance(observation, Tie) else win
         return observation.pairs, observation.pairs.new_full(observation.pairs.shape[:1], outcome)
@@ -246,9 +241,7 @@ class PreferenceLikelihood(RowLikelihood):
         return replace(rows, lower=lower, upper=upper)
 
     def _at_judges_width(self, cut: Tensor, judge: Tensor | None) -> Tensor:
-        """Cut-points of noisy differences at their judges' widths of ties: they are at plus or minus the width, or
-        beyond it by gaps that all share.
-        """
+        """Cut-points of noisy differences at their judges' widths of ties; gaps beyond these are shared."""
         if judge is None or self.tie_width.numel() == 1:
             return cut
         change = self._of_judges("tie_width", cut, judge) - self._of_judges("tie_width", cut)
@@ -257,7 +250,7 @@ class PreferenceLikelihood(RowLikelihood):
     def _check_strengths(self, num_strengths: int) -> None:
         if num_strengths > self.num_strengths:
             raise InputDataError(
-                f"The answers have {num_strengths} strengths, their likelihood {self.num_strengths}; give "
+                f"The answers have {num_strengths} strengths, the likelihood {self.num_strengths}; give "
                 f"PreferenceLikelihood(num_strengths={num_strengths})."
             )
 
@@ -279,7 +272,7 @@ class PreferenceLikelihood(RowLikelihood):
             available: A boolean tensor that broadcasts to `batch_shape x q`: which points can be chosen; all if `None`.
 
         Raises:
-            InputDataError: If fewer than two points can be chosen somewhere, or the tensor does not fit.
+            InputDataError: If fewer than two points are available somewhere, or the tensor does not fit.
         """
         if available is None:
             return super().marginal(function_dist, *args, scale=scale, **kwargs)

@@ -32,10 +32,10 @@ class NoisyValueLikelihood(RowLikelihood):
         learn_noise: Whether the noise is a parameter to fit.
         noise_prior: A prior on the noise variance.
         noise_constraint: A constraint on the noise variance; positive by default.
-        slip: The probability of a slip: an answer drawn evenly among all that could be given. One for all judges, or a
-            tensor with one for each; none slips by default.
+        slip: The probability of a slip, an answer drawn uniformly from all possible ones: one for all judges, or a
+            tensor with one for each; 0 by default.
         learn_slip: Whether it is a parameter to fit.
-        slip_prior: A prior on it; by default a half-Cauchy one on its odds, at most 1 to 20 in half of the cases.
+        slip_prior: A prior on it; by default half-Cauchy on its odds, with a median of 1 to 20.
 
     Raises:
         InputDataError: If the noise is not positive, or a rate not between 0 and 1.
@@ -65,21 +65,20 @@ class NoisyValueLikelihood(RowLikelihood):
 class ProbitLikelihood(NoisyValueLikelihood):
     r"""`P(label = 1) = Phi(f(x) / sqrt(noise))` ([Benavoli2021unified]_, section 2.2).
 
-    Labels alone cannot tell the noise from the kernel's output scale, so that it is fixed at 1 unless told otherwise.
+    Labels determine only the ratio of the kernel's output scale to the noise, which is therefore fixed at 1 by default.
 
     With slips and guesses `P(label = 1) = slip / 2 + (1 - slip) (guess + (1 - guess) Phi(f(x) / sqrt(noise)))`: the
     psychometric function `g + (1 - g - l) Phi` with the lapse rate `l = slip / 2` and the guess rate
-    `g = slip / 2 + (1 - slip) guess` ([Wichmann2001psychometric]_). A guess of one half, as among two alternatives,
-    makes a guess rate of one half whatever the slips.
+    `g = slip / 2 + (1 - slip) guess` ([Wichmann2001psychometric]_). With `guess=0.5`, as among two alternatives, the
+    guess rate is one half for any slips.
 
     Args:
-        guess: The probability that an answer is 1 where nothing is perceived: 1 over the number of alternatives of a
-            forced choice that is told as right or wrong, 0 for questions of yes or no.
+        guess: The probability of label 1 without any perception: 1 over the number of alternatives of a forced choice
+            scored as right or wrong, 0 for yes/no questions.
         kwargs: The other arguments are those of `NoisyValueLikelihood`.
 
     Raises:
-        InputDataError: If the noise is not positive, or a rate is below 0, or 1 or more. Any other rates
-            leave the share `(1 - slip) (1 - guess)` to answers that depend on the latent function.
+        InputDataError: If the noise is not positive, or a rate not in [0, 1).
 
     Example:
         >>> likelihood = ProbitLikelihood(guess=0.5, slip=0.04)
@@ -97,7 +96,7 @@ class ProbitLikelihood(NoisyValueLikelihood):
             self.register_parameter("raw_guess", torch.nn.Parameter(raw_rate(rate), requires_grad=False))
 
     def _slips(self, num_outcomes: int, like: Tensor, judge: Tensor | None = None) -> Tensor | None:
-        """As of every likelihood, and guesses: of outcome 1, by attentive answers."""
+        """Slips, plus guesses of outcome 1 by attentive answers."""
         slips = super()._slips(num_outcomes, like, judge)
         if not hasattr(self, "raw_guess"):
             return slips
@@ -106,7 +105,7 @@ class ProbitLikelihood(NoisyValueLikelihood):
         return slips + (1 - slips.sum(-1, keepdim=True)) * self.guess.to(like) * right
 
     def share_of_slips(self, observation: Observation, rows: Rows) -> Tensor | float:
-        """All of those whose outcome is 0; of others, what guesses leave."""
+        """1 for outcome 0; for outcome 1 less by guesses."""
         slips = super()._slips(2, rows.noise, observation.judge)
         if slips is None:
             return 0.0

@@ -1,4 +1,4 @@
-r"""The likelihood that each kind of observation gets by default."""
+r"""The default likelihood of each kind of observation."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from botorch_skewgp.observations.duels import BUTTONS
 
 
 class Context(NamedTuple):
-    r"""The context of a default: what it depends on besides the observation itself.
+    r"""The context that a default likelihood depends on.
 
     Args:
         anchored: Whether the scale of the latent function is fixed by numbers.
-        kinds: All kinds of observations that the model has.
-        observations: The observations themselves.
+        kinds: All kinds of observations of the model.
+        observations: The observations.
     """
 
     anchored: bool
@@ -56,7 +56,7 @@ class Context(NamedTuple):
 
     @property
     def noise(self) -> dict[str, Any]:
-        """Arguments of a likelihood's noise, which is learned beside numbers and else the class's own fixed value."""
+        """Arguments of a likelihood's noise: learned beside numbers, else none, for the class's fixed value."""
         if not self.anchored:
             return {}
         return {"noise": ANCHORED_NOISE, "learn_noise": True, "noise_prior": LogNormalPrior(*ANCHORED_NOISE_PRIOR)}
@@ -96,13 +96,13 @@ _FACTORIES: dict[type[Observation], Factory] = {
 
 
 def register_default_likelihood(kind: type[Observation], factory: Factory) -> None:
-    r"""Register the likelihood that a model makes for a kind of observation by default.
+    r"""Register the default likelihood of a kind of observation.
 
     Args:
         kind: A class of observations: a dataclass with a field named by its class attribute `index_field` (`"index"`
             unless set), which holds the rows of `train_X`.
-        factory: Makes the likelihood from the first observation object of the kind (`None` if nothing of the kind has
-            been observed yet) and the `Context`.
+        factory: Makes the likelihood from the first observation object of the kind (`None` if there is none yet) and
+            the `Context`.
 
     Raises:
         InputDataError: If `kind` is no dataclass of that sort, or `factory` no function.
@@ -115,7 +115,7 @@ def register_default_likelihood(kind: type[Observation], factory: Factory) -> No
     if kind.index_field not in {entry.name for entry in fields(kind)}:
         raise InputDataError(
             f"{kind.__name__} has no field {kind.index_field!r}, the rows of train_X that an observation refers to. "
-            "Name that field so, or set the class attribute index_field to its name, and decorate the class with "
+            "Name that field so, or set the class attribute index_field, and decorate the class with "
             "@dataclass(frozen=True, eq=False)."
         )
     if isinstance(factory, RowLikelihood) or not callable(factory):
@@ -132,17 +132,16 @@ def default_likelihood(
 ) -> RowLikelihood:
     r"""The likelihood with default parameters for observations of given kinds.
 
-    Without numbers, the noise of labels, grades and comparisons is fixed at 1, which identifies the scale of the latent
-    function. With numbers (which fix that scale themselves) it is learned, with a LogNormal(-2, 1.5) prior on its
-    variance.
+    Without numbers, the noise variance of labels, grades and comparisons is fixed at 1, the unit of the latent
+    function. With numbers it is learned, with a LogNormal(-2, 1.5) prior.
 
     Args:
         observations: The observations.
-        kinds: Further kinds that the likelihood has to take, without observations so far.
-        factories: What to make instead of the registered default, by kind.
+        kinds: Further kinds that the likelihood takes, without observations so far.
+        factories: Factories that replace the registered ones, by kind.
 
     Raises:
-        InputDataError: If no default likelihood is known for one of the kinds.
+        InputDataError: If a kind has no default likelihood.
     """
     known = {**_FACTORIES, **(factories or {})}
     examples: dict[type[Observation], Observation | None] = {}
@@ -157,8 +156,7 @@ def default_likelihood(
         factory = next((known[base] for base in kind.__mro__ if base in known), None)
         if factory is None:
             raise InputDataError(
-                f"No default likelihood is known for {kind.__name__}; pass one, or name it with "
-                "register_default_likelihood."
+                f"{kind.__name__} has no default likelihood; pass one, or register it with register_default_likelihood."
             )
         likelihoods.append(factory(example, context))
     if not likelihoods:

@@ -23,20 +23,20 @@ from botorch_skewgp.rows import FantasyRows, Reading, Rows, first_of_equal, slop
 
 
 class SlopeLikelihood(RowLikelihood):
-    r"""`P(f rises in input d at x) = Phi(df/dx_d (x) / sqrt(noise))`; certain by default, that is without noise.
+    r"""`P(f rises in input d at x) = Phi(df/dx_d (x) / sqrt(noise))`; without noise by default.
 
     With noise it is the likelihood of [Riihimaki2010monotonic]_, equation (4).
 
     Args:
         noise: The variance of the noise of slopes, in squared units of the latent function over those of the inputs
             (after an input transform).
-        slip: The probability that a slope is stated whatever the function does, rising or falling evenly. One for all
-            judges, or a tensor with one for each; zero by default.
+        slip: The probability that a stated sign is random: one for all judges, or a tensor with one for each; 0 by
+            default.
         learn_slip: Whether it is a parameter to fit.
-        slip_prior: A prior on it; by default a half-Cauchy one on its odds, at most 1 to 20 in half of the cases.
+        slip_prior: A prior on it; by default half-Cauchy on its odds, with a median of 1 to 20.
 
     Raises:
-        InputDataError: If the noise is negative or not finite, or a rate is below 0, or 1 or more.
+        InputDataError: If the noise is negative or not finite, or a rate not in [0, 1).
     """
 
     observation_types = (Slope,)
@@ -60,7 +60,7 @@ class SlopeLikelihood(RowLikelihood):
         scale: OutcomeScale = OutcomeScale(),  # noqa: B008
         num_points: int | None = None,
     ) -> Reading:
-        """The slope at a point, not above zero where the function falls, above it where it rises."""
+        """The slope at a point: outcome 1 above zero, 0 below."""
         return Reading.at_point(like.new_zeros(1), self.noise, self._slips(2, like))
 
     def answers(self, observation: Slope) -> tuple[Tensor, Tensor]:  # type: ignore[override]
@@ -68,7 +68,7 @@ class SlopeLikelihood(RowLikelihood):
         return observation.index.unsqueeze(-1), (observation.signs > 0).long()
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
-        """One row per slope; without noise or slips those that are repeated count once, as they say nothing new.
+        """One row per slope; repeated slopes without noise or slips count once.
 
         Raises:
             InputDataError: If slopes without noise contradict each other.
@@ -90,7 +90,7 @@ class SlopeLikelihood(RowLikelihood):
         return rows if rows.num_rows == 0 else rows.select(first.unique())
 
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Any:
-        """Not defined: a model is asked for values of the function, not for its slopes; raises `UnsupportedError`."""
+        """Not defined: models predict values of the function, not slopes; raises `UnsupportedError`."""
         raise UnsupportedError(_REFUSAL)
 
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
@@ -106,15 +106,15 @@ class SlopeLikelihood(RowLikelihood):
 
 
 def _check_agreement(observation: Slope) -> None:
-    """Raise if the function is said to rise and to fall in an input at a point."""
+    """Raise if the function rises and falls in an input at a point."""
     signed = torch.stack([observation.index, observation.dims, observation.signs], dim=-1).unique(dim=0)
     places, counts = signed[:, :2].unique(dim=0, return_counts=True)
     if (counts > 1).any():
         point, dim = places[counts > 1][0].tolist()
         raise InputDataError(
-            f"The function is said both to rise and to fall in input {dim} at row {point} of train_X; leave one out, "
-            "or give SlopeLikelihood a noise, with a rate of slips if they may be wrong."
+            f"Slopes contradict each other: the function rises and falls in input {dim} at row {point} of train_X. "
+            "Leave one out, or give SlopeLikelihood a noise, with a rate of slips if they may be wrong."
         )
 
 
-_REFUSAL = "Slopes are stated and not observed: predict or draw another kind of observation of the same model."
+_REFUSAL = "Slopes cannot be predicted or drawn; use another kind of observation of the same model."

@@ -1,4 +1,4 @@
-r"""The likelihood of experiments that work or fail.
+r"""The likelihood of valid and failed experiments.
 
 .. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
    regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
@@ -25,21 +25,21 @@ from botorch_skewgp.rows import Reading
 class ValidityLikelihood(NoisyValueLikelihood):
     r"""`P(valid) = Phi((f(x) - threshold) / sqrt(noise))` ([Benavoli2021unified]_, equation (40)).
 
-    What fails tends to fail again: the default noise is a hundredth of that of labels, which makes the edge of what
-    works sharp beside the default output scale.
+    Failures tend to repeat: the default noise is a hundredth of that of labels, so that the boundary is sharp beside
+    the default output scale.
 
     Args:
-        threshold: The value of the latent function above which an experiment works, in units of the outcome.
+        threshold: The value of the latent function above which experiments are valid, in units of the outcome.
         learn_threshold: Whether the threshold is a parameter to fit.
         noise: The noise variance, in squared units of the latent function.
         learn_noise: Whether the noise is a parameter to fit.
         noise_prior: A prior on the noise variance.
         noise_constraint: A constraint on the noise variance; positive by default.
         threshold_prior: A prior on the threshold.
-        slip: The probability of a slip: an answer drawn evenly among all that could be given. One for all judges, or a
-            tensor with one for each; none slips by default.
+        slip: The probability of a slip, an answer drawn uniformly from all possible ones: one for all judges, or a
+            tensor with one for each; 0 by default.
         learn_slip: Whether it is a parameter to fit.
-        slip_prior: A prior on it; by default a half-Cauchy one on its odds, at most 1 to 20 in half of the cases.
+        slip_prior: A prior on it; by default half-Cauchy on its odds, with a median of 1 to 20.
 
     Raises:
         InputDataError: If the threshold is not a finite number, the noise not positive, a rate not between 0 and 1, or
@@ -77,14 +77,14 @@ class ValidityLikelihood(NoisyValueLikelihood):
         scale: OutcomeScale = OutcomeScale(),  # noqa: B008
         num_points: int | None = None,
     ) -> Reading:
-        """`f(x) + v` not above the threshold for a failure, above it for what works."""
+        """`f(x) + v` above the threshold for outcome 1, valid; else 0."""
         threshold = scale.standardize(self.threshold.to(like))
         return Reading.at_point(threshold, self.noise, self._slips(2, like))
 
     def answers(self, observation: Validity) -> tuple[Tensor, Tensor]:  # type: ignore[override]
-        """Each point, and whether it worked."""
+        """Each point, and whether it is valid."""
         return observation.index.unsqueeze(-1), observation.valid.long()
 
     def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Bernoulli:
-        """Valid is what does not lie above the threshold."""
+        """Valid below the threshold."""
         return Bernoulli(probs=1 - self.marginal(posterior, scale=scale).probs)

@@ -1,4 +1,4 @@
-r"""The likelihood of votes on pages with two items: a duel, and where neither is better, the level of both.
+r"""The likelihood of votes on pages with two items: duels, and ties on several levels.
 
 .. [Chiang2024arena] W. Chiang et al. Chatbot Arena: an open platform for evaluating LLMs by human preference. ICML
    2024.
@@ -32,26 +32,25 @@ CELLS = [[[2, 3], [0, 3]], [[0, 1], [0, 3]], [[1, 2], [1, 2]], [[1, 2], [0, 1]],
 
 
 class VoteLikelihood(PreferenceLikelihood):
-    r"""`PreferenceLikelihood` for votes too, whose ties may be on three levels: both bad, neither, both good.
+    r"""`PreferenceLikelihood` with votes, whose ties may be on three levels: both bad, tie, both good.
 
     The noisy difference `u_a - u_b` and the noisy average `(u_a + u_b) / 2` of two items have independent noise, of
-    variances `2 noise` and `noise / 2`. A vote for an item is a difference beyond the width of ties; within, the vote
-    is "both bad" for an average up to `threshold`, "both good" for one beyond `threshold + level_gap`, and "tie"
-    between (on leaderboards "both bad" is a kind of tie, [Chiang2024arena]_). Without the button "tie" there is one
-    threshold.
+    variances `2 noise` and `noise / 2`. A vote for an item is a difference beyond the width of ties; within it the vote
+    is "both bad" for an average up to `threshold`, "both good" beyond `threshold + level_gap`, and "tie" between
+    (leaderboards count "both bad" as a tie, [Chiang2024arena]_). Without the button "tie" there is one threshold.
 
     Args:
         buttons: The answers that the page offers, see `Vote`.
         threshold: The average up to which both items are bad, in units of the outcome.
-        learn_thresholds: Whether the threshold is a parameter to fit. Sensible where numbers tell the function's level;
-            else a shift of it goes into the mean.
-        level_gap: The distance between the two thresholds, in units of the latent function; fitted if the page tells
-            "tie" from both of the others.
+        learn_thresholds: Whether the threshold is a parameter to fit. Sensible beside numbers, which fix the function's
+            level; otherwise the mean absorbs a shift.
+        level_gap: The distance between the two thresholds, in units of the latent function; fitted if the page has the
+            buttons "tie", "both bad" and "both good".
         level_gap_prior: A prior on that distance; by default LogNormal(0, 1).
         kwargs: Arguments of `PreferenceLikelihood` other than `ties_allowed`. The width of ties is fitted by default.
 
     Raises:
-        InputDataError: If the buttons are not those of a page, or a parameter is out of its range.
+        InputDataError: If the buttons are not valid, see `Vote`, or a parameter is out of its range.
 
     Example:
         >>> model = SkewGP(train_X, Vote([[0, 1], [2, 1], [0, 3]], ["first", "both bad", "tie"]))
@@ -82,7 +81,7 @@ class VoteLikelihood(PreferenceLikelihood):
 
     @property
     def kinds_of_outcomes(self) -> tuple[type[Observation], ...]:
-        """Those of comparisons, and votes."""
+        """The kinds of comparisons, and votes."""
         return (*super().kinds_of_outcomes, Vote)
 
     def reading(
@@ -92,7 +91,7 @@ class VoteLikelihood(PreferenceLikelihood):
         scale: OutcomeScale = OutcomeScale(),  # noqa: B008
         num_points: int | None = None,
     ) -> Reading:
-        """The noisy difference and the noisy average of two items; outcomes are the page's buttons, in their order."""
+        """The noisy difference and average of two items; outcomes are the page's buttons, in their order."""
         if not issubclass(kind, Vote) or (num_points or 2) > 2:
             return super().reading(kind, like, scale, num_points)
         width = self._of_judges("tie_width", like) * self.ties_allowed
@@ -111,10 +110,10 @@ class VoteLikelihood(PreferenceLikelihood):
         )
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
-        """The difference of each vote, and the average of those that say something of it.
+        """The difference of each vote, and the average where the vote bounds it.
 
         Raises:
-            InputDataError: If a vote is for a button that the page does not have.
+            InputDataError: If an answer is not among the buttons.
         """
         if not isinstance(observation, Vote):
             return super().rows(observation, like, scale)
@@ -149,7 +148,7 @@ class VoteLikelihood(PreferenceLikelihood):
         )
 
     def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
-        """What is low wins, and what is high is bad."""
+        """The lower item wins, and high items are bad."""
         if posterior.num_points != 2:
             return super().reversed_marginal(posterior, scale)
         probabilities = RowLikelihood.marginal(self, posterior, scale=scale).probs

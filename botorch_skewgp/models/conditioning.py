@@ -1,9 +1,9 @@
-r"""Conditioning a SkewGP on more: observations as new data, fantasies in closed form, and its own draws.
+r"""Conditioning a SkewGP: on new data, on fantasies in closed form, and on its own draws.
 
-Given a draw, the latent function is Gaussian, so that a further number updates every draw's mean by Gaussian
-conditioning and its probability by the density of the number. A further interval row does the same with the row's
-value, drawn from its univariate truncated normal given the draw, and with the probability of the interval: one step of
-sequential importance sampling, in the order of the Cholesky factor ([Geweke1991efficient]_).
+Given a draw, the latent function is Gaussian: a further number updates every draw's mean by Gaussian conditioning and
+its probability by the density of the number. A further interval row does so with a value drawn from its univariate
+truncated normal given the draw, and with the probability of the interval: one step of sequential importance sampling,
+in the order of the Cholesky factor ([Geweke1991efficient]_).
 
 .. [Geweke1991efficient] J. Geweke. Efficient simulation from the multivariate normal and Student-t distributions
    subject to linear constraints. Computing Science and Statistics 23, 1991.
@@ -49,16 +49,16 @@ NUM_FANTASY_DRAWS = 256  # of rows' values, for a posterior that is a single Gau
 
 
 class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
-    """What makes a new model of a SkewGP and something more that is known."""
+    """Methods that condition a SkewGP on further data."""
 
     def condition_on_observations(
         self, X: Tensor, Y: Tensor | Observation | Sequence[Observation], noise: Tensor | None = None, **kwargs: Any
     ) -> Self:
         r"""A model with more data and the same hyperparameters.
 
-        Data without batch dimensions are added to the model's, and fresh draws start from the old ones. Batches of
-        numbers or duels, as acquisition functions make them, are conditioned on in closed form instead: every draw is
-        updated and reweighted, differentiably in `X` and `Y`; nothing is drawn again.
+        Data without batch dimensions are added to the model's, and new draws start from the old ones. Batches of
+        numbers or duels, as acquisition functions make them, are conditioned on in closed form: every draw is updated
+        and reweighted, differentiably in `X` and `Y`.
 
         Args:
             X: An `n' x d` tensor of new points; `batch_shape x n' x d` for a batch.
@@ -72,7 +72,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
 
         Raises:
             InputDataError: If the observations do not fit `X`, or the likelihood does not take their kind.
-            UnsupportedError: If data without batch dimensions are given to a fantasy model.
+            UnsupportedError: If a fantasy model gets data without batch dimensions.
         """
         if isinstance(Y, Tensor) and (X.ndim > 2 or Y.ndim > 2):
             return self._condition_batch(X, Y, noise)
@@ -97,20 +97,18 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         return new.train(was_training)
 
     def _by_own_judge(self, observations: Sequence[Observation]) -> tuple[Observation, ...]:
-        """Answers without a named judge, as given by this model's judge."""
+        """Answers without a judge are assigned to the model's judge."""
         if self._judge == SHARED:
             return tuple(observations)
         if self._judge == NEW and any(entry.judge is None for entry in observations):
-            raise InputDataError(
-                "Say whose answers these are, with judge=: the model is for a new judge without a number."
-            )
+            raise InputDataError("These answers need judge=, as the model is for a new judge without a number.")
         return tuple(entry.by(self._judge - 1) if entry.judge is None else entry for entry in observations)
 
     def fantasize(self, X: Tensor, sampler: MCSampler, observation_noise: Tensor | None = None, **kwargs: Any) -> Self:
         r"""A batch of models, each given one possible outcome at new points.
 
-        The outcomes are of the kind that the likelihood is for: numbers if it takes numbers; else what noisy values of
-        the latent function imply, a label, a grade or a validity at each point, or which of the points is preferred.
+        The outcomes are numbers if the likelihood takes numbers; else the outcomes of noisy values of the latent
+        function: a label, a grade or a validity at each point, or the preferred one of the points.
 
         Args:
             X: A `batch_shape x n' x d` tensor of new points.
@@ -118,9 +116,10 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             observation_noise: Noise variances of numbers, in squared units of the outcome; the likelihood's if `None`.
 
         Raises:
-            InputDataError: If `X` is no tensor of the model's dimension, or the sampler no sampler.
-            UnsupportedError: If noise is given for outcomes that are no numbers, or the new observations
-                cannot be drawn.
+            InputDataError: If `X` is not a tensor of single or double precision, or `sampler` not a sampler.
+            BotorchTensorDimensionError: If `X` has another number of columns.
+            UnsupportedError: If noise is given for outcomes other than numbers, or the new observations cannot be
+                drawn.
         """
         X = check_query(X, self.datapoints)
         check_class(sampler, "sampler", MCSampler)
@@ -131,7 +130,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             return super().fantasize(X, sampler, observation_noise, **kwargs)
         if observation_noise is not None:
             raise UnsupportedError(
-                "observation_noise is for numbers; labels and comparisons have the likelihood's own."
+                "observation_noise is for numbers; leave it out, as labels and comparisons have the likelihood's noise."
             )
         latent = self.latent_posterior(X).add_noise(self.likelihood.latent_noise(X))
         rows = self.answering_likelihood.fantasy_rows(sampler(latent).detach().squeeze(-1), self.outcome_scale)
@@ -141,7 +140,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         """Condition a batch of models on numbers, or on duels given as integer pairs."""
         check_batch(X, Y, noise)
         if Y.is_floating_point():
-            # with a warping the model's posteriors, and so the values of fantasies, are of the warped function
+            # with a warping these are values of the warped function, as posteriors are
             values = self.outcome_scale.standardize(Y).squeeze(-1)
             if noise is None:
                 variance = self.likelihood.noise_of_numbers(X)
@@ -152,13 +151,13 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         return self._condition_rows(X, reading.rows_over(Y, torch.full_like(Y[..., 0], reading.highest), X.shape[-2]))
 
     def _condition_rows(self, X: Tensor, rows: FantasyRows) -> Self:
-        """A model that shares all modules with this one and knows of further rows."""
+        """A model that shares all modules with this one and is conditioned on further rows."""
         if self.num_outputs > 1:
             raise UnsupportedError("Fantasies of a model with several latent functions are not supported.")
         X = check_query(X, self.datapoints)
         posterior = self.latent_posterior(X)
         if posterior.mixture.num_draws == 1 and not bool((rows.lower == rows.upper).all()):
-            posterior = posterior.with_draws_repeated(NUM_FANTASY_DRAWS)  # else its rows had one value each
+            posterior = posterior.with_draws_repeated(NUM_FANTASY_DRAWS)  # a row of one component would have one value
         generator = torch.Generator().manual_seed(self.draw_settings.seed)
         shape = (rows.weight.shape[-2] * (1 if rows.slip is None else 2), posterior.mixture.num_draws)
         uniforms = torch.rand(shape, generator=generator, dtype=torch.float64).to(X)
@@ -171,28 +170,29 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
     def condition_on_draws(
         self, X: Tensor, samples_per_draw: int = 1, seed: int = 0, weight: Tensor | None = None
     ) -> tuple[Self, Tensor]:
-        r"""A model in which every draw also knows the noise-free values, drawn from the posterior, at given points.
+        r"""A model in which every draw is also conditioned on noise-free values at given points, drawn with it.
 
-        The distribution of the latent function does not change, for it is only cut into smaller parts: a mixture over
-        draws of the rows and of the values.
+        The distribution of the latent function stays the same, as a finer mixture over draws of rows and values.
 
         Args:
             X: An `n x d` tensor of points.
             samples_per_draw: The number of draws of the values for each of the model's draws.
             seed: The seed of the base samples.
-            weight: A `k x n` tensor, to draw `weight f(X)` (of the latent function, in its own units) instead.
+            weight: A `k x n` tensor, to draw `weight f(X)` instead, in units of the latent function.
 
         Returns:
             The model and the values, `n x S` in units of the outcome (`k x S` of the latent function with a weight).
 
         Raises:
-            UnsupportedError: If the model has several outputs or is one of fantasies.
-            InputDataError: If there are no points, fewer draws than one, or the weight has another shape.
+            UnsupportedError: If the model has several outputs, or fantasies.
+            InputDataError: If there are no points or draws, or the weight has another shape.
         """
         if self.num_outputs != 1:
-            raise UnsupportedError(f"Values can be drawn for models with one output; this one has {self.num_outputs}.")
+            raise UnsupportedError(
+                f"condition_on_draws needs a model with one output; this one has {self.num_outputs}."
+            )
         if self.batch_shape or self._sampled is not None:
-            raise UnsupportedError("Values can be drawn for models of data, not of fantasies; build one from its data.")
+            raise UnsupportedError("condition_on_draws needs a model of data, without fantasies or samples.")
         X = check_query(X, self.datapoints)
         n = X.shape[-2]
         samples_per_draw, seed = as_count(samples_per_draw, "samples_per_draw", least=1), as_seed(seed)
@@ -208,31 +208,31 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         return new, self.outcome_scale.unstandardize(values) if weight is None else values
 
     def condition_on_samples(self, X: Tensor, base_samples: Tensor) -> Self:
-        r"""A model whose draws are joint samples of its posterior at given points, each with the values it has there.
+        r"""A model whose draws are joint samples of its posterior, conditioned on their values at given points.
 
-        What acquisition functions ask for that sample new points together with a fixed baseline. A sample of this
-        model's posterior at new points whose first base sample picks draw `i` is what the joint posterior at `X` and
-        the new points gives for the `i`-th row of base samples, but nothing of `X` is computed again.
+        For acquisition functions that sample new points together with a fixed baseline: draw `i` of the new model at
+        new points is the joint sample at `X` and the new points for the `i`-th row of base samples, without the cost of
+        `X`.
 
         Args:
             X: An `n x d` tensor of points.
             base_samples: `k x (1 + n)` standard normal numbers, as `posterior(X).rsample_from_base_samples` takes them.
 
         Raises:
-            UnsupportedError: If the model has several outputs or slopes, or is one of fantasies or samples.
+            UnsupportedError: If the model has several outputs, slopes, fantasies or samples.
             InputDataError: If shapes disagree, or a base sample is not finite.
         """
         if self.num_outputs != 1 or self.latent_prior().has_slopes:
-            raise UnsupportedError("Samples can be conditioned on for models with one output and without slopes.")
+            raise UnsupportedError("condition_on_samples needs a model with one output and without slopes.")
         if self._fantasies or self._sampled is not None or (self._judge > SHARED and self.inducing is not None):
             raise UnsupportedError(
-                "Samples can be conditioned on for models of data, not of fantasies or samples, nor of a judge with "
-                "inducing points."
+                "condition_on_samples needs a model of data, without fantasies or samples, and no judge with inducing "
+                "points."
             )
         X = check_query(X, self.datapoints)
         if X.ndim != 2 or base_samples.ndim != 2 or base_samples.shape[-1] != 1 + X.shape[-2]:
             raise InputDataError(
-                "X must be n x d and base_samples k x (1 + n), the first column to pick a draw; got shapes "
+                "X must be n x d and base_samples k x (1 + n), the first column for the draw; got shapes "
                 f"{tuple(X.shape)} and {tuple(base_samples.shape)}."
             )
         if not base_samples.isfinite().all():
@@ -249,9 +249,8 @@ def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: T
     Args:
         posterior: The posterior at the points that the rows are over.
         rows: The rows; all numbers or all intervals.
-        uniforms: Uniform numbers in (0, 1), `m x S`, or `2m x S` where answers may be slips: the first half draws the
-            values of interval rows, the second which answers are slips; derivatives leave out that this depends on the
-            points.
+        uniforms: Uniform numbers in (0, 1), `m x S`, or `2m x S` with slips: the first half draws the values of
+            interval rows, the second the slips, whose choice has no derivative.
 
     Returns:
         A mixture whose parent is the posterior's.
@@ -266,7 +265,7 @@ def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: T
     log_weights = posterior.mixture.log_weights
     batch_shape = torch.broadcast_shapes(means.shape[:-2], rows.lower.shape[:-1])
     change = means.new_zeros(*batch_shape, means.shape[-1])
-    for i in range(m):  # one row after the other, each given those before
+    for i in range(m):  # each row given those before
         scale = L[..., i, i].unsqueeze(-1)
         shift = sum((L[..., i, j].unsqueeze(-1) * white[j] for j in range(i)), means.new_zeros(()))
         a, b = (standardise(bound[..., i, :], shift, scale) for bound in (lower, upper))
@@ -299,7 +298,7 @@ def condition_mixture(posterior: SkewGPPosterior, rows: FantasyRows, uniforms: T
 def draw_values(
     posterior: SkewGPPosterior, samples_per_draw: int, seed: int, weight: Tensor | None = None
 ) -> tuple[RepresenterMixture, Tensor]:
-    r"""The mixture in which every draw also knows values drawn from the posterior, and these values.
+    r"""The mixture in which every draw is also conditioned on values drawn from the posterior, and these values.
 
     Args:
         posterior: The posterior at `n` points.
@@ -311,7 +310,7 @@ def draw_values(
         A mixture whose parent is the posterior's, and a `k x S` tensor.
     """
     means, covariance = posterior.component_means, posterior.gaussian_covariance
-    scale = posterior.prior_variance  # what the covariance's rounding is relative to: it may know the values well
+    scale = posterior.prior_variance  # the covariance may be much smaller, and its rounding relative to this
     if weight is not None:
         weight = weight.to(means)
         means, covariance, scale = weight @ means, weight @ covariance @ weight.mT, weight.square() @ scale
@@ -321,7 +320,7 @@ def draw_values(
         d=root.shape[-1], n=means.shape[-1], device=means.device, dtype=means.dtype, seed=seed
     ).mT
     values = means + root @ white
-    # f(x) given the values: its covariance with them times the inverse of theirs, in factors
+    # representer weights of f(x) given the values
     representer = torch.linalg.solve_triangular(root.mT, white, upper=True)
     inverse_root = torch.linalg.inv(root).mT
     if weight is not None:
@@ -332,12 +331,11 @@ def draw_values(
 
 
 def mixture_of_samples(posterior: SkewGPPosterior, base_samples: Tensor) -> RepresenterMixture:
-    r"""The mixture of joint samples of the values at some points: every sample is a draw that knows its values there.
+    r"""The mixture of joint samples at some points: every sample is a draw conditioned on its values there.
 
     With `c(x, x') = k(x, x') - k(x, Z) R R^T k(Z, x')` what the data leave uncertain and `L L^T = c(B, B)`, given a
     draw with weights `a` and the values `f(B) = m + k(B, Z) a + L e`, the mean of `f(x)` is
-    `m + k(x, Z) a + c(x, B) L^-T e`. Collected by columns this is again one vector of weights, and the same holds of
-    the root of what is known.
+    `m + k(x, Z) a + c(x, B) L^-T e`. By columns this is again one vector of weights, and the same holds for the root.
 
     Args:
         posterior: The posterior at `B`, `n'` points.
@@ -364,7 +362,7 @@ def mixture_of_samples(posterior: SkewGPPosterior, base_samples: Tensor) -> Repr
 
 
 def _step(log_inside: Tensor, slip: Tensor, attention: Tensor | float, uniform: Tensor) -> tuple[Tensor, Tensor]:
-    """The log of an answer's probability, from that of an attentive one, and where the answer is drawn as a slip."""
+    """The log probability of an answer, from that of an attentive one, and whether the draw is a slip."""
     log_attentive = log_inside + torch.as_tensor(attention).to(log_inside).log()
     log_step = torch.logaddexp(log_attentive, slip.log())
     return log_step, uniform >= (log_attentive - log_step).exp()

@@ -1,11 +1,10 @@
-r"""Rows that the kernel all but excludes, such as two values at nearly equal points that differ by much.
+r"""Contradictory rows, such as two very different values at nearly equal points.
 
-Covariances have a relative jitter of `1e-12`, those of rows where these have less noise than that, those of columns
-where work goes by them. With `alpha = J^-1 (E[rows] - mean)` and `J` the rows' covariance, the derivative of twice the
-log density in the logarithm of the jitter is `sum_i jitter_i (alpha_i^2 - (J^-1)_ii)`. If rows are as likely as others,
-it is about zero: the second term counts the directions in which the jitter is all that rows have of a variance, and the
-first is distributed about as a chi square with that many degrees of freedom. If it is large, the numbers that come out
-are those of the jitter and not of the model. Of columns, `alpha` are the representer weights.
+Covariances have a relative jitter of `1e-12`: that of rows if their noise is smaller, or that of columns where these
+are factored. With `alpha = J^-1 (E[rows] - mean)` and `J` the rows' covariance, the derivative of twice the log density
+in the logarithm of the jitter is `sum_i jitter_i (alpha_i^2 - (J^-1)_ii)`. For plausible rows it is about zero: the
+second term counts the directions whose variance is the jitter, and the first is about chi-squared with that many
+degrees of freedom. If it is large, results depend on the jitter. For columns, `alpha` are the representer weights.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from botorch_skewgp.truncated.factorization import (
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 
 JITTER = RELATIVE_JITTER[torch.float64]
-TOLERANCE = 0.02  # of twice the log density: a hundredth of a nat
+TOLERANCE = 0.02  # in twice the log density: a hundredth of a nat
 SURPRISE = 6.0  # standard deviations of a chi square
-PROBABLE = 0.5  # the probability of a slip from which on an answer is named
-SHARE, MOST_NAMED = 0.1, 6  # the columns that are named: share of the hardest pull, and how many at most
+PROBABLE = 0.5  # the minimum probability of a slip of answers that are named
+SHARE, MAX_NAMED = 0.1, 6  # columns that are named: minimum share of the largest weight, maximum number
 
 
 @torch.no_grad()
@@ -42,16 +41,16 @@ def check_contradictions(
     mixture: RepresenterMixture | None = None,
     slips: Callable[[], Tensor] | None = None,
 ) -> None:
-    r"""Warn of rows that the kernel all but excludes, where the jitter decides what comes out; say where they are.
+    r"""Warn of contradictory rows, where results depend on the jitter, and name them.
 
     Args:
         row_model: The rows under the prior.
-        layout: What its columns are; `None` if they cannot be named.
-        mixture: The latent function given the rows, if the caller has it; else expectation propagation's is made.
-        slips: Computes the probability that each answer is a slip, for the warning; left out of it if `None`.
+        layout: The columns; `None` if they cannot be named.
+        mixture: The latent function given the rows; that of expectation propagation if `None`.
+        slips: Computes the probability that each answer is a slip, for the warning; omitted if `None`.
 
     Raises:
-        ContradictionError: If the same noise-free value is said to be two numbers.
+        ContradictionError: If a noise-free value is observed as two different numbers.
     """
     _check_equal_numbers(row_model, layout)
     rows = row_model.rows
@@ -61,7 +60,7 @@ def check_contradictions(
     checks = []
     if row_model.works_by_points or row_model.has_many_numbers:
         checks.append(_jitter_of_columns(row_model, mixture))
-    # cheap to tell, and true of more than those of no noise
+    # cheap, and includes rows with a little noise
     if not row_model.works_by_points and bool((rows.noise < JITTER * size).any()):
         checks.append(_jitter_of_rows(row_model))
     surprising = [
@@ -72,12 +71,12 @@ def check_contradictions(
     if not surprising:
         return
     explained, expected, pull = surprising[0]
-    hardest = pull >= torch.maximum(SHARE * pull.max(), pull.topk(min(MOST_NAMED, len(pull))).values[-1])
+    hardest = pull >= torch.maximum(SHARE * pull.max(), pull.topk(min(MAX_NAMED, len(pull))).values[-1])
     where = "" if layout is None else _name(layout, hardest)
     warnings.warn(
-        f"What is said with little or no noise{where} is contradictory, or all but excluded by the kernel: a relative "
-        f"jitter of {JITTER:.0e} changes its log density by {0.5 * float(explained - expected):.2g}, so that posterior "
-        "and evidence may be off. Remove the contradiction, give it noise, or use a shorter lengthscale."
+        f"Observations with little or no noise{where} contradict each other or the kernel: a relative jitter of "
+        f"{JITTER:.0e} changes their log density by {0.5 * float(explained - expected):.2g}, so that posterior and "
+        "evidence may be off. Remove the contradiction, add noise, or use a shorter lengthscale."
         + _of_slips(row_model, slips),
         ContradictionWarning,
         stacklevel=2,
@@ -85,15 +84,15 @@ def check_contradictions(
 
 
 def _of_slips(row_model: RowModel, slips: Callable[[], Tensor] | None) -> str:
-    """What to say of answers that may be slips, or of the rate of slips that a likelihood may have."""
+    """Advice for the warning: the probable slips, or a rate of slips for the likelihood."""
     if row_model.intervals.num_rows == 0:
         return ""
     if row_model.intervals.heights is None:
-        return " If some answers may be mistakes, build their likelihood with a rate of slips, slip=."
+        return " If some answers may be mistakes, give their likelihood a rate of slips, slip=."
     if slips is None:
         return ""
     probability = slips()
-    most = probability.topk(min(MOST_NAMED, len(probability)))
+    most = probability.topk(min(MAX_NAMED, len(probability)))
     doubtful = sorted(most.indices[most.values > PROBABLE].tolist())
     return f" Answers {doubtful} are probably slips, see model.slips()." if doubtful else ""
 
@@ -114,13 +113,13 @@ def _check_equal_numbers(row_model: RowModel, layout: ColumnLayout | None) -> No
         touched = (weight[first] != 0) | (weight[second] != 0)
         where = "" if layout is None else _name(layout, touched)
         raise ContradictionError(
-            f"Numbers without noise{where} contradict each other: the same is said to be {float(value[first]):.6g} and "
+            f"Numbers without noise{where} contradict each other: the same value is {float(value[first]):.6g} and "
             f"{float(value[second]):.6g} in units of the latent function. Give them noise, or remove one."
         )
 
 
 def _jitter_of_rows(row_model: RowModel) -> tuple[Tensor, Tensor, Tensor]:
-    """The two sums, and how hard rows without noise pull at each column."""
+    """The two sums, and the weight of rows without noise on each column."""
     numbers, intervals = row_model.numbers, row_model.intervals
     alpha = row_model.mean.new_zeros(0)
     if intervals.num_rows:
@@ -139,7 +138,7 @@ def _jitter_of_rows(row_model: RowModel) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _jitter_of_columns(row_model: RowModel, mixture: RepresenterMixture | None) -> tuple[Tensor, Tensor, Tensor]:
-    """The same where work goes by the columns: the jitter is that of their covariance, whatever noise rows have."""
+    """The same for the jitter of the columns' covariance, with any noise of rows."""
     jitter = JITTER * row_model.column_covariance.diagonal().mean()
     if mixture is None:
         approximation = expectation_propagation(row_model.truncated_normal, tolerance=1e-3)
@@ -154,7 +153,7 @@ def _jitter_of_columns(row_model: RowModel, mixture: RepresenterMixture | None) 
 
 
 def _name(layout: ColumnLayout, which: Tensor) -> str:
-    """The places of columns, for a message; slopes alone contradict nothing."""
+    """The places of columns, for a message; slopes alone have no contradictions."""
     columns = which.nonzero().squeeze(-1).tolist()
     first, end = layout.first_pseudo_point, layout.first_pseudo_point + layout.num_pseudo_points
     parts = {

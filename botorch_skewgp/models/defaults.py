@@ -1,4 +1,4 @@
-r"""Default kernels and means, with the reason for each number, and the mean that is integrated over.
+r"""Default kernels and means, with the reason for each number, and a mean that is integrated out.
 
 Inputs are in the unit cube. The latent function is measured in units of the noise of labels and comparisons, whose
 variance likelihoods fix at 1 (see the likelihoods), or of standardised numbers.
@@ -28,37 +28,38 @@ from botorch_skewgp.models.inputs import as_sequence
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import as_count, as_number
 
-# The latent function's variance, in units of that of the noise of labels and grades: a median of 10, and one in twenty
-# beyond 120. A narrower prior makes the model doubt consistent labels; a much wider one overfits a few of them.
+# The latent function's variance, in units of the noise variance of labels and grades: a median of 10, and a 95 %
+# quantile of 120. A narrower prior makes the model doubt consistent labels; a much wider one overfits a few of them.
 OUTPUTSCALE_LOCATION, OUTPUTSCALE_SPREAD = math.log(10.0), 1.5
-# The same for comparisons alone, as the mode and the spread of its logarithm, which is what a fit finds. Of duels
-# between random points a judge with ratio r gets a share of atan(r^-1/2) / pi wrong: one in 17 at the mode. Answers
-# about new points hardly contradict each other, and so do not tell of a judge who errs: from a mode of 1,000, the fit
-# trusts 40 of them, and searches where the wrong ones lead. A consistent judge's answers raise the scale on their own.
+# The same for comparisons alone, as the mode and the spread of its logarithm. A judge with ratio r gets a share of
+# atan(r^-1/2) / pi of duels between random points wrong: one in 17 at the mode. Answers about new points hardly
+# contradict each other, so errors go unnoticed: with a mode of 1,000 a fit trusts 40 answers, the wrong ones included.
+# The answers of a consistent judge raise the scale on their own.
 COMPARISON_OUTPUTSCALE, COMPARISON_OUTPUTSCALE_SPREAD = 30.0, 2.0
-# What a user can say of a judge, likewise: that one answer in 220 is wrong, or one in ten.
+# The same for known judges: one answer in 220 is wrong, or one in ten.
 JUDGES = {"consistent": (5000.0, 1.0), "noisy": (10.0, 1.0)}
-# Lengthscales for comparisons alone: a median of 0.2 sqrt(dim), about the mode of the dimension-scaled prior, whose
-# spread of sqrt(3) lets ten answers be explained by lengthscales of 0.03 or of 10; two thirds are within a factor of
-# 1.6. Spreads of 0.4 to 0.6 have the best held-out density of duels, and it is the same for 0.15 to 0.25 sqrt(dim).
+# Lengthscales for comparisons alone: a median of 0.2 sqrt(dim), about the mode of the dimension-scaled prior, and two
+# thirds within a factor of 1.6; the spread of sqrt(3) of that prior would let lengthscales of 0.03 or of 10 explain ten
+# answers. Spreads of 0.4 to 0.6 have the best held-out density of duels, and medians of 0.15 to 0.25 sqrt(dim) the
+# same.
 COMPARISON_LENGTHSCALE, COMPARISON_LENGTHSCALE_SPREAD = 0.2, 0.5
-# Where there are numbers: two thirds within a factor of 2. Under the dimension-scaled prior a few numbers are taken for
-# those of a function that is sure to be smooth. Labels and grades keep that prior: it predicts many inputs best.
+# With numbers: two thirds within a factor of 2. Under the dimension-scaled prior a model of a few numbers is too sure
+# that the function is smooth. Labels and grades keep that prior: it predicts best with many inputs.
 ANCHORED_LENGTHSCALE, ANCHORED_LENGTHSCALE_SPREAD = 0.3, 0.7
-# Failures alone have shorter lengthscales, by which what few of them say of the probability that a point is valid is
-# true: under the dimension-scaled prior, all that lies between a few valid points is taken to be valid.
+# Validity alone has shorter lengthscales, with which probabilities of validity are calibrated for few failures: under
+# the dimension-scaled prior, everything between a few valid points is predicted to be valid.
 VALIDITY_LENGTHSCALE, VALIDITY_LENGTHSCALE_SPREAD = 0.2, 0.5
-# Likewise a larger output scale, whose mode is about the variance of the constant mean: five valid points would else be
-# explained by a constant that is high everywhere.
+# Likewise a larger output scale, with a mode of about the variance of the constant mean: otherwise a high constant
+# explains five valid points.
 VALIDITY_OUTPUTSCALE_LOCATION = math.log(100.0)
 # Bounds for the optimiser, as for BoTorch's lengthscales: long steps neither underflow nor diverge. The function's
-# standard deviation stays between a hundredth of the noise's and a hundred times it, as nearly all of the prior does.
+# standard deviation is between a hundredth and a hundred times that of the noise, as nearly all of the prior is.
 OUTPUTSCALE_BOUNDS = (1e-4, 1e4)
-LEAST_LENGTHSCALE = 0.025  # BoTorch's, where they are not fitted as logarithms
-# Of the prior of tastes. With a scale of 1, tastes for prices worth 38 times the noise were taken for smooth parts.
+MIN_LENGTHSCALE = 0.025  # BoTorch's, for lengthscales that are not fitted as logarithms
+# The scale of tastes. With a scale of 1, tastes for prices worth 38 times the noise were assigned to the smooth part.
 COMPARISON_TASTES = 10.0
-OWN_OUTPUTSCALE, OWN_OUTPUTSCALE_SPREAD = 1.0, 1.5  # of the smooth part, in units of the noise: mode, spread of its log
-MEAN_SPREAD = 10.0**0.5  # that of the latent function at the median of its variance's prior
+OWN_OUTPUTSCALE, OWN_OUTPUTSCALE_SPREAD = 1.0, 1.5  # of the smooth part, in units of the noise: mode, spread of log
+MEAN_SPREAD = 10.0**0.5  # the latent function's standard deviation at the median of its prior
 
 
 def default_covar_module(
@@ -68,26 +69,26 @@ def default_covar_module(
 ) -> ScaleKernel:
     r"""A scaled RBF kernel.
 
-    Lengthscales for labels have the dimension-scaled prior of [Hvarfner2024vanilla]_, BoTorch's; where there
-    are numbers it is narrower, around the same mode. For failures alone (`Validity`) it is narrower still, and the
-    output scale's prior is around larger values. For comparisons alone (duels, ties, choices, rankings) lengthscales
-    have that narrow prior too, and the output scale, which is measured in units of the judge's noise, has a wide one,
-    unless it is said what is known of the judge. Both are then fitted as logarithms.
+    Lengthscales for labels have BoTorch's dimension-scaled prior ([Hvarfner2024vanilla]_); beside numbers it is
+    narrower, around the same mode. For `Validity` alone it is narrower still, and the prior of the output scale has
+    larger values. For comparisons alone (duels, ties, choices, rankings) lengthscales have a narrow prior too, and the
+    output scale, in units of the judge's noise, has a wide one unless `judge` is given. Both are then fitted as
+    logarithms.
 
     Example:
         >>> covar_module = default_covar_module(train_X.shape[-1], [Preference(pairs)], judge="consistent")
         >>> model = SkewGP(train_X, Preference(pairs), covar_module=covar_module)
 
     Args:
-        dim: The number of inputs, each with a lengthscale of its own.
+        dim: The number of inputs, each with its own lengthscale.
         observations: The observations the model will be built from.
-        judge: Prior knowledge of the judge who compares: `"consistent"` if answers would hardly change when asked
-            again, as those of a computation (about one in 220 duels between random points is wrong), `"noisy"` if many
-            would (one in ten).
+        judge: Prior knowledge of the judge of comparisons: `"consistent"` if answers hardly change when asked again, as
+            those of a computation (about one in 220 duels between random points is wrong), `"noisy"` if many do (one in
+            ten).
 
     Raises:
-        InputDataError: If `judge` is something else, or `dim` is no positive integer.
-        UnsupportedError: If a judge is given and there are other observations than comparisons.
+        InputDataError: If `judge` is something else, or `dim` is not a positive integer.
+        UnsupportedError: If a judge is given for other observations than comparisons.
     """
     dim = as_count(dim, "dim", least=1)
     observations = _telling(observations)
@@ -110,7 +111,7 @@ def default_covar_module(
         )
         median = fraction * math.sqrt(dim)
         lengthscale_prior = LogNormalPrior(math.log(median), spread)
-        lengthscale_constraint = GreaterThan(LEAST_LENGTHSCALE, transform=None, initial_value=median)
+        lengthscale_constraint = GreaterThan(MIN_LENGTHSCALE, transform=None, initial_value=median)
     base_kernel = CheckedRBFKernel(
         ard_num_dims=dim, lengthscale_prior=lengthscale_prior, lengthscale_constraint=lengthscale_constraint
     )
@@ -126,18 +127,18 @@ def default_covar_module(
 
 
 def _telling(observations: Observation | Sequence[Observation]) -> Sequence[Observation]:
-    """The observations that defaults are chosen by: all but slopes, unless there are no others."""
+    """The observations that determine defaults: all but slopes, unless there are no others."""
     observations = as_sequence(observations)
     return [entry for entry in observations if entry.tells_values] or observations
 
 
 def _compare(observations: Sequence[Observation]) -> bool:
-    """Whether there are comparisons alone."""
+    """Whether all observations are comparisons."""
     return len(observations) > 0 and all(entry.points_per_observation > 1 for entry in observations)
 
 
 def _comparison_covar_module(dim: int, mode: float, spread: float) -> ScaleKernel:
-    """The kernel for comparisons alone; an optimiser sees logarithms, as it would hardly move a scale of 1,000."""
+    """The kernel for comparisons alone; fitted as logarithms, as an optimiser would hardly move a scale of 1,000."""
     median = COMPARISON_LENGTHSCALE * math.sqrt(dim)
     base_kernel = CheckedRBFKernel(
         ard_num_dims=dim,
@@ -145,7 +146,7 @@ def _comparison_covar_module(dim: int, mode: float, spread: float) -> ScaleKerne
         lengthscale_constraint=as_logarithm(),
     )
     base_kernel.lengthscale = median
-    # as a function of the scale's logarithm, the density of this prior is a normal one's around that of the mode
+    # as a function of the logarithm, the density of this prior is normal around the mode
     prior = LogNormalPrior(math.log(mode) + spread**2, spread)
     covar_module = CheckedScaleKernel(base_kernel, outputscale_prior=prior, outputscale_constraint=as_logarithm())
     covar_module.outputscale = mode
@@ -155,15 +156,15 @@ def _comparison_covar_module(dim: int, mode: float, spread: float) -> ScaleKerne
 def default_judge_covar_module(dim: int, observations: Observation | Sequence[Observation] = ()) -> Kernel:
     r"""The kernel of a judge's own part: linear tastes, plus a smooth part.
 
-    Tastes have a full covariance where all answers are comparisons; where grades or labels tell a level too, a diagonal
-    one, as a full one that is fitted to a few grades of each judge predicts worse (`docs/judges.md`).
+    Tastes have a full covariance for comparisons alone. With grades or labels it is diagonal, since a full one fitted
+    to a few grades of each judge predicts worse (`docs/judges.md`).
 
     Args:
         dim: The number of inputs.
         observations: The model's observations. With comparisons alone, utilities are larger in units of the noise.
 
     Raises:
-        InputDataError: If `dim` is no positive integer.
+        InputDataError: If `dim` is not a positive integer.
     """
     dim = as_count(dim, "dim", least=1)
     comparisons = _compare(_telling(observations))
@@ -183,16 +184,16 @@ def default_judge_covar_module(dim: int, observations: Observation | Sequence[Ob
 
 
 def as_logarithm() -> Positive:
-    """The constraint of a parameter that is the logarithm of a value."""
+    """The constraint of a positive value that is fitted as its logarithm."""
     return Positive(transform=torch.exp, inv_transform=torch.log)
 
 
 def default_mean_module(observations: Observation | Sequence[Observation]) -> Mean:
     r"""A constant: fitted with numbers, irrelevant to comparisons, integrated out for labels and votes.
 
-    A fitted constant would take a few equal labels for the whole domain's. The variance of the one that is integrated
-    over is that of the latent function at the median of its prior; with it, predictions far from 5 to 40 data are about
-    as often right as they say. To class labels, which compare outputs, a constant is irrelevant too.
+    A fitted constant would extend a few equal labels to the whole domain. The variance of the integrated one is that of
+    the latent function at the median of its prior; predictions far from 5 to 40 observations are then about
+    calibrated. A constant is irrelevant to class labels too, which compare outputs.
 
     Args:
         observations: The observations the model will be built from.
@@ -211,8 +212,8 @@ class IntegratedConstantMean(Mean):
     r"""A constant `c ~ N(0, variance)`, integrated over exactly.
 
     A Gaussian process with such a mean has mean zero and `variance` added to all its covariances, a term of rank one.
-    A fitted constant has no uncertainty: after five successes in one corner of the domain a model with one is as sure
-    of the far corner as of the near one.
+    With a fitted constant, which has no uncertainty, a model of five successes in one corner of the domain is as sure
+    of the far corner.
 
     Args:
         variance: The variance of the constant, in squared units of the latent function; not fitted.
@@ -261,5 +262,5 @@ class DrawnConstants(Mean):
         self.register_buffer("constants", constants)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The constants as `... x 1`, to be broadcast over points."""
+        """The constants as `... x 1`, broadcast over points."""
         return self.constants.to(input)

@@ -34,8 +34,8 @@ class FullyBayesianSkewGP(Model):
     r"""An ensemble of SkewGPs whose hyperparameters are draws of their posterior.
 
     Follows BoTorch's conventions for fully Bayesian models: posteriors have a batch dimension for the members before
-    `q x o`, over which acquisition functions average. Small data need it: where many lengthscales are about as likely,
-    the best one alone is too sure of itself.
+    `q x o`, over which acquisition functions average. It matters for small data: where many lengthscales are about
+    equally likely, a model with the best one is overconfident.
 
     Example:
         >>> mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
@@ -50,10 +50,10 @@ class FullyBayesianSkewGP(Model):
     def __init__(self, models: Sequence[SkewGP]) -> None:
         r"""
         Args:
-            models: The members; of the same data.
+            models: The members, models of the same data.
 
         Raises:
-            InputDataError: If there are none, they are no SkewGPs, or of other data.
+            InputDataError: If there are none, one is not a SkewGP, or their data differ.
         """
         super().__init__()
         if isinstance(models, str) or not isinstance(models, Iterable):
@@ -94,17 +94,17 @@ class FullyBayesianSkewGP(Model):
 
     @property
     def datapoints(self) -> Tensor:
-        """The points that observations refer to, which all members share, before input transforms."""
+        """The points that observations refer to, before input transforms; the same for all members."""
         return self.members[0].datapoints
 
     @property
     def observations(self) -> tuple[Observation, ...]:
-        """The observations, which all members share."""
+        """The observations, the same for all members."""
         return self.members[0].observations
 
     @property
     def train_inputs(self) -> tuple[Tensor]:
-        """The training points, which all members share."""
+        """The training points, the same for all members."""
         return self.members[0].train_inputs
 
     def posterior(
@@ -125,7 +125,7 @@ class FullyBayesianSkewGP(Model):
             judge: As for a SkewGP, one judge.
 
         Raises:
-            InputDataError: If nothing is known of the judge.
+            InputDataError: If the judge gave no answers.
             UnsupportedError: If the posterior transform is not affine, or several judges are named.
         """
         if judge is not None:
@@ -147,12 +147,12 @@ class FullyBayesianSkewGP(Model):
 
         Args:
             X: A `batch_shape x q x d` tensor.
-            judge: Whose answers, as for a SkewGP.
+            judge: The judge of the answers, as for a SkewGP.
             available: As for a SkewGP.
 
         Raises:
-            InputDataError: If nothing is known of the judge, or `available` does not fit the points.
-            UnsupportedError: If the likelihood's predictions are not probabilities.
+            InputDataError: If the judge gave no answers, or `available` does not fit the points.
+            UnsupportedError: If predictions are not probabilities.
         """
         distributions = [member.predictive(X, judge, available) for member in self.members]
         if not all(isinstance(distribution, Bernoulli | Categorical) for distribution in distributions):
@@ -168,24 +168,24 @@ class FullyBayesianSkewGP(Model):
         r"""The ensemble of one judge's utility; it shares all modules with this one.
 
         Args:
-            judge: A judge's number, or `"new"` for one who has not answered yet; `None` for what all share.
+            judge: A judge's number, or `"new"` for one without answers; `None` for the shared utility.
 
         Raises:
-            InputDataError: If nothing is known of the judge, or there are not two judges who differ.
+            InputDataError: If the judge gave no answers, or `"new"` is given without two judges.
             UnsupportedError: If several judges are named.
         """
         if isinstance(judge, Sequence) and not isinstance(judge, str):
-            raise UnsupportedError("A committee is made of one model; call for_judge(judges) of each of the members.")
+            raise UnsupportedError("An ensemble has no committees; call for_judge(judges) of each of the members.")
         return FullyBayesianSkewGP([member.for_judge(judge) for member in self.members])
 
     def slips(self) -> Tensor:
-        """The posterior probability of each answer to be a slip, averaged over members; see `SkewGP.slips`."""
+        """The posterior probability that each answer is a slip, averaged over members; see `SkewGP.slips`."""
         return torch.stack([member.slips() for member in self.members]).mean(0)
 
     def condition_on_observations(
         self, X: Tensor, Y: Tensor | Observation | Sequence[Observation], **kwargs: Any
     ) -> FullyBayesianSkewGP:
-        r"""Every member with more data; hyperparameters stay as they are.
+        r"""The ensemble with more data and the same hyperparameters.
 
         Args:
             X: An `n' x d` tensor of new points.
@@ -206,7 +206,7 @@ class FullyBayesianSkewGP(Model):
             weight: As for a SkewGP.
 
         Returns:
-            The ensemble, and the values of a SkewGP for the draws of one member after the other, `n x E S`.
+            The ensemble, and the values for the draws of one member after the other, `n x E S`.
         """
         known = [member.condition_on_draws(X, samples_per_draw, seed, weight) for member in self.members]
         models, values = zip(*known, strict=True)

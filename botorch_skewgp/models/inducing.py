@@ -1,11 +1,11 @@
 r"""Inducing points: rows over many points, written as rows over few.
 
-With `u` the columns of few points `Z`, a row `w^T f` is the sum of what `u` says of it, `w^T K_xz K_zz^-1 u`, and of a
-residual that is independent of `u`. The approximation is that residuals of different judgements are independent of each
-other. Each then counts as noise of its row, with its exact variance, and rows over `u` are all that is left: the same
-expectation propagation, samplers and posterior as without inducing points, at `O(m M^2)` for `m` rows and `M` columns.
-For numbers this is the fully independent training conditional ([Snelson2006sparse]_, [QuinoneroCandela2005unifying]_),
-for labels its probit form ([NaishGuzman2007generalized]_). Predictions keep the exact prior at new points.
+With `u` the columns of few points `Z`, a row `w^T f` is the sum of its mean given `u`, `w^T K_xz K_zz^-1 u`, and a
+residual that is independent of `u`. The approximation is that residuals of different judgements are independent. Each
+is then noise of its row, with its exact variance, and the rows are over `u` alone: expectation propagation, samplers
+and posterior are the same as without inducing points, at `O(m M^2)` for `m` rows and `M` columns. For numbers this is
+the fully independent training conditional ([Snelson2006sparse]_, [QuinoneroCandela2005unifying]_), for labels its
+probit form ([NaishGuzman2007generalized]_). Predictions keep the exact prior at new points.
 
 .. [Snelson2006sparse] E. Snelson, Z. Ghahramani. Sparse Gaussian processes using pseudo-inputs. NeurIPS 18, 2006.
 .. [QuinoneroCandela2005unifying] J. Quinonero-Candela, C. E. Rasmussen. A unifying view of sparse approximate Gaussian
@@ -34,9 +34,9 @@ from botorch_skewgp.rows import ColumnLayout, DenseRows, Rows
 from botorch_skewgp.truncated.derivatives import squared_lengths
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 
-MOST_CANDIDATES = 4096  # training points among which inducing points are chosen; their covariance is built
-SHARE = 1e-9  # of a row's own noise that goes with what it shares with others of its block
-_DENSE_BEYOND = 8  # columns per row, from which on covariances are those of all points at once
+MAX_CANDIDATES = 4096  # training points to choose from; their covariance is built
+SHARE = 1e-9  # of a row's own noise that is added to the noise it shares with its block
+_DENSE_BEYOND = 8  # columns per row, beyond which the covariance of all points is computed
 
 
 class InducingPoints(Module):
@@ -60,14 +60,14 @@ def check_given_points(inducing_points: Tensor | int, train_X: Tensor) -> None:
         train_X: The model's points, `n x d`.
 
     Raises:
-        InputDataError: If a number is not between 1 and `n`; or points are no finite `M x d` floating point tensor, or
-            some are equal.
+        InputDataError: If a number is not between 1 and `n`, or points are not a finite `M x d` floating point tensor
+            without repetitions.
     """
     n, d = train_X.shape
     if not isinstance(inducing_points, Tensor):
         if not isinstance(inducing_points, int) or isinstance(inducing_points, bool):
             raise InputDataError(
-                f"inducing_points must be an M x {d} tensor or a whole number; got {type(inducing_points).__name__}."
+                f"inducing_points must be an M x {d} tensor or an integer; got {type(inducing_points).__name__}."
             )
         if not 1 <= inducing_points <= n:
             raise InputDataError(
@@ -86,15 +86,15 @@ def check_given_points(inducing_points: Tensor | int, train_X: Tensor) -> None:
     _, inverse, counts = Z.unique(dim=0, return_inverse=True, return_counts=True)
     if bool((counts > 1).any()):
         twice = (counts[inverse] > 1).nonzero().squeeze(-1)[:6].tolist()
-        raise InputDataError(f"Some inducing_points are equal, among rows {twice}; leave out those that repeat others.")
+        raise InputDataError(f"inducing_points repeat equal points in rows {twice}; give each point once.")
 
 
 @torch.no_grad()
 def choose_inducing_points(train_X: Tensor, transformed: Tensor, covar_module: Kernel, num_points: int) -> Tensor:
-    r"""Training points that leave the least prior variance at the others, one after another.
+    r"""Choose training points greedily, each with the largest prior variance given those before.
 
-    BoTorch's greedy variance reduction ([Burt2020convergence]_), among at most `MOST_CANDIDATES` points, evenly spaced
-    in the order of the data. Where the kernel is so smooth that fewer points leave nothing, further candidates follow.
+    BoTorch's greedy variance reduction ([Burt2020convergence]_), among at most `MAX_CANDIDATES` evenly spaced points.
+    For very smooth kernels, of which fewer points explain everything, further candidates follow.
 
     Args:
         train_X: The training points, `n x d`.
@@ -103,12 +103,12 @@ def choose_inducing_points(train_X: Tensor, transformed: Tensor, covar_module: K
         num_points: The number of points wanted.
 
     Returns:
-        Rows of `train_X`, as many as wanted or as are distinct.
+        Rows of `train_X`, as many as wanted or as there are distinct ones.
     """
     _, first = transformed.unique(dim=0, return_inverse=True)
     place = torch.full((int(first.max()) + 1,), len(first), device=first.device)
     distinct = place.scatter_reduce(0, first, torch.arange(len(first), device=first.device), "amin").sort().values
-    size = min(len(distinct), max(MOST_CANDIDATES, num_points))
+    size = min(len(distinct), max(MAX_CANDIDATES, num_points))
     spaced = torch.linspace(0, len(distinct) - 1, size, dtype=torch.float64, device=first.device).round().long()
     which = distinct[spaced]
     candidates = transformed[which].double()
@@ -129,7 +129,7 @@ class WhiteRows:
     Args:
         root: The lower Cholesky factor `L` of the covariance of these columns.
         rows: The rows.
-        values: The rows as they were, of what they read of values at training points alone.
+        values: The original rows, restricted to values at training points.
         of_values: The same over white coordinates, `m x M`.
         prior: The prior over the columns.
     """
@@ -141,13 +141,13 @@ class WhiteRows:
     prior: LatentPrior
 
     def for_judges(self, codes: Sequence[int]) -> tuple[Tensor, DenseRows, ResidualColumns | None]:
-        r"""The same with what inducing points leave of some judges' rows in columns of their own, not in their noise.
+        r"""The same with the residuals of some judges' rows in further columns instead of noise.
 
         Args:
-            codes: The judges, by the numbers behind their points.
+            codes: The codes of the judges.
 
         Returns:
-            The factor and the rows with these columns behind the others, and what they are.
+            The factor and the rows with these columns after the others, and the columns.
 
         Raises:
             UnsupportedError: If there are several latent functions.
@@ -196,7 +196,7 @@ def white_row_model(root: Tensor, rows: DenseRows) -> RowModel:
 
 
 def judge_of_rows(values: Rows, prior: LatentPrior) -> Tensor:
-    """The judge at the first point of each row, from the column behind the inputs; 0 where rows read no values."""
+    """The code of the judge at the first point of each row; 0 for rows without values."""
     assert prior.training_points is not None
     by = prior.training_points[values.index[:, 0] // prior.num_outputs, -1]
     return torch.where(values.coefficient[:, 0] != 0, by, torch.zeros_like(by))
@@ -206,17 +206,17 @@ def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, col
     r"""Rows over training points as rows over the white coordinates of the columns of inducing points.
 
     With `L L^T` the covariance of the columns, the white coordinates are `L^-1 (u - mean)`, standard normal. Values at
-    pseudo-points and slopes are columns themselves, so that rows that read these have no residual.
+    pseudo-points and slopes are columns themselves, and their rows have no residual.
 
     Args:
         rows: Rows over the columns of `layout`.
-        layout: The columns if training points had columns of their own.
+        layout: The columns of the model without inducing points.
         prior: The prior over the columns of the inducing points.
-        columns: The distribution of these.
+        columns: Their distribution.
 
     Returns:
-        The rows with the residuals in their noise, as its variance in a single row, and as their covariance in
-        rows with shared noise and in all rows of one judge.
+        The rows with the residuals in their noise: by variances for single rows, by covariances for rows with shared
+        noise and for all rows of one judge.
     """
     L = cholesky_with_relative_jitter(columns.lazy_covariance_matrix.to_dense().double())
     X = prior.training_points
@@ -250,8 +250,8 @@ def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, col
     if blocks:
         root = rows.noise.new_zeros(rows.num_rows, max(block.shape[-1] for block in blocks))
         for block in blocks:
-            # A trace of the own noise goes along, so that a residual of zero is no singular covariance; no more, since
-            # answers that a row stands for do not share theirs.
+            # A trace of the own noise keeps the covariance regular for residuals of zero; no more, since the answers of
+            # a merged row do not share noise.
             part, r = SHARE * rows.noise[block], block.shape[-1]
             noise = noise.index_add(0, block.flatten(), -part.flatten())
             W = of_values[block]
@@ -281,8 +281,8 @@ def _dense(rows: Rows, weight: Tensor, mean: Tensor) -> DenseRows:
 
 
 def _judgements(rows: Rows, by: Tensor | None) -> tuple[Tensor, list[Tensor], Tensor]:
-    """Rows with noise of their own; blocks of rows that share noise or a judge, `b x r` for every size `r` of a block;
-    and the blocks' labels.
+    """Rows with independent noise; blocks of rows that share noise or a judge, `b x r` for every block size `r`; their
+    labels.
     """
     every = torch.arange(rows.num_rows, device=rows.index.device)
     label = torch.zeros_like(every) if rows.block is None else rows.block
@@ -291,7 +291,7 @@ def _judgements(rows: Rows, by: Tensor | None) -> tuple[Tensor, list[Tensor], Te
         shares = (rows.noise_root.detach() != 0).any(-1)
     if by is not None:
         shares = shares | (by != 0)
-        label = torch.where(by != 0, by.long() + label.max() + 2, label)  # of a new judge -1
+        label = torch.where(by != 0, by.long() + label.max() + 2, label)  # -1 for a new judge
     if not bool(shares.any()):
         return every, [], label
     size = torch.zeros_like(label).index_add(0, label.unique(return_inverse=True)[1], shares.long())

@@ -1,4 +1,4 @@
-r"""What a model is given: points and observations, read from what BoTorch passes, and checked."""
+r"""Inputs of a model: points and observations, converted from what BoTorch passes, and checked."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from botorch_skewgp.observations import Numeric, Observation, Preference, Rankin
 from botorch_skewgp.observations.checks import as_position, as_tensor, check_class, class_itself
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-TOLERANCE = 1e-2  # by which points may leave the unit cube; BoTorch's
-WIDE = 3.0  # of means and standard deviations of numbers
-SHORTEST_LENGTHSCALE = 1e-2  # with which squared distances must not overflow
-MOST_DISTANT = 1e13  # standard deviations beyond which rounding is as large as what is left of a row's spread
+TOLERANCE = 1e-2  # of points outside the unit cube; BoTorch's
+WIDE = 3.0  # largest mean and standard deviation of numbers without a warning
+MIN_LENGTHSCALE = 1e-2  # in units of which squared distances must not overflow
+MAX_DISTANCE = 1e13  # standard deviations, beyond which a row's spread is rounding
 
 
 def move(t: Tensor, like: Tensor) -> Tensor:
@@ -58,10 +58,10 @@ def moved(observations: Sequence[Observation], like: Tensor) -> tuple[Observatio
 
 
 def move_priors(module: torch.nn.Module, fn: Callable[[Tensor], Tensor]) -> None:
-    r"""Apply a change of dtype or device to what GPyTorch leaves behind of priors that are transformed normals.
+    r"""Apply a change of dtype or device to the base distributions of transformed normal priors.
 
-    They are sampled from a distribution of their own, which is no module: a log-normal prior that was moved to a GPU
-    gives samples on the CPU, and setting a parameter to them fails.
+    GPyTorch does not move these, which are not modules: a log-normal prior moved to a GPU is sampled on the CPU, and
+    setting a parameter to the sample fails.
 
     Args:
         module: The module whose priors have been moved.
@@ -94,9 +94,9 @@ def as_bounds(bounds: Any, dim: int | None = None) -> Tensor:
 
 
 def check_hyperparameters(model: Module) -> None:
-    r"""Raise if a value that must be positive is not, or one is not finite.
+    r"""Raise if a hyperparameter is not finite, or not positive where it must be.
 
-    Bounds that serve the optimiser alone do not keep anyone from setting such values.
+    Bounds for the optimiser alone do not prevent setting such values.
 
     Args:
         model: A model.
@@ -109,17 +109,17 @@ def check_hyperparameters(model: Module) -> None:
         positive = constraint is not None and bool((constraint.lower_bound >= 0).all())
         if not value.isfinite().all() or (positive and (value <= 0).any()):
             raise InputDataError(
-                f"{name} stands for {value.tolist()}; it must be {'positive and ' if positive else ''}finite. Set "
+                f"{name} has the value {value.tolist()}; it must be {'positive and ' if positive else ''}finite. Set "
                 "another value, or fit again."
             )
 
 
 def check_digits_of_points(X: Tensor) -> None:
-    """Raise `InputDataError` where squared distances of points overflow, in units of the shortest lengthscales."""
-    largest = SHORTEST_LENGTHSCALE * math.sqrt(torch.finfo(X.dtype).max / max(1, X.shape[-1]))
-    if not X.numel() or bool(X.detach().abs().amax() < largest):  # mostly; squares of all of them take longer
+    """Raise `InputDataError` where squared distances of points overflow, in units of `MIN_LENGTHSCALE`."""
+    largest = MIN_LENGTHSCALE * math.sqrt(torch.finfo(X.dtype).max / max(1, X.shape[-1]))
+    if not X.numel() or bool(X.detach().abs().amax() < largest):  # the common case, without squares
         return
-    square = (X / SHORTEST_LENGTHSCALE).square().sum(-1)
+    square = (X / MIN_LENGTHSCALE).square().sum(-1)
     if bool((square.isinf() & X.isfinite().all(-1)).any()):
         raise InputDataError(
             f"Some points are too large for {X.dtype}: the largest input is {X.abs().max():.3g}. Scale them, such as "
@@ -128,13 +128,13 @@ def check_digits_of_points(X: Tensor) -> None:
 
 
 def check_digits_of_rows(rows: TruncatedNormal) -> None:
-    """Raise `InputDataError` where intervals are so far from what is expected that posteriors would be rounding."""
+    """Raise `InputDataError` where intervals are so far from their prior that posteriors would be rounding."""
     distance = torch.maximum(rows.lower - rows.mean, rows.mean - rows.upper) / rows.gamma_diagonal.sqrt()
     distance = distance[distance.isfinite()]
-    if bool((distance > MOST_DISTANT).any()):
+    if bool((distance > MAX_DISTANCE).any()):
         raise InputDataError(
-            f"Some intervals are {distance.max():.1g} standard deviations away from what prior and numbers expect, of "
-            f"which {MOST_DISTANT:.0e} leave no digits. Correct the bounds, or scale them, such as with "
+            f"Some intervals are {distance.max():.1g} standard deviations away from the mean given prior and numbers; "
+            f"beyond {MAX_DISTANCE:.0e} no digits are left. Correct the bounds, or scale them, such as with "
             "outcome_transform=Standardize(m=1)."
         )
 
@@ -157,7 +157,7 @@ def as_sequence(observations: Observation | Sequence[Observation] | None) -> tup
 def as_observations(
     Y: Tensor | Observation | Sequence[Observation], noise: Tensor | None = None
 ) -> tuple[Observation, ...]:
-    """Observations from what BoTorch's functions pass: numbers, or integer pairs for duels.
+    """Observations from the tensors that BoTorch passes: numbers, or integer pairs for duels.
 
     Raises:
         InputDataError: If noise is given twice.
@@ -235,7 +235,7 @@ def _check_precision(X: Any, name: str) -> None:
 
 
 def check_query(X: Tensor, train_X: Tensor) -> Tensor:
-    r"""Check points at which something is asked, before it can do harm to the buffers of input transforms.
+    r"""Check points of a query, before input transforms change their buffers.
 
     Args:
         X: A `batch_shape x q x d` tensor.
@@ -245,7 +245,7 @@ def check_query(X: Tensor, train_X: Tensor) -> Tensor:
         The points, in double precision if the model's are.
 
     Raises:
-        InputDataError: If `X` is no tensor of single or double precision, or double where the model's are single.
+        InputDataError: If `X` is not a tensor of single or double precision, or double for a model of single.
         BotorchTensorDimensionError: If it has fewer than two dimensions, or another number of columns than `train_X`.
     """
     _check_precision(X, "X")
@@ -257,7 +257,7 @@ def check_query(X: Tensor, train_X: Tensor) -> Tensor:
         )
     if X.dtype == torch.float64 and train_X.dtype == torch.float32:
         raise InputDataError(
-            "X has double and the model single precision. Make the model from train_X.double(), or give X.float()."
+            "X has double and the model single precision. Build the model from train_X.double(), or give X.float()."
         )
     return X.double() if train_X.dtype == torch.float64 else X
 
@@ -280,11 +280,11 @@ def check_train_X(X: Tensor, warn: bool = True, name: str = "train_X") -> None:
 
 
 def warn_of_scaling(X: Tensor, observations: Sequence[Observation], inputs: bool = True, numbers: bool = True) -> None:
-    r"""Warn of data for which the default kernel and noise are not made, as BoTorch's models do.
+    r"""Warn of data outside the range of the default kernel and noise, as BoTorch's models do.
 
-    The defaults are for inputs in the unit cube and numbers of about zero mean and unit variance. Numbers pass as long
-    as their mean is within 3 and their standard deviation between 1/3 and 3 (too small is said of five numbers or more,
-    as few may be close by chance). `botorch.settings.validate_input_scaling(False)` turns these warnings off.
+    The defaults are for inputs in the unit cube and numbers of about zero mean and unit variance. Numbers pass if their
+    mean is within 3 and their standard deviation between 1/3 and 3 (the lower limit is for five numbers or more, as few
+    may be close by chance). `botorch.settings.validate_input_scaling(False)` turns these warnings off.
 
     Args:
         X: The points.

@@ -1,9 +1,9 @@
-r"""Several judges: who judged which points, as columns of a model, as the outputs of one, and as a table.
+r"""Several judges: the columns of their model, a committee as a model with several outputs, and a table of judges.
 
-The utility of judge `j` is what all share plus a part of his own, so that a column is a point and who judges there. The
-number behind a point's inputs is 0 for the shared part alone, `j + 1` for judge `j`, and -1 for a new judge. The table
-is read off joint samples of the judges' utilities at some points, whatever the kernels are: a judge's tastes are the
-coefficients of the best linear approximation of his utility there.
+The utility of judge `j` is a shared part plus the judge's own, so that a column is a point and a judge. The last input
+of a point is the judge's code: 0 for the shared part alone, `j + 1` for judge `j`, and -1 for a new judge. The table is
+computed from joint samples of the judges' utilities at some points, for any kernels: a judge's tastes are the
+coefficients of the best linear approximation of the utility there.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from botorch_skewgp.observations.checks import as_count, as_names, as_probabilit
 if TYPE_CHECKING:
     from botorch_skewgp.models.skew_gp import SkewGP
 
-NUM_POINTS = 24  # where utilities are compared, or twice as many as there are tastes
-MOST_VALUES = 2048  # of utilities at a time, whose joint covariance is factored
-LEAST_SHARE = 1e-4  # of the variance between judges, in a direction of tastes that is told
+NUM_POINTS = 24  # where utilities are compared; at least twice the number of tastes
+MAX_VALUES = 2048  # utilities with a joint covariance
+MIN_SHARE = 1e-4  # of the variance between judges, in a direction of tastes
 SHARED, NEW = 0, -1
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    r"""The columns of a model of several judges: every point that a judge was asked about, once for each judge.
+    r"""The columns of a model of several judges: the pairs of a judge and a point the judge was asked about.
 
     Args:
         keys: A sorted integer tensor, `point * (num_judges + 1) + code` for every column.
-        num_judges: The number of judges, one more than the largest number of one.
+        num_judges: The number of judges, the largest one plus one.
     """
 
     keys: Tensor
@@ -49,7 +49,7 @@ class Panel:
 
     @classmethod
     def of(cls, observations: Sequence[Observation], device: torch.device) -> Self | None:
-        """The columns of observations; `None` where they do not name two judges or more."""
+        """The columns of observations; `None` if they name fewer than two judges."""
         known = judges_of(observations)
         if len(known) < 2:
             return None
@@ -65,11 +65,11 @@ class Panel:
 
     @property
     def codes(self) -> Tensor:
-        """Who judges at each column."""
+        """The code of the judge of each column."""
         return self.keys % (self.num_judges + 1)
 
     def resolve(self, observations: Sequence[Observation]) -> tuple[Observation, ...]:
-        """Observations that refer to columns in the place of points."""
+        """Observations whose indices are columns instead of points."""
         return tuple(entry.at_columns(self._place) for entry in observations)
 
     def _place(self, index: Tensor, code: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ class Panel:
         return torch.searchsorted(keys, (index * (self.num_judges + 1) + code).contiguous())
 
     def points(self, X: Tensor) -> Tensor:
-        r"""The points of the columns, with who judges there behind.
+        r"""The points of the columns, with the code of the judge as the last input.
 
         Args:
             X: The training points, `n x d`.
@@ -87,14 +87,14 @@ class Panel:
 
 
 def code_of(judge: int | str | None, known: frozenset[int] | set[int]) -> int:
-    r"""The number behind the inputs of a judge's points.
+    r"""The code of a judge, the last input of points.
 
     Args:
-        judge: A judge's number, `"new"` for one who has not answered yet, or `None` for what all share.
-        known: The numbers of those who gave answers.
+        judge: A judge's number, `"new"` for one without answers, or `None` for the shared part.
+        known: The numbers of the judges who gave answers.
 
     Raises:
-        InputDataError: If nothing is known of the judge.
+        InputDataError: If the judge gave no answers.
     """
     if judge is None:
         return SHARED
@@ -104,7 +104,9 @@ def code_of(judge: int | str | None, known: frozenset[int] | set[int]) -> int:
     if number not in known:
         named = sorted(known)
         some = f"{named[:10]}{' and others' if len(named) > 10 else ''}" if named else "none did"
-        hint = " A judge's number is the name's place among those that number_judges returned." * isinstance(judge, str)
+        hint = " A judge's number is the position of the name in the list that number_judges returned." * isinstance(
+            judge, str
+        )
         raise InputDataError(
             f"judge must be the number of a judge who gave answers ({some}) or 'new' for a new one; got {judge!r}."
             f"{hint}"
@@ -113,7 +115,7 @@ def code_of(judge: int | str | None, known: frozenset[int] | set[int]) -> int:
 
 
 def _as_number(judge: Any) -> int:
-    """The integer that a number, numpy's or an entry of a tensor among them, stands for; -1 of anything else."""
+    """An integer of any type as an `int`; -1 for anything else."""
     try:
         return -1 if isinstance(judge, bool) else index(judge)
     except TypeError:
@@ -121,19 +123,19 @@ def _as_number(judge: Any) -> int:
 
 
 def _known(judge: Any) -> Any:
-    """A judge's number as an integer, from whatever stands for one."""
+    """A judge's number as an `int`; `"new"` unchanged."""
     number = _as_number(judge)
     return judge if number < 0 else number
 
 
 def judges_of(observations: Sequence[Observation]) -> set[int]:
-    """The numbers of all who gave answers."""
+    """The numbers of all judges who gave answers."""
     named = [entry.judge.unique().tolist() for entry in observations if entry.judge is not None]
     return {number for numbers in named for number in numbers}
 
 
 def with_code(X: Tensor, code: int) -> Tensor:
-    """Points with who judges there as the last column."""
+    """Points with the code of a judge as the last column."""
     return torch.cat([X, X.new_full((*X.shape[:-1], 1), float(code))], dim=-1)
 
 
@@ -141,12 +143,12 @@ class Committee(Model):
     r"""The joint utilities of several judges, an output for each; made by `SkewGP.for_judge` from a sequence.
 
     BoTorch's objectives for several outputs weight the utilities: `ScalarizedPosteriorTransform(weights)`, or
-    `LinearMCObjective(weights)`. Comparisons tell each judge's utility up to a level: differences between points mean
-    something, and which of two judges' utilities is larger does not.
+    `LinearMCObjective(weights)`. Comparisons determine each judge's utility up to a constant: compare it between
+    points, not between judges.
 
     Args:
-        model: A model of answers whose judges are named.
-        judges: Numbers of judges, `"new"` for one who has not answered yet, `None` for what all share.
+        model: A model of answers with judges.
+        judges: Numbers of judges, `"new"` for one without answers, `None` for the shared utility.
 
     Raises:
         InputDataError: If no judge is given, or one of them gave no answers.
@@ -161,7 +163,7 @@ class Committee(Model):
     def __init__(self, model: SkewGP, judges: Sequence[int | str | None]) -> None:
         super().__init__()
         if not judges:
-            raise InputDataError("A committee needs a judge; got an empty sequence.")
+            raise InputDataError("judges must name at least one judge; got an empty sequence.")
         for judge in judges:
             code_of(judge, model.judges)
         self.judges, self.model = tuple(judges), model if model._judge == SHARED else model.for_judge(None)
@@ -193,8 +195,8 @@ class Committee(Model):
 
         Args:
             X: A `batch_shape x q x d` tensor.
-            output_indices: Which of the judges, by their place; all if `None`.
-            observation_noise: Must be `False`: ask for the answers of one judge at a time.
+            output_indices: The positions of judges; all if `None`.
+            observation_noise: Must be `False`: answers are predicted for one judge at a time.
             posterior_transform: A posterior transform. Affine ones keep the skewness.
 
         Raises:
@@ -211,13 +213,13 @@ class Committee(Model):
         return apply_posterior_transform(posterior_transform, posterior, X)
 
     def fantasize(self, *args: Any, **kwargs: Any) -> Self:
-        r"""Not supported: an answer is that of one judge, so look ahead with `model.for_judge(j)`.
+        r"""Not supported: one judge gives an answer, so look ahead with `model.for_judge(j)`.
 
         Raises:
             UnsupportedError: Always.
         """
         raise UnsupportedError(
-            "A committee has no fantasies, since an answer is that of one judge; give model.for_judge(j), or choose "
+            "A committee has no fantasies, since one judge gives an answer; use model.for_judge(j), or choose "
             "question and judge by next_question(model, judges=...)."
         )
 
@@ -225,28 +227,28 @@ class Committee(Model):
         r"""The committee of some of the judges.
 
         Args:
-            idcs: Which, by their place.
+            idcs: The positions of judges.
 
         Raises:
-            UnsupportedError: If there is no such place, or none is named.
+            UnsupportedError: If a position does not exist, or none is named.
         """
         return type(self)(self.model, [self.judges[i] for i in check_output_indices(idcs, self.num_outputs)])
 
 
 @dataclass(frozen=True, eq=False)
 class TasteDirections:
-    r"""The principal directions in which judges' tastes differ, and where each judge lies in them.
+    r"""The principal directions in which judges' tastes differ, with the scores of each judge.
 
-    Tastes are those per standard deviation of each input over the points, less the mean of the judges of the table;
-    levels aside. Directions are the principal axes of their expected second moments. There are `r`, those of 1e-4 of
-    the variance or more: of `LinearTastesKernel(dim, rank=r)` alone at most its rank (without inducing points, whose
-    residuals differ between judges), of a single judge none.
+    Tastes are per standard deviation of each input over the points, less the mean of the judges in the table.
+    Directions are the principal axes of their expected second moments, those with 1e-4 of the variance or more: none
+    for a single judge, and for `LinearTastesKernel(dim, rank=r)` alone at most `r` (without inducing points, whose
+    residuals differ between judges).
 
     Args:
         weights: The weights of the inputs in each direction, `r x d`; unit vectors, the largest entry positive.
         share: The share of the variance between judges in each direction, `r`, the largest first.
-        mean: Posterior means of judges' scores, `J x r`: by how much more than the mean of judges the utility of a
-            judge increases along the direction, in units of the outcome.
+        mean: Posterior means of judges' scores, `J x r`: the slope of a judge's utility along the direction, less the
+            mean of judges, in units of the outcome.
         lower: Lower ends of their credible intervals.
         upper: Upper ends.
     """
@@ -271,7 +273,7 @@ class TasteDirections:
         weights = weights * weights.gather(-1, weights.abs().argmax(-1, keepdim=True)).sign()
         scores = (weights @ apart).mT  # s x J x d
         lower, upper = torch.quantile(scores, scores.new_tensor([tail, 1 - tail]), dim=0)
-        told = share >= LEAST_SHARE
+        told = share >= MIN_SHARE
         return cls(weights[told], share[told], scores.mean(0)[:, told], lower[:, told], upper[:, told])
 
 
@@ -280,15 +282,16 @@ class JudgeSummary:
     r"""A table of judges, with the shared utility in the first row; in units of the outcome and of the inputs.
 
     Args:
-        judges: Who is in each row after the first.
-        num_answers: How many answers each judge gave, `J`.
-        mean: Posterior means of level and tastes, `(1 + J) x (1 + d)`: the mean utility over the points, then how it
-            changes with each input. Comparisons tell nothing of levels.
+        judges: The judge of each row after the first.
+        num_answers: The number of each judge's answers, `J`.
+        mean: Posterior means of level and tastes, `(1 + J) x (1 + d)`: the mean utility over the points, then its slope
+            in each input. Comparisons do not determine levels.
         lower: Lower ends of their credible intervals.
         upper: Upper ends.
-        difference: How far each judge is from what all share, `J`: the root mean square over the points, levels aside.
-        agreement: On what share of pairs of points two judges have the same favourite, `J x J`.
-        directions: In which directions tastes differ, and where each judge lies.
+        difference: The distance of each judge from the shared utility, `J`: the root mean square over the points, up to
+            a constant.
+        agreement: The share of pairs of points on which two judges have the same favourite, `J x J`.
+        directions: The directions in which tastes differ, and each judge's scores.
     """
 
     judges: tuple[int | str, ...]
@@ -304,11 +307,11 @@ class JudgeSummary:
         r"""The table as columns by name, for instance for `pandas.DataFrame`.
 
         Args:
-            names: What judges are called; their numbers by default.
-            inputs: What inputs are called; `x0`, `x1`, ... by default.
+            names: The names of judges; their numbers by default.
+            inputs: The names of inputs; `x0`, `x1`, ... by default.
 
         Raises:
-            InputDataError: If these are no lists of names, or there are more or fewer than judges or inputs.
+            InputDataError: If names are not a list with one for each judge or input.
         """
         judges, d = [str(judge) for judge in self.judges], self.mean.shape[-1] - 1
         names = judges if names is None else as_names(names, "names", len(judges))
@@ -345,16 +348,16 @@ def summarize_judges(
     r"""The table of a model's judges.
 
     Args:
-        model: A model of answers whose judges are named.
-        judges: Which; all by default.
+        model: A model of answers with judges.
+        judges: The judges; all by default.
         X: The points, `n x d`, where utilities are compared; by default up to 24 of the training points.
         level: The probability of intervals.
         num_samples: The number of joint samples of utilities.
-        seed: Of these samples.
+        seed: The seed of these samples.
 
     Raises:
         InputDataError: If answers do not name two judges, an argument is out of its range, there are too many judges
-            and points, or the points do not tell linear effects apart.
+            and points, or the points do not identify linear effects.
     """
     if len(model.judges) < 2:
         raise InputDataError("A summary needs two judges or more; name them with judge= in observations.")
@@ -373,7 +376,7 @@ def summarize_judges(
         check_train_X(X, warn=False, name="X")
         X = check_query(X, model.datapoints)
     n, d = X.shape
-    if n * (1 + len(judges)) > MOST_VALUES:
+    if n * (1 + len(judges)) > MAX_VALUES:
         raise InputDataError(
             f"{len(judges)} judges at {n} points are too many for joint samples; name some judges, or fewer points."
         )
@@ -399,8 +402,8 @@ def summarize_judges(
 
 
 def _some_of(points: Tensor) -> Tensor:
-    """Points evenly spaced in their order; with those of the least and the largest values of each input too if the
-    former do not tell linear effects apart, as where a category is rare.
+    """Evenly spaced points; with those of extreme inputs if the former do not identify linear effects, as for a rare
+    category.
     """
     distinct = points.unique(dim=0)
     n, d = distinct.shape

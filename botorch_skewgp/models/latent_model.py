@@ -1,7 +1,4 @@
-r"""The latent function given data: points, observations, rows, their draws, and the posterior in latent units.
-
-What a SkewGP is before anybody asks in units of the outcome.
-"""
+r"""The latent function given data: points, observations, rows, their draws, and the posterior in latent units."""
 
 from __future__ import annotations
 
@@ -45,16 +42,16 @@ from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
 from botorch_skewgp.truncated.draws import Draws, DrawSettings
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-MOST_SINGLE_ROWS = 1024  # beyond which equal rows are merged
+MAX_SINGLE_ROWS = 1024  # beyond which equal rows are merged
 
 
 class LatentModel(TransformedInputsMixin, Model, GP):
     r"""Base class of `SkewGP`: data, prior, rows, draws, and the posterior of the latent function.
 
-    Two modes, as in BoTorch: in training mode a call gives the prior, whose rows make the objective of a fit; in
-    evaluation mode it gives the posterior, and `train_inputs` are transformed. What is asked of the posterior by name
-    (`posterior`, `predictive`, `draws`, ...) is answered in either mode from a `Snapshot`, and leaves the mode alone:
-    it may be asked in one thread while a fit runs in another.
+    Two modes, as in BoTorch: in training mode a call returns the prior, for the objective of a fit; in evaluation mode
+    it returns the posterior, and `train_inputs` are transformed. The methods of the posterior (`posterior`,
+    `predictive`, `draws`, ...) use a `Snapshot` in either mode and do not change the mode, so that one thread may call
+    them while another fits.
     """
 
     likelihood: RowLikelihood
@@ -83,7 +80,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     # Data
 
     def _take(self, X: Tensor, observations: Sequence[Observation]) -> None:
-        """Take points and observations; nothing is taken if an error is raised."""
+        """Set points and observations; an error leaves the model unchanged."""
         judges = judges_of(observations)
         for entry in [] if judges else observations:
             by_judge = self.likelihood.for_kind(type(entry)).parameters_by_judge
@@ -101,7 +98,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         self._panel, self._slopes = panel, slopes
 
     def _start_judges(self, X: Tensor, observations: Sequence[Observation]) -> None:
-        """Give the model a kernel of each judge's own part, and reliabilities, unless it has them or needs none."""
+        """Add a kernel of each judge's own part, and reliabilities, if they are needed and missing."""
         if len(judges_of(observations)) < 2:
             return
         if self.judge_covar_module is None:
@@ -118,12 +115,12 @@ class LatentModel(TransformedInputsMixin, Model, GP):
 
     @property
     def judges(self) -> frozenset[int]:
-        """The numbers of all judges who gave answers; empty if no answer names one."""
+        """The numbers of all judges who gave answers."""
         return frozenset(judges_of(self._observations))
 
     @property
     def answering_likelihood(self) -> RowLikelihood:
-        """The likelihood of new answers of the judge whom the model is for, with what is that judge's own."""
+        """The likelihood of new answers of the model's judge, with the judge's own parameters."""
         return self.likelihood.for_judge(self._judge - 1 if self._judge > SHARED else None)
 
     @property
@@ -133,7 +130,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
 
     @property
     def train_targets(self) -> tuple[Observation, ...]:
-        """The observations; the name that BoTorch's fitting functions ask for."""
+        """The observations, by the name that BoTorch's fitting functions use."""
         return self._observations
 
     @property
@@ -143,7 +140,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
 
     @property
     def outcome_scale(self) -> OutcomeScale:
-        """The location and scale of outcomes beside the latent function, as an outcome transform has learned them."""
+        """The location and scale that an outcome transform has learned."""
         return self._outcome_scale
 
     @property
@@ -153,17 +150,17 @@ class LatentModel(TransformedInputsMixin, Model, GP):
 
     @property
     def batch_shape(self) -> torch.Size:
-        """The batch shape of the model, which is that of its fantasies."""
+        """The batch shape of the fantasies; empty without fantasies."""
         return self._fantasies[-1].mixture.weights.shape[:-2] if self._fantasies else torch.Size()
 
     @property
     def datapoints(self) -> Tensor:
-        """The training points; the name that BoTorch's preference acquisition functions ask for."""
+        """The training points, by the name that BoTorch's preference acquisition functions use."""
         return self._points
 
     @property
     def dim(self) -> int:
-        """The dimension of the input space; the name that BoTorch's preference acquisition functions ask for."""
+        """The dimension of the input space, by the name that BoTorch's preference acquisition functions use."""
         return self.datapoints.shape[-1]
 
     def set_train_data(
@@ -172,7 +169,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         targets: Observation | Sequence[Observation] | None = None,
         strict: bool = True,
     ) -> None:
-        r"""Replace points, observations or both, without fitting again.
+        r"""Replace points, observations or both, without refitting.
 
         Args:
             inputs: An `n x d` tensor.
@@ -180,9 +177,9 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             strict: Whether new points must have the shape, dtype and device of the old ones.
 
         Raises:
-            RuntimeError: If new points differ from the old ones in one of these, and `strict` is set.
-            InputDataError: If they are no tensor or have another number of columns, observations do not fit them, or
-                no answer names a judge and the likelihood has a parameter for each.
+            RuntimeError: If `strict` and new points differ from the old ones in one of these.
+            InputDataError: If points are not a tensor or have another number of columns, observations do not fit them,
+                or the likelihood has a parameter for each judge and no answer names one.
         """
         old = self._points
         X = inputs[0] if isinstance(inputs, tuple) and len(inputs) == 1 else inputs
@@ -206,7 +203,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             self._set_transformed_inputs()
 
     def _slopes_of(self, observations: Sequence[Observation], panel: Panel | None) -> tuple[Tensor, Tensor]:
-        """The columns at which rows of observations read slopes, and the inputs in which they do."""
+        """The columns of slopes, and their inputs."""
         like = torch.empty(0, dtype=torch.float64, device=self.train_inputs[0].device)
         observations = observations if panel is None else panel.resolve(observations)
         blocks = [self.likelihood.rows(entry, like, self._outcome_scale) for entry in observations]
@@ -215,8 +212,8 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     def _apply(self, fn: Callable[[Tensor], Tensor], *args: Any, **kwargs: Any) -> Self:
         points = fn(self._points)
         if points.dtype not in (torch.float32, torch.float64):
-            raise InputDataError(f"A SkewGP has single or double precision; it cannot become {points.dtype}.")
-        if points is not self._points:  # else nothing is written: BoTorch's analytic functions call `to` all the time
+            raise InputDataError(f"A SkewGP has single or double precision; got {points.dtype}.")
+        if points is not self._points:  # BoTorch's analytic functions call `to` without a change
             self._points = points
             self.train_inputs = tuple(fn(X) for X in self.train_inputs)  # type: ignore[assignment]
             if self._original_train_inputs is not None:
@@ -230,11 +227,11 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         return result
 
     def _clear_cache(self) -> None:
-        """Forget the draws; GPyTorch's modules call it when the mode or the state changes."""
+        """Drop the draws; GPyTorch calls this when the mode or the state changes."""
         self._snapshot = None
 
     def _now(self) -> Snapshot:
-        """The model as it is now. What fantasies and samples were made from stays."""
+        """The snapshot of the present model; a model of fantasies or samples keeps the one it was made from."""
         snapshot = self._snapshot
         is_kept = bool(self._fantasies) or self._sampled is not None
         if snapshot is None or not (is_kept or snapshot.is_current(self)):
@@ -247,14 +244,14 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         r"""The Gaussian prior over the latent function, before any skewness.
 
         Args:
-            X: A `batch_shape x n x d` tensor; transformed here in training mode, as BoTorch's models do.
+            X: A `batch_shape x n x d` tensor; transformed here in training mode, as in BoTorch's models.
 
         Returns:
             The joint distribution of values at the points and at the pseudo-points of a skew prior, and of slopes; with
-            inducing points of values at these, whatever the points.
+            inducing points of values at these instead.
 
         Raises:
-            UnsupportedError: If the mean or the kernel is of single precision and does not take points of double.
+            UnsupportedError: If the mean or the kernel of a model of single precision does not take points of double.
         """
         if self.training:
             X = self.transform_inputs(X)
@@ -264,15 +261,13 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             if self.train_inputs[0].dtype == torch.float64 or "dtype" not in str(error):
                 raise
             raise UnsupportedError(
-                "The mean or the kernel of a model in single precision has to take points of double precision, and "
-                "this one does not (products with matrices of weights do not). Make the model from train_X.double()."
+                "The mean or the kernel of a model in single precision must take points of double precision, which "
+                "products with matrices of weights do not. Build the model from train_X.double()."
             ) from error
 
     @property
     def prior_kernel(self) -> Kernel:
-        """The kernel of the prior, to which the constant of a mean that is integrated over is added; of several judges
-        with each one's own part.
-        """
+        """The kernel of the prior, with the constant of an integrated mean, and each judge's own part."""
         shared = self.covar_module
         if isinstance(self.mean_module, IntegratedConstantMean):
             shared = self.mean_module.added_to(self.covar_module)
@@ -282,17 +277,17 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         return JudgeKernel(shared, self.judge_covar_module, self.judge_reliability)
 
     def latent_prior(self, points: Tensor | None = None) -> LatentPrior:
-        r"""The Gaussian prior over all that rows read, before any skewness.
+        r"""The Gaussian prior over all columns of rows, before any skewness.
 
         Args:
             points: The training points after input transforms, `n x d`; the model's own if `None`. With inducing points
-                these are where the values are, and the training points come along.
+                the values are at these.
         """
         training_points = self.train_inputs[0] if points is None else points
         points = training_points
         if self.inducing is not None:
             points = self.inducing.points.to(training_points)
-            if hasattr(self, "input_transform"):  # which learns nothing from them
+            if hasattr(self, "input_transform"):  # without learning from them
                 points = self.input_transform.preprocess_transform(points)  # type: ignore[union-attr,operator]
         pseudo_points = None if self.skew_prior is None else self.skew_prior.pseudo_points
         if self._panel is not None:
@@ -311,7 +306,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
 
     @property
     def _column_points(self) -> Tensor:
-        """The points at which columns of training data are values, after input transforms in evaluation mode."""
+        """The points of value columns of the data, after input transforms in evaluation mode."""
         return self.train_inputs[0] if self._panel is None else self._panel.points(self.train_inputs[0])
 
     def _column_layout(self, num_points: int) -> ColumnLayout:
@@ -332,7 +327,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         Args:
             prior: The prior over the latent function at the training points.
             observations: Other observations than the model's own.
-            merge_equal: Whether equal rows may be merged into one with their number, where they are many.
+            merge_equal: Whether equal rows may be merged into one with a count, if there are many.
         """
         rows = self._rows(prior, observations, merge_equal)
         if isinstance(rows, WhiteRows):
@@ -343,7 +338,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     def _rows(
         self, prior: MultivariateNormal, observations: Sequence[Observation] | None, merge_equal: bool
     ) -> Rows | WhiteRows:
-        """The rows of observations, over columns or, with inducing points, over white coordinates of theirs."""
+        """The rows of observations over columns, or with inducing points over white coordinates of these."""
         mean, covariance = prior.mean.double(), prior.lazy_covariance_matrix.to_dense().double()
         observations = self._observations if observations is None else observations
         observations = observations if self._panel is None else self._panel.resolve(observations)
@@ -363,18 +358,18 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             return rows
         if self._panel is not None and 0 < int(rows.is_equality.sum()) < rows.num_rows:
             raise UnsupportedError(
-                "Numbers beside other answers of several judges need the exact model; leave inducing_points out."
+                "Numbers beside other answers of several judges need the exact model; leave out inducing_points."
             )
         points = self.train_inputs[0]
         points = self.transform_inputs(points) if self.training else points
         return over_white_columns(rows, layout, self.latent_prior(points.double()), prior)
 
     def _merges(self, blocks: Sequence[Rows], num_columns: int) -> bool:
-        """Whether equal rows are merged: where rows outnumber columns by far, and the noise can be integrated out."""
+        """Whether equal rows are merged: if they are many more than columns, and all have noise."""
         if self.draw_settings.sampler not in (None, "collapsed", "independence"):
             return False
         total = sum(block.num_rows for block in blocks)
-        if total <= max(MOST_SINGLE_ROWS, num_columns):
+        if total <= max(MAX_SINGLE_ROWS, num_columns):
             return False
         return all(bool(((block.with_own_noise().noise > 0) | block.is_equality).all()) for block in blocks)
 
@@ -383,7 +378,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         if self.skew_prior is None:
             return Rows.empty(mean)
         first = layout.first_pseudo_point
-        start = len(mean) - layout.num_columns + first  # with inducing points, values have other columns
+        start = len(mean) - layout.num_columns + first  # inducing points have other value columns
         which = slice(start, start + layout.num_pseudo_points)
         return self.skew_prior.rows(mean[which], covariance.diagonal()[which], first)
 
@@ -410,7 +405,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
 
     @property
     def draws(self) -> Draws:
-        """The draws of the interval rows behind the posterior, with their diagnostics; made if need be."""
+        """The draws of the interval rows of the posterior, with their diagnostics; made on first use."""
         return self._now().draws
 
     def latent_posterior(
@@ -420,16 +415,15 @@ class LatentModel(TransformedInputsMixin, Model, GP):
 
         Args:
             X: A `batch_shape x q x d` tensor, before input transforms.
-            judges: For each of the `q` points whose utility it is, as `SkewGP.posterior` takes a judge, for the joint
-                posterior of several people's utilities; `None` (for one point or all) for the utility that the model is
-                of.
-            crossed: Whether the judges are those of every point instead, an output for each.
+            judges: The judge of each of the `q` points, as in `SkewGP.posterior`, for the joint posterior of several
+                utilities; `None` (for one point or all) for the model's own utility.
+            crossed: Whether every point has all judges instead, an output for each.
 
         Raises:
-            InputDataError: If `X` is no tensor of single or double precision, nothing is known of a judge, or judges
-                are not as many as points.
+            InputDataError: If `X` is not a tensor of single or double precision, a judge gave no answers, or the
+                number of judges is not that of points.
             BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
-            UnsupportedError: If judges are given, and the model knows none, has several latent functions, or is one of
+            UnsupportedError: If judges are given to a model without judges, with several latent functions, or of
                 fantasies or samples.
         """
         X, now = check_query(X, self._points), self._now()
@@ -438,12 +432,14 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             return self._posterior_at(inputs, now)
         if self._panel is None:
             raise UnsupportedError(
-                "Utilities of several judges at once need a model with judges; name them with judge= in observations."
+                "Joint utilities of judges need a model with judges; name them with judge= in observations."
             )
         if not isinstance(judges, Sequence | Tensor) or not (crossed or len(judges) == X.shape[-2]):
             raise InputDataError(f"judges must name one for each of the {X.shape[-2]} points; got {judges!r}.")
         if self._num_outputs > 1 or self._fantasies or self._sampled is not None:
-            raise UnsupportedError("Judges have a joint posterior in models of data with one latent function.")
+            raise UnsupportedError(
+                "Joint utilities of judges need a model of data with one latent function, without fantasies or samples."
+            )
         codes = [self._judge if judge is None else code_of(judge, self.judges) for judge in judges]
         if crossed:
             inputs = torch.stack([with_code(inputs[..., :-1], code) for code in codes], dim=-2).flatten(-3, -2)
@@ -453,23 +449,23 @@ class LatentModel(TransformedInputsMixin, Model, GP):
 
     @property
     def judge_code(self) -> int | None:
-        """Whom the model is for, as the last column of points after input transforms; `None` without a panel."""
+        """The code of the model's judge, the last input of points; `None` without several judges."""
         return None if self._panel is None else self._judge
 
     def _inputs_at(self, X: Tensor, now: Snapshot) -> Tensor:
-        """Points after input transforms, with who judges there if there are several judges."""
+        """Points after input transforms, with the code of the judge if there are several judges."""
         X = now.model.transform_inputs(X)
         return X if self._panel is None else with_code(X, self._judge)
 
     def posterior_of_mixture(self, X: Tensor, mixture: RepresenterMixture) -> SkewGPPosterior:
-        r"""The posterior of the latent function in its own units that another mixture than the model's draws makes.
+        r"""The posterior of the latent function in its own units, from a given mixture instead of the model's draws.
 
         Args:
             X: A `batch_shape x q x d` tensor, before input transforms.
-            mixture: What the data say, over the columns of the model in evaluation mode.
+            mixture: The mixture over the columns of the model in evaluation mode.
 
         Raises:
-            InputDataError: If `X` is no tensor of single or double precision.
+            InputDataError: If `X` is not a tensor of single or double precision.
             BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
         """
         X = self.transform_inputs(check_query(X, self._points))
@@ -480,8 +476,8 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         )
 
     def _posterior_at(self, X: Tensor, now: Snapshot) -> SkewGPPosterior:
-        """The posterior at transformed inputs; raises BoTorch's errors if their number is another than that of training
-        points, or squared distances overflow.
+        """The posterior at transformed inputs; raises BoTorch's errors if the number of columns differs from that of
+        training points, or squared distances overflow.
         """
         dim = now.model.train_inputs[0].shape[-1]
         if self._panel is not None and X.shape[-1] == dim:

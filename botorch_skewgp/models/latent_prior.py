@@ -1,7 +1,7 @@
-r"""The Gaussian prior of the latent function over the columns that rows touch.
+r"""The Gaussian prior of the latent function over the columns of rows.
 
-This is the one place that knows what columns are: values at points, of one output or several, values at the
-pseudo-points of a skew prior, and slopes. Rows, conditioning and posteriors see positions of columns only.
+Only this module interprets columns: values at points, of one output or several, values at the pseudo-points of a skew
+prior, and slopes. Rows, conditioning and posteriors use positions of columns only.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from botorch_skewgp.rows import ColumnLayout
 
 @dataclass(frozen=True, eq=False)
 class ResidualColumns:
-    r"""What inducing points leave of some judges' rows, as columns of their own.
+    r"""The residuals of some judges' rows given inducing points, as further columns.
 
     Args:
-        points: The points that the rows touch, `c x (d + 1)`.
+        points: The points of the rows, `c x (d + 1)`.
         weight: The rows' weights of values there, `b x c`.
-        explained: The representer weights of what inducing points say of the rows, `M x b`.
-        by: Who judges at each row, by the number behind points; what is left of different judges is independent.
+        explained: The representer weights of the rows' means given inducing points, `M x b`.
+        by: The code of each row's judge; residuals of different judges are independent.
     """
 
     points: Tensor
@@ -49,14 +49,12 @@ class LatentPrior:
     Args:
         mean_module: The mean, with a batch dimension for outputs or none.
         covar_module: The kernel, with a batch dimension for outputs or none; outputs are independent.
-        points: The points at which columns are values, `n x d`, after input transforms: the training points, or the
-            inducing points that stand for them.
+        points: The points of value columns, `n x d`, after input transforms: the training points or inducing points.
         pseudo_points: The pseudo-points of a skew prior, `s x d`; none if `None`.
         layout: The columns.
-        training_points: The training points, after input transforms, where inducing points stand for them; `points`
-            if `None`.
-        by_judge: Whether the last column of points says who judges, see `botorch_skewgp.models.judges`.
-        residuals: Further columns, for what inducing points leave of some judges' rows.
+        training_points: The training points, after input transforms, if `points` are inducing points.
+        by_judge: Whether the last input of points is the code of a judge, see `botorch_skewgp.models.judges`.
+        residuals: Further columns, for residuals of some judges' rows given inducing points.
     """
 
     mean_module: Mean
@@ -94,7 +92,7 @@ class LatentPrior:
         return mean if torch.is_grad_enabled() else mean.detach()
 
     def _inputs(self, X: Tensor) -> Tensor:
-        """Points without the column of judges, which the mean does not depend on."""
+        """Points without the code of the judge."""
         return X[..., :-1] if self.by_judge else X
 
     def covariance_at(self, X: Tensor, Z: Tensor | None = None) -> LinearOperator:
@@ -106,7 +104,7 @@ class LatentPrior:
         """
         if self.num_outputs == 1:
             if Z is None and X.shape[-2] > self.points.shape[-2]:
-                # lazy: it is large, and often no more than its diagonal is asked for
+                # lazy: it is large, and often only its diagonal is used
                 return covariance_of_points(self.covar_module, X)
             fixed = self._squared_exponential
             if Z is None and X.shape[-2] == 1:  # a variance, for which no distances are needed
@@ -135,22 +133,22 @@ class LatentPrior:
 
     @cached_property
     def _squared_exponential(self) -> SquaredExponential | None:
-        """The covariance of a value, where it is of this kind and not learned at present."""
+        """The kernel as a squared exponential without gradients, if it is one."""
         return SquaredExponential.of(self.covar_module) if self.num_outputs == 1 else None
 
     # Columns
 
     @cached_property
     def _with_value_points(self) -> CovarianceWithPoints | None:
-        """The covariance with the points at which columns are values, with what depends on these alone made once."""
+        """The covariance with the points of value columns, with their terms computed once."""
         fixed, given = self._squared_exponential, (self.points, self.pseudo_points)
         if fixed is None or any(Z is not None and Z.requires_grad for Z in given):
-            return None  # a graph can be gone through once, and is not made without gradients
+            return None  # a graph can be used once only
         return fixed.with_points(self.value_points)
 
     @property
     def value_points(self) -> Tensor:
-        """The points at which columns are values, pseudo-points after training points."""
+        """The points of value columns, pseudo-points after training points."""
         if self.pseudo_points is None:
             return self.points
         points = self.pseudo_points.to(self.points)
@@ -158,7 +156,7 @@ class LatentPrior:
 
     @property
     def slope_points(self) -> Tensor:
-        """The training points at which slopes are read, `c x d`, one for each slope."""
+        """The training points of slopes, `c x d`, one for each slope."""
         points = self.points if self.training_points is None else self.training_points
         return points[..., self.layout.slope_points.to(points.device), :]
 
@@ -205,7 +203,7 @@ class LatentPrior:
         return torch.cat([covariance, left * (X[..., -1:] == self.residuals.by.to(X))], dim=-1)
 
     def _slope_means(self, points: Tensor) -> Tensor:
-        """The derivatives of the mean in the inputs whose slopes are read."""
+        """The derivatives of the mean in the inputs of slopes."""
         recorded = torch.is_grad_enabled()
         with torch.enable_grad():
             x = points if points.requires_grad else points.detach().clone().requires_grad_()
@@ -220,4 +218,6 @@ class LatentPrior:
 
     def _check_slopes(self) -> None:
         if self.num_outputs > 1:
-            raise UnsupportedError("Slopes are for models with one latent function; leave them out for labels.")
+            raise UnsupportedError(
+                "Slopes need a model with one latent function; leave them out for LabelPreference observations."
+            )

@@ -1,4 +1,4 @@
-r"""The log evidence: what it is made of, and the ways to compute the probability of interval rows, by name.
+r"""The log evidence: its parts, and the methods for the probability of interval rows.
 
 .. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
    regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
@@ -27,8 +27,8 @@ EvidenceMethod = Literal["exact", "ep", "ep_corrected", "mvnxpb"]
 class Evidence(NamedTuple):
     r"""The parts of a model's evidence ([Benavoli2021unified]_, Corollaries 1-3).
 
-    The skew prior is a Gaussian process given the rows of its pseudo-points, so that its rows count among those of the
-    data, and their own normaliser divides the evidence.
+    The skew prior is a Gaussian process given the rows of its pseudo-points: these are among the rows of the data, and
+    their own normaliser divides the evidence.
 
     Args:
         number_log_density: The log density of the observations that are numbers, under the Gaussian process.
@@ -66,7 +66,7 @@ def bivariate_log_normalizer(distribution: TruncatedNormal) -> Tensor:
 
 
 def log_normalizer(distribution: TruncatedNormal, method: EvidenceMethod, draws: Draws | None = None) -> LogNormalizer:
-    r"""The log normaliser of interval rows and its standard error, `None` where the method gives none.
+    r"""The log normaliser of interval rows and its standard error, `None` if the method has none.
 
     Args:
         distribution: The interval rows.
@@ -74,7 +74,7 @@ def log_normalizer(distribution: TruncatedNormal, method: EvidenceMethod, draws:
         draws: Draws of the rows for the exact method; made if `None`.
 
     Raises:
-        UnsupportedError: If the method is unknown, or answers may be slips and it knows of none.
+        UnsupportedError: If the method is unknown, or does not support slips.
     """
     if method not in get_args(EvidenceMethod):
         raise UnsupportedError(f"method must be 'exact', 'ep', 'ep_corrected' or 'mvnxpb'; got {method!r}.")

@@ -24,9 +24,9 @@ from botorch_skewgp.posteriors import SkewGPPosterior
 class MomentMatchedModel(Model):
     r"""A model whose posterior is Gaussian, with the mean and covariance of another model's skewed one.
 
-    For functions that are Gaussian by construction, such as the entropy searches or
-    `qAnalyticProbabilityOfImprovement`. The skewness is lost, which is why this is a model of its own. Conditioning and
-    fantasies are those of the skewed model; only the result is moment-matched.
+    For acquisition functions that are Gaussian by construction, such as entropy searches and
+    `qAnalyticProbabilityOfImprovement`. The skewness is lost. Conditioning and fantasies are those of the skewed model;
+    only the result is moment-matched.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
@@ -36,7 +36,7 @@ class MomentMatchedModel(Model):
         model: A `SkewGP`, or a `ModelList` of independent models with one output and a skewed or Gaussian posterior.
 
     Raises:
-        InputDataError: If `model` is no BoTorch model.
+        InputDataError: If `model` is not a BoTorch model.
         UnsupportedError: If a model of a list has several outputs.
     """
 
@@ -47,7 +47,9 @@ class MomentMatchedModel(Model):
         super().__init__()
         check_class(model, "model", Model)
         if isinstance(model, ModelList) and model.num_outputs > len(model.models):
-            raise UnsupportedError("Every model of a list must have one output; give a model of several on its own.")
+            raise UnsupportedError(
+                "Every model of a list must have one output; give a model of several outputs without a list."
+            )
         self.model = model
 
     @property
@@ -62,7 +64,7 @@ class MomentMatchedModel(Model):
 
     @property
     def train_inputs(self) -> tuple[Tensor]:
-        """The training points before any input transform, `n x d`; those of all models of a list, `m x n x d`."""
+        """The training points before any input transform, `n x d`; of all models of a list, `m x n x d`."""
         if not isinstance(self.model, ModelList):
             return (untransformed_inputs(self.model),)
         points = torch.cat([untransformed_inputs(model) for model in self.model.models], dim=-2)
@@ -88,7 +90,7 @@ class MomentMatchedModel(Model):
             posterior_transform: A posterior transform, applied to the Gaussian.
 
         Returns:
-            The Gaussian posterior; of several outputs with their covariance in blocks, one output after the other.
+            The Gaussian posterior; with several outputs the covariance is in blocks, one output after the other.
 
         Raises:
             UnsupportedError: If a posterior is neither a `SkewGPPosterior` nor Gaussian.
@@ -104,8 +106,8 @@ class MomentMatchedModel(Model):
     ) -> Self:
         r"""Condition the skewed model.
 
-        Numbers are noisy readings of the latent function, as `posterior(X, observation_noise=True)` has them, even
-        where the model's own observations are of another kind.
+        Numbers are noisy readings of the latent function, as in `posterior(X, observation_noise=True)`, also for models
+        of other kinds of observations.
 
         Args:
             X: As the model's own function takes it.

@@ -1,9 +1,8 @@
-r"""Rows under a Gaussian process prior: conditioning on numbers, and the truncated normal that is left.
+r"""Rows under a Gaussian process prior: conditioning on numbers, and the truncated normal of the interval rows.
 
-With `f ~ N(mean, K)` at the points `Z` that rows touch, rows `A f + b + v` are jointly Gaussian. Rows seen as numbers
-are conditioned on in closed form (Lemma 1 of [Benavoli2021unified]_); rows seen in intervals are then a truncated
-normal whose normaliser is the rest of the evidence (Lemma 2 and Corollaries 1-3). Nothing here knows where the rows
-come from.
+With `f ~ N(mean, K)` at the points `Z` of rows, rows `A f + b + v` are jointly Gaussian. Rows observed as numbers are
+conditioned on in closed form (Lemma 1 of [Benavoli2021unified]_); rows observed in intervals are then a truncated
+normal whose normaliser is the other factor of the evidence (Lemma 2 and Corollaries 1-3).
 
 .. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
    regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
@@ -42,18 +41,18 @@ from botorch_skewgp.truncated.priors import (
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-MAX_ENTRIES = 2**20  # of the rows of draws that are copied at a time, which a cache can hold
-LEAST_PRECISION = 1e-12  # of a site, for which it tells nothing
-MANY_POINTS = 256  # from which on sums over rows of few points each go by pairs of points
-NUM_COMPONENTS = 256  # of a Gaussian approximation that is wider than the prior in some directions
-LEAST_EXCESS = 1e-8  # of its variance over the prior's there; less is rounding
-FEW_ROWS = 32  # up to which work goes by rows, whose noise makes a jitter of the points' covariance needless
-LITTLE_NOISE = 1e-6  # of a row, relative to its variance, below which roots are so large that they are solved with
-LEAST_NOISE = 1e-8  # of a number, relative to its variance, for which sums of precisions keep the prior's digits
+MAX_ENTRIES = 2**20  # of rows of draws copied at a time, which fit into a cache
+MIN_PRECISION = 1e-12  # of a site, which then has no effect
+MANY_POINTS = 256  # from which on sums over rows of few points use pairs of points
+NUM_COMPONENTS = 256  # of an approximation that is wider than the prior in some directions
+MIN_EXCESS = 1e-8  # of its variance over the prior's there; less is rounding
+FEW_ROWS = 32  # up to which the rows' covariance is factored, whose noise replaces a jitter
+LITTLE_NOISE = 1e-6  # of a row, relative to its variance, below which roots are large and factors are kept
+MIN_NOISE = 1e-8  # of a number, relative to its variance, with which sums of precisions keep the prior's digits
 
 
 class _NumberInformation(NamedTuple):
-    """What numbers say of the white coordinates of the points, whose posterior is `N(L^-T half, (L L^T)^-1)`."""
+    """The posterior of the white coordinates of the points given the numbers, `N(L^-T half, (L L^T)^-1)`."""
 
     cholesky: Tensor  # L, of the precision of the white coordinates given the numbers
     half: Tensor  # a column
@@ -67,8 +66,8 @@ class RowModel:
         mean: The prior mean at `n` points, in float64.
         covariance: The prior covariance `K` there, `n x n`.
         rows: The rows.
-        column_root: The lower Cholesky factor `L` of the covariance of the columns `f`, if mean, covariance and rows
-            are those of their white coordinates `L^-1 (f - mean)` and `covariance` thus is the identity; else `None`.
+        column_root: The lower Cholesky factor `L` of the covariance of the columns `f`, if mean, covariance (the
+            identity) and rows are those of their white coordinates `L^-1 (f - mean)`; else `None`.
     """
 
     mean: Tensor
@@ -83,12 +82,12 @@ class RowModel:
 
     @cached_property
     def numbers(self) -> Rows:
-        """The rows seen as numbers."""
+        """The rows observed as numbers."""
         return self.rows.select(self.rows.is_equality)
 
     @cached_property
     def intervals(self) -> Rows:
-        """The rows seen in intervals."""
+        """The rows observed in intervals."""
         return self.rows.select(~self.rows.is_equality)
 
     @cached_property
@@ -117,13 +116,13 @@ class RowModel:
 
     @cached_property
     def _number_information(self) -> _NumberInformation | None:
-        """What many numbers say of the points; `None` where work goes by the numbers."""
+        """The posterior of the points given many numbers; `None` if the covariance of the numbers is factored."""
         numbers, n = self.numbers, self.mean.shape[-1]
         if numbers.num_rows <= n or (numbers.noise_root is not None and bool((numbers.noise_root != 0).any())):
             return None
         root = self._prior_root
         F = numbers.weight(n) if root is None else numbers.times(root)
-        if bool((numbers.noise < LEAST_NOISE * (F.square().sum(-1) + numbers.noise)).any()):
+        if bool((numbers.noise < MIN_NOISE * (F.square().sum(-1) + numbers.noise)).any()):
             return None
         weighted = F / numbers.noise.unsqueeze(-1)
         eye = torch.eye(n, dtype=F.dtype, device=F.device)
@@ -133,7 +132,7 @@ class RowModel:
 
     @property
     def has_many_numbers(self) -> bool:
-        """Whether there are more numbers than points, so that work goes by the latter."""
+        """Whether there are more numbers than points, so that the points' covariance is factored."""
         return self._number_information is not None
 
     @cached_property
@@ -156,7 +155,7 @@ class RowModel:
     def _weights_of_numbers(self) -> Tensor:
         """The representer weights of the mean given the numbers, a column.
 
-        Not found from that mean: at points that nearly coincide it differs by less than the jitter can tell.
+        Not computed from that mean, whose differences at nearly coincident points are below the jitter.
         """
         if self.numbers.num_rows == 0:
             return self.mean.new_zeros(self.mean.shape[-1], 1)
@@ -181,7 +180,7 @@ class RowModel:
 
     @property
     def works_by_points(self) -> bool:
-        """Whether work goes by latent coordinates, as for many rows over few columns, or rows with counts."""
+        """Whether the prior is by latent coordinates: for many rows over few columns, counts, slips beside numbers."""
         slips_beside_numbers = self.intervals.heights is not None and self.numbers.num_rows > 0
         if self.intervals.count is not None or slips_beside_numbers:
             return True
@@ -189,7 +188,7 @@ class RowModel:
 
     @property
     def _needs_low_rank(self) -> bool:
-        """Whether rows stand for several, or answers may be slips."""
+        """Whether rows have counts, or answers may be slips."""
         return self.intervals.count is not None or self.intervals.heights is not None
 
     @cached_property
@@ -226,14 +225,13 @@ class RowModel:
         """The prior of the interval rows given the numbers, by their covariance."""
         rows = self.intervals
         covariance = rows.covariance(self._points_given_numbers[1])
-        # The joint covariance of rows and numbers has this jitter, relative to variances before the numbers are
-        # known, which may be much more than those after: draws without it would be too close together. Without
-        # numbers too, since normalisers of the same rows with and without them are compared.
+        # The joint covariance of rows and numbers has this jitter, relative to prior variances, which may be much
+        # larger than those given the numbers: draws without it would be too close together. Without numbers too, since
+        # normalisers of the same rows with and without numbers are compared.
         prior = covariance if self.numbers.num_rows == 0 else rows.covariance(self.covariance)
         missing = missing_noise(prior.diagonal() + rows.noise, rows.noise)
         del prior
-        # Far in a tail what multiplies it is as large as 1e12: a difference of rounding above and below the
-        # diagonal would be worth nats.
+        # Far in a tail it is multiplied by up to 1e12: asymmetric rounding would change the evidence by nats.
         covariance = (covariance + covariance.mT).mul_(0.5)  # in place, for these are large
         covariance.diagonal().add_(missing)
         if self._needs_low_rank:
@@ -242,7 +240,7 @@ class RowModel:
 
     @property
     def _prior_by_points(self) -> RowPrior:
-        """The prior of the interval rows given the numbers, low rank plus the noise that blocks share."""
+        """The prior of the interval rows given the numbers: low rank, plus shared noise in blocks."""
         rows, n = self.intervals, self.mean.shape[-1]
         if self.column_root is not None and self.numbers.num_rows == 0:
             root = rows.weight(n)
@@ -312,8 +310,8 @@ class RowModel:
     def gaussian_mixture(self, approximation: ExpectationPropagation) -> RepresenterMixture:
         r"""The Gaussian approximation of the latent function: a mixture of one component, without draws.
 
-        Where answers may be slips, some of them may leave a function more uncertain than it was before. A mixture of
-        `NUM_COMPONENTS` components has that variance between them.
+        With slips the function may be more uncertain than in the prior. A mixture of `NUM_COMPONENTS` components has
+        that variance between them.
 
         Args:
             approximation: The expectation propagation fixed point of `truncated_normal`.
@@ -326,7 +324,7 @@ class RowModel:
         if self.intervals.heights is not None:
             return self._of_columns(self._mixture_of_approximation(approximation))
         # a site is a number with Gaussian noise
-        precision = approximation.site_precision.clamp(min=LEAST_PRECISION)
+        precision = approximation.site_precision.clamp(min=MIN_PRECISION)
         seen = approximation.site_shift / precision
         sites = replace(self.intervals, lower=seen, upper=seen, noise=1 / precision)
         given = replace(self, rows=Rows.cat([self.numbers, sites]))
@@ -369,8 +367,8 @@ class RowModel:
     def _mixture_by_points(self, draws: Draws) -> RepresenterMixture:
         """Condition through the values at the points, whose distribution given a draw is Gaussian.
 
-        Rows of no noise, or less than the jitter, fix some directions of the latent coordinates; the others are
-        averaged over given the noisy rows (Rao and Blackwell). With mean `e_s` and covariance `V` of the values given a
+        Rows with less noise than the jitter fix some directions of the latent coordinates; the others are integrated
+        out given the noisy rows (Rao-Blackwell). With mean `e_s` and covariance `V` of the values given a
         draw, `a_s = K^-1 (e_s - mean)` and `R R^T = K^-1 - K^-1 V K^-1`.
         """
         distribution, n = self.truncated_normal, self.mean.shape[-1]
@@ -390,7 +388,7 @@ class RowModel:
             noise, mean, prior = noise[noisy], mean[noisy], LowRankPrior(F[noisy] @ free)
             known = latent @ (F[noisy].mT @ (prior.matrix / noise.unsqueeze(-1)))
         factor = prior.cholesky_of_precision(1 / noise)
-        pulls = [  # in parts, for the rows of all draws are many numbers
+        pulls = [  # in parts, to save memory
             prior.transposed_times(((rows[:, noisy] if fixes else rows).to(mean) - mean) / noise)
             for rows in draws.rows.split(max(1, MAX_ENTRIES // distribution.num_rows))
         ]
@@ -399,14 +397,14 @@ class RowModel:
         return self._mixture_of_values(latent[:, :n].mT, latent_root)
 
     def _mixture_by_blocks(self, draws: Draws, noisy: NoisyBorderedPrior) -> RepresenterMixture:
-        """As `_mixture_by_points`, block by block."""
+        """As `_mixture_by_points`, by blocks."""
         mean = self.truncated_normal.mean
         parts = draws.rows.split(max(1, MAX_ENTRIES // len(mean)))
         latent = torch.cat([noisy.shared_given(rows.to(mean) - mean) for rows in parts])
         return self._mixture_of_values(latent.mT, noisy.shared_root)
 
     def _mixture_given_many_numbers(self, draws: Draws) -> RepresenterMixture:
-        """Condition on the few interval rows what is left of the points by many numbers."""
+        """Condition on many numbers first, then on few interval rows."""
         rows, num_draws = self.intervals, draws.num_draws if self.intervals.num_rows else 1
         F, residual = (
             rows.times(self._point_root),
@@ -425,7 +423,7 @@ class RowModel:
         Args:
             latent: Their means given each draw, `n x S`.
             latent_root: A root of their covariance given a draw, `n x r`.
-            may_widen: Whether that may exceed the prior covariance in some directions.
+            may_widen: Whether it may exceed the prior covariance in some directions.
         """
         weights = self._weights_of_numbers + self._representer_weights(self._white(self._point_root @ latent))
         known, excess = _information(self._white(self._point_root @ latent_root), may_widen)
@@ -449,14 +447,14 @@ class RowModel:
 
 
 def _information(root: Tensor, may_widen: bool) -> tuple[Tensor, Tensor | None]:
-    """What is known of white coordinates whose covariance has a root, as a root of the identity less that covariance.
+    """The information on white coordinates: a root of the identity less their covariance, from a root of the latter.
 
-    Where the covariance may exceed the identity, in some directions, components' means with that excess, or `None`.
+    If the covariance may exceed the identity, also means of components with that excess, else `None`.
     """
     eye = torch.eye(len(root), dtype=root.dtype, device=root.device)
     eigenvalues, vectors = torch.linalg.eigh(eye - root @ root.mT)  # between 0 and 1 up to rounding
     known = vectors * eigenvalues.clamp(min=0).sqrt()
-    wider = eigenvalues < -LEAST_EXCESS
+    wider = eigenvalues < -MIN_EXCESS
     if not may_widen or not bool(wider.any()):
         return known, None
     excess = vectors[:, wider] * (-eigenvalues[wider]).sqrt()

@@ -61,11 +61,11 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
 class SkewGP(ConditioningMixin):
-    r"""A Gaussian process with the exact, skewed posterior for observations that are not plain numbers.
+    r"""A Gaussian process with the exact, skewed posterior for labels, comparisons and other observations.
 
-    Each observation becomes rows: linear functionals of the latent function plus Gaussian noise, seen as numbers or in
-    intervals. Their truncated normal is sampled once per fit; given its draws the latent function is Gaussian in closed
-    form ([Benavoli2021unified]_, Theorems 3.1-3.3).
+    Each observation becomes rows: linear functionals of the latent function plus Gaussian noise, observed as numbers or
+    in intervals. Their truncated normal is sampled once per fit; given its draws the latent function is Gaussian in
+    closed form ([Benavoli2021unified]_, Theorems 3.1-3.3).
 
     Example:
         >>> train_X = torch.rand(10, 2, dtype=torch.double)
@@ -78,7 +78,7 @@ class SkewGP(ConditioningMixin):
 
     _supports_cache_root = False
     _supports_batched_models = False
-    minimize = False  # whether low values are good, of a class whose observations turn round then
+    minimize = False  # subclasses may minimise
 
     def __init__(
         self,
@@ -99,42 +99,40 @@ class SkewGP(ConditioningMixin):
     ) -> None:
         r"""
         Args:
-            train_X: An `n x d` tensor of points, all of those that observations refer to.
+            train_X: An `n x d` tensor of all points that observations refer to.
             observations: One observation object or a sequence of them; `None` for the prior.
-            likelihood: Holds noise and cut-points and turns observations into rows; by default the one for the kind
-                of the observations.
+            likelihood: Holds noise and cut-points and turns observations into rows; by default that of the
+                observations' kinds.
             covar_module: The kernel; by default a scaled RBF kernel with the dimension-scaled lengthscale prior of
-                [Hvarfner2024vanilla]_, or for numbers and for comparisons alone narrower ones (see
-                `default_covar_module`), for inputs in the unit cube and standardised numbers. Others are warned of, as
-                by BoTorch's models, unless there is a transform.
-            mean_module: The mean; by default a constant, which is integrated over where there are no numbers, see
-                `default_mean_module`.
+                [Hvarfner2024vanilla]_, or narrower ones for numbers and for comparisons alone (see
+                `default_covar_module`), for inputs in the unit cube and standardised numbers. As BoTorch's models, it
+                warns of other data unless there is a transform.
+            mean_module: The mean; by default a constant, integrated out without numbers, see `default_mean_module`.
             skew_prior: The skewness of the prior; a Gaussian prior if `None`.
             input_transform: A BoTorch input transform.
-            outcome_transform: `Standardize(m=1)`, to standardise numbers. Known variances, censoring bounds, thresholds
-                and given cut-points move along; labels and comparisons stay as they are. Posteriors are in units of
-                the outcome. Without numbers among the observations it does nothing.
-            draw_settings: How posterior draws are made.
-            inducing_points: Points that stand for the training points, so that the model costs `O(n M^2)`: an `M x d`
-                tensor in the units of `train_X`, or a number of training points to choose, see
-                `choose_inducing_points`. `None` for the exact model.
+            outcome_transform: `Standardize(m=1)`, to standardise numbers, with known variances, censoring bounds,
+                thresholds and given cut-points; labels and comparisons stay the same. Posteriors are in units of the
+                outcome. Without numbers it has no effect.
+            draw_settings: The settings of posterior draws.
+            inducing_points: Points that replace the training points, for a cost of `O(n M^2)`: an `M x d` tensor in the
+                units of `train_X`, or a number of training points to choose, see `choose_inducing_points`. `None` for
+                the exact model.
             learn_inducing_points: Whether the inducing points are fitted with the hyperparameters.
-            judge_covar_module: The kernel of each judge's own part, where answers name two judges or more; by default
+            judge_covar_module: The kernel of each judge's own part, for answers of two judges or more; by default
                 linear tastes plus a smooth part, see `default_judge_covar_module`.
-                Ignored with fewer than two judges.
             approximation: `"ep"` for the Gaussian posterior of expectation propagation, in milliseconds and without
                 draws; `None` for the exact one.
-            learn_judge_reliability: Whether every judge has their own reliability, see
-                `botorch_skewgp.kernels.judges.Reliability`: for panels in which one may answer at random. With few
-                answers of each of many judges it overfits.
+            learn_judge_reliability: Whether every judge has a reliability, see
+                `botorch_skewgp.kernels.judges.Reliability`: for panels in which one may answer at random. It overfits
+                many judges with few answers each.
 
         Raises:
             InputDataError: If `train_X` is not a finite `n x d` tensor of single or double precision, observations
-                refer to rows that it does not have, the likelihood does not take them, a part is of another class, or
-                inducing points have another dimension, repeat each other, or are more than there are points to choose
-                them from. Likewise if the likelihood has a parameter for each judge and no answer names one.
-            UnsupportedError: If the outcome transform is another than `Standardize(m=1)`, a skew prior is given for
-                several latent functions, or reliabilities are to be learned from numbers.
+                refer to rows that it does not have, the likelihood does not take them or has a parameter for each judge
+                and no answer names one, an argument is of another class, or inducing points have another dimension,
+                repeat each other, or are more than the training points.
+            UnsupportedError: If the outcome transform is not `Standardize(m=1)`, there is a skew prior for several
+                latent functions, or reliabilities for numbers.
         """
         check_train_X(train_X)
         observations = as_sequence(observations)
@@ -186,7 +184,7 @@ class SkewGP(ConditioningMixin):
 
     @classmethod
     def construct_inputs(cls, training_data: SupervisedDataset) -> dict[str, Any]:
-        r"""The constructor's arguments for a BoTorch dataset, which is how Ax builds models.
+        r"""The constructor's arguments for a BoTorch dataset, as Ax builds models.
 
         Args:
             training_data: A `SupervisedDataset` of numbers, or a `RankingDataset`, whose equal ranks are ties.
@@ -200,20 +198,19 @@ class SkewGP(ConditioningMixin):
     def choose_inducing_points(self, num_points: int | None = None, learn: bool | None = None) -> None:
         r"""Choose inducing points among the training points by greedy variance reduction under the present kernel.
 
-        A fit may shorten lengthscales until points chosen before it are too few in some places; choose again after it,
-        and fit once more.
+        A fit may shorten lengthscales until the points are too sparse in some places; then choose again and refit.
 
         Args:
-            num_points: The number of points; as many as there are if `None`. No more than there are distinct points.
+            num_points: The number of points, at most that of distinct training points; the present number if `None`.
             learn: Whether the points are fitted with the hyperparameters; as before if `None`.
 
         Raises:
-            InputDataError: If the number is not between 1 and that of the training points, or neither it nor the model
-                says how many points are wanted.
+            InputDataError: If the number is not between 1 and that of the training points, or missing for a model
+                without inducing points.
         """
         if num_points is None:
             if self.inducing is None:
-                raise InputDataError("The model has no inducing points yet; give num_points, the number to choose.")
+                raise InputDataError("The model has no inducing points yet; give num_points.")
             num_points = len(self.inducing.points)
         check_given_points(num_points, self._points)
         if learn is None:
@@ -240,18 +237,18 @@ class SkewGP(ConditioningMixin):
             observation_noise: Whether to add the likelihood's noise, or its variances, in squared units of the
                 outcome, as a tensor that broadcasts to `batch_shape x q x num_outputs`.
             posterior_transform: A posterior transform. Affine ones keep the skewness.
-            judge: Whose utility: a judge's number, or `"new"` for one who has not answered yet; `None` for what all
-                share, or for the judge whom the model is for, see `for_judge`. Of a sequence of judges their joint
-                utilities, an output for each.
+            judge: The judge of the utility: a number, or `"new"` for one without answers; `None` for the shared
+                utility, or that of the model's judge, see `for_judge`. A sequence for joint utilities, an output for
+                each.
 
         Returns:
             A `SkewGPPosterior`, or what the transform makes of it.
 
         Raises:
-            InputDataError: If `X` is no tensor of single or double precision, the noise does not fit it, or the
-                transform is no posterior transform.
+            InputDataError: If `X` is not a tensor of single or double precision, the noise does not fit it, or the
+                transform is not a posterior transform.
             BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
-            UnsupportedError: If an output is wanted that there is not.
+            UnsupportedError: If an output does not exist.
         """
         if judge is not None:
             return self.for_judge(judge).posterior(X, output_indices, observation_noise, posterior_transform)
@@ -278,28 +275,30 @@ class SkewGP(ConditioningMixin):
 
         Args:
             X: A `batch_shape x q x d` tensor.
-            judge: Whose answers, see `posterior`.
+            judge: The judge of the answers, see `posterior`.
             available: For choices a boolean tensor that broadcasts to `batch_shape x q`: which points can be chosen;
                 all if `None`.
 
         Returns:
-            A distribution; of a `MixedLikelihood` a list with one for each part that new observations can be predicted
-            of (slopes and affine probits are not), in the order of the likelihoods, also if it is a single one.
+            A distribution; for a `MixedLikelihood` a list with one for each part that predicts (slopes and affine
+            probits do not), in the order of the likelihoods.
 
         Raises:
-            InputDataError: If nothing is known of the judge, points are not finite, or `available` does not fit them.
-            UnsupportedError: If `available` is given and the likelihood is of no choices.
+            InputDataError: If the judge gave no answers, points are not finite, or `available` does not fit them.
+            UnsupportedError: If `available` is given for a likelihood without choices.
         """
         if judge is not None:
             one = self.for_judge(judge)
             if isinstance(one, Committee):
-                raise InputDataError(f"judge must be one judge, whose answers are predicted; got {judge}.")
+                raise InputDataError(
+                    f"judge must be one judge, as answers of several are not predicted jointly; got {judge}."
+                )
             return one.predictive(X, available=available)
         X, now = check_query(X, self._points), self._now()
         if not bool(X.isfinite().all()):
             raise InputDataError(
-                "X contains NaN or infinite values; remove or repair these. Options that are not available need values "
-                "too, for instance those of another option."
+                "X contains NaN or infinite values; remove or repair these. Unavailable options need values too, "
+                "such as those of another option."
             )
         posterior = self._posterior_at(self._inputs_at(X, now), now)
         likelihood = now.model.likelihood.for_judge(self._judge - 1 if self._judge > SHARED else None)
@@ -307,7 +306,7 @@ class SkewGP(ConditioningMixin):
             return likelihood(posterior, scale=self._outcome_scale)
         if not likelihood.predicts_choices:
             raise UnsupportedError(
-                "available is for choices; of several kinds ask the likelihood of theirs: "
+                "available is for choices; with several kinds use the likelihood of choices: "
                 "model.likelihood.for_kind(Choice)(model.latent_posterior(X), available=available)."
             )
         return likelihood(posterior, scale=self._outcome_scale, available=available)
@@ -320,11 +319,11 @@ class SkewGP(ConditioningMixin):
         r"""A model of one judge's utility, for use as any BoTorch model; it shares all modules with this one.
 
         Args:
-            judge: A judge's number, or `"new"` for one who has not answered yet: what all share plus a part of his own
-                that nothing is known of; `None` for what all share. Of a sequence a `Committee`, an output for each.
+            judge: A judge's number, or `"new"` for one without answers: the shared utility plus an unknown part;
+                `None` for the shared utility. A sequence for a `Committee`, an output for each.
 
         Raises:
-            InputDataError: If nothing is known of the judge, or there are not two judges who differ.
+            InputDataError: If the judge gave no answers, or `"new"` or a sequence is given without two judges.
             UnsupportedError: If this is a model of fantasies with inducing points.
 
         Example:
@@ -357,20 +356,20 @@ class SkewGP(ConditioningMixin):
         num_samples: int = 512,
         seed: int = 0,
     ) -> JudgeSummary:
-        r"""A table of the judges: tastes with intervals, distances from the shared utility, who agrees with whom, and
-        the directions in which tastes differ.
+        r"""A table of the judges: tastes with intervals, distances from the shared utility, agreement, and the
+        directions in which tastes differ.
 
         Args:
-            judges: Which; all by default.
-            X: The points, `n x d`, where utilities are compared; by default some of the training points, evenly spaced
-                in their order (with those of extreme inputs where the others miss a rare category).
+            judges: The judges; all by default.
+            X: The points, `n x d`, where utilities are compared; by default evenly spaced training points (with those
+                of extreme inputs if the others miss a rare category).
             level: The probability of intervals.
             num_samples: The number of joint samples of utilities.
-            seed: Of these samples.
+            seed: The seed of these samples.
 
         Raises:
             InputDataError: If answers do not name two judges, an argument is out of its range, there are too many
-                judges and points, or the points do not tell linear effects apart.
+                judges and points, or the points do not identify linear effects.
 
         Example:
             >>> panel = Preference([[0, 1], [1, 2], [3, 1]], judge=[0, 1, 0])
@@ -381,11 +380,11 @@ class SkewGP(ConditioningMixin):
     def slips(self) -> Tensor:
         r"""The posterior probability that each answer is a slip, one that does not depend on the latent function.
 
-        By the draws; with `approximation="ep"` by expectation propagation.
+        From the draws; with `approximation="ep"` from expectation propagation.
 
         Returns:
-            A tensor with an entry for each answer, in the order of the observations; zero where the
-            likelihood allows no slips. Of a fantasy model, that of the data alone.
+            A tensor with an entry for each answer, in the order of the observations; zero for likelihoods without
+            slips. For a fantasy model the probabilities given the data alone.
 
         Example:
             >>> model = SkewGP(train_X, Preference(pairs), likelihood=PreferenceLikelihood(slip=0.05))
@@ -408,11 +407,11 @@ class SkewGP(ConditioningMixin):
         is the prior.
 
         Args:
-            X: A `q x d` tensor; in units of the latent function, before any outcome transform is undone.
+            X: A `q x d` tensor.
 
         Returns:
             `(location, scale, skewness, truncation, latent_covariance)`, called xi, Omega, Delta, gamma and Gamma in
-            the papers, in float64.
+            the papers, in float64 and units of the latent function.
         """
         return unified_skew_normal_parameters(*self._joint_with_rows(X))
 
@@ -436,13 +435,13 @@ class SkewGP(ConditioningMixin):
     @torch.no_grad()
     def log_marginal_likelihood(self, method: EvidenceMethod = "exact") -> LogNormalizer:
         r"""The log evidence of the observations ([Benavoli2021unified]_, Corollaries 1-3), without hyperparameter
-        priors; numbers count by their density in units of the outcome, also where they are standardised.
+        priors; the density of numbers is in units of the outcome, standardised or not.
 
         Args:
             method: `"exact"` for bridge sampling, with a standard error; `"ep"` for expectation propagation;
-                `"ep_corrected"` for that with a second-order correction, within a tenth of a nat where it was tried; a
-                `LargeCorrectionWarning` says where it may be further off;
-                `"mvnxpb"` for bivariate conditioning by BoTorch's `MVNXPB`, for up to about a hundred rows.
+                `"ep_corrected"` for expectation propagation with a second-order correction, within a tenth of a nat
+                where it was tried (a `LargeCorrectionWarning` tells where it may be further off); `"mvnxpb"` for
+                bivariate conditioning by BoTorch's `MVNXPB`, for up to about a hundred rows.
 
         Returns:
             The value and its standard error (`None` where the method has none).
@@ -481,10 +480,10 @@ class SkewGP(ConditioningMixin):
         return larger.log_marginal_likelihood(method).value - self.log_marginal_likelihood(method).value
 
     def subset_output(self, idcs: list[int]) -> Self:
-        """The model of the chosen outputs; the model itself if it has one output.
+        """The model itself, whose outputs must all be chosen.
 
         Raises:
-            UnsupportedError: If these are some of several outputs.
+            UnsupportedError: If some of several outputs are chosen.
         """
         if check_output_indices(idcs, self._num_outputs) != list(range(self._num_outputs)):
             raise UnsupportedError(f"This model has {self._num_outputs} output(s); got idcs={idcs}.")

@@ -1,4 +1,4 @@
-r"""The skew prior: a Gaussian process conditioned on the sign of its noisy-free values at pseudo-points.
+r"""The skew prior: a Gaussian process conditioned on the signs of its noise-free values at pseudo-points.
 
 .. [Benavoli2020skew] A. Benavoli, D. Azzimonti, D. Piga. Skew Gaussian processes for classification. Machine Learning
    109, 2020.

@@ -1,4 +1,4 @@
-r"""Which answers are slips, given all others: by the draws of the rows, or by expectation propagation."""
+r"""The probabilities that answers are slips, from the draws of the rows or expectation propagation."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @torch.no_grad()
 def slip_probabilities(model: LatentModel, draws: Draws | None) -> list[Tensor]:
-    r"""The posterior probability of each answer to be a slip.
+    r"""The posterior probability that each answer is a slip.
 
     Args:
         model: A model in evaluation mode.
-        draws: The draws of its rows, equal ones perhaps merged; `None` for those of expectation propagation.
+        draws: The draws of its rows, equal ones perhaps merged; `None` for expectation propagation.
 
     Returns:
-        For each of the model's observations a tensor with an entry for each answer, zero of those that cannot be slips.
+        For each of the model's observations a tensor with an entry for each answer, zero if it cannot be a slip.
     """
     row_model = model.row_model(model.forward(model.train_inputs[0]))
     distribution = row_model.truncated_normal
@@ -35,7 +35,7 @@ def slip_probabilities(model: LatentModel, draws: Draws | None) -> list[Tensor]:
     if distribution.heights is not None:
         slipped[is_interval] = _outside(distribution, draws)
     blocks = [model.likelihood.rows(entry, row_model.mean, model.outcome_scale) for entry in model.observations]
-    first = row_model.rows.num_rows - sum(block.num_rows for block in blocks)  # those of a skew prior come before
+    first = row_model.rows.num_rows - sum(block.num_rows for block in blocks)  # after the rows of a skew prior
     found = []
     for entry, block in zip(model.observations, blocks, strict=True):
         probability = slipped[first : first + block.num_rows]
@@ -50,7 +50,7 @@ def slip_probabilities(model: LatentModel, draws: Draws | None) -> list[Tensor]:
 
 
 def _outside(distribution: TruncatedNormal, draws: Draws | None) -> Tensor:
-    """The probability that a row's answer is given whatever the row is, the same for all rows of an answer."""
+    """The probability that a row's answer is a slip or a guess, the same for all rows of an answer."""
     heights, factor = distribution.heights, distribution.factor_of_draws
     assert heights is not None
     assert isinstance(factor, StepFactor)
@@ -62,7 +62,7 @@ def _outside(distribution: TruncatedNormal, draws: Draws | None) -> Tensor:
     if draws.latent is not None:
         h = distribution.noiseless(draws.latent.to(distribution.mean))
         return (1 - factor.attention(h, torch.zeros_like(h))).mean(-2)
-    # each row given all others: attentive if it is inside its bounds, as are the others of its answer
+    # given all other rows, an answer is attentive if all its rows are inside their bounds
     conditional = row_conditionals(distribution, draws.rows.to(distribution.mean))
     variance = conditional.scale.square() - factor.noise
     log_inside = factor.log_inside(conditional.mean, variance)

@@ -1,4 +1,4 @@
-r"""A model as it was at one moment: what posteriors are computed from, whatever happens to the model meanwhile."""
+r"""A frozen copy of a model, from which posteriors are computed while the model may change."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FantasyLevel:
-    r"""Points of one round of fantasies, and how their covariance with others is reduced by what is known earlier.
+    r"""The points of one round of fantasies, with the terms of their covariance given earlier rounds.
 
     Args:
         inputs: The points, `batch_shape x n' x d`, after input transforms.
@@ -53,13 +53,13 @@ class FantasyLevel:
     mixture: RepresenterMixture
 
     def apply(self, fn: Callable[[Tensor], Tensor]) -> FantasyLevel:
-        """A copy with `fn` applied to every tensor held, as `torch.nn.Module._apply` does."""
+        """A copy with `fn` applied to every tensor, as in `torch.nn.Module._apply`."""
         return FantasyLevel(fn(self.inputs), tuple(fn(gain) for gain in self.gains), self.mixture.apply(fn))
 
 
 @dataclass(frozen=True, eq=False)
 class SampledValues:
-    r"""Joint samples of the values at some points, each a draw that knows its values there.
+    r"""Joint samples of the values at some points, each a draw conditioned on its values there.
 
     Args:
         inputs: The points, `n' x d`, after input transforms.
@@ -70,22 +70,21 @@ class SampledValues:
     mixture: RepresenterMixture
 
     def extend(self, prior: LatentPrior) -> LatentPrior:
-        """A prior whose columns are those of the mixture; the points are further ones at which columns are values."""
+        """The prior with the value columns of these points after the others, as in the mixture."""
         before = prior.pseudo_points
         points = self.inputs if before is None else torch.cat([before.to(self.inputs), self.inputs])
         return replace(prior, pseudo_points=points)
 
     def apply(self, fn: Callable[[Tensor], Tensor]) -> SampledValues:
-        """A copy with `fn` applied to every tensor held."""
+        """A copy with `fn` applied to every tensor."""
         return SampledValues(fn(self.inputs), self.mixture.apply(fn))
 
 
 class Snapshot:
     r"""A copy of a model in evaluation mode, with modules of its own, and the draws of its rows.
 
-    A fit in another thread writes the model's parameters, and switches it to training mode; neither reaches the copy.
-    Nor does anything that reads the copy reach the model. Data are shared, since a model replaces them and never
-    writes into them.
+    A fit in another thread changes the model's parameters and mode, but not the copy. Data are shared, since a model
+    replaces them and never writes into them.
 
     Args:
         model: The model.
@@ -106,10 +105,10 @@ class Snapshot:
     def is_current(self, model: LatentModel) -> bool:
         r"""Whether a model still has the data, modules and values that the copy has.
 
-        Values and not versions are compared: GPyTorch writes through `.data`.
+        Values are compared, since GPyTorch writes through `.data`, which changes no version.
 
         Args:
-            model: The model that was copied, or one that shares its modules.
+            model: The copied model, or one that shares its modules.
         """
         frozen, modules = self.model, _modules_of(model)
         now, then = _tensors_of([model, *modules]), self._tensors
@@ -139,7 +138,7 @@ class Snapshot:
 
     @cached_property
     def _fitted(self) -> tuple[Draws | Sites, RepresenterMixture]:
-        """What the rows tell, as draws or as the sites of expectation propagation, and what follows for the columns."""
+        """The draws of the rows, or their sites of expectation propagation, and the mixture over the columns."""
         model = self.model
         with torch.no_grad():
             check_hyperparameters(model)
@@ -161,10 +160,10 @@ class Snapshot:
             return told, mixture
 
     def check_contradictions(self) -> None:
-        r"""Warn of what is contradictory or all but excluded by the kernel, unless that has been done.
+        r"""Warn of contradictory rows, once.
 
         Raises:
-            ContradictionError: If the same noise-free value is said to be two numbers.
+            ContradictionError: If a noise-free value is observed as two different numbers.
         """
         if not self._is_checked:
             self._check(self.model.row_model(self.model.forward(self.model.train_inputs[0]), merge_equal=True))
@@ -203,7 +202,7 @@ class Snapshot:
 
     @property
     def draws_if_made(self) -> Draws | None:
-        """The draws if anyone has asked for them."""
+        """The draws, if they exist."""
         return self.draws if "_fitted" in self.__dict__ and isinstance(self._fitted[0], Draws) else None
 
     @property
@@ -212,13 +211,13 @@ class Snapshot:
         return self._fitted[1]
 
     def fitted_for(self, judge_codes: tuple[int, ...]) -> tuple[LatentPrior, RepresenterMixture]:
-        r"""The prior over columns, and what the data say of them, for some judges; made once for each set of them.
+        r"""The prior and the mixture over columns for some judges; made once for each set of them.
 
-        Exact models have a column for every point that a judge was asked about. Inducing points stand for what is
-        shared, and the rest of a judge's rows are further columns.
+        Exact models have a column for every pair of a point and its judge. Inducing points represent the shared part,
+        and the residuals of a judge's rows are further columns.
 
         Args:
-            judge_codes: Who judges, by the numbers behind their points.
+            judge_codes: The codes of the judges.
         """
         model, codes = self.model, tuple(sorted({code for code in judge_codes if code > SHARED}))
         if not codes or model.inducing is None:
@@ -241,14 +240,14 @@ class Snapshot:
     ) -> SkewGPPosterior:
         r"""The posterior of the latent function at points after input transforms.
 
-        What inducing points leave of different judges' utilities is independent, as it is of their answers.
+        Residuals of different judges' utilities given inducing points are independent, as those of their answers.
 
         Args:
-            X: A `batch_shape x q x d` tensor, with who judges there behind if there are several judges.
-            judge_codes: All who judge there.
+            X: A `batch_shape x q x d` tensor, with the code of the judge as the last input if there are several.
+            judge_codes: The codes of all judges of these points.
             num_outputs: The number of outputs.
-            fantasies: What fantasies say on top.
-            sampled: Joint samples of values, in the place of what the data say.
+            fantasies: The levels of fantasies.
+            sampled: Joint samples of values, instead of the data.
         """
         check_digits_of_points(X)
         prior, mixture = self.fitted_for(tuple(judge_codes))
@@ -262,7 +261,7 @@ class Snapshot:
             white = torch.linalg.solve_triangular(L, crosses[0][..., : len(L)].mT, upper=False)
             told = (white.mT @ white).to(X)
             covariance = to_linear_operator(torch.where(X[..., -1:] == X[..., -1:].mT, covariance.to_dense(), told))
-        for level in fantasies:  # the covariance with their points given what was known then
+        for level in fantasies:  # the covariance with their points given earlier levels
             cross = prior.covariance_at(exact, level.inputs.to(exact)).to_dense()
             for earlier, root, gain in zip(crosses, roots, level.gains, strict=True):
                 cross = cross - (earlier @ root.to(exact)) @ gain.to(exact).mT
@@ -276,7 +275,7 @@ class Snapshot:
 
         Args:
             X: A `q x d` tensor of points after input transforms, in double precision.
-            judge_code: Who judges there.
+            judge_code: The code of the judge.
 
         Returns:
             The rows, the mean and covariance at the points, and the covariance with the rows.
@@ -298,10 +297,10 @@ def _mixture(row_model: RowModel, told: Draws | Sites) -> RepresenterMixture:
 
 
 def _modules_of(model: LatentModel) -> list[Module]:
-    """The modules below a model, which a model of fantasies shares."""
+    """The modules of a model, which a model of fantasies shares."""
     found: list[Module] = []
     ahead: list[Module | None] = [*model._modules.values()]
-    while ahead:  # at every posterior: torch's own generators take three times as long
+    while ahead:  # called at every posterior; torch's generators take three times as long
         module = ahead.pop()
         if module is not None:
             found.append(module)
@@ -310,6 +309,6 @@ def _modules_of(model: LatentModel) -> list[Module]:
 
 
 def _tensors_of(modules: list[Module]) -> list[Tensor]:
-    """The parameters and buffers of modules, their own and not those of modules below them."""
+    """The parameters and buffers of modules, without those of their submodules."""
     entries = (entry for module in modules for entry in (*module._parameters.values(), *module._buffers.values()))
     return [entry for entry in entries if entry is not None]

@@ -1,4 +1,4 @@
-r"""Transforms that a model is given: of its training points, of outcomes, and of what rounds or takes logarithms."""
+r"""Transforms of a model: input transforms, the outcome transform, posterior transforms."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from botorch_skewgp.posteriors import SkewGPPosterior
 
 
 def transformed_dim(input_transform: InputTransform, train_X: Tensor) -> int:
-    """The number of columns that an input transform makes of `train_X`."""
+    """The number of columns of transformed `train_X`."""
     with torch.no_grad():
         return input_transform.to(train_X)(train_X).shape[-1]
 
 
 def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeTransform | None) -> OutcomeScale:
-    r"""Learn the standardisation from the numbers, or from the middles of censored readings if there are none.
+    r"""Learn the standardisation from the numbers, or without numbers from the midpoints of censored readings.
 
     Args:
         observations: The observations, numbers or not.
         transform: `Standardize(m=1)`, which learns here; `None` for outcomes in units of the latent function.
 
     Raises:
-        UnsupportedError: If the transform is another.
+        UnsupportedError: If the transform is not `Standardize(m=1)`.
         InputDataError: If mean or standard deviation of the numbers overflow.
     """
     if transform is None:
@@ -53,8 +53,8 @@ def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeT
     values = values or [entry.middles for entry in observations if entry.middles.numel()]
     if type(transform) is not Standardize or (values and transform.means.shape != (1, 1)):
         raise UnsupportedError(
-            "outcome_transform must be Standardize(m=1): other transforms are not affine, so that comparisons would "
-            "lose their meaning. Transform the numbers before building the model instead; got "
+            "outcome_transform must be Standardize(m=1), an affine transform that keeps the meaning of comparisons. "
+            "Apply other transforms to the numbers before building the model; got "
             f"{type(transform).__name__}."
         )
     if not values:
@@ -72,15 +72,15 @@ def learn_outcome_scale(observations: Sequence[Observation], transform: OutcomeT
 
 
 def apply_posterior_transform(transform: PosteriorTransform | None, posterior: SkewGPPosterior, X: Tensor) -> Posterior:
-    r"""What a posterior transform makes of a skewed posterior; affine ones keep the skewness.
+    r"""Apply a posterior transform to a skewed posterior; affine ones keep the skewness.
 
     Args:
         transform: The transform; `None` for none.
         posterior: The posterior.
-        X: The points that it is of.
+        X: The points of the posterior.
 
     Raises:
-        InputDataError: If it is no posterior transform.
+        InputDataError: If `transform` is not a posterior transform.
     """
     if transform is None:
         return posterior
@@ -93,33 +93,33 @@ def apply_posterior_transform(transform: PosteriorTransform | None, posterior: S
 
 
 def has_transformed_inputs(model: Any) -> bool:
-    """Whether the `train_inputs` of a BoTorch model are transformed ones at present, as in evaluation mode."""
+    """Whether the `train_inputs` of a BoTorch model are transformed at present, as in evaluation mode."""
     return getattr(model, "_has_transformed_inputs", False) and model._original_train_inputs is not None
 
 
 def untransformed_inputs(model: Any) -> Tensor:
-    r"""The training points of a BoTorch model before its input transform, whichever mode it is in.
+    r"""The training points of a BoTorch model before its input transform, in any mode.
 
     Args:
         model: A model with `train_inputs`.
     """
-    if has_transformed_inputs(model):  # BoTorch's own bookkeeping, for which it has no public name
+    if has_transformed_inputs(model):  # BoTorch has no public name for them
         return model._original_train_inputs
     return model.train_inputs[0]
 
 
 class TransformedInputsMixin:
-    r"""BoTorch's hooks for input transforms, without their detour over new data, which would clear what is cached.
+    r"""BoTorch's hooks for input transforms, without `set_train_data`, which would clear caches.
 
-    For BoTorch models that hold their training points, as they were given, as `_points`. `train_inputs` are these in
-    training mode, and transformed ones in evaluation mode.
+    For BoTorch models that store their untransformed training points as `_points`. `train_inputs` are these in training
+    mode, and transformed in evaluation mode.
     """
 
     _points: Tensor
     _original_train_inputs: Tensor | None
 
     def restore_inputs(self) -> None:
-        """Let `train_inputs` be the points as they were given, whatever the mode; `train` and `eval` set them."""
+        """Set `train_inputs` to the untransformed points, in any mode."""
         self.train_inputs, self._original_train_inputs, self._has_transformed_inputs = (self._points,), None, False
 
     def _set_transformed_inputs(self) -> None:
@@ -131,22 +131,22 @@ class TransformedInputsMixin:
             self._has_transformed_inputs = True
 
     def _revert_to_original_inputs(self) -> None:
-        """Go back to the points as they were given when training mode begins."""
+        """Restore the untransformed points when training mode begins."""
         self.restore_inputs()
 
 
 def rounded_inputs(input_transform: InputTransform | None, X: Tensor) -> Tensor:
-    r"""The points that a model with an input transform takes others for: rounded where it rounds, before it transforms.
+    r"""Points rounded as a model's input transform rounds them, in the original units.
 
-    `Round` may stand alone, before or after other transforms of a chain. Straight-through gradients and approximate
-    rounding are for optimisers; here values are rounded.
+    `Round` may be alone, or before or after other transforms of a chain. Rounding here is exact, without the
+    approximation for gradients.
 
     Args:
         input_transform: The input transform of a model.
         X: Points, `... x d`.
 
     Raises:
-        UnsupportedError: If transforms before the rounding cannot be undone.
+        UnsupportedError: If transforms before the rounding cannot be inverted.
     """
     chain = list(_flat(input_transform))
     last = max((i for i, part in enumerate(chain) if isinstance(part, Round)), default=-1)
@@ -163,12 +163,12 @@ def rounded_inputs(input_transform: InputTransform | None, X: Tensor) -> Tensor:
             undone.append(part)
         else:
             raise UnsupportedError(
-                f"The input transform rounds after {type(part).__name__}, which cannot be undone to see which inputs "
-                "that means. Round first, or give a post_processing_func."
+                f"The input transform rounds after {type(part).__name__}, which cannot be inverted. Round first, or "
+                "give a post_processing_func."
             )
     for part in reversed(undone):
         values, changed = part.untransform(values), part.untransform(changed)
-    return torch.where(values == changed, X, values)  # what is not rounded stays as it is, to the last digit
+    return torch.where(values == changed, X, values)  # unrounded inputs keep all digits
 
 
 def whole_inputs(input_transform: InputTransform | None) -> list[int]:
@@ -185,7 +185,7 @@ def whole_inputs(input_transform: InputTransform | None) -> list[int]:
 
 
 def logarithmic_inputs(input_transform: InputTransform | None) -> list[int]:
-    r"""The inputs whose logarithm an input transform takes before anything else but rounding.
+    r"""The inputs whose logarithm an input transform takes first, or after rounding.
 
     Args:
         input_transform: The input transform of a model.
@@ -201,7 +201,7 @@ def logarithmic_inputs(input_transform: InputTransform | None) -> list[int]:
 
 
 def _flat(input_transform: InputTransform | None) -> Iterator[InputTransform]:
-    """The transforms of a chain that apply in evaluation mode, in their order."""
+    """The transforms of a chain in evaluation mode, in their order."""
     if isinstance(input_transform, ChainedInputTransform):
         for part in input_transform.values():
             assert isinstance(part, InputTransform)

@@ -1,4 +1,4 @@
-"""The data: small immutable classes, one for each kind of observation, validated when built.
+"""Observations: small immutable classes, one for each kind, validated when built.
 
 Observations refer to rows of `train_X` by index and hold no parameters; noise levels and cut-points belong to the
 likelihoods.

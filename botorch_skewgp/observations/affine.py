@@ -24,11 +24,10 @@ class AffineProbit(Observation):
         covariance: An `m x m` positive semi-definite tensor: the covariance of the noise.
         lower: An `m`-dim tensor or a number; `-inf` allowed.
         upper: An `m`-dim tensor or a number; `inf` allowed.
-        index: An `n`-dim integer tensor: the rows of `train_X` that the columns of `weight` stand for; by default
-            `0, ..., n - 1`.
+        index: An `n`-dim integer tensor: the row of `train_X` of each column of `weight`; by default `0, ..., n - 1`.
 
     Raises:
-        InputDataError: If shapes disagree, a row of the weight is zero throughout, a lower bound is not below its upper
+        InputDataError: If shapes disagree, a row of the weight is zero, a lower bound is not below its upper
             bound, or the covariance is not symmetric positive semi-definite.
 
     Example:
@@ -50,7 +49,7 @@ class AffineProbit(Observation):
         empty = (weight == 0).all(-1).nonzero().squeeze(-1)
         if empty.numel():
             raise InputDataError(
-                f"weight is zero throughout rows {empty[:5].tolist()}, which then say nothing of the function; leave "
+                f"weight is zero in all of rows {empty[:5].tolist()}, which then do not depend on the function; leave "
                 "them out."
             )
         m = weight.shape[0]

@@ -17,12 +17,12 @@ MAX_SEED = 2**63 - 1  # torch's
 
 
 def as_tensor(value: Any, name: str, hint: str = "") -> Tensor:
-    """A tensor of its own, so that later writes to the caller's change nothing; numbers keep all digits.
+    """A copy as a tensor, so that later writes to the original change nothing; numbers keep double precision.
 
-    Takes tensors, numbers, arrays, columns of data frames, and sequences of these. Errors' messages end with the hint.
+    Takes tensors, numbers, arrays, columns of data frames, and sequences of these. Error messages end with the hint.
 
     Raises:
-        InputDataError: If they are neither, or of unequal lengths.
+        InputDataError: If `value` is something else, or its rows have different lengths.
     """
     if isinstance(value, Tensor):
         return value.detach().clone()
@@ -42,7 +42,7 @@ def _as_plain(value: Any) -> Any:
     if hasattr(value, "__array__") and not isinstance(value, Tensor):
         value = value.__array__()
         if value.dtype.kind not in "biufO":
-            raise TypeError(f"entries of type {value.dtype} are no numbers")
+            raise TypeError(f"entries of type {value.dtype} are not numbers")
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, (str, bytes, Mapping, Set)) or not isinstance(value, Iterable):
@@ -51,7 +51,7 @@ def _as_plain(value: Any) -> Any:
 
 
 def check_parameter(value: Any, name: str, positive: bool = True) -> None:
-    """Raise `InputDataError` unless the value of a parameter is finite, and positive if it has to be."""
+    """Raise `InputDataError` unless the value of a parameter is finite, and positive if required."""
     number = as_tensor(value, name)
     is_real = not (number.dtype == torch.bool or number.dtype.is_complex)
     if not is_real or not number.isfinite().all() or (positive and not (number > 0).all()):
@@ -59,7 +59,7 @@ def check_parameter(value: Any, name: str, positive: bool = True) -> None:
 
 
 def pad_rows(value: Any) -> Any:
-    """Rows of several lengths, as lists, with -1 at the end of the shorter ones; anything else as it is."""
+    """Lists of different lengths padded with -1 at the end; anything else unchanged."""
     if not isinstance(value, (list, tuple)) or not all(hasattr(row, "__len__") for row in value):
         return value
     longest = max((len(row) for row in value), default=0)
@@ -88,7 +88,7 @@ def check_class(value: Any, name: str, wanted: type) -> None:
 
 
 def class_itself(cls: type) -> str:
-    """How a message names a class that was given in place of an object."""
+    """The words of a message for a class given instead of an object."""
     return f"the class {cls.__name__}, not an instance; write {cls.__name__}(...)"
 
 
@@ -112,7 +112,7 @@ def as_count(value: Any, name: str, least: int = 2, most: int | None = None) -> 
 
 
 def as_position(value: Any, size: int) -> int | None:
-    """The place from 0 on that an index names in a sequence of some size; `None` if it names none."""
+    """The position, from 0, that an index names in a sequence of a given size; `None` if it is out of range."""
     try:
         position = operator.index(value)
     except TypeError:
@@ -147,7 +147,7 @@ def as_probability(value: Any, name: str) -> float:
 
 
 def as_names(value: Any, name: str, count: int) -> list[str]:
-    """Check a list of names, one for each of several, and return them as strings; raises `InputDataError`."""
+    """Check a list of `count` names and return them as strings; raises `InputDataError`."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise InputDataError(f"{name} must be a list of {count} names; got {value!r}.")
     found = [str(entry) for entry in value]
@@ -172,7 +172,7 @@ def as_index(
         if len(index) == 0:  # an empty list: no answers yet
             index = index.reshape(0, *[2] * (ndim - 1))
     if index.dtype.is_floating_point or index.dtype.is_complex or index.dtype == torch.bool:
-        hint = "Of a mask give mask.nonzero().squeeze(-1)." if index.dtype == torch.bool else "Round them to integers."
+        hint = "For a mask give mask.nonzero().squeeze(-1)." if index.dtype == torch.bool else "Round them to integers."
         raise InputDataError(f"{name} must hold integer {what}; got dtype {index.dtype}. {hint}")
     if index.ndim != ndim:
         hint = f" Write {name}={[index.tolist()]} for a single one." if index.ndim == ndim - 1 else ""
@@ -242,7 +242,7 @@ def check_pairs(pairs: Any, name: str, what: str = "indices into train_X", item:
 
 
 def check_distinct(index: Tensor, name: str) -> None:
-    """Raise `InputDataError` if a row of a padded index tensor names a point twice."""
+    """Raise `InputDataError` if a row of a padded index tensor repeats a point."""
     ordered = index.sort(-1).values
     twice = ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any(-1).nonzero().squeeze(-1)
     if twice.numel():
@@ -258,6 +258,6 @@ def check_filled(index: Tensor, name: str) -> None:
     early = (real[:, 1:] & ~real[:, :-1]).any(-1).nonzero().squeeze(-1)
     if early.numel():
         raise InputDataError(
-            f"{name} must be padded with -1 at the end of a row only; see rows {early[:5].tolist()}. Name what was "
-            "chosen first, then the others that could be."
+            f"{name} must be padded with -1 at the end of a row only; see rows {early[:5].tolist()}. List the chosen "
+            "item first, then the other options."
         )

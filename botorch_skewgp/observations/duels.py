@@ -15,29 +15,28 @@ from torch import Tensor
 from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_values, check_pairs
 from botorch_skewgp.observations.observation import Countable
 
-FEW_ANSWERS = 3  # so few may all be of a higher strength by chance
-BUTTONS = ("first", "second", "tie", "both bad", "both good")  # of a page that shows two items
+FEW_ANSWERS = 3  # below, all may have a strength above 0 by chance
+BUTTONS = ("first", "second", "tie", "both bad", "both good")
 FIRST, SECOND, TIE, BOTH_BAD, BOTH_GOOD = range(5)
 
 
 @dataclass(frozen=True, eq=False)
 class Preference(Countable):
-    r"""Duels: one point was preferred to another. The same pair may occur often, also in both orders.
+    r"""Duels: one point was preferred to another. A pair may occur repeatedly, also in both orders.
 
-    With `strength` each answer also says by how much the winner is better, in ordered steps such as "a little" and
-    "much": the noisy difference fell between two neighbouring cut-points, which the likelihood learns. Duels with and
-    without a strength are given as two objects.
+    `strength` grades the difference in ordered steps such as "a little" and "much": the noisy difference fell between
+    two neighbouring cut-points, which the likelihood learns. Duels with and without a strength are two objects.
 
     Args:
         pairs: An `m x 2` integer tensor of rows of `train_X`, winner first.
-        strength: An `m`-dim tensor of integers `0, ..., num_strengths - 1`, the least difference first; `None` if the
-            answers only say who won.
-        num_strengths: The number of steps, at least 2; by default the largest strength plus one. Without it an
-            `InputDataWarning` says so where no answer has strength 0, since strengths may have been counted from 1.
+        strength: An `m`-dim tensor of integers `0, ..., num_strengths - 1`, the smallest difference first; `None` for
+            answers without a strength.
+        num_strengths: The number of steps, at least 2; by default the largest strength plus one. Without it, answers
+            that are all above strength 0 cause an `InputDataWarning`, as they may have been counted from 1.
 
     Raises:
-        InputDataError: If `pairs` is not `m x 2` integers, holds a negative index, or compares a point with itself, a
-            strength is out of range, or there is not one for each pair.
+        InputDataError: If `pairs` is not `m x 2` integers, holds a negative index, or compares a point with itself, or
+            `strength` does not hold an integer in range for each pair.
 
     Example:
         >>> Preference(torch.tensor([[0, 1], [2, 1]]))  # 0 beat 1, and 2 beat 1
@@ -76,14 +75,13 @@ class Preference(Countable):
         bad = (~whole | (strength >= steps)).nonzero().squeeze(-1)
         if bad.numel():
             raise InputDataError(
-                f"strength must be integers from 0 to {steps - 1}, the number of the step by which the winner is "
-                f"better; got {strength[bad[:5]].tolist()} at positions {bad[:5].tolist()}."
+                f"strength must be integers from 0 to {steps - 1}, the steps by which the winner is better; got "
+                f"{strength[bad[:5]].tolist()} at positions {bad[:5].tolist()}."
             )
         if self.num_strengths is None and len(strength) >= FEW_ANSWERS and bool((strength > 0).all()):
             warnings.warn(
-                f"strength counts from 0, the least difference, and every answer is {int(strength.min())} or more: "
-                "subtract 1 if they count from 1. If no difference was small, say how many steps there are by "
-                "num_strengths.",
+                f"strength counts from 0, the smallest difference, and every answer is {int(strength.min())} or more: "
+                "subtract 1 if they count from 1. If no difference was small, give num_strengths.",
                 InputDataWarning,
                 stacklevel=4,
             )
@@ -102,9 +100,9 @@ class Preference(Countable):
 
 @dataclass(frozen=True, eq=False)
 class GradedPreference(Preference):
-    r"""Duels whose strength is always reported: the name of such a question for acquisition functions.
+    r"""Duels that always have a strength: the kind of such questions for acquisition functions.
 
-    The data are those of a `Preference` with a strength.
+    As data the same as a `Preference` with a strength.
 
     Args:
         pairs: As of `Preference`.
@@ -126,7 +124,7 @@ class GradedPreference(Preference):
 
 @dataclass(frozen=True, eq=False)
 class Tie(Countable):
-    r"""Duels that ended in a tie: the noisy difference was within a width that the likelihood holds.
+    r"""Duels that ended in a tie: the noisy difference was within the likelihood's width of ties.
 
     Args:
         pairs: An `m x 2` integer tensor of rows of `train_X`, in any order.
@@ -159,23 +157,22 @@ class Tie(Countable):
 
 @dataclass(frozen=True, eq=False)
 class Vote(Countable):
-    r"""An answer on a page with two items and some buttons: which one is better, or that neither is.
+    r"""A vote on a page with two items and some buttons: one is better, or neither.
 
-    A vote for an item says that the noisy difference is beyond the width of ties. Where it is within, the vote says
-    that neither is better, and, if the page has these buttons, on which level: both are bad where the noisy average of
-    the two is below a threshold, both are good where it is above another one. The answers exclude each other and leave
-    nothing out, so that their probabilities add up to one.
+    A vote for an item is a noisy difference beyond the width of ties. Within that width neither is better, and
+    if the page has these buttons the vote tells the level: both are bad where the noisy average of the two is below
+    a threshold, both are good where it is above another. The probabilities of all answers add up to one.
 
     Args:
         pairs: An `m x 2` integer tensor of rows of `train_X`: the items shown, first and second.
         answers: For each pair one of `"first"`, `"second"`, `"tie"`, `"both bad"` and `"both good"`, or its number in
             this order.
         buttons: The answers that the page offers; by default `"first"`, `"second"`, `"tie"` and those given. Pages with
-            one of `"both bad"` and `"both good"` must have the other one or `"tie"`.
+            one of `"both bad"` and `"both good"` must have the other or `"tie"`.
 
     Raises:
-        InputDataError: If the pairs are none, an answer is unknown, not among the buttons, or there is not one for each
-            pair, or the buttons leave no answer where neither item is better.
+        InputDataError: If `pairs` is not `m x 2` integers, `answers` does not hold one of the buttons for each pair, or
+            the buttons have no answer where neither item is better.
 
     Example:
         >>> Vote([[0, 1], [2, 1], [0, 3]], ["first", "both bad", "tie"])
@@ -224,14 +221,14 @@ class Vote(Countable):
         return torch.where((self._codes == SECOND).unsqueeze(-1), self.pairs.flip(-1), self.pairs)
 
     def reversed(self) -> Self:
-        """The other item is better, and what was bad is good."""
+        """The other item wins, and bad becomes good."""
         swapped = tuple(reverse_button(button) for button in self.buttons)
         turned = torch.tensor([SECOND, FIRST, TIE, BOTH_GOOD, BOTH_BAD], device=self._codes.device)
         return self._with({"answers": turned[self._codes], "buttons": check_buttons(swapped)})
 
 
 def reverse_button(button: str) -> str:
-    """The button that means the same where low values are good."""
+    """The button of the same meaning under minimisation."""
     return BUTTONS[[SECOND, FIRST, TIE, BOTH_GOOD, BOTH_BAD][BUTTONS.index(button)]]
 
 
@@ -242,7 +239,7 @@ def check_buttons(buttons: Any) -> tuple[str, ...]:
         buttons: Some of `BUTTONS`.
 
     Raises:
-        InputDataError: If one is unknown, one of the first two is missing, or a pair without a winner has no button.
+        InputDataError: If one is unknown, one of the first two is missing, or pairs without a winner have no button.
     """
     if not isinstance(buttons, Iterable):
         raise InputDataError(f"buttons must be some of {', '.join(map(repr, BUTTONS))}; got {buttons!r}.")
@@ -262,7 +259,7 @@ def check_buttons(buttons: Any) -> tuple[str, ...]:
 
 
 def _as_answers(answers: Any) -> Tensor:
-    """The numbers of answers; raises `InputDataError` for what is no answer."""
+    """The numbers of answers; raises `InputDataError` for anything else."""
     message = f"answers must be a sequence of {', '.join(map(repr, BUTTONS))}"
     if isinstance(answers, str):
         raise InputDataError(f"{message}; got {answers!r}. Write answers=[{answers!r}] for a single one.")

@@ -17,14 +17,15 @@ from botorch_skewgp.observations.observation import Countable, Mark
 class Ordinal(Countable):
     r"""Grades: the noisy latent function fell between two neighbouring cut-points.
 
+    Many grades without a 0 cause an `InputDataWarning`, as they may have been counted from 1.
+
     Args:
         grades: An `m`-dim tensor of integers `0, ..., num_grades - 1`.
         num_grades: The number of grades, at least 2.
         index: An `m`-dim integer tensor: the row of `train_X` of each grade; by default `0, ..., m - 1`.
 
     Raises:
-        InputDataError: If a grade is out of range, or shapes disagree. Many grades without a 0 are warned of: they may
-            have been counted from 1.
+        InputDataError: If a grade is out of range, or shapes disagree.
 
     Example:
         >>> Ordinal([0, 2, 4], num_grades=5)

@@ -16,15 +16,15 @@ from botorch_skewgp.observations.observation import Observation, as_judge
 class LabelPreference(Observation):
     r"""One label beats another at a point: multi-class labels and label graphs, one latent function per label.
 
-    Equation (5) of the unified framework paper. A class label `l` of `c` classes is `c - 1` preferences of `l` over the
-    other labels, see `from_classes`.
+    Equation (5) of the unified framework paper. A class label is `num_labels - 1` preferences over the other labels,
+    see `from_classes`.
 
     Args:
         labels: An `m x 2` integer tensor of labels, winner first.
         num_labels: The number of labels, hence of outputs of the model.
         index: An `m`-dim integer tensor: the row of `train_X` of each preference; by default `0, ..., m - 1`.
-        event: An `m`-dim integer tensor: preferences of one event share each label's noise; by default every
-            preference has its own.
+        event: An `m`-dim integer tensor: preferences of one event share each label's noise; by default noise is
+            independent.
 
     Raises:
         InputDataError: If a label is out of range or compared with itself, or shapes disagree.
@@ -68,10 +68,10 @@ class LabelPreference(Observation):
             classes: An `m`-dim integer tensor of labels `0, ..., num_labels - 1`.
             num_labels: The number of labels.
             index: As in the class.
-            judge: Who gave each class label, an `m`-dim integer tensor.
+            judge: The judge of each class label, an `m`-dim integer tensor.
 
         Raises:
-            InputDataError: If a class is not one of the labels, or judges do not fit their number.
+            InputDataError: If a class is not one of the labels, or judges are not one for each class.
         """
         num_labels = as_count(num_labels, "num_labels", most=MAX_CATEGORIES)
         classes = as_index(classes, "classes", "m-dim", ndim=1, what="labels")

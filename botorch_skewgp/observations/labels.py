@@ -1,4 +1,4 @@
-r"""Yes or no: labels, and whether experiments worked."""
+r"""Yes/no observations: labels and validity."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from botorch_skewgp.observations.observation import Countable, Mark
 
 @dataclass(frozen=True, eq=False)
 class Binary(Countable):
-    r"""Yes or no: label 1 where the noisy latent function is positive, 0 where it is not.
+    r"""Labels: 1 where the noisy latent function is positive, else 0.
 
     Args:
         labels: An `m`-dim tensor of 0 and 1 (or booleans).
@@ -42,11 +42,10 @@ class Binary(Countable):
 
 @dataclass(frozen=True, eq=False)
 class Validity(Countable):
-    r"""Whether an experiment worked: the noisy latent function was above a threshold that the likelihood holds.
+    r"""Whether experiments worked: the noisy latent function was above the likelihood's threshold.
 
-    Equation (40) of the unified framework paper and section 3.2 of the preference paper. What a valid experiment
-    yielded beside its validity, a number or a comparison, is a `Numeric` or `Preference` next to this one; a non-valid
-    one yields nothing else.
+    Equation (40) of the unified framework paper and section 3.2 of the preference paper. The number or comparison that
+    a valid experiment yields is a `Numeric` or `Preference` beside this; a failed one yields nothing else.
 
     Args:
         valid: An `m`-dim tensor of booleans (or 0 and 1).
@@ -72,9 +71,9 @@ class Validity(Countable):
         super().__post_init__()
 
     def marks(self) -> tuple[Mark, ...]:
-        """A yes for what worked and a no for what did not."""
+        """A yes for each success and a no for each failure."""
         return Mark(self.index[self.valid], "valid", "yes"), Mark(self.index[~self.valid], "not valid", "no")
 
     def reversed(self) -> Validity:
-        """Not valid is what lies above the threshold."""
+        """Failures are above the threshold."""
         return self._with({"valid": ~self.valid})

@@ -1,4 +1,4 @@
-r"""Numbers, and readings known only up to bounds."""
+r"""Numbers and censored readings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Numeric(Observation):
 
     Args:
         values: An `m`-dim (or `m x 1`) tensor of finite numbers.
-        noise: Known noise variances, an `m`-dim tensor or a number; `None` if the likelihood is to learn one level.
+        noise: Known noise variances, an `m`-dim tensor or a number; `None` for one level that the likelihood learns.
         index: An `m`-dim integer tensor: the row of `train_X` of each number; by default `0, ..., m - 1`.
 
     Raises:
@@ -37,7 +37,7 @@ class Numeric(Observation):
     def __post_init__(self) -> None:
         values = as_values(self.values, "values")
         if not values.isfinite().all():
-            raise InputDataError("values must be finite; give readings beyond a limit as Censored.")
+            raise InputDataError("values must be finite; give readings beyond a limit as Censored observations.")
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "index", as_point_index(self.index, values.shape[0], "values"))
         if self.noise is not None:
@@ -60,14 +60,14 @@ class Numeric(Observation):
 
 @dataclass(frozen=True, eq=False)
 class Censored(Countable):
-    r"""Readings known only up to bounds: detection limits, saturation, rounding.
+    r"""Censored readings, known up to bounds: detection limits, saturation, rounding.
 
-    `outcome_transform=Standardize(m=1)` learns from the numbers of a model; if it has none, from the middles of these
-    intervals, or the one bound that there is.
+    `outcome_transform=Standardize(m=1)` learns from a model's numbers; without numbers from the midpoints of these
+    intervals, or their only bound.
 
     Args:
-        lower: An `m`-dim tensor of lower bounds; `-inf` where there is none. One of the two may be a number for all.
-        upper: An `m`-dim tensor of upper bounds; `inf` where there is none.
+        lower: An `m`-dim tensor of lower bounds; `-inf` for none. One of the two may be a number for all.
+        upper: An `m`-dim tensor of upper bounds; `inf` for none.
         index: An `m`-dim integer tensor: the row of `train_X` of each reading; by default `0, ..., m - 1`.
 
     Raises:
@@ -105,7 +105,7 @@ class Censored(Countable):
 
     @property
     def middles(self) -> Tensor:
-        """The middles of intervals, and the bounds of readings that have one."""
+        """The midpoints of intervals, and the bounds of readings with one bound."""
         below, above = self.upper.isfinite(), self.lower.isfinite()
         lower, upper = self.lower.where(above, self.upper), self.upper.where(below, self.lower)
         return (lower + 0.5 * (upper - lower))[below | above]

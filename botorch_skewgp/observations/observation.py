@@ -1,4 +1,4 @@
-r"""What all kinds of observations share: references to points, and copies that move them."""
+r"""Base classes of observations: references to points, judges, counts, and copies with other indices."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torch import Tensor
 
 from botorch_skewgp.observations.checks import as_index
 
-MAX_JUDGE = 2**24 - 2  # columns of points tell judges up to this apart in single precision
-MAX_ANSWERS = 10**7  # that counts may add up to, as answers are held one by one
+MAX_JUDGE = 2**24 - 2  # judges are a column of points, whose integers are exact up to here in single precision
+MAX_ANSWERS = 10**7  # the sum of counts; answers are stored one by one
 
 
 class Mark(NamedTuple):
@@ -22,9 +22,9 @@ class Mark(NamedTuple):
 
     Args:
         points: An `m`-dim integer tensor: the rows of `train_X`.
-        label: What they are, for a legend.
-        symbol: How they look: a `"value"`, a bound on one, a `"yes"` or a `"no"`, or a text to print.
-        values: An `m`-dim tensor in units of the outcome, where they have any.
+        label: Their entry in the legend.
+        symbol: A `"value"`, a bound on one, a `"yes"` or a `"no"`, or a text to print.
+        values: An `m`-dim tensor in units of the outcome; `None` without values.
     """
 
     points: Tensor
@@ -34,45 +34,43 @@ class Mark(NamedTuple):
 
 
 def as_judge(value: Any, num_answers: int) -> Tensor:
-    r"""Judges of answers as an integer tensor with one for each.
+    r"""Check the judges of answers, and return them as an integer tensor with one for each.
 
     Args:
         value: An integer for all, or integers from 0 on.
         num_answers: The number of answers.
 
     Raises:
-        InputDataError: If they are something else.
+        InputDataError: If `value` is neither.
     """
     value = _for_each(value, num_answers)
-    hint = " Names become numbers by judge, names = number_judges(names)."
+    hint = " Number names by judge, names = number_judges(names)."
     judge = as_index(value, "judge", "m-dim", ndim=1, what="numbers of judges", hint=hint)
     if len(judge) != num_answers:
         raise InputDataError(f"judge must be a number for each of the {num_answers} answers; got {len(judge)}.")
     if len(judge) and int(judge.max()) > MAX_JUDGE:
         raise InputDataError(
-            f"judge must hold numbers up to {MAX_JUDGE}; got {int(judge.max())}. number_judges makes small ones."
+            f"judge must hold numbers up to {MAX_JUDGE}; got {int(judge.max())}. number_judges renumbers them."
         )
     return judge
 
 
 def as_repeats(value: Any, num_answers: int) -> Tensor:
-    r"""How often answers were given as an integer tensor with one number for each.
+    r"""Check the counts of answers, and return them as an integer tensor with one for each.
 
     Args:
         value: An integer for all, or integers from 1 on.
         num_answers: The number of answers.
 
     Raises:
-        InputDataError: If they are something else.
+        InputDataError: If `value` is neither, or the sum is beyond 10 million.
     """
     count = as_index(_for_each(value, num_answers), "count", "m-dim", ndim=1, what="numbers of answers")
     if len(count) != num_answers:
         raise InputDataError(f"count must be a number for each of the {num_answers} answers; got {len(count)}.")
     below = (count < 1).nonzero().squeeze(-1)
     if below.numel():
-        raise InputDataError(
-            f"count must be 1 or more; that of answers {below[:5].tolist()} is 0. Leave out what was not answered."
-        )
+        raise InputDataError(f"count must be 1 or more; it is 0 for answers {below[:5].tolist()}. Leave these out.")
     if float(count.double().sum()) > MAX_ANSWERS:
         raise InputDataError(
             f"count adds up to {count.double().sum():.3g} answers; at most {MAX_ANSWERS:,} are supported. Give fewer."
@@ -91,10 +89,10 @@ def _for_each(value: Any, num_answers: int) -> Any:
 
 
 def number_judges(names: Iterable[Hashable]) -> tuple[Tensor, list[Any]]:
-    r"""Numbers of judges that are known by name.
+    r"""Number judges that are known by name.
 
     Args:
-        names: Who gave each answer, of any type that can be sorted among itself; a tensor stands for its numbers.
+        names: The judge of each answer, all of one sortable type; a tensor stands for its numbers.
 
     Returns:
         An `m`-dim integer tensor for `judge=`, and the names in the order of these numbers.
@@ -121,26 +119,26 @@ def number_judges(names: Iterable[Hashable]) -> tuple[Tensor, list[Any]]:
 class Observation:
     """Base class of all kinds of observations.
 
-    Class attributes describe a kind, so that other code does not test for classes.
+    Class attributes describe a kind, so that other code need not test for classes.
 
     Args:
-        judge: An `m`-dim integer tensor, by keyword only: who gave each of the `m` answers, counted from 0; a single
-            integer stands for all, and `number_judges` makes numbers of names. `None` if the answers are those of the
-            utility that all judges share.
+        judge: An `m`-dim integer tensor, keyword only: the judge of each answer, from 0; an integer stands for all, and
+            `number_judges` numbers names. `None` for answers about the utility that all judges share.
 
     Raises:
-        InputDataError: If judges are no integers from 0 on, or not one for each answer.
+        InputDataError: If judges are not integers from 0 on, one for each answer.
 
     Attributes:
         index_field: The field that refers to rows of `train_X`, an integer tensor in which -1 is padding.
         anchors_scale: Whether the observations are stated in units of the outcome, so that they fix location and scale
-            of the latent function; labels and comparisons only tell it relative to their noise.
-        points_per_observation: The least number of points that one observation refers to.
-        takes_more_points: Whether it may refer to more than these.
-        tells_validity: Whether an outcome says if an experiment worked at all.
-        turns_round: Whether the outcome flips where low values of the function are good, see `reversed`.
-        tells_level: Whether an observation of several points says more than how these compare.
-        tells_values: Whether it tells values of the latent function, or differences; slopes leave defaults to the rest.
+            of the latent function; labels and comparisons determine it relative to their noise only.
+        points_per_observation: The minimum number of points of an observation.
+        takes_more_points: Whether an observation may have more points.
+        tells_validity: Whether the outcome is that an experiment worked or failed.
+        turns_round: Whether outcomes flip under minimisation, see `reversed`.
+        tells_level: Whether an observation of several points also informs about their level.
+        tells_values: Whether it informs about values or differences of the latent function; default kernels ignore
+            other kinds, such as slopes.
     """
 
     index_field: ClassVar[str] = "index"
@@ -164,22 +162,22 @@ class Observation:
         return len(getattr(self, self.index_field))
 
     def apply(self, fn: Callable[[Tensor], Tensor]) -> Self:
-        """A copy with `fn`, a change of dtype or device, applied to every tensor held; see `torch.nn.Module._apply`."""
+        """A copy with `fn`, a change of dtype or device, applied to every tensor; see `torch.nn.Module._apply`."""
         old = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         new = {name: fn(value) if isinstance(value, Tensor) else value for name, value in old.items()}
         return self if all(new[name] is old[name] for name in old) else self._with(new)
 
     def shift(self, offset: int) -> Self:
-        """A copy that refers to the same points after `offset` others have been put before them."""
+        """A copy with all indices shifted by `offset`, for points that are put before the others."""
         index = getattr(self, self.index_field)
         return self._with({self.index_field: torch.where(index >= 0, index + offset, index)})  # -1 is padding
 
     def at_columns(self, place: Callable[[Tensor, Tensor], Tensor]) -> Self:
-        r"""A copy that refers to columns of points and judges in the place of points.
+        r"""A copy whose indices are columns, pairs of a point and a judge, instead of points.
 
         Args:
-            place: The positions of columns, for tensors of points and of judges: 0 where no judge is named, otherwise
-                the judge's number plus one.
+            place: Maps tensors of points and of judge codes (0 for no judge, else the judge's number plus one) to
+                columns.
         """
         index = getattr(self, self.index_field)
         by = torch.zeros_like(index[..., 0] if index.ndim > 1 else index) if self.judge is None else self.judge + 1
@@ -193,13 +191,11 @@ class Observation:
         return self._with({"judge": torch.full((self.num_answers,), judge, device=index.device)})
 
     def reversed(self) -> Observation:
-        """The same observations of a function whose low values are good: judgements (what is preferred, what is
-        valid) turn round, readings of the function stay as they are.
-        """
+        """The observations under minimisation: judgements (preferences, validity) flip, measurements stay the same."""
         return self
 
     def _with(self, values: dict[str, Any]) -> Self:
-        """A copy with some fields replaced by values that are known to be valid."""
+        """A copy with some fields replaced by valid values."""
         copy = object.__new__(type(self))
         for entry in fields(self):
             object.__setattr__(copy, entry.name, values.get(entry.name, getattr(self, entry.name)))
@@ -207,22 +203,22 @@ class Observation:
 
     @property
     def num_outputs(self) -> int:
-        """The number of latent functions that these observations are of."""
+        """The number of latent functions."""
         return 1
 
     @property
     def numbers(self) -> Tensor:
-        """What a standardisation learns from, the numbers among them in units of the outcome; mostly none."""
+        """The numbers that a standardisation is learned from, in units of the outcome; empty for most kinds."""
         return torch.empty(0)
 
     @property
     def middles(self) -> Tensor:
-        """What a standardisation learns from where there are no numbers, in units of the outcome; mostly none."""
+        """The values that a standardisation is learned from without numbers; empty for most kinds."""
         return torch.empty(0)
 
     @property
     def duels(self) -> Tensor:
-        """The comparisons of two points among them, `m x 2` with the winner first; mostly none."""
+        """Comparisons of two points, `m x 2`, winner first; empty for most kinds."""
         return torch.empty(0, 2, dtype=torch.long)
 
     @property
@@ -236,27 +232,27 @@ class Observation:
 
     @property
     def num_points_needed(self) -> int:
-        """The least number of training points that these observations refer to, the largest index plus one."""
+        """The minimum number of training points: the largest index plus one."""
         index: Tensor = getattr(self, self.index_field)
         return int(index.max()) + 1 if index.numel() else 0
 
     @property
     def num_inputs_needed(self) -> int:
-        """The least number of inputs, columns of `train_X`, that these observations refer to; mostly none."""
+        """The minimum number of inputs (columns of `train_X`); 0 for most kinds."""
         return 0
 
 
 @dataclass(frozen=True, eq=False)
 class Countable(Observation):
-    """Base class of the kinds whose equal answers may be given once, with their number.
+    """Base class of kinds whose equal answers may be given once, with a count.
 
     Args:
-        count: An `m`-dim integer tensor, by keyword only: how often each of the `m` answers was given, at least once; a
-            single integer stands for all. Each time has noise of its own, so that the answers are held one by one, and
-            `count` is `None` once they are.
+        count: An `m`-dim integer tensor, keyword only: the number of times that each answer was given, at least 1; an
+            integer stands for all. Repeats have independent noise. Answers are stored one by one, and `count` is `None`
+            afterwards.
 
     Raises:
-        InputDataError: If counts are no integers from 1 on, or not one for each answer.
+        InputDataError: If counts are not integers from 1 on, one for each answer, or add up to more than 10 million.
     """
 
     count: Tensor | None = field(default=None, kw_only=True, repr=False)

@@ -1,4 +1,4 @@
-r"""Comparisons of several points by one judgement: the best of them, and rankings."""
+r"""Comparisons of several points in one judgement: choices and rankings."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Choice(Countable):
     r"""Best of several: the first item of each row was chosen among all items of the row.
 
     Args:
-        options: An `m x k` integer tensor of rows of `train_X`, the chosen one first; `-1` pads shorter rows, which
-            lists need not be. An option may be in a question twice, as in some designs: each has noise of its own.
+        options: An `m x k` integer tensor of rows of `train_X`, the chosen one first; `-1` pads shorter rows of a
+            tensor. Repeated options of a question, as some designs have, have independent noise.
 
     Raises:
         InputDataError: If a row has fewer than two items.
@@ -59,16 +59,15 @@ class Choice(Countable):
 
 @dataclass(frozen=True, eq=False)
 class Ranking(Countable):
-    r"""Rankings: several items put in order by one judgement, in which each item's noise is drawn once.
+    r"""Rankings: several items ordered in one judgement, in which each item's noise is drawn once.
 
     Args:
-        items: An `m x k` integer tensor of rows of `train_X`, best first; `-1` pads shorter rankings, which lists need
-            not be.
+        items: An `m x k` integer tensor of rows of `train_X`, best first; `-1` pads shorter rankings of a tensor.
         ranks: An `m x k` integer tensor of ranks, non-decreasing along each row, for partial orders: items of equal
             rank are not compared; every item beats every item of the next rank. By default `0, ..., k - 1`.
 
     Raises:
-        InputDataError: If a row has fewer than two items, names one twice, or its ranks decrease.
+        InputDataError: If a row has fewer than two items, repeats one, or its ranks decrease.
 
     Example:
         >>> Ranking([[2, 0, 1]])  # 2 before 0 before 1
@@ -98,7 +97,7 @@ class Ranking(Countable):
                 )
             real = items >= 0
             if (real & (ranks < 0)).any():
-                raise InputDataError("ranks must not be negative; -1 is for the padding of items only.")
+                raise InputDataError("ranks must not be negative, except -1 for padding.")
             if ((ranks[:, 1:] < ranks[:, :-1]) & real[:, 1:]).any():
                 raise InputDataError("ranks must not decrease along a row; list items best first.")
         object.__setattr__(self, "ranks", ranks)
@@ -106,7 +105,7 @@ class Ranking(Countable):
 
     @classmethod
     def unchecked(cls, items: Tensor, ranks: Tensor, judge: Tensor | None) -> Ranking:
-        """A ranking in which items may be named twice, as options of a choice may be."""
+        """A ranking in which items may be repeated, as in choices."""
         copy = object.__new__(cls)
         for name, value in (("items", items), ("ranks", ranks), ("judge", judge), ("count", None)):
             object.__setattr__(copy, name, value)
@@ -121,7 +120,7 @@ class Ranking(Countable):
 
     @property
     def num_orders(self) -> Tensor:
-        """In how many ways each row's items could have been put in the order of its ranks; `m`, floating point."""
+        """The number of orders that each row's items could have been given, `m`, floating point."""
         real = self.items >= 0
         same = (self.ranks.unsqueeze(-1) == self.ranks.unsqueeze(-2)) & real.unsqueeze(-1) & real.unsqueeze(-2)
         size = same.sum(-1).double()
@@ -141,7 +140,7 @@ class Ranking(Countable):
         r"""The comparisons between neighbouring ranks.
 
         Returns:
-            A `p x 2` tensor of places of items in their row, winner first, and a `p`-dim tensor: the number of the row.
+            A `p x 2` tensor of positions of items in their row, winner first, and a `p`-dim tensor of row numbers.
         """
         items, ranks = self.items, self.ranks
         real = (items.unsqueeze(-1) >= 0) & (items.unsqueeze(-2) >= 0)

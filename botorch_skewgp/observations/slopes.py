@@ -20,32 +20,27 @@ from botorch_skewgp.observations.observation import Observation
 
 @dataclass(frozen=True, eq=False)
 class Slope(Observation):
-    r"""Monotone functions: the latent function rises or falls in an input at a point.
+    r"""Signs of slopes, for monotone functions: the latent function rises or falls in an input at a point.
 
-    A partial derivative is a linear functional of the latent function, so that its sign is one more interval row
+    A partial derivative is a linear functional of the latent function, and its sign an interval row
     ([Riihimaki2010monotonic]_, [Benavoli2024linearly]_).
 
-    Slopes are read after a model's input transform, which must therefore leave every input in its column and increase
-    in it, as `Normalize` and `Log10` do; signs are then those of the slopes in the inputs as given. The kernel must be
-    twice differentiable: RBF, Matern with `nu` of 1.5 or 2.5, rational quadratic, periodic, linear or polynomial, their
-    sums and products.
+    Slopes are those after a model's input transform, which must keep every input in its column and increase in it, as
+    `Normalize` and `Log10` do. The kernel must be twice differentiable: RBF, Matern with `nu` of 1.5 or 2.5, rational
+    quadratic, periodic, linear or polynomial, their sums and products.
 
-    Slopes have no noise by default, so that those at close points say nearly the same. The evidence by expectation
-    propagation, which is fitted to, then counts them too often (of 12 in a row in the unit interval it is off by 0.3
-    nats, of 50 by 1.5); the posterior and the exact evidence count them rightly, and a slope that is
-    stated twice counts once. A few per lengthscale are enough.
-    The evidence with slopes also rewards kernels whose functions rise anyway; fit the kernel to the other observations
-    where these can tell it.
+    Slopes have no noise by default, and those at close points are nearly redundant. The evidence of a fit, by
+    expectation propagation, counts them too often (it is off by 0.3 nats for 12 in a row in the unit interval, by 1.5
+    for 50); posterior and exact evidence are right, and a repeated slope counts once. A few per lengthscale are enough.
+    The evidence also favours kernels whose functions rise anyway: fit the kernel to other observations if possible.
 
     Args:
-        dims: An `m`-dim integer tensor: the input (column of `train_X`, counted from 0) of each slope. A single integer
-            stands for all.
-        signs: An `m`-dim tensor: 1 where the function rises in that input, -1 where it falls. A single number stands
-            for all.
+        dims: An `m`-dim integer tensor: the input (column of `train_X`) of each slope. An integer stands for all.
+        signs: An `m`-dim tensor: 1 where the function rises in that input, -1 where it falls. A number stands for all.
         index: An `m`-dim integer tensor: the row of `train_X` of each slope; by default `0, ..., m - 1`.
 
     Raises:
-        InputDataError: If a dimension is negative, a sign is neither 1 nor -1, or shapes disagree.
+        InputDataError: If an input is negative, a sign is neither 1 nor -1, or shapes disagree.
 
     Example:
         >>> Slope(dims=[0] * 5, signs=[1] * 5, index=range(5))  # rises in input 0 at the first five rows of train_X
@@ -77,5 +72,5 @@ class Slope(Observation):
 
     @property
     def num_inputs_needed(self) -> int:
-        """The largest input named plus one."""
+        """The largest input plus one."""
         return int(self.dims.max()) + 1 if self.dims.numel() else 0

@@ -1,12 +1,12 @@
-"""Pictures of models and of optimisations. Needs matplotlib, the extra `plot`.
+"""Plots of models and of optimisations. Needs matplotlib, the extra `plot`.
 
 `functions` draws functions and densities with their bands, `maps` quantities over one or two inputs, `outcomes` the
-probabilities of outcomes and how reliable they are, `judges` what a panel has in common and what not, `slips` which
-answers are doubtful, `thresholds` where a probability crosses a level, `leaderboards` items with intervals of their
-ranks, `traces` the progress of optimisations and of Markov chains. Every function draws on the axes given as `ax`, or
-on a new figure of pyplot's, and returns the axes (an array of them for several panels); `plt.show()` and
-`plt.savefig(...)` afterwards take that figure, and `plt.close()` closes it. `rcParams` stay as they are. Points are in
-the units of `train_X`, and functions in those of the model's posterior.
+probabilities of outcomes and their reliability, `judges` the tastes and agreement of a panel, `slips` doubtful answers,
+`thresholds` where a probability crosses a level, `leaderboards` items with intervals of their ranks, `traces` the
+progress of optimisations and of Markov chains. Every function draws on the axes given as `ax`, or on a new pyplot
+figure, and returns the axes (an array for several panels); `plt.show()`, `plt.savefig(...)` and `plt.close()` then
+apply to that figure. `rcParams` do not change. Points are in the units of `train_X`, functions in those of the model's
+posterior.
 """
 
 from botorch_skewgp.plots.functions import plot_marginal, plot_posterior, plot_slices

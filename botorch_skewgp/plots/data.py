@@ -11,11 +11,11 @@ from botorch_skewgp.plots.marginals import known_duels, known_points
 from botorch_skewgp.plots.style import BLACK, VERMILLION, array
 
 MARKERS = {"value": "o", "at most": "v", "at least": "^", "yes": "D", "no": "x"}
-STEP, MOST_STRIP = 0.045, 0.4  # heights of a duel and of all together, relative to that of what is drawn
+STEP, MAX_STRIP = 0.045, 0.4  # heights of a duel and of all duels, relative to that of the function
 
 
 def draw_data(ax: Axes, model: Model, low: float, high: float) -> None:
-    """Mark observations: numbers and bounds where they are, labels in a row and duels in a stack below `low`."""
+    """Mark observations: numbers and bounds at their values, labels in a row and duels in a stack below `low`."""
     known = known_points(model)
     if known is None:
         return
@@ -49,7 +49,7 @@ def _stack_pairs(ax: Axes, x: Tensor, duels: Tensor, ties: Tensor, bottom: float
     pairs = torch.cat([duels, ties])
     if not len(pairs):
         return
-    step = min(STEP, MOST_STRIP / len(pairs)) * (high - bottom)
+    step = min(STEP, MAX_STRIP / len(pairs)) * (high - bottom)
     y = bottom - step * torch.arange(len(pairs), dtype=x.dtype)
     size = 4.0 if len(pairs) <= 20 else 2.0
     ends = x[pairs]

@@ -42,12 +42,11 @@ def plot_posterior(
     name: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    r"""The posterior of a function of one input: the mean and bands between quantiles, skewness included.
+    r"""Plot the posterior of a function of one input: the mean and bands between quantiles.
 
-    Numbers and censoring bounds are marked where they are; labels and grades in a row below, and duels, choices and
-    rankings as a stack of lines from winner to loser. Quantiles are those of the posterior, which for a
-    `GPyTorchPosterior` are the Gaussian's. To compare models, draw the second one on the axes of the first with
-    `fill=False`, another colour and a name.
+    Numbers and censoring bounds are marked at their values, labels and grades in a row below, and duels, choices and
+    rankings as a stack of lines from winner to loser. To compare models, draw the second one on the axes of the first
+    with `fill=False`, another colour and a name.
 
     Example:
         >>> ax = plot_posterior(SkewGP(train_X[:, :1], Preference(pairs)), bounds[:, :1], gaussian=True)
@@ -57,8 +56,8 @@ def plot_posterior(
         bounds: A `2 x 1` tensor, the range to draw.
         probabilities: The probabilities of the equal-tailed bands.
         gaussian: Whether to add the widest band of a Gaussian of the same mean and variance, dashed.
-        data: Whether to mark what a SkewGP (or the duels that a PairwiseGP) has seen.
-        output: The output drawn, of a model with several.
+        data: Whether to mark the observations of a SkewGP, or the duels of a PairwiseGP.
+        output: The output to draw, for a model with several.
         resolution: The number of points on the grid.
         fill: Whether bands are filled, or drawn as lines.
         color: The colour of mean and bands.
@@ -100,7 +99,7 @@ def plot_slices(
     columns: int = 3,
     ax: Axes | Iterable[Axes] | None = None,
 ) -> np.ndarray:
-    r"""The posterior along each input through one point, the other inputs held: mean and bands between quantiles.
+    r"""Plot the posterior along each input through one point: the mean and bands between quantiles.
 
     Example:
         >>> panels = plot_slices(model, bounds, train_X[0])
@@ -108,10 +107,10 @@ def plot_slices(
     Args:
         model: A model whose posterior has quantiles.
         bounds: A `2 x d` tensor of lower and upper bounds.
-        point: A tensor of `d` elements, the point that the slices run through.
+        point: A tensor of `d` elements, the point of all slices.
         probabilities: The probabilities of the equal-tailed bands.
         gaussian: Whether to add the widest band of a Gaussian of the same mean and variance, dashed.
-        output: The output drawn, of a model with several.
+        output: The output to draw, for a model with several.
         resolution: The number of points along each slice.
         color: The colour of mean and bands.
         columns: The number of panels side by side on a new figure.
@@ -164,7 +163,7 @@ def plot_marginal(
     name: str = "posterior",
     ax: Axes | None = None,
 ) -> Axes:
-    r"""The density of the function's value at one point, against its normal approximation and other models'.
+    r"""Plot the density of the function's value at one point, with its normal approximation and other models.
 
     Example:
         >>> ax = plot_marginal(model, train_X[0])
@@ -173,8 +172,8 @@ def plot_marginal(
         model: A model whose posterior has densities and quantiles.
         point: A tensor of `d` elements.
         gaussian: Whether to add the Gaussian of the same mean and variance, dashed.
-        others: Further models, by the names that the legend gives them.
-        output: The output drawn, of models with several.
+        others: Further models, by their names in the legend.
+        output: The output to draw, for models with several.
         resolution: The number of values on the grid.
         name: The name of the model in the legend.
         ax: The axes to draw on; new ones if `None`.

@@ -1,4 +1,4 @@
-"""How judges agree and differ, from a model's `judge_summary`."""
+"""Tastes and agreement of judges, from a model's `judge_summary`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from botorch_skewgp.models import JudgeSummary
 from botorch_skewgp.observations.checks import as_names
 from botorch_skewgp.plots.style import BLUE, SEQUENTIAL, SKY, SMALL, VERMILLION, array, finish, new_axes, new_panels
 
-NUM_TERMS = 3  # inputs of largest weight that the label of an axis names
+NUM_TERMS = 3  # of the label of an axis: the inputs of largest weight
 
 
 def plot_tastes(
@@ -23,8 +23,7 @@ def plot_tastes(
     columns: int = 3,
     ax: Axes | Iterable[Axes] | None = None,
 ) -> Iterable[Axes]:
-    r"""The tastes of all judges with their intervals, a panel for each input; the line and the band are the shared
-    tastes.
+    r"""Plot the tastes of all judges with their intervals, a panel for each input; line and band are shared tastes.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs, judge=[0, 1, 0, 1]))
@@ -41,7 +40,7 @@ def plot_tastes(
         The axes.
 
     Raises:
-        InputDataError: If `summary` is no table of judges, or names or axes are too few or too many.
+        InputDataError: If `summary` is not a table of judges, or names or axes are too few or too many.
     """
     names, inputs = _names(summary, names), _inputs(summary, inputs)
     d = len(inputs)
@@ -59,7 +58,7 @@ def plot_tastes(
 
 
 def plot_agreement(summary: JudgeSummary, names: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
-    r"""Who agrees with whom: the share of pairs of points on which two judges have the same favourite.
+    r"""Plot the agreement of judges: the share of pairs of points on which two judges have the same favourite.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs, judge=[0, 1, 0, 1]))
@@ -74,7 +73,7 @@ def plot_agreement(summary: JudgeSummary, names: Sequence[str] | None = None, ax
         The axes.
 
     Raises:
-        InputDataError: If `summary` is no table of judges, or there are more or fewer names than judges.
+        InputDataError: If `summary` is not a table of judges, or there are more or fewer names than judges.
     """
     names = _names(summary, names)
     side = 1.2 + 0.3 * len(names)
@@ -92,9 +91,9 @@ def plot_segments(
     inputs: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""Where judges lie in the two directions in which tastes differ most, with intervals; segments are clusters there.
+    r"""Plot judges' scores in the two directions in which tastes differ most, with intervals; segments are clusters.
 
-    An axis is labelled with the weights of the inputs and the share of the variance between judges, whose mean is at
+    Labels of axes have the weights of the inputs and the share of the variance between judges. The mean of judges is at
     the origin.
 
     Example:
@@ -111,7 +110,7 @@ def plot_segments(
         The axes.
 
     Raises:
-        InputDataError: If `summary` is no table of judges, names are too few or too many, or tastes differ in fewer
+        InputDataError: If `summary` is not a table of judges, names are too few or too many, or tastes differ in fewer
             than two directions.
     """
     names, inputs = _names(summary, names), _inputs(summary, inputs)

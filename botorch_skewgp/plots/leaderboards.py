@@ -1,4 +1,4 @@
-"""A leaderboard as a picture: every item's interval, and how sure its place is."""
+"""Leaderboards: items with the intervals of their utilities and ranks."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ MAX_ITEMS = 60
 
 
 def plot_leaderboard(table: DataFrame, ax: Axes | None = None, num_items: int | None = None) -> Axes:
-    r"""A forest plot of a leaderboard: utilities with their intervals, ranks, and probabilities of being the best.
+    r"""Draw a forest plot of a leaderboard: utilities with intervals, ranks, and probabilities of being the best.
 
-    Items of one tier, which cannot be distinguished from its first item, share a colour.
+    Items of one tier share a colour.
 
     Example:
         >>> ax = plot_leaderboard(leaderboard(model))
 
     Args:
-        table: The table of `botorch_skewgp.items.leaderboard`, of one judge or of what all share.
+        table: The table of `botorch_skewgp.items.leaderboard`, of one judge or of the shared utility.
         ax: The axes; those of a new figure if `None`.
-        num_items: The number of items to draw, from the best one on; 60 at most if `None`.
+        num_items: The number of items to draw, the best ones; at most 60 if `None`.
 
     Returns:
         The axes.
 
     Raises:
-        InputDataError: If the table is another one, is of several judges, or is empty, or `num_items` is no positive
+        InputDataError: If the table is not a leaderboard of one judge with items, or `num_items` is not a positive
             integer.
     """
     if not hasattr(table, "columns"):

@@ -1,4 +1,4 @@
-"""Quantities over one or two inputs: maps with level sets, and lines."""
+"""Quantities over one or two inputs: lines, and maps with level sets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def plot_map(
     resolution: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""A function of one or two inputs: a line, or a map with level sets.
+    r"""Plot a function of one or two inputs: a line, or a map with level sets.
 
     Example:
         >>> ax = plot_map(lambda X: acq(X.unsqueeze(-2)), bounds, label="log expected improvement")
@@ -50,9 +50,9 @@ def plot_map(
         bounds: A `2 x 1` or `2 x 2` tensor of lower and upper bounds.
         label: The name of the values.
         title: The title.
-        limits: The values at the ends of the scale; by default the least and the largest value.
-        diverging: Whether the sign matters: a map from one colour over white at zero to another.
-        level: A value to be marked, on a map by its level set.
+        limits: The values at the ends of the scale; by default the minimum and maximum.
+        diverging: Whether to use a colour map that diverges from zero.
+        level: A value to mark, on a map by its level set.
         resolution: The number of grid points along each input; 201 for one input and 48 for each of two if `None`.
         ax: The axes to draw on; new ones if `None`.
 
@@ -60,8 +60,8 @@ def plot_map(
         The axes.
 
     Raises:
-        InputDataError: If bounds are no bounds, another argument is of another class, or the function does not give a
-            finite value for each point.
+        InputDataError: If bounds are invalid, an argument is of another class, or the function does not return a finite
+            value for each point.
         UnsupportedError: If there are more than two inputs.
     """
     bounds = check_bounds(bounds, None, (1, 2), "plot_map")
@@ -78,7 +78,7 @@ def plot_map(
         values = as_tensor(function(X), "What function returns").cpu()
     if values.numel() != len(X) or not values.isfinite().all():
         raise InputDataError(
-            f"function must give one finite value for each of the {len(X)} points; got shape {tuple(values.shape)}."
+            f"function must return a finite value for each of the {len(X)} points; got shape {tuple(values.shape)}."
         )
     if d == 1:
         ax = new_axes(ax)
@@ -100,7 +100,7 @@ def plot_map(
         x, y, z, shading="gouraud", cmap=DIVERGING if diverging else SEQUENTIAL, vmin=low, vmax=high, rasterized=True
     )
     if values.min() < values.max():
-        # none at zero: where a posterior is all but Gaussian, the sign of its skewness is Monte Carlo error
+        # none at zero: the sign of a skewness near zero is Monte Carlo error
         levels = [low + (high - low) * k / 8 for k in range(1, 8) if not (diverging and k == 4)]
         levels = [entry for entry in levels if z.min() < entry < z.max()]
         color, style = (BLACK, None) if diverging else ("white", "solid")
@@ -122,7 +122,7 @@ def plot_skewness(
     resolution: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""The skewness of the posterior over one or two inputs: where, and to which side, a Gaussian would be wrong.
+    r"""Plot the skewness of the posterior over one or two inputs.
 
     Example:
         >>> ax = plot_skewness(model, bounds)
@@ -130,8 +130,8 @@ def plot_skewness(
     Args:
         model: A model whose posterior has a skewness.
         bounds: A `2 x 1` or `2 x 2` tensor of lower and upper bounds.
-        data: Whether to mark the points that the model has seen.
-        output: The output drawn, of a model with several.
+        data: Whether to mark the model's points.
+        output: The output to draw, for a model with several.
         resolution: As in `plot_map`.
         ax: The axes to draw on; new ones if `None`.
 
@@ -162,14 +162,14 @@ def plot_interval_width(
     resolution: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""The width of the equal-tailed credible interval over one or two inputs: where the model knows least.
+    r"""Plot the width of the equal-tailed credible interval over one or two inputs.
 
     Args:
         model: A model whose posterior has quantiles.
         bounds: A `2 x 1` or `2 x 2` tensor of lower and upper bounds.
         probability: The probability of the interval.
-        data: Whether to mark the points that the model has seen.
-        output: The output drawn, of a model with several.
+        data: Whether to mark the model's points.
+        output: The output to draw, for a model with several.
         resolution: As in `plot_map`.
         ax: The axes to draw on; new ones if `None`.
 
@@ -203,7 +203,7 @@ def plot_duels(
     resolution: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""The posterior mean of a utility over two inputs, with an arrow from winner to loser of each duel.
+    r"""Plot the posterior mean of a utility over two inputs, with an arrow from winner to loser of each duel.
 
     Example:
         >>> ax = plot_duels(model, bounds, best=train_X[0])
@@ -211,8 +211,8 @@ def plot_duels(
     Args:
         model: A model with one output.
         bounds: A `2 x 2` tensor of lower and upper bounds.
-        best: A point to be marked as the recommended one, a tensor of 2 elements.
-        points: An `n x 2` tensor of the points that were compared; those of the model if `None`.
+        best: The recommended point, to mark; a tensor of 2 elements.
+        points: An `n x 2` tensor of the compared points; those of the model if `None`.
         pairs: An `m x 2` integer tensor of rows of `points`, winner first; those of the model if `None`.
         resolution: As in `plot_map`.
         ax: The axes to draw on; new ones if `None`.
@@ -229,7 +229,7 @@ def plot_duels(
     best = None if best is None else as_point(best, "best", 2)
     points = known_points(model) if points is None else as_tensor(points, "points")
     if points is None or points.ndim != 2 or points.shape[-1] != 2:
-        raise InputDataError("points must be the n x 2 points that were compared; the model does not store them.")
+        raise InputDataError("points must be an n x 2 tensor of the compared points, which this model does not store.")
     pairs = known_duels(model) if pairs is None else check_pairs(pairs, "pairs", what="rows of points")
     if pairs.numel() and int(pairs.max()) >= len(points):
         raise InputDataError(f"pairs names row {int(pairs.max())} of points, which has {len(points)} rows.")
@@ -262,7 +262,7 @@ def plot_validity(
     resolution: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""The probability that an experiment works (or of label 1) over one or two inputs, with the outcomes.
+    r"""Plot the probability of validity (or of label 1) over one or two inputs, with the outcomes.
 
     Example:
         >>> ax = plot_validity(SkewGP(train_X, Validity(worked)), bounds, level=0.9)
@@ -270,8 +270,8 @@ def plot_validity(
     Args:
         model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
         bounds: A `2 x 1` or `2 x 2` tensor of lower and upper bounds.
-        level: A probability to be marked, on a map by its level set.
-        data: Whether to mark the outcomes that the model has seen.
+        level: A probability to mark, on a map by its level set.
+        data: Whether to mark the model's outcomes.
         resolution: As in `plot_map`.
         ax: The axes to draw on; new ones if `None`.
 
@@ -308,14 +308,14 @@ def plot_validity(
 
 
 def _framed_legend(ax: Axes) -> Axes:
-    """A legend that can be read on a map."""
+    """A legend with a frame, legible on a map."""
     if ax.get_legend_handles_labels()[0]:
         ax.legend(fontsize=SMALL, framealpha=0.85)
     return ax
 
 
 def _mark_points(ax: Axes, model: Model, d: int) -> None:
-    """The points that a model has seen: dots on a map, ticks along the lower edge of a line's axes."""
+    """Mark the model's points: dots on a map, ticks along the lower edge of a line's axes."""
     points = known_points(model)
     if points is None:
         return

@@ -1,4 +1,4 @@
-"""Data of pictures: inputs on a grid, and the marginals of any BoTorch model's posterior there."""
+"""Data of plots: inputs on a grid, and the marginals of any BoTorch model's posterior there."""
 
 from __future__ import annotations
 
@@ -19,19 +19,17 @@ from botorch_skewgp.protocols import MixturePosterior, is_latent_model, members_
 
 
 class Marginals:
-    """The marginals of one output at `n` points: those of the posterior itself, or Gaussians of its moments.
+    """The marginals of one output at `n` points: those of the posterior, or Gaussians of its moments.
 
     Raises:
-        UnsupportedError: If the output is left open among several, or the model is a batch.
-        InputDataError: If there is no such output.
+        UnsupportedError: If the model has several outputs and none is chosen, or is a batch.
+        InputDataError: If the output does not exist.
     """
 
     def __init__(self, model: Model, X: Tensor, output: int | None, gaussian: bool = False) -> None:
         check_class(model, "model", Model)
         if model.num_outputs > 1 and output is None:
-            raise UnsupportedError(
-                f"The model has {model.num_outputs} outputs; choose the one to draw by output=0, ..."
-            )
+            raise UnsupportedError(f"The model has {model.num_outputs} outputs; choose one by output=0, ...")
         place = as_position(0 if output is None else output, model.num_outputs)
         if place is None:
             raise InputDataError(f"output must name one of the model's {model.num_outputs} outputs; got {output!r}.")
@@ -50,7 +48,7 @@ class Marginals:
         self.is_gaussian = gaussian or isinstance(self.posterior, GPyTorchPosterior)
 
     def _moment(self, name: str) -> Tensor:
-        """A moment of the posterior, of all members together where it is an ensemble's, `n`."""
+        """A moment of the posterior, `n`; for an ensemble that of the mixture of its members."""
         moment: Tensor = getattr(self.posterior, self.of_mixture + name)
         return moment[..., self.output]
 
@@ -86,7 +84,7 @@ class Marginals:
 
     @property
     def skewness(self) -> Tensor:
-        """The skewness, `n`; raises `UnsupportedError` where a posterior has none."""
+        """The skewness, `n`; raises `UnsupportedError` for posteriors without."""
         if not hasattr(self.posterior, "skewness"):
             raise self._unsupported("skewness")
         with torch.no_grad():
@@ -99,16 +97,16 @@ class Marginals:
 def check_bounds(
     bounds: Tensor, model: Model | None = None, dims: Sequence[int] | None = None, user: str = ""
 ) -> Tensor:
-    """Check that bounds fit a model and can be drawn; returns them in the model's dtype and on its device.
+    """Check that bounds fit a model and can be drawn, and return them in the model's dtype and on its device.
 
     Raises:
-        InputDataError: If the bounds are no bounds of the model's inputs, or the model is no BoTorch model.
-        UnsupportedError: If as many inputs cannot be drawn.
+        InputDataError: If the bounds do not fit the model's inputs, or the model is not a BoTorch model.
+        UnsupportedError: If this number of inputs cannot be drawn.
     """
     check_parts(model=(model, Model))
     bounds = as_bounds(bounds)
     if not (bounds[0] < bounds[1]).all():
-        raise InputDataError(f"Lower bounds must be below upper ones; got {bounds.tolist()}.")
+        raise InputDataError(f"bounds must have lower ones below upper ones; got {bounds.tolist()}.")
     d = bounds.shape[1]
     if model is not None:
         known = getattr(model, "dim", d)
@@ -150,7 +148,7 @@ def input_label(i: int, d: int) -> str:
 
 
 def value_label(model: Model, name: str = "$f(x)$") -> str:
-    """The label of an axis of values: its name, and its unit if that is the noise of one answer."""
+    """The label of an axis of values: its name, and the unit if it is the noise of one answer."""
     if not is_latent_model(model) or model.num_outputs != 1:
         return name
     likelihood = members_of(model, "value_label")[0].likelihood
@@ -166,7 +164,7 @@ def known_points(model: Model) -> Tensor | None:
 
 
 def known_duels(model: Model) -> Tensor:
-    """The comparisons that a model has learned from as pairs of points, winner first, `m x 2`."""
+    """The comparisons of a model's data as pairs of points, winner first, `m x 2`."""
     if isinstance(model, PairwiseGP):
         return model.comparisons
     pairs = [entry.duels.cpu() for entry in getattr(model, "observations", ())]

@@ -1,4 +1,4 @@
-r"""Probabilities of outcomes: of winning a duel, of grades, and observed frequencies of predicted outcomes.
+r"""Probabilities of outcomes: wins, grades, and the reliability of predicted probabilities.
 
 .. [Murphy1977] A. H. Murphy, R. L. Winkler. Reliability of subjective probability forecasts of precipitation and
    temperature. Journal of the Royal Statistical Society C 26, 1977.
@@ -24,7 +24,7 @@ from botorch_skewgp.protocols import kind_of_duels, members_of
 def plot_win_probability(
     model: Model, bounds: Tensor, reference: Tensor, *, resolution: int | None = None, ax: Axes | None = None
 ) -> Axes:
-    r"""The probability that a point wins a duel against a reference point, over one or two inputs.
+    r"""Plot the probability that a point wins a duel against a reference point, over one or two inputs.
 
     Example:
         >>> ax = plot_win_probability(model, bounds, reference=train_X[0])
@@ -32,7 +32,7 @@ def plot_win_probability(
     Args:
         model: A model that takes comparisons, or an ensemble of such models.
         bounds: A `2 x 1` or `2 x 2` tensor of lower and upper bounds.
-        reference: The point that all others are compared with, a tensor of `d` elements.
+        reference: The reference point, a tensor of `d` elements.
         resolution: As in `plot_map`.
         ax: The axes to draw on; new ones if `None`.
 
@@ -67,7 +67,7 @@ def plot_win_probability(
 
 
 def plot_grades(model: Model, bounds: Tensor, *, resolution: int = 201, ax: Axes | None = None) -> Axes:
-    r"""The probability of each grade along one input, as a stack that adds up to one.
+    r"""Plot the probability of each grade along one input, as a stack that adds up to one.
 
     Example:
         >>> graded = SkewGP(train_X[:, :1], Ordinal(torch.arange(len(train_X)) % 3, num_grades=3))
@@ -83,14 +83,14 @@ def plot_grades(model: Model, bounds: Tensor, *, resolution: int = 201, ax: Axes
         The axes.
 
     Raises:
-        InputDataError: If bounds do not fit the model, or it has seen no grades.
+        InputDataError: If bounds do not fit the model, or its data have no grades.
         UnsupportedError: If there is more than one input, or the model has several outputs.
     """
     bounds = check_bounds(bounds, model, (1,), "plot_grades")
     members = members_of(model, "plot_grades")
     graded = [entry for entry in members[0].observations if hasattr(entry, "num_grades")]
     if not graded:
-        raise InputDataError("plot_grades needs a model with grades among its observations (Ordinal).")
+        raise InputDataError("plot_grades needs a model of grades (Ordinal observations).")
     x = linspace(bounds, 0, resolution)
     probabilities = _probabilities(model, type(graded[0]), x.unsqueeze(-1), "plot_grades").reshape(resolution, -1)
     ax = new_axes(ax)
@@ -108,18 +108,18 @@ def plot_grades(model: Model, bounds: Tensor, *, resolution: int = 201, ax: Axes
 def plot_reliability(
     probabilities: Tensor, outcomes: Tensor, *, num_bins: int = 10, name: str = "observed", ax: Axes | None = None
 ) -> Axes:
-    r"""A reliability diagram ([Murphy1977]_): how often an event occurs against the probability predicted for it.
+    r"""Plot a reliability diagram ([Murphy1977]_): the frequency of an event against its predicted probability.
 
-    Predictions are put into bins with equal numbers of them. Bars are two standard errors of a bin's frequency if its
-    predictions are right; a reliable model's bars cross the diagonal.
+    Bins have equal numbers of predictions. Bars are two standard errors of a bin's frequency if its predictions are
+    right; a reliable model's bars cross the diagonal.
 
     Example:
         >>> ax = plot_reliability(torch.rand(200), torch.rand(200) < 0.5)
 
     Args:
-        probabilities: An `n`-dim tensor of predicted probabilities, of data that the model has not seen.
+        probabilities: An `n`-dim tensor of predicted probabilities of test data.
         outcomes: An `n`-dim tensor of 0 and 1, or of booleans: whether the event occurred.
-        num_bins: The number of bins, at most; bins hold at least five predictions.
+        num_bins: The maximum number of bins, with at least five predictions each.
         name: The name in the legend.
         ax: The axes to draw on; new ones if `None`.
 

@@ -1,4 +1,4 @@
-"""Which answers are slips."""
+"""The probabilities that answers are slips."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from botorch_skewgp.plots.style import BLUE, VERMILLION, array, finish, new_axes
 
 
 def plot_slips(model: SkewGP, level: float = 0.5, ax: Axes | None = None) -> Axes:
-    r"""The posterior probability that each answer is a slip, with the numbers of the probable ones.
+    r"""Plot the posterior probability that each answer is a slip, with the numbers of the probable ones.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs), likelihood=PreferenceLikelihood(slip=0.05))
         >>> ax = plot_slips(model)
 
     Args:
-        model: A model whose likelihood knows slips.
-        level: The probability from which on an answer is marked and numbered.
+        model: A model whose likelihood has slips.
+        level: The minimum probability of answers that are marked and numbered.
         ax: The axes to draw on; new ones if `None`.
 
     Raises:
-        InputDataError: If the level is outside (0, 1), or the model has no slips.
+        InputDataError: If the level is outside (0, 1), or the model is neither a SkewGP nor an ensemble.
     """
     level = as_probability(level, "level")
     if not hasattr(model, "slips"):

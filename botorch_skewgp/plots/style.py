@@ -1,4 +1,4 @@
-r"""The one style of all pictures: colours, new axes, labels.
+r"""The style of all plots: colours, new axes, labels.
 
 .. [Okabe2008color] M. Okabe, K. Ito. Color universal design: how to make figures and presentations that are friendly to
    colorblind people. 2008.
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from botorch_skewgp.observations.checks import as_count, check_parts
 
-# The colour-blind safe palette of [Okabe2008color]_, without its yellow, which is faint on white.
+# The colour-blind safe palette of [Okabe2008color]_, without yellow, which is faint on white.
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = COLORS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
 )  # fmt: skip
@@ -28,23 +28,23 @@ SMALL = "small"
 
 
 def new_axes(ax: Axes | None, size: tuple[float, float] = (5.0, 3.2)) -> Axes:
-    """The axes given, or those of a new figure of pyplot's, of a size in inches; raises `InputDataError` for others."""
+    """The axes given, or new ones on a pyplot figure of a size in inches; raises `InputDataError` for anything else."""
     check_parts(ax=(ax, Axes))
     return new_figure(size).subplots() if ax is None else ax
 
 
 def new_figure(size: tuple[float, float]) -> Figure:
-    """A new figure of a size in inches, which is pyplot's current one, so that `plt.show` and `plt.savefig` take it."""
+    """A new pyplot figure of a size in inches, the current one for `plt.show` and `plt.savefig`."""
     return plt.figure(figsize=size, dpi=DPI, layout="constrained")
 
 
 def new_panels(
     ax: Axes | Iterable[Axes] | None, num: int, size: tuple[float, float], columns: int = 3, **options: Any
 ) -> np.ndarray:
-    """The panels given, or those of a new figure with at most `columns` columns and panels of a size in inches.
+    """The panels given, or new ones in at most `columns` columns, each of a size in inches.
 
     Raises:
-        InputDataError: If those given are too few or too many, or `columns` is no positive integer.
+        InputDataError: If the number of panels given is wrong, or `columns` is not a positive integer.
     """
     columns = as_count(columns, "columns", least=1)
     if ax is None:
@@ -79,5 +79,5 @@ def finish(
 
 
 def array(x: Tensor) -> np.ndarray:
-    """A tensor as a numpy array, which matplotlib draws."""
+    """A tensor as a numpy array."""
     return x.detach().cpu().numpy()

@@ -27,17 +27,16 @@ def plot_threshold(
     name: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    r"""Where the probability of a yes crosses a level: the posterior median and credible band over the other input.
+    r"""Plot where the probability of a yes crosses a level: posterior median and credible band over the other input.
 
-    Where a quantile is outside of the bounds, the band ends at the bound. For three inputs draw a map of what
-    `botorch_skewgp.thresholds.threshold` gives, with `plot_map`.
+    The band ends at the bounds. For three inputs draw a map of `botorch_skewgp.thresholds.threshold` with `plot_map`.
 
     Example:
         >>> ax = plot_threshold(SkewGP(train_X, Binary(labels)), bounds, level=0.75)
 
     Args:
         model: A model of yes/no answers with two inputs.
-        bounds: A `2 x 2` tensor of lower and upper bounds; the threshold is looked for from the lower one up.
+        bounds: A `2 x 2` tensor of lower and upper bounds; the threshold is the first crossing from the lower one up.
         level: The probability of a yes at the threshold.
         dim: The input along which the threshold lies; it is the vertical axis.
         probability: The probability of the credible band.
@@ -51,7 +50,7 @@ def plot_threshold(
         The axes.
 
     Raises:
-        InputDataError: If bounds do not fit the model, `dim` is neither 0 nor 1, or as for `threshold`.
+        InputDataError: If bounds do not fit the model, `dim` is neither 0 nor 1, or as in `threshold`.
         UnsupportedError: If there are more or fewer than two inputs, or the model takes no yes/no answers.
     """
     bounds = check_bounds(bounds, model, (2,), "plot_threshold")

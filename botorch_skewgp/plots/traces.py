@@ -1,4 +1,4 @@
-"""How things went: the progress of optimisations, and the Markov chains behind a posterior."""
+"""The progress of optimisations, and the Markov chains of a posterior."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def plot_optimization_trace(
     probability: float = 0.5,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""The best value, or the regret, by the number of observations: the median over runs and a band around it.
+    r"""Plot the best value or the regret by the number of observations: the median over runs and a band.
 
     Example:
         >>> ax = plot_optimization_trace({"one run": values}, optimum=2.0)
@@ -37,11 +37,10 @@ def plot_optimization_trace(
     Args:
         values: An `n`-dim tensor of one run or a `runs x n` tensor of several, in the order of observation; or such
             tensors by the names of methods.
-        optimum: The best possible value; if given, the regret is drawn, the distance to it, on a logarithmic
-            axis.
+        optimum: The best possible value, to draw the regret, the distance to it, on a logarithmic axis.
         maximize: Whether larger values are better.
-        best_so_far: Whether to draw the best value up to each observation (what was measured), or the values as they
-            are (those of recommended points).
+        best_so_far: Whether to draw the best value up to each observation (for measured values), or the values
+            themselves (for recommended points).
         first: The number of observations at the first entry.
         probability: The probability of the band between quantiles over runs; the quartiles by default.
         ax: The axes to draw on; new ones if `None`.
@@ -108,18 +107,18 @@ def plot_draws(
     max_lag: int = 40,
     ax: Axes | Iterable[Axes] | None = None,
 ) -> np.ndarray:
-    r"""The quality of the latent draws behind a posterior: trace, autocorrelation, R-hat and effective sizes.
+    r"""Plot diagnostics of the latent draws of a posterior: trace, autocorrelation, R-hat and effective sizes.
 
-    The first two panels show one row: the value of one observation's linear functional, with its noise. Chains that are
-    good look alike, without drift, and their autocorrelation is within the grey band, where it is that of independent
-    draws. The third has R-hat and the effective sample size of all functionals that were watched while drawing.
+    The first two panels show one row: the value of one observation's linear functional, with its noise. Good chains are
+    alike, without drift, and their autocorrelation is within the grey band of independent draws. The third panel has
+    R-hat and the effective sample size of all functionals monitored while drawing.
 
     Example:
         >>> panels = plot_draws(model)
 
     Args:
         model: A SkewGP, or the draws themselves.
-        row: The row of the first two panels; the one with the least effective sample size if `None`.
+        row: The row of the first two panels; that of minimum effective sample size if `None`.
         max_lag: The largest lag of the autocorrelation.
         ax: The 3 axes to draw on; new ones if `None`.
 
@@ -127,17 +126,19 @@ def plot_draws(
         The 3 axes.
 
     Raises:
-        InputDataError: If `model` is something else, there is no such row, or `ax` does not hold 3 axes.
-        UnsupportedError: If nothing was drawn, or the draws are a batch.
+        InputDataError: If `model` is something else, the row does not exist, or `ax` does not hold 3 axes.
+        UnsupportedError: If there are no draws, or the draws are a batch.
     """
     if not isinstance(model, Draws):
         check_class(model, "model", SkewGP)
     max_lag = as_count(max_lag, "max_lag", least=1)
     draws: Any = model if isinstance(model, Draws) else model.draws  # mypy loses properties of modules
     if draws.rows.ndim != 2:
-        raise UnsupportedError(f"A batch of draws, here of shape {tuple(draws.rows.shape)}, cannot be drawn at once.")
+        raise UnsupportedError(
+            f"plot_draws takes a single set of draws; got a batch of shape {tuple(draws.rows.shape)}."
+        )
     if draws.rows.shape[-1] == 0:
-        raise UnsupportedError("Nothing was drawn: with numbers alone the posterior is Gaussian, in closed form.")
+        raise UnsupportedError("There are no draws: with numbers alone the posterior is Gaussian, in closed form.")
     row = None if row is None else as_count(row, "row", least=0, most=draws.rows.shape[-1] - 1)
     chains = draws.rows.double().cpu().unflatten(0, (draws.num_chains, -1)).transpose(0, 1)  # steps x chains x rows
     if row is None:
@@ -165,7 +166,7 @@ def plot_draws(
     sizes.axhline(R_HAT_LIMIT, color=VERMILLION, linestyle="--", linewidth=1, label=f"R-hat {R_HAT_LIMIT}")
     sizes.axvline(draws.num_draws, color=BLACK, linestyle=":", linewidth=1, label="number of draws")
     sizes.set_xlim(left=0)
-    finish(sizes, "effective sample size", "R-hat", f"Least effective size: {float(size.min()):.0f}")
+    finish(sizes, "effective sample size", "R-hat", f"Minimum effective size: {float(size.min()):.0f}")
     return panels
 
 

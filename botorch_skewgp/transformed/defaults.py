@@ -14,7 +14,7 @@ from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.priors import LogNormalPrior
 
 from botorch_skewgp.kernels.checked import CheckedRBFKernel
-from botorch_skewgp.models.defaults import LEAST_LENGTHSCALE
+from botorch_skewgp.models.defaults import MIN_LENGTHSCALE
 
 # Hyperparameters that are integrated over do not overfit few data, so that priors may be wide: lengthscales of a
 # seventh to seven times the median in two of three cases, noise of a fiftieth to all of the process's size in nineteen
@@ -34,7 +34,7 @@ def default_transformed_covar_module(dim: int) -> RBFKernel:
     return CheckedRBFKernel(
         ard_num_dims=dim,
         lengthscale_prior=LogNormalPrior(math.log(median), LENGTHSCALE_SPREAD),
-        lengthscale_constraint=GreaterThan(LEAST_LENGTHSCALE, transform=None, initial_value=median),
+        lengthscale_constraint=GreaterThan(MIN_LENGTHSCALE, transform=None, initial_value=median),
     )
 
 

@@ -300,7 +300,7 @@ def test_equal_rows_count_once(inducing_points, generator, monkeypatch):
 
     assert merged.posterior(TEST_X).mixture is merged.posterior(TEST_X).mixture
     found, first = objective(merged), log_evidence_and_loo(merged)
-    monkeypatch.setattr(latent_model, "MOST_SINGLE_ROWS", 10_000)
+    monkeypatch.setattr(latent_model, "MAX_SINGLE_ROWS", 10_000)
     expected, second = objective(single), log_evidence_and_loo(single)
     assert single.draws.rows.shape[-1] == 1304
     assert merged.draws.rows.shape[-1] == rows.num_rows

@@ -152,14 +152,14 @@ def test_the_panel_in_tables():
     assert sorted(next_votes(model, judge="panel").pairs[0].tolist()) == [0, 1]
     with pytest.raises(InputDataError, match="one of judges"):
         leaderboard(model, judge="dan", judges=["ann", "bob", "eve"])
-    with pytest.raises(InputDataError, match="none of them 'all' or 'panel'"):
+    with pytest.raises(InputDataError, match="without the names 'all' and 'panel'"):
         leaderboard(model, judge="each", judges=["ann", "bob", "panel"])
     with pytest.raises(InputDataError, match="two judges"):
         leaderboard(item_model(2, Preference([[0, 1]])), judge="panel")
 
 
 def test_a_panel_too_large(monkeypatch):
-    monkeypatch.setattr("botorch_skewgp.items.draws.MOST_OPINIONS", 3)
+    monkeypatch.setattr("botorch_skewgp.items.draws.MAX_UTILITIES", 3)
     with pytest.raises(UnsupportedError, match="too many"):
         leaderboard(item_model(2, Preference([[0, 1], [1, 0]], judge=[0, 1])), judge="panel")
 

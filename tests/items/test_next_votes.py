@@ -205,7 +205,7 @@ def test_a_batch_knows_what_it_has_asked():
 
 def test_many_items_are_screened(model, monkeypatch):
     """Of 42 items the two that matter are among the pairs that are looked at."""
-    monkeypatch.setattr(importlib.import_module("botorch_skewgp.items.next_votes"), "MOST_PAIRS", 20)
+    monkeypatch.setattr(importlib.import_module("botorch_skewgp.items.next_votes"), "MAX_PAIRS", 20)
     losers = [[i % 2, 2 + i % 40] for i in range(400)]
     large = item_model(42, Preference(losers), approximation="ep")
     pairs, _ = next_votes(large, 1, "best")
@@ -253,15 +253,15 @@ def test_judges():
 def test_bad_input(model):
     with pytest.raises(InputDataError, match="goal must be"):
         next_votes(model, goal="worst")
-    with pytest.raises(InputDataError, match="k is the number"):
+    with pytest.raises(InputDataError, match="k is for goal='top'"):
         next_votes(model, goal="best", k=2)
-    with pytest.raises(InputDataError, match="k is the number"):
+    with pytest.raises(InputDataError, match="k is for goal='top'"):
         verdict(model, "top")
     with pytest.raises(InputDataError, match="k must be an integer from 1 to 5"):
         verdict(model, "top", 6)
     with pytest.raises(InputDataError, match="num_votes must be an integer from 1 to 15; got 16"):
         next_votes(model, 16, distinct=True)
-    with pytest.raises(InputDataError, match="num_votes must be at least 1"):
+    with pytest.raises(InputDataError, match="num_votes must be an integer of at least 1"):
         next_votes(model, 0)
     with pytest.raises(InputDataError, match=r"num_votes .* got 1\.5"):
         next_votes(model, 1.5)
@@ -274,7 +274,7 @@ def test_bad_input(model):
     X = torch.rand(3, 1).double()
     with pytest.raises(UnsupportedError, match="needs a SkewGP"):
         next_votes(SingleTaskGP(X, X))
-    with pytest.raises(UnsupportedError, match="knows no judges"):
+    with pytest.raises(UnsupportedError, match="has no judges"):
         next_votes(SingleTaskGP(X, X), judge=0)
 
 

@@ -95,13 +95,16 @@ def test_items_that_no_vote_is_about_keep_their_place():
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"frame": {"winner": ["a"], "loser": ["a"]}}, "against itself in rows"),
+        ({"frame": {"winner": ["a"], "loser": ["a"]}}, "compared with itself in rows"),
         ({"frame": {"winner": ["a"], "lost": ["b"]}}, "no column 'loser'"),
         ({"frame": {"winner": ["a", None], "loser": ["b", "c"]}}, r"empty in rows \[1\]"),
         ({"frame": pd.DataFrame({"winner": ["a", pd.NA], "loser": ["b", "c"]})}, r"empty in rows \[1\]"),
         ({"frame": {"winner": ["a", "b"], "loser": ["b"]}}, "2 and 1 votes"),
-        ({"items": ["x", "y"], "frame": {"winner": ["x"], "loser": ["q"]}}, r"not in items: \['q'\]"),
-        ({"items": ["x", "x"]}, "twice"),
+        (
+            {"items": ["x", "y"], "frame": {"winner": ["x"], "loser": ["q"]}},
+            r"items must name all items of votes; \['q'\] are missing",
+        ),
+        ({"items": ["x", "x"]}, "each item once"),
         ({"outcome": "how", "frame": {"winner": ["x"], "loser": ["y"], "how": ["lost"]}}, "Outcomes must be"),
         ({"both_alike": "both"}, "both_alike"),
     ],
@@ -140,6 +143,6 @@ def test_a_column_twice_is_refused():
 
 
 def test_names_that_read_alike_are_refused():
-    with pytest.raises(InputDataError, match=r"3'? and '?3'? read alike"):
+    with pytest.raises(InputDataError, match=r"3'? and '?3'? have the same text"):
         read_votes({"winner": [3, "a"], "loser": ["3", 3]})
     assert read_votes({"winner": [3, "a"], "loser": ["b", 3]}).items == (3, "a", "b")

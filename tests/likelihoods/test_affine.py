@@ -210,7 +210,7 @@ def test_predictions_of_every_part():
 
 def test_predictions_of_comparisons_at_a_single_point_are_refused_and_those_of_numbers_are_not():
     model = SkewGP(X, [Numeric([1.0, 5.0]), Preference([[0, 1]])], outcome_transform=Standardize(m=1))
-    with pytest.raises(InputDataError, match="Preference is about 2 or more points, of which X has 1") as refusal:
+    with pytest.raises(InputDataError, match="Preference needs 2 or more points; X has 1") as refusal:
         model.predictive(NEW_X[:1])
     assert "model.likelihood.for_kind(kind)(model.latent_posterior(X), scale=model.outcome_scale)" in str(refusal.value)
     alone = model.likelihood.for_kind(Numeric)(model.latent_posterior(NEW_X[:1]), scale=model.outcome_scale)

@@ -183,7 +183,7 @@ def test_law_of_batches(generator):
 
 
 def test_comparison_needs_two_items():
-    with pytest.raises(InputDataError, match=r"between two or more items.*got \(3, 1\)"):
+    with pytest.raises(InputDataError, match=r"function_samples must be .* k of at least 2.*got \(3, 1\)"):
         make()(torch.zeros(3, 1, dtype=torch.float64))
 
 

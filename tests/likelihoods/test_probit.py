@@ -192,7 +192,7 @@ def test_bad_cutpoints(cutpoints):
 def test_bad_number_of_grades():
     with pytest.raises(InputDataError, match="num_grades must be an integer from 2"):
         OrdinalLikelihood(1)
-    with pytest.raises(InputDataError, match="observations have 4 grades, their likelihood 3"):
+    with pytest.raises(InputDataError, match="observations have 4 grades, the likelihood 3"):
         OrdinalLikelihood(3).rows(ORDINAL, X)
 
 

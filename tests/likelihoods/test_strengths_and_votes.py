@@ -222,11 +222,9 @@ def test_votes_turn_round_where_low_values_are_good():
 
 
 def test_what_a_likelihood_does_not_know():
-    with pytest.raises(
-        InputDataError, match=r"answers have 3 strengths, their likelihood 1; give PreferenceLikelihood"
-    ):
+    with pytest.raises(InputDataError, match=r"answers have 3 strengths, the likelihood 1; give PreferenceLikelihood"):
         SkewGP(X, Preference(PAIR, [2]), likelihood=PreferenceLikelihood())
-    with pytest.raises(InputDataError, match="their likelihood 1"):
+    with pytest.raises(InputDataError, match="the likelihood 1"):
         PreferenceLikelihood().reading(GradedPreference, X)
     with pytest.raises(InputDataError, match="num_strengths must be an integer from 1 to 10000; got 0"):
         PreferenceLikelihood(num_strengths=0)

@@ -222,6 +222,6 @@ def test_widths_that_do_not_fit_are_refused_in_words():
     for width in ([0.1, 0.0], [[0.1, 0.2]], [], "wide"):
         with pytest.raises(InputDataError, match="tie_width must be"):
             PreferenceLikelihood(tie_width=width)
-    with pytest.raises(InputDataError, match="tie_width has values for 3 judges, and judge 3 gave answers"):
+    with pytest.raises(InputDataError, match="tie_width has values for 3 judges, but judge 3 gave answers"):
         likelihood.rows(Tie(PAIR, judge=[3]), LIKE)
     likelihood.rows(Tie(PAIR), LIKE)  # of nobody in particular

@@ -194,7 +194,7 @@ def test_bad_votes_are_refused_in_words(options, match):
 
 def test_bad_committees_are_refused_in_words():
     model = model_of(wants([1, -1]))
-    with pytest.raises(InputDataError, match="needs a judge"):
+    with pytest.raises(InputDataError, match="must name at least one judge"):
         model.for_judge([])
     with pytest.raises(InputDataError, match="gave answers"):
         model.posterior(Q, judge=[0, 7])
@@ -209,7 +209,7 @@ def test_bad_committees_are_refused_in_words():
     with pytest.raises(UnsupportedError, match=r"committee has no fantasies.*model.for_judge\(j\)"):
         ahead(Q.unsqueeze(0))
     fantasy = model.for_judge(0).condition_on_observations(X[:2].unsqueeze(0), torch.tensor([[[0, 1]]]))
-    with pytest.raises(UnsupportedError, match="models of data"):
+    with pytest.raises(UnsupportedError, match="model of data"):
         fantasy.posterior(Q, judge=[0, 1])
 
 

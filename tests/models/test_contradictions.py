@@ -66,7 +66,7 @@ def test_evidence_without_a_posterior_warns_too():
 
 def test_what_answers_may_be_mistakes_is_said():
     duels = [Preference([[0, 2], [2, 0], [0, 2], [0, 2], [0, 2]])]
-    with pytest.warns(ContradictionWarning, match="with a rate of slips, slip="):
+    with pytest.warns(ContradictionWarning, match="a rate of slips, slip="):
         query(model_of([STEEP, *duels]))
     likelihood = MixedLikelihood(NumericLikelihood(), PreferenceLikelihood(noise=1e-4, slip=0.1))
     model = model_of([numbers([0.5, 1.5, -0.5]), *duels], likelihood=likelihood)

@@ -586,7 +586,7 @@ def test_conditioned_on_joint_samples_a_model_continues_them(has_skew_prior):
 @pytest.mark.parametrize(
     ("X", "base_samples", "message"),
     [
-        (UNIT_X, torch.zeros(8, 3), "first column to pick a draw"),
+        (UNIT_X, torch.zeros(8, 3), "first column for the draw"),
         (UNIT_X.unsqueeze(0), torch.zeros(8, 4), "n x d"),
         (UNIT_X, torch.full((8, 4), math.nan), "finite"),
     ],

@@ -44,8 +44,8 @@ def model_of(X: torch.Tensor, inducing_points=5, **kwargs) -> SkewGP:
         (torch.ones(2, 2), "equal"),
         (21, "ask for 1 to 20"),
         (0, "ask for 1 to 20"),
-        (True, "whole number"),
-        (2.5, "whole number"),
+        (True, "or an integer"),
+        (2.5, "or an integer"),
     ],
 )
 def test_what_they_may_not_be(wrong, match):

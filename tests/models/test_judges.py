@@ -127,7 +127,7 @@ def test_equal_answers_of_a_judge_count_once_beside_inducing_points(noise, num_i
     observation = [Preference(pairs, judge=j, count=torch.arange(3, 10).roll(j)) for j in (0, 1)]
     points, found = X[:num_inducing], []
     for limit in (0, 10_000):
-        monkeypatch.setattr(latent_model, "MOST_SINGLE_ROWS", limit)
+        monkeypatch.setattr(latent_model, "MAX_SINGLE_ROWS", limit)
         model = SkewGP(X, observation, PreferenceLikelihood(noise), approximation="ep", inducing_points=points)
         mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
         value = mll(model.train()(*model.train_inputs), model.train_targets)
@@ -435,7 +435,7 @@ def test_what_cannot_be_is_refused_in_words():
     with pytest.raises(InputDataError, match="gave answers"):
         SkewGP(X, Preference([[0, 1]])).for_judge(0)
     model = SkewGP(X, duels(2))
-    with pytest.raises(InputDataError, match="whose answers"):
+    with pytest.raises(InputDataError, match="need judge="):
         model.for_judge("new").condition_on_observations(X[:2], Preference([[0, 1]]))
     numbers = Numeric([0.1, 0.3], index=[0, 1], judge=[0, 1])
     with pytest.raises(UnsupportedError, match="inducing_points"):

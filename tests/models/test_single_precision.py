@@ -105,7 +105,7 @@ def test_paths_hold_what_the_skew_prior_asks(models):
 )
 def test_modules_that_take_no_double_precision_are_refused_in_words(modules):
     model = SkewGP(X, Preference([[0, 2]]), **modules)
-    with pytest.raises(UnsupportedError, match=r"Make the model from train_X\.double\(\)"):
+    with pytest.raises(UnsupportedError, match=r"Build the model from train_X\.double\(\)"):
         model.posterior(QUERIES)
 
 

@@ -139,7 +139,7 @@ BAD = {
     "weight of booleans": (lambda: AffineProbit(torch.ones(2, 2) > 0, 0.0, EYE), "weight must be an m x n tensor"),
     "a row of zeros": (
         lambda: AffineProbit([[1.0, 0.0], [0.0, 0.0]], 0.0, EYE),
-        r"weight is zero throughout rows \[1\], which then say nothing",
+        r"weight is zero in all of rows \[1\], which then do not depend",
     ),
     "a covariance of variances": (lambda: AffineProbit(EYE, 0.0, [0.1, 0.2]), r"torch\.diag\(variances\)"),
     "stars": (lambda: Ordinal([1, 5, 3], 5), "Grades count from 0: subtract 1"),
@@ -153,10 +153,10 @@ BAD = {
     "an index without order": (lambda: Numeric([1.0], index={0}), r"index must be a tensor or a list.*got set"),
     "labels in words": (lambda: Binary(["yes", "no"]), "labels must be a tensor or a list of numbers"),
     "a missing value": (lambda: Numeric([1.0, None]), r"values must be .* none missing"),
-    "dates": (lambda: Numeric(np.array(["2020-01-01"], dtype="datetime64[ns]")), "are no numbers"),
+    "dates": (lambda: Numeric(np.array(["2020-01-01"], dtype="datetime64[ns]")), "are not numbers"),
     "pairs and triples": (lambda: Preference([[0, 1], [0, 1, 2]]), r"pairs must be .* all rows of one length"),
     "ranks of floats": (lambda: Ranking([[0, 1]], ranks=[[0.0, 1.0]]), "ranks must hold integer ranks; .* Round them"),
-    "ranks missing": (lambda: Ranking([[0, 1, 2]], ranks=[[0, 1, -1]]), "-1 is for the padding of items only"),
+    "ranks missing": (lambda: Ranking([[0, 1, 2]], ranks=[[0, 1, -1]]), "must not be negative, except -1 for padding"),
     "number of labels of classes": (lambda: LabelPreference.from_classes([0, 1], 2.5), "num_labels must be an integer"),
     "weight with NaN": (lambda: AffineProbit(NAN * EYE, 0.0, EYE), "weight must be .* of finite numbers"),
     "bias too long": (lambda: AffineProbit(EYE, torch.zeros(3), EYE), "bias must have one entry"),
@@ -182,7 +182,10 @@ BAD = {
         r"items names a point twice in rows \[1\]",
     ),
     "nothing but padding": (lambda: Choice([[0, 1], [-1, -1]]), r"at least two points in every row; see rows \[1\]"),
-    "a count of none": (lambda: Preference([[0, 1], [1, 2]], count=[2, 0]), r"count must be 1 or more; .* \[1\] is 0"),
+    "a count of none": (
+        lambda: Preference([[0, 1], [1, 2]], count=[2, 0]),
+        r"count must be 1 or more; it is 0 for answers \[1\]",
+    ),
     "a negative count": (lambda: Choice([[0, 1]], count=[-1]), "count must not hold negative numbers of answers"),
     "a broken count": (lambda: Binary([1], count=[1.5]), "count must hold integer numbers of answers"),
     "counts too few": (
