@@ -14,7 +14,7 @@ from botorch.posteriors import Posterior
 from torch import Tensor
 
 from botorch_skewgp.posteriors import NormalMixtureMarginals
-from botorch_skewgp.posteriors.checks import check_one_value
+from botorch_skewgp.posteriors.non_gaussian import check_one_value
 from botorch_skewgp.protocols import Ensemble, MixturePosterior
 
 
