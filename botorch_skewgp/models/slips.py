@@ -62,10 +62,6 @@ def _outside(distribution: TruncatedNormal, draws: Draws | None) -> Tensor:
         h = distribution.noiseless(draws.latent.to(distribution.mean))
         return (1 - factor.attention(h, torch.zeros_like(h))).mean(-2)
     # given all other rows, an answer is attentive if all its rows are inside their bounds
-    conditional = row_conditionals(distribution, draws.rows.to(distribution.mean))
-=======
-    # each row given all others: attentive if it is inside its bounds, as are the others of its answer
-    conditional = distribution.conditionals(draws.rows.to(distribution.mean))
     conditional = distribution.conditionals(draws.rows.to(distribution.mean))
     variance = conditional.scale.square() - factor.noise
     log_inside = factor.log_inside(conditional.mean, variance)
