@@ -15,7 +15,7 @@ from gpytorch.constraints import Positive
 from gpytorch.priors import Prior
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import check_parameter
+from botorch_skewgp.observations.checks import check_parameter, check_parts
 
 
 class Warping(Module, ABC):
@@ -35,6 +35,7 @@ class Warping(Module, ABC):
     """The names of parameters that an affine map after this one makes redundant."""
 
     def _add_parameter(self, name: str, value: float, positive: bool, prior: Prior | None) -> None:
+        check_parts(**{f"{name}_prior": (prior, Prior)})
         constraint = Positive() if positive else None
         initial = torch.full((1,), value, dtype=torch.float64)
         raw = initial if constraint is None else constraint.inverse_transform(initial)
