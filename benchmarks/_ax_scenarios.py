@@ -10,41 +10,29 @@ from typing import Any, NamedTuple
 
 import torch
 from ax.adapter.registry import Generators, MBM_X_trans_base, Y_trans
-from ax.adapter.torch import BOPE_ALLOWED_TRANSFORMS
 from ax.adapter.transforms.add_execution_viability import EXECUTION_VIABLE_METRIC_NAME, AddExecutionViability
 from ax.api.client import Client
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
-from ax.core.data import Data
 from ax.core.metric import Metric
 from ax.core.trial_status import TrialStatus
 from ax.generation_strategy.generation_node import GenerationNode
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 from ax.generation_strategy.generator_spec import GeneratorSpec
 from ax.generation_strategy.transition_criterion import MinTrials
-from ax.utils.common.constants import Keys
 from botorch.test_functions import Branin
-from botorch.test_functions.multi_objective import VehicleSafety
 from botorch.utils.multi_objective.hypervolume import Hypervolume
 from botorch.utils.multi_objective.pareto import is_non_dominated
-from pandas import DataFrame
-from torch import Tensor
-from torch.quasirandom import SobolEngine
 
 from benchmarks._mixed import BATCH, MIXED_PROBLEMS, TRIALS, MixedProblem, Params
 from botorch_skewgp.ax import (
     attach_comparison,
-    compare_outcomes,
-    complete_pair,
-    configure_preference_exploration,
     get_best_arm,
-    get_next_pair,
     skewgp_generation_strategy,
 )
 from botorch_skewgp.ax.internals import experiment_of, generation_strategy_of
 
 LEAST = 0.397887  # Branin's minimum, at (-pi, 12.275), (pi, 2.275) and (9.42478, 2.475)
 INITIAL = 5
-PAIRWISE = Keys.PAIRWISE_PREFERENCE_QUERY.value
 
 
 class Point(NamedTuple):
@@ -173,58 +161,6 @@ def numbers_and_preferences(ours: bool, seed: int, num_trials: int = 18) -> tupl
     return loss(Point(**best_parameters)) - LEAST, 0
 
 
-def preferences(ours: bool, seed: int, num_pairs: int = 20) -> tuple[float, int]:
-    """Nothing but answers to pairs. Ax's own strategy gets them as two-arm trials of its preference metric."""
-    client = _client(ours, seed, "utility" if ours else PAIRWISE)
-    _configure(client, ours, seed) if ours else client.set_generation_strategy(_stock_pairs(seed))
-    for _ in range(num_pairs):
-        if ours:
-            index, arms = get_next_pair(client)
-            complete_pair(client, index, min(arms, key=lambda name: loss(Point(**arms[name]))))
-        else:
-            _stock_pair(client, seed)
-    if ours:
-        return loss(Point(**get_best_arm(client)[0])) - LEAST, 0
-    best = generation_strategy_of(client).adapter.model_best_point()
-    return loss(Point(**best[0].parameters)) - LEAST, 0
-
-
-def _stock_pairs(seed: int) -> GenerationStrategy:
-    """Ax's model for pairs and for preference exploration, which its dispatch does not set up."""
-    sobol = GenerationNode(
-        name="Sobol",
-        generator_specs=[GeneratorSpec(generator_enum=Generators.SOBOL, generator_kwargs={"seed": seed})],
-        transition_criteria=[MinTrials(threshold=INITIAL, transition_to="MBM", use_all_trials_in_exp=True)],
-    )
-    # Ax's defaults fail: without numbers in a transform for learning curves, with preferences in those not allowed
-    transforms = [entry for entry in MBM_X_trans_base if entry in BOPE_ALLOWED_TRANSFORMS]
-    spec = GeneratorSpec(generator_enum=Generators.BOTORCH_MODULAR, generator_kwargs={"transforms": transforms})
-    mbm = GenerationNode(name="MBM", generator_specs=[spec])
-    return GenerationStrategy(name="pairs", nodes=[sobol, mbm])
-
-
-def _stock_pair(client: Client, seed: int) -> None:
-    experiment = experiment_of(client)
-    torch.manual_seed(1000 * seed + len(experiment.trials))
-    (runs,) = generation_strategy_of(client).gen(experiment=experiment, n=2, num_trials=1)
-    trial = experiment.new_batch_trial(generator_runs=runs)
-    trial.mark_running(no_runner_required=True)
-    winner = min(trial.arms, key=lambda arm: loss(Point(**arm.parameters)))
-    rows = [
-        {
-            "trial_index": trial.index,
-            "arm_name": arm.name,
-            "metric_name": PAIRWISE,
-            "metric_signature": PAIRWISE,
-            "mean": float(arm is winner),
-            "sem": float("nan"),
-        }
-        for arm in trial.arms
-    ]
-    experiment.attach_data(Data(df=DataFrame(rows)))
-    trial.mark_completed()
-
-
 def several_objectives(ours: bool, seed: int, num_trials: int = 22) -> tuple[float, int]:
     """Two objectives, and trials that fail; minus the hypervolume of what was seen."""
     client, seen = _client(ours, seed, "-loss, -distance"), []
@@ -240,74 +176,6 @@ def several_objectives(ours: bool, seed: int, num_trials: int = 22) -> tuple[flo
             seen.append([-outcomes["loss"] / 50, -outcomes["distance"]])
     Y = torch.tensor(seen, dtype=torch.double)
     return -Hypervolume(torch.tensor([-1.0, -1.0]).double()).compute(Y[is_non_dominated(Y)]), _failed(client)
-
-
-def preference_exploration(ours: bool, seed: int, num_trials: int = 14) -> tuple[float, int]:
-    """A utility of two outcomes of two parameters, the worse of both."""
-
-    def outcomes(x: Tensor) -> Tensor:
-        return torch.stack([3 * x[0] - x[1] ** 2, 2 - 4 * (x[0] - 0.3) ** 2 + x[1]])
-
-    def utility(outcome: Tensor) -> float:
-        return float(torch.minimum(outcome[0], 0.8 * outcome[1]))
-
-    grid = torch.cartesian_prod(*[torch.linspace(0, 1, 401, dtype=torch.double)] * 2)
-    greatest = max(map(utility, outcomes(grid.mT).mT))
-    return greatest - _explored(ours, seed, 2, outcomes, utility, num_trials), 0
-
-
-def vehicle_preferences(ours: bool, seed: int, num_trials: int = 18) -> tuple[float, int]:
-    """A concave, piecewise linear utility of the three outcomes of BoTorch's vehicle safety problem: each is worth much
-    up to a level, and little beyond. The best points lie on the boundary.
-    """
-    vehicle = VehicleSafety().double()
-    lower, upper = vehicle.bounds
-    best, worst = (torch.tensor(entry, dtype=torch.double) for entry in ((1661.7, 6.14, 0.05), (1704.0, 12.2, 0.26)))
-    level, weight = (torch.tensor(entry, dtype=torch.double) for entry in ((0.5, 0.8, 0.8), (3.0, 2.0, 2.0)))
-
-    def outcomes(x: Tensor) -> Tensor:
-        return -vehicle(lower + (upper - lower) * x)
-
-    def utility(outcome: Tensor) -> float:
-        share = 1 - (-outcome - best) / (worst - best)
-        return float((weight * (torch.minimum(share, level) + 0.1 * (share - level).clamp(min=0))).sum())
-
-    inside = SobolEngine(vehicle.dim, seed=0, scramble=True).draw(2**16, dtype=torch.double)
-    greatest = max(map(utility, outcomes((1.4 * inside - 0.2).clamp(0, 1))))  # many of them on the boundary
-    return greatest - _explored(ours, seed, vehicle.dim, outcomes, utility, num_trials), 0
-
-
-def _explored(
-    ours: bool,
-    seed: int,
-    dim: int,
-    outcomes: Callable[[Tensor], Tensor],
-    utility: Callable[[Tensor], float],
-    num_trials: int,
-) -> float:
-    """The greatest utility seen, where only comparisons of outcomes tell of it; both strategies get the same ones."""
-    client = Client(random_seed=None if ours else seed)
-    names = [f"x{i}" for i in range(dim)]
-    client.configure_experiment(
-        parameters=[RangeParameterConfig(name=name, parameter_type="float", bounds=(0, 1)) for name in names]
-    )
-    metrics = [f"outcome{i}" for i in range(len(outcomes(torch.zeros(dim, dtype=torch.double))))]
-    configure_preference_exploration(client, metrics)
-    _configure(client, ours, seed) if ours else client.set_generation_strategy(_stock_pairs(seed))
-    seen: list[Tensor] = []
-
-    def named(outcome: Tensor) -> dict[str, float]:
-        return dict(zip(metrics, outcome.tolist(), strict=True))
-
-    for _ in range(num_trials):
-        for index, parameters in client.get_next_trials(max_trials=1).items():
-            x = torch.tensor([parameters[name] for name in names], dtype=torch.double)
-            seen.append(outcomes(x))
-            client.complete_trial(index, named(seen[-1]))
-        for other in seen[-3:-1]:
-            winner, loser = sorted([seen[-1], other], key=utility, reverse=True)
-            compare_outcomes(client, named(winner), named(loser))
-    return max(map(utility, seen))
 
 
 def _parameters(problem: MixedProblem) -> list[RangeParameterConfig | ChoiceParameterConfig]:
@@ -351,10 +219,7 @@ SCENARIOS: dict[str, tuple[Callable[..., Any], str]] = {
     "crash_region": (crash_region, "regret of the best valid trial"),
     "validity_label": (validity_label, "regret of the best valid trial"),
     "numbers_and_preferences": (numbers_and_preferences, "regret of the recommended arm"),
-    "preferences": (preferences, "regret of the recommended arm"),
     "several_objectives": (several_objectives, "minus the hypervolume of valid trials"),
-    "preference_exploration": (preference_exploration, "regret of the best trial"),
-    "vehicle_preferences": (vehicle_preferences, "regret of the best trial"),
     **{
         f"mixed_{name}": (functools.partial(mixed, problem), "regret of the best valid trial")
         for name, problem in MIXED_PROBLEMS.items()

@@ -1,4 +1,4 @@
-"""Tables on paper: printed, stored as CSV, compared with the bars that were set for them."""
+"""Tables on paper: printed and stored as CSV."""
 
 from __future__ import annotations
 
@@ -68,14 +68,12 @@ class Table:
         name: The name of the CSV file.
         columns: The names of the columns.
         notes: Lines in the head of the table and of its file.
-        is_stored: Whether it is a result, and not only printed.
     """
 
     name: str
     columns: tuple[str, ...]
     notes: list[str] = field(default_factory=list)
     rows: list[dict[str, Cell]] = field(default_factory=list)
-    is_stored: bool = True
 
     def add(self, **cells: Cell) -> dict[str, Cell]:
         """Append a row; columns that are not named stay empty.
@@ -140,26 +138,5 @@ def publish(tables: Sequence[Table], folder: Path | None) -> None:
     """Print tables, and store them if there is a folder."""
     for table in tables:
         print(f"\n{table.text()}")
-        if folder is not None and table.is_stored:
+        if folder is not None:
             table.store(folder)
-
-
-def bars_table(name: str) -> Table:
-    """A table of bars: what was asked for, what was measured, and whether that is enough; printed and not stored."""
-    return Table(name, ("bar", "case", "wanted", "measured", "met"), is_stored=False)
-
-
-def add_bar(
-    table: Table, bar: str, case: str, measured: float, least: float | None = None, most: float | None = None
-) -> None:
-    """Compare a number with a bar; exactly one of `least` and `most` is given.
-
-    A measurement that is NaN meets nothing.
-    """
-    if least is not None and most is None:
-        wanted, met = f">= {least:g}", measured >= least
-    elif most is not None and least is None:
-        wanted, met = f"<= {most:g}", measured <= most
-    else:
-        raise ValueError("Give either least or most.")
-    table.add(bar=bar, case=case, wanted=wanted, measured=float(measured), met=bool(met))

@@ -31,9 +31,7 @@ from torch import Tensor
 from benchmarks._problems import duel_data
 from benchmarks._reporting import (
     Table,
-    add_bar,
     add_common_arguments,
-    bars_table,
     environment,
     load_average,
     prepare,
@@ -49,11 +47,11 @@ FIT_STEPS = 10
 RESTARTS, RAW_SAMPLES, DRAWS = 10, 256, 256
 
 Build = Callable[[Model, Tensor], AcquisitionFunction]
-FUNCTIONS: dict[str, tuple[Build, float | None]] = {  # and the most of PairwiseGP's time, if there is a bar
-    "qEUBO": (lambda model, X: qExpectedUtilityOfBestOption(model, sampler=_sampler(), X_pending=X[:1]), 0.3),
-    "qLogNEI": (lambda model, X: qLogNoisyExpectedImprovement(model, X, sampler=_sampler(), prune_baseline=True), 0.4),
-    "qLogEI": (lambda model, X: qLogExpectedImprovement(model, _best(model, X), sampler=_sampler()), None),
-    "qEI": (lambda model, X: qExpectedImprovement(model, _best(model, X), sampler=_sampler()), None),
+FUNCTIONS: dict[str, Build] = {
+    "qEUBO": lambda model, X: qExpectedUtilityOfBestOption(model, sampler=_sampler(), X_pending=X[:1]),
+    "qLogNEI": lambda model, X: qLogNoisyExpectedImprovement(model, X, sampler=_sampler(), prune_baseline=True),
+    "qLogEI": lambda model, X: qLogExpectedImprovement(model, _best(model, X), sampler=_sampler()),
+    "qEI": lambda model, X: qExpectedImprovement(model, _best(model, X), sampler=_sampler()),
 }
 
 
@@ -71,11 +69,10 @@ def run(options: argparse.Namespace) -> None:
     table = Table(
         "acquisition", ("function", "model", "call_s", "evaluations", "ms_per_evaluation", "value", "times_pairwise")
     )
-    bars = bars_table("acquisition_bars")
     table.notes += [environment(), f"load average at the start {load_average()}"]
     X = models["PairwiseGP"].datapoints
     bounds = torch.tensor([[0.0] * DIM, [1.0] * DIM], dtype=X.dtype)
-    for name, (build, most) in FUNCTIONS.items():
+    for name, build in FUNCTIONS.items():
         seconds: dict[str, list[float]] = {label: [] for label in models}
         counts: dict[str, list[int]] = {label: [] for label in models}
         values: dict[str, float] = {}
@@ -96,16 +93,12 @@ def run(options: argparse.Namespace) -> None:
                 times_pairwise=median[label] / median["PairwiseGP"],
             )
         say(f"{name}: " + ", ".join(f"{label} {took:.2f} s" for label, took in median.items()))
-        if most is not None:
-            ratio = median["SkewGP"] / median["PairwiseGP"]
-            add_bar(bars, "time of one optimize_acqf over PairwiseGP's", name, ratio, most=most)
     table.notes += [
         f"load average at the end {load_average()}",
         f"{DUELS} duels between {2 * DUELS} points, {DIM}-d, q = 1, {RESTARTS} restarts, {RAW_SAMPLES} raw samples, "
         f"{DRAWS} draws; medians of {repeats}; models take turns",
     ]
-    bars.notes = table.notes
-    publish([table, bars], folder)
+    publish([table], folder)
 
 
 def _sampler() -> SobolQMCNormalSampler:

@@ -96,7 +96,6 @@ def _tables(name: str, runs: Runs) -> list[Table]:
         ),
         notes=[environment(), "scores: lower is better; seconds of processor time for a whole experiment"],
     )
-    averages: dict[str, dict[str, float]] = {"median": {}, "mean": {}}
     by_seed = {
         strategy: {
             row["seed"]: Run(*(float(row[field] or "nan") for field in Run._fields))
@@ -108,15 +107,13 @@ def _tables(name: str, runs: Runs) -> list[Table]:
     for strategy, of_seeds in by_seed.items():
         found, ours = list(of_seeds.values()), by_seed["skewgp"]
         values = [one.score for one in found]
-        averages["median"][strategy] = statistics.median(values)
-        averages["mean"][strategy] = statistics.mean(values)
         table.add(
             scenario=name,
             strategy=strategy,
             seeds=len(found),
             score=SCENARIOS[name][1],
-            median=averages["median"][strategy],
-            mean=averages["mean"][strategy],
+            median=statistics.median(values),
+            mean=statistics.mean(values),
             worst=max(values),
             failed_trials=statistics.mean(one.failed for one in found),
             seconds=statistics.mean(one.seconds for one in found),
@@ -125,16 +122,7 @@ def _tables(name: str, runs: Runs) -> list[Table]:
             else sum(seed in ours and ours[seed].score < one.score for seed, one in of_seeds.items()),
             close_trials=total if (total := sum(one.close for one in found)) == total else None,
         )
-    bars = Table(f"ax_{name}_bars", ("scenario", "bar", "skewgp", "ax", "reached"), is_stored=False)
-    for average, of in averages.items():
-        bars.add(
-            scenario=name,
-            bar=f"{average} no worse than Ax's",
-            skewgp=of["skewgp"],
-            ax=of["ax"],
-            reached=of["skewgp"] <= of["ax"],
-        )
-    return [table, bars]
+    return [table]
 
 
 def _steps(num_seeds: int, num_trials: int = 25) -> Table:

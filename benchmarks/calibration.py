@@ -37,7 +37,7 @@ from scipy.stats import chisquare
 from scipy.stats import f as fisher
 from torch import Tensor
 
-from benchmarks._reporting import Table, add_bar, add_common_arguments, bars_table, environment, prepare, publish, say
+from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
 from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import PoorDrawsWarning
 from botorch_skewgp.likelihoods import (
@@ -401,8 +401,6 @@ def run(options: argparse.Namespace) -> None:
     )
     table.notes += [environment(), "noise: what the model believes, in variances of the truth"]
     table.notes.append("ranks, moments: p-values; spread, shrinkage: in standard errors")
-    bars = bars_table("calibration_bars")
-    bars.notes = table.notes
     for names in [*((name,) for name in KINDS), *PAIRS]:
         replicates = options.replicates if len(names) == 1 else options.replicates_of_pairs
         factors = (1.0, WRONG[names[0]]) if len(names) == 1 else (1.0,)
@@ -412,9 +410,4 @@ def run(options: argparse.Namespace) -> None:
                 observations=cell, replicates=replicates, noise=factor, **vars(found), calibrated=found.calibrated
             )
             say(f"{cell}, noise {factor:.2f}: {found}")
-            p_value = min(found.ranks, found.moments)
-            if factor == 1:
-                add_bar(bars, "least p-value", cell, p_value, least=LEAST_P_VALUE)
-            else:
-                add_bar(bars, f"least p-value, noise {factor:.2f} of the truth", cell, p_value, most=LEAST_P_VALUE)
-    publish([table, bars], folder)
+    publish([table], folder)

@@ -20,9 +20,7 @@ from typing import Any
 
 from benchmarks._reporting import (
     Table,
-    add_bar,
     add_common_arguments,
-    bars_table,
     environment,
     load_average,
     prepare,
@@ -31,7 +29,6 @@ from benchmarks._reporting import (
 )
 
 COMMIT = "0001596"  # the exact model before sweeps were accelerated
-LEAST_FACTOR, MOST_DIFFERENCE = 3.0, 1e-4
 RESULT = "RESULT "
 FIT = """
 import json, sys, time, warnings
@@ -102,7 +99,7 @@ def run(options: argparse.Namespace) -> None:
     root = Path(__file__).parent.parent
     columns = ("observations", "size", "earlier_s", "now_s", "factor", "objective_gained")
     notes = [environment(), f"earlier commit {options.against}", f"load average at the start {load_average()}"]
-    table, bars = Table("exact_fits", columns, notes=notes), bars_table("exact_fits_bars")
+    table = Table("exact_fits", columns, notes=notes)
     with tempfile.TemporaryDirectory() as temporary:
         earlier = Path(temporary) / "earlier"
         _git(root, "worktree", "add", "--detach", str(earlier), options.against)
@@ -117,12 +114,10 @@ def run(options: argparse.Namespace) -> None:
                         objective_gained=new - old,
                     )  # fmt: skip
                     say(f"{n} {kind}: {before:.2f} s, {after:.2f} s")
-                    add_bar(bars, "times faster", f"{n} {kind}", before / after, least=LEAST_FACTOR)
-                    add_bar(bars, "objective lost", f"{n} {kind}", old - new, most=MOST_DIFFERENCE)
         finally:
             _git(root, "worktree", "remove", "--force", str(earlier))
     table.notes.append(f"load average at the end {load_average()}")
-    publish([table, bars], folder)
+    publish([table], folder)
 
 
 def _git(root: Path, *arguments: str) -> None:

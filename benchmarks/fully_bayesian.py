@@ -18,9 +18,7 @@ from torch import Tensor
 from benchmarks._problems import duel_data
 from benchmarks._reporting import (
     Table,
-    add_bar,
     add_common_arguments,
-    bars_table,
     environment,
     load_average,
     prepare,
@@ -33,8 +31,7 @@ from botorch_skewgp.observations import Binary, Numeric, Preference
 
 REPEATS = 5
 NOISE = 0.3  # standard deviation of one value of a duel
-MOST_FITS = 10.0
-BAR_CASE = "50 duels, 6 inputs"
+WARM_UP = "50 duels, 6 inputs"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,8 +47,7 @@ def run(options: argparse.Namespace) -> None:
         ("case", "fit_s", "sampling_s", "ratio_in_fits", "effective_size", "effective_size_per_s"),
         notes=[environment(), f"load average at the start {load_average()}"],
     )
-    bars = bars_table("fully_bayesian_bars")
-    fit_and_sample(CASES[BAR_CASE], 0)  # warm-up
+    fit_and_sample(CASES[WARM_UP], 0)  # warm-up
     for case, build in list(CASES.items())[:2] if options.quick else CASES.items():
         runs = [fit_and_sample(build, seed) for seed in range(1 if options.quick else REPEATS)]
         fit, sampling, size = (median(entry[i] for entry in runs) for i in range(3))
@@ -65,9 +61,7 @@ def run(options: argparse.Namespace) -> None:
             effective_size_per_s=per_second,
         )
         say(f"{case}: a fit {fit:.2f} s, sampling {sampling:.2f} s, effective size {size:.1f}")
-        if case == BAR_CASE:
-            add_bar(bars, "sampling in fits", case, sampling / fit, most=MOST_FITS)
-    publish([table, bars], folder)
+    publish([table], folder)
 
 
 def fit_and_sample(build: Callable[[], SkewGP], seed: int) -> tuple[float, float, float]:
@@ -104,7 +98,7 @@ def _numbers(n: int, d: int, relevant: int) -> SkewGP:
 
 
 CASES: dict[str, Callable[[], SkewGP]] = {
-    BAR_CASE: lambda: _duels(50, 6),
+    WARM_UP: lambda: _duels(50, 6),
     "15 duels, 2 inputs": lambda: _duels(15, 2),
     "60 labels, 4 inputs": lambda: _labels(60, 4),
     "15 numbers, 10 inputs": lambda: _numbers(15, 10, relevant=2),

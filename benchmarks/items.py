@@ -33,9 +33,7 @@ from torch import Tensor
 
 from benchmarks._reporting import (
     Table,
-    add_bar,
     add_common_arguments,
-    bars_table,
     environment,
     load_average,
     prepare,
@@ -71,16 +69,14 @@ def run(options: argparse.Namespace) -> None:
     folder = prepare(options)
     leagues, seeds = (2, 2) if options.quick else (options.leagues, options.seeds)
     notes = [environment(), f"load average at the start {load_average()}"]
-    bars = bars_table("items_bars")
-    bars.notes = notes
     tables: list[Table] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for part in options.parts:
-            table = PART[part](bars, options.quick, seeds if part == "race" else leagues, folder)
+            table = PART[part](options.quick, seeds if part == "race" else leagues, folder)
             table.notes = notes
             tables.append(table)
-    publish([*tables, bars], folder)
+    publish([*tables], folder)
 
 
 # Leagues
@@ -235,7 +231,7 @@ def _share(low: Tensor, value: Tensor, high: Tensor) -> float:
     return float(((low <= value) & (value <= high)).double().mean())
 
 
-def _leagues(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
+def _leagues(quick: bool, num: int, folder: Path | None) -> Table:
     columns = (
         "kind",
         "leagues",
@@ -248,7 +244,6 @@ def _leagues(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
     )
     table = Table("items_leagues", columns)
     runs = Runs("items_leagues_runs", ("kind", "seed"), MEASURED, folder)
-    every = []
     for kind, design in KINDS.items():
         if quick and design["items"] > 20:
             continue
@@ -260,7 +255,6 @@ def _leagues(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
         mean = dict(zip(MEASURED, found.mean(0).tolist(), strict=True))
         error = dict(zip(MEASURED, (found.std(0) / math.sqrt(num)).tolist(), strict=True))
         column = {name: found[:, i] for i, name in enumerate(MEASURED)}
-        ahead = torch.minimum(column["choix"].mean(), column["bootstrap"].mean())
         rival = column["choix"] if mean["choix"] <= mean["bootstrap"] else column["bootstrap"]
         gain = rival - column["divergence"]
         table.add(
@@ -268,18 +262,6 @@ def _leagues(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
             divergence_error=error["divergence"], ahead_by=float(gain.mean()),
             ahead_error=float(gain.std() / math.sqrt(num)),
         )  # fmt: skip
-        every.append(torch.stack([column["rank_coverage"] - column["rank_mass"], column["utility_coverage"] - 0.9], -1))
-        add_bar(
-            bars,
-            "divergence, beside the better of choix and its bootstrap",
-            kind,
-            mean["divergence"],
-            most=float(ahead),
-        )
-    off = torch.cat(every)
-    for name, part in zip(("ranks", "utilities"), off.unbind(-1), strict=True):
-        errors = float(part.mean().abs() / (part.std() / math.sqrt(len(part))))
-        add_bar(bars, f"coverage of {name}, standard errors away", f"{len(part)} leagues", errors, most=2.0)
     return table
 
 
@@ -292,7 +274,7 @@ def _of_features(votes: int, seed: int) -> list[float]:
     return [_divergence(law, _ours(model, pairs)) for model in models]
 
 
-def _features(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
+def _features(quick: bool, num: int, folder: Path | None) -> Table:
     table = Table("items_features", ("items", "votes", "leagues", "with_half", "with_all", "without"))
     runs = Runs("items_features_runs", ("votes", "seed"), ("with_half", "with_all", "without"), folder)
     for votes in (400,) if quick else (400, 1000, 2000):
@@ -300,14 +282,13 @@ def _features(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
         mean = torch.tensor(rows).mean(0).tolist()
         table.add(items=100, votes=votes, leagues=num, with_half=mean[0], with_all=mean[1], without=mean[2])
         say(f"{table.rows[-1]}")
-        add_bar(bars, "divergence with features and half the votes", f"{votes} votes", mean[0], most=mean[2])
     return table
 
 
 # Seconds
 
 
-def _scale(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
+def _scale(quick: bool, num: int, folder: Path | None) -> Table:
     columns = ("items", "votes", "fit_s", "draws_s", "leaderboard_s", "next_pair_s", "memory_gb", "coverage")
     table = Table("items_scale", columns)
     sizes = ((100, 10_000),) if quick else ((100, 1_000_000), (1000, 100_000))
@@ -329,11 +310,6 @@ def _scale(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
             coverage=float(((board.utility_low <= true) & (true <= board.utility_high)).mean()),
         )  # fmt: skip
         say(f"{table.rows[-1]}")
-        case = f"{votes} votes, {items} items"
-        if not quick:
-            add_bar(bars, "seconds to fit and draw", case, drawn - began, most=60.0 if items == 1000 else 15.0)
-            add_bar(bars, "memory in GB", case, float(table.rows[-1]["memory_gb"] or 0.0), most=4.0)
-        add_bar(bars, "seconds of the next pair", f"{items} items", asked - made, most=2.0 if items == 1000 else 0.2)
     return table
 
 
@@ -417,7 +393,7 @@ POLICIES: dict[str, Callable[[], Policy]] = {
 }
 
 
-def _race(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
+def _race(quick: bool, num: int, folder: Path | None) -> Table:
     columns = (
         "policy",
         "races",
@@ -448,8 +424,6 @@ def _race(bars: Table, quick: bool, num: int, folder: Path | None) -> Table:
             right=sum(run[1] for run in done) / num, more_votes=float(more.mean()),
             its_error=float(more.std() / math.sqrt(num)),
         )  # fmt: skip
-    for name in list(POLICIES)[1:]:
-        add_bar(bars, f"votes until the best is known, against {name}", "20 items", mean["next_votes"], most=mean[name])
     return table
 
 

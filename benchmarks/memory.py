@@ -26,9 +26,7 @@ from torch import Tensor
 from benchmarks._problems import duel_data
 from benchmarks._reporting import (
     Table,
-    add_bar,
     add_common_arguments,
-    bars_table,
     environment,
     load_average,
     prepare,
@@ -82,13 +80,7 @@ def run(options: argparse.Namespace) -> None:
         table.add(data=data, size=size, **row)
         say(f"{size} {data}: {row}")
     table.notes.append(f"load average at the end {load_average()}")
-    bars = bars_table("memory_bars")
-    for row in table.rows:
-        if (row["data"], row["size"]) == ("labels", max(LABELS)):
-            measured = row["draws_over_kept"]
-            assert isinstance(measured, float)
-            add_bar(bars, "peak of the draws over the arrays that are kept", "2,000 labels", measured, most=4)
-    publish([entry for entry in (table, bars) if entry.rows], folder)
+    publish([table] if table.rows else [], folder)
 
 
 def _in_a_process(data: str, size: int, parameters: dict[str, Any] | None) -> dict[str, Any]:

@@ -37,9 +37,7 @@ from torch import Tensor
 
 from benchmarks._reporting import (
     Table,
-    add_bar,
     add_common_arguments,
-    bars_table,
     environment,
     load_average,
     prepare,
@@ -56,7 +54,6 @@ Classifier = Callable[[Tensor, Tensor, Tensor], Tensor]  # train_X, labels, test
 TASKS = ("drawn", "breast cancer", "wine", "digits")
 DATA_SETS = 24  # of every task; a multiple of the parts of wine and digits
 PARTS = {"drawn": 1, "breast cancer": 1, "wine": 3, "digits": 3}
-MOST_ERRORS = 2.0  # standard errors of the paired difference within which two methods count as equal
 
 
 @dataclass(frozen=True)
@@ -105,7 +102,6 @@ def run(options: argparse.Namespace) -> None:
             f"score; difference: of {ours} to the method, paired by data set, with its standard error",
         ],
     )
-    bars = bars_table("predictive_bars")
     gaps: dict[str, list[tuple[float, float]]] = {name: [] for name in methods}
     for task in options.tasks:
         data = [split for seed in range(math.ceil(data_sets / PARTS[task])) for split in _splits(task, size, seed)]
@@ -126,17 +122,12 @@ def run(options: argparse.Namespace) -> None:
             )  # fmt: skip
             gaps[method].append((gap, error))
             say(f"{task}, {method}: {float(density.mean()):.4f}, {gap:+.4f} +- {error:.4f}, in {seconds:.1f} s")
-            if method != ours:
-                case = f"{task}, standard error {error:.4f}"
-                add_bar(bars, f"{ours} no worse than {method}", case, gap, least=-MOST_ERRORS * error)
     for method in methods[1:]:
         gap = float(np.mean([gap for gap, _ in gaps[method]]))
         error = math.hypot(*(error for _, error in gaps[method])) / len(gaps[method])
-        case = f"average of tasks, standard error {error:.4f}"
-        add_bar(bars, f"{ours} better than {method}", case, gap, least=MOST_ERRORS * error)
+        table.notes.append(f"average of tasks, {ours} less {method}: {gap:+.4f} +- {error:.4f}")
     table.notes.append(f"load average at the end {load_average()}")
-    bars.notes += table.notes
-    publish([table, bars], folder)
+    publish([table], folder)
 
 
 def _paired(differences: Tensor) -> tuple[float, float]:

@@ -19,13 +19,11 @@ Every run is a row of a file; runs that are there are not repeated. Seconds are 
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +33,8 @@ from botorch.models.transforms import Standardize
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
-from benchmarks._reporting import RESULTS, Table, environment, load_average, publish, say
+from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
+from benchmarks._runs import Runs
 from benchmarks.decisions import SEEN, Utility, find_utility
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair, next_question, recommend
@@ -58,17 +57,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "next_pair": {"kinds": (Preference,), "method": "next_pair"},
 }
 SHARES = (0.25, 0.5, 1.0)  # of the budget at which regret is told
-COLUMNS = (
-    "function",
-    "prices",
-    "method",
-    "seed",
-    "asked",
-    "seconds_per_question",
-    "money",
-    "domain_regret",
-    "asked_regret",
-)
+KEYS = ("function", "prices", "method", "seed")
+VALUES = ("asked", "seconds_per_question", "money", "domain_regret", "asked_regret")
 SEARCH: dict[str, Any] = {"num_restarts": 3, "raw_samples": 64}
 
 
@@ -205,24 +195,7 @@ def _run(function: str, prices: str, name: str, seed: int, budget: float) -> dic
         function, prices, name, seed, "".join(asked), f"{seconds:.3g}",
         *(" ".join(f"{value:.4g}" for value in trace) for trace in (money, in_domain, among_asked)),
     )  # fmt: skip
-    return dict(zip(COLUMNS, cells, strict=True))
-
-
-def _read(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def _append(path: Path, row: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = not path.exists()
-    with path.open("a", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
+    return dict(zip((*KEYS, *VALUES), cells, strict=True))
 
 
 def _numbers(row: dict[str, Any], column: str) -> np.ndarray:
@@ -234,11 +207,11 @@ def _at(row: dict[str, Any], column: str, money: float) -> float:
     return float(_numbers(row, column)[_numbers(row, "money") <= money + 1e-9][-1])
 
 
-def _tables(rows: Sequence[dict[str, Any]], note: str) -> list[Table]:
+def _tables(rows: Sequence[dict[str, Any]]) -> list[Table]:
     """Regret at shares of the budget, and paired differences to each single kind."""
     columns = [f"{name}_{share:g}" for name in ("domain", "asked") for share in SHARES]
     told = "medians over seeds of regret at shares of the budget; N, P, O: Numbers, Preferences, Ordinals asked a run"
-    notes = [environment(), *filter(None, [note]), told]
+    notes = [environment(), told]
     medians = Table("questions", ("function", "prices", "method", "seeds", *columns, "N", "P", "O", "seconds"), notes)
     paired = Table(
         "questions_paired",
@@ -296,60 +269,35 @@ def _tables(rows: Sequence[dict[str, Any]], note: str) -> list[Table]:
     return [medians, paired]
 
 
-def _plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
-    """Median regret against money, a panel for every function and table of prices."""
-    from matplotlib.figure import Figure
-
-    cases = sorted({(row["function"], row["prices"]) for row in rows})
-    figure = Figure(figsize=(3.6 * len(cases), 3.0), layout="constrained")
-    for panel, (function, prices) in zip(figure.subplots(1, len(cases), squeeze=False).flat, cases, strict=True):
-        here = [row for row in rows if (row["function"], row["prices"]) == (function, prices)]
-        course = np.linspace(0, max(float(_numbers(row, "money")[-1]) for row in here), 81)
-        for i, name in enumerate(METHODS):
-            traces = [[_at(row, "domain_regret", m) for m in course] for row in here if row["method"] == name]
-            if traces:
-                panel.semilogy(course, np.maximum(np.median(traces, axis=0), 1e-6), label=name, color=f"C{i}")
-        panel.set(title=f"{function}, number : duel : grade = {prices}", xlabel="money", ylabel="median regret")
-        panel.legend(fontsize=6)
-    figure.savefig(path, dpi=110)
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
+    add_common_arguments(parser)
     parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=list(FUNCTIONS))
     parser.add_argument("--prices", nargs="+", choices=list(PRICES), default=list(PRICES))
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--seeds", nargs=2, type=int, default=[0, 10], metavar=("FIRST", "LAST"), help="last excluded")
     parser.add_argument("--budget", type=float, help="the money of a run; the prices' own if not given")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="folder of runs, tables and pictures")
-    parser.add_argument("--note", default="", help="a line for the head of the tables, such as the commit of the runs")
-    parser.add_argument(
-        "--quick", action="store_true", help="one short run of each method on the camel, nothing stored"
-    )
 
 
 def run(options: argparse.Namespace) -> None:
     """Run it."""
+    folder = prepare(options)
     if options.quick:
-        rows = [_run("camel", "1:1:1", name, 0, 2.0) for name in options.methods]
-        publish(_tables(rows, ""), None)
+        publish(_tables([_run("camel", "1:1:1", name, 0, 2.0) for name in options.methods]), None)
         return
-    path = options.output / "questions_runs.csv"
-    known = {(row["function"], row["prices"], row["method"], int(row["seed"])) for row in _read(path)}
+    runs = Runs("questions_runs", KEYS, VALUES, folder)
     wanted = [
         (function, prices, method, seed)
         for seed in range(*options.seeds)
         for prices in options.prices
         for function in options.functions
         for method in options.methods
-        if (function, prices, method, seed) not in known
+        if (function, prices, method, seed) not in runs
     ]
-    say(f"{len(wanted)} runs, {len(known)} known; load average {load_average()}")
+    say(f"{len(wanted)} runs, {len(runs.rows)} known; load average {load_average()}")
     for function, prices, method, seed in wanted:
         budget = BUDGETS[prices] if options.budget is None else options.budget
         row = _run(function, prices, method, seed, budget)
-        _append(path, row)
+        runs.add(row)
         say(f"{function}, {prices}, {method}, {seed}: {row['domain_regret'].split()[-1]} after {row['asked']}")
-    rows = _read(path)
-    publish(_tables(rows, options.note), options.output)
-    _plot(rows, options.output / "questions.png")
+    publish(_tables(runs.rows), folder)

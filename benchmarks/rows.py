@@ -10,16 +10,13 @@ import argparse
 import itertools
 import time
 import warnings
-from pathlib import Path
 
 import torch
 
 from benchmarks._problems import duel_data
 from benchmarks._reporting import (
     Table,
-    add_bar,
     add_common_arguments,
-    bars_table,
     environment,
     load_average,
     prepare,
@@ -57,20 +54,14 @@ def run(options: argparse.Namespace) -> None:
     for n in items:
         table.add(grows="items", **_measure(n, duels[2]))
         say(f"{duels[2]} duels between {n} items: {table.rows[-1]['total_s']:.2f} s")
-    bars = bars_table("rows_bars")
     for grows in ("duels", "items"):
         rows = [row for row in table.rows if row["grows"] == grows]
         sizes = [float(row[grows]) for row in rows]  # type: ignore[arg-type]
         for part in (*PARTS, "total_s"):
             slope = _exponent(sizes, [float(row[part]) for row in rows])  # type: ignore[arg-type]
             table.notes.append(f"{part} grows with {grows} to the power {slope:.2f}")
-            if grows == "duels" and part in ("evidence_s", "total_s"):
-                add_bar(bars, f"exponent of {part} in the number of duels", f"{options.items} items", slope, most=1.25)
     table.notes.append(f"load average at the end {load_average()}")
-    bars.notes = table.notes
-    publish([table, bars], folder)
-    if folder is not None:
-        _plot(table, folder / "rows.png")
+    publish([table], folder)
 
 
 def _measure(items: int, m: int) -> dict[str, float | int]:
@@ -107,25 +98,3 @@ def _exponent(sizes: list[float], seconds: list[float]) -> float:
     x, y = (torch.tensor(values, dtype=torch.float64).log() for values in (sizes, seconds))
     x = x - x.mean()
     return float((x * y).sum() / x.square().sum())
-
-
-def _plot(table: Table, path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(9, 4), sharey=True)
-    for axis, grows in zip(axes, ("duels", "items"), strict=True):
-        rows = [row for row in table.rows if row["grows"] == grows]
-        sizes = [float(row[grows]) for row in rows]  # type: ignore[arg-type]
-        for part, marker in zip((*PARTS, "total_s"), "os^D", strict=True):
-            axis.plot(sizes, [float(row[part]) for row in rows], marker=marker, label=part)  # type: ignore[arg-type]
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-        axis.set_xlabel(f"number of {grows}")
-        axis.grid(alpha=0.3)
-    axes[0].set_ylabel("seconds")
-    axes[0].legend(frameon=False)
-    figure.savefig(path, dpi=110, bbox_inches="tight")
-    plt.close(figure)

@@ -25,21 +25,16 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import torch
-from botorch.fit import fit_gpytorch_mll
-from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
 from botorch.utils.probability.lin_ess import LinearEllipticalSliceSampler as BoTorchSampler
 from torch import Tensor
 
 from benchmarks._gibbs import GibbsSampler
-from benchmarks._problems import Problem, classification, duel_data, duels, to_device
+from benchmarks._problems import Problem, classification, duels, to_device
 from benchmarks._reporting import (
     Table,
-    add_bar,
     add_common_arguments,
-    bars_table,
     environment,
     load_average,
     prepare,
@@ -88,22 +83,14 @@ def run(options: argparse.Namespace) -> None:
             "us_per_draw", "setup_s", "end_to_end_per_s", "note",
         ),
     )  # fmt: skip
-    bars = bars_table("samplers_bars")
     table.notes.append(environment(devices))
     table.notes.append(f"load average at the start {load_average()}")
     for device in devices:
         for problem in problems:
-            _compare(problem, device, options.samplers, budget, table, bars)
-    if _wanted("100 duels, 6-d", options.cases):
-        _against_a_fit(bars, repeats=1 if options.quick else 3)
-    if any(device.type == "cuda" for device in devices) and _wanted("classification 4500", options.cases):
-        _largest(bars, torch.device("cuda"), 4500, 3000)
+            _compare(problem, device, options.samplers, budget, table)
     table.notes.append(f"load average at the end {load_average()}")
     table.notes.append(f"{budget:g} s for each sampler and case, set-up not counted; least over functionals, float64")
-    bars.notes = table.notes
-    publish([table, bars], folder)
-    if folder is not None:
-        _plot(table, folder / "samplers.png")
+    publish([table], folder)
 
 
 def _wanted(name: str, parts: list[str] | None) -> bool:
@@ -286,9 +273,7 @@ def _reference(distribution: TruncatedNormal, approximation: ExpectationPropagat
         return draw(distribution, settings, approximation=approximation)
 
 
-def _compare(
-    problem: Problem, device: torch.device, names: list[str], budget: float, table: Table, bars: Table
-) -> None:
+def _compare(problem: Problem, device: torch.device, names: list[str], budget: float, table: Table) -> None:
     distribution = to_device(problem.distribution, device)
     generator = torch.Generator(device=device).manual_seed(0)
     began = _synchronised_time(device)
@@ -327,7 +312,6 @@ def _compare(
         whole = None
         if name == "default":
             whole = _end_to_end(distribution, functionals, chains)
-            add_bar(bars, "tau of the default", f"{problem.name}, {device.type}", float(done.tau.max()), most=1.3)
         table.add(
             case=problem.name, device=device.type, sampler=name, chains=chains, steps=done.num_steps,
             tau_median=float(done.tau.median()), tau_max=float(done.tau.max()), ess_per_s=done.effective_per_second,
@@ -335,7 +319,6 @@ def _compare(
             end_to_end_per_s=whole, note="" if done.is_long else "chains too short: extrapolated",
         )  # fmt: skip
         say(f"{problem.name}, {device.type}, {name}: {done.effective_per_second:.4g} effective draws a second")
-    _compare_with_bars(problem, device, rates, floor, bars)
 
 
 def _default(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Sampler:
@@ -377,81 +360,3 @@ def _end_to_end(distribution: TruncatedNormal, functionals: _Functionals, chains
     seconds = _synchronised_time(distribution.mean.device) - began
     values = functionals(draws.rows).unflatten(0, (chains, -1)).transpose(0, 1)
     return float(effective_sample_size(values, kind="bulk").min()) / seconds
-
-
-def _compare_with_bars(
-    problem: Problem, device: torch.device, rates: dict[str, float], floor: float, bars: Table
-) -> None:
-    if "default" not in rates:
-        return
-    default, case = rates["default"], f"{problem.name}, {device.type}"
-    if "botorch" in rates and problem.kind == "classification" and problem.size in (500, 1000):
-        least = {500: 100, 1000: 1000}[problem.size]
-        add_bar(bars, "effective draws a second, default / BoTorch", case, default / rates["botorch"], least=least)
-    if "gibbs" in rates:
-        least = 5 if problem.kind == "duels" else 1
-        add_bar(bars, "effective draws a second, default / Gibbs", case, default / rates["gibbs"], least=least)
-    if problem.size == 1000:
-        most = {"classification": 8, "duels": 5}[problem.kind]
-        add_bar(bars, "price over an untruncated draw", case, 1 / (default * floor), most=most)
-
-
-def _against_a_fit(bars: Table, repeats: int) -> None:
-    """512 effective draws at 100 duels in six dimensions, and `PairwiseGP`'s fit of the same duels."""
-    data, problem = duel_data(100, 0.1, 6), duels(100, 0.1, 6)
-    draw(problem.distribution)  # warm-up
-    draw_seconds, fit_seconds, sizes = [], [], []
-    for _ in range(repeats):
-        distribution = duels(100, 0.1, 6).distribution
-        began = time.perf_counter()
-        draws = draw(distribution, DrawSettings(num_draws=1024, min_effective_size=512))
-        draw_seconds.append(time.perf_counter() - began)
-        sizes.append(float(draws.effective_size.min()))
-        began = time.perf_counter()
-        model = PairwiseGP(data.X, data.pairs)
-        fit_gpytorch_mll(PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model))
-        fit_seconds.append(time.perf_counter() - began)
-    draws_took, fit_took = sorted(draw_seconds)[repeats // 2], sorted(fit_seconds)[repeats // 2]
-    case = f"100 duels, noise 0.1, 6-d: {draws_took:.2f} s for {min(sizes):.0f} or more, fit {fit_took:.2f} s"
-    add_bar(bars, "512 effective draws over PairwiseGP's fit", case, draws_took / fit_took, most=0.25)
-    say(case)
-
-
-def _largest(bars: Table, device: torch.device, n: int, wanted: int) -> None:
-    """The largest case of the unified paper, section 4, from the covariance to effective draws."""
-    problem = classification(n)
-    settings = DrawSettings(num_draws=wanted * 4 // 3 // 256 * 256, num_chains=256, min_effective_size=wanted)
-    seconds, size = math.inf, 0.0
-    for _ in range(2):  # the first call compiles the kernel
-        distribution = to_device(problem.distribution, device)
-        began = _synchronised_time(device)
-        size = float(draw(distribution, settings).effective_size.min())
-        seconds = min(seconds, _synchronised_time(device) - began)
-    case = f"{problem.name}, {device.type}: {size:.0f} effective draws, factorisation included"
-    add_bar(bars, f"seconds for {wanted} effective draws", case, seconds if size >= wanted else math.nan, most=2)
-
-
-def _plot(table: Table, path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    devices = sorted({str(row["device"]) for row in table.rows})
-    figure, axes = plt.subplots(1, len(devices), figsize=(9 * len(devices), 4.5), squeeze=False, sharey=True)
-    for axis, device in zip(axes[0], devices, strict=True):
-        rows = [row for row in table.rows if row["device"] == device]
-        cases = list(dict.fromkeys(str(row["case"]) for row in rows))
-        for name, marker in zip(("floor", *NAMES), "_osD^", strict=True):
-            found = {str(row["case"]): row for row in rows if row["sampler"] == name}
-            places = [i for i, case in enumerate(cases) if case in found]
-            heights = [float(found[cases[i]]["ess_per_s"]) for i in places]  # type: ignore[arg-type]
-            axis.plot(places, heights, marker=marker, linestyle="none", markersize=8, label=name)
-        axis.set_yscale("log")
-        axis.set_xticks(range(len(cases)), cases, rotation=30, ha="right")
-        axis.set_title(device)
-        axis.grid(axis="y", alpha=0.3)
-    axes[0][0].set_ylabel("effective draws a second")
-    axes[0][0].legend(frameon=False, ncols=5, loc="upper center", bbox_to_anchor=(0.5, -0.32))
-    figure.savefig(path, dpi=110, bbox_inches="tight")
-    plt.close(figure)

@@ -33,7 +33,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -41,9 +40,7 @@ from torch import Tensor
 
 from benchmarks._reporting import (
     Table,
-    add_bar,
     add_common_arguments,
-    bars_table,
     environment,
     load_average,
     prepare,
@@ -100,14 +97,10 @@ def run(options: argparse.Namespace) -> None:
         found = _in_a_process(kind, method, size, items, points, options.limit)
         table.add(size=size, items=items or None, points=points if kind == "labels" else None, method=method, **found)
         say(f"{size} {kind}, {method}: {found}")
-    bars = _bars(tables)
     for table in tables:
         _add_exponents(table)
         table.notes.append(f"load average at the end {load_average()}")
-    published = [table for table in [*tables, bars] if table.rows]
-    publish(published, folder)
-    if folder is not None and tables[0].rows:
-        _plot(tables[0], folder / "scale.png")
+    publish([table for table in tables if table.rows], folder)
 
 
 def _takes_part(method: str, size: int, options: argparse.Namespace) -> bool:
@@ -342,31 +335,6 @@ MOST = {"skewgp exact": 500, "pairwise gp": 2000}
 # Tables
 
 
-def _bars(tables: list[Table]) -> Table:
-    bars = bars_table("scale_bars")
-    bars.notes = tables[0].notes
-    found: dict[tuple[str, str, int], dict[str, float]] = {}
-    for table in tables:
-        for row in table.rows:
-            if row["total_s"] is not None and row["items"] in (None, 100):
-                numbers = {name: float(row[name] or 0) for name in ("total_s", "memory_gb", "divergence")}
-                found[table.name, str(row["method"]), int(row["size"] or 0)] = numbers
-    for _, method, size in sorted(found):
-        ours, theirs = (found.get(("scale_labels", name, size)) for name in ("skewgp", "svgp"))
-        if method != "svgp" or size < 10_000 or ours is None or theirs is None:
-            continue
-        for name, bar in (("total_s", "seconds"), ("divergence", "divergence")):
-            add_bar(bars, f"{bar} against svgp", f"{size} labels", ours[name], most=theirs[name])
-    largest = found.get(("scale_labels", "skewgp", 100_000))
-    if largest is not None:
-        add_bar(bars, "seconds", "100000 labels", largest["total_s"], most=900)
-        add_bar(bars, "memory in GB", "100000 labels", largest["memory_gb"], most=8)
-    duels = found.get(("scale_duels", "skewgp duels", 100_000))
-    if duels is not None:
-        add_bar(bars, "seconds", "100000 duels", duels["total_s"], most=10)
-    return bars
-
-
 def _add_exponents(table: Table) -> None:
     """Growth of seconds with size: slopes of least squares lines through the logarithms."""
     for method in {row["method"]: None for row in table.rows}:
@@ -377,24 +345,3 @@ def _add_exponents(table: Table) -> None:
         x = x - x.mean()
         slope = float((x * y).sum() / x.square().sum())
         table.notes.append(f"seconds of {method} grow with the size to the power {slope:.2f}")
-
-
-def _plot(table: Table, path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(9, 4))
-    for axis, name, label in zip(axes, ("total_s", "divergence"), ("seconds", "divergence"), strict=True):
-        for method in {row["method"]: None for row in table.rows}:
-            rows = [row for row in table.rows if row["method"] == method and row[name] is not None]
-            axis.plot([row["size"] for row in rows], [row[name] for row in rows], marker="o", label=method)
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-        axis.set_xlabel("number of labels")
-        axis.set_ylabel(label)
-        axis.grid(alpha=0.3)
-    axes[0].legend(frameon=False)
-    figure.savefig(path, dpi=110, bbox_inches="tight")
-    plt.close(figure)

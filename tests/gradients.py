@@ -1,4 +1,4 @@
-"""Gradients against central differences."""
+"""Gradients against central differences, in points and in the parameters of an objective."""
 
 from __future__ import annotations
 
@@ -26,3 +26,42 @@ def assert_gradient(
                 differences[..., i, k] = (function(X + shift) - function(X - shift)) / (2 * step)
     torch.testing.assert_close(gradient, differences, rtol=rtol, atol=atol)
     return gradient
+
+
+def evaluate(mll):
+    return mll(mll.model(*mll.model.train_inputs), mll.model.train_targets)
+
+
+def free_parameters(model):
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+
+def gradients(mll):
+    """The gradient in every free parameter, as one vector; parameters that have no influence count as zero."""
+    parameters = list(free_parameters(mll.model).values())
+    found = torch.autograd.grad(evaluate(mll), parameters, allow_unused=True)
+    return torch.cat(
+        [torch.zeros_like(p).flatten() if g is None else g.flatten() for g, p in zip(found, parameters, strict=True)]
+    )
+
+
+@torch.no_grad()
+def differences(function, model, step):
+    """Central differences of a function of the model in every free parameter."""
+    slopes = []
+    for parameter in free_parameters(model).values():
+        flat = parameter.view(-1)
+        for i in range(flat.numel()):
+            centre, values = float(flat[i]), []
+            for sign in (1, -1):
+                flat[i] = centre + sign * step
+                values.append(float(function(model)))
+            flat[i] = centre
+            slopes.append((values[0] - values[1]) / (2 * step))
+    return torch.tensor(slopes, dtype=torch.float64)
+
+
+def assert_parameter_gradient(mll, step: float = 1e-5, rtol: float = 1e-4, atol: float = 2e-6) -> None:
+    """Compare an objective's derivatives in all its free parameters with central differences."""
+    slopes = differences(lambda _: evaluate(mll), mll.model, step)
+    torch.testing.assert_close(gradients(mll), slopes, rtol=rtol, atol=atol)

@@ -46,7 +46,6 @@ from botorch_skewgp.models import FullyBayesianSkewGP, MomentMatchedModel, SkewP
 from botorch_skewgp.observations import Binary, Choice, Numeric, Ordinal, Preference, Tie, Validity, number_judges
 from botorch_skewgp.thresholds import threshold
 from botorch_skewgp.truncated.draws import DrawSettings
-from botorch_skewgp.warpings import BoxCox
 
 X = torch.rand(6, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 UNIT = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
@@ -170,7 +169,6 @@ QUESTIONS = [
     ("num_restarts", lambda: fit_skew_gp(duels(), num_restarts=1.5)),
     ("model", lambda: fit_skew_gp("a")),
     ("labels", lambda: information_score([0.5], "a")),
-    ("_prior", lambda: BoxCox("a")),
 ]
 
 

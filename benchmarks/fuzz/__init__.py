@@ -23,7 +23,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks._reporting import Table, add_bar, bars_table, environment, prepare, publish, say
+from benchmarks._reporting import Table, environment, prepare, publish, say
 
 STATUSES = ("right", "refused", "warned", "no reference", "wrong", "crash", "hang")
 PROGRESS = Path(".fuzz_progress.jsonl")
@@ -151,7 +151,6 @@ def results(numbers: list[int], processes: int, limit: int) -> Iterator[dict]:
 
 def tables(entries: list[dict]) -> list[Table]:
     """The table of verdicts by kind, that of refusals by message, and whatever is wrong, one by one."""
-    counts = Counter(entry["status"] for entry in entries)
     notes = [environment(), f"inputs {min(e['number'] for e in entries)} to {max(e['number'] for e in entries)}"]
     by_kind = Table("fuzz", ("kind", "inputs", *STATUSES), notes=notes)
     kinds = sorted({kind for entry in entries for kind in entry["kinds"].removesuffix(" (skew prior)").split(" + ")})
@@ -169,12 +168,4 @@ def tables(entries: list[dict]) -> list[Table]:
     for entry in entries:
         if entry["status"] in ("wrong", "crash", "hang", "warned"):
             found_table.add(**{name: entry[name] for name in ("number", "status", "kinds", "why")})
-    bars = bars_table("fuzz_bars")
-    bars.notes = notes
-    for status, bar in {
-        "wrong": "wrong in silence",
-        "crash": "errors of other kinds than BoTorch's",
-        "hang": "longer than the limit",
-    }.items():
-        add_bar(bars, bar, f"{len(entries)} inputs", counts[status], most=0)
-    return [by_kind, refusals, found_table, bars]
+    return [by_kind, refusals, found_table]

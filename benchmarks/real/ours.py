@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -29,7 +30,7 @@ from benchmarks.real.data import Answers, Choices, Grades, Readings
 from benchmarks.real.rivals import Predictions, of_outcomes
 from botorch_skewgp import SkewGP
 from botorch_skewgp.kernels.judges import LinearTastesKernel
-from botorch_skewgp.likelihoods import NumericLikelihood, OrdinalLikelihood, RowLikelihood
+from botorch_skewgp.likelihoods import NumericLikelihood, OrdinalLikelihood, PreferenceLikelihood, RowLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import default_covar_module, default_judge_covar_module
 from botorch_skewgp.observations import Censored, Choice, Numeric, Observation, Ordinal, Preference
@@ -100,33 +101,33 @@ def linear(dim: int, observations: list[Observation]) -> Kernel:
     return LinearKernel()
 
 
-def _fit(X: Tensor, observations: list[Observation], covar_module: CovarModule, **settings: Any) -> SkewGP:
-    """A fitted model; a smooth part beside a linear one has to be worth its two hyperparameters."""
-    model = _fit_one(X, observations, covar_module, covar_module, **settings)
-    if covar_module is not linear_and_smooth:
-        return model
-    simple = _fit_one(X, observations, linear, covar_module, **settings)
-    gain = model.log_marginal_likelihood("ep").value - simple.log_marginal_likelihood("ep").value
-    return model if float(gain) > WORTH_A_SMOOTH_PART else simple
-
-
-def _fit_one(
+def _fit(
     X: Tensor,
     observations: list[Observation],
     covar_module: CovarModule,
-    recipe: CovarModule,
-    likelihood: Callable[[], RowLikelihood] | None = None,
+    slips: RowLikelihood | None = None,
     **settings: Any,
 ) -> SkewGP:
-    model = SkewGP(
-        X,
-        observations,
-        likelihood=_likelihood(observations, recipe) if likelihood is None else likelihood(),
-        covar_module=covar_module(X.shape[-1], observations),
-        **settings,
-    )
-    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-    return model.eval()
+    """A fitted model; a smooth part beside a linear one has to be worth its two hyperparameters.
+
+    A rate of slips is learned in a second fit, from where the first ended: beside a kernel that is far too small no
+    answer looks like a slip, and the rate of a fit that starts there ends at 0.
+    """
+
+    def fit(kernel: CovarModule, likelihood: RowLikelihood | None, start: SkewGP | None = None) -> SkewGP:
+        covar_module = kernel(X.shape[-1], observations)
+        model = SkewGP(X, observations, likelihood=likelihood, covar_module=covar_module, **deepcopy(settings))
+        if start is not None:
+            model.load_state_dict(start.state_dict(), strict=False)
+        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+        return model.eval()
+
+    kernel, model = covar_module, fit(covar_module, _likelihood(observations, covar_module))
+    if covar_module is linear_and_smooth:
+        simple = fit(linear, _likelihood(observations, covar_module))
+        gain = model.log_marginal_likelihood("ep").value - simple.log_marginal_likelihood("ep").value
+        kernel, model = (kernel, model) if float(gain) > WORTH_A_SMOOTH_PART else (linear, simple)
+    return model if slips is None else fit(kernel, slips, model)
 
 
 def _gaussian_posterior(model: SkewGP) -> Callable[[Tensor], Any]:
@@ -172,14 +173,24 @@ def skew_gp(
             return of_outcomes(found, test.grades)
 
 
+def skew_gp_of_panel(known: Choices | Grades, test: Choices | Grades) -> Predictions:
+    """What docs/judges.md says of panels of comparisons: linear tastes, and slips; of grades, default tastes."""
+    if isinstance(known, Grades):
+        return skew_gp_of_people(known, test, linear_and_smooth)
+
+    def own(dim: int, observations: list[Observation]) -> Kernel:
+        return LinearTastesKernel(dim, scale=10.0)
+
+    return skew_gp_of_people(known, test, linear_and_smooth, own, PreferenceLikelihood(learn_slip=True))
+
+
 def skew_gp_of_graders(known: Grades, test: Grades) -> Predictions:
     """What docs/judges.md says of many judges with a few grades each: own levels and few own effects, and slips."""
 
     def own(dim: int, observations: list[Observation]) -> Kernel:
         return LinearTastesKernel(known.slopes, active_dims=tuple(range(known.slopes)))
 
-    likelihood = partial(OrdinalLikelihood, known.num_grades, learn_slip=True)
-    return skew_gp_of_people(known, test, linear_and_smooth, own, likelihood=likelihood)
+    return skew_gp_of_people(known, test, linear_and_smooth, own, OrdinalLikelihood(known.num_grades, learn_slip=True))
 
 
 def _of_readings(predicted: Any, test: Readings, unit: float) -> Predictions:
@@ -196,8 +207,8 @@ def skew_gp_of_people(
     test: Answers,
     covar_module: CovarModule = default_covar_module,
     judge_covar_module: Callable[[int, list[Observation]], Kernel] = default_judge_covar_module,
+    slips: RowLikelihood | None = None,
     by_person: bool = True,
-    likelihood: Callable[[], RowLikelihood] | None = None,
 ) -> Predictions:
     """A SkewGP of all answers by expectation propagation, in which everybody may have a part of his own.
 
@@ -208,8 +219,8 @@ def skew_gp_of_people(
         test: Answers to predict.
         covar_module: The kernel of what all share.
         judge_covar_module: The kernel of everybody's own part.
+        slips: A likelihood that learns a rate of slips, beside the default one; `None` for none.
         by_person: Whether it is known who answered.
-        likelihood: Makes its likelihood; the default, or that of the recipe, if `None`.
     """
     X, Z = scaled(known, test)
     known, test, unit = _standardised(known, test)
@@ -231,7 +242,7 @@ def skew_gp_of_people(
                 judge_covar_module=judge_covar_module(points.shape[-1], observations),
                 inducing_points=distinct if len(distinct) <= MOST_POINTS else MOST_POINTS,
                 approximation="ep",
-                likelihood=likelihood,
+                slips=slips,
             )
         if isinstance(test, Readings):
             predicted = model.likelihood(model.latent_posterior(Z.unsqueeze(-2)), scale=model.outcome_scale)
@@ -338,6 +349,6 @@ OURS: dict[str, Callable[[Answers, Answers], Predictions]] = {
 }
 JUDGES: dict[str, Callable[..., Predictions]] = {
     "SkewGP, judges, EP": skew_gp_of_people,
-    "SkewGP, judges, linear + RBF, EP": partial(skew_gp_of_people, covar_module=linear_and_smooth),
+    "SkewGP, judges, linear + RBF, EP": skew_gp_of_panel,
     "SkewGP, judges' slopes, EP": skew_gp_of_graders,
 }

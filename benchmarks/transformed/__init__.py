@@ -12,7 +12,7 @@ import argparse
 import warnings
 from pathlib import Path
 
-from benchmarks._reporting import Table, add_common_arguments, bars_table, environment, load_average, prepare, publish
+from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish
 from benchmarks.transformed.calibration import calibration_table
 from benchmarks.transformed.costs import bounds, leave_one_out, timings
 from benchmarks.transformed.loops import loops_tables
@@ -38,24 +38,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run it; each part has tables of its own, with the bars that are about it."""
+    """Run it; each part has tables of its own."""
     folder = prepare(options)
     warnings.simplefilter("ignore")
     for part in options.parts:
         notes = [environment(), f"load average at the start {load_average()}", f"{options.nodes} nodes in a round"]
-        bars = bars_table(f"transformed_bars_{part}")
-        bars.notes = notes
-        publish([*_tables(part, bars, notes, options, folder), *([bars] if bars.rows else [])], folder)
+        publish(_tables(part, notes, options, folder), folder)
 
 
-def _tables(part: str, bars: Table, notes: list[str], options: argparse.Namespace, folder: Path | None) -> list[Table]:
+def _tables(part: str, notes: list[str], options: argparse.Namespace, folder: Path | None) -> list[Table]:
     nodes = options.nodes
     if part == "cost":
-        return [timings(bars, notes), bounds(bars, notes, 1 if options.quick else 10), leave_one_out(bars, notes)]
+        return [timings(notes), bounds(notes, 1 if options.quick else 10), leave_one_out(notes)]
     if part == "int_sine":
-        return [int_sine_table(bars, notes, 2 if options.quick else options.draws, options.warpings, nodes, folder)]
+        return [int_sine_table(notes, 2 if options.quick else options.draws, options.warpings, nodes, folder)]
     if part == "sets":
-        return sets_tables(bars, notes, 2 if options.quick else options.sets, nodes, folder)
+        return sets_tables(notes, 2 if options.quick else options.sets, nodes, folder)
     if part == "calibration":
-        return [calibration_table(bars, notes, 10 if options.quick else options.replicates, nodes, folder)]
-    return loops_tables(bars, notes, 1 if options.quick else options.seeds, nodes, folder)
+        return [calibration_table(notes, 10 if options.quick else options.replicates, nodes, folder)]
+    return loops_tables(notes, 1 if options.quick else options.seeds, nodes, folder)

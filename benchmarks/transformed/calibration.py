@@ -9,7 +9,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from benchmarks._reporting import Table, add_bar, say
+from benchmarks._reporting import Table, say
 from benchmarks._runs import Runs
 from benchmarks.transformed.data import DOUBLE
 from benchmarks.transformed.methods import WARPINGS
@@ -60,7 +60,7 @@ def _draw(law: torch.distributions.Distribution, lower: float, generator: torch.
     return value.reshape(1)
 
 
-def calibration_table(bars: Table, notes: list[str], replicates: int, num_nodes: int, folder: Path | None) -> Table:
+def calibration_table(notes: list[str], replicates: int, num_nodes: int, folder: Path | None) -> Table:
     """Ranks and coverages over data sets, for two warpings."""
     table = Table(
         "transformed_calibration",
@@ -81,5 +81,4 @@ def calibration_table(bars: Table, notes: list[str], replicates: int, num_nodes:
         p = float(stats.kstest(found.numpy(), "uniform").pvalue)
         within = {f"within_{int(100 * c)}": float(((found - 0.5).abs() < c / 2).double().mean()) for c in COVERAGES}
         table.add(warping=name, data_sets=len(found), uniform_p=p, **within)
-        add_bar(bars, "ranks uniform: p of Kolmogorov and Smirnov", name, p, least=0.01)
     return table

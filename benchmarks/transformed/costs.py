@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from benchmarks._reporting import Cell, Table, add_bar, say
+from benchmarks._reporting import Cell, Table, say
 from benchmarks.transformed.data import DOUBLE, levy, synthetic
 from botorch_skewgp.transformed import BayesianTransformedGP, TransformedTMarginals
 from botorch_skewgp.transformed.nodes import Nodes
@@ -21,14 +21,11 @@ class _Counted(TransformedTMarginals):
     kind, count = "both", 0
 
     def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
-        reach = torch.full_like(level, 1e3)
         if self.kind == "none":
+            reach = torch.full_like(level, 1e3)
             return -reach, reach
         if self.kind == "hull":
             return self.hull(level)
-        if self.kind == "single weight":
-            low, high = self.single_weight_bounds(level, sharp=False)
-            return torch.maximum(low, -reach), torch.minimum(high, reach)
         return super().bracket(level)
 
     def first_guess(self, level: Tensor) -> Tensor:
@@ -46,8 +43,8 @@ class _Counted(TransformedTMarginals):
         return super().component_survival(value)
 
 
-def bounds(bars: Table, notes: list[str], trials: int) -> Table:
-    kinds = ("none", "hull", "single weight", "hull and sharp single weight", "hull and first guess")
+def bounds(notes: list[str], trials: int) -> Table:
+    kinds = ("none", "hull", "hull and sharp single weight", "hull and first guess")
     table = Table(
         "transformed_bounds",
         ("bounds", "evaluations_per_quantile", "seconds"),
@@ -70,15 +67,13 @@ def bounds(bars: Table, notes: list[str], trials: int) -> Table:
         say(f"bounds {seed + 1} of {trials}")
     for kind in kinds:
         table.add(bounds=kind, evaluations_per_quantile=counts[kind] / (300 * trials), seconds=seconds[kind] / trials)
-    for kind in kinds[3:]:
-        add_bar(bars, "share of evaluations that bounds save", kind, 1 - counts[kind] / counts["none"], least=0.5)
     return table
 
 
 SIZES = (500, 1000, 2000, 4000)  # below 2,000 calls and copies of matrices take longer than factorisations
 
 
-def leave_one_out(bars: Table, notes: list[str]) -> Table:
+def leave_one_out(notes: list[str]) -> Table:
     table = Table(
         "transformed_leave_one_out",
         ("n", "closed_form_s", "refits_s", "slope_closed_form", "slope_refits"),
@@ -104,10 +99,6 @@ def leave_one_out(bars: Table, notes: list[str]) -> Table:
         slopes = {f"slope_{column.removesuffix('_s')}": _slope(before, column, n, times[column]) for column in times}
         table.add(n=n, **times, **slopes)
         say(f"leave-one-out {n}")
-    last = table.rows[-1]
-    for column, power in (("slope_closed_form", 3), ("slope_refits", 4)):
-        bar = f"leave-one-out: slope of the time in n, {SIZES[-2]} to {SIZES[-1]}"
-        add_bar(bars, bar, column, last[column], most=power + 0.3)  # type: ignore[arg-type]
     return table
 
 
@@ -132,7 +123,7 @@ def _clock(run: Callable[[], object], repeats: int) -> float:
     return min(times)
 
 
-def timings(bars: Table, notes: list[str]) -> Table:
+def timings(notes: list[str]) -> Table:
     table = Table("transformed_timings", ("what", "seconds"), notes=[*notes, "n = 200, sinh-arcsinh, 2 inputs"])
     data = synthetic(lambda z: torch.sinh(1.5 * z), 0, n=200)
     ready, medians = [], []
@@ -149,6 +140,4 @@ def timings(bars: Table, notes: list[str]) -> Table:
     table.notes.append("processor time, for other processes share the machine; the least of 3")
     table.add(what="model ready", seconds=min(ready))
     table.add(what="1,000 medians", seconds=min(medians))
-    add_bar(bars, "seconds until a model is ready", "n = 200, sinh-arcsinh, 2 inputs", min(ready), most=5.0)
-    add_bar(bars, "seconds of 1,000 medians", "n = 200, sinh-arcsinh, 2 inputs", min(medians), most=0.5)
     return table

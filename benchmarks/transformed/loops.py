@@ -89,9 +89,8 @@ def _loop(problem: SyntheticTestFunction, suggest: Suggest, seed: int) -> list[f
     return [float(least[-1 - STEPS[dim] // 2]), float(least[-1])]
 
 
-def loops_tables(bars: Table, notes: list[str], seeds: int, num_nodes: int, folder: Path | None) -> list[Table]:
+def loops_tables(notes: list[str], seeds: int, num_nodes: int, folder: Path | None) -> list[Table]:
     """Log regret after some evaluations, and pairs of runs against the transformed process of each warping."""
-    del bars  # nothing was promised
     notes = [*notes, f"{seeds} seeds; values untransformed; 2 dim + 2 Sobol points first; log expected improvement"]
     table = Table(
         "transformed_loops",

@@ -32,7 +32,8 @@ A_BC_OFFSET = 4.0  # for Box-Cox of arcsinh, whose inner map must be positive at
 
 
 def _arcsinh_box_cox() -> Warping:
-    inner = Arcsinh(offset_prior=NormalPrior(A_BC_OFFSET, 1.0))
+    inner = Arcsinh()
+    inner.register_prior("offset_prior", NormalPrior(A_BC_OFFSET, 1.0), "offset")
     inner.offset = A_BC_OFFSET
     return Composition([inner, BoxCox()])
 

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks._reporting import Cell, Table, add_bar, say
+from benchmarks._reporting import Cell, Table, say
 from benchmarks._runs import Runs
 from benchmarks.transformed.data import SETS, int_sine
 from benchmarks.transformed.methods import (
@@ -41,9 +41,7 @@ WIDTH = 2 * math.pi  # of the interval of inputs
 COLUMNS = ("method", "rmse", "rmse_sd", "nlpd_scaled", "nlpd_sd", "coverage_90", "printed_rmse", "printed_nlpd")
 
 
-def int_sine_table(
-    bars: Table, notes: list[str], draws: int, warpings: Sequence[str], num_nodes: int, folder: Path | None
-) -> Table:
+def int_sine_table(notes: list[str], draws: int, warpings: Sequence[str], num_nodes: int, folder: Path | None) -> Table:
     """IntSine over draws of the noise; beside defaults, the paper's prior of lengthscales, and where it gates all."""
     table = Table(
         "transformed_int_sine",
@@ -76,14 +74,6 @@ def int_sine_table(
         short = name.removesuffix(PAPER).removesuffix(LENGTHSCALES).removesuffix(MAXIMUM_LIKELIHOOD)
         printed = PRINTED.get(short, (None, None))
         table.add(method=name, **_means(draws_of), printed_rmse=printed[0], printed_nlpd=printed[1])
-    for name in sorted({"BTG-I", "BTG-BC"} & set(scores)):
-        for suffix in (PAPER, ""):
-            row = next(row for row in table.rows if row["method"] == name + suffix)
-            for measure, which, spread in (("rmse", 0, "rmse_sd"), ("nlpd_scaled", 1, "nlpd_sd")):
-                distance = abs(row[measure] - PRINTED[name][which]) / row[spread]  # type: ignore[operator]
-                add_bar(
-                    bars, f"IntSine: {measure} from the printed one, in sd of draws", name + suffix, distance, most=2.0
-                )
     return table
 
 
@@ -98,7 +88,7 @@ def _means(scores: Sequence[Score]) -> dict[str, Cell]:
     }
 
 
-def sets_tables(bars: Table, notes: list[str], draws: int, num_nodes: int, folder: Path | None) -> list[Table]:
+def sets_tables(notes: list[str], draws: int, num_nodes: int, folder: Path | None) -> list[Table]:
     """Other sets: scores, and what integrating is worth beside each baseline of maximum likelihood, paired."""
     table = Table(
         "transformed_sets", ("set", "method", "rmse", "nlpd", "coverage_90"), notes=[*notes, f"means of {draws}"]
@@ -142,14 +132,6 @@ def sets_tables(bars: Table, notes: list[str], draws: int, num_nodes: int, folde
                 every[kind].setdefault(key, []).extend(gain)
     for kind, of_kind in every.items():
         _add_pairs(paired, kind, "the same warping", of_kind)
-    for row in paired.rows:
-        add_bar(
-            bars,
-            "NLPD less than that of maximum likelihood, paired, nats",
-            str(row["baseline"]),
-            row["gain_nats"],
-            least=0.0,
-        )  # type: ignore[arg-type]
     return [table, paired]
 
 

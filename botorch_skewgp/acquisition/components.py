@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -13,8 +12,9 @@ from botorch.exceptions.errors import UnsupportedError
 from botorch.posteriors import Posterior
 from torch import Tensor
 
+from botorch_skewgp.models.snapshot import modules_below, tensors_of
 from botorch_skewgp.posteriors import NormalMixtureMarginals
-from botorch_skewgp.posteriors.checks import check_one_value
+from botorch_skewgp.posteriors.non_gaussian import check_one_value
 from botorch_skewgp.protocols import Ensemble, MixturePosterior
 
 
@@ -115,11 +115,13 @@ def quantile_of(posterior: Posterior, probability: float, user: str) -> Tensor:
 def follow(acquisition: torch.nn.Module, X: Tensor) -> None:
     """Move an acquisition function to the type and device of points, as BoTorch's analytic ones do.
 
-    Only if needed: visiting every module of the models takes longer than a small evaluation.
+    Only if needed: `to` visits every module of the models, which takes longer than a small evaluation.
     """
-    tensors = itertools.chain(acquisition.parameters(), acquisition.buffers())
-    if any(entry.device != X.device or (entry.is_floating_point() and entry.dtype != X.dtype) for entry in tensors):
-        acquisition.to(X)
+    device, dtype = X.device, X.dtype
+    for entry in tensors_of([acquisition, *modules_below(acquisition)]):
+        if entry.device != device or (entry.dtype != dtype and entry.is_floating_point()):
+            acquisition.to(X)
+            return
 
 
 class ComponentAcquisitionFunction(AnalyticAcquisitionFunction):

@@ -38,9 +38,10 @@ from botorch_skewgp.acquisition.validity import (
     validity_bounds,
     warn_of_one_class,
 )
-from botorch_skewgp.observations.checks import as_count, as_number, as_probability, check_class
+from botorch_skewgp.observations.checks import as_number, as_probability, check_class
 
 LinearConstraints = list[tuple[Tensor, Tensor, float]] | None
+NUM_CLIMBS = 16  # points that climb the probability of validity if there are too few raw ones
 
 
 class ValidityConstraint(Module):
@@ -282,16 +283,14 @@ class ValidityInitialConditions:
 
     Args:
         inequality: The inequality.
-        num_climbs: The number of points that climb if there are too few raw ones.
 
     Raises:
-        InputDataError: If `inequality` is something else, or the number is no positive integer.
+        InputDataError: If `inequality` is something else.
     """
 
-    def __init__(self, inequality: ValidityInequality, num_climbs: int = 16) -> None:
+    def __init__(self, inequality: ValidityInequality) -> None:
         check_class(inequality, "inequality", ValidityInequality)
         self.inequality = inequality
-        self.num_climbs = as_count(num_climbs, "num_climbs", least=1)
 
     def __call__(
         self,
@@ -365,10 +364,10 @@ class ValidityInitialConditions:
         with torch.no_grad():
             excess = self.inequality(X)
         feasible = X[excess >= 0]
-        if feasible.shape[0] >= self.num_climbs or X.shape[0] == 0:
+        if feasible.shape[0] >= NUM_CLIMBS or X.shape[0] == 0:
             best = feasible
         else:
-            start = X[excess.topk(min(self.num_climbs, X.shape[0])).indices].unsqueeze(-2)
+            start = X[excess.topk(min(NUM_CLIMBS, X.shape[0])).indices].unsqueeze(-2)
             climbed, _ = gen_candidates_scipy(
                 start,
                 LogProbabilityOfValidity(self.inequality.model),

@@ -20,7 +20,6 @@ from botorch.utils.sampling import draw_sobol_samples
 from scipy.optimize import OptimizeWarning
 from torch import Tensor
 
-from botorch_skewgp.acquisition.mixed_search import mixed_search_options
 from botorch_skewgp.acquisition.search_coordinates import AcquisitionFunctionOfCoordinates, SearchCoordinates
 from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.models.transforms import logarithmic_inputs, rounded_inputs, whole_inputs
@@ -28,6 +27,9 @@ from botorch_skewgp.observations.checks import as_position, as_tensor
 from botorch_skewgp.protocols import input_transform_of
 
 Values = Mapping[int, Sequence[float]]
+MIN_GAIN = 1e-3  # of a round, in nats
+MIN_SHARE = 1e-4  # of the interquartile range over the domain, for values that are not logarithmic
+NUM_SPREAD = 64  # points that estimate this range
 TOLERANCE = 1e-6  # share of its range by which an input may miss its bounds or a value
 ONLY_THE_BEST = {"return_best_only": True, "return_full_tree": False, "return_acq_values": True}  # options
 # From scipy 1.18 on BoTorch 0.18 maximises the sum over all starts at once, and ends where that hardly rises: early for
@@ -328,3 +330,27 @@ def _checked_values(name: str, choices: Values | None, bounds: Tensor) -> dict[i
             )
         checked[dim] = allowed.unique().tolist()
     return checked
+
+
+def mixed_search_options(acquisition: AcquisitionFunction, bounds: Tensor) -> dict[str, Any]:
+    r"""Options of `optimize_acqf_mixed_alternating`, which searches by turns in the discrete and the free inputs.
+
+    Starts are random points instead of maxima between the values, which lie together; the free inputs take up to 20
+    steps instead of 8; and rounds end when one gains next to nothing. BoTorch's own tolerance, also that of a gradient,
+    is 1e-8: below the rounding of most acquisition functions, so that line searches end with warnings.
+
+    Args:
+        acquisition: The acquisition function.
+        bounds: The lower and upper bounds that are searched, `2 x d`.
+    """
+    tolerance = MIN_GAIN if acquisition._log else _little(acquisition, bounds)
+    return {"initialization_strategy": "random", "maxiter_continuous": 20, "tol": tolerance}
+
+
+@torch.no_grad()
+def _little(acquisition: AcquisitionFunction, bounds: Tensor) -> float:
+    """A small difference of an acquisition function's values: a share of their interquartile range in the domain."""
+    values = acquisition(draw_sobol_samples(bounds, n=NUM_SPREAD, q=1, seed=0))
+    finite = values[values.isfinite()]
+    spread = (finite.quantile(0.75) - finite.quantile(0.25)).item() if len(finite) else 0.0
+    return MIN_SHARE * max(spread, torch.finfo(values.dtype).eps ** 0.5)

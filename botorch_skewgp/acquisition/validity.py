@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from contextlib import suppress
 from typing import NamedTuple
 
 import torch
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.components import follow
 from botorch_skewgp.exceptions import OneClassWarning
-from botorch_skewgp.protocols import LatentModel, is_latent_model, members_of
+from botorch_skewgp.protocols import LatentModel, members_of
 
 
 class LogProbabilityOfValidity(AnalyticAcquisitionFunction):
@@ -82,7 +83,7 @@ def validity_bounds(model: Model) -> list[tuple[LatentModel, ValidityBound]]:
     Raises:
         UnsupportedError: If the likelihood takes neither.
     """
-    if is_latent_model(model) and model.num_outputs == 1:
+    with suppress(UnsupportedError):  # of other models, whose message is below
         bounds = [(member, _validity_bound(member)) for member in members_of(model, "The probability of validity")]
         if all(bound is not None for _, bound in bounds):
             return bounds  # type: ignore[return-value]

@@ -19,8 +19,8 @@ from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES, optimize_acqf_mixe
 from botorch.utils.sampling import draw_sobol_samples
 from torch import Tensor
 
-from botorch_skewgp.acquisition.mixed_search import mixed_search_options
 from botorch_skewgp.acquisition.reference_point import plausible_reference_point
+from botorch_skewgp.acquisition.search_domain import mixed_search_options
 from botorch_skewgp.ax.categories import CategoryCoordinates, Constraints, NumberedAcquisition, categories_of
 from botorch_skewgp.ax.data import ObservationDataset
 from botorch_skewgp.ax.noisy_improvement import BaselineLogNoisyExpectedImprovement

@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 from ax.api.client import Client
+from ax.core.base_trial import BaseTrial
 from ax.core.batch_trial import BatchTrial
 from ax.core.experiment import Experiment
 from ax.exceptions.core import UserInputError
@@ -14,6 +16,7 @@ from ax.utils.common.constants import Keys
 
 from botorch_skewgp.ax.internals import experiment_of, properties_of, save_experiment, title_of
 from botorch_skewgp.hosts import entries
+from botorch_skewgp.hosts.arguments import as_real, is_whole
 from botorch_skewgp.hosts.entries import Comparison, Unreadable, as_number, readable_comparisons, warn_of
 
 COMPARISONS, CENSORED = "skewgp_comparisons", "skewgp_censored"
@@ -31,9 +34,15 @@ class Bound(NamedTuple):
 
 
 def recorded_comparisons(experiment: Experiment) -> list[Comparison]:
-    """All comparisons of arms, by name: those recorded here, and the answered two-arm trials of Ax's own metric
+    r"""All comparisons of arms, by name: those recorded here, and the answered two-arm trials of Ax's own metric
     `pairwise_pref_query`, with values 1 and 0, or equal ones for a tie. Unreadable entries are left out with a warning,
     as are all if there are several objectives.
+
+    Args:
+        experiment: The experiment, `client._experiment`.
+
+    Raises:
+        UserInputError: If it is no experiment.
     """
     comparisons, unreadable = readable_comparisons(_entries(experiment, COMPARISONS), experiment.arms_by_name)
     data = experiment.lookup_data().df
@@ -53,8 +62,14 @@ def recorded_comparisons(experiment: Experiment) -> list[Comparison]:
 
 
 def recorded_bounds(experiment: Experiment) -> list[Bound]:
-    """The bounds of `attach_censored`, the last of each arm, trial and metric; unreadable entries are left out with a
+    r"""The bounds of `attach_censored`, the last of each arm, trial and metric; unreadable entries are left out with a
     warning.
+
+    Args:
+        experiment: The experiment, `client._experiment`.
+
+    Raises:
+        UserInputError: If it is no experiment.
     """
     found, unreadable = _readable_bounds(experiment)
     _warn_of(experiment, unreadable)
@@ -115,8 +130,8 @@ def attach_comparison(
 
     Raises:
         UserInputError: If a trial or arm is not in the experiment, has several arms, or is compared with itself; if
-            there are several objectives; or if the judge is no name or number. The experiment is then as before, as it
-            is after SQLAlchemy's errors where its database cannot be reached.
+            there are several objectives; if `tie` is neither true nor false; or if the judge is no name or number. The
+            experiment is then as before, as it is after SQLAlchemy's errors where its database cannot be reached.
     """
     experiment = experiment_of(client)
     check_one_objective(experiment)
@@ -125,6 +140,8 @@ def attach_comparison(
         raise UserInputError(
             f"{winner!r} and {loser!r} are the same arm, {names[0]}; a comparison needs two different ones."
         )
+    if not isinstance(tie, bool | np.bool_):
+        raise UserInputError(f"tie must be True or False; got {tie!r}.")
     entry: dict[str, Any] = {"winner": names[0], "loser": names[1], "tie": bool(tie)}
     if judge is not None:
         if not entries.is_judge(judge):
@@ -164,15 +181,17 @@ def attach_censored(
     """
     experiment = experiment_of(client)
     arm = _arm_name(experiment, trial_index if arm_name is None else arm_name)
-    if metric not in experiment.metrics:
+    if not isinstance(metric, str) or metric not in experiment.metrics:
         raise UserInputError(f"There is no metric {metric!r}; the experiment has {', '.join(experiment.metrics)}.")
-    given = {name: value for name, value in (("lower", lower), ("upper", upper)) if value is not None}
-    finite = all((number := as_number(value)) is not None and math.isfinite(number) for value in given.values())
-    if not given or not finite or (len(given) == 2 and not given["lower"] < given["upper"]):
+    told = (("lower", lower), ("upper", upper))
+    given = {name: as_real(value, name, UserInputError) for name, value in told if value is not None}
+    are_finite = bool(given) and all(map(math.isfinite, given.values()))
+    if not are_finite or (len(given) == 2 and not given["lower"] < given["upper"]):
         raise UserInputError(f"Give finite bounds, lower below upper; got lower={lower}, upper={upper}.")
-    if trial_index not in experiment.trials or all(arm != entry.name for entry in experiment.trials[trial_index].arms):
-        raise UserInputError(f"Trial {trial_index} has no arm {arm!r}.")
-    _add(client, experiment, CENSORED, {"trial": trial_index, "arm": arm, "metric": metric, **given})
+    trial = trial_of(experiment, trial_index)
+    if trial is None or all(arm != entry.name for entry in trial.arms):
+        raise UserInputError(f"Trial {trial_index!r} has no arm {arm!r}.")
+    _add(client, experiment, CENSORED, {"trial": trial.index, "arm": arm, "metric": metric, **given})
 
 
 def withdraw_comparison(client: Client, first: int | str, second: int | str) -> None:
@@ -213,7 +232,8 @@ def withdraw_censored(client: Client, trial_index: int, metric: str) -> None:
     """
 
     def is_meant(entry: Any) -> bool:
-        return isinstance(entry, dict) and (entry.get("trial"), entry.get("metric")) == (trial_index, metric)
+        meant = is_whole(trial_index) and isinstance(entry, dict)
+        return meant and (entry.get("trial"), entry.get("metric")) == (trial_index, metric)
 
     missing = f"Trial {trial_index} has no bounds of {metric!r}"
     _take_back(client, experiment_of(client), CENSORED, is_meant, missing)
@@ -224,6 +244,9 @@ def withdraw_unreadable(client: Client) -> None:
 
     Args:
         client: The client of the experiment.
+
+    Raises:
+        UserInputError: If the client has no experiment.
     """
     experiment = experiment_of(client)
     for kind in (COMPARISONS, CENSORED):
@@ -282,16 +305,22 @@ def _arm_name(experiment: Experiment, entry: int | str) -> str:
             some = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
             raise UserInputError(f"There is no arm {entry!r} in the experiment; its arms are {some}.")
         return entry
-    if isinstance(entry, bool) or entry not in experiment.trials:
+    trial = trial_of(experiment, entry)
+    if trial is None:
         raise UserInputError(
             f"There is no trial {entry!r} in the experiment, whose trials are 0 to {len(experiment.trials) - 1}."
         )
-    arms = experiment.trials[entry].arms
+    arms = trial.arms
     if len(arms) != 1:
         raise UserInputError(
             f"Trial {entry} has {len(arms)} arms; name one of {[arm.name for arm in arms]} instead of the trial."
         )
     return arms[0].name
+
+
+def trial_of(experiment: Experiment, index: Any) -> BaseTrial | None:
+    """The trial of an index, which must be a whole number; `None` if there is none."""
+    return experiment.trials.get(int(index)) if is_whole(index) else None
 
 
 def is_pair(trial: object) -> bool:

@@ -8,21 +8,37 @@ from ax.api.client import Client
 from ax.core.base_trial import BaseTrial
 from ax.core.experiment import Experiment
 from ax.core.optimization_config import OptimizationConfig
+from ax.exceptions.core import UserInputError
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 
 
 def experiment_of(client: Client) -> Experiment:
-    """The experiment behind a client."""
-    return client._experiment
+    """The experiment behind a client.
+
+    Raises:
+        UserInputError: If it is no client, or has no experiment.
+    """
+    if not isinstance(client, Client):
+        raise UserInputError(f"client must be a Client of Ax; got {client!r}.")
+    if client._maybe_experiment is None:
+        raise UserInputError("The client has no experiment yet; call client.configure_experiment, or load one.")
+    return client._maybe_experiment
 
 
 def generation_strategy_of(client: Client) -> GenerationStrategy:
     """The generation strategy of a client, chosen now if it has none."""
+    experiment_of(client)  # raises where there is none
     return client._generation_strategy_or_choose()
 
 
 def properties_of(experiment: Experiment) -> dict[str, Any]:
-    """The properties that are stored with an experiment."""
+    """The properties that are stored with an experiment.
+
+    Raises:
+        UserInputError: If it is no experiment.
+    """
+    if not isinstance(experiment, Experiment):
+        raise UserInputError(f"experiment must be an Experiment of Ax; got {experiment!r}.")
     return experiment._properties
 
 

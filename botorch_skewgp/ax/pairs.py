@@ -19,7 +19,14 @@ from ax.core.trial_status import TrialStatus
 from ax.exceptions.core import SearchSpaceExhausted, UserInputError
 from ax.generation_strategy.generation_strategy import GenerationStrategy
 
-from botorch_skewgp.ax.comparisons import PAIR, attach_comparison, check_one_objective, is_pair, recorded_comparisons
+from botorch_skewgp.ax.comparisons import (
+    PAIR,
+    attach_comparison,
+    check_one_objective,
+    is_pair,
+    recorded_comparisons,
+    trial_of,
+)
 from botorch_skewgp.ax.data import INVALID
 from botorch_skewgp.ax.internals import experiment_of, generation_strategy_of, save_generation_strategy, save_trial
 from botorch_skewgp.ax.registry import fitted_adapter, skewgp_spec_of
@@ -132,9 +139,9 @@ def complete_pair(client: Client, trial_index: int, winner: str | None, judge: i
             of its arms. The experiment is then as before.
     """
     experiment = experiment_of(client)
-    trial = experiment.trials.get(trial_index)
+    trial = trial_of(experiment, trial_index)
     if trial is None or not is_pair(trial):
-        raise UserInputError(f"Trial {trial_index} was not created by get_next_pair; use attach_comparison.")
+        raise UserInputError(f"Trial {trial_index!r} was not created by get_next_pair; use attach_comparison.")
     if trial.status != TrialStatus.RUNNING:
         raise UserInputError(f"Trial {trial_index} is {trial.status.name}; only running pairs can be answered.")
     names = [arm.name for arm in trial.arms]

@@ -23,12 +23,13 @@ from ax.utils.common.constants import Keys
 from pandas import DataFrame
 
 from botorch_skewgp.ax.internals import experiment_of, name_of, save_experiment
+from botorch_skewgp.hosts.arguments import as_names, as_real
 
 PAIRWISE = Keys.PAIRWISE_PREFERENCE_QUERY.value
 WIDEST = 1e9  # bounds of outcomes, unknown beforehand
 
 
-def configure_preference_exploration(client: Client, metric_names: Sequence[str], name: str | None = None) -> None:
+def configure_preference_exploration(client: Client, metric_names: Sequence[str]) -> None:
     r"""Optimise a utility of several metrics that is learned from comparisons of their values ([Lin2022bope]_).
 
     Replaces `client.configure_optimization`. The comparisons of `compare_outcomes` are kept in an auxiliary experiment
@@ -42,16 +43,15 @@ def configure_preference_exploration(client: Client, metric_names: Sequence[str]
     Args:
         client: The client of a configured experiment.
         metric_names: The metrics, at least two.
-        name: The name of the experiment of preferences; by default that of the client's experiment and "_preferences".
 
     Raises:
-        UserInputError: If there are fewer than two different metrics.
+        UserInputError: If there are fewer than two different metrics, or one is no text.
     """
-    if len(set(metric_names)) < 2 or len(set(metric_names)) < len(metric_names):
-        raise UserInputError(f"metric_names must be at least two different metrics; got {list(metric_names)}.")
-    name = name or f"{name_of(experiment_of(client)) or 'experiment'}_preferences"
     # Ax fits outcome models in the order of their names, which must be that of the utility's inputs
-    names = sorted(metric_names)
+    names = sorted(as_names(metric_names, "metric_names", UserInputError))
+    if len(set(names)) < 2 or len(set(names)) < len(names):
+        raise UserInputError(f"metric_names must be at least two different metrics; got {list(metric_names)}.")
+    name = f"{name_of(experiment_of(client)) or 'experiment'}_preferences"
     outcomes = [
         RangeParameter(name=entry, parameter_type=ParameterType.FLOAT, lower=-WIDEST, upper=WIDEST) for entry in names
     ]
@@ -88,14 +88,19 @@ def compare_outcomes(client: Client, winner: Mapping[str, float], loser: Mapping
     auxiliary = _preferences(experiment_of(client))
     preferences = auxiliary.experiment
     names = list(preferences.search_space.parameters)
+    compared = []
     for title, outcomes in (("winner", winner), ("loser", loser)):
-        if set(outcomes) != set(names) or not all(abs(float(outcomes[entry])) <= WIDEST for entry in names):
-            raise UserInputError(f"{title} must have one finite number for each of {names}; got {dict(outcomes)}.")
-    if all(float(winner[entry]) == float(loser[entry]) for entry in names):
+        if not isinstance(outcomes, Mapping) or set(outcomes) != set(names):
+            raise UserInputError(f"{title} must have one finite number for each of {names}; got {outcomes!r}.")
+        values = {entry: as_real(outcomes[entry], f"{entry!r} of {title}", UserInputError) for entry in names}
+        if not all(abs(value) <= WIDEST for value in values.values()):
+            raise UserInputError(f"{title} must have one finite number for each of {names}; got {outcomes!r}.")
+        compared.append(values)
+    if compared[0] == compared[1]:
         raise UserInputError("winner and loser are the same outcomes; a comparison needs two different ones.")
     trial = preferences.new_batch_trial()
-    for outcomes in (winner, loser):
-        trial.add_arm(Arm(parameters={entry: float(outcomes[entry]) for entry in names}))
+    for values in compared:
+        trial.add_arm(Arm(parameters=dict(values)))
     trial.mark_running(no_runner_required=True)
     rows = [
         {

@@ -213,9 +213,11 @@ def configure_ray(client: Client, function: Callable[..., Any], **options: Any) 
         options: Resources of a task, as for `ray.remote`.
 
     Raises:
-        UserInputError: If no optimization is configured.
+        UserInputError: If no optimization is configured, or the function cannot be called.
     """
     experiment = experiment_of(client)
+    if not callable(function):
+        raise UserInputError(f"function must be a function of the parameters; got {function!r}.")
     if experiment.optimization_config is None:
         raise UserInputError("Call client.configure_optimization(objective=...) before configure_ray.")
     fetched = [metric for metric in experiment.metrics.values() if not isinstance(metric, ValidityMetric)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ from ax.generation_strategy.transition_criterion import MinTrials
 from ax.generators.torch.botorch_modular.surrogate import SurrogateSpec
 from ax.generators.torch.botorch_modular.utils import ModelConfig
 from botorch.acquisition import AcquisitionFunction
-from botorch.acquisition.input_constructors import ACQF_INPUT_CONSTRUCTOR_REGISTRY
+from botorch.acquisition.input_constructors import ACQF_INPUT_CONSTRUCTOR_REGISTRY as _CONSTRUCTED
 from botorch.models.transforms.outcome import Standardize
 
 from botorch_skewgp.ax.acquisition import PAIRS_BY_UTILITY, SkewGPAcquisition
@@ -24,6 +24,7 @@ from botorch_skewgp.ax.models import AxSkewGP
 from botorch_skewgp.ax.preference_exploration import PAIRWISE
 from botorch_skewgp.ax.registry import SkewGPGenerators
 from botorch_skewgp.ax.transition import ObjectiveIsKnown
+from botorch_skewgp.hosts.arguments import as_count, as_names, as_real, as_seed
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 
 
@@ -68,19 +69,22 @@ def skewgp_generation_strategy(
             that an experiment loaded in another process continues as it would have; `None` for random seeds.
 
     Raises:
-        UserInputError: If an argument is out of its range.
+        UserInputError: If an argument is of another kind or out of its range.
     """
     if failures not in ("constraint", "objective", "ignore"):
         raise UserInputError(f'failures must be "constraint", "objective" or "ignore"; got {failures!r}.')
-    if initialization_budget < 1:
-        raise UserInputError(f"initialization_budget must be positive; got {initialization_budget}.")
-    if not 0 < feasibility_threshold < 1:
+    budget = as_count(initialization_budget, "initialization_budget", UserInputError)
+    seed = as_seed(seed, UserInputError)
+    if not 0 < as_real(feasibility_threshold, "feasibility_threshold", UserInputError) < 1:
         raise UserInputError(f"feasibility_threshold must be between 0 and 1; got {feasibility_threshold}.")
-    if isinstance(binary_metrics, str):
-        raise UserInputError(f"binary_metrics must be a list of names; write [{binary_metrics!r}] for a single one.")
+    if not isinstance(validity_metric, str) or not validity_metric:
+        raise UserInputError(f"validity_metric must be the name of a metric; got {validity_metric!r}.")
+    labels = as_names(binary_metrics, "binary_metrics", UserInputError)
     if acquisition_options and acquisition is None:
         raise UserInputError("acquisition_options need an acquisition.")
-    if acquisition is not None and acquisition not in ACQF_INPUT_CONSTRUCTOR_REGISTRY:
+    if not isinstance(acquisition_options, Mapping | None):
+        raise UserInputError(f"acquisition_options must be arguments by name; got {acquisition_options!r}.")
+    if acquisition is not None and not (isinstance(acquisition, type) and acquisition in _CONSTRUCTED):
         raise UserInputError(
             f"Ax cannot construct a {getattr(acquisition, '__name__', acquisition)}. Give the class of an acquisition "
             "function that has an input constructor (botorch.acquisition.input_constructors.acqf_input_constructor)."
@@ -97,10 +101,10 @@ def skewgp_generation_strategy(
         ),
         "failures": failures,
         "validity_metric": validity_metric,
-        "binary_metrics": list(binary_metrics),
+        "binary_metrics": labels,
         "feasibility_threshold": feasibility_threshold,
         "acquisition_class": SkewGPAcquisition,
-        "torch_device": None if torch_device is None else torch.device(torch_device),
+        "torch_device": None if torch_device is None else _device(torch_device),
         "seed": seed,
     }
     if acquisition is None:
@@ -111,7 +115,7 @@ def skewgp_generation_strategy(
         name="Sobol",
         generator_specs=[GeneratorSpec(generator_enum=Generators.SOBOL, generator_kwargs={"seed": seed})],
         transition_criteria=[
-            MinTrials(threshold=initialization_budget, transition_to="SkewGP", use_all_trials_in_exp=True),
+            MinTrials(threshold=budget, transition_to="SkewGP", use_all_trials_in_exp=True),
             ObjectiveIsKnown(transition_to="SkewGP"),
         ],
         should_deduplicate=True,
@@ -122,3 +126,10 @@ def skewgp_generation_strategy(
         should_deduplicate=True,
     )
     return GenerationStrategy(name="Sobol+SkewGP", nodes=[sobol, skewgp])
+
+
+def _device(name: str) -> torch.device:
+    try:
+        return torch.device(name)
+    except (RuntimeError, TypeError):
+        raise UserInputError(f"torch_device must be a device of torch, such as 'cuda'; got {name!r}.") from None

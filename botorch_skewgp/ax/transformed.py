@@ -24,6 +24,7 @@ from ax.storage.botorch_modular_registry import register_model
 from gpytorch.mlls import MarginalLogLikelihood
 
 from botorch_skewgp.ax.acquisition import SkewGPAcquisition
+from botorch_skewgp.hosts.arguments import as_count, as_seed
 from botorch_skewgp.transformed import BayesianTransformedGP
 
 MIN_BUDGET = 4
@@ -49,13 +50,16 @@ def transformed_generation_strategy(
         seed: The seed of Sobol points; `None` for a random one.
 
     Raises:
-        UserInputError: If the budget is too small.
+        UserInputError: If the budget is too small, or an argument of another kind.
     """
-    if initialization_budget < MIN_BUDGET:
+    seed = as_seed(seed, UserInputError)
+    budget = as_count(initialization_budget, "initialization_budget", UserInputError)
+    if budget < MIN_BUDGET:
         raise UserInputError(
-            f"initialization_budget must be at least {MIN_BUDGET}, for a variance to exist; got "
-            f"{initialization_budget}."
+            f"initialization_budget must be at least {MIN_BUDGET}, for a variance to exist; got {budget}."
         )
+    if not isinstance(model_options, dict | None):
+        raise UserInputError(f"model_options must be a dictionary of arguments by name; got {model_options!r}.")
     config = ModelConfig(
         botorch_model_class=BayesianTransformedGP,
         model_options={"num_moments": 2} | (model_options or {}),
@@ -65,9 +69,7 @@ def transformed_generation_strategy(
     sobol = GenerationNode(
         name="Sobol",
         generator_specs=[GeneratorSpec(generator_enum=Generators.SOBOL, generator_kwargs={"seed": seed})],
-        transition_criteria=[
-            MinTrials(threshold=initialization_budget, transition_to="Transformed", use_all_trials_in_exp=True)
-        ],
+        transition_criteria=[MinTrials(threshold=budget, transition_to="Transformed", use_all_trials_in_exp=True)],
         should_deduplicate=True,
     )
     transformed = GenerationNode(

@@ -20,10 +20,9 @@ from torch import Tensor
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.rows import Rows
-from botorch_skewgp.truncated.conditionals import RowConditionals, row_conditionals
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.samplers.start import rows_given_latent
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+from botorch_skewgp.truncated.truncated_normal import RowConditionals, TruncatedNormal
 from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density
 
 
@@ -183,7 +182,7 @@ def _unit_conditionals(distribution: TruncatedNormal, rows: Tensor, unit: Tensor
     `1 / L_jj`, and `u` is above their means by `(L^-1 (Lambda (u - mean))_I)_j` of them.
     """
     if unit.bincount().amax() == 1:
-        return row_conditionals(distribution, rows)
+        return distribution.conditionals(rows)
     precision = torch.cholesky_inverse(distribution.gamma_cholesky)
     blocks = torch.where(unit == unit.unsqueeze(-1), precision, torch.zeros_like(precision))
     L = cholesky_with_relative_jitter(blocks)

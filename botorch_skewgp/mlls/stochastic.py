@@ -13,7 +13,6 @@ from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
 from botorch_skewgp.mlls.warm_start import WarmExpectationPropagation
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.truncated.conditionals import row_conditionals
 from botorch_skewgp.truncated.draws import choose_sampler
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
 from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
@@ -145,7 +144,7 @@ class _PersistentChains:
 def _by_rows(distribution: TruncatedNormal, frozen: TruncatedNormal, rows: Tensor) -> Tensor:
     """Linear in the distribution's tensors, with the derivatives of the log normaliser as coefficients."""
     with torch.no_grad():
-        conditional_mean, scale = row_conditionals(frozen, rows)
+        conditional_mean, scale = frozen.conditionals(rows)
         a, b = (frozen.lower - conditional_mean) / scale, (frozen.upper - conditional_mean) / scale
         log_probability, moment, variance = interval_moments(a, b)
         to_mean = (moment / scale).mean(0)

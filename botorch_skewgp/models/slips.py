@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.conditionals import row_conditionals
 from botorch_skewgp.truncated.draws import Draws
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.step_factor import StepFactor
@@ -63,7 +62,7 @@ def _outside(distribution: TruncatedNormal, draws: Draws | None) -> Tensor:
         h = distribution.noiseless(draws.latent.to(distribution.mean))
         return (1 - factor.attention(h, torch.zeros_like(h))).mean(-2)
     # given all other rows, an answer is attentive if all its rows are inside their bounds
-    conditional = row_conditionals(distribution, draws.rows.to(distribution.mean))
+    conditional = distribution.conditionals(draws.rows.to(distribution.mean))
     variance = conditional.scale.square() - factor.noise
     log_inside = factor.log_inside(conditional.mean, variance)
     beyond = draws.rows != torch.maximum(torch.minimum(draws.rows, factor.upper), factor.lower)

@@ -91,7 +91,7 @@ class Snapshot:
     """
 
     def __init__(self, model: LatentModel) -> None:
-        self._sources = _modules_of(model)
+        self._sources = modules_below(model)
         frozen = copy(model)
         frozen.__dict__["_modules"] = deepcopy(model._modules)
         frozen._snapshot, frozen._fantasies, frozen._sampled = None, (), None
@@ -100,7 +100,7 @@ class Snapshot:
         self.model = frozen.eval()
         self._is_checked = False
         self._of_judges: dict[tuple[int, ...], tuple[LatentPrior, RepresenterMixture]] = {}
-        self._tensors = _tensors_of([self.model, *_modules_of(self.model)])
+        self._tensors = tensors_of([self.model, *modules_below(self.model)])
 
     def is_current(self, model: LatentModel) -> bool:
         r"""Whether a model still has the data, modules and values that the copy has.
@@ -110,8 +110,8 @@ class Snapshot:
         Args:
             model: The copied model, or one that shares its modules.
         """
-        frozen, modules = self.model, _modules_of(model)
-        now, then = _tensors_of([model, *modules]), self._tensors
+        frozen, modules = self.model, modules_below(model)
+        now, then = tensors_of([model, *modules]), self._tensors
         return (
             frozen.datapoints is model.datapoints
             and frozen.observations is model.observations
@@ -296,10 +296,10 @@ def _mixture(row_model: RowModel, told: Draws | Sites) -> RepresenterMixture:
     return row_model.gaussian_mixture(product_of_sites(row_model.truncated_normal, told))
 
 
-def _modules_of(model: LatentModel) -> list[Module]:
-    """The modules of a model, which a model of fantasies shares."""
+def modules_below(parent: Module) -> list[Module]:
+    """The modules below another one; those of a model are shared by its models of fantasies."""
     found: list[Module] = []
-    ahead: list[Module | None] = [*model._modules.values()]
+    ahead: list[Module | None] = [*parent._modules.values()]
     while ahead:  # called at every posterior; torch's generators take three times as long
         module = ahead.pop()
         if module is not None:
@@ -308,7 +308,7 @@ def _modules_of(model: LatentModel) -> list[Module]:
     return found
 
 
-def _tensors_of(modules: list[Module]) -> list[Tensor]:
-    """The parameters and buffers of modules, without those of their submodules."""
+def tensors_of(modules: list[Module]) -> list[Tensor]:
+    """The parameters and buffers of modules, their own and not those of modules below them."""
     entries = (entry for module in modules for entry in (*module._parameters.values(), *module._buffers.values()))
     return [entry for entry in entries if entry is not None]

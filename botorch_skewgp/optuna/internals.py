@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from botorch.exceptions.errors import InputDataError
 from optuna import Study
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial
@@ -19,8 +20,14 @@ _CONSTRAINTS = "constraints"
 def study_of(study: Any) -> Study:
     """The study inside a preferential study of optuna-dashboard or a bracket of `HyperbandPruner`; a study itself as it
     is.
+
+    Raises:
+        InputDataError: If it is none of them.
     """
-    return getattr(study, "_study", study)
+    found = getattr(study, "_study", study)
+    if not isinstance(found, Study):
+        raise InputDataError(f"study must be a study of Optuna or its dashboard; got {study!r}.")
+    return found
 
 
 def system_attrs_of(study: Study) -> dict[str, Any]:

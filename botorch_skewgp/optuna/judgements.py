@@ -11,7 +11,6 @@ dashboard stores under one key is one answer if one trial is in all of its pairs
 from __future__ import annotations
 
 import math
-import operator
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
@@ -20,6 +19,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from optuna import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
+from botorch_skewgp.hosts.arguments import as_real, is_whole
 from botorch_skewgp.hosts.entries import (
     SEVERAL_OBJECTIVES,
     Comparison,
@@ -88,7 +88,7 @@ def report_choice(study: Any, best: AnyTrial, others: Sequence[AnyTrial], judge:
             judge is no name or number. Nothing is stored then.
         UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
-    if not isinstance(others, Sequence) or isinstance(others, str) or not others:
+    if not isinstance(others, Sequence) or isinstance(others, str | bytes) or not others:
         raise InputDataError(f"others must be a list of the trials that were not chosen; got {others!r}.")
     _report_best(study, [best, *others], judge)
 
@@ -301,6 +301,9 @@ def withdraw_unreadable(study: Any) -> None:
 
     Args:
         study: A study, preferential or not.
+
+    Raises:
+        InputDataError: If it is no study.
     """
     study = study_of(study)
     known = range(len(study.get_trials(deepcopy=False)))
@@ -421,10 +424,7 @@ def _checked(study: Any, trial: AnyTrial, value: float, direction: Direction) ->
     (number,) = _numbers(study, trial)
     if direction not in ("maximize", "minimize"):
         raise InputDataError(f"direction must be 'maximize' or 'minimize'; got {direction!r}.")
-    try:
-        value = float(value)
-    except (TypeError, ValueError):
-        raise InputDataError(f"The number of trial {number} must be a number; got {value!r}.") from None
+    value = as_real(value, f"The number of trial {number}", InputDataError)
     if not math.isfinite(value):
         raise InputDataError(f"The number of trial {number} must be finite; got {value}.")
     return study, number, value if direction == "maximize" else -value
@@ -433,10 +433,9 @@ def _checked(study: Any, trial: AnyTrial, value: float, direction: Direction) ->
 def _as_number(trial: AnyTrial) -> int:
     if isinstance(trial, Trial | FrozenTrial):
         return trial.number
-    try:
-        return operator.index(trial)
-    except TypeError:
-        raise InputDataError(f"{trial!r} is neither a trial nor the number of one.") from None
+    if not is_whole(trial):
+        raise InputDataError(f"{trial!r} is neither a trial nor the number of one.")
+    return int(trial)
 
 
 def _numbers(study: Study, *entries: AnyTrial) -> list[int]:

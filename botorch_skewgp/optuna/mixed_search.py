@@ -60,7 +60,7 @@ def _climbed(
     """Points of the space and their values, of climbing from others in the coordinates that are not fixed."""
     found = starts
     if len(fixed) < space.dim:
-        found, _ = gen_candidates_scipy(
+        climbed, values = gen_candidates_scipy(
             starts.unsqueeze(1),
             acquisition,
             space.bounds[0],
@@ -68,7 +68,10 @@ def _climbed(
             options={"maxiter": MOST_STEPS, "max_optimization_problem_aggregation_size": 1, **_tolerance()},
             fixed_features={i: starts[:, i].unsqueeze(-1) for i in fixed},
         )
-        found = space.rounded(found.detach().squeeze(1))
+        climbed = climbed.detach().squeeze(1)
+        found = space.rounded(climbed)
+        if torch.equal(found, climbed):
+            return found, values
     with torch.no_grad():
         return found, acquisition(found.unsqueeze(1))
 

@@ -16,6 +16,7 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
+from botorch_skewgp.hosts.arguments import as_count, as_seed
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.optuna.internals import set_trial_system_attr, study_of
 from botorch_skewgp.optuna.mixed_search import best_mixed_point
@@ -61,7 +62,7 @@ class SkewGPSampler(BaseSampler):
             model.
 
     Raises:
-        InputDataError: If an argument is out of its range.
+        InputDataError: If an argument is of another kind or out of its range.
     """
 
     def __init__(
@@ -73,12 +74,13 @@ class SkewGPSampler(BaseSampler):
         independent_sampler: BaseSampler | None = None,
         warn_independent_sampling: bool = True,
     ) -> None:
-        if num_startup_trials < 1:
-            raise InputDataError(f"num_startup_trials must be positive; got {num_startup_trials}.")
         if failures not in ("constraint", "ignore"):
             raise InputDataError(f"failures must be 'constraint' or 'ignore'; got {failures!r}.")
-        self._seed = int(torch.Generator().seed()) if seed is None else seed
-        self._num_startup_trials = num_startup_trials
+        if not (independent_sampler is None or isinstance(independent_sampler, BaseSampler)):
+            raise InputDataError(f"independent_sampler must be a sampler of Optuna; got {independent_sampler!r}.")
+        given = as_seed(seed, InputDataError)
+        self._seed = int(torch.Generator().seed()) if given is None else given
+        self._num_startup_trials = as_count(num_startup_trials, "num_startup_trials", InputDataError)
         self._failures: Failures = failures
         self._independent_sampler = independent_sampler
         self._warn_independent_sampling = warn_independent_sampling

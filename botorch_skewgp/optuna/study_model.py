@@ -10,7 +10,6 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import fields
 from typing import NamedTuple
 
@@ -44,7 +43,8 @@ from botorch_skewgp.optuna.study_data import StudyData
 from botorch_skewgp.optuna.turns import seeded
 from botorch_skewgp.truncated.draws import DrawSettings
 
-NUM_DRAWS = 512  # of the rows; where there are none, of the values at the points seen
+NUM_DRAWS = 512  # of the rows
+NUM_VALUES = 128  # draws of the values at the points seen, where there are no rows to draw
 
 FIT_OPTIONS = {"ftol": 1e-5}  # further digits of hyperparameters change no choice of a point, and cost a third of a fit
 
@@ -83,8 +83,8 @@ class _Fit(NamedTuple):
 class Fits:
     r"""Fitted models, each kept while its data and search space are asked for.
 
-    A fit depends on the observations, the search space and the seed alone, and every caller gets a copy of the
-    model as it was after the fit. Keeping models therefore only saves time. Threads take turns.
+    A fit depends on the observations, the search space and the seed alone. Keeping models therefore only saves time.
+    Threads take turns to fit and share the models, which they use in turns too, when they have seeded torch.
 
     Args:
         seed: The seed of starts at random, which a fit takes after it has failed from the default one.
@@ -116,7 +116,7 @@ class Fits:
                         model = fitted_model(known, space)
                     fit = _Fit(distributions, known.X, known.observations, model)
                 used.append(fit)
-                return deepcopy(fit.model)  # threads would share what a model computes when asked
+                return fit.model
 
             yield fitted
             self._kept = used
@@ -139,7 +139,7 @@ def fitted_model(known: Observed, space: SearchSpace, kinds: Sequence[type[Obser
         draw_settings=DrawSettings(num_draws=NUM_DRAWS),
     )
     fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model), optimizer_kwargs={"options": FIT_OPTIONS})
-    _ = model.draws  # made once, they are copied with the model
+    _ = model.draws  # while torch is seeded for the fit
     return model
 
 
@@ -213,8 +213,9 @@ class StudyModel:
         pending = X_pending if len(X_pending) else None
         if len(self.objectives) == 1:
             (model,) = self.objectives
-            few = 1 if self.data.compared.any() else NUM_DRAWS
-            improvement = SkewLogNoisyExpectedImprovement(model, baseline, samples_per_draw=few, seed=seed)
+            num_draws = len(model.latent_posterior(baseline).log_probabilities)
+            each = NUM_VALUES if num_draws == 1 else 1
+            improvement = SkewLogNoisyExpectedImprovement(model, baseline, samples_per_draw=each, seed=seed)
             improvement.set_X_pending(pending)
             return improvement
         models = ModelList(*self.objectives)

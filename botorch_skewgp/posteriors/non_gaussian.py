@@ -1,10 +1,11 @@
-"""Base class of posteriors that are not Gaussian."""
+"""Base class of posteriors that are not Gaussian, and a check before closed forms use one."""
 
 from __future__ import annotations
 
 from typing import NoReturn
 
 import torch
+from botorch.exceptions.errors import UnsupportedError
 from botorch.posteriors import Posterior
 from torch import Tensor
 
@@ -68,3 +69,21 @@ class NonGaussianPosterior(Posterior):
                 f"base_samples must have {self.base_sample_shape[-1]} columns ({self._columns}); got "
                 f"{base_samples.shape[-1]}."
             )
+
+
+def check_one_value(posterior: Posterior, user: str) -> None:
+    r"""Refuse posteriors over more than one value.
+
+    Args:
+        posterior: A posterior.
+        user: The caller's name, for the error message.
+
+    Raises:
+        UnsupportedError: If the posterior is not over one value.
+    """
+    shape = tuple(posterior._extended_shape())
+    if shape[-2:] != (1, 1):
+        raise UnsupportedError(
+            f"{user} needs the posterior of one value; got one of shape {shape}. For input transforms that turn one "
+            "point into many, give a posterior_transform that reduces them to one."
+        )

@@ -138,20 +138,18 @@ class TransformedTMarginals(MixtureMarginals):
         quantiles = self.component_quantile(level.unsqueeze(-1))
         return quantiles.amin(-1), quantiles.amax(-1)
 
-    def single_weight_bounds(self, level: Tensor, sharp: bool = True) -> tuple[Tensor, Tensor]:
+    def single_weight_bounds(self, level: Tensor) -> tuple[Tensor, Tensor]:
         r"""Bounds from single components of large probability, infinite where none is large enough.
 
         A component of probability `w` alone gives the mixture's cdf at least `w F_s`, so that the mixture's quantile is
-        at most the component's at level `p / w`; and at least that at `1 - (1 - p) / w`.
+        at most the component's at level `p / w`; and at least that at `1 - (1 - p) / w`. Sharper than the levels
+        `p + 1 - w` and `p - 1 + w` of [Zhu2023btg]_, Proposition 4.5.
 
         Args:
             level: Probabilities, `batch_shape`.
-            sharp: Whether to take these; else the weaker levels `p + 1 - w` and `p - 1 + w` ([Zhu2023btg]_, Proposition
-                4.5).
         """
         w, p = self.probabilities, level.unsqueeze(-1)
-        above = p / w if sharp else p + 1 - w
-        below = 1 - (1 - p) / w if sharp else p - 1 + w
+        above, below = p / w, 1 - (1 - p) / w
         high = torch.where(above < 1, self.component_quantile(above.clamp_max(1.0)), math.inf)
         low = torch.where(below > 0, self.component_quantile(below.clamp_min(0.0)), -math.inf)
         return low.amax(-1), high.amin(-1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,6 +14,18 @@ from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.priors import DensePrior, LowRankPrior, NoisyPrior, RowPrior
 from botorch_skewgp.truncated.row_factor import RowFactor
 from botorch_skewgp.truncated.step_factor import Heights, StepFactor
+
+
+class RowConditionals(NamedTuple):
+    r"""The normal distributions of `u_i` given `u_{-i}` at draws of `u`, before truncation.
+
+    Args:
+        mean: The conditional means, `batch_shape x num_draws x m`.
+        scale: The conditional standard deviations, `batch_shape x 1 x m`.
+    """
+
+    mean: Tensor
+    scale: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +157,18 @@ class TruncatedNormal:
     def noiseless(self, latent: Tensor) -> Tensor:
         """Map latent coordinates, `batch_shape x k x r`, to values of `h`, `batch_shape x k x m`."""
         return self.mean.unsqueeze(-2) + self.prior.times(latent)
+
+    def conditionals(self, rows: Tensor) -> RowConditionals:
+        r"""The normal distribution of every row given all others, without the truncation.
+
+        With the precision matrix `Lambda = Gamma^-1`, `u_i` given `u_{-i}` has the variance `1 / Lambda_ii` and the
+        mean `u_i - (Lambda (u - mean))_i / Lambda_ii`. With a low-rank root and noise in every row this is `O(m r^2)`.
+
+        Args:
+            rows: Values of `u`, `batch_shape x num_draws x m`.
+        """
+        diagonal, product = self.noisy_prior.precision(rows - self.mean.unsqueeze(-2))
+        return RowConditionals(mean=rows - product / diagonal, scale=diagonal.rsqrt())
 
     def select(self, index: Tensor) -> TruncatedNormal:
         r"""The distribution of some rows without the others; counts are dropped.

@@ -2,7 +2,7 @@ r"""Affine maps, for the inside of other warpings."""
 
 from __future__ import annotations
 
-from gpytorch.priors import LogNormalPrior, NormalPrior, Prior
+from gpytorch.priors import LogNormalPrior, NormalPrior
 from torch import Tensor
 
 from botorch_skewgp.warpings.base import Warping, shape_parameter
@@ -23,15 +23,10 @@ class Affine(Warping):
     offset = shape_parameter("offset", "The offset.")
     scale = shape_parameter("scale", "The scale.")
 
-    def __init__(self, offset_prior: Prior | None = None, scale_prior: Prior | None = None) -> None:
-        r"""
-        Args:
-            offset_prior: The prior of the offset; standard normal if `None`.
-            scale_prior: The prior of the positive scale; the logarithm normal with standard deviation 0.5 if `None`.
-        """
+    def __init__(self) -> None:
         super().__init__()
-        self._add_parameter("offset", 0.0, False, NormalPrior(0.0, 1.0) if offset_prior is None else offset_prior)
-        self._add_parameter("scale", 1.0, True, LogNormalPrior(0.0, 0.5) if scale_prior is None else scale_prior)
+        self._add_parameter("offset", 0.0, False, NormalPrior(0.0, 1.0))
+        self._add_parameter("scale", 1.0, True, LogNormalPrior(0.0, 0.5))
 
     def forward(self, y: Tensor) -> Tensor:
         return self.offset + self.scale * y

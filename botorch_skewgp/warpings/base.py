@@ -15,14 +15,14 @@ from gpytorch.constraints import Positive
 from gpytorch.priors import Prior
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import check_parameter, check_parts
+from botorch_skewgp.observations.checks import check_parameter
 
 
 class Warping(Module, ABC):
     r"""An increasing, differentiable map `g` from an outcome `y` to `z = g(y)` ([Zhu2023btg]_, Table 1).
 
     Parameters have shape `batch_shape x 1` and broadcast against the last dimension of outcomes. They are GPyTorch
-    parameters with constraints, and priors for outcomes of about unit size.
+    parameters with constraints, and priors for outcomes of about unit size; `register_prior` replaces one.
 
     Example:
         >>> warping = SinhArcsinh()
@@ -34,16 +34,14 @@ class Warping(Module, ABC):
     redundant_if_outermost: tuple[str, ...] = ()
     """The names of parameters that an affine map after this one makes redundant."""
 
-    def _add_parameter(self, name: str, value: float, positive: bool, prior: Prior | None) -> None:
-        check_parts(**{f"{name}_prior": (prior, Prior)})
+    def _add_parameter(self, name: str, value: float, positive: bool, prior: Prior) -> None:
         constraint = Positive() if positive else None
         initial = torch.full((1,), value, dtype=torch.float64)
         raw = initial if constraint is None else constraint.inverse_transform(initial)
         self.register_parameter(f"raw_{name}", torch.nn.Parameter(raw))
         if constraint is not None:
             self.register_constraint(f"raw_{name}", constraint)
-        if prior is not None:
-            self.register_prior(f"{name}_prior", prior, _Getter(name), _Setter(name))
+        self.register_prior(f"{name}_prior", prior, _Getter(name), _Setter(name))
 
     @abstractmethod
     def forward(self, y: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
-from gpytorch.priors import LogNormalPrior, Prior
+from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
 from botorch_skewgp.warpings.base import Warping, shape_parameter
@@ -24,16 +24,9 @@ class BoxCox(Warping):
 
     power = shape_parameter("power", "The power.")
 
-    def __init__(self, power_prior: Prior | None = None) -> None:
-        r"""
-        Args:
-            power_prior: The prior of the power; if `None` its logarithm is normal around that of 0.5 with standard
-                deviation 1.
-        """
+    def __init__(self) -> None:
         super().__init__()
-        self._add_parameter(
-            "power", 0.5, True, LogNormalPrior(math.log(0.5), 1.0) if power_prior is None else power_prior
-        )
+        self._add_parameter("power", 0.5, True, LogNormalPrior(math.log(0.5), 1.0))
 
     def forward(self, y: Tensor) -> Tensor:
         inside = y > 0

@@ -3,7 +3,7 @@ r"""The sinh-arcsinh map: one parameter for skewness, one for the weight of the 
 from __future__ import annotations
 
 import torch
-from gpytorch.priors import LogNormalPrior, NormalPrior, Prior
+from gpytorch.priors import LogNormalPrior, NormalPrior
 from torch import Tensor
 
 from botorch_skewgp.warpings.base import Warping, log_cosh, log_hypot, shape_parameter
@@ -23,17 +23,10 @@ class SinhArcsinh(Warping):
     skewness = shape_parameter("skewness", "The skewness.")
     tail_weight = shape_parameter("tail_weight", "The tail weight.")
 
-    def __init__(self, skewness_prior: Prior | None = None, tail_weight_prior: Prior | None = None) -> None:
-        r"""
-        Args:
-            skewness_prior: The prior of the skewness; standard normal if `None`.
-            tail_weight_prior: The prior of the positive tail weight; the logarithm normal with standard deviation 0.75
-                if `None`.
-        """
+    def __init__(self) -> None:
         super().__init__()
-        self._add_parameter("skewness", 0.0, False, NormalPrior(0.0, 1.0) if skewness_prior is None else skewness_prior)
-        tail_weight_prior = LogNormalPrior(0.0, 0.75) if tail_weight_prior is None else tail_weight_prior
-        self._add_parameter("tail_weight", 1.0, True, tail_weight_prior)
+        self._add_parameter("skewness", 0.0, False, NormalPrior(0.0, 1.0))
+        self._add_parameter("tail_weight", 1.0, True, LogNormalPrior(0.0, 0.75))
 
     def forward(self, y: Tensor) -> Tensor:
         return torch.sinh(self.tail_weight * torch.asinh(y) - self.skewness)

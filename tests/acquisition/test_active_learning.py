@@ -4,14 +4,13 @@ import math
 
 import pytest
 import torch
-from acquisition_checks import BOUNDS, DOUBLE, PAIRS, POINTS, check_acquisition, make_model
+from acquisition_checks import DOUBLE, PAIRS, POINTS, check_acquisition, make_model
 from botorch.acquisition.analytic import LogExpectedImprovement
 from botorch.acquisition.preference import PairwiseBayesianActiveLearningByDisagreement, qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import InputPerturbation
 from botorch.models.transforms.outcome import Standardize
-from botorch.optim import optimize_acqf
 from botorch.sampling.normal import SobolQMCNormalSampler
 
 from botorch_skewgp import SkewGP
@@ -81,16 +80,6 @@ def test_conformance(model, kind, generator):
     X = questions(generator, kind, 3, 2)
     for pending in (None, questions(generator, kind, 2).flatten(0, 1)):
         check_acquisition(SkewBayesianActiveLearningByDisagreement(model, X_pending=pending), X, atol=1e-12)
-
-
-@every
-def test_optimisation(model, kind, generator):
-    acquisition = SkewBayesianActiveLearningByDisagreement(model)
-    q = acquisition.points_per_observation
-    candidate, value = optimize_acqf(acquisition, BOUNDS, q=q, num_restarts=2, raw_samples=32)
-    assert candidate.shape == (q, 2)
-    with torch.no_grad():
-        assert value >= acquisition(questions(generator, kind, 100)).max() - 1e-3
 
 
 @every

@@ -4,14 +4,13 @@ import math
 
 import pytest
 import torch
-from acquisition_checks import BOUNDS, DOUBLE, PAIRS, POINTS, check_acquisition, make_model, points
+from acquisition_checks import DOUBLE, PAIRS, POINTS, make_model, points
 from botorch.acquisition.analytic import LogExpectedImprovement, UpperConfidenceBound, _log_ei_helper
 from botorch.acquisition.objective import ExpectationPosteriorTransform, ScalarizedPosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import InputPerturbation, Normalize
 from botorch.models.transforms.outcome import Standardize
-from botorch.optim import optimize_acqf
 from botorch.sampling.normal import SobolQMCNormalSampler
 
 from botorch_skewgp import SkewGP
@@ -73,20 +72,6 @@ def acquisition(name, model, binary):
 
 
 # What all have in common
-
-
-@every
-def test_conformance(acquisition, generator):
-    check_acquisition(acquisition, points(generator, 3, 2))
-
-
-@every
-def test_optimisation(acquisition):
-    candidate, value = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=6, raw_samples=64)
-    grid = torch.cartesian_prod(*[torch.linspace(0, 1, 11, dtype=DOUBLE)] * 2).unsqueeze(-2)
-    with torch.no_grad():
-        assert value >= acquisition(grid).max() - 1e-3
-    assert candidate.shape == (1, 2)
 
 
 @every

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from acquisition_checks import BOUNDS, DOUBLE, PAIRS, POINTS, check_acquisition, make_model, points
+from acquisition_checks import BOUNDS, DOUBLE, PAIRS, POINTS, make_model, points
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import InputPerturbation, Normalize
@@ -15,7 +15,7 @@ from botorch_skewgp.acquisition.knowledge_gradient import (
     OneShotDuelingKnowledgeGradient,
     SkewKnowledgeGradient,
 )
-from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood
+from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference
 
 
@@ -33,13 +33,6 @@ every = pytest.mark.parametrize("name", ACQUISITIONS)
 
 
 TIES = {"likelihood": PreferenceLikelihood(noise=0.3, tie_width=0.6, ties_allowed=True)}
-
-
-@every
-def test_conformance(model, name, generator):
-    make, q = ACQUISITIONS[name]
-    X = points(generator, 3, 2, q=q)
-    check_acquisition(make(model), X, atol=1e-12, least_gradient=1e-5, everywhere=False, step=1e-6)
 
 
 @every
@@ -162,20 +155,6 @@ def test_order_of_the_pair_does_not_matter(model, generator):
     X = points(generator, 5, q=2)
     acquisition = DuelingKnowledgeGradient(model)
     torch.testing.assert_close(acquisition(X), acquisition(X.flip(-2)))
-
-
-def test_scales_with_the_outcome(generator):
-    values = 5 + 10 * torch.randn(7, generator=generator, dtype=DOUBLE)
-    standard = (values - values.mean()) / values.std()
-    X = points(generator, 4, q=2)
-
-    def gain(y, **options):
-        likelihood = MixedLikelihood(PreferenceLikelihood(), NumericLikelihood())
-        model = make_model([Preference(PAIRS), Numeric(y)], 64, likelihood=likelihood, **options)
-        return DuelingKnowledgeGradient(model)(X)
-
-    scaled = gain(values, outcome_transform=Standardize(m=1))
-    torch.testing.assert_close(scaled, values.std() * gain(standard), rtol=1e-4, atol=1e-8)
 
 
 def test_input_transform(model, generator):

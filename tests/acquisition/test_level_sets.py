@@ -2,11 +2,10 @@
 
 import pytest
 import torch
-from acquisition_checks import BOUNDS, DOUBLE, check_acquisition, points
+from acquisition_checks import DOUBLE, points
 from acquisition_checks import make_model as model_of
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.models.transforms.input import InputPerturbation
-from botorch.optim import optimize_acqf
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import (
@@ -47,28 +46,6 @@ MODELS = {
     ),
 }
 LOOK_AHEADS = (LevelSetMisclassificationReduction, LevelSetInformation)
-ACQUISITIONS = {
-    "misclassification": lambda model: LevelSetMisclassification(model, LEVEL),
-    "reduction": lambda model: LevelSetMisclassificationReduction(model, LEVEL, REFERENCE),
-    "information": lambda model: LevelSetInformation(model, LEVEL, REFERENCE),
-}
-
-
-@pytest.mark.parametrize("name", ACQUISITIONS)
-@pytest.mark.parametrize("make", [MODELS["labels"], MODELS["guesses"]])
-def test_conformance(make, name, generator):
-    check_acquisition(
-        ACQUISITIONS[name](make()), points(generator, 3, 2), atol=1e-10, least_gradient=1e-5, everywhere=False
-    )
-
-
-@pytest.mark.parametrize("name", ACQUISITIONS)
-def test_optimisation(name, generator):
-    acquisition = ACQUISITIONS[name](make_model())
-    x, value = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=4, raw_samples=64)
-    assert x.shape == (1, 2)
-    with torch.no_grad():
-        assert value >= acquisition(points(generator, 100)).max()
 
 
 def sampled(model, x, z, generator, N=400_000):

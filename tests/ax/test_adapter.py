@@ -24,9 +24,9 @@ from ax_cases import (
 )
 from botorch.models import ModelList
 
-from botorch_skewgp.ax import AxSkewGP, SkewGPAdapter, attach_comparison, get_best_arm
+from botorch_skewgp.ax import AxSkewGP, attach_comparison, get_best_arm
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, OutcomeScale, ProbitLikelihood
-from botorch_skewgp.observations import Binary, Numeric, Preference, Tie, Validity
+from botorch_skewgp.observations import Numeric, Preference, Tie, Validity
 from botorch_skewgp.posteriors import ProbabilityPosterior
 
 pytestmark = GENERATES
@@ -359,13 +359,17 @@ def test_every_attempt_at_a_trial_has_a_seed_of_its_own(monkeypatch):
     assert len(set(seeds)) == 4
 
 
-def test_candidates_depend_on_the_seed():
-    client, other = (new_client(names="xyz", seed=seed) for seed in (0, 1))
-    for each in (client, other):
+@pytest.mark.parametrize("seeds", [(0, 1), (None, None)])
+def test_candidates_depend_on_the_seed_or_without_one_on_torchs_generator(seeds):
+    found = []
+    for state, seed in enumerate(seeds):
+        client = new_client(names="xyz", seed=seed)
         for index, x in enumerate([0.1, 0.5, 0.8]):
-            each.attach_trial({"x": x, "y": 0.5, "z": 0.2})
-            each.complete_trial(index, {"loss": x})
-    assert next_trial(client)[1] != next_trial(other)[1]
+            client.attach_trial({"x": x, "y": 0.5, "z": 0.2})
+            client.complete_trial(index, {"loss": x})
+        torch.manual_seed(state if seed is None else 0)
+        found.append(next_trial(client)[1])
+    assert found[0] != found[1]
 
 
 def test_generation_leaves_global_random_states_alone():
@@ -378,27 +382,6 @@ def test_generation_leaves_global_random_states_alone():
     assert torch.equal(torch.get_rng_state(), states[0])
     assert np.array_equal(np.random.get_state()[1], states[1])  # noqa: NPY002
     assert random.getstate() == states[2]
-
-
-def test_without_a_seed_candidates_vary():
-    """Chance is left to torch's global generator."""
-    client, other = (new_client(names="xyz", seed=None) for _ in range(2))
-    for each in (client, other):
-        for index, x in enumerate([0.1, 0.5, 0.8]):
-            each.attach_trial({"x": x, "y": 0.5, "z": 0.2})
-            each.complete_trial(index, {"loss": x})
-    torch.manual_seed(0)
-    one = next_trial(client)[1]
-    torch.manual_seed(1)
-    assert next_trial(other)[1] != one
-
-
-def test_the_adapter_is_ours():
-    assert type(fitted_adapter(with_failures())) is SkewGPAdapter
-
-
-def test_labels_outside_of_failures_are_binary():
-    assert [type(entry) for entry in datasets(with_failures())["validity"].observations] == [Binary]
 
 
 def test_the_last_numbers_of_learning_curves_count():

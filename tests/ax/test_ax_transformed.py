@@ -37,9 +37,18 @@ def test_loop_and_predictions():
     assert names == {"Sobol", "Transformed"}
 
 
-def test_too_few_trials_are_refused():
-    with pytest.raises(UserInputError, match="at least 4"):
-        transformed_generation_strategy(3)
+@pytest.mark.parametrize(
+    ("kwargs", "match"),
+    [
+        ({"initialization_budget": 3}, "at least 4"),
+        ({"initialization_budget": 4.5}, "initialization_budget must be a positive whole number; got 4.5"),
+        ({"seed": "x"}, "seed must be a whole number"),
+        ({"model_options": ["a"]}, "model_options must be a dictionary"),
+    ],
+)
+def test_arguments_of_the_strategy(kwargs, match):
+    with pytest.raises(UserInputError, match=match):
+        transformed_generation_strategy(**kwargs)
 
 
 def test_it_is_stored_and_loaded():

@@ -8,6 +8,8 @@ import pytest
 
 pytest.importorskip("ax")
 
+import numpy as np
+from ax.api.client import Client
 from ax.core.arm import Arm
 from ax.exceptions.core import UserInputError
 from ax.generators.torch.botorch_modular.generator import BoTorchGenerator
@@ -17,11 +19,16 @@ from botorch.exceptions.warnings import InputDataWarning
 
 from botorch_skewgp.ax import (
     Comparison,
+    attach_censored,
     attach_comparison,
     complete_pair,
+    configure_preference_exploration,
+    configure_ray,
     get_best_arm,
     get_next_pair,
+    recorded_bounds,
     recorded_comparisons,
+    withdraw_censored,
     withdraw_comparison,
     withdraw_unreadable,
 )
@@ -51,6 +58,9 @@ def experiment_of_four():
         (0, "0_0", "0 and '0_0' are the same arm"),
         (1, 3, "1 and 3 are the same arm, 1_0"),
         (0, 2, r"Trial 2 has 2 arms; name one of \['2_0', '2_1'\]"),
+        (True, 0, "There is no trial True"),
+        (1.0, 0, "There is no trial 1.0"),
+        ([], 0, r"There is no trial \[\]"),
     ],
 )
 @pytest.mark.parametrize("tie", [False, True])
@@ -318,3 +328,48 @@ def test_a_database_that_goes_away_and_comes_back(tmp_path, monkeypatch):
     assert stored.trials[index - 1].status.is_abandoned  # the pair of which nobody heard
     assert sorted(stored.lookup_data().df["mean"]) == pytest.approx([0.1, 0.3])
     assert len(recorded_comparisons(stored)) == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda client: attach_comparison(client, 1, 0, tie="no"), "tie must be True or False; got 'no'"),
+        (lambda client: attach_censored(client, 1, [], lower=1.0), r"There is no metric \[\]"),
+        (lambda client: attach_censored(client, 1, "loss", lower="a"), "lower must be a number; got 'a'"),
+        (lambda client: attach_censored(client, [], "loss", lower=1.0, arm_name="1_0"), r"Trial \[\] has no arm '1_0'"),
+        (lambda client: attach_censored(client, True, "loss", lower=1.0, arm_name="1_0"), "Trial True has no arm"),
+        (lambda client: withdraw_comparison(client, [], 0), r"There is no trial \[\]"),
+        (lambda client: withdraw_censored(client, True, "loss"), "Trial True has no bounds"),
+        (lambda client: complete_pair(client, [], None), r"Trial \[\] was not created by get_next_pair"),
+        (lambda client: configure_ray(client, 3), "function must be a function of the parameters; got 3"),
+        (recorded_comparisons, "experiment must be an Experiment of Ax; got"),
+        (recorded_bounds, "experiment must be an Experiment of Ax; got"),
+    ],
+)
+def test_odd_arguments(call, match):
+    client = experiment_of_four()
+    attach_censored(client, np.int64(1), "loss", lower=np.float32(1))
+    before = snapshot(client)
+    with pytest.raises(UserInputError, match=match):
+        call(client)
+    assert snapshot(client) == before
+    (bound,) = recorded_bounds(client._experiment)
+    assert (bound.trial_index, bound.lower) == (1, 1.0)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda client: attach_comparison(client, 1, 0),
+        lambda client: configure_preference_exploration(client, ["speed", "comfort"]),
+        get_best_arm,
+        get_next_pair,
+        withdraw_unreadable,
+    ],
+)
+@pytest.mark.parametrize(
+    ("client", "match"), [(None, "client must be a Client of Ax; got None"), (Client(), "has no experiment yet")]
+)
+def test_no_client_or_one_without_an_experiment(call, client, match):
+    with pytest.raises(UserInputError, match=match):
+        call(client)

@@ -289,21 +289,16 @@ def test_equality_of_datasets():
 
 
 def test_equality_of_datasets_sees_where_numbers_are_missing():
-    one = ObservationDataset(
-        X[:2],
-        torch.tensor([[1.0], [NAN]]).double(),
-        feature_names=["x"],
-        outcome_names=["loss"],
-        observations=[],
-        kinds=[],
-    )
-    other = ObservationDataset(
-        X[:2],
-        torch.tensor([[NAN], [1.0]]).double(),
-        feature_names=["x"],
-        outcome_names=["loss"],
-        observations=[],
-        kinds=[],
+    one, other = (
+        ObservationDataset(
+            X[:2],
+            torch.tensor(Y).double(),
+            feature_names=["x"],
+            outcome_names=["loss"],
+            observations=[],
+            kinds=[],
+        )
+        for Y in ([[1.0], [NAN]], [[NAN], [1.0]])
     )
     assert one == one
     assert one != other

@@ -188,16 +188,6 @@ def test_labels_of_a_metric_that_is_minimised_keep_their_probability():
     assert mean[0] > 0.5 > mean[3]
 
 
-def test_preferred_and_valid_points_have_low_values_when_minimising():
-    values = torch.tensor([1.0, 1.1, 1.2, 1.3], dtype=torch.float64)
-    model = build(dataset((Numeric, Preference), minimize=True, values=values))
-    mean = model.posterior(X).mean.squeeze(-1)
-    assert mean[0] < mean[4]
-    model = build(dataset((Numeric, Validity), minimize=True, values=values))
-    mean = model.posterior(X).mean.squeeze(-1)
-    assert mean[5] > mean[:3].max()
-
-
 def test_numbers_are_in_units_of_the_metric_and_labels_are_untouched():
     data = dataset((Numeric, Validity), values=1e4 + 100 * VALUES)
     model = build(data)

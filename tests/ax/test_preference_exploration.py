@@ -105,6 +105,21 @@ def test_metrics_must_be_different(names):
 
 
 @pytest.mark.parametrize(
+    ("names", "name", "match"),
+    [
+        ("ab", None, r"metric_names must be a list of names; write \['ab'\]"),
+        ([1, 2], None, r"metric_names must be a list of names; got \[1, 2\]"),
+        (["speed", "comfort"], 1, "name must be a text; got 1"),
+    ],
+)
+def test_names_must_be_texts(names, name, match):
+    client = new_client()
+    with pytest.raises(UserInputError, match=match):
+        configure_preference_exploration(client, names, name)
+    assert not client._experiment.auxiliary_experiments_by_purpose
+
+
+@pytest.mark.parametrize(
     ("winner", "loser", "match"),
     [
         ({"speed": 1.0}, {"speed": 1.0, "comfort": 2.0}, r"winner must have one finite number for each of \['comfort'"),
@@ -113,6 +128,9 @@ def test_metrics_must_be_different(names):
         ({"speed": float("nan"), "comfort": 2.0}, {"speed": 0.0, "comfort": 2.0}, "winner must have one finite"),
         ({"speed": 1.0, "comfort": 2.0}, {"speed": float("inf"), "comfort": 2.0}, "loser must have one finite"),
         ({"speed": 1.0, "comfort": 2.0}, {"speed": 1.0, "comfort": 2.0}, "winner and loser are the same outcomes"),
+        ({"speed": "x", "comfort": 2.0}, {"speed": 1.0, "comfort": 2.0}, "'speed' of winner must be a number; got 'x'"),
+        ({"speed": 1.0, "comfort": 2.0}, {"speed": 1.0, "comfort": None}, "'comfort' of loser must be a number"),
+        ([1.0, 2.0], {"speed": 1.0, "comfort": 2.0}, r"winner must have one finite number.*got \[1.0, 2.0\]"),
     ],
 )
 def test_comparisons_that_cannot_be_right(winner, loser, match):

@@ -133,25 +133,6 @@ def test_labels_in_another_order_are_the_same_labels():
     assert evidences[0] == pytest.approx(evidences[1], abs=1e-8)
 
 
-def test_gradient_of_the_objective_in_the_labels_noise():
-    model = SkewGP(X, CLASSES, likelihood=LabelPreferenceLikelihood(3, noise=0.6, learn_noise=True))
-    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-    mll.train()
-
-    def objective() -> torch.Tensor:
-        return mll(model(*model.train_inputs), model.train_targets)
-
-    raw = model.likelihood.raw_noise
-    (gradient,) = torch.autograd.grad(objective(), raw)
-    value, step = raw.detach().clone(), 1e-4
-    with torch.no_grad():
-        values = []
-        for sign in (1, -1):
-            raw.copy_(value + sign * step)
-            values.append(objective().item())
-    assert gradient.item() == pytest.approx((values[0] - values[1]) / (2 * step), rel=1e-4)
-
-
 def test_number_of_labels_must_agree():
     with pytest.raises(InputDataError, match=r"3 labels.* 2|another number of labels"):
         SkewGP(X, CLASSES, likelihood=LabelPreferenceLikelihood(2))
@@ -269,6 +250,8 @@ def test_priors_of_every_part_enter_the_objective():
     "likelihood",
     [
         ProbitAffineLikelihood(),
+        ProbitLikelihood(noise=0.6, learn_noise=True),
+        PreferenceLikelihood(noise=0.5, tie_width=0.4, learn_tie_width=True),
         LabelPreferenceLikelihood(3, noise=0.4),
         MixedLikelihood(NumericLikelihood(), OrdinalLikelihood(4), ValidityLikelihood(threshold=0.3)),
     ],
@@ -280,12 +263,6 @@ def test_pickling(likelihood):
     ):
         assert key == other_key
         assert torch.equal(ours, theirs)
-
-
-def test_a_whole_model_can_be_pickled():
-    model = SkewGP(X, [Numeric([0.1, 0.5]), Preference(torch.tensor([[0, 1]]))])
-    before = model.posterior(NEW_X).mean
-    assert torch.equal(pickle.loads(pickle.dumps(model)).posterior(NEW_X).mean, before)
 
 
 def test_models_may_share_a_mixture():

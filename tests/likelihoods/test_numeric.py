@@ -1,17 +1,14 @@
 """The Gaussian likelihood of numbers: predictive distributions, gradients, parameters."""
 
 import math
-import pickle
 
 import gpytorch
 import pytest
 import torch
-from botorch.exceptions.errors import InputDataError
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods import NumericLikelihood, OutcomeScale, ProbitLikelihood
-from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations import Binary, Censored, Numeric
+from botorch_skewgp.likelihoods import NumericLikelihood, OutcomeScale
+from botorch_skewgp.observations import Censored, Numeric
 
 INF = math.inf
 X = torch.linspace(0, 1, 5, dtype=torch.float64).unsqueeze(-1)
@@ -21,24 +18,6 @@ CENSORED = Censored(torch.tensor([-INF, 0.2]).double(), torch.tensor([0.1, INF])
 
 def build(observations, likelihood, **kwargs) -> SkewGP:
     return SkewGP(X, observations, likelihood=likelihood, **kwargs)
-
-
-def objective(model: SkewGP) -> torch.Tensor:
-    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-    mll.train()
-    return mll(model(*model.train_inputs), model.train_targets)
-
-
-def test_gradient_of_the_objective_in_the_noise():
-    model = build([NUMERIC, CENSORED], NumericLikelihood(noise=0.2))
-    (gradient,) = torch.autograd.grad(objective(model), model.likelihood.raw_noise)
-    step, raw = 1e-4, model.likelihood.raw_noise.detach().clone()
-    with torch.no_grad():
-        values = []
-        for sign in (1, -1):
-            model.likelihood.raw_noise.copy_(raw + sign * step)
-            values.append(objective(model).item())
-    assert gradient.item() == pytest.approx((values[0] - values[1]) / (2 * step), rel=1e-5)
 
 
 def test_samples_give_a_normal_law():
@@ -93,50 +72,3 @@ def test_setting_and_sampling_through_the_prior():
     assert likelihood.noise.item() == pytest.approx(0.7)
     likelihood.sample_from_prior("noise_prior")
     assert likelihood.noise.item() > 0
-
-
-@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, INF])
-def test_bad_noise(bad):
-    likelihood = NumericLikelihood(noise=0.3)
-    with pytest.raises(InputDataError, match="noise must be positive and finite"):
-        likelihood.noise = bad
-    assert likelihood.noise.item() == pytest.approx(0.3)
-    with pytest.raises(InputDataError, match="noise must be positive"):
-        NumericLikelihood(noise=bad)
-
-
-def test_other_kinds_are_refused():
-    with pytest.raises(InputDataError, match="NumericLikelihood takes Numeric or Censored observations; got Binary"):
-        build(Binary([1]), NumericLikelihood()).posterior(X)
-
-
-def test_pickling():
-    likelihood = NumericLikelihood(noise=0.3)
-    again = pickle.loads(pickle.dumps(likelihood))
-    assert torch.equal(again.noise, likelihood.noise)
-    assert [name for name, *_ in again.named_priors()] == ["noise_prior"]
-    again.noise = 0.5
-    assert likelihood.noise.item() == pytest.approx(0.3)
-
-
-def test_models_that_share_a_likelihood_learn_one_noise():
-    likelihood = NumericLikelihood(noise=0.3)
-    first, second = build(NUMERIC, likelihood), build([NUMERIC, CENSORED], likelihood)
-    before = first.posterior(X).variance
-    second.likelihood.noise = 2.0
-    assert (first.posterior(X).variance > before).all()
-    total = objective(first) + objective(second)
-    (gradient,) = torch.autograd.grad(total, likelihood.raw_noise)
-    parts = [torch.autograd.grad(objective(m), likelihood.raw_noise)[0] for m in (first, second)]
-    assert torch.allclose(gradient, parts[0] + parts[1])
-
-
-def test_state_dict_moves_between_likelihoods():
-    source, target = NumericLikelihood(noise=0.3), NumericLikelihood(noise=0.9)
-    target.load_state_dict(source.state_dict())
-    assert torch.equal(source.noise, target.noise)
-
-
-def test_models_without_numbers_have_another_likelihood_by_default():
-    assert isinstance(SkewGP(X, Binary([1])).likelihood, ProbitLikelihood)
-    assert isinstance(SkewGP(X, CENSORED).likelihood, NumericLikelihood)

@@ -1,7 +1,6 @@
 """Probit likelihoods of points and comparisons: predictive distributions against simulation, gradients, parameters."""
 
 import math
-import pickle
 from collections.abc import Callable
 
 import gpytorch
@@ -20,7 +19,6 @@ from botorch_skewgp.likelihoods import (
     PreferenceLikelihood,
     ProbitLikelihood,
     ValidityLikelihood,
-    base,
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Choice, Numeric, Ordinal, Preference, Ranking, Tie, Validity
@@ -66,49 +64,6 @@ def build(name: str) -> SkewGP:
     return SkewGP(X, observations, likelihood=likelihood())
 
 
-def objective(model: SkewGP) -> Tensor:
-    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-    mll.is_exact = True  # so that differences are not those of where sweeps end
-    mll.reset()
-    mll.train()
-    return mll(model(*model.train_inputs), model.train_targets)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_gradients_in_every_parameter(name):
-    model = build(name)
-    learned = [p for p in model.likelihood.parameters() if p.requires_grad]
-    gradients = torch.autograd.grad(objective(model), learned)
-    step = 1e-3
-    for parameter, gradient in zip(learned, gradients, strict=True):
-        raw = parameter.detach().clone()
-        for k in range(raw.numel()):
-            values = []
-            with torch.no_grad():
-                for sign in (1, -1):
-                    moved = raw.clone()
-                    moved[k] += sign * step
-                    parameter.copy_(moved)
-                    values.append(objective(model).item())
-                parameter.copy_(raw)
-            expected = (values[0] - values[1]) / (2 * step)
-            assert gradient[k].item() == pytest.approx(expected, rel=1e-4, abs=1e-7)
-            assert expected != 0
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_pickling(name):
-    likelihood = CASES[name][0]()
-    again = pickle.loads(pickle.dumps(likelihood))
-    for (key, ours), (other_key, theirs) in zip(
-        likelihood.state_dict().items(), again.state_dict().items(), strict=True
-    ):
-        assert key == other_key
-        assert torch.equal(ours, theirs)
-    observation = CASES[name][1][0]
-    assert torch.equal(likelihood.rows(observation, X).lower, again.rows(observation, X).lower)
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_models_may_share_a_likelihood(name):
     make, observations = CASES[name]
@@ -136,14 +91,10 @@ def assert_frequencies(probs: Tensor, hits: Tensor) -> None:
     assert ((hits.double().mean(0) - p).abs() < 4.5 * (p * (1 - p) / N).sqrt() + 1e-6).all()
 
 
-def test_label_given_the_latent_function(generator):
-    distribution = ProbitLikelihood(noise=0.6)(F)
-    assert_frequencies(distribution.probs, F + noise(0.6, (3,), generator) > 0)
-
-
-def test_validity_given_the_latent_function(generator):
-    distribution = ValidityLikelihood(threshold=0.3, noise=0.6)(F)
-    assert_frequencies(distribution.probs, F + noise(0.6, (3,), generator) > 0.3)
+def test_labels_given_the_latent_function(generator):
+    noisy = F + noise(0.6, (3,), generator)
+    assert_frequencies(ProbitLikelihood(noise=0.6)(F).probs, noisy > 0)
+    assert_frequencies(ValidityLikelihood(threshold=0.3, noise=0.6)(F).probs, noisy > 0.3)
 
 
 def test_grade_given_the_latent_function(generator):
@@ -152,34 +103,6 @@ def test_grade_given_the_latent_function(generator):
     grades = torch.searchsorted(cuts, F + noise(0.6, (3,), generator))
     assert distribution.probs.shape == (3, 4)
     assert_frequencies(distribution.probs, torch.nn.functional.one_hot(grades, 4))
-
-
-def test_duel_given_the_latent_function(generator):
-    distribution = PreferenceLikelihood(noise=0.6)(F[:2])
-    noisy = F[:2] + noise(0.6, (2,), generator)
-    assert distribution.probs.shape == ()
-    assert_frequencies(distribution.probs, noisy[:, 0] > noisy[:, 1])
-
-
-@pytest.mark.parametrize("k", [3, 5])
-def test_choice_given_the_latent_function(k, generator):
-    f = t(-1.2, 0.1, 0.9, 1.0, -3.0)[:k]
-    distribution = PreferenceLikelihood(noise=0.6)(f)
-    best = (f + noise(0.6, (k,), generator)).argmax(-1)
-    assert distribution.probs.shape == (k,)
-    assert distribution.probs.sum().item() == pytest.approx(1, abs=1e-12)
-    assert_frequencies(distribution.probs, torch.nn.functional.one_hot(best, k))
-
-
-def test_choice_of_three_agrees_with_two_far_from_the_third():
-    three = PreferenceLikelihood(noise=0.6)(t(0.2, 0.9, -60.0)).probs
-    two = PreferenceLikelihood(noise=0.6)(t(0.2, 0.9)).probs
-    assert three[0].item() == pytest.approx(two.item(), abs=1e-6)
-
-
-def test_choice_of_one_is_refused():
-    with pytest.raises(InputDataError, match="function_samples must be"):
-        PreferenceLikelihood()(F[:1])
 
 
 # distributions under the posterior, against simulation of the posterior's mixture
@@ -203,51 +126,26 @@ PREDICTIONS: dict[str, tuple[str, Callable]] = {
             torch.searchsorted(t(-1.0, 0.0, 1.0), (f + noise(0.7, (3,), g)).contiguous()), 4
         ),
     ),
-    "choice of three": (
-        "choices",
-        lambda f, g: torch.nn.functional.one_hot((f + noise(0.5, (3,), g)).argmax(-1), 3),
-    ),
 }
 
 
 @pytest.mark.parametrize("name", PREDICTIONS)
-def test_predictive_law_under_the_posterior(name, generator, monkeypatch):
-    monkeypatch.setattr(base, "NUM_SAMPLES", 2**16)  # by 1024, choices have a standard deviation of .006 to .0075
+def test_predictive_law_under_the_posterior(name, generator):
     case, simulate = PREDICTIONS[name]
     model = build(case)
     f, _ = posterior_draws(model, generator)
     distribution = model.predictive(NEW_X)
     hits = simulate(f, generator).double()
-    slack = 0.004 if name == "choice of three" else 0.0  # averaged over quasi-random draws
     p = distribution.probs.detach().reshape(hits.shape[1:])
-    assert ((hits.mean(0) - p).abs() < 4.5 * (p * (1 - p) / N).sqrt() + slack).all()
+    assert ((hits.mean(0) - p).abs() < 4.5 * (p * (1 - p) / N).sqrt()).all()
     same = model.likelihood(model.posterior(NEW_X))
     assert torch.allclose(same.probs, distribution.probs)
-
-
-def test_predictive_law_of_a_duel_under_the_posterior(generator):
-    model = build("duels and ties")
-    f, _ = posterior_draws(model, generator)
-    distribution = model.predictive(NEW_X[:2])
-    noisy = f[:, :2] + noise(0.5, (2,), generator)
-    assert distribution.probs.shape == ()
-    assert_frequencies(distribution.probs, noisy[:, 0] > noisy[:, 1])
 
 
 def test_predictive_law_of_batches():
     model = build("probit")
     batch = torch.stack([NEW_X, NEW_X + 1])
     assert torch.allclose(model.predictive(batch).probs[1], model.predictive(NEW_X + 1).probs)
-    duels = build("duels and ties")
-    assert duels.predictive(batch[:, :2]).probs.shape == (2,)
-    assert torch.allclose(duels.predictive(batch[:, :2]).probs[0], duels.predictive(NEW_X[:2]).probs)
-
-
-def test_grades_sum_to_one_and_batches_keep_their_shape():
-    model = build("ordinal")
-    probs = model.predictive(torch.stack([NEW_X, NEW_X + 1])).probs
-    assert probs.shape[-1] == 4
-    assert torch.allclose(probs.sum(-1), torch.ones(()).double())
 
 
 def test_gaussian_law_of_the_latent_function():
@@ -303,8 +201,8 @@ def test_bad_threshold():
         ValidityLikelihood(threshold=INF)
 
 
-@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan])
-@pytest.mark.parametrize("make", [ProbitLikelihood, PreferenceLikelihood, ValidityLikelihood])
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, INF])
+@pytest.mark.parametrize("make", [NumericLikelihood, ProbitLikelihood, ValidityLikelihood])
 def test_bad_noise(make, bad):
     with pytest.raises(InputDataError, match="noise must be positive and finite"):
         make(noise=bad)
@@ -321,38 +219,10 @@ def test_noise_outside_of_its_constraint_is_refused_in_our_words(make):
     assert make(noise=1e-9, noise_constraint=GreaterThan(1e-12)).noise.item() == pytest.approx(1e-9, abs=1e-15)
 
 
-def test_bad_tie_width():
-    likelihood = PreferenceLikelihood(tie_width=0.3)
-    with pytest.raises(InputDataError, match="tie_width must be positive"):
-        likelihood.tie_width = 0.0
-    assert likelihood.tie_width.item() == pytest.approx(0.3)
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_other_kinds_are_refused(name):
     with pytest.raises(InputDataError, match=r"takes .* observations; got Numeric"):
         CASES[name][0]().rows(Numeric([0.1]), X)
-
-
-def test_noise_is_fixed_where_nothing_anchors_the_scale():
-    for observation, noise in ((BINARY, 1), (ORDINAL, 1), (PREFERENCE, 1), (VALIDITY, 0.01)):
-        likelihood = SkewGP(X, observation).likelihood
-        assert likelihood.noise.item() == pytest.approx(noise)
-        assert not likelihood.raw_noise.requires_grad
-    beside_numbers = SkewGP(X, [Numeric([0.1]), PREFERENCE]).likelihood.likelihoods[1]
-    assert beside_numbers.raw_noise.requires_grad
-
-
-def test_rows_of_shared_noise_have_the_covariance_of_differences():
-    rows = PreferenceLikelihood(noise=0.5).rows(CHOICE, X)
-    covariance = torch.diag(rows.noise) + rows.noise_covariance
-    # three items: two rows share the winner's noise; the other choice is on its own
-    expected = 0.5 * torch.tensor([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 2.0]]).double()
-    assert torch.allclose(covariance, expected)
-    rows = PreferenceLikelihood(noise=0.5).rows(RANKING, X)
-    covariance = torch.diag(rows.noise) + rows.noise_covariance
-    expected = 0.5 * torch.tensor([[2.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 2.0]]).double()
-    assert torch.allclose(covariance, expected)
 
 
 def test_a_grade_that_nobody_gave_stays_possible():

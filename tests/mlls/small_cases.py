@@ -74,23 +74,6 @@ def model_of(name, prior=None, learn_mean=True):
     return SkewGP(X, observations(), likelihood(), covar_module, mean_module, prior).double()
 
 
-def evaluate(mll):
-    return mll(mll.model(*mll.model.train_inputs), mll.model.train_targets)
-
-
-def free_parameters(model):
-    return {name: p for name, p in model.named_parameters() if p.requires_grad}
-
-
-def gradients(mll):
-    """The gradient in every free parameter, as one vector; parameters that have no influence count as zero."""
-    parameters = list(free_parameters(mll.model).values())
-    found = torch.autograd.grad(evaluate(mll), parameters, allow_unused=True)
-    return torch.cat(
-        [torch.zeros_like(p).flatten() if g is None else g.flatten() for g, p in zip(found, parameters, strict=True)]
-    )
-
-
 def log_prior(model):
     return sum(prior.log_prob(closure(module)).sum().item() for _, module, prior, closure, _ in model.named_priors())
 
@@ -121,19 +104,3 @@ def exact_objective(model):
     evidence = model.evidence(prior)
     value = float(evidence.number_log_density) + log_probability(evidence.rows) - log_probability(evidence.prior_rows)
     return value + log_prior(model)
-
-
-@torch.no_grad()
-def differences(function, model, step):
-    """Central differences of a function of the model in every free parameter."""
-    slopes = []
-    for parameter in free_parameters(model).values():
-        flat = parameter.view(-1)
-        for i in range(flat.numel()):
-            centre, values = float(flat[i]), []
-            for sign in (1, -1):
-                flat[i] = centre + sign * step
-                values.append(float(function(model)))
-            flat[i] = centre
-            slopes.append((values[0] - values[1]) / (2 * step))
-    return tensor(*slopes)

@@ -1,10 +1,10 @@
 """Bivariate conditioning: its value against the exact evidence, its gradient against its own differences."""
 
 import pytest
-import torch
 from botorch.fit import fit_gpytorch_mll
 from gpytorch.priors import LogNormalPrior
-from small_cases import CASES, differences, evaluate, exact_objective, gradients, model_of, skew_prior
+from gradients import assert_parameter_gradient, evaluate
+from small_cases import CASES, exact_objective, model_of, skew_prior
 
 from botorch_skewgp.mlls import BivariateConditioningMarginalLogLikelihood
 
@@ -26,8 +26,7 @@ def test_gradient_in_every_hyperparameter(name):
     """Small steps: the order of elimination must not change between the two ends."""
     model = model_of(name, skew_prior() if name == "labels" else None)
     mll = bivariate(model)
-    wanted = differences(lambda _: evaluate(mll), model, 1e-5)
-    assert torch.allclose(gradients(mll), wanted, rtol=1e-3, atol=1e-5)
+    assert_parameter_gradient(mll, rtol=1e-3, atol=1e-5)
 
 
 def test_fits_with_priors():

@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from small_cases import evaluate, model_of, skew_prior
+from gradients import evaluate
+from small_cases import model_of, skew_prior
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import (

@@ -9,7 +9,8 @@ import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.optim.fit import fit_gpytorch_mll_torch
 from gpytorch.priors import LogNormalPrior
-from small_cases import CASES, differences, evaluate, exact_objective, gradients, model_of, skew_prior
+from gradients import differences, evaluate, gradients
+from small_cases import CASES, exact_objective, model_of, skew_prior
 from torch.distributions import Normal
 from torch.optim import Adam
 

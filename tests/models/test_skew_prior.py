@@ -12,9 +12,8 @@ from gpytorch.priors import NormalPrior
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import ContradictionError, ConvergenceWarning
-from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewPrior
-from botorch_skewgp.observations import Binary, Censored, Numeric, Preference
+from botorch_skewgp.observations import Binary, Censored, Numeric
 from botorch_skewgp.truncated.draws import DrawSettings
 
 X = torch.tensor([[0.0], [0.8], [1.7], [2.4]], dtype=torch.float64)
@@ -158,34 +157,6 @@ def test_conditioning_the_skew_prior_on_its_own_sign_is_more_of_the_same():
     evidence = log_evidence(both)
     swapped = build(Numeric(t(0.1, 0.5)), SkewPrior(POINTS.flip(0), t(1.0, 1.0), 0.0))
     assert evidence.item() == pytest.approx(log_evidence(swapped).item(), abs=1e-8)
-
-
-@pytest.mark.parametrize("observations", [Binary([1, 0, 1, 1]), Preference(torch.tensor([[0, 1], [2, 3]]))])
-def test_gradients_in_pseudo_points_and_truncation(observations):
-    prior = SkewPrior(POINTS, t(1.0, -1.0), t(0.3, -0.5), learn_pseudo_points=True, learn_truncation=True)
-    model = build(observations, prior)
-    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-    mll.train()
-
-    def objective() -> torch.Tensor:
-        return mll(model(*model.train_inputs), model.train_targets)
-
-    learned = [prior.pseudo_points, prior.truncation, model.mean_module.raw_constant]
-    gradients = torch.autograd.grad(objective(), learned)
-    step = 1e-4
-    for parameter, gradient in zip(learned, gradients, strict=True):
-        raw = parameter.detach().clone()
-        for k in range(raw.numel()):
-            values = []
-            with torch.no_grad():
-                for sign in (1, -1):
-                    moved = raw.clone()
-                    moved.view(-1)[k] += sign * step
-                    parameter.copy_(moved)
-                    values.append(objective().item())
-                parameter.copy_(raw)
-            expected = (values[0] - values[1]) / (2 * step)
-            assert gradient.reshape(-1)[k].item() == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 
 def test_nothing_is_learned_unless_asked_for():

@@ -13,6 +13,7 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.sampling import SobolQMCNormalSampler
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
+from gradients import assert_parameter_gradient
 from torch import Tensor
 
 from botorch_skewgp import SkewGP
@@ -35,7 +36,6 @@ from botorch_skewgp.likelihoods import (
 )
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models.fully_bayesian import FullyBayesianSkewGP
-from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.observations import (
     AffineProbit,
     Binary,
@@ -252,24 +252,6 @@ def test_numbers_and_ties_stand_beside() -> None:
     assert bool((slips[2:] > 0).all())
 
 
-def test_a_skew_prior_and_slips_agree_with_importance_sampling() -> None:
-    prior = SkewPrior(torch.tensor([[0.2], [0.8]], dtype=torch.double), torch.tensor([1.0, -1.0]))
-    model = make(
-        Preference(PAIRS), CASES["duel"].likelihood, skew_prior=prior, draw_settings=DrawSettings(num_draws=8192)
-    )
-    at = torch.cat([X, prior.pseudo_points.detach()])
-    K = kernel()(at).to_dense().detach() + 1e-9 * torch.eye(10)
-    f = torch.randn(NUM, 10, dtype=torch.double, generator=torch.Generator().manual_seed(2))
-    f = f @ torch.linalg.cholesky(K).mT
-    case = CASES["duel"]
-    w = (case.slip + case.gain * case.attentive(f[:, :8])).prod(-1) * (f[:, 8] > 0) * (f[:, 9] < 0)
-    w = w / w.sum()
-    mean = w @ f[:, :8]
-    sd = (w @ (f[:, :8] - mean).square()).sqrt()
-    error = 4.5 * (1 / float(model.draws.effective_size.min()) + float(w.square().sum())) ** 0.5
-    assert bool(((model.posterior(X).mean.squeeze(-1) - mean).abs() < error * sd).all())
-
-
 @pytest.mark.parametrize("name", ["label", "grade", "duel"])
 def test_derivatives_of_the_evidence_are_differences(name: str) -> None:
     case = CASES[name]
@@ -281,21 +263,7 @@ def test_derivatives_of_the_evidence_are_differences(name: str) -> None:
     observation = Preference(PAIRS[3:]) if name == "duel" else case.observation
     model = make(observation, likelihood)
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
-
-    def value() -> Tensor:
-        mll.reset()
-        return mll(model(*model.train_inputs), model.train_targets)
-
-    value().backward()
-    for parameter in (likelihood.raw_slip, model.covar_module.raw_outputscale):
-        slope, step = float(parameter.grad), 1e-4
-        with torch.no_grad():
-            ends = []
-            for sign in (1, -2):
-                parameter.add_(sign * step)
-                ends.append(float(value()))
-            parameter.add_(step)
-        assert slope == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-4, abs=1e-6)
+    assert_parameter_gradient(mll)
 
 
 def crowd(num_judges: int = 4, num_answers: int = 240) -> tuple[Tensor, Tensor, Tensor]:

@@ -16,6 +16,7 @@ from optuna_dashboard import preferential
 from botorch_skewgp.observations import Choice, Preference, Ranking
 from botorch_skewgp.optuna import (
     SkewGPSampler,
+    get_next_question,
     report_at_least,
     report_at_most,
     report_choice,
@@ -24,6 +25,8 @@ from botorch_skewgp.optuna import (
     report_tie,
     report_unusable,
     withdraw_comparison,
+    withdraw_reports,
+    withdraw_unreadable,
 )
 from botorch_skewgp.optuna.internals import set_study_system_attr
 from botorch_skewgp.optuna.search_space import SearchSpace
@@ -105,6 +108,12 @@ def test_a_running_trial_of_a_plain_study_goes_on_running():
         (lambda study: report_number(study, 1, math.nan, "maximize"), "must be finite; got nan"),
         (lambda study: report_number(study, 1, 1.0, "up"), "'maximize' or 'minimize'; got 'up'"),
         (lambda study: withdraw_comparison(study, 0, 1), "were not compared"),
+        (lambda study: report_comparison(study, True, 0), "True is neither a trial nor the number of one"),
+        (lambda study: withdraw_reports(study, False), "False is neither a trial"),
+        (lambda study: report_choice(study, 1, b"\x00"), "others must be a list"),
+        (lambda study: report_number(study, 1, 10**400, "maximize"), "The number of trial 1 must be a number"),
+        (lambda study: report_number(study, 1, "0.5", "maximize"), "must be a number; got '0.5'"),
+        (lambda study: report_at_least(study, 1, True, "maximize"), "must be a number; got True"),
     ],
 )
 def test_mistakes_are_refused_and_change_nothing(study, report, message):
@@ -112,6 +121,24 @@ def test_mistakes_are_refused_and_change_nothing(study, report, message):
     with pytest.raises(InputDataError, match=message):
         report(study)
     assert everything(study) == before
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        lambda study: report_comparison(study, 1, 0),
+        lambda study: report_unusable(study, 1),
+        lambda study: report_number(study, 1, 0.5, "maximize"),
+        lambda study: withdraw_comparison(study, 1, 0),
+        lambda study: withdraw_reports(study, 1),
+        withdraw_unreadable,
+        get_next_question,
+    ],
+)
+@pytest.mark.parametrize("other", [None, "study"])
+def test_something_else_than_a_study(report, other):
+    with pytest.raises(InputDataError, match=f"study must be a study of Optuna or its dashboard; got {other!r}"):
+        report(other)
 
 
 def test_numbers_of_trials_may_be_those_of_arrays(study):

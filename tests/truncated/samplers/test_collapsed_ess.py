@@ -11,13 +11,11 @@ from sampler_cases import (
     equicorrelated,
     gaussian_sites,
     independent,
-    low_rank,
     make,
     slab,
     trivariate_orthant,
 )
 
-from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.start import feasible_start
 
@@ -50,25 +48,6 @@ def test_a_step_is_several_updates(generator):
     torch.testing.assert_close(moved.position, expected.position)
     assert (info.num_evaluations == many.num_evaluations).all()
     assert (info.num_evaluations >= 5).all()
-
-
-def test_many_rows_over_few_coordinates_around_expectation_propagation(generator):
-    m, r = 2000, 20
-    root = torch.randn(m, r, generator=generator, dtype=torch.float64)
-    truth = torch.randn(r, 1, generator=generator, dtype=torch.float64)
-    signs = torch.sign(root @ truth + torch.randn(m, 1, generator=generator, dtype=torch.float64))
-    distribution = make([0.0] * m, low_rank(signs * root), [0.0] * m, [INF] * m, [1.0] * m)
-    approximation = expectation_propagation(distribution)
-    sampler = CollapsedEllipticalSliceSampler(distribution, approximation)
-    state = sampler.init(*feasible_start(distribution, 16, generator, approximation))
-    state, positions, _ = sampler.run(state, 20, generator)
-    rows = sampler.rows(state.position, generator)
-    assert (rows >= 0).all()
-    # With so many rows the posterior is nearly the Gaussian of expectation propagation.
-    standardised = torch.linalg.solve(approximation.latent_root, (positions[5:] - approximation.latent_mean).mT)
-    assert abs(standardised.mean()) < 0.1
-    assert abs(standardised.std() - 1) < 0.1
-    assert "covariance" not in distribution.prior.__dict__
 
 
 def test_invalid_arguments():

@@ -6,7 +6,8 @@ import math
 
 import pytest
 import torch
-from scipy import integrate, stats
+from sampler_cases import bivariate_orthant, check_case
+from scipy import stats
 from torch import Tensor
 
 from botorch_skewgp.exceptions import TooManyReflectionsError
@@ -66,27 +67,6 @@ def errors(values: Tensor, expected: Tensor) -> Tensor:
 def assert_mean(values: Tensor, expected: Tensor) -> None:
     deviation = errors(values, expected)
     assert deviation.abs().max() < STANDARD_ERRORS, deviation
-
-
-def equicorrelated_moments(rho: float, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-    """First and second moments by quadrature: given a common factor the coordinates are independent."""
-    m, sd = len(lower), math.sqrt(1 - rho)
-
-    def given(w: float):
-        shift = math.sqrt(rho) * w
-        a, b = (lower.numpy() - shift) / sd, (upper.numpy() - shift) / sd
-        weight = stats.norm.pdf(w) * (stats.norm.cdf(b) - stats.norm.cdf(a)).prod()
-        mean, variance = stats.truncnorm.stats(a, b, loc=shift, scale=sd, moments="mv")
-        mean, variance = torch.as_tensor(mean), torch.as_tensor(variance)
-        return weight, mean, torch.outer(mean, mean) + torch.diag(variance)
-
-    def integrand(w: float):
-        weight, mean, second = given(w)
-        return weight * torch.cat([torch.ones(1, dtype=torch.float64), mean, second.reshape(-1)]).numpy()
-
-    total, _ = integrate.quad_vec(integrand, -8, 8, epsabs=1e-12)
-    total = torch.as_tensor(total)
-    return total[1 : m + 1] / total[0], total[m + 1 :].reshape(m, m) / total[0]
 
 
 class TestHalfAngleTangent:
@@ -149,45 +129,6 @@ class TestMoments:
         assert stats.kstest(last.numpy(), expected.cdf).pvalue > 1e-4
 
     @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-    @pytest.mark.parametrize(
-        ("lower", "upper"),
-        [
-            ([0.0] * 4, [INF] * 4),
-            ([0.5, -1.0, -INF, 0.2], [INF] * 4),
-            ([0.5, -1.0, -INF, -INF], [0.8, 0.3, -0.3, INF]),
-        ],
-    )
-    def test_equicorrelated_rows_by_quadrature(self, dtype, lower, upper):
-        lower, upper = vector(*lower), vector(*upper)
-        covariance = torch.full((4, 4), 0.5) + 0.5 * torch.eye(4)
-        mean, second = equicorrelated_moments(0.5, lower, upper)
-        rows = draw(truncated_normal(torch.zeros(4), covariance, lower, upper, dtype=dtype)).double()
-        assert_mean(rows, mean)
-        assert_mean((rows.unsqueeze(-1) * rows.unsqueeze(-2)).flatten(-2), second.flatten())
-
-    def test_duplicate_rows_with_noise(self):
-        # covariance of ones, noise 1/4: equicorrelated with rho = 0.8 once scaled to unit variance
-        lower, upper = vector(0.0, 0.0, -1.0), vector(INF, INF, 0.5)
-        scale = math.sqrt(1.25)
-        distribution = truncated_normal(
-            torch.zeros(3), torch.ones(3, 3), scale * lower, scale * upper, torch.full((3,), 0.25)
-        )
-        mean, second = equicorrelated_moments(0.8, lower, upper)
-        rows = draw(distribution) / scale
-        assert_mean(rows, mean)
-        assert_mean((rows.unsqueeze(-1) * rows.unsqueeze(-2)).flatten(-2), second.flatten())
-
-    def test_independent_rows_are_independent(self):
-        sd, lower, upper = vector(0.1, 1.0, 3.0), vector(0.0, 0.5, -2.0), vector(INF, INF, 1.0)
-        rows = draw(truncated_normal(torch.zeros(3), torch.diag(sd.square()), lower, upper))
-        expected = stats.truncnorm((lower / sd).numpy(), (upper / sd).numpy(), scale=sd.numpy())
-        mean = torch.as_tensor(expected.mean())
-        assert_mean(rows, mean)
-        centred = rows - mean
-        products = (centred.unsqueeze(-1) * centred.unsqueeze(-2)).flatten(-2)
-        assert_mean(products, torch.diag(torch.as_tensor(expected.var())).flatten())
-
-    @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
     def test_radius_in_a_cone(self, dtype):
         # Where the bounds are a cone around the mean, (u - mean)' Gamma^-1 (u - mean) is chi-squared as without them.
         m = 100
@@ -210,11 +151,8 @@ class TestMoments:
 
     @pytest.mark.parametrize("horizon", [0.4, 1.0, 2.5])
     def test_other_horizons(self, horizon):
-        lower, upper = vector(-0.2, 0.3), vector(INF, 1.0)
-        covariance = torch.full((2, 2), 0.5) + 0.5 * torch.eye(2)
-        mean, _ = equicorrelated_moments(0.5, lower, upper)
-        rows = draw(truncated_normal(torch.zeros(2), covariance, lower, upper), horizon=horizon, burn_in=30)
-        assert_mean(rows, mean)
+        case = bivariate_orthant()
+        check_case(ReflectiveEllipticalSliceSampler(case.distribution, horizon=horizon), case, 400, 200)
 
 
 class TestLowRank:
