@@ -4,8 +4,9 @@ Functions are drawn from the default prior, hyperparameters and constant include
 levels). 5 to 40 data lie in the corner [0, 0.3]^2, and the model is asked for the probability of a success, or of the
 highest grade, at (1, 1). For the likelier of the two answers, what is said is compared with its true probability given
 the drawn function: averages over data sets, their difference with its standard error, and the same for those answers of
-which the model is more than nine tenths sure. The constant is integrated over, as by default, or fitted under the same
-normal prior.
+which the model is more than nine tenths sure. Hyperparameters are fitted, and the constant is integrated over, as by
+default (`integrated`), or fitted too under the same normal prior (`fitted`); or the constant is integrated over and
+hyperparameters are sampled (`sampled`).
 
 What has been done is kept in a file of progress, so that a run that was cut short goes on where it stopped.
 """
@@ -27,7 +28,9 @@ from torch import Tensor
 
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from botorch_skewgp import SkewGP
+from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.models.defaults import MEAN_SPREAD, MIN_LENGTHSCALE, default_covar_module
 from botorch_skewgp.observations import Binary, Observation, Ordinal, Validity
 from botorch_skewgp.truncated.draws import DrawSettings
@@ -35,7 +38,7 @@ from botorch_skewgp.truncated.draws import DrawSettings
 DIMENSION, NUM_GRADES, CORNER, SURE = 2, 3, 0.3, 0.9
 NOISE = {"validity": 0.01, "binary": 1.0, "ordinal": 1.0}  # the likelihoods' defaults
 NUMBERS = (5, 10, 20, 40)
-CONSTANTS = ("integrated", "fitted")
+MODELS = ("integrated", "fitted", "sampled")
 PROGRESS = Path(".calibration_far_progress.jsonl")
 
 
@@ -65,13 +68,13 @@ def run(options: argparse.Namespace) -> None:
                     continue
                 X, Y, truth = _draw(kind, n, seed)
                 entry: dict[str, Any] = {"kind": kind, "data": n, "seed": seed, "truth": float(truth)}
-                entry |= {constant: _predict(X, Y, constant) for constant in CONSTANTS}
+                entry |= {name: _predict(X, Y, name, seed) for name in MODELS}
                 done[kind, n, seed] = entry
                 with options.progress.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(entry) + "\n")
     table = Table(
         "calibration_far",
-        ("kind", "data", "constant", "said", "true", "difference", "standard_error", "log_score", "sure", "sure_said",
+        ("kind", "data", "model", "said", "true", "difference", "standard_error", "log_score", "sure", "sure_said",
          "sure_true"),
         notes=[environment(), f"load average at the start {load_average()}", f"{data_sets} data sets of each"],
     )  # fmt: skip
@@ -79,10 +82,10 @@ def run(options: argparse.Namespace) -> None:
         for n in numbers:
             entries = [done[kind, n, seed] for seed in range(data_sets)]
             truth = torch.tensor([entry["truth"] for entry in entries], dtype=torch.float64)
-            for constant in CONSTANTS:
-                said = torch.tensor([entry[constant] for entry in entries], dtype=torch.float64)
-                table.add(kind=kind, data=n, constant=constant, **_compare(said, truth))
-                say(f"{kind}, {n} data, {constant}: {table.rows[-1]}")
+            for name in MODELS:
+                said = torch.tensor([entry[name] for entry in entries], dtype=torch.float64)
+                table.add(kind=kind, data=n, model=name, **_compare(said, truth))
+                say(f"{kind}, {n} data, {name}: {table.rows[-1]}")
     publish([table], folder)
 
 
@@ -132,12 +135,15 @@ def _draw(kind: str, n: int, seed: int) -> tuple[Tensor, Observation, Tensor]:
         return X[:n], build(noisy > 0), torch.special.ndtr(latent[n] / deviation)
 
 
-def _predict(X: Tensor, Y: Observation, constant: str) -> float:
-    mean_module = None if constant == "integrated" else ConstantMean(constant_prior=NormalPrior(0.0, MEAN_SPREAD))
-    model = SkewGP(X, Y, mean_module=mean_module, draw_settings=DrawSettings(num_draws=512))
-    with warnings.catch_warnings():
+def _predict(X: Tensor, Y: Observation, name: str, seed: int) -> float:
+    constant = ConstantMean(constant_prior=NormalPrior(0.0, MEAN_SPREAD)) if name == "fitted" else None
+    model: SkewGP | FullyBayesianSkewGP = SkewGP(X, Y, mean_module=constant, draw_settings=DrawSettings(num_draws=512))
+    with torch.random.fork_rng(), warnings.catch_warnings():
+        torch.manual_seed(seed)
         warnings.simplefilter("ignore")  # of optimisers and effective sizes; what comes out is judged here
-        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+        mll = fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+        if name == "sampled":
+            model = fit_fully_bayesian_skew_gp(mll)
         with torch.no_grad():
             law = model.predictive(torch.ones(1, DIMENSION, dtype=torch.float64))
     return float(law.probs.flatten()[-1])

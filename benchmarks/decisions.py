@@ -126,6 +126,9 @@ def find_utility(name: str) -> Utility:
         "rosenbrock5": lambda: _scaled(name, Rosenbrock(5, negate=True)),
         "branin": lambda: _scaled(name, Branin(negate=True)),
         "griewank3": lambda: _scaled(name, Griewank(3, negate=True)),
+        "ackley10": lambda: _scaled(name, Ackley(10, negate=True)),
+        "levy10": lambda: _scaled(name, Levy(10, negate=True)),
+        "rosenbrock10": lambda: _scaled(name, Rosenbrock(10, negate=True)),
         "levy20": lambda: _scaled(name, Levy(20, negate=True)),
         "rosenbrock20": lambda: _scaled(name, Rosenbrock(20, negate=True)),
     }
@@ -136,7 +139,8 @@ def find_utility(name: str) -> Utility:
 
 
 FUNCTIONS = ("camel", "levy2", "hartmann3", "hartmann6", "ackley4", "levy4", "rosenbrock5", "alpine4")
-OTHER_FUNCTIONS = ("branin", "griewank3", "levy20", "rosenbrock20", "hartmann6_in_30")
+MANY_INPUTS = ("ackley10", "levy10", "rosenbrock10", "levy20", "rosenbrock20", "hartmann6_in_30")
+OTHER_FUNCTIONS = ("branin", "griewank3", *MANY_INPUTS)
 
 # Judges
 
@@ -294,6 +298,8 @@ def _trusting(dim: int) -> Kernel:
 
 METHODS: dict[str, Method] = {
     "default": Method(),
+    "free pairs": Method({"method": "qeubo"}),
+    "best challenged": Method({"method": "expected_improvement"}),
     "challenger": Method({"method": "expected_improvement"}, _trusting),
     "slips": Method(learn_slip=True),
     "slips, EP": Method(learn_slip=True, approximation="ep"),

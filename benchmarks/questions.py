@@ -24,6 +24,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -269,6 +270,26 @@ def _tables(rows: Sequence[dict[str, Any]]) -> list[Table]:
     return [medians, paired]
 
 
+def _plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Median regret against money, a panel for every function and table of prices."""
+    from matplotlib.figure import Figure
+
+    cases = sorted({(row["prices"], row["function"]) for row in rows})
+    columns = len({function for _, function in cases})
+    figure = Figure(figsize=(3.4 * columns, 2.8 * -(-len(cases) // columns)), layout="constrained")
+    panels = figure.subplots(-(-len(cases) // columns), columns, squeeze=False).flat
+    for panel, (prices, function) in zip(panels, cases, strict=False):
+        here = [row for row in rows if (row["prices"], row["function"]) == (prices, function)]
+        course = np.linspace(0, max(float(_numbers(row, "money")[-1]) for row in here), 81)
+        for i, name in enumerate(METHODS):
+            traces = [[_at(row, "domain_regret", m) for m in course] for row in here if row["method"] == name]
+            if traces:
+                panel.semilogy(course, np.maximum(np.median(traces, axis=0), 1e-6), label=name, color=f"C{i}")
+        panel.set(title=f"{function}, {prices}", xlabel="money", ylabel="median regret")
+    panels[0].legend(fontsize=6)
+    figure.savefig(path, dpi=90)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     add_common_arguments(parser)
@@ -301,3 +322,5 @@ def run(options: argparse.Namespace) -> None:
         runs.add(row)
         say(f"{function}, {prices}, {method}, {seed}: {row['domain_regret'].split()[-1]} after {row['asked']}")
     publish(_tables(runs.rows), folder)
+    if folder is not None:
+        _plot(runs.rows, folder / "questions.png")
