@@ -260,7 +260,7 @@ def _entropy(log_p: Tensor) -> Tensor:
 
 
 def random_index(size: int, generator: torch.Generator | None) -> int:
-    """A random number from 0 to `size - 1`; for one of one the generator is not used."""
+    """A random number from 0 to `size - 1`; a size of 1 does not use the generator."""
     check_parts(generator=(generator, torch.Generator))
     if size == 1:
         return 0
