@@ -174,8 +174,8 @@ def skew_gp(
 
 
 def skew_gp_of_panel(known: Choices | Grades, test: Choices | Grades) -> Predictions:
-    """What docs/judges.md says of panels of comparisons: linear tastes, and slips; of grades, default tastes."""
-    if isinstance(known, Grades):
+    """What docs/judges.md says of panels of duels: linear tastes of everybody, and slips; of others, default tastes."""
+    if isinstance(known, Grades) or known.points.shape[1] > 2:
         return skew_gp_of_people(known, test, linear_and_smooth)
 
     def own(dim: int, observations: list[Observation]) -> Kernel:
