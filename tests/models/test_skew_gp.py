@@ -431,12 +431,6 @@ def test_conditioning_on_more_data_equals_a_new_model(generator):
     assert len(model.observations) == 1
 
 
-def test_conditioning_refuses_points_of_another_dimension(generator):
-    model = small_model(points(8, generator))
-    with pytest.raises(InputDataError, match="X must have 2 columns like train_X; got 3"):
-        model.condition_on_observations(points(2, generator, d=3), torch.tensor([[0, 1]]))
-
-
 # Evidence
 
 
