@@ -1,4 +1,4 @@
-"""Several judges, simulated: one at random, a second person after a first, calibration, and the cost of many.
+"""Several judges, simulated: one at random, a second person after a first, and calibration.
 
 - *random*: five judges, of whom one answers at random. How much utility the recommended item lacks, of what the others
   share: with judges named and reliabilities learned, with rates of slips beside them, with judges named alone, with
@@ -8,13 +8,11 @@
 - *calibration*: panels that are drawn from the prior, with hyperparameters that are known or fitted. Where the true
   difference of two new items' utilities ranks among its draws, for what all share, for a judge, and for his taste in
   the first input; and the error of the predicted share of the population that would choose one over the other.
-- *people*: seconds of one evidence with its gradient, and of a posterior, by the number of people.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -33,7 +31,7 @@ from botorch_skewgp.models import default_covar_module
 from botorch_skewgp.models.defaults import default_judge_covar_module
 from botorch_skewgp.observations import Preference
 
-PARTS = ("random", "second", "calibration", "people")
+PARTS = ("random", "second", "calibration")
 NUM_ITEMS, DIM, EACH = 24, 2, 16
 QUESTIONS, FIT_EVERY = 12, 4
 NUM_RANKED, NUM_BINS = 99, 10  # draws that a true value is ranked among, and bins of its ranks
@@ -74,13 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--panels", type=int, default=100, help="of calibration")
-    parser.add_argument("--people", type=int, nargs="+", default=[25, 100, 400, 1000])
 
 
 def run(options: argparse.Namespace) -> None:
     """Run it."""
     folder, seeds = prepare(options), range(2 if options.quick else options.seeds)
-    notes = [environment(), f"load average at the start {load_average()}; seconds of processor time"]
+    notes = [environment(), f"load average at the start {load_average()}"]
     tables = []
     if "random" in options.parts:
         tables.append(at_random(list(seeds), notes))
@@ -88,8 +85,6 @@ def run(options: argparse.Namespace) -> None:
         tables.append(second_person(list(seeds), notes))
     if "calibration" in options.parts:
         tables.append(calibration(range(4 if options.quick else options.panels), notes))
-    if "people" in options.parts:
-        tables.append(cost(options.people[:2] if options.quick else options.people, notes))
     publish(tables, folder)
 
 
@@ -245,29 +240,3 @@ def _ranks(seed: int, fitted: bool) -> tuple[dict[str, float], float]:
         share = torch.special.ndtr((shared[-3] - shared[-2]) / (2 + between).sqrt())
         error = float(model.predictive(X[[-3, -2]], judge="new").probs - share)
     return found, error
-
-
-def cost(people: list[int], notes: list[str]) -> Table:
-    """Seconds by the number of people, each of whom gave ten answers; all items are inducing points."""
-    table = Table("judges_people", ("people", "answers", "evidence", "posterior", "evidence_per_person"), notes=notes)
-    for num in people:
-        panel = Panel.simulate(0, num)
-        judge = torch.arange(num).repeat_interleave(10)
-        pairs = torch.stack([panel.answer(j, panel.pair()) for j in judge.tolist()])
-        model = SkewGP(
-            panel.X, Preference(pairs, judge=judge), inducing_points=panel.X.unique(dim=0), approximation="ep"
-        )
-        mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
-        times = []
-        for _ in range(3):
-            began = time.process_time()
-            mll(model.train()(*model.train_inputs), model.train_targets).backward()
-            times.append(time.process_time() - began)
-        began = time.process_time()
-        model.eval().posterior(panel.X, judge=0)
-        spent = time.process_time() - began
-        table.add(
-            people=num, answers=len(pairs), evidence=min(times), posterior=spent, evidence_per_person=min(times) / num
-        )
-        say(f"{num} people: {min(times):.3f} s, {spent:.3f} s")
-    return table

@@ -126,6 +126,7 @@ class PsychometricFunction:
         Raises:
             InputDataError: If it is not between them.
         """
+        level = as_number(level, "level")
         low, high = self.limits
         if not bool((low < level) & (level < high)):
             raise InputDataError(

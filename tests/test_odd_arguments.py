@@ -9,11 +9,16 @@ from gpytorch.priors import LogNormalPrior
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import (
+    DuelingThompsonSampling,
+    DuelingUpperCredibleBound,
     HallucinatedUpperConfidenceBound,
+    LevelSetMisclassification,
     PenalizedUpperConfidenceBound,
     QuantileBound,
+    Question,
     SkewBayesianActiveLearningByDisagreement,
     SkewExpectedImprovement,
+    SkewKnowledgeGradient,
     SkewLogNoisyExpectedImprovement,
     ValidityInequality,
     ValidityInitialConditions,
@@ -24,6 +29,8 @@ from botorch_skewgp.acquisition import (
     recommend,
     select_from_pool,
 )
+from botorch_skewgp.checking import information_score
+from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.likelihoods import (
     LabelPreferenceLikelihood,
     NumericLikelihood,
@@ -36,7 +43,7 @@ from botorch_skewgp.likelihoods import (
     register_default_likelihood,
 )
 from botorch_skewgp.models import FullyBayesianSkewGP, MomentMatchedModel, SkewPrior, default_covar_module
-from botorch_skewgp.observations import Binary, Numeric, Ordinal, Preference, Tie, Validity, number_judges
+from botorch_skewgp.observations import Binary, Choice, Numeric, Ordinal, Preference, Tie, Validity, number_judges
 from botorch_skewgp.thresholds import threshold
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -148,6 +155,20 @@ QUESTIONS = [
     ("dim", lambda: threshold(labels(), X, 0.5, "a", (0.0, 1.0))),
     ("bounds", lambda: threshold(labels(), X, 0.5, 0, "ab")),
     ("num_draws", lambda: threshold(labels(), X, 0.5, 0, (0.0, 1.0), num_draws=1.5)),
+    ("level", lambda: LevelSetMisclassification(labels(), "a")),
+    ("num_points", lambda: Question(Choice, num_points=10**9)),
+    ("num_options", lambda: next_choice(duels(), UNIT, num_options=10**9)),
+    ("min_distance", lambda: select_from_pool(QuantileBound(duels()), X, 2, min_distance="a")),
+    ("maximize", lambda: QuantileBound(duels(), maximize="no")),
+    ("best_f", lambda: SkewExpectedImprovement(duels(), best_f=float("nan"))),
+    ("generator", lambda: DuelingThompsonSampling(duels(), X[0], generator=3)),
+    ("num_features", lambda: DuelingThompsonSampling(duels(), X[0], num_features=0)),
+    ("sampler", lambda: DuelingUpperCredibleBound(duels(), X[0], sampler=3)),
+    ("X_pending", lambda: SkewBayesianActiveLearningByDisagreement(duels(), X_pending="a")),
+    ("include_points", lambda: SkewKnowledgeGradient(duels(), include_points="no")),
+    ("num_restarts", lambda: fit_skew_gp(duels(), num_restarts=1.5)),
+    ("model", lambda: fit_skew_gp("a")),
+    ("labels", lambda: information_score([0.5], "a")),
 ]
 
 

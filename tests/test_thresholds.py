@@ -263,7 +263,7 @@ def test_bad_input():
     X = torch.rand(3, 2, dtype=DOUBLE)
     with pytest.raises(InputDataError, match="level must be a finite number; got 'half'"):
         threshold(model, X, "half", 1, (0.0, 1.0))
-    with pytest.raises(InputDataError, match="Two points"):
+    with pytest.raises(InputDataError, match="num_points must be an integer of at least 2"):
         threshold(model, X, 0.5, 1, (0.0, 1.0), num_points=1)
     duels = SkewGP(X, Preference([[0, 1]]), draw_settings=SETTINGS)
     with pytest.raises(UnsupportedError, match="yes/no answers"):

@@ -37,6 +37,7 @@ from botorch_skewgp.observations import Censored, Choice, Numeric, Observation, 
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 
 MOST_POINTS = 60  # inducing points of what people share
+NO_VARIANCE = 1e-8  # of a direction of inputs, beside that of the most variable one
 WORTH_A_SMOOTH_PART = 2.0  # nats of evidence, one for each hyperparameter that it adds
 
 CovarModule = Callable[[int, list[Observation]], Kernel]
@@ -67,11 +68,16 @@ def observations_of(known: Answers) -> list[Observation]:
     return [Preference(options) if k == 2 else Choice(options)]
 
 
+def smooth_part(dim: int, **settings: Any) -> Kernel:
+    """One lengthscale, and a scale that a fit may take to zero."""
+    lengthscale_prior = LogNormalPrior(math.log(0.3 * math.sqrt(dim)), 0.7)
+    rbf = RBFKernel(lengthscale_prior=lengthscale_prior, **settings)
+    return ScaleKernel(rbf, outputscale_prior=HalfCauchyPrior(1.0))
+
+
 def linear_and_smooth(dim: int, observations: list[Observation]) -> Kernel:
     """What docs/kernels.md says of noisy answers: linear plus a smooth part that the evidence may take away."""
-    lengthscale_prior = LogNormalPrior(math.log(0.3 * math.sqrt(dim)), 0.7)
-    smooth = ScaleKernel(RBFKernel(lengthscale_prior=lengthscale_prior), outputscale_prior=HalfCauchyPrior(1.0))
-    return LinearKernel() + smooth
+    return LinearKernel() + smooth_part(dim)
 
 
 def _likelihood(observations: list[Observation], covar_module: CovarModule) -> NumericLikelihood | None:
@@ -157,25 +163,59 @@ def skew_gp(
     points = X.flatten(0, 1) if isinstance(known, Choices) else X
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = _fit(points, observations_of(known), covar_module)
-        latent = model.latent_posterior if exact else _gaussian_posterior(model)
-        with torch.no_grad():
-            if isinstance(test, Choices) and Z.shape[-2] > 2:
-                return of_outcomes(model.likelihood(latent(Z), available=test.available).probs, test.chosen)
-            if isinstance(test, Choices):
-                first = model.likelihood(latent(Z), scale=model.outcome_scale).probs.reshape(-1)
-                return of_outcomes(torch.stack([first, 1 - first], dim=-1), test.chosen)
-            predicted = model.likelihood(latent(Z.unsqueeze(-2)), scale=model.outcome_scale)
-            if isinstance(test, Readings):
-                return _of_readings(predicted, test, unit)
-            found = predicted.probs.reshape(len(test), -1)
-            found = torch.cat([1 - found, found], dim=-1) if found.shape[-1] == 1 else found
-            return of_outcomes(found, test.grades)
+        return _predictions(_fit(points, observations_of(known), covar_module), Z, test, unit, exact)
+
+
+def _predictions(model: SkewGP, Z: Tensor, test: Answers, unit: float, exact: bool = False) -> Predictions:
+    """What a fitted model says of test answers about points `Z`."""
+    latent = model.latent_posterior if exact else _gaussian_posterior(model)
+    with torch.no_grad():
+        if isinstance(test, Choices) and Z.shape[-2] > 2:
+            return of_outcomes(model.likelihood(latent(Z), available=test.available).probs, test.chosen)
+        if isinstance(test, Choices):
+            first = model.likelihood(latent(Z), scale=model.outcome_scale).probs.reshape(-1)
+            return of_outcomes(torch.stack([first, 1 - first], dim=-1), test.chosen)
+        predicted = model.likelihood(latent(Z.unsqueeze(-2)), scale=model.outcome_scale)
+        if isinstance(test, Readings):
+            return _of_readings(predicted, test, unit)
+        found = predicted.probs.reshape(len(test), -1)
+        found = torch.cat([1 - found, found], dim=-1) if found.shape[-1] == 1 else found
+        return of_outcomes(found, test.grades)
+
+
+def skew_gp_of_few_choices(known: Choices, test: Choices) -> Predictions:
+    """What docs/kernels.md says of few choices: inputs in two scales, with and without a smooth part, averaged."""
+    X, Z = scaled(known, test)
+    offered = X[known.available]
+    variances, directions = torch.linalg.eigh(torch.cov(offered.mT))
+    vary = variances > NO_VARIANCE * variances[-1]
+    whitening = directions[:, vary] / variances[vary].sqrt()
+    X, Z = torch.cat([X, X @ whitening], dim=-1), torch.cat([Z, Z @ whitening], dim=-1)
+    dim = offered.shape[-1]
+    log_weights, found = [], []
+    for dims in (tuple(range(dim)), tuple(range(dim, X.shape[-1]))):
+        for worth, smooth in ((0.0, None), (WORTH_A_SMOOTH_PART, smooth_part(dim, active_dims=tuple(range(dim))))):
+            kernel = LinearKernel(active_dims=dims) if smooth is None else LinearKernel(active_dims=dims) + smooth
+            model = SkewGP(X.flatten(0, 1), observations_of(known), covar_module=kernel)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+                found.append(_predictions(model.eval(), Z, test, 1.0).probabilities)
+                log_weights.append(float(model.log_marginal_likelihood("ep").value) - worth)
+    weights = torch.tensor(log_weights, dtype=torch.float64).softmax(0)
+    return of_outcomes(torch.einsum("w,wmk->mk", weights, torch.stack(found)), test.chosen)
+
+
+def skew_gp_of_recipe(known: Answers, test: Answers) -> Predictions:
+    """What docs/kernels.md says of few answers, of their kind."""
+    if isinstance(known, Choices):
+        return skew_gp_of_few_choices(known, test)
+    return skew_gp(known, test, linear_and_smooth)
 
 
 def skew_gp_of_panel(known: Choices | Grades, test: Choices | Grades) -> Predictions:
-    """What docs/judges.md says of panels of comparisons: linear tastes, and slips; of grades, default tastes."""
-    if isinstance(known, Grades):
+    """What docs/judges.md says of panels of duels: linear tastes of everybody, and slips; of others, default tastes."""
+    if isinstance(known, Grades) or known.points.shape[1] > 2:
         return skew_gp_of_people(known, test, linear_and_smooth)
 
     def own(dim: int, observations: list[Observation]) -> Kernel:
@@ -341,7 +381,7 @@ def svgp(known: Choices | Grades, test: Choices | Grades) -> Predictions:
 OURS: dict[str, Callable[[Answers, Answers], Predictions]] = {
     "SkewGP, EP": skew_gp,
     "SkewGP, exact": partial(skew_gp, exact=True),
-    "SkewGP, linear + RBF, EP": partial(skew_gp, covar_module=linear_and_smooth),
+    "SkewGP, linear + RBF, EP": skew_gp_of_recipe,
     "SkewGP, all answers, EP": partial(skew_gp_of_people, by_person=False),
     "SkewGP, all answers, linear + RBF, EP": partial(
         skew_gp_of_people, covar_module=linear_and_smooth, by_person=False

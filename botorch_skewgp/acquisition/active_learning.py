@@ -32,7 +32,7 @@ from torch import Tensor
 from botorch_skewgp.acquisition.interpolation import interpolated
 from botorch_skewgp.acquisition.questions import QuestionAcquisitionFunction
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_count, as_seed, check_class
+from botorch_skewgp.observations.checks import as_count, as_number, as_seed, check_class, check_parts
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.protocols import LatentModel
 from botorch_skewgp.rows import Reading
@@ -96,8 +96,10 @@ class SkewBayesianActiveLearningByDisagreement(QuestionAcquisitionFunction):
             X_pending: An `m x d` tensor of points, for duels the pairs one after the other; `None` for none.
 
         Raises:
+            InputDataError: If the points are not a tensor.
             BotorchTensorDimensionError: If the points are not `m x d`, or do not make whole pairs.
         """
+        check_parts(X_pending=(X_pending, Tensor))
         self._refined: list[LatentModel] = []
         if X_pending is None or X_pending.shape[-2] == 0:
             self.X_pending = None
@@ -284,6 +286,7 @@ def select_from_pool(
     N = X.shape[0]
     num = as_count(num, "num", least=1, most=N)  # entries of the pool
     as_count(batch_limit, "batch_limit", least=1)
+    min_distance = None if min_distance is None else as_number(min_distance, "min_distance", least=0.0)
     before = getattr(acq_function, "X_pending", None)
     allowed = torch.ones(N, dtype=torch.bool, device=X.device)
     chosen: list[int] = []

@@ -16,6 +16,7 @@ from __future__ import annotations
 import torch
 from botorch.acquisition.analytic import AnalyticAcquisitionFunction
 from botorch.acquisition.objective import PosteriorTransform
+from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
 from botorch.utils.probability.utils import (
     log_ndtr,
@@ -24,7 +25,7 @@ from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
 from botorch_skewgp.acquisition.components import ComponentAcquisitionFunction, follow, quantile_of
-from botorch_skewgp.observations.checks import as_probability, as_tensor
+from botorch_skewgp.observations.checks import as_probability, as_tensor, check_flags
 
 
 class _SkewImprovement(ComponentAcquisitionFunction):
@@ -47,10 +48,12 @@ class _SkewImprovement(ComponentAcquisitionFunction):
             maximize: Whether large values are good.
 
         Raises:
-            InputDataError: If `best_f` is no number.
+            InputDataError: If `best_f` is not a number, or `maximize` not a boolean.
         """
+        check_flags(maximize=maximize)
+        if as_tensor(best_f, "best_f").isnan().any():
+            raise InputDataError("best_f must not be NaN; give the best value so far.")
         super().__init__(model=model, posterior_transform=posterior_transform)
-        as_tensor(best_f, "best_f")  # raises where it is no number
         self.register_buffer("best_f", torch.as_tensor(best_f))
         self.maximize = maximize
 
@@ -153,6 +156,7 @@ class QuantileBound(AnalyticAcquisitionFunction):
         maximize: bool = True,
     ) -> None:
         probability = as_probability(probability, "probability")
+        check_flags(maximize=maximize)
         super().__init__(model=model, posterior_transform=posterior_transform)
         self.probability = probability
         self.maximize = maximize

@@ -9,7 +9,7 @@ from botorch.sampling import SobolQMCNormalSampler
 from botorch.sampling.base import MCSampler
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_number, as_tensor
+from botorch_skewgp.observations.checks import as_number, as_tensor, check_parts
 
 NUM_SAMPLES = 1024
 ROUNDING = 1e-9  # of sums of weights
@@ -60,6 +60,7 @@ def probability_of_majority(
             f"weights must be {model.num_outputs} finite numbers that are not negative, one for each judge; got "
             f"{votes.tolist()}."
         )
+    check_parts(sampler=(sampler, MCSampler))
     posterior = model.posterior(X)
     if sampler is None:
         sampler = SobolQMCNormalSampler(torch.Size([NUM_SAMPLES]), seed=0)

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.components import Components
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.observations.checks import as_number, as_probability, check_class
+from botorch_skewgp.observations.checks import as_count, as_number, as_probability, check_class, check_parts
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.protocols import LatentModel, kind_of_duels, members_of
 from botorch_skewgp.sampling.pathwise import SkewGPSamplePath
@@ -108,6 +108,7 @@ class _DuelingMonteCarloAcquisitionFunction(DuelingAcquisitionFunction, MCSample
     """Base class of acquisition functions that sample the difference of a candidate and the reference."""
 
     def __init__(self, model: Model, X_reference: Tensor, sampler: MCSampler | None = None) -> None:
+        check_parts(sampler=(sampler, MCSampler))
         super().__init__(model=model, X_reference=X_reference)
         MCSamplerMixin.__init__(self, sampler=sampler)
 
@@ -228,6 +229,7 @@ class DuelingThompsonSampling(DuelingAcquisitionFunction):
         generator: The source of randomness; torch's global one if `None`.
 
     Raises:
+        InputDataError: If `num_features` is not an integer of at least 2, or `generator` not a generator.
         UnsupportedError: If BoTorch has no random features for the kernel.
     """
 
@@ -238,6 +240,7 @@ class DuelingThompsonSampling(DuelingAcquisitionFunction):
         num_features: int = 1024,
         generator: torch.Generator | None = None,
     ) -> None:
+        num_features = as_count(num_features, "num_features")
         super().__init__(model=model, X_reference=X_reference)
         members = self.members
         member = members[random_index(len(members), generator)]
@@ -257,7 +260,8 @@ def _entropy(log_p: Tensor) -> Tensor:
 
 
 def random_index(size: int, generator: torch.Generator | None) -> int:
-    """A random number from 0 to `size - 1`; the generator is not used where there is no choice."""
+    """A random number from 0 to `size - 1`; a size of 1 does not use the generator."""
+    check_parts(generator=(generator, torch.Generator))
     if size == 1:
         return 0
     device = None if generator is None else generator.device

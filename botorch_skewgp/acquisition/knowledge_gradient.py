@@ -26,7 +26,7 @@ from torch import Tensor
 
 from botorch_skewgp.acquisition.questions import QuestionAcquisitionFunction
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import check_class
+from botorch_skewgp.observations.checks import check_class, check_flags
 from botorch_skewgp.protocols import LatentModel, kind_of_duels
 from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density, standardise
 
@@ -101,6 +101,7 @@ class SkewKnowledgeGradient(_LookAhead):
         first = self.members[0]
         X_candidates = first.datapoints if X_candidates is None else X_candidates
         check_class(X_candidates, "X_candidates", Tensor)
+        check_flags(include_points=include_points)
         if X_candidates.ndim != 2 or X_candidates.shape[0] == 0 or X_candidates.shape[1] != first.dim:
             raise BotorchTensorDimensionError(
                 f"X_candidates must be n x {first.dim} with n of at least 1; got shape {tuple(X_candidates.shape)}."

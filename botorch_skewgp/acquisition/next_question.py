@@ -33,7 +33,7 @@ from botorch_skewgp.acquisition.question_values import (
 from botorch_skewgp.acquisition.search_domain import SearchDomain, Values, as_points
 from botorch_skewgp.models.transforms import rounded_inputs
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_count, as_number, as_seed, as_tensor, check_flags
+from botorch_skewgp.observations.checks import MAX_OPTIONS, as_count, as_number, as_seed, as_tensor, check_flags
 from botorch_skewgp.protocols import LatentModel, input_transform_of, members_of
 from botorch_skewgp.rows import Reading, first_of_equal
 
@@ -57,7 +57,7 @@ class Question:
     Args:
         kind: A class of observations that the model's likelihood takes.
         num_points: The number of points shown together, for kinds that leave it open, such as `Choice`; the kind's
-            least number if `None`.
+            least number if `None`; at most 100.
         with_incumbent: Whether the recommended point must be one of the points.
 
     Raises:
@@ -78,7 +78,7 @@ class Question:
         least, more = self.kind.points_per_observation, self.kind.takes_more_points
         check_flags(with_incumbent=self.with_incumbent)
         if self.num_points is not None:
-            as_count(self.num_points, "num_points", least=1)
+            as_count(self.num_points, "num_points", least=1, most=MAX_OPTIONS)
         if self.num_points is not None and (self.num_points < least or (self.num_points > least and not more)):
             raise InputDataError(
                 f"A question of kind {self.kind.__name__} is about {least} {'or more ' if more else ''}point(s); got "

@@ -17,7 +17,7 @@ from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
 from botorch_skewgp.acquisition.components import ComponentAcquisitionFunction
-from botorch_skewgp.observations.checks import as_count, as_seed, check_class
+from botorch_skewgp.observations.checks import as_count, as_seed, check_class, check_flags
 
 
 class SkewLogNoisyExpectedImprovement(ComponentAcquisitionFunction):
@@ -57,6 +57,7 @@ class SkewLogNoisyExpectedImprovement(ComponentAcquisitionFunction):
         seed: int = 0,
     ) -> None:
         samples_per_draw, seed = as_count(samples_per_draw, "samples_per_draw", least=1), as_seed(seed)
+        check_flags(maximize=maximize)
         check_class(X_baseline, "X_baseline", Tensor)
         if X_baseline.ndim != 2 or X_baseline.shape[-2] == 0:
             raise BotorchTensorDimensionError(

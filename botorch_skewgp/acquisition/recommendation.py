@@ -39,7 +39,7 @@ from botorch_skewgp.acquisition.knowledge_gradient import (
 )
 from botorch_skewgp.acquisition.search_domain import OPTIONS, SearchDomain, Values, as_points
 from botorch_skewgp.models.transforms import has_transformed_inputs, rounded_inputs, untransformed_inputs
-from botorch_skewgp.observations.checks import as_count, as_tensor, check_class
+from botorch_skewgp.observations.checks import MAX_OPTIONS, as_count, as_tensor, check_class
 from botorch_skewgp.protocols import KnowsJudges, input_transform_of, is_latent_model, kind_of_duels
 
 PairMethod = Literal["qeubo", "knowledge_gradient", "one_shot_knowledge_gradient", "information"]
@@ -182,7 +182,7 @@ def next_choice(
     Args:
         model: A model of the utility with one output.
         bounds: A `2 x d` tensor of lower and upper bounds; `None` with candidates.
-        num_options: The number of options, at least 2.
+        num_options: The number of options, 2 to 100.
         X_candidates: An `n x d` tensor of points to choose from instead of a domain, one option after the other.
         num_restarts: The number of starting points of `optimize_acqf`.
         raw_samples: The number of raw samples that these are chosen from.
@@ -200,7 +200,7 @@ def next_choice(
     model = _for_judge(model, judge)
     _check_one_output(model)
     _check_options(num_restarts, raw_samples, options)
-    as_count(num_options, "num_options")
+    as_count(num_options, "num_options", most=MAX_OPTIONS)
     if (bounds is None) == (X_candidates is None):
         raise InputDataError("Give either bounds, to search a domain, or X_candidates, to choose from a list.")
     acquisition = qExpectedUtilityOfBestOption(model)

@@ -10,6 +10,8 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
+from botorch_skewgp.observations.checks import as_tensor
+
 
 def information_score(probability: Tensor, labels: Tensor) -> Tensor:
     r"""The average information of predicted probabilities on labels, in bits ([Benavoli2020skew]_, section 6).
@@ -26,7 +28,8 @@ def information_score(probability: Tensor, labels: Tensor) -> Tensor:
     Raises:
         InputDataError: If a label is neither 0 nor 1, or a probability is not between 0 and 1.
     """
-    labels = torch.as_tensor(labels).to(probability)
+    probability = as_tensor(probability, "probability")
+    labels = as_tensor(labels, "labels").to(probability)
     if ((labels != 0) & (labels != 1)).any():
         raise InputDataError("labels must hold 0 and 1.")
     if not ((probability >= 0) & (probability <= 1)).all():

@@ -19,6 +19,7 @@ from tqdm.auto import tqdm
 
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewGP
+from botorch_skewgp.observations.checks import as_count, as_seed, check_class, check_flags
 
 MAX_EXHAUSTIVE = 4  # pseudo-points up to which all phases are tried
 
@@ -54,12 +55,14 @@ def fit_skew_gp(
 
     Raises:
         ModelFittingError: If no start could be fitted.
-        ValueError: If there are no starts.
+        InputDataError: If `num_restarts` is not a positive integer, or another argument is of another class.
         UnsupportedError: If phases are searched for without a skew prior.
     """
+    num_restarts, seed = as_count(num_restarts, "num_restarts", least=1), as_seed(seed)
+    check_flags(search_phases=search_phases, progress=progress)
+    if not isinstance(model, MarginalLogLikelihood):
+        check_class(model, "model", SkewGP)
     mll = model if isinstance(model, MarginalLogLikelihood) else SkewGPMarginalLogLikelihood(model.likelihood, model)
-    if num_restarts < 1:
-        raise ValueError(f"num_restarts must be positive; got {num_restarts}.")
     skew_prior = mll.model.skew_prior
     if search_phases and skew_prior is None:
         raise UnsupportedError("There are no phases to search for without a skew prior.")

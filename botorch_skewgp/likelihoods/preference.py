@@ -294,5 +294,5 @@ class PreferenceLikelihood(RowLikelihood):
         return Categorical(probs=probabilities)
 
     def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
-        """What is low wins, is chosen, comes first."""
+        """The lower item wins, and the lowest is chosen."""
         return self.marginal(posterior.scalarize(posterior.mean.new_tensor([-1.0])), scale=scale)

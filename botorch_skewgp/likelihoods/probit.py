@@ -105,7 +105,7 @@ class ProbitLikelihood(NoisyValueLikelihood):
         return slips + (1 - slips.sum(-1, keepdim=True)) * self.guess.to(like) * right
 
     def share_of_slips(self, observation: Observation, rows: Rows) -> Tensor | float:
-        """1 for outcome 0; for outcome 1 less by guesses."""
+        """1 for outcome 0, less for outcome 1, which may be a guess."""
         slips = super()._slips(2, rows.noise, observation.judge)
         if slips is None:
             return 0.0
@@ -119,7 +119,7 @@ class ProbitLikelihood(NoisyValueLikelihood):
         scale: OutcomeScale = OutcomeScale(),  # noqa: B008
         num_points: int | None = None,
     ) -> Reading:
-        """`f(x) + v` not above zero for 0, above it for 1."""
+        """`f(x) + v` above zero for outcome 1; else 0."""
         return Reading.at_point(like.new_zeros(1), self.noise, self._slips(2, like))
 
     def answers(self, observation: Binary) -> tuple[Tensor, Tensor]:  # type: ignore[override]

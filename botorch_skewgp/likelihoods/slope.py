@@ -97,11 +97,11 @@ class SlopeLikelihood(RowLikelihood):
         raise UnsupportedError(_REFUSAL)
 
     def fantasy_rows(self, noisy: Tensor, scale: OutcomeScale) -> FantasyRows:
-        """Not defined: slopes are stated, not observed; raises `UnsupportedError`."""
+        """Not defined: slopes are not drawn; raises `UnsupportedError`."""
         raise UnsupportedError(_REFUSAL)
 
     def latent_noise(self, X: Tensor) -> Tensor:
-        """Not defined: slopes are not read at values; raises `UnsupportedError`."""
+        """Not defined: the noise is that of slopes, not of values; raises `UnsupportedError`."""
         raise UnsupportedError(_REFUSAL)
 
 

@@ -91,9 +91,16 @@ class VoteLikelihood(PreferenceLikelihood):
         scale: OutcomeScale = OutcomeScale(),  # noqa: B008
         num_points: int | None = None,
     ) -> Reading:
-        """The noisy difference and average of two items; outcomes are the page's buttons, in their order."""
+        """The noisy difference and average of two items, or for two buttons the choice of one; outcomes are the page's
+        buttons, in their order.
+        """
         if not issubclass(kind, Vote) or (num_points or 2) > 2:
             return super().reading(kind, like, scale, num_points)
+        if len(self.buttons) == 2:
+            return Reading.choice(2, self.noise, like, self._slips(2, like))
+        return self._difference_and_average(like, scale)
+
+    def _difference_and_average(self, like: Tensor, scale: OutcomeScale) -> Reading:
         width = self._of_judges("tie_width", like) * self.ties_allowed
         low = scale.standardize(self.threshold.to(like))
         high = low + self.level_gap.to(like) if "tie" in self.buttons else low
@@ -124,7 +131,7 @@ class VoteLikelihood(PreferenceLikelihood):
                 "give VoteLikelihood all buttons of the page."
             )
         outcomes = torch.tensor(CELLS, device=like.device)
-        reading = replace(self.reading(Vote, like, scale), outcomes=outcomes, slips=None)
+        reading = replace(self._difference_and_average(like, scale), outcomes=outcomes, slips=None)
         lower, upper = (
             torch.stack([self._at_judges_width(bound[:, 0], observation.judge), bound[:, 1]], dim=-1)
             for bound in reading.bounds(torch.as_tensor(observation.answers, device=like.device))

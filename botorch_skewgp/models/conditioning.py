@@ -170,7 +170,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
     def condition_on_draws(
         self, X: Tensor, samples_per_draw: int = 1, seed: int = 0, weight: Tensor | None = None
     ) -> tuple[Self, Tensor]:
-        r"""A model in which every draw is also conditioned on noise-free values at given points, drawn with it.
+        r"""A model whose draws are also conditioned on noise-free values at given points, drawn from the posterior.
 
         The distribution of the latent function stays the same, as a finer mixture over draws of rows and values.
 

@@ -91,8 +91,8 @@ def default_covar_module(
         UnsupportedError: If a judge is given for other observations than comparisons.
     """
     dim = as_count(dim, "dim", least=1)
-    observations = _telling(observations)
-    comparisons = _compare(observations)
+    observations = _informative(observations)
+    comparisons = _are_comparisons(observations)
     if judge is not None and judge not in [*JUDGES]:
         raise InputDataError(f"judge must be 'consistent', 'noisy' or None; got {judge!r}.")
     if judge is not None and not comparisons:
@@ -126,13 +126,13 @@ def default_covar_module(
     return covar_module
 
 
-def _telling(observations: Observation | Sequence[Observation]) -> Sequence[Observation]:
+def _informative(observations: Observation | Sequence[Observation]) -> Sequence[Observation]:
     """The observations that determine defaults: all but slopes, unless there are no others."""
     observations = as_sequence(observations)
     return [entry for entry in observations if entry.tells_values] or observations
 
 
-def _compare(observations: Sequence[Observation]) -> bool:
+def _are_comparisons(observations: Sequence[Observation]) -> bool:
     """Whether all observations are comparisons."""
     return len(observations) > 0 and all(entry.points_per_observation > 1 for entry in observations)
 
@@ -167,7 +167,7 @@ def default_judge_covar_module(dim: int, observations: Observation | Sequence[Ob
         InputDataError: If `dim` is not a positive integer.
     """
     dim = as_count(dim, "dim", least=1)
-    comparisons = _compare(_telling(observations))
+    comparisons = _are_comparisons(_informative(observations))
     tastes = LinearTastesKernel(dim, scale=COMPARISON_TASTES if comparisons else 1.0, diagonal=not comparisons)
     median = COMPARISON_LENGTHSCALE * dim**0.5
     base_kernel = CheckedRBFKernel(
@@ -198,7 +198,7 @@ def default_mean_module(observations: Observation | Sequence[Observation]) -> Me
     Args:
         observations: The observations the model will be built from.
     """
-    observations = _telling(observations)
+    observations = _informative(observations)
     anchored = any(entry.anchors_scale for entry in observations)
     told = (
         (entry.points_per_observation == 1 or entry.tells_level) and entry.num_outputs == 1 for entry in observations

@@ -60,7 +60,7 @@ class FullyBayesianSkewGP(Model):
             raise InputDataError("models must be a list of SkewGP models; write [model] for a single one.")
         models = list(models)
         if not models:
-            raise InputDataError("An ensemble needs at least one model.")
+            raise InputDataError("models must hold at least one model; got none.")
         for number, model in enumerate(models):
             if not isinstance(model, SkewGP):
                 raise InputDataError(f"models must be SkewGP models; number {number} is a {type(model).__name__}.")

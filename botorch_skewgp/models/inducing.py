@@ -94,7 +94,7 @@ def choose_inducing_points(train_X: Tensor, transformed: Tensor, covar_module: K
     r"""Choose training points greedily, each with the largest prior variance given those before.
 
     BoTorch's greedy variance reduction ([Burt2020convergence]_), among at most `MAX_CANDIDATES` evenly spaced points.
-    For very smooth kernels, of which fewer points explain everything, further candidates follow.
+    For very smooth kernels fewer points explain everything, and further candidates follow.
 
     Args:
         train_X: The training points, `n x d`.

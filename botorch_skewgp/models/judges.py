@@ -200,7 +200,7 @@ class Committee(Model):
             posterior_transform: A posterior transform. Affine ones keep the skewness.
 
         Raises:
-            UnsupportedError: If noise is asked for.
+            UnsupportedError: If `observation_noise` is not `False`.
         """
         if not isinstance(observation_noise, bool) or observation_noise:
             raise UnsupportedError("Answers are predicted for one judge; use model.for_judge(j).")

@@ -14,6 +14,7 @@ from torch import Tensor
 
 MAX_CATEGORIES = 10_000  # grades, strengths or labels: each has cut-points or a latent function
 MAX_SEED = 2**63 - 1  # torch's
+MAX_OPTIONS = 100  # of a question; the readings of a choice are pairs of options
 
 
 def as_tensor(value: Any, name: str, hint: str = "") -> Tensor:

@@ -31,8 +31,8 @@ class Preference(Countable):
         pairs: An `m x 2` integer tensor of rows of `train_X`, winner first.
         strength: An `m`-dim tensor of integers `0, ..., num_strengths - 1`, the smallest difference first; `None` for
             answers without a strength.
-        num_strengths: The number of steps, at least 2; by default the largest strength plus one. Without it, answers
-            that are all above strength 0 cause an `InputDataWarning`, as they may have been counted from 1.
+        num_strengths: The number of steps, from 2 to 10,000; by default the largest strength plus one. Without it,
+            answers that are all above strength 0 cause an `InputDataWarning`, as they may have been counted from 1.
 
     Raises:
         InputDataError: If `pairs` is not `m x 2` integers, holds a negative index, or compares a point with itself, or

@@ -21,7 +21,7 @@ class Ordinal(Countable):
 
     Args:
         grades: An `m`-dim tensor of integers `0, ..., num_grades - 1`.
-        num_grades: The number of grades, at least 2.
+        num_grades: The number of grades, from 2 to 10,000.
         index: An `m`-dim integer tensor: the row of `train_X` of each grade; by default `0, ..., m - 1`.
 
     Raises:

@@ -21,7 +21,7 @@ class LabelPreference(Observation):
 
     Args:
         labels: An `m x 2` integer tensor of labels, winner first.
-        num_labels: The number of labels, hence of outputs of the model.
+        num_labels: The number of labels and of outputs of the model, from 2 to 10,000.
         index: An `m`-dim integer tensor: the row of `train_X` of each preference; by default `0, ..., m - 1`.
         event: An `m`-dim integer tensor: preferences of one event share each label's noise; by default noise is
             independent.

@@ -339,7 +339,7 @@ def test_bad_input(model):
     refused("X_candidates must be finite and n x 2", bounds=None, X_candidates=Z[:, :1])
     refused("discrete_dims and cat_dims only", bounds=None, X_candidates=Z, cat_dims={0: [0.0, 1.0]})
     refused("judges must name at least one judge", judges=[])
-    refused("several judges at once", UnsupportedError, judges=[0, 1])
+    refused("Joint utilities of judges", UnsupportedError, judges=[0, 1])
     refused("method must be 'knowledge_gradient' or 'information'", method="best")
     refused("worth must be positive", worth=0.0)
     refused("worth must be a finite number", worth="much")

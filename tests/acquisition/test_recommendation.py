@@ -428,8 +428,8 @@ def test_questions_are_checked(model):
         (recommend, {"bounds": BOUNDS, "num_restarts": 1.5}, "num_restarts must be an integer of at least 1; got 1.5"),
         (recommend, {"bounds": BOUNDS, "cat_dims": [0]}, r"cat_dims must map inputs to their values.*got \[0\]"),
         (next_pair, {"bounds": BOUNDS, "fixed_features": {5: 0.3}}, "fixed_features is about inputs 0 to 1; got 5"),
-        (next_choice, {"bounds": BOUNDS, "num_options": 1}, "at least 2"),
-        (next_choice, {"bounds": BOUNDS, "num_options": 2.5}, "num_options must be an integer of at least 2; got 2.5"),
+        (next_choice, {"bounds": BOUNDS, "num_options": 1}, "num_options must be an integer from 2 to 100"),
+        (next_choice, {"bounds": BOUNDS, "num_options": 2.5}, "num_options must be an integer from 2 to 100; got 2.5"),
         (next_choice, {"X_candidates": POINTS[:2]}, "at least 3 different points"),
         (next_choice, {}, "Give either bounds"),
     ]:

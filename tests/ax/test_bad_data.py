@@ -230,14 +230,6 @@ def test_entries_that_cannot_be_read_are_left_out_and_can_be_taken_back(key):
     assert not set(map(repr, client._experiment._properties[key])) & set(map(repr, JUNK))
 
 
-def test_a_trial_with_nan_that_is_marked_failed():
-    client = ready()
-    client.attach_data(2, {"loss": float("nan")})
-    client.mark_trial_failed(2)
-    index, _ = next_trial(client)
-    assert node_of(client, index) == "SkewGP"
-
-
 @pytest.mark.parametrize("value", [0.3, 2, -1])
 def test_labels_that_are_neither_0_nor_1(value):
     client = ready(constraints=["works >= 0.5"], validity_metric="works")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -410,7 +410,3 @@ def deviations(model, posterior, reference: Reference) -> dict[str, float]:
 def log_evidence(model) -> float:
     """The model's own log evidence by expectation propagation, without hyperparameter priors."""
     return float(model.log_marginal_likelihood("ep").value)
-
-
-def with_parameters(**changes) -> Parameters:
-    return replace(Parameters(), **changes)

@@ -748,7 +748,6 @@ _SINGLE_TASK_GP = (
     "impossible: BoTorch's code demands a SingleTaskGP with known noise and builds another from its targets; "
     "qLogNoisyExpectedImprovement has no such demand"
 )
-_ABSTRACT = "an abstract base class"
 IMPOSSIBLE = {
     analytic.LogNoisyExpectedImprovement: _SINGLE_TASK_GP,
     analytic.NoisyExpectedImprovement: _SINGLE_TASK_GP,

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from botorch.exceptions.errors import ModelFittingError, UnsupportedError
+from botorch.exceptions.errors import InputDataError, ModelFittingError, UnsupportedError
 from botorch.optim.utils import sample_all_priors
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
@@ -124,7 +124,7 @@ def test_more_phases_are_flipped_one_by_one():
 def test_refusals():
     with pytest.raises(UnsupportedError, match="without a skew prior"):
         fit_skew_gp(SkewGP(X, LABELS), search_phases=True)
-    with pytest.raises(ValueError, match="num_restarts"):
+    with pytest.raises(InputDataError, match="num_restarts must be an integer of at least 1"):
         fit_skew_gp(SkewGP(X, LABELS), num_restarts=0)
 
     class Failing(SkewGPMarginalLogLikelihood):

@@ -234,3 +234,14 @@ def test_what_a_likelihood_does_not_know():
         SkewGP(X, Vote(PAIR, ["both bad"]), likelihood=VoteLikelihood(BUTTONS[:3]))
     with pytest.raises(InputDataError, match="threshold must be a finite number"):
         VoteLikelihood(threshold=float("nan"))
+
+
+def test_votes_by_two_buttons_are_duels():
+    X = torch.rand(6, 2, dtype=torch.float64)
+    votes = Vote([[0, 1], [2, 1], [0, 3]], ["first", "second", "first"], buttons=["first", "second"])
+    model = SkewGP(X, votes, draw_settings=DrawSettings(num_draws=256))
+    difference = model.latent_posterior(X[:2]).affine(torch.tensor([[1.0, -1.0]], dtype=torch.float64))
+    wins = difference.add_noise(2 * model.likelihood.noise).probability_above(torch.zeros((), dtype=torch.float64))
+    first = model.predictive(X[:2]).probs
+    torch.testing.assert_close(first[0], wins.squeeze())
+    torch.testing.assert_close(first.flip(-1), model.predictive(X[[1, 0]]).probs)

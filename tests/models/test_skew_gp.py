@@ -7,17 +7,13 @@ import pickle
 import gpytorch
 import pytest
 import torch
-from botorch.acquisition import qUpperConfidenceBound
-from botorch.acquisition.logei import qLogNoisyExpectedImprovement
 from botorch.acquisition.objective import ExpectationPosteriorTransform, ScalarizedPosteriorTransform
-from botorch.acquisition.preference import AnalyticExpectedUtilityOfBestOption, qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.exceptions.warnings import InputDataWarning
 from botorch.fit import fit_gpytorch_mll
 from botorch.models import ModelList, SingleTaskGP
 from botorch.models.transforms.input import Normalize
-from botorch.models.transforms.outcome import Log, Standardize
-from botorch.optim import optimize_acqf
+from botorch.models.transforms.outcome import Log
 from botorch.posteriors import PosteriorList
 
 from botorch_skewgp import SkewGP
@@ -99,18 +95,6 @@ def test_no_observations_give_exactly_the_prior(observations, generator):
 # Caches
 
 
-def test_setting_a_hyperparameter_in_evaluation_mode_renews_the_draws(generator):
-    """GPyTorch writes through `.data`, which leaves a tensor's version as it was."""
-    X, test_X = points(8, generator), points(3, generator)
-    model = SkewGP(X, Preference(PAIRS))
-    model.posterior(test_X)
-    model.covar_module.base_kernel.lengthscale = 0.1
-    model.covar_module.outputscale = 3.0
-    fresh = SkewGP(X, Preference(PAIRS))
-    fresh.load_state_dict(model.state_dict())
-    assert torch.equal(model.posterior(test_X).mean, fresh.posterior(test_X).mean)
-
-
 def test_draws_are_made_once(generator):
     model = small_model(points(8, generator))
     draws = model.draws
@@ -120,23 +104,6 @@ def test_draws_are_made_once(generator):
     model.train()
     model.eval()
     assert model.draws is not draws
-
-
-def test_new_draw_settings_renew_the_draws(generator):
-    X = points(8, generator)
-    model = SkewGP(X, Preference(PAIRS))
-    assert model.draws.num_draws == 2048
-    model.draw_settings = DrawSettings(num_draws=512)
-    assert model.draws.num_draws == 512
-
-
-def test_setting_the_noise_renews_the_draws(generator):
-    X, test_X = points(8, generator), points(3, generator)
-    model = small_model(X)
-    before = model.posterior(test_X)
-    model.likelihood.noise = 0.01
-    assert not agree(before, model.posterior(test_X))
-    assert agree(model.posterior(test_X), small_model(X, likelihood=PreferenceLikelihood(0.01)).posterior(test_X))
 
 
 # two equal points: their covariance is singular, and linear_operator says so
@@ -248,17 +215,6 @@ def test_priors_are_sampled_where_their_model_is(generator):
         priors = [prior for _, _, prior, _, _ in model.named_priors()]
         assert len(priors) > 1
         assert all(prior.sample().dtype == dtype for prior in priors)
-
-
-@pytest.mark.gpu
-def test_cuda_gives_the_same_posterior(generator):
-    X, test_X = points(8, generator), points(3, generator)
-    model = SkewGP(X, Preference(PAIRS))
-    expected = model.posterior(test_X)
-    posterior = model.to("cuda").posterior(test_X.cuda())
-    assert posterior.mean.is_cuda
-    error = (expected.variance / 512).sqrt()
-    assert ((posterior.mean.cpu() - expected.mean).abs() < 4 * error).all()
 
 
 # Posteriors
@@ -409,11 +365,6 @@ def test_bad_points_are_refused(change, message, generator):
     [
         ([[0, 8]], "refers to row 8 of train_X, which has 8 rows only"),
         ([[0, 1], [2, 2]], r"compares a point with itself in rows \[1\]"),
-        ([[0, -1]], "must not hold negative indices"),
-        ([0, 1], "must be a m x 2 tensor"),
-        ([[0, 1, 2]], "must be m x 2, winner first"),
-        ([[0.0, 1.0]], "must hold integer indices"),
-        ([[True, False]], "must hold integer indices"),
     ],
 )
 def test_bad_pairs_are_refused(pairs, message, generator):
@@ -452,20 +403,6 @@ def test_outcome_transform_must_be_affine(generator):
         small_model(points(8, generator), Numeric([1.0, 2.0]), outcome_transform=Log())
 
 
-def test_standardised_numbers_give_posteriors_in_units_of_the_outcome(generator):
-    X, test_X = points(8, generator), points(3, generator)
-    values = 100 + 20 * torch.randn(8, generator=generator, dtype=torch.float64)
-    likelihood = MixedLikelihood(NumericLikelihood(0.1), PreferenceLikelihood(0.2))
-    observations = [Numeric(values), Preference(PAIRS)]
-    model = small_model(X, observations, likelihood=likelihood, outcome_transform=Standardize(m=1))
-    by_hand = small_model(
-        X, [Numeric((values - values.mean()) / values.std()), Preference(PAIRS)], likelihood=likelihood
-    )
-    a, b = model.posterior(test_X), by_hand.posterior(test_X)
-    assert torch.allclose(a.mean, values.mean() + values.std() * b.mean)
-    assert torch.allclose(a.variance, values.var() * b.variance)
-
-
 def test_conditioning_on_more_data_equals_a_new_model(generator):
     X, new_X, test_X = points(8, generator), points(2, generator), points(3, generator)
     settings = DrawSettings(num_draws=4096)
@@ -492,12 +429,6 @@ def test_conditioning_on_more_data_equals_a_new_model(generator):
     assert ((a.mean - b.mean).abs() < 4 * error).all()
     assert torch.equal(model.datapoints, X)
     assert len(model.observations) == 1
-
-
-def test_conditioning_refuses_points_of_another_dimension(generator):
-    model = small_model(points(8, generator))
-    with pytest.raises(InputDataError, match="X must have 2 columns like train_X; got 3"):
-        model.condition_on_observations(points(2, generator, d=3), torch.tensor([[0, 1]]))
 
 
 # Evidence
@@ -581,31 +512,6 @@ def test_fit_reaches_a_stationary_point(generator):
             assert parameter.grad.abs().max() < 0.02, name
 
 
-ACQUISITIONS = {
-    "qLogNEI": (lambda model, X: qLogNoisyExpectedImprovement(model, X, prune_baseline=True), 2),
-    "qUCB": (lambda model, X: qUpperConfidenceBound(model, beta=0.2), 2),
-    "qEUBO": (lambda model, X: qExpectedUtilityOfBestOption(model), 2),
-    "EUBO": (lambda model, X: AnalyticExpectedUtilityOfBestOption(model), 2),
-    "EUBO against a winner": (lambda model, X: AnalyticExpectedUtilityOfBestOption(model, previous_winner=X[:1]), 1),
-}
-
-
-@pytest.mark.parametrize("name", ACQUISITIONS)
-def test_acquisition_functions_are_optimised(name, generator):
-    """The candidate is better than every random one, and within bounds."""
-    X, pairs = duels(30, 15, 2, generator)
-    model = SkewGP(X, Preference(pairs), draw_settings=SMALL)
-    make, q = ACQUISITIONS[name]
-    acquisition = make(model, X)
-    bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
-    candidate, value = optimize_acqf(acquisition, bounds, q=q, num_restarts=4, raw_samples=64, options={"maxiter": 50})
-    assert candidate.shape == (q, 2)
-    assert ((candidate >= 0) & (candidate <= 1)).all()
-    with torch.no_grad():
-        assert torch.allclose(acquisition(candidate.unsqueeze(0)), value)
-        assert value >= acquisition(points(64 * q, generator).view(64, q, 2)).max() - 1e-3
-
-
 def test_draws_of_the_mixture_are_in_order_and_those_of_the_chains_are_not():
     """Neighbours among the mixture's components are closer than those among the chains' draws."""
     X = torch.rand(8, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
@@ -630,23 +536,6 @@ def test_output_indices_select_latent_functions():
     torch.testing.assert_close(part.variance, whole.variance[..., [2, 0]])
     with pytest.raises(UnsupportedError, match="outputs 0 to 2"):
         model.posterior(X, output_indices=[3])
-
-
-def test_a_kernel_exchanged_for_one_of_equal_values_makes_new_draws():
-    X = torch.linspace(0, 1, 5, dtype=torch.float64).unsqueeze(-1)
-
-    def model_of(kernel):
-        covar_module = gpytorch.kernels.ScaleKernel(kernel).double()
-        covar_module.initialize(outputscale=2.0)
-        covar_module.base_kernel.initialize(lengthscale=0.3)
-        mean_module = gpytorch.means.ZeroMean()
-        return SkewGP(X, Binary([1, 0, 1, 1, 0]), covar_module=covar_module, mean_module=mean_module).eval()
-
-    model, other = model_of(gpytorch.kernels.RBFKernel()), model_of(gpytorch.kernels.MaternKernel(nu=0.5))
-    before = model.posterior(X).mean
-    model.covar_module.base_kernel = other.covar_module.base_kernel
-    assert torch.equal(model.posterior(X).mean, other.posterior(X).mean)
-    assert not torch.allclose(model.posterior(X).mean, before, atol=0.01)
 
 
 def test_slopes_that_contradict_each_other_are_refused_in_words():

@@ -113,27 +113,24 @@ def test_a_trial_that_another_worker_starts_meanwhile_is_accounted_for(monkeypat
     assert pending == [[], [] if ends else [pytest.approx(alone)]]
 
 
-def test_constraints_are_met():
-    """What is best breaks the constraint, which is linear."""
+def constrained(xs):
+    """At most 0.5 is allowed, and what is best is beyond."""
     study = optuna.create_study(sampler=sampler())
-    for x in (0.0, 0.2, 0.4, 0.8, 1.0):
+    for x in xs:
         study.enqueue_trial({"x": x})
         trial = study.ask()
         trial.suggest_float("x", 0, 1)
         trial.set_constraint("at most 0.5", x - 0.5)
         study.tell(trial, (x - 0.7) ** 2)
-    assert 0.4 < next_x(study) < 0.55
+    return study
+
+
+def test_constraints_are_met():
+    assert 0.4 < next_x(constrained([0.0, 0.2, 0.4, 0.8, 1.0])) < 0.55
 
 
 def test_nothing_but_broken_constraints():
-    study = optuna.create_study(sampler=sampler())
-    for x in (0.6, 0.8, 1.0):
-        study.enqueue_trial({"x": x})
-        trial = study.ask()
-        trial.suggest_float("x", 0, 1)
-        trial.set_constraint("at most 0.5", x - 0.5)
-        study.tell(trial, x)
-    assert next_x(study) < 0.5
+    assert next_x(constrained([0.6, 0.8, 1.0])) < 0.5
 
 
 def test_several_objectives():
@@ -285,14 +282,7 @@ def _of_two_objectives():
 
 
 def _with_a_constraint():
-    study = optuna.create_study(sampler=sampler())
-    for x in (0.0, 0.2, 0.4, 0.8):
-        study.enqueue_trial({"x": x})
-        trial = study.ask()
-        trial.suggest_float("x", 0, 1)
-        trial.set_constraint("at most 0.5", x - 0.5)
-        study.tell(trial, (x - 0.7) ** 2)
-    return study
+    return constrained([0.0, 0.2, 0.4, 0.8])
 
 
 def _of_comparisons():

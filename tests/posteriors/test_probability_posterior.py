@@ -5,13 +5,6 @@ import math
 
 import pytest
 import torch
-from botorch.acquisition.logei import qLogNoisyExpectedImprovement
-from botorch.acquisition.objective import GenericMCObjective
-from botorch.models import ModelList, SingleTaskGP
-from botorch.posteriors import PosteriorList
-from botorch.sampling.get_sampler import get_sampler
-from botorch.sampling.list_sampler import ListSampler
-from botorch.sampling.normal import SobolQMCNormalSampler
 from scipy.stats import norm
 from torch import Tensor
 
@@ -21,18 +14,11 @@ from botorch_skewgp.posteriors import ProbabilityPosterior, RepresenterMixture, 
 from botorch_skewgp.truncated.draws import DrawSettings
 
 
-class ProbabilityModel(SkewGP):
-    """A SkewGP of labels whose outcome is the probability of label 1."""
-
-    def posterior(self, X, output_indices=None, observation_noise=False, posterior_transform=None):
-        return ProbabilityPosterior(super().posterior(X, output_indices), self.likelihood.noise)
-
-
-def labels_model(cls=SkewGP, labels=(1, 1, 1, 0, 1, 0, 0, 0), outputscale=4.0):
+def labels_model(labels=(1, 1, 1, 0, 1, 0, 0, 0)):
     X = torch.linspace(0, 1, len(labels), dtype=torch.float64).unsqueeze(-1)
-    model = cls(X, Binary(list(labels)), draw_settings=DrawSettings(num_draws=64))
+    model = SkewGP(X, Binary(list(labels)), draw_settings=DrawSettings(num_draws=64))
     model.covar_module.base_kernel.lengthscale = 0.2
-    model.covar_module.outputscale = outputscale
+    model.covar_module.outputscale = 4.0
     return model.eval()
 
 
@@ -125,16 +111,6 @@ def test_samples_are_probabilities_of_the_latent_samples():
     assert posterior.rsample(torch.Size([5, 4])).shape == (5, 4, 2, 3, 1)
 
 
-def test_the_sampler_that_botorch_finds():
-    posterior = ProbabilityPosterior(latent_posterior(), torch.ones(1))
-    sampler = get_sampler(posterior, torch.Size([16]), seed=3)
-    assert type(sampler) is SobolQMCNormalSampler
-    samples = sampler(posterior)
-    assert samples.shape == (16, 3, 1)
-    assert torch.equal(sampler(posterior), samples)
-    assert type(get_sampler(PosteriorList(posterior, posterior), torch.Size([4]))) is ListSampler
-
-
 @pytest.mark.parametrize("value", ["mean", "variance", "quantile", "sample"])
 def test_gradients(value):
     model = labels_model()
@@ -166,13 +142,6 @@ def test_dtype_follows_the_latent_posterior():
     assert posterior.device == torch.device("cpu")
 
 
-def test_mean_is_the_likelihoods_predictive_probability():
-    model = labels_model()
-    X = torch.rand(5, 1, dtype=torch.float64)
-    posterior = ProbabilityPosterior(model.posterior(X), model.likelihood.noise)
-    assert torch.allclose(posterior.mean.squeeze(-1), model.predictive(X).probs.reshape(-1), atol=1e-12)
-
-
 def test_deepcopy():
     model = labels_model()
     X = torch.rand(2, 1, dtype=torch.float64)
@@ -183,30 +152,3 @@ def test_deepcopy():
     assert torch.equal(other.mean, before)
     assert torch.equal(other.variance, posterior.variance)
     assert other.latent is not posterior.latent
-
-
-def test_as_a_constraint_of_expected_improvement():
-    """Log noisy expected improvement of a number where a probability is at least one half: value and optimum."""
-    labels = labels_model(ProbabilityModel, [1] * 40 + [0] * 40, outputscale=50.0)
-    X = torch.linspace(0.05, 0.85, 7, dtype=torch.float64).unsqueeze(-1)
-    numbers = SingleTaskGP(X, X.clone(), train_Yvar=torch.full_like(X, 1e-4)).eval()  # the more to the right the better
-    acquisition = qLogNoisyExpectedImprovement(
-        ModelList(numbers, labels),
-        X_baseline=X,
-        objective=GenericMCObjective(lambda samples, X: samples[..., 0]),
-        constraints=[lambda samples: 0.5 - samples[..., 1]],
-        sampler=ListSampler(*[SobolQMCNormalSampler(torch.Size([256]), seed=i) for i in range(2)]),
-        prune_baseline=False,
-        cache_root=False,
-    )
-    grid = torch.linspace(0.01, 0.99, 21, dtype=torch.float64).reshape(-1, 1, 1).requires_grad_()
-    values = acquisition(grid)
-    assert values.isfinite().all()
-    assert torch.equal(acquisition(grid), values)
-    (gradient,) = torch.autograd.grad(values.sum(), grid)
-    assert gradient.isfinite().all()
-    assert gradient.abs().max() > 0
-    best = grid[values.argmax()].item()
-    unconstrained = qLogNoisyExpectedImprovement(numbers, X_baseline=X, prune_baseline=False)(grid)
-    assert 0.35 <= best <= 0.65
-    assert grid[unconstrained.argmax()].item() > 0.9

@@ -9,11 +9,10 @@ import torch
 from botorch.acquisition.logei import qLogNoisyExpectedImprovement
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import BotorchTensorDimensionError
-from botorch.posteriors import GPyTorchPosterior, PosteriorList, TransformedPosterior
+from botorch.posteriors import GPyTorchPosterior, PosteriorList
 from botorch.sampling.get_sampler import get_sampler
 from botorch.sampling.normal import IIDNormalSampler, SobolQMCNormalSampler
 from linear_operator.operators import DenseLinearOperator, DiagLinearOperator
-from scipy.optimize import brentq
 from scipy.stats import norm
 from torch import Tensor
 
@@ -273,41 +272,6 @@ def test_marginal_functions(options, name, function, generator):
     expected = torch.stack([event(case.marginal(function, v), case) for v in own])
     torch.testing.assert_close(getattr(posterior, name)(event(own, case)), expected)
     torch.testing.assert_close(getattr(posterior, name)(event(own[0], case)), expected[0])
-
-
-def test_small_probabilities_keep_their_digits():
-    case = make()
-    value = case.means.amax(-1) + 20 * case.covariance.diagonal().sqrt()
-    expected = event(case.marginal(norm.sf, value), case)
-    assert (expected < 1e-80).all()
-    assert (expected > 0).all()
-    probability = case.posterior.probability_above(event(value, case))
-    torch.testing.assert_close(probability, expected, rtol=1e-9, atol=0)
-    value = case.means.amin(-1) - 20 * case.covariance.diagonal().sqrt()
-    expected = event(case.marginal(norm.cdf, value), case)
-    torch.testing.assert_close(case.posterior.cdf(event(value, case)), expected, rtol=1e-9, atol=0)
-    level = torch.tensor(1e-60, dtype=torch.float64)
-    quantile = case.posterior.quantile(level)
-    torch.testing.assert_close(case.posterior.cdf(quantile), level.expand(3, 1), rtol=1e-9, atol=0)
-
-
-@all_cases
-def test_quantiles_against_root_finding(options):
-    case = make(**options)
-    levels = torch.tensor([1e-8, 0.025, 0.5, 0.9, 1 - 1e-8], dtype=torch.float64)
-    quantiles = case.posterior.quantile(levels)
-    sd = case.covariance.diagonal(dim1=-2, dim2=-1).sqrt()
-    flat = quantiles.flatten(-2).reshape(len(levels), -1)
-    means, sds = case.means.reshape(-1, case.means.shape[-1]), sd.reshape(-1)
-    p = case.probabilities.unsqueeze(-2).expand(case.means.shape).reshape(means.shape)
-    for i, level in enumerate(levels.tolist()):
-        for j in range(means.shape[0]):
-
-            def excess(v, j=j, level=level):
-                return float(p[j].numpy() @ norm.cdf(v, means[j].numpy(), float(sds[j]))) - level
-
-            expected = brentq(excess, float(means[j].min()) - 9, float(means[j].max()) + 9, xtol=1e-13, rtol=1e-14)
-            assert math.isclose(float(flat[i, j]), expected, rel_tol=1e-8, abs_tol=1e-8), (level, j)
 
 
 def test_quantile_shapes_and_elementwise_levels():
@@ -663,30 +627,6 @@ def test_posterior_list():
     assert error.abs().max() < 4.5
     correlation = torch.corrcoef(samples[:, 0, 0].mT)[0, 1]
     assert abs(correlation) < 4 / math.sqrt(N)  # outputs are independent
-
-
-def test_transformed_posterior(generator):
-    posterior = make(batch_shape=(2,)).posterior
-    transformed = TransformedPosterior(
-        posterior, sample_transform=torch.exp, mean_transform=lambda m, v: m, variance_transform=lambda m, v: v
-    )
-    base = torch.randn(5, *posterior.base_sample_shape, generator=generator, dtype=torch.float64)
-    shape = torch.Size([5])
-    assert transformed.base_sample_shape == posterior.base_sample_shape
-    assert transformed.batch_range == posterior.batch_range
-    torch.testing.assert_close(
-        transformed.rsample_from_base_samples(shape, base), posterior.rsample_from_base_samples(shape, base).exp()
-    )
-    assert transformed.rsample(shape).shape == (5, 2, 3, 1)
-    torch.testing.assert_close(transformed.mean, posterior.mean)
-
-
-def test_a_planted_fault_is_seen(monkeypatch, generator):
-    """Sampling from independent normals in place of the joint covariance is noticed by the test of moments."""
-    fault = property(lambda self: torch.diag_embed(self.gaussian_variance))
-    monkeypatch.setattr(SkewGPPosterior, "gaussian_covariance", fault)
-    with pytest.raises(AssertionError, match="standard errors"):
-        test_moments_of_samples({}, generator)
 
 
 def test_numbers_keep_all_their_digits():

@@ -74,3 +74,11 @@ def test_probabilities_of_independent_readings():
                             (1 - difference) * average, (1 - difference) * (1 - average)], dim=-1)  # fmt: skip
     torch.testing.assert_close(both.probabilities(items), expected)
     torch.testing.assert_close(both.log_probabilities(items).exp(), expected)
+
+
+def test_choices_are_told_from_other_readings_of_their_shape():
+    one = torch.ones(1, dtype=torch.float64)
+    assert all(Reading.choice(k, one, one).is_choice for k in (2, 3, 5))
+    weight = torch.tensor([[1.0, -1.0], [0.5, 0.5]], dtype=torch.float64)
+    cells = torch.tensor([[[1, 2], [0, 2]], [[0, 1], [0, 2]]])
+    assert not Reading(weight, torch.zeros(2, 1, dtype=torch.float64), one, cells).is_choice

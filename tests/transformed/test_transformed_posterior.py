@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
-from botorch.sampling.get_sampler import get_sampler
 from scipy import integrate, stats
 
 from botorch_skewgp.transformed import student_t
@@ -279,14 +278,6 @@ def test_repeated_base_samples_are_mapped_once(monkeypatch, generator):
     monkeypatch.setattr(student_t, "chi_square_quantile", lambda x, df: (sizes.append(x.numel()), quantile(x, df))[1])
     torch.testing.assert_close(batch.rsample_from_base_samples(torch.Size([5]), base_samples), every, rtol=0, atol=0)
     assert sizes == [5]
-
-
-def test_registered_sampler():
-    law = posterior("sinh-arcsinh")
-    sampler = get_sampler(law, torch.Size([16]), seed=1)
-    first, again = sampler(law), sampler(law)
-    assert first.shape == (16, 2, 1)
-    torch.testing.assert_close(first, again, rtol=0, atol=0)
 
 
 def test_shapes_of_batches():
