@@ -183,33 +183,40 @@ def _predictions(model: SkewGP, Z: Tensor, test: Answers, unit: float, exact: bo
         return of_outcomes(found, test.grades)
 
 
-def skew_gp_of_few_choices(known: Choices, test: Choices) -> Predictions:
-    """What docs/kernels.md says of few choices: inputs in two scales, with and without a smooth part, averaged."""
+def skew_gp_of_few(known: Choices | Readings, test: Choices | Readings) -> Predictions:
+    """What docs/kernels.md says of few answers: inputs in two scales, with and without a smooth part, averaged."""
     X, Z = scaled(known, test)
-    offered = X[known.available]
+    known, test, unit = _standardised(known, test)
+    offered = X[known.available] if isinstance(known, Choices) else X
     variances, directions = torch.linalg.eigh(torch.cov(offered.mT))
     vary = variances > NO_VARIANCE * variances[-1]
     whitening = directions[:, vary] / variances[vary].sqrt()
     X, Z = torch.cat([X, X @ whitening], dim=-1), torch.cat([Z, Z @ whitening], dim=-1)
-    dim = offered.shape[-1]
+    points, observations, dim = X.reshape(-1, X.shape[-1]), observations_of(known), offered.shape[-1]
     log_weights, found = [], []
     for dims in (tuple(range(dim)), tuple(range(dim, X.shape[-1]))):
-        for worth, smooth in ((0.0, None), (WORTH_A_SMOOTH_PART, smooth_part(dim, active_dims=tuple(range(dim))))):
-            kernel = LinearKernel(active_dims=dims) if smooth is None else LinearKernel(active_dims=dims) + smooth
-            model = SkewGP(X.flatten(0, 1), observations_of(known), covar_module=kernel)
+        for worth in (0.0, WORTH_A_SMOOTH_PART):
+            kernel = LinearKernel(active_dims=dims)
+            kernel = kernel + smooth_part(dim, active_dims=tuple(range(dim))) if worth > 0 else kernel
+            likelihood = _likelihood(observations, linear_and_smooth)
+            model = SkewGP(points, observations, likelihood=likelihood, covar_module=kernel)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-                found.append(_predictions(model.eval(), Z, test, 1.0).probabilities)
+                found.append(_predictions(model.eval(), Z, test, unit))
                 log_weights.append(float(model.log_marginal_likelihood("ep").value) - worth)
-    weights = torch.tensor(log_weights, dtype=torch.float64).softmax(0)
-    return of_outcomes(torch.einsum("w,wmk->mk", weights, torch.stack(found)), test.chosen)
+    log_weight = torch.tensor(log_weights, dtype=torch.float64).log_softmax(0)
+    if isinstance(test, Readings):
+        log_density = torch.stack([each.log_density for each in found])
+        return Predictions((log_weight.unsqueeze(-1) + log_density).logsumexp(0))
+    probabilities = torch.stack([each.probabilities for each in found if each.probabilities is not None])
+    return of_outcomes(torch.einsum("w,wmk->mk", log_weight.exp(), probabilities), test.chosen)
 
 
 def skew_gp_of_recipe(known: Answers, test: Answers) -> Predictions:
     """What docs/kernels.md says of few answers, of their kind."""
-    if isinstance(known, Choices):
-        return skew_gp_of_few_choices(known, test)
+    if isinstance(known, Choices | Readings) and isinstance(test, Choices | Readings):
+        return skew_gp_of_few(known, test)
     return skew_gp(known, test, linear_and_smooth)
 
 
