@@ -105,17 +105,16 @@ def test_metrics_must_be_different(names):
 
 
 @pytest.mark.parametrize(
-    ("names", "name", "match"),
+    ("names", "match"),
     [
-        ("ab", None, r"metric_names must be a list of names; write \['ab'\]"),
-        ([1, 2], None, r"metric_names must be a list of names; got \[1, 2\]"),
-        (["speed", "comfort"], 1, "name must be a text; got 1"),
+        ("ab", r"metric_names must be a list of names; write \['ab'\]"),
+        ([1, 2], r"metric_names must be a list of names; got \[1, 2\]"),
     ],
 )
-def test_names_must_be_texts(names, name, match):
+def test_names_must_be_texts(names, match):
     client = new_client()
     with pytest.raises(UserInputError, match=match):
-        configure_preference_exploration(client, names, name)
+        configure_preference_exploration(client, names)
     assert not client._experiment.auxiliary_experiments_by_purpose
 
 
