@@ -56,7 +56,7 @@ class Context(NamedTuple):
 
     @property
     def noise(self) -> dict[str, Any]:
-        """Arguments of a likelihood's noise: learned beside numbers, else none, for the class's fixed value."""
+        """Arguments of a likelihood's noise, learned beside numbers; else none, for the class's fixed value."""
         if not self.anchored:
             return {}
         return {"noise": ANCHORED_NOISE, "learn_noise": True, "noise_prior": LogNormalPrior(*ANCHORED_NOISE_PRIOR)}

@@ -215,7 +215,7 @@ def over_white_columns(rows: Rows, layout: ColumnLayout, prior: LatentPrior, col
         columns: Their distribution.
 
     Returns:
-        The rows with the residuals in their noise: by variances for single rows, by covariances for rows with shared
+        The rows with the residuals in their noise, by variances for single rows, by covariances for rows with shared
         noise and for all rows of one judge.
     """
     L = cholesky_with_relative_jitter(columns.lazy_covariance_matrix.to_dense().double())

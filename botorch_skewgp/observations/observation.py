@@ -232,7 +232,7 @@ class Observation:
 
     @property
     def num_points_needed(self) -> int:
-        """The minimum number of training points: the largest index plus one."""
+        """The minimum number of training points, the largest index plus one."""
         index: Tensor = getattr(self, self.index_field)
         return int(index.max()) + 1 if index.numel() else 0
 
