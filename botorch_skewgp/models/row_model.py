@@ -180,7 +180,7 @@ class RowModel:
 
     @property
     def works_by_points(self) -> bool:
-        """Whether the prior is by latent coordinates, for many rows over few columns, counts, or slips by numbers."""
+        """Whether the prior is by latent coordinates (many rows over few columns, counts, or slips beside numbers)."""
         slips_beside_numbers = self.intervals.heights is not None and self.numbers.num_rows > 0
         if self.intervals.count is not None or slips_beside_numbers:
             return True
