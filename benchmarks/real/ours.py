@@ -116,8 +116,7 @@ def _fit(
 ) -> SkewGP:
     """A fitted model; a smooth part beside a linear one has to be worth its two hyperparameters.
 
-    A rate of slips is learned in a second fit, from where the first ended: beside a kernel that is far too small no
-    answer looks like a slip, and the rate of a fit that starts there ends at 0.
+    A rate of slips is learned in a second fit, from where the first ended, as `fit_skew_gp` does.
     """
 
     def fit(kernel: CovarModule, likelihood: RowLikelihood | None, start: SkewGP | None = None) -> SkewGP:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from typing import Any
 
@@ -17,6 +17,8 @@ from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from botorch_skewgp.likelihoods import RowLikelihood
+from botorch_skewgp.likelihoods.defaults import SLIP_START
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations.checks import as_count, as_seed, check_class, check_flags
@@ -35,6 +37,9 @@ def fit_skew_gp(
     r"""Fit hyperparameters from several starts and keep the best.
 
     The first start is the model's present state; further ones are draws of the priors, for parameters that have one.
+    Where a rate of slips is learned, each fit goes on from one without slips: while the function is small beside the
+    noise no answer looks like a slip, and a rate that comes near zero on the way stays there. For the same reason the
+    fit with slips starts at a rate of 2 % or more.
     With `search_phases` the signs of a skew prior are chosen too: all `2^s` for `s` up to 4 pseudo-points, each fitted
     from the best start; beyond, single signs are flipped as long as that raises the objective, with a fit after each
     round of flips.
@@ -93,13 +98,29 @@ class _Search:
     def attempt(self) -> None:
         """Fit from the present state; a start that cannot be fitted is skipped."""
         try:
-            if any(parameter.requires_grad for parameter in self.mll.parameters()):  # else there are only phases
-                fit_gpytorch_mll(self.mll, **self.kwargs)
+            self._fit()
             value = self.value()
         except (ModelFittingError, NotPSDError):
             return
         if value > self.best_value:
             self.best_value, self.best_state = value, deepcopy(self.mll.state_dict())
+
+    def _fit(self) -> None:
+        """Fit what is not fixed, first without slips if their rates are learned."""
+        parts = self.mll.model.likelihood.modules()
+        slipping = [part for part in parts if isinstance(part, RowLikelihood) and part.learns_slips]
+        if slipping:
+            with ExitStack() as stack:
+                for part in slipping:
+                    stack.enter_context(part.without_slips())
+                self._fit_once()
+            for part in slipping:
+                part.slip = part.slip.detach().clamp(min=SLIP_START)
+        self._fit_once()
+
+    def _fit_once(self) -> None:
+        if any(parameter.requires_grad for parameter in self.mll.parameters()):  # else there are only phases
+            fit_gpytorch_mll(self.mll, **self.kwargs)
 
     @torch.no_grad()
     def value(self) -> float:

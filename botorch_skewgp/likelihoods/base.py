@@ -2,6 +2,8 @@ r"""The base class of likelihoods: rows, predictions and fantasies from the read
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from itertools import pairwise
@@ -13,7 +15,7 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.constraints import GreaterThan, Interval
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.likelihoods import Likelihood
-from gpytorch.priors import HalfCauchyPrior, Prior
+from gpytorch.priors import Prior
 from torch import Tensor
 from torch.distributions import Bernoulli, Categorical
 
@@ -22,13 +24,12 @@ from botorch_skewgp.likelihoods.defaults import SLIP_ODDS_SCALE, SLIP_START
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import (
     MIN_POSITIVE,
+    HalfCauchyOddsPrior,
     RateParameter,
-    ReadOdds,
     ReadParameter,
-    SetOdds,
     SetParameter,
     as_rate,
-    raw_rate,
+    register_rate,
 )
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import check_flags, check_parts
@@ -52,6 +53,7 @@ class RowLikelihood(Likelihood):
     predicts: ClassVar[bool] = True  # whether new observations have a distribution
     slip = RateParameter()
     _judge: int | None = None  # the judge of new answers, where judges have parameters of their own
+    _takes_slips = True  # whether answers may be slips, if there is a rate of them
 
     @property
     def num_outputs(self) -> int:
@@ -123,11 +125,27 @@ class RowLikelihood(Likelihood):
             rate = torch.where(rate > 0, rate, SLIP_START)
         elif not bool((rate > 0).all()):
             raise InputDataError(f"slip must be 0 for all judges or positive for each; got {rate.tolist()}.")
-        self.register_parameter("raw_slip", torch.nn.Parameter(raw_rate(rate), requires_grad=learn))
+        register_rate(self, "slip", rate, learn)
+        if prior is None and learn:
+            prior = HalfCauchyOddsPrior(SLIP_ODDS_SCALE)
         if prior is not None:
             self.register_prior("slip_prior", prior, ReadParameter("slip"), SetParameter("slip"))
-        elif learn:
-            self.register_prior("slip_prior", HalfCauchyPrior(SLIP_ODDS_SCALE), ReadOdds("slip"), SetOdds("slip"))
+
+    @property
+    def learns_slips(self) -> bool:
+        """Whether a rate of slips is a parameter to fit."""
+        return hasattr(self, "raw_slip") and self.raw_slip.requires_grad
+
+    @contextmanager
+    def without_slips(self) -> Iterator[None]:
+        """Within the block no answer is a slip, and the rate is not fitted."""
+        self._takes_slips = False
+        self.raw_slip.requires_grad_(False)
+        try:
+            yield
+        finally:
+            self._takes_slips = True
+            self.raw_slip.requires_grad_(True)
 
     def _slips(self, num_outcomes: int, like: Tensor, judge: Tensor | None = None) -> Tensor | None:
         r"""The probability that an answer is a slip to each outcome; `None` without slips.
@@ -143,7 +161,7 @@ class RowLikelihood(Likelihood):
         Raises:
             InputDataError: If there are fewer rates than judges.
         """
-        if not hasattr(self, "raw_slip"):
+        if not (self._takes_slips and hasattr(self, "raw_slip")):
             return None
         rate = self._of_judges("slip", like, judge)
         rate = rate if judge is None else rate.unsqueeze(-1)

@@ -2,17 +2,20 @@ r"""Positive parameters and rates of likelihoods, also by judge, and picklable c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from botorch.exceptions.errors import InputDataError
+from gpytorch.constraints import Interval
 from gpytorch.module import Module
+from gpytorch.priors import HalfCauchyPrior
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import check_parameter
 
 MIN_POSITIVE = 1e-8  # keeps long steps of an optimiser from underflow
-MIN_RATE = 1e-9  # likewise, for a rate and one minus it
+MIN_RATE = 1e-7  # likewise, for a rate and one minus it; single precision tells the latter from 1
 
 
 class ReadParameter:
@@ -40,27 +43,42 @@ class ReadCommon(ReadParameter):
         return getattr(module, f"{raw}_constraint").transform(getattr(module, raw))
 
 
-class ReadOdds(ReadParameter):
-    """Reads the odds `p / (1 - p)` of a rate; a picklable closure of a prior."""
+class HalfCauchyOddsPrior(HalfCauchyPrior):
+    r"""A prior of rates whose odds `p / (1 - p)` are half-Cauchy.
 
-    def __call__(self, module: Module) -> Tensor:
-        rate = getattr(module, self.name)
-        return rate / (1 - rate)
+    Args:
+        scale: The median of the odds.
+    """
 
+    def log_prob(self, value: Tensor) -> Tensor:
+        r"""The log density of rates.
 
-class SetOdds(ReadParameter):
-    """Sets a rate by its odds; a picklable closure of a prior."""
+        Args:
+            value: The rates.
+        """
+        return super().log_prob(value / (1 - value)) - 2 * torch.log1p(-value)
 
-    def __call__(self, module: Module, value: Tensor) -> None:  # type: ignore[override]
-        odds = torch.as_tensor(value)
-        setattr(module, self.name, (odds / (1 + odds)).clamp(MIN_RATE, 1 - MIN_RATE))
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        r"""Draw rates.
+
+        Args:
+            sample_shape: The shape of draws.
+        """
+        odds = super().rsample(sample_shape)
+        return (odds / (1 + odds)).clamp(MIN_RATE, 1 - MIN_RATE)
+
+    @torch.no_grad()
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        r"""Draw rates, without gradients.
+
+        Args:
+            sample_shape: The shape of draws.
+        """
+        return self.rsample(sample_shape)
 
 
 class RateParameter:
-    """A probability `name` of a module, stored as the logit `raw_name`; zero without such a parameter.
-
-    It stays `MIN_RATE` away from 0 and 1, however far an optimiser steps.
-    """
+    """A probability `name` of a module, stored as `raw_name` behind a constraint; zero without such a parameter."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -71,7 +89,7 @@ class RateParameter:
         raw = getattr(module, f"raw_{self.name}", None)
         if raw is None:
             return torch.zeros(1, dtype=torch.float64)
-        return MIN_RATE + (1 - 2 * MIN_RATE) * torch.sigmoid(raw)
+        return getattr(module, f"raw_{self.name}_constraint").transform(raw)
 
     def __set__(self, module: Any, value: float | Tensor) -> None:
         raw = getattr(module, f"raw_{self.name}", None)
@@ -88,30 +106,43 @@ class RateParameter:
                 f"{self.name} must be one rate above 0 or {raw.numel()}, the number it was built with; got "
                 f"{rate.tolist()}."
             )
-        module.initialize(**{f"raw_{self.name}": raw_rate(rate).to(raw).expand_as(raw)})
+        inverse = getattr(module, f"raw_{self.name}_constraint").inverse_transform
+        module.initialize(**{f"raw_{self.name}": inverse(rate.to(raw)).expand_as(raw)})
 
 
-def raw_rate(rate: Tensor) -> Tensor:
-    """The unbounded values behind rates, as `RateParameter` stores them."""
-    return torch.logit(((rate - MIN_RATE) / (1 - 2 * MIN_RATE)).clamp(MIN_RATE, 1 - MIN_RATE))
+def register_rate(module: Module, name: str, rate: Tensor, learn: bool = False) -> None:
+    r"""Register `raw_name`, for a class attribute `name = RateParameter()`.
+
+    Args:
+        module: The module.
+        name: The name of the rate.
+        rate: Its value.
+        learn: Whether it is a parameter to fit.
+    """
+    constraint = Interval(MIN_RATE, 1 - MIN_RATE)
+    raw = torch.nn.Parameter(constraint.inverse_transform(rate), requires_grad=learn)
+    module.register_parameter(f"raw_{name}", raw)
+    module.register_constraint(f"raw_{name}", constraint)
 
 
 def as_rate(value: float | Tensor, name: str) -> Tensor:
-    r"""Probabilities below 1 as a tensor of one dimension.
+    r"""Probabilities as a tensor of one dimension: zero, or `MIN_RATE` away from 0 and 1.
 
     Args:
         value: A number, or one for each judge.
         name: The name of the argument.
 
     Raises:
-        InputDataError: If one is not a number in [0, 1).
+        InputDataError: If one is not such a number.
     """
+    wanted = f"{name} must be 0 or a number between {MIN_RATE} and {1 - MIN_RATE}"
     try:
         rate = torch.as_tensor(value, dtype=torch.float64).detach()
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InputDataError(f"{name} must be a number in [0, 1); got {value!r}.") from error
-    if rate.ndim > 1 or not rate.numel() or not bool(((rate >= 0) & (rate < 1)).all()):
-        raise InputDataError(f"{name} must be a number in [0, 1); got {rate.tolist()}.")
+        raise InputDataError(f"{wanted}; got {value!r}.") from error
+    is_rate = (rate == 0) | ((rate >= MIN_RATE) & (rate <= 1 - MIN_RATE))
+    if rate.ndim > 1 or not rate.numel() or not bool(is_rate.all()):
+        raise InputDataError(f"{wanted}; got {rate.tolist()}.")
     return rate.reshape(-1)
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.defaults import JUDGEMENT_NOISE
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
-from botorch_skewgp.likelihoods.parameters import PositiveParameter, RateParameter, as_rate, raw_rate
+from botorch_skewgp.likelihoods.parameters import PositiveParameter, RateParameter, as_rate, register_rate
 from botorch_skewgp.observations import Binary, Observation
 from botorch_skewgp.rows import Reading, Rows
 
@@ -93,7 +93,7 @@ class ProbitLikelihood(NoisyValueLikelihood):
             raise InputDataError(f"guess must be one number; got {rate.tolist()}.")
         super().__init__(*args, **kwargs)
         if float(rate) > 0:
-            self.register_parameter("raw_guess", torch.nn.Parameter(raw_rate(rate), requires_grad=False))
+            register_rate(self, "guess", rate)
 
     def _slips(self, num_outcomes: int, like: Tensor, judge: Tensor | None = None) -> Tensor | None:
         """Slips, plus guesses of outcome 1 by attentive answers."""

@@ -9,11 +9,13 @@ from gpytorch.constraints import GreaterThan, Interval
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from gpytorch.priors import LogNormalPrior, NormalPrior
+from scipy.stats import halfcauchy
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import PoorDrawsWarning, SamplingError
 from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp, sample_hyperparameters
 from botorch_skewgp.fitting.unbounded_density import UnboundedDensity
+from botorch_skewgp.likelihoods import ProbitLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Numeric
 
@@ -74,6 +76,27 @@ def test_moments_against_quadrature(constraint, grid, observations):
     error = sd / math.sqrt(draws.effective_size)
     assert logs.mean().item() == pytest.approx(mean, abs=4 * error)
     assert logs.std().item() == pytest.approx(sd, rel=4 / math.sqrt(2 * draws.effective_size))
+
+
+def test_rates_of_slips_against_quadrature():
+    """Answers that need no slips: the rate has the posterior of half-Cauchy odds, whatever a fit starts it at."""
+    covar_module = ScaleKernel(RBFKernel()).requires_grad_(False)
+    covar_module.outputscale, covar_module.base_kernel.lengthscale = 4.0, 0.3
+    model = SkewGP(X, Binary(LABELS), ProbitLikelihood(learn_slip=True), covar_module, ConstantMean())
+    model.likelihood.slip = 1e-6
+    draws = sample_hyperparameters(objective(model), 500, min_effective_size=400)
+    log_rates = draws.values["likelihood.raw_slip"].log().flatten()
+    grid, evidence = torch.linspace(-16, 8, 161, dtype=torch.float64), []  # logarithms of odds
+    for odds in grid.exp():
+        model.likelihood.slip = float(odds / (1 + odds))
+        evidence.append(model.log_marginal_likelihood("ep").value)
+    log_prior = torch.as_tensor(halfcauchy.logpdf(grid.exp().numpy(), scale=0.05)) + grid
+    weight = torch.softmax(torch.stack(evidence).detach() + log_prior, 0)
+    log_rate = torch.nn.functional.logsigmoid(grid)
+    mean = (weight * log_rate).sum()
+    sd = (weight * (log_rate - mean).square()).sum().sqrt()
+    assert log_rates.mean().item() == pytest.approx(mean.item(), abs=4 * sd.item() / math.sqrt(draws.effective_size))
+    assert log_rates.std().item() == pytest.approx(sd.item(), rel=0.25)
 
 
 @pytest.mark.filterwarnings("ignore:The model inputs are of type torch.float32")
