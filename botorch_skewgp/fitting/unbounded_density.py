@@ -13,6 +13,8 @@ from torch import Tensor
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood, log_prior
 from botorch_skewgp.warpings.parameters import constrained, from_unbounded, to_unbounded, unconstrained
 
+FARTHEST_LOGIT = 8.0  # a rate that was fitted to zero has a logit of -infinity, where there is nothing to start from
+
 
 class UnboundedDensity:
     r"""The objective over unbounded coordinates of the parameters that have priors.
@@ -43,11 +45,14 @@ class UnboundedDensity:
         self.sizes = [p.numel() for p in self.parameters.values()]
 
     def coordinates(self) -> Tensor:
-        """The present values in unbounded coordinates."""
+        """The present values in unbounded coordinates; those at bounds within `FARTHEST_LOGIT` of the middle."""
         parts = []
         for name, parameter in self.parameters.items():
-            value = constrained(self.constraints[name], parameter.detach().double())
-            parts.append(to_unbounded(self.constraints[name], value).flatten())
+            constraint = self.constraints[name]
+            part = to_unbounded(constraint, constrained(constraint, parameter.detach().double())).flatten()
+            if constraint is not None and bool(constraint.upper_bound.isfinite() & constraint.lower_bound.isfinite()):
+                part = part.clamp(-FARTHEST_LOGIT, FARTHEST_LOGIT)
+            parts.append(part)
         return torch.cat(parts)
 
     def values_at(self, x: Tensor) -> dict[str, Tensor]:

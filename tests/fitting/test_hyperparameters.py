@@ -79,11 +79,11 @@ def test_moments_against_quadrature(constraint, grid, observations):
 
 
 def test_rates_of_slips_against_quadrature():
-    """Answers that need no slips: the rate has the posterior of half-Cauchy odds, whatever a fit starts it at."""
+    """Answers that need no slips: the rate has the posterior of half-Cauchy odds, also if it was fitted to its bound."""
     covar_module = ScaleKernel(RBFKernel()).requires_grad_(False)
     covar_module.outputscale, covar_module.base_kernel.lengthscale = 4.0, 0.3
     model = SkewGP(X, Binary(LABELS), ProbitLikelihood(learn_slip=True), covar_module, ConstantMean())
-    model.likelihood.slip = 1e-6
+    model.likelihood.raw_slip.data.fill_(-50.0)
     draws = sample_hyperparameters(objective(model), 500, min_effective_size=400)
     log_rates = draws.values["likelihood.raw_slip"].log().flatten()
     grid, evidence = torch.linspace(-16, 8, 161, dtype=torch.float64), []  # logarithms of odds
