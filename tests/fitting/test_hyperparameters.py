@@ -79,7 +79,7 @@ def test_moments_against_quadrature(constraint, grid, observations):
 
 
 def test_rates_of_slips_against_quadrature():
-    """Answers that need no slips: the rate has the posterior of half-Cauchy odds, also if it was fitted to its bound."""
+    """Answers that need no slips: the rate has the posterior of half-Cauchy odds, also if it was fitted to a bound."""
     covar_module = ScaleKernel(RBFKernel()).requires_grad_(False)
     covar_module.outputscale, covar_module.base_kernel.lengthscale = 4.0, 0.3
     model = SkewGP(X, Binary(LABELS), ProbitLikelihood(learn_slip=True), covar_module, ConstantMean())
