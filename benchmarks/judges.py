@@ -18,15 +18,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
-from botorch.fit import fit_gpytorch_mll
 from scipy.stats import chisquare
 from torch import Tensor
 
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair
+from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.likelihoods import PreferenceLikelihood
-from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import default_covar_module
 from botorch_skewgp.models.defaults import default_judge_covar_module
 from botorch_skewgp.observations import Preference
@@ -70,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     add_common_arguments(parser)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART")
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--panels", type=int, default=100, help="of calibration")
 
 
@@ -91,7 +90,7 @@ def run(options: argparse.Namespace) -> None:
 def _fit(model: SkewGP) -> SkewGP:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+        fit_skew_gp(model)
     return model
 
 
