@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     add_common_arguments(parser)
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS), metavar="KIND")
-    parser.add_argument("--rows", type=int, nargs=2, default=[100, 4000], help="least and largest number of rows")
+    parser.add_argument("--rows", type=int, nargs=2, default=[100, 10_000], help="least and largest number of rows")
     parser.add_argument("--step", type=float, default=1.5, help="factor from one size to the next")
     parser.add_argument(
         "--longest", type=float, default=120.0, help="seconds of one size, after which no larger follow"
@@ -49,13 +49,13 @@ def run(options: argparse.Namespace) -> None:
         notes=[environment(), f"load average at the start {load_average()}; seconds of processor time"],
     )
     low, high = (100, 150) if options.quick else options.rows
-    num_steps = int(math.log(high / low) / math.log(options.step)) + 1
+    num_steps = math.ceil(math.log(high / low) / math.log(options.step))
     for kind in options.kinds:
         per_answer, num_points = KINDS[kind]
         _seconds(*make(kind, low, num_points(low)))  # what is imported and compiled on first use
         _seconds(*make(kind, 4 * low, num_points(4 * low)))
-        for i in range(num_steps):
-            m = round(low * options.step**i / per_answer)
+        for i in range(num_steps + 1):
+            m = round(min(low * options.step**i, high) / per_answer)
             times = []
             for size in (m, round(1.05 * m)):
                 X, observations = make(kind, size, num_points(m))

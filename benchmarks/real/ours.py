@@ -22,13 +22,14 @@ from gpytorch.kernels import Kernel, LinearKernel, RBFKernel, ScaleKernel
 from gpytorch.likelihoods import BernoulliLikelihood
 from gpytorch.means import ConstantMean, ZeroMean
 from gpytorch.mlls import VariationalELBO
-from gpytorch.priors import HalfCauchyPrior, LogNormalPrior
+from gpytorch.priors import HalfCauchyPrior, LogNormalPrior, Prior
 from linear_operator import to_dense
 from torch import Tensor
 
 from benchmarks.real.data import Answers, Choices, Grades, Readings
 from benchmarks.real.rivals import Predictions, of_outcomes
 from botorch_skewgp import SkewGP
+from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.likelihoods import NumericLikelihood, OrdinalLikelihood, PreferenceLikelihood, RowLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -39,6 +40,9 @@ from botorch_skewgp.truncated.propagation.expectation_propagation import expecta
 MOST_POINTS = 60  # inducing points of what people share
 NO_VARIANCE = 1e-8  # of a direction of inputs, beside that of the most variable one
 WORTH_A_SMOOTH_PART = 2.0  # nats of evidence, one for each hyperparameter that it adds
+
+NUM_MEMBERS = 32  # draws of hyperparameters, from few answers
+WIDE = partial(LogNormalPrior, -2.0, 2.0)  # prior of the scale of each part of a kernel whose hyperparameters are drawn
 
 CovarModule = Callable[[int, list[Observation]], Kernel]
 
@@ -68,16 +72,16 @@ def observations_of(known: Answers) -> list[Observation]:
     return [Preference(options) if k == 2 else Choice(options)]
 
 
-def smooth_part(dim: int, **settings: Any) -> Kernel:
-    """One lengthscale, and a scale that a fit may take to zero."""
+def smooth_part(dim: int, scale_prior: Prior, **settings: Any) -> Kernel:
+    """One lengthscale, and a scale."""
     lengthscale_prior = LogNormalPrior(math.log(0.3 * math.sqrt(dim)), 0.7)
     rbf = RBFKernel(lengthscale_prior=lengthscale_prior, **settings)
-    return ScaleKernel(rbf, outputscale_prior=HalfCauchyPrior(1.0))
+    return ScaleKernel(rbf, outputscale_prior=scale_prior)
 
 
 def linear_and_smooth(dim: int, observations: list[Observation]) -> Kernel:
     """What docs/kernels.md says of noisy answers: linear plus a smooth part that the evidence may take away."""
-    return LinearKernel() + smooth_part(dim)
+    return LinearKernel() + smooth_part(dim, HalfCauchyPrior(1.0))
 
 
 def _likelihood(observations: list[Observation], covar_module: CovarModule) -> NumericLikelihood | None:
@@ -183,7 +187,7 @@ def _predictions(model: SkewGP, Z: Tensor, test: Answers, unit: float, exact: bo
 
 
 def skew_gp_of_few(known: Choices | Readings, test: Choices | Readings) -> Predictions:
-    """What docs/kernels.md says of few answers: inputs in two scales, with and without a smooth part, averaged."""
+    """What docs/kernels.md says of few answers: linear in two scales plus smooth, hyperparameters sampled."""
     X, Z = scaled(known, test)
     known, test, unit = _standardised(known, test)
     offered = X[known.available] if isinstance(known, Choices) else X
@@ -191,25 +195,27 @@ def skew_gp_of_few(known: Choices | Readings, test: Choices | Readings) -> Predi
     vary = variances > NO_VARIANCE * variances[-1]
     whitening = directions[:, vary] / variances[vary].sqrt()
     X, Z = torch.cat([X, X @ whitening], dim=-1), torch.cat([Z, Z @ whitening], dim=-1)
-    points, observations, dim = X.reshape(-1, X.shape[-1]), observations_of(known), offered.shape[-1]
-    log_weights, found = [], []
-    for dims in (tuple(range(dim)), tuple(range(dim, X.shape[-1]))):
-        for worth in (0.0, WORTH_A_SMOOTH_PART):
-            kernel = LinearKernel(active_dims=dims)
-            kernel = kernel + smooth_part(dim, active_dims=tuple(range(dim))) if worth > 0 else kernel
-            likelihood = _likelihood(observations, linear_and_smooth)
-            model = SkewGP(points, observations, likelihood=likelihood, covar_module=kernel)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
-                found.append(_predictions(model.eval(), Z, test, unit))
-                log_weights.append(float(model.log_marginal_likelihood("ep").value) - worth)
-    log_weight = torch.tensor(log_weights, dtype=torch.float64).log_softmax(0)
+    observations, dim = observations_of(known), offered.shape[-1]
+    inputs, whitened = tuple(range(dim)), tuple(range(dim, X.shape[-1]))
+    kernel = LinearKernel(active_dims=inputs, variance_prior=WIDE())
+    kernel = kernel + LinearKernel(active_dims=whitened, variance_prior=WIDE())
+    model = SkewGP(
+        X.reshape(-1, X.shape[-1]),
+        observations,
+        likelihood=_likelihood(observations, linear_and_smooth),
+        covar_module=kernel + smooth_part(dim, WIDE(), active_dims=inputs),
+    )
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit_gpytorch_mll(mll)
+        ensemble = fit_fully_bayesian_skew_gp(mll, num_draws=NUM_MEMBERS)
+        found = [_predictions(member, Z, test, unit) for member in ensemble.members]
     if isinstance(test, Readings):
         log_density = torch.stack([each.log_density for each in found])
-        return Predictions((log_weight.unsqueeze(-1) + log_density).logsumexp(0))
+        return Predictions(log_density.logsumexp(0) - math.log(len(found)))
     probabilities = torch.stack([each.probabilities for each in found if each.probabilities is not None])
-    return of_outcomes(torch.einsum("w,wmk->mk", log_weight.exp(), probabilities), test.chosen)
+    return of_outcomes(probabilities.mean(0), test.chosen)
 
 
 def skew_gp_of_recipe(known: Answers, test: Answers) -> Predictions:
