@@ -10,7 +10,7 @@ which nobody is told. The mixed space is Hartmann's function of three inputs, a 
 1, and a fifth that is one of three classes; the last two lower the function by up to .4 and .6.
 
 Prices of number, duel and grade: `10:1:2` (a measurement is dear), `3:1:1`, and `1:1:1`, with budgets of 30, 20 and 15.
-Methods: `mixed` is `next_question` by knowledge gradient, `mixed, information` by what is learned about the best point;
+Methods: `mixed` is `next_question` with all kinds, `mixed, information` with its points by information too;
 `numbers`, `duels`, `grades` are `next_question` with one kind; `next_pair` asks duels as it does by default. Models are
 fitted after every third answer, from the last hyperparameters, with 512 draws. Runs of one seed are compared in pairs.
 Every run is a row of a file; runs that are there are not repeated. Seconds are those of the processor, on one thread.

@@ -1,8 +1,11 @@
 r"""The next question to ask: its kind, its points, the judge, and whether it is worth its price.
 
-A question is a kind of observation at some points, asked of a judge at a price. Its value is the expected rise of the
-posterior mean of the recommended point (the knowledge gradient), in units of the outcome, so that it compares with the
-price. It depends on the kind's `Reading` alone, so that kinds of your own take part.
+A question is a kind of observation at some points, asked of a judge at a price. Kind and judge are those whose answer
+has the most information about which point is best for its price. The points are those with the largest value: the
+expected rise of the posterior mean of the recommended point (the knowledge gradient), in units of the outcome, so that
+it compares with the price. The value alone would favour kinds that change the recommendation now, such as duels, over
+those that tell more for later answers, such as numbers. Both depend on the kind's `Reading` alone, so that kinds of
+your own take part.
 
 Points come from a pool: the model's own, maximisers of joint draws of the function, with points around them, the best
 challenger of the recommended point, and some that are spread over the domain.
@@ -10,7 +13,7 @@ challenger of the recommended point, and some that are spread over the domain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -129,7 +132,7 @@ def next_question(
     cat_dims: Values | None = None,
     seed: int = 0,
 ) -> NextQuestion:
-    r"""The next question to ask, with the largest expected gain for its price.
+    r"""The next question to ask: the most informative kind for its price, at the points with the largest expected gain.
 
     Example:
         >>> model = SkewGP(train_X, [Numeric(values), Preference(pairs)])
@@ -145,9 +148,11 @@ def next_question(
         X_candidates: An `n x d` tensor of points to ask about instead of a domain.
         judges: The judges to choose from, as in `SkewGP.posterior`: their numbers, or a mapping from these to factors
             of the price. The gain is that of the model's utility: the shared one, or that of `model.for_judge(j)`.
-        worth: The worth of one unit of the outcome, in units of the costs, for `stop`.
-        method: `"knowledge_gradient"` for the expected gain of the recommended point (where no single answer would
-            change it, as `"information"`), `"information"` for the information about which point is best.
+        worth: The worth of one unit of the outcome, in units of the costs, for `stop`. Kinds and judges whose question
+            is worth less than its price are left out while there are others.
+        method: What chooses the points: `"knowledge_gradient"`, the expected gain of the recommended point (where no
+            single answer would change it, as `"information"`), or `"information"` about which point is best, which
+            chooses the kind and the judge in either case.
         discrete_dims: The values that inputs may take, by their number, where their order matters.
         cat_dims: Likewise where it does not.
         seed: The seed of the pool of points.
@@ -226,36 +231,42 @@ def next_questions(
     who = list(people)
     beliefs = [_belief(member, pool.X, who) for member in members]
     recommended = torch.arange(len(pool.X), device=pool.X.device)
+    least_gain = ROUNDING * members[0].outcome_scale.scale
     found: list[NextQuestion] = []
     for _ in range(num_questions):
-        every = [(pool.sets(beliefs, entry, recommended, seed), entry) for entry in asked]
-
-        def best_by(value: Callable[..., Tensor], every: Any = every, beliefs: Any = beliefs) -> tuple[Any, ...]:
-            """The largest value for its price: the ratio, the question, the judge, the points."""
-            found = []
-            for number, (items, entry) in enumerate(every):
-                for place, judge in enumerate(who):
-                    asks = _asks(members, beliefs, entry, pool.X, judge)
-                    shifted = items if judge is None else items + (place + 1) * len(pool.X)
-                    values = value(beliefs, asks, shifted, recommended)
-                    ratio = float(values.max()) / (prices[number] * people[judge])
-                    found.append((ratio, number, place, items[values.argmax()]))
-            return max(found, key=lambda entry: entry[0])
-
-        least_gain = ROUNDING * members[0].outcome_scale.scale
-        ratio, number, place, chosen = best_by(knowledge_gradient if method == "knowledge_gradient" else information)
-        if method == "knowledge_gradient" and ratio * prices[number] * people[who[place]] <= least_gain:
-            _, number, place, chosen = best_by(information)  # no single answer changes the recommendation
-        entry, judge = asked[number], who[place]
-        cost = prices[number] * people[judge]
-        asks = _asks(members, beliefs, entry, pool.X, judge)
-        shifted = chosen if judge is None else chosen + (place + 1) * len(pool.X)
-        gain = max(float(knowledge_gradient(beliefs, asks, shifted.unsqueeze(0), recommended)), 0.0)
-        stop = worth is not None and gain * worth < cost
-        found.append(NextQuestion(entry, pool.X[chosen].clone(), judge, gain, cost, stop))
+        options = []
+        for entry, price in zip(asked, prices, strict=True):
+            items = pool.sets(beliefs, entry, recommended, seed)
+            for place, judge in enumerate(who):
+                asks = _asks(members, beliefs, entry, pool.X, judge)
+                shifted = items if judge is None else items + (place + 1) * len(pool.X)
+                values = gains = knowledge_gradient(beliefs, asks, shifted, recommended)
+                cost, rate = price * people[judge], 0.0
+                no_gain = bool(gains.max() <= least_gain)  # no single answer changes the recommendation
+                if len(asked) * len(who) > 1 or method == "information" or no_gain:
+                    told = information(beliefs, asks, shifted, recommended)
+                    rate, values = float(told.max()) / cost, told if method == "information" or no_gain else gains
+                chosen = values.argmax()
+                gain = max(float(gains[chosen]), 0.0)
+                stop = worth is not None and gain * worth < cost
+                question = NextQuestion(entry, pool.X[items[chosen]].clone(), judge, gain, cost, stop)
+                options.append(_Option(question, rate, asks, shifted[chosen]))
+        best = max(
+            options, key=lambda option: (not option.found.stop, option.rate, option.found.value / option.found.cost)
+        )
+        found.append(best.found)
         if len(found) < num_questions:
-            beliefs = after(beliefs, asks, shifted, seed)
+            beliefs = after(beliefs, best.asks, best.items, seed)
     return found
+
+
+class _Option(NamedTuple):
+    """A kind's best question to a judge, the largest information per price, the reading, and the points' numbers."""
+
+    found: NextQuestion
+    rate: float
+    asks: list[Asked]
+    items: Tensor
 
 
 def _prices(

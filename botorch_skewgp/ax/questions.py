@@ -1,4 +1,4 @@
-"""The choice between a measurement and a comparison, by the expected gain for its price."""
+"""The choice between a measurement and a comparison, by the information for its price."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class AxQuestion(NamedTuple):
 
 
 def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
-    r"""Ask for a number or a comparison, whichever has the larger expected gain for its price, as a trial.
+    r"""Ask for a number or a comparison, whichever has more information for its price, as a trial.
 
     The kind is chosen by `botorch_skewgp.acquisition.next_question` over the tried points and some that are spread over
     the search space; the strategy then chooses the points. Without data of the objective the cheaper kind is asked.

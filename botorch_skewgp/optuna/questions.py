@@ -55,7 +55,7 @@ class OptunaQuestion(NamedTuple):
 
 
 def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> OptunaQuestion:
-    r"""Ask which of two trials is better, or which of more is the best: whichever has the larger expected gain for its
+    r"""Ask which of two trials is better, or which of more is the best: whichever has the most information for its
     price.
 
     The number is chosen by `botorch_skewgp.acquisition.next_question` over the points tried and some that are spread

@@ -157,6 +157,76 @@ def test_information_about_the_best_point(model):
     assert (value_of(information, model, Question(Preference), items) < everything + 0.01).all()
 
 
+def simulated_information(best, outcome):
+    """The mutual information of two integers, in nats."""
+    joint = torch.bincount(best * (outcome.max() + 1) + outcome).double() / len(best)
+    joint = torch.cat([joint, joint.new_zeros(-len(joint) % (int(outcome.max()) + 1))]).view(-1, outcome.max() + 1)
+    return -torch.special.entr(joint).sum() + sum(torch.special.entr(joint.sum(dim)).sum() for dim in (0, 1))
+
+
+def cells_of(number):
+    """Sixteen cells of equal probability under a normal distribution with the moments of a number."""
+    levels = torch.special.ndtri(torch.arange(1, 16, dtype=number.dtype) / 16)
+    return torch.bucketize(number, number.mean() + number.std() * levels)
+
+
+def noise_of(model, kind):
+    return model.likelihood.for_kind(kind).noise.item() ** 0.5
+
+
+def test_information_of_numbers_is_not_biased():
+    """Many outcomes and a sample of draws: without its correction the average is too large by 0.012."""
+    likelihood = MixedLikelihood(NumericLikelihood(noise=1e-4), PreferenceLikelihood(noise=0.1))
+    model = SkewGP(X, SEEN[:2], likelihood, kernel(), draw_settings=SETTINGS).eval()
+    f, generator = draws_of(model)
+    best = f.argmax(0)
+    votes = torch.bincount(best, minlength=len(Z)).argsort(descending=True)[:12]
+    group = torch.full((len(Z),), 12).scatter(0, votes, torch.arange(12))[best]
+    y = f + noise_of(model, Numeric) * torch.randn(f.shape, dtype=f.dtype, generator=generator)
+    truth = torch.stack([simulated_information(group, cells_of(row)) for row in y])
+    found = value_of(information, model, Question(Numeric), torch.arange(len(Z)).unsqueeze(-1))
+    assert float((found - truth).mean()) == pytest.approx(0, abs=0.005)
+    assert float(truth.max()) > 0.05
+
+
+def test_the_kind_that_tells_more_for_its_price_at_the_points_of_the_largest_gain(model):
+    """Against the simulated information of every number and every duel of a list."""
+    listed = Z[[4, 10, 12, 15, 19, 21]]
+    f, generator = draws_of(model)
+    f = f[[4, 10, 12, 15, 19, 21]]
+    best = f.argmax(0)
+    y = f + noise_of(model, Numeric) * torch.randn(f.shape, dtype=f.dtype, generator=generator)
+    number = max(float(simulated_information(best, cells_of(row))) for row in y)
+    u = f + noise_of(model, Preference) * torch.randn(f.shape, dtype=f.dtype, generator=generator)
+    duel = max(
+        float(simulated_information(best, (u[i] > u[j]).long()))
+        for i, j in torch.combinations(torch.arange(6)).tolist()
+    )
+    alone = {}
+    for kind, price in ((Numeric, number), (Preference, duel)):
+        alone[kind] = next_question(model, questions=[kind], X_candidates=listed)
+        for cheaper in (Numeric, Preference):
+            costs = {Numeric: number, Preference: duel, cheaper: 0.85 * (number if cheaper is Numeric else duel)}
+            asked = next_question(model, questions=[Numeric, Preference], costs=costs, X_candidates=listed)
+            assert asked.question.kind is cheaper
+            if cheaper is kind:
+                assert asked.cost == pytest.approx(0.85 * price)
+                assert torch.equal(asked.X, alone[kind].X)
+                assert asked.value == alone[kind].value
+    gains = alone[Numeric].value / alone[Preference].value
+    assert not 0.85 < gains / (number / duel) < 1.18  # by gain per price one of the four choices would differ
+
+
+def test_kinds_that_are_not_worth_their_price_are_left_out(model):
+    number, duel = (next_question(model, BOUNDS, [kind]).value for kind in (Numeric, Preference))
+    costs = {Numeric: 1.1 * number / duel, Preference: 1.0}
+    assert next_question(model, BOUNDS, [Numeric, Preference], costs).question.kind is Numeric
+    asked = next_question(model, BOUNDS, [Numeric, Preference], costs, worth=1.05 / duel)
+    assert (asked.question.kind, asked.value, asked.stop) == (Preference, duel, False)
+    asked = next_question(model, BOUNDS, [Numeric, Preference], costs, worth=0.95 / duel)
+    assert (asked.question.kind, asked.stop) == (Numeric, True)
+
+
 def test_waiting_answers_make_the_same_question_worth_less(model):
     question, item = Question(Preference), torch.tensor([[4, 10]])
     with torch.no_grad():
@@ -165,9 +235,10 @@ def test_waiting_answers_make_the_same_question_worth_less(model):
         waiting = after(before, asks, item[0], 0)
         recommended = torch.arange(len(Z))
         first, again = (float(knowledge_gradient(b, asks, item, recommended)) for b in (before, waiting))
+        told, told_again = (float(information(b, asks, item, recommended)) for b in (before, waiting))
         # the two answers together by simulation
         f, generator = draws_of(model)
-        noise = (2 * model.likelihood.for_kind(Preference).noise.item()) ** 0.5
+        noise = 2**0.5 * noise_of(model, Preference)
         wins = [
             (f[4] - f[10] + noise * torch.randn(f.shape[-1], generator=generator) > 0).long() * 2**i for i in range(2)
         ]
@@ -177,6 +248,10 @@ def test_waiting_answers_make_the_same_question_worth_less(model):
     assert torch.allclose(waiting[0].weights.sum(), torch.ones((), dtype=torch.float64))
     assert first + again == pytest.approx(float(gain * scale), abs=0.004)
     assert 0 < again < first
+    votes = torch.bincount(f.argmax(0), minlength=len(Z)).argsort(descending=True)[:12]
+    group = torch.full((len(Z),), 12).scatter(0, votes, torch.arange(12))[f.argmax(0)]
+    assert told + told_again == pytest.approx(float(simulated_information(group, cell)), abs=0.015)
+    assert 0 < told_again < 0.7 * told
 
 
 def test_joint_draws_have_the_moments(model):
