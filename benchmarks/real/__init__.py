@@ -257,8 +257,8 @@ def _jobs(options: argparse.Namespace) -> list[tuple[str, str, str, int, int | N
 
 
 def _folds(name: str, split: str, size: int | None) -> int:
-    """One fold says little of models that learn from few answers."""
-    few = name in ALL_FOLDS or (size is not None and size <= FEW)
+    """One fold says little of models that learn from few answers, and of people who are new."""
+    few = name in ALL_FOLDS or (size is not None and size <= FEW) or (split == "new" and size is None)
     return NUM_FOLDS[split] if few and split in NUM_FOLDS else 1
 
 
