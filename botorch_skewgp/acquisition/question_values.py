@@ -303,11 +303,11 @@ def information(beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor,
         A `B`-dim tensor, the average over scenarios; not negative.
     """
     chances = torch.stack([belief.weights.sum(-1) for belief in beliefs]).mean(0)
-    values = 0 * chances[0]
-    for scenario, chance in enumerate(chances):
+    values = []
+    for scenario in range(len(chances)):
         given = [replace(belief, weights=belief.weights[scenario : scenario + 1]) for belief in beliefs]
-        values = values + chance * _information(given, asks, items, recommended)
-    return values.clamp(min=0)
+        values.append(_information(given, asks, items, recommended))
+    return (chances @ torch.stack(values)).clamp(min=0)  # the correction of the bias can overshoot
 
 
 def _information(beliefs: Sequence[Belief], asks: Sequence[Asked], items: Tensor, recommended: Tensor) -> Tensor:

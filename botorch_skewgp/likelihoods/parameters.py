@@ -106,8 +106,8 @@ class RateParameter:
                 f"{self.name} must be one rate above 0 or {raw.numel()}, the number it was built with; got "
                 f"{rate.tolist()}."
             )
-        inverse = getattr(module, f"raw_{self.name}_constraint").inverse_transform
-        module.initialize(**{f"raw_{self.name}": inverse(rate.to(raw)).expand_as(raw)})
+        constraint = getattr(module, f"raw_{self.name}_constraint")
+        module.initialize(**{f"raw_{self.name}": _raw_rate(constraint, rate.to(raw)).expand_as(raw)})
 
 
 def register_rate(module: Module, name: str, rate: Tensor, learn: bool = False) -> None:
@@ -120,9 +120,14 @@ def register_rate(module: Module, name: str, rate: Tensor, learn: bool = False) 
         learn: Whether it is a parameter to fit.
     """
     constraint = Interval(MIN_RATE, 1 - MIN_RATE)
-    raw = torch.nn.Parameter(constraint.inverse_transform(rate), requires_grad=learn)
-    module.register_parameter(f"raw_{name}", raw)
+    module.register_parameter(f"raw_{name}", torch.nn.Parameter(_raw_rate(constraint, rate), requires_grad=learn))
     module.register_constraint(f"raw_{name}", constraint)
+
+
+def _raw_rate(constraint: Interval, rate: Tensor) -> Tensor:
+    """The raw parameter of a rate, finite also at the bounds, which are rounded to single precision."""
+    share = (rate - constraint.lower_bound) / (constraint.upper_bound - constraint.lower_bound)
+    return torch.logit(share, eps=MIN_RATE)
 
 
 def as_rate(value: float | Tensor, name: str) -> Tensor:

@@ -470,6 +470,15 @@ def test_linear_and_logarithmic_probabilities_of_outcomes_agree(name: str) -> No
     assert torch.allclose(linear.sum(-1), torch.ones(50, dtype=torch.double))
 
 
+@pytest.mark.parametrize("rate", [1e-7, 1e-4, 0.9999, 0.9999999])
+def test_a_rate_near_its_ends_is_kept_and_can_be_set_again(rate: float) -> None:
+    likelihood = PreferenceLikelihood(slip=rate, learn_slip=True)
+    for _ in range(2):
+        assert bool(likelihood.raw_slip.isfinite())
+        assert likelihood.slip.item() == pytest.approx(rate, abs=3e-7)
+        likelihood.slip = likelihood.slip
+
+
 def test_a_rate_stays_between_its_ends_however_far_an_optimiser_steps() -> None:
     model = make(CASES["duel"].observation, PreferenceLikelihood(slip=0.1, learn_slip=True))
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
