@@ -28,6 +28,7 @@ from botorch.utils.datasets import SupervisedDataset
 from botorch_skewgp.ax.comparisons import Bound, recorded_bounds, recorded_comparisons
 from botorch_skewgp.ax.data import ObservationDataset, make_dataset, with_every_trial
 from botorch_skewgp.ax.metrics import ValidityMetric
+from botorch_skewgp.ax.transforms import PowerTransformObjective
 from botorch_skewgp.hosts.entries import Comparison
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.models import SkewGP
@@ -216,7 +217,7 @@ class SkewGPAdapter(TorchAdapter):
                 minimize=is_objective and self._is_minimized(outcome),
                 feature_names=parameters,
                 outcome=outcome,
-                bounds=self._bounds,
+                bounds=[self.power_transform.transform_bound(entry) for entry in self._bounds],
             )
             if dataset is not None:
                 datasets.append(dataset)
@@ -226,6 +227,12 @@ class SkewGPAdapter(TorchAdapter):
                     "with data, or compare them by attach_comparison."
                 )
         return datasets, [dataset.outcome_names[0] for dataset in datasets], None
+
+    @property
+    def power_transform(self) -> PowerTransformObjective:
+        """The transform of the objective's numbers; one without numbers changes nothing."""
+        found = self.transforms.get(PowerTransformObjective.__name__)
+        return found if isinstance(found, PowerTransformObjective) else PowerTransformObjective()
 
     def _is_minimized(self, outcome: str) -> bool:
         assert self._optimization_config is not None

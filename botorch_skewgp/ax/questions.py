@@ -92,8 +92,9 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
             kinds, pool = [KINDS[name] for name in prices], _pool(adapter, experiment)
             model = _utility_model(adapter, kinds)
             found = next_question(model, None, kinds, list(prices.values()), X_candidates=pool)
+            best = float(model.outcome_scale.unstandardize(model.latent_posterior(pool).mean.max()))
         ask = next(name for name in prices if KINDS[name] is found.question.kind)
-        value = found.value
+        value = adapter.power_transform.of_good.rise(best, found.value)
     if ask == "number":
         ((index, parameters),) = client.get_next_trials(max_trials=1).items()
         arms = {experiment.trials[index].arms[0].name: parameters}

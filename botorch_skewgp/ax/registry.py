@@ -39,7 +39,7 @@ from botorch_skewgp.ax.internals import experiment_of, generation_strategy_of
 from botorch_skewgp.ax.metrics import ValidityMetric
 from botorch_skewgp.ax.models import AxSkewGP
 from botorch_skewgp.ax.ray_runner import RayMetric, RayRunner
-from botorch_skewgp.ax.transforms import WinsorizeObjective
+from botorch_skewgp.ax.transforms import PowerTransformObjective
 from botorch_skewgp.ax.transition import ObjectiveIsKnown
 from botorch_skewgp.models import SkewGP
 
@@ -51,7 +51,7 @@ TRANSFORMS: list[type[Transform]] = [
     Log,
     Logit,
     Derelativize,
-    WinsorizeObjective,
+    PowerTransformObjective,
 ]
 
 
@@ -124,7 +124,7 @@ def register() -> None:
         register_model(model)
     register_mll(mlls.SkewGPMarginalLogLikelihood)
     register_acquisition(SkewGPAcquisition)
-    register_transform(WinsorizeObjective)
+    register_transform(PowerTransformObjective)
     for metric in (ValidityMetric, RayMetric):
         CORE_METRIC_REGISTRY[metric] = _type_in_databases(metric)
         CORE_ENCODER_REGISTRY[metric] = metric_to_dict

@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from ax.adapter.base import Adapter
 from ax.adapter.transforms.base import Transform
-from ax.adapter.transforms.winsorize import Winsorize
+from ax.adapter.transforms.power_transform_y import PowerTransformY
 from ax.core.data_utils import ExperimentData
 from ax.core.search_space import SearchSpace
+from numpy.typing import NDArray
 
+from botorch_skewgp.ax.comparisons import Bound
 from botorch_skewgp.ax.internals import optimization_config_of
+from botorch_skewgp.hosts.outcomes import PowerTransform, fit_power_transform
 
 
-class WinsorizeObjective(Winsorize):
-    """Ax's `Winsorize` for the numbers of a single objective, which cuts extremely bad ones. Labels, other metrics, and
-    objectives with comparisons alone are not changed.
+class _OfMetric(NamedTuple):
+    """The map of a metric, in the form of scikit-learn's transformers.
+
+    Args:
+        of_good: The map of numbers whose large values are good.
+        sign: -1 for a metric to minimise, else 1.
+    """
+
+    of_good: PowerTransform
+    sign: float
+
+    def transform(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.sign * self.of_good(self.sign * numbers)
+
+    def bounds(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> tuple[Any, Any]:
+        """The map of bounds."""
+        if self.sign > 0:
+            return self.of_good.of_lower_bounds(lower), self.of_good(upper)
+        return -self.of_good(-lower), -self.of_good.of_lower_bounds(-upper)
+
+    def inverse_transform(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.sign * self.of_good.inverse(self.sign * values)
+
+
+class PowerTransformObjective(PowerTransformY):
+    """Ax's `PowerTransformY` for the numbers of a single objective, by `fit_power_transform`, which cuts extremely bad
+    ones and needs no clipping of predictions. Labels, other metrics, and objectives with comparisons alone are not
+    changed.
     """
 
     requires_data_for_initialization: bool = False
@@ -27,23 +56,35 @@ class WinsorizeObjective(Winsorize):
         adapter: Adapter | None = None,
         config: dict[str, Any] | None = None,
     ) -> None:
-        numbers = None if experiment_data is None or adapter is None else _of_objective(experiment_data, adapter)
-        if numbers is None:
-            Transform.__init__(self, search_space, experiment_data, adapter, config)
-            self.cutoffs = {}
-        else:
-            super().__init__(search_space, numbers, adapter, config)
+        Transform.__init__(self, search_space, experiment_data, adapter, config)
+        self.clip_mean = False
+        found = {} if experiment_data is None or adapter is None else _of_objective(experiment_data, adapter)
+        self.metric_signatures = list(found)
+        self.power_transforms: dict[str, Any] = found
+        self.inv_bounds = dict.fromkeys(found, (-np.inf, np.inf))
+
+    @property
+    def of_good(self) -> PowerTransform:
+        """The map of numbers whose large values are good."""
+        return next((entry.of_good for entry in self.power_transforms.values()), PowerTransform())
+
+    def transform_bound(self, bound: Bound) -> Bound:
+        """A bound of a number, on the scale of the model."""
+        found = self.power_transforms.get(bound.metric)
+        if found is None:
+            return bound
+        lower, upper = found.bounds(np.array(bound.lower), np.array(bound.upper))
+        return bound._replace(lower=float(lower), upper=float(upper))
 
 
-def _of_objective(data: ExperimentData, adapter: Adapter) -> ExperimentData | None:
-    """The column of the objective, if there is one objective and it has numbers."""
+def _of_objective(data: ExperimentData, adapter: Adapter) -> dict[str, _OfMetric]:
+    """The map of the objective by its metric's name, if there is one objective and it has numbers."""
     config = optimization_config_of(adapter)
     if config is None or config.is_moo_problem or len(config.objective.metric_signatures) != 1:
-        return None
+        return {}
     (name,) = config.objective.metric_signatures
     observed = data.observation_data
     if ("mean", name) not in observed.columns or name in getattr(adapter, "labels", ()):
-        return None
-    if not observed["mean", name].notna().any():
-        return None
-    return ExperimentData(arm_data=data.arm_data, observation_data=observed[[("mean", name), ("sem", name)]])
+        return {}
+    sign = -1.0 if config.objective.minimize else 1.0
+    return {name: _OfMetric(fit_power_transform(sign * observed["mean", name].to_numpy(dtype=float)), sign)}

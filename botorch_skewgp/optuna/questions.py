@@ -87,14 +87,15 @@ def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> O
     space = SearchSpace(modelled_parameters(study.get_trials(deepcopy=False)))
     data = read_study(study, space) if space.dim else None
     size, value = min(prices, key=prices.__getitem__), math.nan
-    if data is not None and (known := data.observed()):
+    if data is not None and (known := data.power_transformed().observed()):
         with seeded(0), suppress_irrelevant_warnings():
             model = fitted_model(known, space, [Preference])
             pool = torch.cat([data.X[data.feasible], space.spread(NUM_SPREAD)]).unique(dim=0)
             asked = [Question(Preference) if k == 2 else Question(Choice, k) for k in prices if k <= len(pool)]
             if asked:
                 found = next_question(model, None, asked, [prices[entry.size] for entry in asked], X_candidates=pool)
-                size, value = found.question.size, found.value
+                best = float(model.outcome_scale.unstandardize(model.latent_posterior(pool).mean.max()))
+                size, value = found.question.size, data.power_transform.rise(best, found.value)
         shown = shown if preferential else _best(data, model)
     if preferential:
         set_study_system_attr(study, NUM_SHOWN, size)

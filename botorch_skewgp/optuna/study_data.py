@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from botorch_skewgp.hosts.data import LARGEST, ExperimentData, as_rows, validity
 from botorch_skewgp.hosts.entries import Unreadable, as_number, warn_of
+from botorch_skewgp.hosts.outcomes import PowerTransform, fit_power_transform
 from botorch_skewgp.optuna.internals import (
     PREFERENTIAL,
     constraints_in,
@@ -46,6 +47,22 @@ class StudyData(ExperimentData):
     trials: tuple[int, ...]
     shown: Tensor
     preferential: bool
+
+    @property
+    def power_transform(self) -> PowerTransform:
+        """The map of a single objective's numbers. Several, of which a hypervolume is computed, keep their units."""
+        return fit_power_transform(self.numbers.numpy()) if self.numbers.shape[-1] == 1 else PowerTransform()
+
+    def power_transformed(self) -> StudyData:
+        """The data with numbers and bounds on the scale of models."""
+        transform = self.power_transform
+        lower, upper = self.bounds.numpy()
+        return replace(
+            self,
+            numbers=torch.from_numpy(transform(self.numbers.numpy())),
+            lower=torch.from_numpy(transform.of_lower_bounds(lower)),
+            upper=torch.from_numpy(transform(upper)),
+        )
 
 
 def read_study(

@@ -169,7 +169,8 @@ class StudyModel:
 
     def __init__(self, data: StudyData, space: SearchSpace, fits: Fits) -> None:
         self.data, self.space = data, space
-        objectives = [data.observed(j) for j in range(data.numbers.shape[-1])]
+        transformed = data.power_transformed()
+        objectives = [transformed.observed(j) for j in range(data.numbers.shape[-1])]
         failed = data.observed_validity() if bool((data.valid == 0).any()) else None
         constraints = [data.observed_constraint(k) for k in range(data.constraints.shape[-1])]
         with fits.of(space) as fitted:

@@ -97,6 +97,14 @@ def observations(client: Client) -> dict[str, dict[str, Any]]:
     }
 
 
+def numbers(client: Client, outcome: str = "loss") -> list[float]:
+    """The numbers that a model of one set of numbers is given, in units of the metric."""
+    transform = fitted_adapter(client).transforms["PowerTransformObjective"]
+    values = observations(client)[outcome]["Numeric"].values.numpy()
+    found = transform.power_transforms.get(outcome)
+    return (values if found is None else found.inverse_transform(values)).tolist()
+
+
 def snapshot(client: Client) -> str:
     """All that a rejected call must leave as it was; as text, in which NaN equals itself."""
     experiment = client._experiment

@@ -18,13 +18,14 @@ from ax_cases import (
     new_client,
     next_trial,
     node_of,
+    numbers,
     observations,
     told,
     with_trials,
 )
 from botorch.models import ModelList
 
-from botorch_skewgp.ax import AxSkewGP, attach_comparison, get_best_arm
+from botorch_skewgp.ax import AxSkewGP, attach_censored, attach_comparison, get_best_arm
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, OutcomeScale, ProbitLikelihood
 from botorch_skewgp.observations import Numeric, Preference, Tie, Validity
 from botorch_skewgp.posteriors import ProbabilityPosterior
@@ -56,7 +57,7 @@ def test_failures_as_a_constraint():
     seen = observations(client)
     assert set(seen) == {"loss", "validity"}
     assert set(seen["loss"]) == {"Numeric"}
-    assert seen["loss"]["Numeric"].values.tolist() == [3.0, 1.0, 2.0]
+    assert numbers(client) == pytest.approx([3.0, 1.0, 2.0])
     assert set(seen["validity"]) == {"Binary"}
     assert seen["validity"]["Binary"].labels.tolist() == [1, 1, 1, 0, 0]
     given = datasets(client)
@@ -72,7 +73,7 @@ def test_failures_of_the_objective():
     given = datasets(client)["loss"]
     seen = observations(client)["loss"]
     assert set(seen) == {"Numeric", "Validity"}
-    assert seen["Numeric"].values.tolist() == [3.0, 1.0, 2.0]
+    assert numbers(client) == pytest.approx([3.0, 1.0, 2.0])
     assert seen["Validity"].valid.tolist() == [1, 1, 1, 0, 0]
     assert given.X.squeeze(-1)[seen["Validity"].index].tolist() == [0.0, 0.2, 0.4, 0.8, 1.0]
     assert given.X.squeeze(-1)[seen["Numeric"].index].tolist() == [0.0, 0.2, 0.4]
@@ -85,7 +86,7 @@ def test_failures_ignored():
     seen = observations(client)
     assert set(seen) == {"loss"}
     assert set(seen["loss"]) == {"Numeric"}
-    assert seen["loss"]["Numeric"].values.tolist() == [3.0, 1.0, 2.0]
+    assert numbers(client) == pytest.approx([3.0, 1.0, 2.0])
     assert "validity" not in client._experiment.metrics
 
 
@@ -97,7 +98,7 @@ def test_a_label_metric_with_a_constraint_of_the_users():
     client.attach_data(2, {"works": 0})  # no number
     client.mark_trial_failed(3)
     seen = observations(client)
-    assert seen["loss"]["Numeric"].values.tolist() == [3.0, 1.0]
+    assert numbers(client) == pytest.approx([3.0, 1.0])
     assert seen["works"]["Binary"].labels.tolist() == [1, 1, 0, 0]
     assert type(datasets(client)["works"]).__name__ == "ObservationDataset"
     assert [A.tolist() for A in constraint_rows(client)] == [[[0.0, -1.0]], [[-0.8]]]
@@ -130,10 +131,8 @@ def test_numbers_comparisons_and_ties():
     assert seen["Preference"].pairs.tolist() == [[2, 0]]
     assert seen["Tie"].pairs.tolist() == [[2, 3]]
     numeric = [entry for entry in given.observations if isinstance(entry, Numeric)]
-    assert {entry.values.item(): None if entry.noise is None else entry.noise.item() for entry in numeric} == {
-        3.0: None,
-        1.0: 0.25,
-    }
+    noise = {round(entry.values.item(), 9): None if entry.noise is None else entry.noise.item() for entry in numeric}
+    assert noise == {3.0: None, 1.0: pytest.approx(0.25)}
 
 
 def test_comparisons_only():
@@ -203,17 +202,37 @@ def test_numbers_are_standardised_inside():
     for index, value in enumerate([1003.0, 1001.0, 1002.0]):
         client.complete_trial(index, {"loss": value})
     client.mark_trial_failed(3)
-    numbers, labels = models(client)
-    assert isinstance(numbers.likelihood, NumericLikelihood)
+    losses, labels = models(client)
+    assert isinstance(losses.likelihood, NumericLikelihood)
     assert isinstance(labels.likelihood, ProbitLikelihood)
-    assert numbers.outcome_scale.location == pytest.approx(1002.0)
-    assert numbers.outcome_scale.scale == pytest.approx(1.0)
+    assert losses.outcome_scale.location == pytest.approx(0.0, abs=1e-6)  # symmetric numbers are mapped linearly
+    assert losses.outcome_scale.scale == pytest.approx(1.5**0.5)
     assert labels.outcome_scale == OutcomeScale()
     X = datasets(client)["validity"].X
     posterior = labels.posterior(X)
     assert isinstance(posterior, ProbabilityPosterior)
     assert posterior.mean[0] > 0.5 > posterior.mean[-1]
-    assert (numbers.posterior(X[:3]).mean.squeeze(-1) - 1002).abs().max() < 2
+    predicted, _ = fitted_adapter(client).predict([ObservationFeatures({"x": float(x)}) for x in X[:3]])
+    assert np.abs(np.array(predicted["loss"]) - 1002).max() < 2
+
+
+@pytest.mark.parametrize("objective", ["-loss", "loss"])
+def test_bounds_are_on_the_scale_of_numbers(objective):
+    """Bounds at reported numbers are the images of these; extremely bad numbers count as less bad ones."""
+    sign = 1.0 if objective == "-loss" else -1.0
+    client = new_client(objective=objective)
+    with_trials(client, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+    losses = [sign * value for value in (1.0, 2.0, 7.0, 3.0, 1e12)]
+    for index, value in enumerate(losses):
+        client.complete_trial(index, {"loss": value})
+    attach_censored(client, 5, "loss", lower=min(losses[1:3]), upper=max(losses[1:3]))
+    seen = observations(client)["loss"]
+    values = dict(zip(losses, seen["Numeric"].values.tolist(), strict=True))
+    two, seven = values[losses[1]], values[losses[2]]
+    assert [seen["Censored"].lower.item(), seen["Censored"].upper.item()] == pytest.approx(sorted([two, seven]))
+    assert abs(values[losses[4]] - seven) < 10 * abs(seven - two)
+    predicted, _ = fitted_adapter(client).predict([ObservationFeatures({"x": 0.2})])
+    assert predicted["loss"][0] == pytest.approx(losses[1], abs=2)
 
 
 def test_kinds_are_of_the_whole_experiment():
@@ -393,9 +412,8 @@ def test_the_last_numbers_of_learning_curves_count():
             client.attach_data(index, {"loss": end + 1 / step - 1 / 2}, progression=step)
         client.complete_trial(index)
     client.attach_data(3, {"loss": 9.0}, progression=1)
-    numbers = observations(client)["loss"]["Numeric"]
-    assert numbers.values.tolist() == pytest.approx([0.3, 0.1, 0.5])
-    assert numbers.index.tolist() == [0, 1, 2]
+    assert numbers(client) == pytest.approx([0.3, 0.1, 0.5])
+    assert observations(client)["loss"]["Numeric"].index.tolist() == [0, 1, 2]
     client.mark_trial_failed(3)
     assert (observations(client)["validity"]["Binary"].labels.sum(), len(client._experiment.trials)) == (3, 4)
     assert node_of(client, next_trial(client)[0]) == "SkewGP"

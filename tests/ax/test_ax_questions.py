@@ -58,6 +58,17 @@ def test_low_is_good_where_the_objective_is_minimised():
     assert values[0] > 0
 
 
+def test_values_are_in_units_of_the_objective():
+    """A hundredfold loss has a hundredfold value, though models are of the same standard scale."""
+    values = []
+    for unit in (1.0, 100.0):
+        client = new_client(initialization_budget=2)
+        for x in (0.1, 0.6, 0.7, 0.9):
+            client.complete_trial(client.attach_trial({"x": x}), {"loss": unit * loss({"x": x})})
+        values.append(get_next_question(client, {"number": 1.0}).value)
+    assert values[1] == pytest.approx(100 * values[0], rel=1e-2)
+
+
 def test_the_cheaper_kind_as_long_as_nothing_is_known():
     client = new_client()
     asked = get_next_question(client, {"number": 3.0, "comparison": 1.0})

@@ -13,7 +13,18 @@ from ax.api.client import Client
 from ax.core.arm import Arm
 from ax.exceptions.core import UserInputError
 from ax.generators.torch.botorch_modular.generator import BoTorchGenerator
-from ax_cases import GENERATES, datasets, new_client, next_trial, node_of, observations, snapshot, told, with_trials
+from ax_cases import (
+    GENERATES,
+    datasets,
+    new_client,
+    next_trial,
+    node_of,
+    numbers,
+    observations,
+    snapshot,
+    told,
+    with_trials,
+)
 from botorch.exceptions.errors import ModelFittingError
 from botorch.exceptions.warnings import InputDataWarning
 
@@ -168,7 +179,7 @@ def test_a_number_without_a_square_is_a_failure(value):
         index, _ = next_trial(client)
     assert node_of(client, index) == "SkewGP"
     assert observations(client)["validity"]["Binary"].labels.tolist() == [1, 1, 0]
-    assert observations(client)["loss"]["Numeric"].values.tolist() == [1.0, 2.0]
+    assert numbers(client) == pytest.approx([1.0, 2.0])
     assert get_best_arm(client)[2] == "0_0"
 
 

@@ -1,5 +1,6 @@
 """The models of a study, and what they ask for next."""
 
+import dataclasses
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -45,6 +46,26 @@ def test_beside_a_bound_each_draw_of_the_rows_has_one_draw_of_the_best_value():
     model = StudyModel(read_study(study, space), space, Fits(0))
     (improvement,) = model.acquisition(0, torch.empty(0, 1, dtype=torch.double)).terms
     assert improvement.best_f.shape == (model.objectives[0].draws.num_draws,)
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_numbers_and_bounds_are_on_one_scale_where_large_is_good(direction):
+    """A reading of at least 5 lies above a number of 2, and at most as high as one of 5, also where small is good."""
+    study = optuna.create_study(direction=direction)
+    sign = 1.0 if direction == "maximize" else -1.0
+    for x, value in [(0.0, 2.0), (0.2, 5.0), (0.4, 1.0), (0.6, 1e9 * -sign), (0.9, 3.0)]:
+        study.enqueue_trial({"x": x})
+        study.tell(study.ask({"x": FloatDistribution(0, 1)}), value)
+    report_at_least(study, 4, 5.0, direction=direction)
+    data = read_study(study, SearchSpace({"x": FloatDistribution(0, 1)}))
+    transformed = data.power_transformed()
+    two, five, one, diverged, _ = (sign * transformed.numbers[:, 0]).tolist()
+    assert one < two < five
+    limits = transformed.lower if sign > 0 else -transformed.upper
+    assert limits[4, 0] == pytest.approx(five)
+    assert abs(diverged - one) < 10 * abs(five - one)
+    several = dataclasses.replace(data, numbers=data.numbers.repeat(1, 2), lower=None, upper=None)
+    torch.testing.assert_close(several.power_transformed().numbers, several.numbers, equal_nan=True)
 
 
 SPACE = SearchSpace({"x": FloatDistribution(0, 1)})

@@ -1,0 +1,87 @@
+r"""Numbers with long tails, brought near a normal distribution for a Gaussian process.
+
+.. [YeoJohnson2000power] I.-K. Yeo, R. A. Johnson. A new family of power transformations to improve normality or
+   symmetry. Biometrika 87, 2000.
+.. [CowenRivers2022hebo] A. I. Cowen-Rivers et al. HEBO: pushing the limits of sample-efficient hyper-parameter
+   optimisation. Journal of Artificial Intelligence Research 74, 2022.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import boxcox1p, inv_boxcox1p
+from scipy.stats import yeojohnson_llf
+
+LONGEST_TAIL = 5.0  # in distances between the median and the upper quartile
+
+
+class PowerTransform(NamedTuple):
+    r"""An increasing map of numbers whose large values are good: numbers below a floor count as the floor, and
+    standardised ones are mapped by [YeoJohnson2000power]_.
+
+    Its inverse takes all numbers, as the power is between 0, where the upper tail is logarithmic, and 2, where the
+    lower one is.
+
+    Args:
+        floor: The least number.
+        mean: The mean of numbers from the floor on.
+        scale: Their standard deviation.
+        power: The power; 1 for a linear map.
+    """
+
+    floor: float = -np.inf
+    mean: float = 0.0
+    scale: float = 1.0
+    power: float = 1.0
+
+    def __call__(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The map of an array of any shape; NaN stays NaN."""
+        z = np.maximum(numbers, self.floor) / self.scale - self.mean / self.scale
+        return np.where(z < 0, -boxcox1p(np.abs(z), 2 - self.power), boxcox1p(np.abs(z), self.power))
+
+    def of_lower_bounds(self, bounds: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The map of lower bounds; one below the floor tells nothing of numbers that are at least the floor."""
+        return self._replace(floor=-np.inf)(bounds)
+
+    def inverse(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The numbers that the map takes to an array of values; below the floor too."""
+        sizes = np.abs(values)
+        z = np.where(values < 0, -inv_boxcox1p(sizes, 2 - self.power), inv_boxcox1p(sizes, self.power))
+        return self.mean + self.scale * z
+
+    def rise(self, value: float, amount: float) -> float:
+        """By how much numbers rise where a value rises by an amount."""
+        before, after = self.inverse(np.array([value, value + amount]))
+        return float(after - before)
+
+
+def fit_power_transform(numbers: NDArray[np.float64]) -> PowerTransform:
+    r"""The map after which numbers are nearest to normal ones, as in [CowenRivers2022hebo]_.
+
+    A few extremely bad numbers, such as those of runs that diverged, would leave the others all alike. The floor is
+    therefore as far below the median as would be one normal number in three thousand.
+
+    Args:
+        numbers: Numbers whose large values are good, an array of any shape; NaN where there is none.
+
+    Returns:
+        The map of the largest likelihood; the identity for fewer than three different numbers.
+    """
+    known = numbers[~np.isnan(numbers)]
+    largest = np.abs(known).max(initial=0.0)
+    if len(np.unique(known)) < 3:
+        return PowerTransform()
+    units = known / largest  # whose squares do not overflow
+    median, upper = np.quantile(units, [0.5, 0.75])
+    floor = median - LONGEST_TAIL * (upper - median) if upper > median else -np.inf
+    kept = np.maximum(units, floor)
+    mean, scale = kept.mean(), kept.std()
+    if not scale * largest > np.finfo(float).tiny:
+        return PowerTransform()
+    z = (kept - mean) / scale
+    power = minimize_scalar(lambda power: -yeojohnson_llf(power, z), bounds=(0.0, 2.0), method="bounded").x
+    return PowerTransform(float(floor * largest), float(mean * largest), float(scale * largest), float(power))
