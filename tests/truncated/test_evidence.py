@@ -207,13 +207,19 @@ def test_standard_errors_are_calibrated(case, generator):
     assert abs(math.log(spread)) < 4 / math.sqrt(2 * repeats), spread
 
 
-@pytest.mark.parametrize(("num_gaussian", "num_posterior"), [(1600, 64), (64, 1600), (256, 256)])
-def test_both_parts_of_the_bridge_count_in_its_error(num_gaussian, num_posterior, generator):
-    """Independent draws of two normals of density ratio `exp(x)`: one part, the other or both decide the error."""
+@pytest.mark.parametrize(
+    ("num_gaussian", "num_posterior", "correlation"),
+    [(1600, 64, 0.0), (64, 1600, 0.0), (256, 256, 0.0), (200, 1600, 0.6)],
+)
+def test_both_parts_of_the_bridge_count_in_its_error(num_gaussian, num_posterior, correlation, generator):
+    """Draws of two normals of density ratio `exp(x)`: one part, the other, both, or its chains decide the error."""
     repeats = 1500
     kind = {"dtype": torch.float64, "generator": generator}
     at_q = torch.randn(repeats, num_gaussian, **kind)
-    at_p = 1 + torch.randn(repeats, num_posterior, **kind)
+    chains = torch.randn(repeats, 4, num_posterior // 4, **kind)  # autoregressive
+    for i in range(1, chains.shape[-1]):
+        chains[..., i] = correlation * chains[..., i - 1] + math.sqrt(1 - correlation**2) * chains[..., i]
+    at_p = 1 + chains.flatten(-2)
     estimate, variance = _bridge(at_q, at_p, num_chains=4, num_iterations=200)
     truth = 0.5  # log E exp(x)
     # the variance of n normal deviations has a relative error of sqrt(2 / n); sizes are estimates below the true ones
