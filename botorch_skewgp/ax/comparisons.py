@@ -14,10 +14,10 @@ from ax.core.experiment import Experiment
 from ax.exceptions.core import UserInputError
 from ax.utils.common.constants import Keys
 
-from botorch_skewgp.ax.internals import experiment_of, properties_of, save_experiment, title_of
+from botorch_skewgp.ax.internals import experiment_of, properties_of, save_experiment, title_of, user_input_errors
 from botorch_skewgp.hosts import entries
-from botorch_skewgp.hosts.arguments import as_real, is_whole
 from botorch_skewgp.hosts.entries import Comparison, Unreadable, as_number, readable_comparisons, warn_of
+from botorch_skewgp.observations import checks
 
 COMPARISONS, CENSORED = "skewgp_comparisons", "skewgp_censored"
 PAIR = "skewgp_pair"  # marks, in a trial's run metadata, that it asks for a comparison
@@ -184,9 +184,9 @@ def attach_censored(
     if not isinstance(metric, str) or metric not in experiment.metrics:
         raise UserInputError(f"There is no metric {metric!r}; the experiment has {', '.join(experiment.metrics)}.")
     told = (("lower", lower), ("upper", upper))
-    given = {name: as_real(value, name, UserInputError) for name, value in told if value is not None}
-    are_finite = bool(given) and all(map(math.isfinite, given.values()))
-    if not are_finite or (len(given) == 2 and not given["lower"] < given["upper"]):
+    with user_input_errors():
+        given = {name: checks.as_number(value, name) for name, value in told if value is not None}
+    if not given or (len(given) == 2 and not given["lower"] < given["upper"]):
         raise UserInputError(f"Give finite bounds, lower below upper; got lower={lower}, upper={upper}.")
     trial = trial_of(experiment, trial_index)
     if trial is None or all(arm != entry.name for entry in trial.arms):
@@ -232,7 +232,7 @@ def withdraw_censored(client: Client, trial_index: int, metric: str) -> None:
     """
 
     def is_meant(entry: Any) -> bool:
-        meant = is_whole(trial_index) and isinstance(entry, dict)
+        meant = checks.is_whole(trial_index) and isinstance(entry, dict)
         return meant and (entry.get("trial"), entry.get("metric")) == (trial_index, metric)
 
     missing = f"Trial {trial_index} has no bounds of {metric!r}"
@@ -320,7 +320,7 @@ def _arm_name(experiment: Experiment, entry: int | str) -> str:
 
 def trial_of(experiment: Experiment, index: Any) -> BaseTrial | None:
     """The trial of an index, which must be a whole number; `None` if there is none."""
-    return experiment.trials.get(int(index)) if is_whole(index) else None
+    return experiment.trials.get(int(index)) if checks.is_whole(index) else None
 
 
 def is_pair(trial: object) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ax.api.client import Client
@@ -10,6 +12,38 @@ from ax.core.experiment import Experiment
 from ax.core.optimization_config import OptimizationConfig
 from ax.exceptions.core import UserInputError
 from ax.generation_strategy.generation_strategy import GenerationStrategy
+from botorch.exceptions.errors import InputDataError
+
+
+@contextmanager
+def user_input_errors() -> Iterator[None]:
+    """A context in which checks of arguments raise Ax's class of errors.
+
+    Raises:
+        UserInputError: If a check fails.
+    """
+    try:
+        yield
+    except InputDataError as error:
+        raise UserInputError(str(error)) from None
+
+
+def metric_names_of(value: Any, name: str) -> list[str]:
+    r"""A list of names of metrics.
+
+    Args:
+        value: The argument.
+        name: Its name.
+
+    Raises:
+        UserInputError: If it is another.
+    """
+    if isinstance(value, str):
+        raise UserInputError(f"{name} must be a list of names; write [{value!r}] for a single one.")
+    names = list(value) if isinstance(value, Iterable) else [value]
+    if not isinstance(value, Iterable) or not all(isinstance(entry, str) for entry in names):
+        raise UserInputError(f"{name} must be a list of names; got {value!r}.")
+    return names
 
 
 def experiment_of(client: Client) -> Experiment:

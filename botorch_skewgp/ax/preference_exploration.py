@@ -22,8 +22,14 @@ from ax.exceptions.core import UserInputError
 from ax.utils.common.constants import Keys
 from pandas import DataFrame
 
-from botorch_skewgp.ax.internals import experiment_of, name_of, save_experiment
-from botorch_skewgp.hosts.arguments import as_names, as_real
+from botorch_skewgp.ax.internals import (
+    experiment_of,
+    metric_names_of,
+    name_of,
+    save_experiment,
+    user_input_errors,
+)
+from botorch_skewgp.observations.checks import as_number
 
 PAIRWISE = Keys.PAIRWISE_PREFERENCE_QUERY.value
 WIDEST = 1e9  # bounds of outcomes, unknown beforehand
@@ -48,7 +54,7 @@ def configure_preference_exploration(client: Client, metric_names: Sequence[str]
         UserInputError: If there are fewer than two different metrics, or one is no text.
     """
     # Ax fits outcome models in the order of their names, which must be that of the utility's inputs
-    names = sorted(as_names(metric_names, "metric_names", UserInputError))
+    names = sorted(metric_names_of(metric_names, "metric_names"))
     if len(set(names)) < 2 or len(set(names)) < len(names):
         raise UserInputError(f"metric_names must be at least two different metrics; got {list(metric_names)}.")
     name = f"{name_of(experiment_of(client)) or 'experiment'}_preferences"
@@ -92,7 +98,8 @@ def compare_outcomes(client: Client, winner: Mapping[str, float], loser: Mapping
     for title, outcomes in (("winner", winner), ("loser", loser)):
         if not isinstance(outcomes, Mapping) or set(outcomes) != set(names):
             raise UserInputError(f"{title} must have one finite number for each of {names}; got {outcomes!r}.")
-        values = {entry: as_real(outcomes[entry], f"{entry!r} of {title}", UserInputError) for entry in names}
+        with user_input_errors():
+            values = {entry: as_number(outcomes[entry], f"{entry!r} of {title}") for entry in names}
         if not all(abs(value) <= WIDEST for value in values.values()):
             raise UserInputError(f"{title} must have one finite number for each of {names}; got {outcomes!r}.")
         compared.append(values)

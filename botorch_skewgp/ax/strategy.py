@@ -20,12 +20,13 @@ from botorch.models.transforms.outcome import Standardize
 
 from botorch_skewgp.ax.acquisition import PAIRS_BY_UTILITY, SkewGPAcquisition
 from botorch_skewgp.ax.adapter import Failures
+from botorch_skewgp.ax.internals import metric_names_of, user_input_errors
 from botorch_skewgp.ax.models import AxSkewGP
 from botorch_skewgp.ax.preference_exploration import PAIRWISE
 from botorch_skewgp.ax.registry import SkewGPGenerators
 from botorch_skewgp.ax.transition import ObjectiveIsKnown
-from botorch_skewgp.hosts.arguments import as_count, as_names, as_real, as_seed
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations.checks import as_count, as_probability, as_seed
 
 
 def skewgp_generation_strategy(
@@ -73,13 +74,13 @@ def skewgp_generation_strategy(
     """
     if failures not in ("constraint", "objective", "ignore"):
         raise UserInputError(f'failures must be "constraint", "objective" or "ignore"; got {failures!r}.')
-    budget = as_count(initialization_budget, "initialization_budget", UserInputError)
-    seed = as_seed(seed, UserInputError)
-    if not 0 < as_real(feasibility_threshold, "feasibility_threshold", UserInputError) < 1:
-        raise UserInputError(f"feasibility_threshold must be between 0 and 1; got {feasibility_threshold}.")
+    with user_input_errors():
+        budget = as_count(initialization_budget, "initialization_budget", least=1)
+        seed = None if seed is None else as_seed(seed)
+        as_probability(feasibility_threshold, "feasibility_threshold")
     if not isinstance(validity_metric, str) or not validity_metric:
         raise UserInputError(f"validity_metric must be the name of a metric; got {validity_metric!r}.")
-    labels = as_names(binary_metrics, "binary_metrics", UserInputError)
+    labels = metric_names_of(binary_metrics, "binary_metrics")
     if acquisition_options and acquisition is None:
         raise UserInputError("acquisition_options need an acquisition.")
     if not isinstance(acquisition_options, Mapping | None):

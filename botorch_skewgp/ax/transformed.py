@@ -24,10 +24,11 @@ from ax.storage.botorch_modular_registry import register_model
 from gpytorch.mlls import MarginalLogLikelihood
 
 from botorch_skewgp.ax.acquisition import SkewGPAcquisition
-from botorch_skewgp.hosts.arguments import as_count, as_seed
+from botorch_skewgp.ax.internals import user_input_errors
+from botorch_skewgp.observations.checks import as_count, as_seed
 from botorch_skewgp.transformed import BayesianTransformedGP
 
-MIN_BUDGET = 4
+MIN_BUDGET = 4  # numbers, for a variance to exist
 # without transforms of outcomes: the warping is learned
 TRANSFORMS: list[type[Transform]] = [RemoveFixed, ChoiceToNumericChoice, OneHot, Log, Logit, UnitX, Derelativize]
 
@@ -52,12 +53,9 @@ def transformed_generation_strategy(
     Raises:
         UserInputError: If the budget is too small, or an argument of another kind.
     """
-    seed = as_seed(seed, UserInputError)
-    budget = as_count(initialization_budget, "initialization_budget", UserInputError)
-    if budget < MIN_BUDGET:
-        raise UserInputError(
-            f"initialization_budget must be at least {MIN_BUDGET}, for a variance to exist; got {budget}."
-        )
+    with user_input_errors():
+        seed = None if seed is None else as_seed(seed)
+        budget = as_count(initialization_budget, "initialization_budget", least=MIN_BUDGET)
     if not isinstance(model_options, dict | None):
         raise UserInputError(f"model_options must be a dictionary of arguments by name; got {model_options!r}.")
     config = ModelConfig(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Mapping, Set
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import torch
@@ -100,6 +100,11 @@ def check_flags(**flags: Any) -> None:
             raise InputDataError(f"{name} must be True or False; got {value!r}.")
 
 
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number, and no truth value."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
 def as_count(value: Any, name: str, least: int = 2, most: int | None = None) -> int:
     """Check an integer from `least` to `most` and return it as an `int`; raises `InputDataError`."""
     try:
@@ -130,9 +135,10 @@ def as_number(value: Any, name: str, least: float = -math.inf) -> float:
     """Check a finite number of at least `least` and return it as a `float`; raises `InputDataError`."""
     try:
         number = value.item() if hasattr(value, "item") else value
-    except (RuntimeError, ValueError):  # several numbers
-        number = None
-    if isinstance(number, bool) or not isinstance(number, Real) or not math.isfinite(number) or number < least:
+        is_finite = isinstance(number, Real) and not isinstance(number, bool) and math.isfinite(number)
+    except (RuntimeError, ValueError, OverflowError):  # several numbers, or an integer beyond floating point
+        is_finite = False
+    if not is_finite or number < least:
         raise InputDataError(
             f"{name} must be a finite number{'' if least == -math.inf else f' of at least {least:g}'}; got {value!r}."
         )

@@ -19,7 +19,6 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from optuna import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from botorch_skewgp.hosts.arguments import as_real, is_whole
 from botorch_skewgp.hosts.entries import (
     SEVERAL_OBJECTIVES,
     Comparison,
@@ -32,6 +31,7 @@ from botorch_skewgp.hosts.entries import (
     readable_choices,
     readable_comparisons,
 )
+from botorch_skewgp.observations import checks
 from botorch_skewgp.optuna.internals import (
     PREFERENTIAL,
     preferences_in,
@@ -424,16 +424,14 @@ def _checked(study: Any, trial: AnyTrial, value: float, direction: Direction) ->
     (number,) = _numbers(study, trial)
     if direction not in ("maximize", "minimize"):
         raise InputDataError(f"direction must be 'maximize' or 'minimize'; got {direction!r}.")
-    value = as_real(value, f"The number of trial {number}", InputDataError)
-    if not math.isfinite(value):
-        raise InputDataError(f"The number of trial {number} must be finite; got {value}.")
+    value = checks.as_number(value, f"The number of trial {number}")
     return study, number, value if direction == "maximize" else -value
 
 
 def _as_number(trial: AnyTrial) -> int:
     if isinstance(trial, Trial | FrozenTrial):
         return trial.number
-    if not is_whole(trial):
+    if not checks.is_whole(trial):
         raise InputDataError(f"{trial!r} is neither a trial nor the number of one.")
     return int(trial)
 

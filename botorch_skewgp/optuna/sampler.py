@@ -16,8 +16,8 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
-from botorch_skewgp.hosts.arguments import as_count, as_seed
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
+from botorch_skewgp.observations.checks import as_count, as_seed
 from botorch_skewgp.optuna.internals import set_trial_system_attr, study_of
 from botorch_skewgp.optuna.mixed_search import best_mixed_point
 from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
@@ -78,9 +78,8 @@ class SkewGPSampler(BaseSampler):
             raise InputDataError(f"failures must be 'constraint' or 'ignore'; got {failures!r}.")
         if not (independent_sampler is None or isinstance(independent_sampler, BaseSampler)):
             raise InputDataError(f"independent_sampler must be a sampler of Optuna; got {independent_sampler!r}.")
-        given = as_seed(seed, InputDataError)
-        self._seed = int(torch.Generator().seed()) if given is None else given
-        self._num_startup_trials = as_count(num_startup_trials, "num_startup_trials", InputDataError)
+        self._seed = int(torch.Generator().seed()) if seed is None else as_seed(seed)
+        self._num_startup_trials = as_count(num_startup_trials, "num_startup_trials", least=1)
         self._failures: Failures = failures
         self._independent_sampler = independent_sampler
         self._warn_independent_sampling = warn_independent_sampling

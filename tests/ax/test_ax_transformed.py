@@ -41,8 +41,8 @@ def test_loop_and_predictions():
     ("kwargs", "match"),
     [
         ({"initialization_budget": 3}, "at least 4"),
-        ({"initialization_budget": 4.5}, "initialization_budget must be a positive whole number; got 4.5"),
-        ({"seed": "x"}, "seed must be a whole number"),
+        ({"initialization_budget": 4.5}, "initialization_budget must be an integer of at least 4; got 4.5"),
+        ({"seed": "x"}, "seed must be an integer"),
         ({"model_options": ["a"]}, "model_options must be a dictionary"),
     ],
 )

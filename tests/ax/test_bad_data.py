@@ -338,7 +338,7 @@ def test_a_database_that_goes_away_and_comes_back(tmp_path, monkeypatch):
     [
         (lambda client: attach_comparison(client, 1, 0, tie="no"), "tie must be True or False; got 'no'"),
         (lambda client: attach_censored(client, 1, [], lower=1.0), r"There is no metric \[\]"),
-        (lambda client: attach_censored(client, 1, "loss", lower="a"), "lower must be a number; got 'a'"),
+        (lambda client: attach_censored(client, 1, "loss", lower="a"), "lower must be a finite number; got 'a'"),
         (lambda client: attach_censored(client, [], "loss", lower=1.0, arm_name="1_0"), r"Trial \[\] has no arm '1_0'"),
         (lambda client: attach_censored(client, True, "loss", lower=1.0, arm_name="1_0"), "Trial True has no arm"),
         (lambda client: withdraw_comparison(client, [], 0), r"There is no trial \[\]"),

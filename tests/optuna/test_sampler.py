@@ -369,13 +369,13 @@ def test_another_independent_sampler():
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"num_startup_trials": 0}, "num_startup_trials must be a positive whole number; got 0"),
-        ({"num_startup_trials": 1.5}, "num_startup_trials must be a positive whole number; got 1.5"),
+        ({"num_startup_trials": 0}, "num_startup_trials must be an integer of at least 1; got 0"),
+        ({"num_startup_trials": 1.5}, "num_startup_trials must be an integer of at least 1; got 1.5"),
         ({"num_startup_trials": None}, "num_startup_trials must be"),
         ({"failures": "yes"}, "'constraint' or 'ignore'"),
-        ({"seed": "x"}, "seed must be a whole number of at most 64 bits, or None; got 'x'"),
-        ({"seed": 2**70}, "seed must be a whole number"),
-        ({"seed": True}, "seed must be a whole number"),
+        ({"seed": "x"}, "seed must be an integer from 0 to 9223372036854775807; got 'x'"),
+        ({"seed": 2**70}, "seed must be an integer"),
+        ({"seed": True}, "seed must be an integer"),
         ({"independent_sampler": optuna.samplers.RandomSampler}, "independent_sampler must be a sampler of Optuna"),
     ],
 )
