@@ -13,7 +13,7 @@ from gpytorch.priors import NormalPrior
 from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import ContradictionError, ConvergenceWarning
 from botorch_skewgp.models import SkewPrior
-from botorch_skewgp.observations import Binary, Censored, Numeric
+from botorch_skewgp.observations import Binary, Censored, Numeric, Slope
 from botorch_skewgp.truncated.draws import DrawSettings
 
 X = torch.tensor([[0.0], [0.8], [1.7], [2.4]], dtype=torch.float64)
@@ -90,6 +90,14 @@ def test_prior_against_rejection(phases, truncation, generator):
     assert ((posterior.skewness.squeeze(-1) - skewness).abs() < LIMIT * (10 * least) ** 0.5).all()
     cdf = (f <= 0.9).double().mean(0)
     assert ((posterior.cdf(0.9).squeeze(-1) - cdf).abs() < LIMIT * (0.25 * least) ** 0.5).all()
+
+
+def test_a_truncation_far_away_leaves_numbers_and_slopes_as_they_are():
+    told = [Numeric([0.3, -0.2], index=[0, 3]), Slope(dims=[0, 0], signs=[1, -1], index=[1, 2])]
+    alone, beside = (build(told, prior) for prior in (None, SkewPrior(POINTS, [1, -1], 30.0)))
+    torch.testing.assert_close(log_evidence(beside), log_evidence(alone), rtol=0, atol=1e-8)
+    error = LIMIT * (2 * alone.posterior(NEW_X).variance / 1500).sqrt()
+    assert ((beside.posterior(NEW_X).mean - alone.posterior(NEW_X).mean).abs() < error).all()
 
 
 def test_one_pseudo_point_has_the_closed_form_of_the_extended_skew_normal():
