@@ -70,7 +70,6 @@ def of_slips(observations, likelihood):
 
 LIKELIHOODS = [
     ("learn_tie_width", lambda: PreferenceLikelihood(learn_tie_width="no")),
-    ("tie_width_prior", lambda: PreferenceLikelihood(tie_width_prior=3)),
     ("learn_noise", lambda: PreferenceLikelihood(learn_noise=1)),
     ("noise_prior", lambda: ProbitLikelihood(noise_prior=LogNormalPrior)),
     ("noise_constraint", lambda: ProbitLikelihood(noise_constraint=1e-4)),
@@ -79,7 +78,6 @@ LIKELIHOODS = [
     ("slip_prior", lambda: ProbitLikelihood(slip=0.1, slip_prior=0.5)),
     ("ties_allowed", lambda: PreferenceLikelihood(ties_allowed="no")),
     ("num_strengths", lambda: PreferenceLikelihood(num_strengths=True)),
-    ("strength_gap_prior", lambda: PreferenceLikelihood(strength_gap_prior=1.0)),
     ("num_grades", lambda: OrdinalLikelihood("3")),
     ("cutpoints", lambda: OrdinalLikelihood(3, cutpoints="ab")),
     ("gap_prior", lambda: OrdinalLikelihood(3, gap_prior=1)),
@@ -89,7 +87,6 @@ LIKELIHOODS = [
     ("learn_threshold", lambda: ValidityLikelihood(learn_threshold="no")),
     ("threshold_prior", lambda: ValidityLikelihood(threshold_prior=1)),
     ("threshold", lambda: VoteLikelihood(threshold="a")),
-    ("level_gap_prior", lambda: VoteLikelihood(level_gap_prior=1)),
     ("warping", lambda: NumericLikelihood(warping="log")),
     ("factory", lambda: register_default_likelihood(Binary, ProbitLikelihood())),
     ("names", lambda: number_judges("ann")),

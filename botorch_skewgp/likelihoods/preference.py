@@ -43,7 +43,6 @@ from botorch_skewgp.observations.checks import (
     as_count,
     as_tensor,
     check_flags,
-    check_parts,
 )
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading, Rows, shared_noise_rows
@@ -70,15 +69,13 @@ class PreferenceLikelihood(RowLikelihood):
         noise_constraint: A constraint on the noise variance; positive by default.
         tie_width: The half-width of the interval of noisy differences that are ties: one for all judges, or a tensor
             with one for each.
-        learn_tie_width: Whether the width of ties is a parameter to fit. Judges' widths are a common one times a
-            factor each, whose logarithm has the prior N(0, 0.7^2).
-        tie_width_prior: A prior on the width of ties, for several judges on the common one; for a learned width by
-            default LogNormal(-1, 1).
+        learn_tie_width: Whether the width of ties is a parameter to fit, with the prior LogNormal(-1, 1). Judges'
+            widths are a common one times a factor each, whose logarithm has the prior N(0, 0.7^2).
         ties_allowed: Whether judges may answer with a tie. Then a win is a noisy difference beyond the width, and the
             probabilities of a win, a loss and a tie add up to one. Choices and rankings force an answer.
         num_strengths: The number of strengths of a win, see `Preference`; 1 for answers without a strength. The
-            cut-points are symmetric around zero, with a tie (if allowed) in the middle, and are fitted.
-        strength_gap_prior: A prior on the `num_strengths - 1` gaps between cut-points; by default LogNormal(0, 1).
+            cut-points are symmetric around zero, with a tie (if allowed) in the middle, and are fitted; the gaps
+            between them have the prior LogNormal(0, 1).
         slip: The probability of a slip, an answer drawn uniformly from all possible ones: one for all judges, or a
             tensor with one for each; 0 by default.
         learn_slip: Whether it is a parameter to fit.
@@ -103,46 +100,41 @@ class PreferenceLikelihood(RowLikelihood):
         noise_constraint: Interval | None = None,
         tie_width: float | Tensor = TIE_WIDTH,
         learn_tie_width: bool = False,
-        tie_width_prior: Prior | None = None,
         ties_allowed: bool = False,
         num_strengths: int = 1,
-        strength_gap_prior: Prior | None = None,
         slip: float | Tensor = 0.0,
         learn_slip: bool = False,
         slip_prior: Prior | None = None,
     ) -> None:
         super().__init__()
         check_flags(ties_allowed=ties_allowed)
-        check_parts(strength_gap_prior=(strength_gap_prior, Prior))
         self.ties_allowed = ties_allowed
         self._register_positive("noise", noise, learn_noise, noise_prior, noise_constraint)
         self._register_slip(slip, learn_slip, slip_prior)
-        self._register_tie_width(tie_width, learn_tie_width, tie_width_prior)
+        self._register_tie_width(tie_width, learn_tie_width)
         self.num_strengths = as_count(num_strengths, "num_strengths", least=1, most=MAX_CATEGORIES)
         if self.num_strengths > 1:
             gaps = torch.nn.Parameter(torch.zeros(self.num_strengths - 1, dtype=torch.float64))
             self.register_parameter("raw_strength_gaps", gaps)
             self.register_constraint("raw_strength_gaps", Positive())
-            prior = LogNormalPrior(*GAP_PRIOR) if strength_gap_prior is None else strength_gap_prior
             name = "strength_gaps"
-            self.register_prior(f"{name}_prior", prior, ReadParameter(name), SetParameter(name))
+            closures = ReadParameter(name), SetParameter(name)
+            self.register_prior(f"{name}_prior", LogNormalPrior(*GAP_PRIOR), *closures)
             self.strength_gaps = STRENGTH_GAP
 
-    def _register_tie_width(self, width: float | Tensor, learn: bool, prior: Prior | None) -> None:
+    def _register_tie_width(self, width: float | Tensor, learn: bool) -> None:
         """Register the width of ties, or the common one and judges' deviations."""
         name = "tie_width"
         check_flags(learn_tie_width=learn)
-        check_parts(tie_width_prior=(prior, Prior))
         num_judges = as_tensor(width, name).numel()
         if num_judges > 1:
             deviation = torch.nn.Parameter(torch.zeros(num_judges, dtype=torch.float64), requires_grad=learn)
             self.register_parameter(f"{name}_deviation", deviation)
         self._register_positive(name, width, learn, None, None)
-        if prior is None and learn:
-            prior = LogNormalPrior(*TIE_WIDTH_PRIOR)
-        if prior is not None:
-            self.register_prior(f"{name}_prior", prior, ReadCommon(name), SetParameter(name))
-        if num_judges > 1 and learn:
+        if not learn:
+            return
+        self.register_prior(f"{name}_prior", LogNormalPrior(*TIE_WIDTH_PRIOR), ReadCommon(name), SetParameter(name))
+        if num_judges > 1:
             name = f"{name}_deviation"
             closures = ReadParameter(name), SetParameter(name)
             self.register_prior(f"{name}_prior", NormalPrior(0.0, TIE_WIDTH_SPREAD), *closures)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import torch
 from botorch.exceptions.errors import InputDataError
-from gpytorch.priors import LogNormalPrior, Prior
+from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 from torch.distributions import Categorical
 
@@ -44,9 +44,8 @@ class VoteLikelihood(PreferenceLikelihood):
         threshold: The average up to which both items are bad, in units of the outcome.
         learn_thresholds: Whether the threshold is a parameter to fit. Sensible beside numbers, which fix the function's
             level; otherwise the mean absorbs a shift.
-        level_gap: The distance between the two thresholds, in units of the latent function; fitted if the page has the
-            buttons "tie", "both bad" and "both good".
-        level_gap_prior: A prior on that distance; by default LogNormal(0, 1).
+        level_gap: The distance between the two thresholds, in units of the latent function; fitted, with the prior
+            LogNormal(0, 1), if the page has the buttons "tie", "both bad" and "both good".
         kwargs: Arguments of `PreferenceLikelihood` other than `ties_allowed`. The width of ties is fitted by default.
 
     Raises:
@@ -65,7 +64,6 @@ class VoteLikelihood(PreferenceLikelihood):
         threshold: float | Tensor = 0.0,
         learn_thresholds: bool = False,
         level_gap: float | Tensor = LEVEL_GAP,
-        level_gap_prior: Prior | None = None,
         **kwargs: Any,
     ) -> None:
         page = check_buttons(buttons)
@@ -76,8 +74,7 @@ class VoteLikelihood(PreferenceLikelihood):
         value = torch.tensor([as_number(threshold, "threshold")], dtype=torch.float64)
         self.register_parameter("threshold", torch.nn.Parameter(value, requires_grad=learn_thresholds))
         learn = {"tie", "both bad", "both good"}.issubset(self.buttons)
-        prior = LogNormalPrior(*GAP_PRIOR) if level_gap_prior is None and learn else level_gap_prior
-        self._register_positive("level_gap", level_gap, learn, prior, None)
+        self._register_positive("level_gap", level_gap, learn, LogNormalPrior(*GAP_PRIOR) if learn else None, None)
 
     @property
     def kinds_of_outcomes(self) -> tuple[type[Observation], ...]:
