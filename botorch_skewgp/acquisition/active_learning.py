@@ -132,7 +132,10 @@ class SkewBayesianActiveLearningByDisagreement(QuestionAcquisitionFunction):
             outcomes = torch.cartesian_prod(*grid).reshape(-1, m)
         else:
             generator = torch.Generator(log_probability.device).manual_seed(self.seed)
-            which = (torch.arange(MAX_OUTCOMES, device=log_probability.device) * S) // MAX_OUTCOMES
+            # one component of each part of them, at random: at equal steps Sobol points are nearly equal
+            at = torch.rand(MAX_OUTCOMES, generator=generator, device=log_probability.device)
+            at = (at + torch.arange(MAX_OUTCOMES, device=log_probability.device)) * (S / MAX_OUTCOMES)
+            which = at.long().clamp(max=S - 1)
             probabilities = log_probability[:, which].exp().flatten(0, 1)
             drawn = torch.multinomial(probabilities, 1, generator=generator)
             outcomes = drawn.reshape(m, MAX_OUTCOMES).mT

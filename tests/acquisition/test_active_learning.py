@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from acquisition_checks import DOUBLE, PAIRS, POINTS, check_acquisition, make_model
+from acquisition_checks import DOUBLE, PAIRS, POINTS, check_acquisition, make_model, points
 from botorch.acquisition.analytic import LogExpectedImprovement
 from botorch.acquisition.preference import PairwiseBayesianActiveLearningByDisagreement, qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
@@ -14,6 +14,7 @@ from botorch.models.transforms.outcome import Standardize
 from botorch.sampling.normal import SobolQMCNormalSampler
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import active_learning
 from botorch_skewgp.acquisition.active_learning import (
     SkewBayesianActiveLearningByDisagreement,
     _expected_entropy,
@@ -204,6 +205,21 @@ def test_many_pending_outcomes_are_sampled(generator):
     values = acquisition(X)
     assert values.mean() < 0.9 * alone.mean()  # each of them is an average over 64 outcomes
     assert (values > 0).all()
+
+
+def test_sampled_outcomes_average_to_all_of_them(generator, monkeypatch):
+    """64 of the 128 joint outcomes of seven pending labels, drawn with many seeds, against all 128."""
+    model = make_model(Binary(torch.tensor([1, 1, 1, 1, 0, 1, 1])))
+    pending, X = points(generator, q=7), points(generator, 6)
+
+    def information(seed):
+        return SkewBayesianActiveLearningByDisagreement(model, X_pending=pending, samples_per_draw=16, seed=seed)(X)
+
+    sampled = torch.stack([information(seed) for seed in range(24)])
+    monkeypatch.setattr(active_learning, "MAX_OUTCOMES", 128)
+    difference = sampled - torch.stack([information(seed) for seed in range(24)])
+    assert (difference.mean(0).abs() < 4.5 * difference.std(0) / 24**0.5).all()
+    assert (difference.std(0) / 24**0.5 < 0.004).all()
 
 
 @pytest.mark.parametrize("kind", ["preference"])
