@@ -155,6 +155,16 @@ def test_few_inducing_points_keep_a_judges_answers_exact_beside_them():
         assert torch.allclose(covariance[block, block], gamma[block, block], atol=1e-9)
 
 
+def test_joint_utilities_beside_few_inducing_points_have_the_margins_of_each_judge():
+    """Residuals given the inducing points are those of one judge."""
+    model = SkewGP(X, duels(3), approximation="ep", inducing_points=X[:2])
+    judges = [None, 0, 1, 2, "new"]
+    joint = model.latent_posterior(Q[:1].expand(5, -1), judges=judges)
+    each = [model.posterior(Q[:1], judge=judge) for judge in judges]
+    assert torch.allclose(joint.mean.flatten(), torch.cat([entry.mean.flatten() for entry in each]), atol=1e-8)
+    assert torch.allclose(joint.variance.flatten(), torch.cat([entry.variance.flatten() for entry in each]), atol=1e-8)
+
+
 KINDS = {
     "numbers": Numeric([0.1, 0.5, -0.3, 0.8], noise=0.1, index=[0, 1, 2, 0], judge=[0, 1, 1, 1]),
     "bounds": Censored([0.1, 0.5, -0.3], [torch.inf] * 3, index=[0, 1, 2], judge=[0, 1, 1]),
@@ -286,6 +296,7 @@ def test_reliability_scales_a_judges_utility():
     observation, own = duels(2), own_kernel()
     model = SkewGP(X, observation, judge_covar_module=own, learn_judge_reliability=True)
     model = with_reliability(model, 0.5, 2.0)
+    model.mean_module.constant = 0.7
     first = (2 / (1 + 4**4)) ** 0.25  # the other is four times as reliable, and the mean of fourth powers is 1
     r = torch.tensor([1.0, first, 4 * first, 1.0], dtype=double)  # of what all share, of both judges, of a new one
     code = torch.tensor([0.0, 1.0, 2.0, -1.0], dtype=double)
@@ -295,6 +306,7 @@ def test_reliability_scales_a_judges_utility():
     expected = (shared + each * same) * r.unsqueeze(-1) * r
     assert torch.allclose(model.prior_kernel(points).to_dense(), expected)
     assert torch.allclose(model.prior_kernel(points, diag=True), expected.diagonal())
+    assert torch.allclose(model.latent_prior().mean_at(points), 0.7 * r)
 
 
 def test_answers_of_a_judge_without_reliability_tell_nothing():
