@@ -155,16 +155,6 @@ def test_few_inducing_points_keep_a_judges_answers_exact_beside_them():
         assert torch.allclose(covariance[block, block], gamma[block, block], atol=1e-9)
 
 
-def test_joint_utilities_beside_few_inducing_points_have_the_margins_of_each_judge():
-    """Residuals given the inducing points are those of one judge."""
-    model = SkewGP(X, duels(3), approximation="ep", inducing_points=X[:2])
-    judges = [None, 0, 1, 2, "new"]
-    joint = model.latent_posterior(Q[:1].expand(5, -1), judges=judges)
-    each = [model.posterior(Q[:1], judge=judge) for judge in judges]
-    assert torch.allclose(joint.mean.flatten(), torch.cat([entry.mean.flatten() for entry in each]), atol=1e-8)
-    assert torch.allclose(joint.variance.flatten(), torch.cat([entry.variance.flatten() for entry in each]), atol=1e-8)
-
-
 KINDS = {
     "numbers": Numeric([0.1, 0.5, -0.3, 0.8], noise=0.1, index=[0, 1, 2, 0], judge=[0, 1, 1, 1]),
     "bounds": Censored([0.1, 0.5, -0.3], [torch.inf] * 3, index=[0, 1, 2], judge=[0, 1, 1]),
