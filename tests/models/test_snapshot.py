@@ -208,3 +208,9 @@ def test_coordinates_are_kept_where_rows_are_fewer_than_points(kind):
         return
     assert mixture.coordinates.shape[0] < mixture.weights.shape[0]
     torch.testing.assert_close(mixture.root @ mixture.coordinates, mixture.weights)
+
+
+def test_posteriors_keep_no_graph_of_hyperparameters():
+    posterior = model_of().posterior(TEST_X)
+    assert not posterior.mean.requires_grad
+    assert not posterior.covariance_matrix.requires_grad
