@@ -11,6 +11,7 @@ from botorch_skewgp.truncated.priors import LowRankPrior
 from botorch_skewgp.truncated.propagation.corrections import corrected_log_normalizer
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.independence import IndependenceSampler
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = torch.inf
@@ -46,6 +47,15 @@ def test_expectation_propagation_is_that_of_all_rows(generator):
         assert torch.allclose(mine, theirs, atol=1e-6)
     corrected = [corrected_log_normalizer(entry).item() for entry in (counted, every)]
     assert corrected[0] == pytest.approx(corrected[1], abs=1e-7)
+
+
+def test_density_of_proposals_is_that_of_all_rows(generator):
+    counted, found = distribution_of(*parts(generator)), []
+    for distribution in (counted, expanded(counted)):
+        sampler = IndependenceSampler(distribution, expectation_propagation(distribution))
+        latent, log_ratio = sampler.propose(100, torch.Generator().manual_seed(0))
+        found.append(torch.cat([latent, (log_ratio - log_ratio.mean()).unsqueeze(-1)], dim=-1))
+    torch.testing.assert_close(*found, rtol=0, atol=1e-5)
 
 
 def test_draws_and_evidence_are_those_of_all_rows(generator):
