@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 
@@ -74,3 +75,16 @@ def test_an_error_that_is_not_named_is_seen():
     source = 'class A:\n    """A."""\n    def f(self):\n        """F."""\n        raise ValueError("no")\n'
     assert unnamed_errors(source) == ["A.f raises ValueError"]
     assert unnamed_errors(source.replace("F.", "F.\n\n    Raises:\n        ValueError: Always.\n    ")) == []
+
+
+FOLDERS = sorted(path.parent for path in (ROOT / "botorch_skewgp").rglob("__init__.py"))
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+def test_every_file_has_a_sentence(folder):
+    """In the docstring of its folder; those of two folders on the page of the architecture."""
+    told = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+    if folder.name in ("botorch_skewgp", "truncated"):
+        told += (ROOT / "docs" / "architecture.md").read_text()
+    names = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    assert {name for name in names if not re.search(rf"`{name}[`.]", told)} == set()

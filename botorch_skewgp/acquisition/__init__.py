@@ -1,12 +1,17 @@
 """Acquisition functions that BoTorch does not have, and functions that choose questions and recommendations.
 
-`components` holds the normal components of a posterior, `analytic` and `noisy_improvement` closed forms on them.
-`dueling` and `challenge` are challengers of a point; `questions`, `active_learning` and `knowledge_gradient` look ahead
-to the outcomes of one observation. `validity` and `constraints` are about validity and safety, `level_sets` about where
-the probability of a yes is above a level, `committee` about the votes of several judges. `recommendation` chooses the
-next pair and the point to recommend; `next_question` chooses among kinds of questions, points and people by the value
-of an answer for its price, with the look-ahead in `question_values`. `input_constructors` registers acquisition
-functions with BoTorch, and so with Ax.
+`components` holds the normal components of a posterior, `analytic` and `noisy_improvement` closed forms on them, and
+`best_probabilities` the probability of each point to be the best. `dueling` and `challenge` are challengers of a point;
+`questions`, `active_learning` (with the `interpolation` of its integrals) and `knowledge_gradient` look ahead to the
+outcomes of one observation. `validity` and `constraints` are about validity and safety, `level_sets` (with the
+`bivariate` normal cdf) about where the probability of a yes is above a level, `committee` about the votes of several
+judges.
+
+`recommendation` chooses the next pair and the point to recommend, and `comparison_groups` warns where comparisons leave
+that open. `search_domain` and `search_coordinates` say where they search. `next_question` chooses among kinds of
+questions, points and people by the value of an answer for its price, with the look-ahead in `question_values`.
+`reference_point` is the default one of hypervolumes, and `input_constructors` registers acquisition functions with
+BoTorch, and so with Ax.
 """
 
 from botorch_skewgp.acquisition import input_constructors

@@ -1,5 +1,11 @@
 """The Ax backend: experiments learn from every trial, whether a number, a failure, a label or a comparison.
 
+`strategy` and `transformed` make generation strategies, with the `transition` from Sobol points to models. `adapter`
+and `data` turn an experiment into observations, `comparisons` records what people say, `models` is the model that Ax
+builds, `transforms` its transforms of numbers, `acquisition`, `categories` and `noisy_improvement` its search. `pairs`,
+`questions` and `preference_exploration` ask people, `best_arm` answers. `ray_runner` and `metrics` run trials.
+`registry` registers these classes with Ax, and `internals` alone reads names of Ax with an underscore.
+
 Needs the extra `ax`. Import it before loading a stored experiment: the import registers this package's classes with Ax.
 """
 

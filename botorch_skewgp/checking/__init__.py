@@ -1,4 +1,6 @@
-"""Model checking: leave-one-out densities, the information score, a check of inducing points, and draws for ArviZ."""
+"""Model checking: leave-one-out densities (`cross_validation`), the information score (`scores`), a check of
+`inducing_points`, and draws for ArviZ (`inference_data`).
+"""
 
 from botorch_skewgp.checking.cross_validation import LeaveOneOut, leave_one_out
 from botorch_skewgp.checking.inducing_points import InducingPointsCheck, check_inducing_points

@@ -1,4 +1,8 @@
-"""Kernels beyond GPyTorch's, and the covariances of slopes under its kernels."""
+"""Kernels beyond GPyTorch's, and the covariances of slopes under its kernels.
+
+`arcsine`, `items` and `judges` are kernels, `slopes` the covariances of slopes. `checked` refuses invalid values of
+GPyTorch's kernels; `squared_exponential` and `sums` compute covariances of fixed kernels fast.
+"""
 
 from botorch_skewgp.kernels.arcsine import ArcsineKernel
 from botorch_skewgp.kernels.items import ItemEffectKernel

@@ -1,4 +1,10 @@
-"""Likelihoods: learnable noise and cut-points, the reading of each kind of observation, and its rows."""
+"""Likelihoods: learnable noise and cut-points, the reading of each kind of observation, and its rows.
+
+`base` derives rows, predictions and fantasies from a reading. `numeric`, `probit`, `ordinal`, `validity`, `preference`,
+`votes`, `label_preference`, `slope` and `affine_probit` state readings of their kinds, `mixed` combines several.
+`registry` holds the default of each kind, `defaults` its numbers, `parameters` positive parameters and rates,
+`outcome_scale` the map between outcomes and the latent function. `best_of` has the probabilities of choices.
+"""
 
 from botorch_skewgp.likelihoods.affine_probit import ProbitAffineLikelihood
 from botorch_skewgp.likelihoods.base import RowLikelihood, outcome_distribution

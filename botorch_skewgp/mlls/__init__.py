@@ -1,4 +1,8 @@
-"""Marginal log likelihoods for `fit_gpytorch_mll`: the default form of the log evidence, and others."""
+"""Marginal log likelihoods for `fit_gpytorch_mll`: the default form of the log evidence, and others.
+
+`base` adds priors to the evidence. `skew_gp_mll` is the default, by expectation propagation that `warm_start` continues
+from call to call; `batches`, `bivariate` and `stochastic` are the others.
+"""
 
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
 from botorch_skewgp.mlls.batches import BatchBoundMarginalLogLikelihood, BatchedMarginalLogLikelihood

@@ -12,7 +12,7 @@ From data to posterior, a file each:
   rows over few.
 - `marginal_likelihood.Evidence`: the parts of the evidence.
 - `snapshot.Snapshot`: a frozen copy of the model, with the draws of its rows, their mixture, and the posterior at a
-  point; `contradictions` warns of contradictory data.
+  point; `contradictions` warns of contradictory data, and `slips` has the probabilities that answers are slips.
 - `latent_model.LatentModel`: the above as one model of the latent function; `conditioning` adds data, in closed form
   for fantasies.
 - `skew_gp.SkewGP`: the same in units of the outcome, as a BoTorch model; `unified_skew_normal` has the papers'

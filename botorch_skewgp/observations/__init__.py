@@ -1,7 +1,8 @@
 """Observations: small immutable classes, one for each kind, validated when built.
 
-Observations refer to rows of `train_X` by index and hold no parameters; noise levels and cut-points belong to the
-likelihoods.
+`observation` has their base classes, `checks` the checks of arguments. `numeric`, `labels`, `grades`, `duels`,
+`rankings` (choices too), `label_preferences`, `slopes` and `affine` are the kinds. Observations refer to rows of
+`train_X` by index and hold no parameters; noise levels and cut-points belong to the likelihoods.
 """
 
 from botorch_skewgp.observations.affine import AffineProbit

@@ -3,10 +3,12 @@
 `functions` draws functions and densities with their bands, `maps` quantities over one or two inputs, `outcomes` the
 probabilities of outcomes and their reliability, `judges` the tastes and agreement of a panel, `slips` doubtful answers,
 `thresholds` where a probability crosses a level, `leaderboards` items with intervals of their ranks, `traces` the
-progress of optimisations and of Markov chains. Every function draws on the axes given as `ax`, or on a new pyplot
-figure, and returns the axes (an array for several panels); `plt.show()`, `plt.savefig(...)` and `plt.close()` then
-apply to that figure. `rcParams` do not change. Points are in the units of `train_X`, functions in those of the model's
-posterior.
+progress of optimisations and of Markov chains; `marginals` computes what they draw, `data` marks observations, and
+`style` has colours and axes.
+
+Every function draws on the axes given as `ax`, or on a new pyplot figure, and returns the axes (an array for several
+panels); `plt.show()`, `plt.savefig(...)` and `plt.close()` then apply to that figure. `rcParams` do not change. Points
+are in the units of `train_X`, functions in those of the model's posterior.
 """
 
 from botorch_skewgp.plots.functions import plot_marginal, plot_posterior, plot_slices

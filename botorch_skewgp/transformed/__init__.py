@@ -1,6 +1,13 @@
 """Bayesian transformed Gaussian processes, for numbers of unknown scale: models, posteriors and acquisition functions.
 
-They use the package's kernels, warpings and checks of inputs, but neither rows nor draws.
+They use the package's kernels, warpings and checks of inputs, but neither rows nor draws. From data to posterior:
+
+- `outcomes`, `defaults`: checks and units of numbers; kernel and noise.
+- `parameter_space`, `quadrature`, `nodes`: parameters as coordinates, and nodes for integrals over them, around modes.
+- `regression`, `weights`, `integrated_process`: the regression on warped outcomes at each node, the weights of nodes,
+  and all of these together.
+- `model`: the BoTorch model; `leave_one_out` and `warping_comparison` check it.
+- `posterior`, `marginals`, `student_t`: the posterior and its marginals; `acquisition`: improvement in closed form.
 """
 
 from botorch_skewgp.transformed.acquisition import (

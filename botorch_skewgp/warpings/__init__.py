@@ -1,4 +1,8 @@
-"""Warpings: increasing maps from an outcome to the scale on which it is a Gaussian process, with learnable shapes."""
+"""Warpings: increasing maps from an outcome to the scale on which it is a Gaussian process, with learnable shapes.
+
+`base` is the interface; `affine`, `arcsinh`, `box_cox` and `sinh_arcsinh` are maps, and `composition` is one after
+another. `parameters` gives modules one value for each of several nodes.
+"""
 
 from botorch_skewgp.warpings.affine import Affine
 from botorch_skewgp.warpings.arcsinh import Arcsinh
