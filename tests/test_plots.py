@@ -487,15 +487,15 @@ class TestOutcomes:
             assert labels(ax) == [f"grade {j}" for j in range(expected.shape[-1])]
 
     def test_reliability(self):
-        probabilities = tensor([0.1] * 10 + [0.8] * 10)
-        occurred = torch.tensor([1] + [0] * 9 + [1] * 7 + [0] * 3)
-        shuffled = torch.randperm(20, generator=torch.Generator().manual_seed(0))
-        ax = plot_reliability(probabilities[shuffled], occurred[shuffled], num_bins=2)
+        probabilities = tensor([0.1] * 5 + [0.8] * 5)
+        occurred = torch.tensor([1] + [0] * 4 + [1] * 3 + [0] * 2)
+        shuffled = torch.randperm(10, generator=torch.Generator().manual_seed(0))
+        ax = plot_reliability(probabilities[shuffled], occurred[shuffled])
         ((x, y),) = [line.get_data() for line in ax.lines if line.get_marker() == "o"]
         np.testing.assert_allclose(x, [0.1, 0.8])
-        np.testing.assert_allclose(y, [0.1, 0.7])
+        np.testing.assert_allclose(y, [0.2, 0.6])
         bars = [segment[:, 1] for segment in ax.collections[0].get_segments()]
-        errors = np.sqrt(np.array([0.1 * 0.9, 0.8 * 0.2]) / 10)  # of the mean of ten
+        errors = np.sqrt(np.array([0.1 * 0.9, 0.8 * 0.2]) / 5)  # of the mean of five
         np.testing.assert_allclose(np.diff(bars).squeeze(-1), 4 * errors)
 
     def test_bad_input(self, line, square):
@@ -565,13 +565,13 @@ class TestOptimizationTrace:
 class TestDraws:
     def test_panels(self, line):
         draws = line.draws
-        trace, correlation, sizes = plot_draws(line, row=1, max_lag=5)
+        trace, correlation, sizes = plot_draws(line, row=1)
         chains = draws.rows[:, 1].unflatten(0, (draws.num_chains, -1)).double().numpy()
         for drawn, chain in zip(trace.lines, chains, strict=True):
             np.testing.assert_array_equal(drawn.get_ydata(), chain)
         for drawn, chain in zip(correlation.lines, chains, strict=False):
             centred = chain - chains.mean()
-            expected = [centred[lag:] @ centred[: len(centred) - lag] / (centred @ centred) for lag in range(6)]
+            expected = [centred[lag:] @ centred[: len(centred) - lag] / (centred @ centred) for lag in range(41)]
             np.testing.assert_allclose(drawn.get_ydata(), expected, atol=1e-10)
         np.testing.assert_array_equal(sizes.lines[0].get_data(), [draws.effective_size, draws.r_hat])
 

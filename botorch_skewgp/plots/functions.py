@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_count, as_probability, as_tensor, check_class, check_parts
+from botorch_skewgp.observations.checks import as_probability, as_tensor, check_class, check_parts
 from botorch_skewgp.plots.data import draw_data
 from botorch_skewgp.plots.marginals import (
     Marginals,
@@ -26,6 +26,7 @@ from botorch_skewgp.plots.marginals import (
 from botorch_skewgp.plots.style import BLACK, BLUE, COLORS, SMALL, VERMILLION, array, finish, new_axes, new_panels
 
 PROBABILITIES = (0.5, 0.8, 0.95)
+COLUMNS = 3  # of slices on a new figure
 
 
 def plot_posterior(
@@ -92,11 +93,8 @@ def plot_slices(
     point: Tensor,
     *,
     probabilities: Sequence[float] = PROBABILITIES,
-    gaussian: bool = False,
     output: int | None = None,
     resolution: int = 101,
-    color: str = BLUE,
-    columns: int = 3,
     ax: Axes | Iterable[Axes] | None = None,
 ) -> np.ndarray:
     r"""Plot the posterior along each input through one point: the mean and bands between quantiles.
@@ -109,11 +107,8 @@ def plot_slices(
         bounds: A `2 x d` tensor of lower and upper bounds.
         point: A tensor of `d` elements, the point of all slices.
         probabilities: The probabilities of the equal-tailed bands.
-        gaussian: Whether to add the widest band of a Gaussian of the same mean and variance, dashed.
         output: The output to draw, for a model with several.
         resolution: The number of points along each slice.
-        color: The colour of mean and bands.
-        columns: The number of panels side by side on a new figure.
         ax: The `d` axes to draw on; new ones if `None`.
 
     Returns:
@@ -126,26 +121,23 @@ def plot_slices(
     bounds = check_bounds(bounds, model)
     d = bounds.shape[1]
     point = as_point(point, "point", d).to(bounds)
-    columns = as_count(columns, "columns", least=1)
     grids = torch.stack([linspace(bounds, i, resolution) for i in range(d)])
     X = point.repeat(d, resolution, 1)
     X[torch.arange(d), :, torch.arange(d)] = grids
     distributions = [Marginals(model, slice_, output) for slice_ in X]
     edges = [_band_edges(distribution, probabilities) for distribution in distributions]
-    panels = new_panels(ax, d, (3.0, 2.5), columns, sharey=True)
+    panels = new_panels(ax, d, (3.0, 2.5), COLUMNS, sharey=True)
     for i, (panel, x, distribution, bands) in enumerate(zip(panels, grids, distributions, edges, strict=True)):
-        _draw_bands(panel, x, distribution, bands, probabilities, True, color, "")
-        if gaussian:
-            _draw_gaussian(panel, x, distribution, probabilities)
+        _draw_bands(panel, x, distribution, bands, probabilities, True, BLUE, "")
         panel.axvline(float(point[i]), color=VERMILLION, linewidth=1, label="the point")
         panel.set_xlim(float(x[0]), float(x[-1]))
-        first = ax is not None or i % columns == 0
+        first = ax is not None or i % COLUMNS == 0
         finish(panel, input_label(i, d), value_label(model) if first else "", legend="none")
     if ax is None:
         handles, labels = panels[0].get_legend_handles_labels()
         panels[0].figure.legend(
             handles, labels, loc="outside upper center", frameon=False, fontsize=SMALL,
-            ncols=min(len(handles), 2 * min(columns, d)),
+            ncols=min(len(handles), 2 * min(COLUMNS, d)),
         )  # fmt: skip
     else:
         panels[0].legend(frameon=False, fontsize=SMALL)
@@ -159,7 +151,6 @@ def plot_marginal(
     gaussian: bool = True,
     others: Mapping[str, Model] | None = None,
     output: int | None = None,
-    resolution: int = 401,
     name: str = "posterior",
     ax: Axes | None = None,
 ) -> Axes:
@@ -174,7 +165,6 @@ def plot_marginal(
         gaussian: Whether to add the Gaussian of the same mean and variance, dashed.
         others: Further models, by their names in the legend.
         output: The output to draw, for models with several.
-        resolution: The number of values on the grid.
         name: The name of the model in the legend.
         ax: The axes to draw on; new ones if `None`.
 
@@ -195,7 +185,7 @@ def plot_marginal(
     if len(distributions) != 1 + len(others or {}):
         raise InputDataError(f"others must not use the model's own name {name!r}.")
     ends = torch.cat([distribution.quantile([1e-3, 1 - 1e-3]) for distribution in distributions.values()])
-    values = linspace(torch.stack([ends.min(), ends.max()]).unsqueeze(-1), 0, resolution)
+    values = linspace(torch.stack([ends.min(), ends.max()]).unsqueeze(-1), 0, 401)
     ax = new_axes(ax, (4.5, 3.0))
     for i, (label, distribution) in enumerate(distributions.items()):
         color = COLORS[i % (len(COLORS) - 1)]  # black is the Gaussian's

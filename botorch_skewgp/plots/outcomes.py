@@ -14,11 +14,13 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_count, as_tensor
+from botorch_skewgp.observations.checks import as_tensor
 from botorch_skewgp.plots.maps import plot_map
 from botorch_skewgp.plots.marginals import as_point, check_bounds, input_label, like_inputs, linspace
 from botorch_skewgp.plots.style import BLACK, BLUE, SEQUENTIAL, VERMILLION, array, finish, new_axes
 from botorch_skewgp.protocols import kind_of_duels, members_of
+
+MAX_BINS = 10  # of a reliability diagram
 
 
 def plot_win_probability(
@@ -105,13 +107,11 @@ def plot_grades(model: Model, bounds: Tensor, *, resolution: int = 201, ax: Axes
     return ax
 
 
-def plot_reliability(
-    probabilities: Tensor, outcomes: Tensor, *, num_bins: int = 10, name: str = "observed", ax: Axes | None = None
-) -> Axes:
+def plot_reliability(probabilities: Tensor, outcomes: Tensor, *, ax: Axes | None = None) -> Axes:
     r"""Plot a reliability diagram ([Murphy1977]_): the frequency of an event against its predicted probability.
 
-    Bins have equal numbers of predictions. Bars are two standard errors of a bin's frequency if its predictions are
-    right; a reliable model's bars cross the diagonal.
+    Up to ten bins have equal numbers of predictions, at least five each. Bars are two standard errors of a bin's
+    frequency if its predictions are right; a reliable model's bars cross the diagonal.
 
     Example:
         >>> ax = plot_reliability(torch.rand(200), torch.rand(200) < 0.5)
@@ -119,8 +119,6 @@ def plot_reliability(
     Args:
         probabilities: An `n`-dim tensor of predicted probabilities of test data.
         outcomes: An `n`-dim tensor of 0 and 1, or of booleans: whether the event occurred.
-        num_bins: The maximum number of bins, with at least five predictions each.
-        name: The name in the legend.
         ax: The axes to draw on; new ones if `None`.
 
     Returns:
@@ -132,7 +130,6 @@ def plot_reliability(
     """
     predicted = as_tensor(probabilities, "probabilities").double().cpu().flatten()
     occurred = as_tensor(outcomes, "outcomes").double().cpu().flatten()
-    num_bins = as_count(num_bins, "num_bins", least=1)
     if predicted.shape != occurred.shape or not len(predicted):
         raise InputDataError(
             f"probabilities and outcomes must have one entry for each prediction; got {len(predicted)} and "
@@ -141,7 +138,7 @@ def plot_reliability(
     if not ((predicted >= 0) & (predicted <= 1)).all() or not ((occurred == 0) | (occurred == 1)).all():
         raise InputDataError("probabilities must be between 0 and 1, and outcomes 0 or 1.")
     order = predicted.argsort()
-    bins = order.tensor_split(max(1, min(num_bins, len(order) // 5)))
+    bins = order.tensor_split(max(1, min(MAX_BINS, len(order) // 5)))
     said = torch.stack([predicted[entry].mean() for entry in bins])
     seen = torch.stack([occurred[entry].mean() for entry in bins])
     error = torch.stack([(predicted[entry] * (1 - predicted[entry])).sum().sqrt() / len(entry) for entry in bins])
@@ -149,7 +146,7 @@ def plot_reliability(
     ax.plot([0, 1], [0, 1], color=BLACK, linewidth=0.8, linestyle=":", label="reliable")
     ax.errorbar(
         array(said), array(seen), yerr=array(2 * error), color=BLUE, marker="o", markersize=4, linewidth=1,
-        elinewidth=1, capsize=2, label=name,
+        elinewidth=1, capsize=2, label="observed",
     )  # fmt: skip
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     return finish(ax, "predicted probability", "observed frequency")

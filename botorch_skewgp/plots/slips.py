@@ -6,12 +6,11 @@ from botorch.exceptions.errors import InputDataError
 from matplotlib.axes import Axes
 
 from botorch_skewgp.models import SkewGP
-from botorch_skewgp.observations.checks import as_probability
 from botorch_skewgp.plots.style import BLUE, VERMILLION, array, finish, new_axes
 
 
-def plot_slips(model: SkewGP, level: float = 0.5, ax: Axes | None = None) -> Axes:
-    r"""Plot the posterior probability that each answer is a slip, with the numbers of the probable ones.
+def plot_slips(model: SkewGP, ax: Axes | None = None) -> Axes:
+    r"""Plot the posterior probability that each answer is a slip, with the numbers of those above one half.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs), likelihood=PreferenceLikelihood(slip=0.05))
@@ -19,18 +18,16 @@ def plot_slips(model: SkewGP, level: float = 0.5, ax: Axes | None = None) -> Axe
 
     Args:
         model: A model whose likelihood has slips.
-        level: The minimum probability of answers that are marked and numbered.
         ax: The axes to draw on; new ones if `None`.
 
     Raises:
-        InputDataError: If the level is outside (0, 1), or the model is neither a SkewGP nor an ensemble.
+        InputDataError: If the model is neither a SkewGP nor an ensemble.
     """
-    level = as_probability(level, "level")
     if not hasattr(model, "slips"):
         raise InputDataError(f"plot_slips needs a SkewGP or an ensemble; got {type(model).__name__}.")
     slips = array(model.slips())
     ax = new_axes(ax)
-    doubtful = (slips >= level).nonzero()[0]
+    doubtful = (slips > 0.5).nonzero()[0]
     ax.vlines(range(len(slips)), 0, slips, color=BLUE, linewidth=1)
     ax.plot(doubtful, slips[doubtful], "o", color=VERMILLION, markersize=4)
     for i in doubtful:

@@ -23,8 +23,6 @@ def plot_threshold(
     probability: float = 0.95,
     data: bool = True,
     resolution: int = 65,
-    color: str = BLUE,
-    name: str = "",
     ax: Axes | None = None,
 ) -> Axes:
     r"""Plot where the probability of a yes crosses a level: posterior median and credible band over the other input.
@@ -42,8 +40,6 @@ def plot_threshold(
         probability: The probability of the credible band.
         data: Whether to mark the answers.
         resolution: The number of points along the other input.
-        color: The colour of median and band.
-        name: The name of the model in the legend.
         ax: The axes to draw on; new ones if `None`.
 
     Returns:
@@ -64,10 +60,9 @@ def plot_threshold(
     found = threshold(model, X, level, dim, (low, high), probability)
     ax = new_axes(ax, (5.4, 3.6))
     lower, upper = (array(part.clamp(low, high)) for part in (found.lower, found.upper))
-    label = f"{name}: " if name else ""
-    ax.fill_between(array(x), lower, upper, color=color, alpha=0.2, linewidth=0, label=f"{label}{probability:.0%} band")
+    ax.fill_between(array(x), lower, upper, color=BLUE, alpha=0.2, linewidth=0, label=f"{probability:.0%} band")
     median = torch.where(found.median.isfinite(), found.median, torch.nan)
-    ax.plot(array(x), array(median), color=color, linewidth=1.8, label=f"{label}median", zorder=3)
+    ax.plot(array(x), array(median), color=BLUE, linewidth=1.8, label="median", zorder=3)
     if data:
         _draw_answers(ax, model, dim)
     ax.set_xlim(float(x[0]), float(x[-1]))

@@ -18,6 +18,8 @@ from botorch_skewgp.plots.style import BLACK, BLUE, COLORS, VERMILLION, array, f
 from botorch_skewgp.truncated.diagnostics import diagnose
 from botorch_skewgp.truncated.draws import R_HAT_LIMIT, Draws
 
+MAX_LAG = 40  # of autocorrelations
+
 
 def plot_optimization_trace(
     values: Tensor | Mapping[str, Tensor],
@@ -104,7 +106,6 @@ def plot_draws(
     model: SkewGP | Draws,
     *,
     row: int | None = None,
-    max_lag: int = 40,
     ax: Axes | Iterable[Axes] | None = None,
 ) -> np.ndarray:
     r"""Plot diagnostics of the latent draws of a posterior: trace, autocorrelation, R-hat and effective sizes.
@@ -119,7 +120,6 @@ def plot_draws(
     Args:
         model: A SkewGP, or the draws themselves.
         row: The row of the first two panels; that of minimum effective sample size if `None`.
-        max_lag: The largest lag of the autocorrelation.
         ax: The 3 axes to draw on; new ones if `None`.
 
     Returns:
@@ -131,7 +131,6 @@ def plot_draws(
     """
     if not isinstance(model, Draws):
         check_class(model, "model", SkewGP)
-    max_lag = as_count(max_lag, "max_lag", least=1)
     draws: Any = model if isinstance(model, Draws) else model.draws  # mypy loses properties of modules
     if draws.rows.ndim != 2:
         raise UnsupportedError(
@@ -151,7 +150,7 @@ def plot_draws(
         trace.plot(array(chain), color=COLORS[i % len(COLORS)], linewidth=0.5, alpha=0.8)
     finish(trace, "step of the chain", f"row {row}", f"Trace of {num_chains} chains")
 
-    lags = min(max_lag, num_steps - 1)
+    lags = min(MAX_LAG, num_steps - 1)
     for i, values in enumerate(_autocorrelation(chosen, lags)):
         correlation.plot(array(values), color=COLORS[i % len(COLORS)], linewidth=1, marker=".", markersize=3)
     noise = 1.96 / num_steps**0.5
