@@ -43,7 +43,6 @@ NOISE = 0.01  # of the default likelihood of validity
 LEVELS = (0.9, 0.95, 0.99)
 METHODS = ("fitted", "sampled")
 POSTERIORS = ("exact", "ep")
-FAMILIES = ("prior", "Branin", "camel")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

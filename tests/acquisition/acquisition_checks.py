@@ -9,6 +9,7 @@ from torch import Tensor
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.observations import Observation, Preference
+from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.truncated.draws import DrawSettings
 
 DOUBLE = torch.float64
@@ -35,6 +36,12 @@ def make_model(
 def points(generator: torch.Generator, *batch_shape: int, q: int = 1) -> Tensor:
     """Candidates `batch_shape x q x 2` in the unit square."""
     return torch.rand(*batch_shape, q, 2, generator=generator, dtype=DOUBLE)
+
+
+def samples(posterior: SkewGPPosterior, N: int, generator: torch.Generator) -> Tensor:
+    """Joint samples of a posterior of one output, `N x batch_shape x q`."""
+    base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=DOUBLE)
+    return posterior.rsample_from_base_samples(torch.Size([N]), base).squeeze(-1).detach()
 
 
 def check_acquisition(

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from acquisition_checks import DOUBLE, PAIRS, POINTS, check_acquisition, make_model, points
+from acquisition_checks import DOUBLE, PAIRS, POINTS, check_acquisition, make_model, points, samples
 from botorch.acquisition.analytic import LogExpectedImprovement
 from botorch.acquisition.preference import PairwiseBayesianActiveLearningByDisagreement, qExpectedUtilityOfBestOption
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
@@ -69,11 +69,6 @@ def outcome_probabilities(model, kind, f):
         return model.likelihood(f).probs.detach()
     p = model.likelihood(f if kind == "preference" else f.squeeze(-1)).probs.detach()
     return torch.stack([1 - p, p], dim=-1)
-
-
-def samples(posterior, N, generator):
-    base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=DOUBLE)
-    return posterior.rsample_from_base_samples(torch.Size([N]), base).squeeze(-1).detach()
 
 
 @every

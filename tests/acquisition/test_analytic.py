@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from acquisition_checks import DOUBLE, PAIRS, POINTS, make_model, points
+from acquisition_checks import DOUBLE, PAIRS, POINTS, make_model, points, samples
 from botorch.acquisition.analytic import LogExpectedImprovement, UpperConfidenceBound, _log_ei_helper
 from botorch.acquisition.objective import ExpectationPosteriorTransform, ScalarizedPosteriorTransform
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
@@ -45,11 +45,6 @@ def model() -> SkewGP:
 @pytest.fixture(scope="module")
 def binary() -> SkewGP:
     return make_model(Binary(torch.tensor([1, 0, 1, 1, 0, 1, 1])))
-
-
-def samples(posterior, N, generator):
-    base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=DOUBLE)
-    return posterior.rsample_from_base_samples(torch.Size([N]), base).squeeze(-1).detach()
 
 
 ACQUISITIONS = {

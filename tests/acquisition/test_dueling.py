@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from acquisition_checks import PAIRS, make_model, points
+from acquisition_checks import PAIRS, make_model, points, samples
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.transforms.input import InputPerturbation, Normalize
 from botorch.models.transforms.outcome import Standardize
@@ -46,9 +46,8 @@ every = pytest.mark.parametrize("name", ACQUISITIONS)
 def joint_differences(model, X, N, generator):
     """Draws of `f(x) - f(x_r)` from the joint posterior at each of `b x 1 x 2` points; `N x b`."""
     posterior = model.posterior(torch.cat([X, REFERENCE.expand_as(X)], dim=-2))
-    base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=torch.float64)
-    samples = posterior.rsample_from_base_samples(torch.Size([N]), base).squeeze(-1).detach()
-    return samples[..., 0] - samples[..., 1]
+    drawn = samples(posterior, N, generator)
+    return drawn[..., 0] - drawn[..., 1]
 
 
 # What all have in common

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from acquisition_checks import BOUNDS, DOUBLE, PAIRS, POINTS, make_model, points
+from acquisition_checks import BOUNDS, DOUBLE, PAIRS, POINTS, make_model, points, samples
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import InputPerturbation, Normalize
@@ -74,8 +74,7 @@ def test_value_by_monte_carlo(model, generator):
         value = DuelingKnowledgeGradient(model, X, include_pair=include_pair)(pair).item()
         joint = torch.cat([pair, X])
         posterior = model.posterior(joint)
-        base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=DOUBLE)
-        f = posterior.rsample_from_base_samples(torch.Size([N]), base).squeeze(-1).detach()
+        f = samples(posterior, N, generator)
         d = f[:, 0] - f[:, 1] + 2**0.5 * torch.randn(N, generator=generator, dtype=DOUBLE)
         f = f if include_pair else f[:, 2:]
         wins = (d > 0).double().unsqueeze(-1)
@@ -89,8 +88,7 @@ def test_ties_are_a_third_outcome(generator):
     pair, X = points(generator, q=2), points(generator, q=4)
     value = DuelingKnowledgeGradient(model, X)(pair).item()
     posterior = model.posterior(torch.cat([pair, X]))
-    base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=DOUBLE)
-    f = posterior.rsample_from_base_samples(torch.Size([N]), base).squeeze(-1).detach()
+    f = samples(posterior, N, generator)
     d = f[:, 0] - f[:, 1] + 0.6**0.5 * torch.randn(N, generator=generator, dtype=DOUBLE)
 
     def gain(outcomes):

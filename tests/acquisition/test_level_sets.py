@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from acquisition_checks import DOUBLE, points
+from acquisition_checks import DOUBLE, points, samples
 from acquisition_checks import make_model as model_of
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.models.transforms.input import InputPerturbation
@@ -51,8 +51,7 @@ LOOK_AHEADS = (LevelSetMisclassificationReduction, LevelSetInformation)
 def sampled(model, x, z, generator, N=400_000):
     """The joint frequencies of an answer at `x` and of `P(yes at z) >= LEVEL`, by the model's own predictions."""
     posterior = model.latent_posterior(torch.stack([x, z]))
-    base = torch.randn(N, *posterior.base_sample_shape, generator=generator, dtype=DOUBLE)
-    f = posterior.rsample_from_base_samples(torch.Size([N]), base).squeeze(-1).detach()
+    f = samples(posterior, N, generator)
     (kind,) = model.likelihood.observation_types
     reading = model.likelihood.reading(kind, x, model.outcome_scale)
     yes = 0 if model.minimize and kind.turns_round else 1

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from botorch.models.transforms.outcome import Standardize
+from tensors import tensor
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import leave_one_out
@@ -22,10 +23,6 @@ from botorch_skewgp.observations import (
 from botorch_skewgp.truncated.draws import DrawSettings
 
 SETTINGS = DrawSettings(num_draws=4096, num_chains=4)
-
-
-def tensor(*values):
-    return torch.tensor(values, dtype=torch.float64)
 
 
 X = tensor(0.0, 0.15, 0.3, 0.45, 0.65, 0.8, 1.0).unsqueeze(-1)

@@ -5,15 +5,11 @@ import math
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
+from tensors import tensor
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import information_score
 from botorch_skewgp.observations import Binary
-
-
-def tensor(*values):
-    return torch.tensor(values, dtype=torch.float64)
-
 
 X = tensor(0.0, 0.15, 0.3, 0.45, 0.65, 0.8, 1.0).unsqueeze(-1)
 

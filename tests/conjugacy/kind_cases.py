@@ -7,6 +7,7 @@ import math
 import gpytorch
 import torch
 from generative_reference import Parameters, Reference, generative_posterior, rbf, rbf_columns
+from tensors import tensor
 from torch import Tensor
 
 from botorch_skewgp import SkewGP
@@ -46,10 +47,6 @@ TRAIN_X = torch.tensor([[0.0], [0.5], [1.1], [1.5], [2.2], [2.9]], dtype=torch.f
 # two points with data, one between, one beyond
 TEST_X = torch.tensor([[0.5], [2.2], [1.3], [3.4]], dtype=torch.float64)
 INF = math.inf
-
-
-def tensor(*values: float) -> Tensor:
-    return torch.tensor(values, dtype=torch.float64)
 
 
 def at(*index: int) -> Tensor:

@@ -23,10 +23,6 @@ LABELS = [0, 0, 1, 0, 1, 1, 1, 0]
 NUMBERS = Numeric(torch.tensor([0.9, 1.1, 0.2, -0.8, -0.9, 0.1, 0.8, 1.2]), noise=0.2)
 
 
-def tensor(*values):
-    return torch.tensor(values, dtype=torch.float64)
-
-
 X = torch.linspace(0, 1, 8, dtype=torch.float64).unsqueeze(-1)
 
 

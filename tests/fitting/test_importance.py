@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from tensors import tensor
 from torch.distributions import Chi2
 
 from botorch_skewgp.fitting.importance import (
@@ -13,11 +14,6 @@ from botorch_skewgp.fitting.importance import (
     WeightedPoints,
     laplace_proposal,
 )
-
-
-def tensor(*values):
-    return torch.tensor(values, dtype=torch.float64)
-
 
 ROOT = tensor(0.7, 0.2, 0.2, 1.3).view(2, 2)
 PROPOSAL = StudentProposal(tensor(0.5, -1.0), ROOT)

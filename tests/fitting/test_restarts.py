@@ -8,6 +8,7 @@ from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.means import ConstantMean
 from gpytorch.priors import GammaPrior, LogNormalPrior, NormalPrior
 from linear_operator.utils.errors import NotPSDError
+from tensors import tensor
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
@@ -23,11 +24,6 @@ from botorch_skewgp.likelihoods import (
 from botorch_skewgp.mlls import BatchedMarginalLogLikelihood, SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.observations import Binary, LabelPreference, Numeric, Preference
-
-
-def tensor(*values):
-    return torch.tensor(values, dtype=torch.float64)
-
 
 X = torch.linspace(0, 1, 12, dtype=torch.float64).unsqueeze(-1)
 LABELS = Binary([0, 0, 1, 1, 0, 1, 1, 1, 0, 0, 1, 0])

@@ -7,6 +7,7 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from gpytorch.priors import LogNormalPrior
+from tensors import tensor
 from torch.distributions import Bernoulli, Categorical
 
 from botorch_skewgp import SkewGP
@@ -22,10 +23,6 @@ from botorch_skewgp.observations import Binary, Choice, Preference, Ranking, Tie
 INF = math.inf
 LIKE = torch.zeros(0, dtype=torch.float64)
 NOISE = 0.4
-
-
-def tensor(*values):
-    return torch.tensor(values, dtype=torch.float64)
 
 
 def make(**kwargs):

@@ -4,6 +4,7 @@ import gpytorch
 import numpy as np
 import torch
 from scipy.stats import multivariate_normal
+from tensors import tensor
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods import (
@@ -16,11 +17,6 @@ from botorch_skewgp.likelihoods import (
 )
 from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.observations import Binary, Choice, Numeric, Ordinal, Preference, Tie, Validity
-
-
-def tensor(*values):
-    return torch.tensor(values, dtype=torch.float64)
-
 
 TRAIN_X = tensor(0.0, 0.5, 1.1, 1.5, 2.2, 2.9).unsqueeze(-1)
 PAIRS = torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5]])

@@ -9,6 +9,7 @@ from botorch.acquisition.objective import ScalarizedPosteriorTransform
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.optim import optimize_acqf
 from botorch.sampling.pathwise import draw_matheron_paths
+from tensors import tensor
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp
@@ -19,10 +20,6 @@ from botorch_skewgp.truncated.draws import DrawSettings
 
 PAIRS = torch.tensor([[0, 1], [2, 1], [2, 3], [4, 5], [5, 6]])
 SMALL = DrawSettings(num_draws=64, min_effective_size=1)
-
-
-def tensor(*values):
-    return torch.tensor(values, dtype=torch.float64)
 
 
 def test_needs_a_member():

@@ -6,6 +6,7 @@ import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
 from scipy import stats
+from tensors import tensor
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.models import SkewPrior
@@ -15,10 +16,6 @@ from botorch_skewgp.truncated.evidence import bridge_log_normalizer
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 METHODS = ("exact", "ep", "ep_corrected", "mvnxpb")
-
-
-def tensor(*values):
-    return torch.tensor(values, dtype=torch.float64)
 
 
 X = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)

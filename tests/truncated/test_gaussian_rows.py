@@ -6,6 +6,7 @@ import pytest
 import torch
 from scipy import integrate, stats
 from scipy.special import log_ndtr
+from tensors import tensor
 
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.evidence import bridge_log_normalizer
@@ -16,10 +17,6 @@ from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = math.inf
 SETTINGS = DrawSettings(num_draws=1024)
-
-
-def tensor(*values):
-    return torch.tensor(values, dtype=torch.float64)
 
 
 def two_rows(lower, upper, noise, correlation=0.6, low_rank=False):

@@ -7,14 +7,11 @@ import pickle
 import mpmath
 import pytest
 import torch
+from tensors import tensor
 
 from botorch_skewgp.warpings import Affine, Arcsinh, BoxCox, Composition, SinhArcsinh
 
 DOUBLE = torch.float64
-
-
-def tensor(*values):
-    return torch.tensor(values, dtype=DOUBLE)
 
 
 def made(kind, **values):

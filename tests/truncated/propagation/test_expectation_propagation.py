@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from scipy import stats
+from tensors import tensor
 
 from botorch_skewgp.exceptions import ConvergenceWarning
 from botorch_skewgp.truncated.priors import LowRankPrior
@@ -15,10 +16,6 @@ from botorch_skewgp.truncated.propagation.expectation_propagation import expecta
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 INF = math.inf
-
-
-def tensor(*values):
-    return torch.tensor(values, dtype=torch.float64)
 
 
 def above_zero(mean, covariance, noise):
