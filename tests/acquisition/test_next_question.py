@@ -254,6 +254,27 @@ def test_waiting_answers_make_the_same_question_worth_less(model):
     assert 0 < told_again < 0.7 * told
 
 
+def test_sampled_outcomes_of_a_waiting_number_average_to_the_mean(model):
+    with torch.no_grad():
+        before = [_belief(model, Z, [None])]
+        asks = _asks([model], before, Question(Numeric), Z)
+        waiting = [after(before, asks, torch.tensor([21]), seed)[0] for seed in range(40)]
+        means = torch.stack([belief.mean().sum(0) for belief in waiting])
+    for belief in waiting:
+        torch.testing.assert_close(belief.weights.sum(-1), torch.full((6,), 1 / 6).double())
+    error = means.std(0) / 40**0.5
+    assert ((means.mean(0) - before[0].mean()[0]).abs() < 4.5 * error + 1e-9).all()
+    assert (error > 1e-3).any()
+
+
+def test_no_answer_lowers_the_best_mean(model):
+    """Of choices, whose outcomes are averaged over draws; so much noise that nearly nothing is told."""
+    noisy = SkewGP(X, SEEN[1], PreferenceLikelihood(noise=1e4), covar_module=kernel(), draw_settings=SETTINGS).eval()
+    items = torch.combinations(torch.arange(6), 3)
+    gain = value_of(knowledge_gradient, noisy, Question(Choice, 3), items)
+    assert (gain > -1e-9).all()
+
+
 def test_joint_draws_have_the_moments(model):
     with torch.no_grad():
         belief = _belief(model, Z, [None])
@@ -450,6 +471,14 @@ def test_labels_and_validity_alone():
     assert next_question(labels, BOUNDS, [Binary]).X.shape == (1, 2)
     works = SkewGP(X, Validity(F > -0.5), covar_module=kernel(), draw_settings=SETTINGS).eval()
     assert next_question(works, BOUNDS, [Validity]).X.shape == (1, 2)
+
+
+def test_cells_of_numbers_reach_beyond_all_members():
+    one = torch.ones(1, 1).double()
+    beliefs = [Belief(mean * one, 0.1 * one, one, one[0], OutcomeScale()) for mean in (-5.0, 5.0)]
+    for cuts in cells_of_numbers(beliefs, [0.1 * one[0]] * 2):
+        assert cuts[0, 0] < -5
+        assert cuts[0, -1] > 5
 
 
 def test_cells_of_numbers_do_not_depend_on_where_the_outcome_has_its_zero():

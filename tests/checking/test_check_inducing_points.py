@@ -75,6 +75,9 @@ def test_the_gaussian_posterior_has_the_draws_mean(observations):
     change = ((many.mean - few.mean) / many.variance.sqrt()).square().mean().sqrt().item()
     assert found.mean_change == pytest.approx(change, abs=0.06)
     assert found.mean_change > 0.1
+    sd_change = (many.variance.sqrt() / few.variance.sqrt()).log().square().mean().sqrt().item()
+    assert found.sd_change == pytest.approx(sd_change, abs=0.03)
+    assert found.sd_change > 0.07
     assert 0.2 < found.effective_share <= 1
 
 
