@@ -178,9 +178,10 @@ def after(beliefs: Sequence[Belief], asks: Sequence[Asked], item: Tensor, seed: 
     new = []
     for belief, weights, (_, white, gain) in zip(beliefs, joint, drawn, strict=True):
         means = belief.means.repeat(1, 2) + gain[0] @ white
-        if means.shape[-1] > NUM_DRAWS:  # every draw with one of its two values
-            which = torch.arange(means.shape[-1], device=means.device)
-            which = which[which % 2 == (which >= len(which) // 2).long()]
+        if means.shape[-1] > NUM_DRAWS:  # every draw with one of its two values, by a Sobol coordinate of its own
+            k, S = white.shape[0], belief.means.shape[-1]
+            coin = draw_sobol_normal_samples(d=k + 1, n=S, device=means.device, dtype=means.dtype, seed=0)[:, -1]
+            which = torch.arange(S, device=means.device) + S * (coin > 0).long()
             kept = weights[:, which]
             weights = kept * (weights.sum(-1, keepdim=True) / kept.sum(-1, keepdim=True).clamp(min=TINY))
             means = means[:, which]
