@@ -55,6 +55,7 @@ class Belief:
             pending questions; one without these.
         variance: An `N`-dim tensor: the prior variances, the scale of the covariance's rounding.
         scale: The scale of outcomes.
+        num_used: The number of Sobol coordinates of which the means are made: those of pending questions.
     """
 
     means: Tensor
@@ -62,6 +63,7 @@ class Belief:
     weights: Tensor
     variance: Tensor
     scale: OutcomeScale
+    num_used: int = 0
 
     @classmethod
     def of(cls, posterior: SkewGPPosterior, scale: OutcomeScale, num_draws: int = NUM_DRAWS) -> Belief:
@@ -88,6 +90,12 @@ class Belief:
         own = self.weights.sum(-1, keepdim=True)
         return self.scale.location * own + self.scale.scale * (self.weights @ self.means.mT)
 
+    def white_numbers(self, num: int) -> Tensor:
+        """Sobol coordinates that the means do not depend on, as standard normal numbers; `num x S`."""
+        first, like = self.num_used, self.means
+        every = draw_sobol_normal_samples(d=first + num, n=like.shape[-1], device=like.device, dtype=like.dtype, seed=0)
+        return every[:, first:].mT
+
     def at(self, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         r"""The belief at the points of questions, drawn in mirrored pairs.
 
@@ -98,8 +106,7 @@ class Belief:
             Values, `B x k x 2S`; their white numbers, `k x 2S`; and the covariance of all points with these, `B x N x
             k`.
         """
-        k, S = items.shape[-1], self.means.shape[-1]
-        white = draw_sobol_normal_samples(d=k, n=S, device=self.means.device, dtype=self.means.dtype, seed=0).mT
+        white = self.white_numbers(items.shape[-1])
         white = torch.cat([white, -white], dim=-1)
         block = self.covariance[items.unsqueeze(-1), items.unsqueeze(-2)]
         root = cholesky_with_relative_jitter(block, scale=self.variance[items])
@@ -179,13 +186,13 @@ def after(beliefs: Sequence[Belief], asks: Sequence[Asked], item: Tensor, seed: 
     for belief, weights, (_, white, gain) in zip(beliefs, joint, drawn, strict=True):
         means = belief.means.repeat(1, 2) + gain[0] @ white
         if means.shape[-1] > NUM_DRAWS:  # every draw with one of its two values, by a Sobol coordinate of its own
-            k, S = white.shape[0], belief.means.shape[-1]
-            coin = draw_sobol_normal_samples(d=k + 1, n=S, device=means.device, dtype=means.dtype, seed=0)[:, -1]
+            coin, S = belief.white_numbers(len(white) + 1)[-1], belief.means.shape[-1]
             which = torch.arange(S, device=means.device) + S * (coin > 0).long()
             kept = weights[:, which]
             weights = kept * (weights.sum(-1, keepdim=True) / kept.sum(-1, keepdim=True).clamp(min=TINY))
             means = means[:, which]
-        new.append(replace(belief, means=means, covariance=belief.covariance - gain[0] @ gain[0].mT, weights=weights))
+        covariance, num_used = belief.covariance - gain[0] @ gain[0].mT, belief.num_used + len(white) + 1
+        new.append(replace(belief, means=means, covariance=covariance, weights=weights, num_used=num_used))
     return new
 
 

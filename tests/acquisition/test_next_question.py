@@ -254,19 +254,21 @@ def test_waiting_answers_make_the_same_question_worth_less(model):
     assert 0 < told_again < 0.7 * told
 
 
-@pytest.mark.parametrize("items", [[4, 10], [4, 10, 21], [4, 10, 21, 2]])
-def test_a_waiting_answer_leaves_mean_and_variance(gaussian, items):
-    """On average over its outcomes; of as many draws as are kept."""
+@pytest.mark.parametrize("questions", [[[4, 10, 21]], [[4, 10, 21, 2]], [[4, 10], [5, 21]], [[4, 10], [4, 10]]])
+def test_waiting_answers_leave_mean_and_variance(gaussian, questions):
+    """On average over their outcomes; of as many draws as are kept."""
     with torch.no_grad():
-        before = [_belief(gaussian, Z, [None])]
-        asks = _asks([gaussian], before, Question(Choice, len(items)), Z)
-        (waiting,) = after(before, asks, torch.tensor(items), 0)
+        (before,) = beliefs = [_belief(gaussian, Z, [None])]
+        for items in questions:
+            asks = _asks([gaussian], beliefs, Question(Choice, len(items)), Z)
+            beliefs = after(beliefs, asks, torch.tensor(items), 0)
+        (waiting,) = beliefs
         weights = waiting.weights.sum(0)
         mean = waiting.means @ weights
         variance = (waiting.means - mean.unsqueeze(-1)).square() @ weights + waiting.covariance.diagonal()
-    sd = before[0].covariance.diagonal().sqrt()
-    told = (before[0].covariance - waiting.covariance).diagonal().sqrt()
-    assert ((mean - before[0].means[:, 0]).abs() < 0.05 * told + 1e-9).all()
+    sd = before.covariance.diagonal().sqrt()
+    told = (before.covariance - waiting.covariance).diagonal().sqrt()
+    assert ((mean - before.means[:, 0]).abs() < 0.05 * told + 1e-9).all()
     assert ((variance.sqrt() / sd - 1).abs() < 0.05).all()
     assert (told > 0.5 * sd).any()
 
