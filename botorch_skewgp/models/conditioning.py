@@ -158,7 +158,8 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         posterior = self.latent_posterior(X)
         if posterior.mixture.num_draws == 1 and not bool((rows.lower == rows.upper).all()):
             posterior = posterior.with_draws_repeated(NUM_FANTASY_DRAWS)  # a row of one component would have one value
-        generator = torch.Generator().manual_seed(self.draw_settings.seed)
+        # rounds must be independent given the draws
+        generator = torch.Generator().manual_seed(self.draw_settings.seed + len(self._fantasies))
         shape = (rows.weight.shape[-2] * (1 if rows.slip is None else 2), posterior.mixture.num_draws)
         uniforms = torch.rand(shape, generator=generator, dtype=torch.float64).to(X)
         mixture = condition_mixture(posterior, rows, uniforms)

@@ -334,6 +334,14 @@ def test_two_rounds_equal_one():
     assert_same_posterior(second, mixed(extra=extra, seed=1))
 
 
+def test_rounds_of_duels_equal_one():
+    """Each with draws of its own."""
+    model, pair, count = mixed(), TRAIN_X[[1, 5]].unsqueeze(0), 3
+    for _ in range(count):
+        model = model.condition_on_observations(pair, torch.tensor([[[0, 1]]]))
+    assert_same_posterior(model, mixed(extra=[Preference([[1, 5]] * count)], seed=1))
+
+
 def test_two_rounds_of_numbers_equal_one_round_exactly():
     model = mixed(num_draws=256)
     X, Y = TEST_X[:2].unsqueeze(0), torch.tensor([[[0.4], [-0.3]]], dtype=torch.float64)
