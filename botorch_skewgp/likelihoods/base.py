@@ -432,12 +432,13 @@ class RowLikelihood(Likelihood):
             return self.marginal(input, *args, **kwargs)
         return super().__call__(input, *args, **kwargs)
 
-    def fantasy_rows(self, noisy: Tensor, scale: OutcomeScale) -> FantasyRows:
+    def fantasy_rows(self, noisy: Tensor, scale: OutcomeScale, seed: int = 0) -> FantasyRows:
         r"""The rows of a new observation, given noisy values of the latent function.
 
         Args:
             noisy: A `batch_shape x q` tensor of values of `f(x) + v`.
             scale: How outcomes relate to the latent function.
+            seed: The seed of slips.
 
         Raises:
             UnsupportedError: If there are fewer points than an observation needs, or the likelihood's observations
@@ -446,14 +447,14 @@ class RowLikelihood(Likelihood):
         kind, q = self.observation_types[0], noisy.shape[-1]
         if kind.points_per_observation == 1:
             reading = self.reading(kind, noisy, scale)
-            outcome = reading.slipped(reading.outcome_of(noisy.unsqueeze(-1)), torch.Generator().manual_seed(0))
+            outcome = reading.slipped(reading.outcome_of(noisy.unsqueeze(-1)), torch.Generator().manual_seed(seed))
             return reading.fantasy_rows_at_points(outcome)
         if q < kind.points_per_observation:
             raise UnsupportedError(
                 "A comparison needs two or more points in X; to compare one new point with an old one, put both in X."
             )
         reading = self.reading(kind, noisy, scale, q)
-        outcome = reading.slipped(reading.outcome_of(noisy), torch.Generator().manual_seed(0))
+        outcome = reading.slipped(reading.outcome_of(noisy), torch.Generator().manual_seed(seed))
         return reading.fantasy_rows(outcome)
 
     def noise_of_numbers(self, X: Tensor) -> Tensor:

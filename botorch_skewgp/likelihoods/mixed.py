@@ -135,9 +135,9 @@ class MixedLikelihood(RowLikelihood):
         """Those of every kind, in the order of the likelihoods."""
         return [likelihood.reversed_marginal(posterior, scale) for likelihood in self._predicting]
 
-    def fantasy_rows(self, noisy: Tensor, scale: OutcomeScale) -> FantasyRows:
+    def fantasy_rows(self, noisy: Tensor, scale: OutcomeScale, seed: int = 0) -> FantasyRows:
         """The new observation of the first likelihood."""
-        return self._predicting[0].fantasy_rows(noisy, scale)
+        return self._predicting[0].fantasy_rows(noisy, scale, seed)
 
     def noise_of_numbers(self, X: Tensor) -> Tensor:
         """By the first likelihood that takes numbers; raises `InputDataError` if none does."""

@@ -96,7 +96,7 @@ class SlopeLikelihood(RowLikelihood):
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
         raise UnsupportedError(_REFUSAL)
 
-    def fantasy_rows(self, noisy: Tensor, scale: OutcomeScale) -> FantasyRows:
+    def fantasy_rows(self, noisy: Tensor, scale: OutcomeScale, seed: int = 0) -> FantasyRows:
         """Not defined: slopes are not drawn; raises `UnsupportedError`."""
         raise UnsupportedError(_REFUSAL)
 

@@ -133,7 +133,8 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
                 "observation_noise is for numbers; leave it out, as labels and comparisons have the likelihood's noise."
             )
         latent = self.latent_posterior(X).add_noise(self.likelihood.latent_noise(X))
-        rows = self.answering_likelihood.fantasy_rows(sampler(latent).detach().squeeze(-1), self.outcome_scale)
+        noisy, round_ = sampler(latent).detach().squeeze(-1), len(self._fantasies)
+        rows = self.answering_likelihood.fantasy_rows(noisy, self.outcome_scale, seed=round_)
         return self._condition_rows(X, rows)
 
     def _condition_batch(self, X: Tensor, Y: Tensor, noise: Tensor | None) -> Self:

@@ -342,6 +342,18 @@ def test_rounds_of_duels_equal_one():
     assert_same_posterior(model, mixed(extra=[Preference([[1, 5]] * count)], seed=1))
 
 
+def test_slips_of_two_rounds_are_independent():
+    """Points that say nothing of each other: what the rounds say is then uncorrelated."""
+    far = torch.tensor([[0.0], [50.0]], dtype=torch.float64)
+    settings = {"mean_module": gpytorch.means.ZeroMean(), "draw_settings": DrawSettings(1024)}
+    model = SkewGP(far, Binary([1, 0]), ProbitLikelihood(slip=0.9), kernel(), **settings).eval()
+    first = model.fantasize(far[:1], normal_sampler(256))
+    second = first.fantasize(far[1:].expand(256, 1, 1), normal_sampler(1, seed=1))
+    means = second.posterior(far).mean.reshape(256, 2)
+    assert (means.std(0) > 1e-3).all()
+    assert float(torch.corrcoef(means.mT)[0, 1].abs()) < LIMIT / 256**0.5
+
+
 def test_two_rounds_of_numbers_equal_one_round_exactly():
     model = mixed(num_draws=256)
     X, Y = TEST_X[:2].unsqueeze(0), torch.tensor([[[0.4], [-0.3]]], dtype=torch.float64)
