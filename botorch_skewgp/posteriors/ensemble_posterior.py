@@ -75,13 +75,6 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
         return self.variance.mean(MCMC_DIM) + self.mean.var(MCMC_DIM, correction=0)
 
     @property
-    def mixture_skewness(self) -> Tensor:
-        """The skewness of the mixture of all members."""
-        variance, apart = self.variance, self.mean - self.mixture_mean.unsqueeze(MCMC_DIM)
-        third = self.skewness * variance.pow(1.5) + 3 * apart * variance + apart.pow(3)
-        return third.mean(MCMC_DIM) / self.mixture_variance.pow(1.5)
-
-    @property
     def _mixture_marginals(self) -> NormalMixtureMarginals:
         """The marginal distributions of the mixture of all members, a batch of shape `batch_shape x e`."""
         members = (p.expand(self.component_means.shape) for p in self.marginals.parameters)  # ... x E x e x S
