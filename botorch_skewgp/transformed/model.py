@@ -9,9 +9,8 @@ r"""The Bayesian transformed Gaussian process: numbers on an unknown scale.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
-from numbers import Integral
 from typing import Any, Literal, Self, cast
 
 import torch
@@ -26,7 +25,7 @@ from torch import Tensor
 from botorch_skewgp.exceptions import QuadratureWarning
 from botorch_skewgp.models.inputs import check_query, check_train_X
 from botorch_skewgp.models.transforms import transformed_dim
-from botorch_skewgp.observations.checks import check_parts
+from botorch_skewgp.observations.checks import as_count, as_number, as_seed, check_parts
 from botorch_skewgp.transformed.defaults import default_transformed_covar_module, default_transformed_likelihood
 from botorch_skewgp.transformed.integrated_process import IntegratedProcess
 from botorch_skewgp.transformed.leave_one_out import LeaveOneOut, leave_one_out_laws
@@ -112,9 +111,8 @@ class BayesianTransformedGP(IntegratedProcess):
 
         Raises:
             InputDataError: If data are not finite, outcomes all equal, too few, or outside of the warping's domain; or
-                a part of the model is of the wrong class.
+                a part of the model is of the wrong class, or a setting out of its range.
             UnsupportedError: If the kernel is a `ScaleKernel`, or it or the likelihood has a batch shape.
-            ValueError: If a setting is out of its range.
         """
         check_train_X(train_X)
         check_parts(
@@ -123,7 +121,15 @@ class BayesianTransformedGP(IntegratedProcess):
             input_transform=(input_transform, InputTransform),
             likelihood=(likelihood, GaussianLikelihood),
         )
-        _check_settings(mean, quadrature, num_nodes, level, num_restarts, num_moments, least_effective, tolerance, seed)
+        _check_choice(mean, "mean", ("constant", "linear"))
+        _check_choice(quadrature, "quadrature", ("sobol", "smolyak", "mode"))
+        for name, value in (("num_nodes", num_nodes), ("level", level), ("num_restarts", num_restarts)):
+            as_count(value, name, least=1)
+        as_count(num_moments, "num_moments", least=0)
+        as_number(least_effective, "least_effective", least=0.0)
+        if as_number(tolerance, "tolerance", least=0.0) >= 1:
+            raise InputDataError(f"tolerance must be below 1; got {tolerance!r}.")
+        as_seed(seed)
         _check_no_batches(covar_module, likelihood)
         super().__init__()
         self.warping = SinhArcsinh() if warping is None else warping
@@ -399,32 +405,9 @@ class BayesianTransformedGP(IntegratedProcess):
         return X
 
 
-def _check_settings(
-    mean: str,
-    quadrature: str,
-    num_nodes: int,
-    level: int,
-    num_restarts: int,
-    num_moments: int,
-    least_effective: float,
-    tolerance: float,
-    seed: int,
-) -> None:
-    """Raise unless settings are in their range; see `BayesianTransformedGP`."""
-    if mean not in ("constant", "linear"):
-        raise ValueError(f'mean must be "constant" or "linear"; got {mean!r}.')
-    if quadrature not in ("sobol", "smolyak", "mode"):
-        raise ValueError(f'quadrature must be "sobol", "smolyak" or "mode"; got {quadrature!r}.')
-    for name, value in (("num_nodes", num_nodes), ("level", level), ("num_restarts", num_restarts)):
-        if not isinstance(value, Integral) or value < 1:
-            raise ValueError(f"{name} must be an integer of at least 1; got {value!r}.")
-    if not isinstance(seed, Integral):
-        raise ValueError(f"seed must be an integer; got {seed!r}.")
-    if not (isinstance(num_moments, Integral) and num_moments >= 0 and least_effective >= 0 and 0 <= tolerance < 1):
-        raise ValueError(
-            "num_moments must be an integer, it and least_effective not negative, and tolerance in [0, 1); got "
-            f"{num_moments!r}, {least_effective!r} and {tolerance!r}."
-        )
+def _check_choice(value: str, name: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise InputDataError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
 
 
 def _check_no_batches(covar_module: Kernel | None, likelihood: GaussianLikelihood | None) -> None:

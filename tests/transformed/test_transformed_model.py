@@ -130,21 +130,21 @@ def test_bad_outcomes_are_refused(Y, kwargs, message):
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"mean": "quadratic"}, '"constant" or "linear"'),
-        ({"quadrature": "grid"}, '"sobol", "smolyak" or "mode"'),
+        ({"mean": "quadratic"}, "mean must be one of 'constant', 'linear'; got 'quadratic'"),
+        ({"quadrature": "grid"}, "quadrature must be one of 'sobol', 'smolyak', 'mode'; got 'grid'"),
         ({"num_nodes": 0}, "num_nodes must be an integer of at least 1"),
         ({"num_nodes": None}, "num_nodes must be an integer of at least 1"),
         ({"num_restarts": 1.5}, "num_restarts must be an integer of at least 1"),
         ({"level": 0}, "level must be an integer of at least 1"),
         ({"seed": None}, "seed must be an integer"),
-        ({"num_moments": -1}, "not negative"),
+        ({"num_moments": -1}, "num_moments must be an integer of at least 0"),
         ({"num_moments": 0.5}, "num_moments must be an integer"),
-        ({"least_effective": math.nan}, "not negative"),
-        ({"tolerance": 1.0}, r"in \[0, 1\)"),
+        ({"least_effective": math.nan}, "least_effective must be a finite number of at least 0"),
+        ({"tolerance": 1.0}, "tolerance must be below 1"),
     ],
 )
 def test_bad_settings_are_refused(kwargs, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(InputDataError, match=message):
         BayesianTransformedGP(*data(), **kwargs)
 
 
