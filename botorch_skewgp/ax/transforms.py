@@ -28,14 +28,18 @@ class _OfMetric(NamedTuple):
     of_good: PowerTransform
     sign: float
 
+    def cut(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The numbers, none of which is worse than the floor."""
+        return self.sign * np.maximum(self.sign * numbers, self.of_good.floor)
+
     def transform(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.sign * self.of_good(self.sign * numbers)
+        return self.sign * self.of_good.without_floor(self.sign * numbers)
 
     def bounds(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> tuple[Any, Any]:
         """The map of bounds."""
         if self.sign > 0:
-            return self.of_good.of_lower_bounds(lower), self.of_good(upper)
-        return -self.of_good(-lower), -self.of_good.of_lower_bounds(-upper)
+            return self.of_good.without_floor(lower), self.of_good(upper)
+        return -self.of_good(-lower), -self.of_good.without_floor(-upper)
 
     def inverse_transform(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.sign * self.of_good.inverse(self.sign * values)
@@ -62,6 +66,14 @@ class PowerTransformObjective(PowerTransformY):
         self.metric_signatures = list(found)
         self.power_transforms: dict[str, Any] = found
         self.inv_bounds = dict.fromkeys(found, (-np.inf, np.inf))
+
+    def transform_experiment_data(self, experiment_data: ExperimentData) -> ExperimentData:
+        """The data on the scale of models; standard errors are those around numbers that are cut."""
+        observed = experiment_data.observation_data
+        for name, found in self.power_transforms.items():
+            if ("mean", name) in observed.columns:
+                observed["mean", name] = found.cut(observed["mean", name].to_numpy(dtype=float))
+        return super().transform_experiment_data(experiment_data)
 
     @property
     def of_good(self) -> PowerTransform:

@@ -43,9 +43,10 @@ class PowerTransform(NamedTuple):
         z = np.maximum(numbers, self.floor) / self.scale - self.mean / self.scale
         return np.where(z < 0, -boxcox1p(np.abs(z), 2 - self.power), boxcox1p(np.abs(z), self.power))
 
-    def of_lower_bounds(self, bounds: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The map of lower bounds; one below the floor tells nothing of numbers that are at least the floor."""
-        return self._replace(floor=-np.inf)(bounds)
+    @property
+    def without_floor(self) -> PowerTransform:
+        """The map that tells numbers below the floor apart: of lower bounds, as one below the floor tells nothing."""
+        return self._replace(floor=-np.inf)
 
     def inverse(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The numbers that the map takes to an array of values; below the floor too."""

@@ -60,7 +60,7 @@ class StudyData(ExperimentData):
         return replace(
             self,
             numbers=torch.from_numpy(transform(self.numbers.numpy())),
-            lower=torch.from_numpy(transform.of_lower_bounds(lower)),
+            lower=torch.from_numpy(transform.without_floor(lower)),
             upper=torch.from_numpy(transform(upper)),
         )
 

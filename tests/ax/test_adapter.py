@@ -235,6 +235,18 @@ def test_bounds_are_on_the_scale_of_numbers(objective):
     assert predicted["loss"][0] == pytest.approx(losses[1], abs=2)
 
 
+def test_an_extremely_bad_number_keeps_an_uncertainty():
+    client = new_client()
+    with_trials(client, [0.0, 0.2, 0.4, 0.6, 0.8])
+    losses = [1.0, 2.0, 3.0, 4.0, 1e12]
+    for index, value in enumerate(losses):
+        client.complete_trial(index, {"loss": (value, 0.5)})
+    numeric = observations(client)["loss"]["Numeric"]
+    assert (numeric.noise > 0).all()
+    slope = (numeric.values[3] - numeric.values[2]) / (losses[3] - losses[2])
+    assert numeric.noise[3].sqrt().item() == pytest.approx(0.5 * slope.item(), rel=0.3)
+
+
 def test_kinds_are_of_the_whole_experiment():
     client = with_failures(failures="objective")
     attach_comparison(client, 0, 1)

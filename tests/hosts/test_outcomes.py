@@ -57,9 +57,9 @@ def test_a_few_diverged_numbers_leave_the_others_apart():
 def test_a_lower_bound_below_the_floor_is_no_bound_at_the_floor():
     transform = fit_power_transform(NUMBERS)
     low = np.array([-np.inf, transform.floor - 1, transform.floor, 0.0, np.nan])
-    assert transform.of_lower_bounds(low)[0] == -np.inf
-    assert transform.of_lower_bounds(low)[1] < transform(low)[1] == transform(low)[2]
-    np.testing.assert_array_equal(transform.of_lower_bounds(low)[2:], transform(low)[2:])
+    assert transform.without_floor(low)[0] == -np.inf
+    assert transform.without_floor(low)[1] < transform(low)[1] == transform(low)[2]
+    np.testing.assert_array_equal(transform.without_floor(low)[2:], transform(low)[2:])
     assert transform(np.array(np.inf)) == np.inf
 
 
