@@ -17,6 +17,7 @@ from scipy.special import boxcox1p, inv_boxcox1p
 from scipy.stats import yeojohnson_llf
 
 LONGEST_TAIL = 5.0  # in distances between the median and the upper quartile
+ROUNDING = 1e-9  # relative; numbers that differ by less are taken to be equal
 
 
 class PowerTransform(NamedTuple):
@@ -64,7 +65,8 @@ def fit_power_transform(numbers: NDArray[np.float64]) -> PowerTransform:
     r"""The map after which numbers are nearest to normal ones, as in [CowenRivers2022hebo]_.
 
     A few extremely bad numbers, such as those of runs that diverged, would leave the others all alike. The floor is
-    therefore as far below the median as would be one normal number in three thousand.
+    therefore as far below the median as would be one normal number in three thousand; there is none where the median
+    and the upper quartile are equal up to rounding.
 
     Args:
         numbers: Numbers whose large values are good, an array of any shape; NaN where there is none.
@@ -78,7 +80,8 @@ def fit_power_transform(numbers: NDArray[np.float64]) -> PowerTransform:
         return PowerTransform()
     units = known / largest  # whose squares do not overflow
     median, upper = np.quantile(units, [0.5, 0.75])
-    floor = median - LONGEST_TAIL * (upper - median) if upper > median else -np.inf
+    spread = upper - median
+    floor = median - LONGEST_TAIL * spread if spread > ROUNDING * abs(median) else -np.inf
     kept = np.maximum(units, floor)
     mean, scale = kept.mean(), kept.std()
     if not scale * largest > np.finfo(float).tiny:

@@ -54,6 +54,14 @@ def test_a_few_diverged_numbers_leave_the_others_apart():
     assert values[20] == values[21] == values.min()
 
 
+def test_rounding_among_the_best_numbers_cuts_no_others():
+    best = 1 + 1e-13 * NUMBERS[:12]
+    numbers = np.concatenate([best, [0.5, 0.0, -1.0]])
+    values = fit_power_transform(numbers)(numbers)
+    assert values[:12].std() < 1e-9
+    assert np.all(np.diff(values[11:]) < -0.1)
+
+
 def test_a_lower_bound_below_the_floor_is_no_bound_at_the_floor():
     transform = fit_power_transform(NUMBERS)
     low = np.array([-np.inf, transform.floor - 1, transform.floor, 0.0, np.nan])
