@@ -46,7 +46,7 @@ class PowerTransform(NamedTuple):
 
     @property
     def without_floor(self) -> PowerTransform:
-        """The map that tells numbers below the floor apart: of lower bounds, as one below the floor tells nothing."""
+        """The map that tells numbers below the floor apart, for lower bounds, which tell nothing there."""
         return self._replace(floor=-np.inf)
 
     def inverse(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
