@@ -202,6 +202,8 @@ class SkewGPAdapter(TorchAdapter):
             raise UnsupportedError(
                 'failures="objective" is for one objective; with several, use failures="constraint".'
             )
+        transform = self.power_transform
+        bounds = [transform.transform_bound(entry) for entry in self._bounds]
         datasets: list[SupervisedDataset] = []
         for outcome in outcomes:
             is_objective = outcome in self._objectives()
@@ -217,7 +219,7 @@ class SkewGPAdapter(TorchAdapter):
                 minimize=is_objective and self._is_minimized(outcome),
                 feature_names=parameters,
                 outcome=outcome,
-                bounds=[self.power_transform.transform_bound(entry) for entry in self._bounds],
+                bounds=bounds,
             )
             if dataset is not None:
                 datasets.append(dataset)

@@ -13,16 +13,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import boxcox1p, inv_boxcox1p
-from scipy.stats import yeojohnson_llf
+from scipy.special import inv_boxcox1p
+from scipy.stats import yeojohnson, yeojohnson_llf
 
 LONGEST_TAIL = 5.0  # in distances between the median and the upper quartile
 ROUNDING = 1e-9  # relative; numbers that differ by less are taken to be equal
 
 
 class PowerTransform(NamedTuple):
-    r"""An increasing map of numbers whose large values are good: numbers below a floor count as the floor, and
-    standardised ones are mapped by [YeoJohnson2000power]_.
+    r"""An increasing map of numbers whose large values are good: numbers are winsorised at a floor, standardised, and
+    mapped by [YeoJohnson2000power]_.
 
     Its inverse takes all numbers, as the power is between 0, where the upper tail is logarithmic, and 2, where the
     lower one is.
@@ -42,7 +42,7 @@ class PowerTransform(NamedTuple):
     def __call__(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """The map of an array of any shape; NaN stays NaN."""
         z = np.maximum(numbers, self.floor) / self.scale - self.mean / self.scale
-        return np.where(z < 0, -boxcox1p(np.abs(z), 2 - self.power), boxcox1p(np.abs(z), self.power))
+        return yeojohnson(z, self.power)
 
     @property
     def without_floor(self) -> PowerTransform:

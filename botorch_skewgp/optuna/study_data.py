@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
@@ -48,7 +49,7 @@ class StudyData(ExperimentData):
     shown: Tensor
     preferential: bool
 
-    @property
+    @cached_property
     def power_transform(self) -> PowerTransform:
         """The map of a single objective's numbers. Several, of which a hypervolume is computed, keep their units."""
         return fit_power_transform(self.numbers.numpy()) if self.numbers.shape[-1] == 1 else PowerTransform()
