@@ -23,6 +23,8 @@ TIE_WIDTH, TIE_WIDTH_PRIOR = 0.5, (-1.0, 1.0)
 TIE_WIDTH_SPREAD = 0.7
 # The gap between cut-points is about the noise that blurs them; without a prior the gap of an unused grade vanishes.
 GAP_PRIOR = (0.0, 1.0)
+# Beside numbers the level of labels and cut-points is learned too. It may lie at the ends of the numbers seen so far.
+SHIFT_SPREAD = 2.0
 # A fit starts with steps of "a little" and "much" better about as wide as an item's noise.
 STRENGTH_GAP = 1.0
 # A learned rate of slips: most judges slip in a few of a hundred answers, and some answer at random. So the odds of a

@@ -25,8 +25,9 @@ from botorch_skewgp.rows import Reading
 class OrdinalLikelihood(NoisyValueLikelihood):
     r"""`P(grade = j) = Phi((b_j - f(x)) / s) - Phi((b_{j-1} - f(x)) / s)` with `s = sqrt(noise)`.
 
-    The interval form of [Benavoli2021unified]_, equation (3), after [Chu2005ordinal]_. With learned cut-points the
-    middle one (of the lower two, if their number is even) is fixed at zero, as a shift of all can go into the mean.
+    The interval form of [Benavoli2021unified]_, equation (3), after [Chu2005ordinal]_. Of learned cut-points the middle
+    one (of the lower two, if their number is even) is `shift`: zero, as a shift of all can go into the mean, unless
+    numbers fix the level of the function.
 
     Args:
         num_grades: The number of grades.
@@ -37,6 +38,8 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         noise_constraint: A constraint on the noise variance; positive by default.
         gap_prior: A prior on the gaps between cut-points; for learned ones by default LogNormal(0, 1), which keeps
             unused grades possible.
+        learn_shift: Whether the middle one of learned cut-points is a parameter to fit, sensible beside numbers.
+        shift_prior: A prior on it, in units of the latent function; for a learned one by default N(0, 2^2).
         slip: The probability of a slip, an answer drawn uniformly from all possible ones: one for all judges, or a
             tensor with one for each; 0 by default.
         learn_slip: Whether it is a parameter to fit.
@@ -44,7 +47,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
 
     Raises:
         InputDataError: If there are fewer than two grades, or cut-points are not increasing and one fewer, a rate is
-            not between 0 and 1, or another argument is of another class.
+            not between 0 and 1, given cut-points shall shift, or another argument is of another class.
     """
 
     observation_types = (Ordinal,)
@@ -59,6 +62,8 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         noise_prior: Prior | None = None,
         noise_constraint: Interval | None = None,
         gap_prior: Prior | None = None,
+        learn_shift: bool = False,
+        shift_prior: Prior | None = None,
         slip: float | Tensor = 0.0,
         learn_slip: bool = False,
         slip_prior: Prior | None = None,
@@ -67,17 +72,18 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         check_parts(gap_prior=(gap_prior, Prior))
         super().__init__(noise, learn_noise, noise_prior, noise_constraint, slip, learn_slip, slip_prior)
         self.num_grades = num_grades
-        learn = cutpoints is None
-        even = torch.arange(num_grades - 1) - (num_grades - 2) // 2
-        points = even if cutpoints is None else as_tensor(cutpoints, "cutpoints")
+        learn, middle = cutpoints is None, (num_grades - 2) // 2
+        if learn_shift and not learn:
+            raise InputDataError("Given cut-points do not shift; leave out learn_shift, or the cutpoints.")
+        points = torch.arange(num_grades - 1) - middle if cutpoints is None else as_tensor(cutpoints, "cutpoints")
         points = points.to(torch.float64).to(self.noise.device)  # the module moves as one
         if points.shape != (num_grades - 1,) or not points.isfinite().all() or (points.diff() <= 0).any():
             raise InputDataError(
                 f"cutpoints must be {num_grades - 1} finite increasing numbers, one fewer than grades; got "
                 f"{points.tolist()}."
             )
-        self.register_buffer("first_cutpoint", points[:1].clone())
-        self.register_buffer("anchor", torch.tensor((num_grades - 2) // 2 if learn else -1))
+        self.register_buffer("are_given", torch.tensor(not learn))
+        self._register_shift(points[middle : middle + 1], learn_shift, shift_prior)
         self.register_parameter(
             "raw_gaps", torch.nn.Parameter(torch.zeros(num_grades - 2, dtype=torch.float64), requires_grad=learn)
         )
@@ -92,10 +98,8 @@ class OrdinalLikelihood(NoisyValueLikelihood):
     @property
     def cutpoints(self) -> Tensor:
         """The cut-points, increasing; shape `num_grades - 1`."""
-        steps = torch.cat([self.first_cutpoint.new_zeros(1), self.gaps.cumsum(-1)])
-        if int(self.anchor) >= 0:
-            return steps - steps[self.anchor]
-        return self.first_cutpoint + steps
+        steps = torch.cat([self.shift.new_zeros(1), self.gaps.cumsum(-1)])
+        return self.shift + steps - steps[(self.num_grades - 2) // 2]
 
     def reading(
         self,
@@ -106,9 +110,8 @@ class OrdinalLikelihood(NoisyValueLikelihood):
     ) -> Reading:
         """`f(x) + v` between the cut-points of the grade; given ones are in units of the outcome."""
         cutpoints = self.cutpoints.to(like)
-        is_given = int(self.anchor) < 0
         slips = self._slips(self.num_grades, like)
-        return Reading.at_point(scale.standardize(cutpoints) if is_given else cutpoints, self.noise, slips)
+        return Reading.at_point(scale.standardize(cutpoints) if self.are_given else cutpoints, self.noise, slips)
 
     def answers(self, observation: Ordinal) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """Each point, and its grade; raises `InputDataError` for another number of grades."""

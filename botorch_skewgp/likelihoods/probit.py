@@ -13,14 +13,22 @@ from typing import Any
 import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import Interval
-from gpytorch.priors import Prior
+from gpytorch.priors import NormalPrior, Prior
 from torch import Tensor
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
-from botorch_skewgp.likelihoods.defaults import JUDGEMENT_NOISE
+from botorch_skewgp.likelihoods.defaults import JUDGEMENT_NOISE, SHIFT_SPREAD
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
-from botorch_skewgp.likelihoods.parameters import PositiveParameter, RateParameter, as_rate, register_rate
+from botorch_skewgp.likelihoods.parameters import (
+    PositiveParameter,
+    RateParameter,
+    ReadParameter,
+    SetParameter,
+    as_rate,
+    register_rate,
+)
 from botorch_skewgp.observations import Binary, Observation
+from botorch_skewgp.observations.checks import check_flags, check_parts
 from botorch_skewgp.rows import Reading, Rows
 
 
@@ -57,15 +65,30 @@ class NoisyValueLikelihood(RowLikelihood):
         self._register_positive("noise", noise, learn_noise, noise_prior, noise_constraint)
         self._register_slip(slip, learn_slip, slip_prior)
 
+    def _register_shift(self, shift: Tensor, learn: bool, prior: Prior | None) -> None:
+        """Register `shift`, the value of the latent function at the middle cut-point, of shape `1`.
+
+        Raises:
+            InputDataError: If an argument is of another class.
+        """
+        check_flags(learn_shift=learn)
+        check_parts(shift_prior=(prior, Prior))
+        self.register_parameter("shift", torch.nn.Parameter(shift.to(torch.float64).clone(), requires_grad=learn))
+        if prior is None and learn:
+            prior = NormalPrior(0.0, SHIFT_SPREAD)
+        if prior is not None:
+            self.register_prior("shift_prior", prior, ReadParameter("shift"), SetParameter("shift"))
+
     def latent_noise(self, X: Tensor) -> Tensor:
         """The noise variance."""
         return self.noise
 
 
 class ProbitLikelihood(NoisyValueLikelihood):
-    r"""`P(label = 1) = Phi(f(x) / sqrt(noise))` ([Benavoli2021unified]_, section 2.2).
+    r"""`P(label = 1) = Phi((f(x) - shift) / sqrt(noise))` ([Benavoli2021unified]_, section 2.2).
 
     Labels determine only the ratio of the kernel's output scale to the noise, which is therefore fixed at 1 by default.
+    `shift` is zero, as it can go into the mean, unless numbers fix the level of the function.
 
     With slips and guesses `P(label = 1) = slip / 2 + (1 - slip) (guess + (1 - guess) Phi(f(x) / sqrt(noise)))`: the
     psychometric function `g + (1 - g - l) Phi` with the lapse rate `l = slip / 2` and the guess rate
@@ -75,10 +98,12 @@ class ProbitLikelihood(NoisyValueLikelihood):
     Args:
         guess: The probability of label 1 without any perception: 1 over the number of alternatives of a forced choice
             scored as right or wrong, 0 for yes/no questions.
+        learn_shift: Whether `shift` is a parameter to fit, sensible beside numbers.
+        shift_prior: A prior on it, in units of the latent function; for a learned one by default N(0, 2^2).
         kwargs: The other arguments are those of `NoisyValueLikelihood`.
 
     Raises:
-        InputDataError: If the noise is not positive, or a rate not in [0, 1).
+        InputDataError: If the noise is not positive, a rate not in [0, 1), or another argument of another class.
 
     Example:
         >>> likelihood = ProbitLikelihood(guess=0.5, slip=0.04)
@@ -87,11 +112,19 @@ class ProbitLikelihood(NoisyValueLikelihood):
     observation_types = (Binary,)
     guess = RateParameter()
 
-    def __init__(self, *args: Any, guess: float = 0.0, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        guess: float = 0.0,
+        learn_shift: bool = False,
+        shift_prior: Prior | None = None,
+        **kwargs: Any,
+    ) -> None:
         rate = as_rate(guess, "guess")
         if rate.numel() != 1:
             raise InputDataError(f"guess must be one number; got {rate.tolist()}.")
         super().__init__(*args, **kwargs)
+        self._register_shift(torch.zeros(1), learn_shift, shift_prior)
         if float(rate) > 0:
             register_rate(self, "guess", rate)
 
@@ -119,8 +152,8 @@ class ProbitLikelihood(NoisyValueLikelihood):
         scale: OutcomeScale = OutcomeScale(),  # noqa: B008
         num_points: int | None = None,
     ) -> Reading:
-        """`f(x) + v` above zero for outcome 1; else 0."""
-        return Reading.at_point(like.new_zeros(1), self.noise, self._slips(2, like))
+        """`f(x) + v` above the shift for outcome 1; else 0."""
+        return Reading.at_point(self.shift.to(like), self.noise, self._slips(2, like))
 
     def answers(self, observation: Binary) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """Each point, and its label."""

@@ -86,8 +86,10 @@ _FACTORIES: dict[type[Observation], Factory] = {
     Vote: _preference_likelihood,
     Choice: _preference_likelihood,
     Ranking: _preference_likelihood,
-    Binary: lambda observation, context: ProbitLikelihood(**context.noise),
-    Ordinal: lambda observation, context: OrdinalLikelihood(observation.num_grades, **context.noise),
+    Binary: lambda observation, context: ProbitLikelihood(learn_shift=context.anchored, **context.noise),
+    Ordinal: lambda observation, context: OrdinalLikelihood(
+        observation.num_grades, learn_shift=context.anchored, **context.noise
+    ),
     Validity: lambda observation, context: ValidityLikelihood(**context.noise),
     LabelPreference: lambda observation, context: LabelPreferenceLikelihood(observation.num_labels),
     AffineProbit: lambda observation, context: ProbitAffineLikelihood(),
@@ -133,7 +135,7 @@ def default_likelihood(
     r"""The likelihood with default parameters for observations of given kinds.
 
     Without numbers, the noise variance of labels, grades and comparisons is fixed at 1, the unit of the latent
-    function. With numbers it is learned, with a LogNormal(-2, 1.5) prior.
+    function. With numbers it is learned, with a LogNormal(-2, 1.5) prior, and so is the level of labels and grades.
 
     Args:
         observations: The observations.

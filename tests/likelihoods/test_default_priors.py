@@ -68,6 +68,14 @@ def test_noise_beside_numbers_starts_near_the_median_of_its_prior(other):
     assert 0.35 < below(likelihood.noise_prior, likelihood.noise.item()) < 0.65
 
 
+@pytest.mark.parametrize("other", [LABELS, GRADES], ids=lambda entry: type(entry).__name__)
+def test_labels_beside_numbers_may_lie_anywhere_among_them(other):
+    assert not default_likelihood([other]).shift.requires_grad
+    likelihood = default_likelihood([NUMBERS, other]).for_kind(type(other))
+    assert likelihood.shift.requires_grad
+    assert below(likelihood.shift_prior, 2) - below(likelihood.shift_prior, -2) == pytest.approx(0.68, abs=0.01)
+
+
 def test_noise_of_numbers_starts_high():
     """A fit that starts with too little noise stays with a function that explains it."""
     likelihood = default_likelihood([NUMBERS])

@@ -8,6 +8,7 @@ import pytest
 import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.fit import fit_gpytorch_mll
+from botorch.models.transforms import Standardize
 from gpytorch.constraints import GreaterThan
 from gpytorch.priors import NormalPrior
 from torch import Tensor
@@ -95,6 +96,9 @@ def test_labels_given_the_latent_function(generator):
     noisy = F + noise(0.6, (3,), generator)
     assert_frequencies(ProbitLikelihood(noise=0.6)(F).probs, noisy > 0)
     assert_frequencies(ValidityLikelihood(threshold=0.3, noise=0.6)(F).probs, noisy > 0.3)
+    shifted = ProbitLikelihood(noise=0.6, learn_shift=True).requires_grad_(False)
+    shifted.shift.fill_(0.3)
+    assert_frequencies(shifted(F).probs, noisy > 0.3)
 
 
 def test_grade_given_the_latent_function(generator):
@@ -103,6 +107,42 @@ def test_grade_given_the_latent_function(generator):
     grades = torch.searchsorted(cuts, F + noise(0.6, (3,), generator))
     assert distribution.probs.shape == (3, 4)
     assert_frequencies(distribution.probs, torch.nn.functional.one_hot(grades, 4))
+
+
+@pytest.mark.parametrize("num_grades", [2, 3, 6])
+def test_learned_cutpoints_shift_as_one(num_grades):
+    likelihood = OrdinalLikelihood(num_grades, learn_shift=True).requires_grad_(False)
+    before = likelihood.cutpoints.clone()
+    likelihood.shift.add_(0.7)
+    torch.testing.assert_close(likelihood.cutpoints, before + 0.7)
+    assert float(likelihood.cutpoints[(num_grades - 2) // 2]) == pytest.approx(0.7)
+    given = OrdinalLikelihood(num_grades, likelihood.cutpoints)
+    torch.testing.assert_close(given(F).probs, likelihood(F).probs)
+
+
+def test_given_cutpoints_do_not_shift():
+    with pytest.raises(InputDataError, match="Given cut-points do not shift"):
+        OrdinalLikelihood(3, t(-0.5, 0.5), learn_shift=True)
+    with pytest.raises(InputDataError, match="learn_shift must be"):
+        ProbitLikelihood(learn_shift="yes")
+
+
+@pytest.mark.parametrize("make", [lambda high, index: Binary(high.long(), index), lambda high, index: Ordinal(
+    high.long(), 2, index)], ids=["labels", "grades"])  # fmt: skip
+@pytest.mark.parametrize("level", [-0.8, 0.0, 0.8])
+def test_the_level_of_labels_is_found_beside_numbers(make, level):
+    """They tell where the function crosses a level that nobody gave, and do not spoil what numbers tell."""
+    X = torch.linspace(0, 1, 41, dtype=torch.float64).unsqueeze(-1)
+    truth = torch.sin(8 * X.squeeze(-1))
+    numbered, labelled = torch.arange(0, 41, 8), torch.arange(1, 41, 2)
+    numbers = Numeric(100 + 5 * truth[numbered], index=numbered)
+    labels = make(truth[labelled] > level, labelled)
+    model = SkewGP(X, [numbers, labels], outcome_transform=Standardize(m=1))
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    found = model.outcome_scale.unstandardize(model.likelihood.for_kind(type(labels)).shift.detach())
+    assert float(found) == pytest.approx(100 + 5 * level, abs=1.0)
+    error = model.posterior(X).mean.squeeze(-1) - 100 - 5 * truth
+    assert float(error.square().mean().sqrt()) < 0.5
 
 
 # distributions under the posterior, against simulation of the posterior's mixture
