@@ -14,7 +14,8 @@ challenger of the recommended point, and some that are spread over the domain.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Sized
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -24,6 +25,7 @@ from botorch.utils.sampling import manual_seed
 from torch import Tensor
 
 from botorch_skewgp.acquisition.challenge import DuelingLogExpectedImprovement
+from botorch_skewgp.acquisition.cutpoint_variances import cutpoint_variances
 from botorch_skewgp.acquisition.question_values import (
     Asked,
     Belief,
@@ -34,6 +36,7 @@ from botorch_skewgp.acquisition.question_values import (
     knowledge_gradient,
 )
 from botorch_skewgp.acquisition.search_domain import SearchDomain, Values, as_points
+from botorch_skewgp.models import SkewGP
 from botorch_skewgp.models.transforms import rounded_inputs
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import MAX_OPTIONS, as_count, as_number, as_seed, as_tensor, check_flags
@@ -230,15 +233,16 @@ def next_questions(
         )
     who = list(people)
     beliefs = [_belief(member, pool.X, who) for member in members]
+    readings = _readings(members, asked, who, beliefs[0].means)
     recommended = torch.arange(len(pool.X), device=pool.X.device)
     least_gain = ROUNDING * members[0].outcome_scale.scale
     found: list[NextQuestion] = []
     for _ in range(num_questions):
         options = []
-        for entry, price in zip(asked, prices, strict=True):
+        for number, (entry, price) in enumerate(zip(asked, prices, strict=True)):
             items = pool.sets(beliefs, entry, recommended, seed)
             for place, judge in enumerate(who):
-                asks = _asks(members, beliefs, entry, pool.X, judge)
+                asks = _asks(members, beliefs, entry, pool.X, readings.get((number, judge)))
                 shifted = items if judge is None else items + (place + 1) * len(pool.X)
                 values = gains = knowledge_gradient(beliefs, asks, shifted, recommended)
                 cost, rate = price * people[judge], 0.0
@@ -327,20 +331,45 @@ def _reading(member: LatentModel, question: Question, like: Tensor, judge: int |
     return likelihood.reading(question.kind, like, member.outcome_scale, question.num_points)
 
 
+def _readings(
+    members: Sequence[LatentModel], questions: Sequence[Question], who: Sequence[int | str | None], like: Tensor
+) -> dict[tuple[int, int | str | None], list[Reading]]:
+    """For each question other than of numbers, by its place, and judge: its reading for each member.
+
+    Learned cut-points of a single model are uncertain, which counts as noise; members of an ensemble differ in theirs.
+    """
+    likelihood = members[0].likelihood
+    others = [i for i, entry in enumerate(questions) if not likelihood.for_kind(entry.kind).takes_numbers]
+    asked = [(number, judge) for number in others for judge in who]
+    found = {
+        (number, judge): [_reading(member, questions[number], like, judge) for member in members]
+        for number, judge in asked
+    }
+    if not asked or len(members) > 1 or not isinstance(members[0], SkewGP):
+        return found
+    model = deepcopy(members[0])
+    with torch.enable_grad():
+        cutpoints = [_reading(model, questions[number], like, judge).cutpoints for number, judge in asked]
+        variances = cutpoint_variances(model, cutpoints)
+    for key, variance in zip(asked, variances, strict=True):
+        (reading,) = found[key]
+        if variance.numel():
+            noise = reading.noise + (variance / reading.weight.square().sum(-1, keepdim=True)).mean()
+            found[key] = [replace(reading, noise=noise)]
+    return found
+
+
 def _asks(
     members: Sequence[LatentModel],
     beliefs: Sequence[Belief],
     question: Question,
     X: Tensor,
-    judge: int | str | None = None,
+    readings: Sequence[Reading] | None = None,
 ) -> list[Asked]:
-    """The reading of a question to a judge, for each member."""
+    """What a question reads for each member; numbers, which have no given readings, have cells that fit the beliefs."""
+    if readings is not None:
+        return [Asked(reading) for reading in readings]
     parts = [member.likelihood.for_kind(question.kind) for member in members]
-    if not parts[0].takes_numbers:
-        return [
-            Asked(_reading(member, question, belief.means, judge))
-            for member, belief in zip(members, beliefs, strict=True)
-        ]
     noise = [part.latent_noise(X[:1]).to(belief.means).reshape(1) for part, belief in zip(parts, beliefs, strict=True)]
     cuts = cells_of_numbers(beliefs, noise)
     readings = [Reading.at_point(variance.new_zeros(0), variance) for variance in noise]

@@ -19,7 +19,7 @@ from botorch_skewgp.acquisition import (
     next_question,
     next_questions,
 )
-from botorch_skewgp.acquisition.next_question import _asks, _belief
+from botorch_skewgp.acquisition.next_question import _asks, _belief, _reading
 from botorch_skewgp.acquisition.question_values import (
     Belief,
     after,
@@ -63,10 +63,16 @@ def model():
     return SkewGP(X, SEEN, covar_module=kernel(), outcome_transform=Standardize(m=1), draw_settings=SETTINGS).eval()
 
 
+def asks_of(model, beliefs, question):
+    """What a question reads if its cut-points are known."""
+    is_number = question.kind is Numeric
+    return _asks([model], beliefs, question, Z, None if is_number else [_reading(model, question, Z)])
+
+
 def value_of(function, model, question, items, Z=Z):
     with torch.no_grad():
         beliefs = [_belief(model, Z, [None])]
-        return function(beliefs, _asks([model], beliefs, question, Z), items, torch.arange(len(Z)))
+        return function(beliefs, asks_of(model, beliefs, question), items, torch.arange(len(Z)))
 
 
 ITEMS = {Preference: torch.tensor([[4, 10], [21, 10], [5, 6]]), Ordinal: torch.tensor([[10], [21], [3]])}
@@ -231,7 +237,7 @@ def test_waiting_answers_make_the_same_question_worth_less(model):
     question, item = Question(Preference), torch.tensor([[4, 10]])
     with torch.no_grad():
         before = [_belief(model, Z, [None])]
-        asks = _asks([model], before, question, Z)
+        asks = asks_of(model, before, question)
         waiting = after(before, asks, item[0], 0)
         recommended = torch.arange(len(Z))
         first, again = (float(knowledge_gradient(b, asks, item, recommended)) for b in (before, waiting))
@@ -260,7 +266,7 @@ def test_waiting_answers_leave_mean_and_variance(gaussian, questions):
     with torch.no_grad():
         (before,) = beliefs = [_belief(gaussian, Z, [None])]
         for items in questions:
-            asks = _asks([gaussian], beliefs, Question(Choice, len(items)), Z)
+            asks = asks_of(gaussian, beliefs, Question(Choice, len(items)))
             beliefs = after(beliefs, asks, torch.tensor(items), 0)
         (waiting,) = beliefs
         weights = waiting.weights.sum(0)
@@ -276,7 +282,7 @@ def test_waiting_answers_leave_mean_and_variance(gaussian, questions):
 def test_sampled_outcomes_of_a_waiting_number_average_to_the_mean(model):
     with torch.no_grad():
         before = [_belief(model, Z, [None])]
-        asks = _asks([model], before, Question(Numeric), Z)
+        asks = asks_of(model, before, Question(Numeric))
         waiting = [after(before, asks, torch.tensor([21]), seed)[0] for seed in range(40)]
         means = torch.stack([belief.mean().sum(0) for belief in waiting])
     for belief in waiting:
