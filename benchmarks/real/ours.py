@@ -237,12 +237,14 @@ def skew_gp_of_panel(known: Choices | Grades, test: Choices | Grades) -> Predict
 
 
 def skew_gp_of_graders(known: Grades, test: Grades) -> Predictions:
-    """What docs/judges.md says of many judges with a few grades each: own levels and few own effects, and slips."""
+    """What docs/judges.md says of many judges with a few grades each: own levels, stretches and few effects; slips."""
 
     def own(dim: int, observations: list[Observation]) -> Kernel:
         return LinearTastesKernel(known.slopes, active_dims=tuple(range(known.slopes)))
 
-    return skew_gp_of_people(known, test, linear_and_smooth, own, OrdinalLikelihood(known.num_grades, learn_slip=True))
+    stretch = torch.ones(len(known.person.unique()))
+    likelihood = OrdinalLikelihood(known.num_grades, stretch=stretch, learn_stretch=True, learn_slip=True)
+    return skew_gp_of_people(known, test, linear_and_smooth, own, likelihood)
 
 
 def _of_readings(predicted: Any, test: Readings, unit: float) -> Predictions:
@@ -305,13 +307,14 @@ def skew_gp_of_people(
         asked = test.person if by_person else torch.zeros_like(test.person)
         for person in asked.unique().tolist():
             which = (asked == person).nonzero().squeeze(-1)
-            latent = (model.for_judge(number.get(person, "new")) if by_person else model).latent_posterior
+            one = model.for_judge(number.get(person, "new")) if by_person else model
+            latent, likelihood = one.latent_posterior, one.answering_likelihood
             if isinstance(test, Choices) and num_outcomes > 2:
                 available = test.available[which]
-                found[which] = model.likelihood(latent(Z[which]), available=available).probs
+                found[which] = likelihood(latent(Z[which]), available=available).probs
             else:
                 at = Z[which] if isinstance(test, Choices) else Z[which].unsqueeze(-2)
-                probs = model.likelihood(latent(at), scale=model.outcome_scale).probs.reshape(len(which), -1)
+                probs = likelihood(latent(at), scale=model.outcome_scale).probs.reshape(len(which), -1)
                 if probs.shape[-1] == 1:
                     probs = torch.cat([probs, 1 - probs] if isinstance(test, Choices) else [1 - probs, probs], dim=-1)
                 found[which] = probs

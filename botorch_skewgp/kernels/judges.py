@@ -42,13 +42,13 @@ class LinearTastesKernel(Kernel):
     in units of the noise, have a half-Cauchy prior, which shrinks those that the data do not determine.
 
     Args:
-        dim: The number `d` of inputs.
+        dim: The number `d` of inputs; with 0 judges differ in their level alone.
         rank: The number of directions in which tastes differ, the columns of `L`; `d + 1` if `None`.
         diagonal: Whether tastes are independent, `S` diagonal.
         scale: The scale of the prior.
 
     Raises:
-        InputDataError: If `dim` is below 1, the rank is not between 1 and `d + 1`, or one is given for a diagonal
+        InputDataError: If `dim` is below 0, the rank is not between 1 and `d + 1`, or one is given for a diagonal
             covariance.
 
     Example:
@@ -60,9 +60,9 @@ class LinearTastesKernel(Kernel):
     def __init__(
         self, dim: int, rank: int | None = None, diagonal: bool = False, scale: float = 1.0, **kwargs: Any
     ) -> None:
-        super().__init__(**kwargs)
-        if dim < 1:
-            raise InputDataError(f"dim must be the number of inputs, 1 or more; got {dim}.")
+        if dim < 0:
+            raise InputDataError(f"dim must be the number of inputs, 0 or more; got {dim}.")
+        super().__init__(**({} if dim else {"active_dims": ()}) | kwargs)
         size = dim + 1
         if rank is not None and (diagonal or not 1 <= rank <= size):
             raise InputDataError(

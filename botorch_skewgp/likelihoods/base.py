@@ -15,7 +15,7 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.constraints import GreaterThan, Interval
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.likelihoods import Likelihood
-from gpytorch.priors import Prior
+from gpytorch.priors import NormalPrior, Prior
 from torch import Tensor
 from torch.distributions import Bernoulli, Categorical
 
@@ -26,13 +26,14 @@ from botorch_skewgp.likelihoods.parameters import (
     MIN_POSITIVE,
     HalfCauchyOddsPrior,
     RateParameter,
+    ReadCommon,
     ReadParameter,
     SetParameter,
     as_rate,
     register_rate,
 )
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import check_flags, check_parts
+from botorch_skewgp.observations.checks import as_tensor, check_flags, check_parts
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows, Reading, Rows
 from botorch_skewgp.truncated.step_factor import Heights
@@ -104,6 +105,33 @@ class RowLikelihood(Likelihood):
         if prior is not None:
             self.register_prior(f"{name}_prior", prior, ReadParameter(name), SetParameter(name))
         setattr(self, name, value)
+
+    def _register_by_judge(
+        self, name: str, value: float | Tensor, learn: bool, spread: float, prior: Prior | None = None
+    ) -> None:
+        r"""Register `raw_name`, and with several values `name_deviation`, for a class attribute `JudgeParameter()`.
+
+        Args:
+            name: The parameter's name.
+            value: Its value, or one for each judge.
+            learn: Whether it is to be fitted.
+            spread: The standard deviation of the logarithms of judges' factors under their prior.
+            prior: A prior on the common value.
+
+        Raises:
+            InputDataError: If a value is not positive, or `learn` is no flag.
+        """
+        check_flags(**{f"learn_{name}": learn})
+        num_judges = as_tensor(value, name).numel()
+        if num_judges > 1:
+            deviation = torch.nn.Parameter(torch.zeros(num_judges, dtype=torch.float64), requires_grad=learn)
+            self.register_parameter(f"{name}_deviation", deviation)
+        self._register_positive(name, value, learn, None, None)
+        if learn and prior is not None:
+            self.register_prior(f"{name}_prior", prior, ReadCommon(name), SetParameter(name))
+        if learn and num_judges > 1:
+            name = f"{name}_deviation"
+            self.register_prior(f"{name}_prior", NormalPrior(0.0, spread), ReadParameter(name), SetParameter(name))
 
     def _register_slip(self, slip: float | Tensor, learn: bool, prior: Prior | None) -> None:
         r"""Register the rate of slips, if there are any: answers drawn uniformly from all possible ones.

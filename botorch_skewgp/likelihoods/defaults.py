@@ -25,6 +25,8 @@ TIE_WIDTH_SPREAD = 0.7
 GAP_PRIOR = (0.0, 1.0)
 # Beside numbers the level of labels and cut-points is learned too. It may lie at the ends of the numbers seen so far.
 SHIFT_SPREAD = 2.0
+# The spread of the logarithms of judges' stretches of the cut-points of grades: two thirds are within a factor of 1.4.
+STRETCH_SPREAD = 0.35
 # A fit starts with steps of "a little" and "much" better about as wide as an item's noise.
 STRENGTH_GAP = 1.0
 # A learned rate of slips: most judges slip in a few of a hundred answers, and some answer at random. So the odds of a

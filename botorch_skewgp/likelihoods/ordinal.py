@@ -7,19 +7,21 @@ r"""The likelihood of grades, with learned or given cut-points.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import Interval, Positive
 from gpytorch.priors import LogNormalPrior, Prior
 from torch import Tensor
 
-from botorch_skewgp.likelihoods.defaults import GAP_PRIOR, JUDGEMENT_NOISE
+from botorch_skewgp.likelihoods.defaults import GAP_PRIOR, JUDGEMENT_NOISE, STRETCH_SPREAD
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
-from botorch_skewgp.likelihoods.parameters import PositiveParameter, ReadParameter, SetParameter
+from botorch_skewgp.likelihoods.parameters import JudgeParameter, PositiveParameter, ReadParameter, SetParameter
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import Observation, Ordinal
 from botorch_skewgp.observations.checks import MAX_CATEGORIES, as_count, as_tensor, check_parts
-from botorch_skewgp.rows import Reading
+from botorch_skewgp.rows import Reading, Rows
 
 
 class OrdinalLikelihood(NoisyValueLikelihood):
@@ -27,7 +29,8 @@ class OrdinalLikelihood(NoisyValueLikelihood):
 
     The interval form of [Benavoli2021unified]_, equation (3), after [Chu2005ordinal]_. Of learned cut-points the middle
     one (of the lower two, if their number is even) is `shift`: zero, as a shift of all can go into the mean, unless
-    numbers fix the level of the function.
+    numbers fix the level of the function. A judge who uses the whole scale, or only its middle, may have a stretch: the
+    factor of the distances between all cut-points and the middle one.
 
     Args:
         num_grades: The number of grades.
@@ -40,6 +43,9 @@ class OrdinalLikelihood(NoisyValueLikelihood):
             unused grades possible.
         learn_shift: Whether the middle one of learned cut-points is a parameter to fit, sensible beside numbers.
         shift_prior: A prior on it, in units of the latent function; for a learned one by default N(0, 2^2).
+        stretch: The stretch of each of two or more judges; that of new judges is the average. 1 for all if `None`.
+        learn_stretch: Whether stretches are parameters to fit: factors with logarithms N(0, 0.35^2) around a common
+            one, which is fixed.
         slip: The probability of a slip, an answer drawn uniformly from all possible ones: one for all judges, or a
             tensor with one for each; 0 by default.
         learn_slip: Whether it is a parameter to fit.
@@ -47,11 +53,16 @@ class OrdinalLikelihood(NoisyValueLikelihood):
 
     Raises:
         InputDataError: If there are fewer than two grades, or cut-points are not increasing and one fewer, a rate is
-            not between 0 and 1, given cut-points shall shift, or another argument is of another class.
+            not between 0 and 1, given cut-points shall shift, stretches are not positive or fewer than two, or another
+            argument is of another class.
+
+    Example:
+        >>> likelihood = OrdinalLikelihood(5, stretch=torch.ones(12), learn_stretch=True)  # twelve judges
     """
 
     observation_types = (Ordinal,)
     gaps = PositiveParameter()
+    stretch = JudgeParameter()
 
     def __init__(
         self,
@@ -64,6 +75,8 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         gap_prior: Prior | None = None,
         learn_shift: bool = False,
         shift_prior: Prior | None = None,
+        stretch: Tensor | None = None,
+        learn_stretch: bool = False,
         slip: float | Tensor = 0.0,
         learn_slip: bool = False,
         slip_prior: Prior | None = None,
@@ -72,7 +85,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         check_parts(gap_prior=(gap_prior, Prior))
         super().__init__(noise, learn_noise, noise_prior, noise_constraint, slip, learn_slip, slip_prior)
         self.num_grades = num_grades
-        learn, middle = cutpoints is None, (num_grades - 2) // 2
+        learn, middle = cutpoints is None, self._middle
         if learn_shift and not learn:
             raise InputDataError("Given cut-points do not shift; leave out learn_shift, or the cutpoints.")
         points = torch.arange(num_grades - 1) - middle if cutpoints is None else as_tensor(cutpoints, "cutpoints")
@@ -94,12 +107,39 @@ class OrdinalLikelihood(NoisyValueLikelihood):
             self.register_prior("gaps_prior", gap_prior, ReadParameter("gaps"), SetParameter("gaps"))
         if num_grades > 2:
             self.gaps = points.diff()
+        self._has_stretch = stretch is not None
+        if stretch is None and not learn_stretch:
+            return
+        if stretch is None or as_tensor(stretch, "stretch").numel() < 2:
+            raise InputDataError("stretch must hold a value for each of two or more judges; one is part of the gaps.")
+        self._register_by_judge("stretch", stretch, learn_stretch, STRETCH_SPREAD)
+        self.raw_stretch.requires_grad_(False)
 
     @property
     def cutpoints(self) -> Tensor:
         """The cut-points, increasing; shape `num_grades - 1`."""
         steps = torch.cat([self.shift.new_zeros(1), self.gaps.cumsum(-1)])
-        return self.shift + steps - steps[(self.num_grades - 2) // 2]
+        return self.shift + steps - steps[self._middle]
+
+    @property
+    def _middle(self) -> int:
+        """The number of the middle cut-point."""
+        return (self.num_grades - 2) // 2
+
+    @property
+    def parameters_by_judge(self) -> list[str]:
+        """Slips and stretches, as far as they have a value for each judge."""
+        return super().parameters_by_judge + (["stretch"] if self._has_stretch else [])
+
+    def _latent_cutpoints(self, like: Tensor, scale: OutcomeScale, judge: Tensor | None = None) -> Tensor:
+        """The cut-points in units of the latent function, `C`; those of the judges of `m` answers, `m x C`."""
+        cutpoints = self.cutpoints.to(like)
+        cutpoints = scale.standardize(cutpoints) if self.are_given else cutpoints
+        if not self._has_stretch:
+            return cutpoints
+        middle = cutpoints[self._middle]
+        factor = self._of_judges("stretch", like, judge)
+        return middle + (factor if judge is None else factor.unsqueeze(-1)) * (cutpoints - middle)
 
     def reading(
         self,
@@ -109,9 +149,19 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         num_points: int | None = None,
     ) -> Reading:
         """`f(x) + v` between the cut-points of the grade; given ones are in units of the outcome."""
-        cutpoints = self.cutpoints.to(like)
-        slips = self._slips(self.num_grades, like)
-        return Reading.at_point(scale.standardize(cutpoints) if self.are_given else cutpoints, self.noise, slips)
+        return Reading.at_point(self._latent_cutpoints(like, scale), self.noise, self._slips(self.num_grades, like))
+
+    def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
+        """Each grade, between the cut-points of its judge."""
+        rows = super().rows(observation, like, scale)
+        if not self._has_stretch or observation.judge is None:
+            return rows
+        cutpoints = self._latent_cutpoints(like, scale, observation.judge)
+        end = torch.full_like(cutpoints[:, :1], torch.inf)
+        ends = torch.cat([-end, cutpoints, end], dim=-1)
+        grade = self.answers(observation)[1].to(ends.device).unsqueeze(-1)  # type: ignore[arg-type]
+        lower, upper = (ends.gather(-1, grade + above).squeeze(-1) for above in (0, 1))
+        return replace(rows, lower=lower, upper=upper)
 
     def answers(self, observation: Ordinal) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """Each point, and its grade; raises `InputDataError` for another number of grades."""

@@ -15,7 +15,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import Interval, Positive
 from gpytorch.distributions import MultivariateNormal
-from gpytorch.priors import LogNormalPrior, NormalPrior, Prior
+from gpytorch.priors import LogNormalPrior, Prior
 from torch import Tensor
 from torch.distributions import Categorical
 
@@ -33,7 +33,6 @@ from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import (
     JudgeParameter,
     PositiveParameter,
-    ReadCommon,
     ReadParameter,
     SetParameter,
 )
@@ -111,7 +110,9 @@ class PreferenceLikelihood(RowLikelihood):
         self.ties_allowed = ties_allowed
         self._register_positive("noise", noise, learn_noise, noise_prior, noise_constraint)
         self._register_slip(slip, learn_slip, slip_prior)
-        self._register_tie_width(tie_width, learn_tie_width)
+        self._register_by_judge(
+            "tie_width", tie_width, learn_tie_width, TIE_WIDTH_SPREAD, LogNormalPrior(*TIE_WIDTH_PRIOR)
+        )
         self.num_strengths = as_count(num_strengths, "num_strengths", least=1, most=MAX_CATEGORIES)
         if self.num_strengths > 1:
             gaps = torch.nn.Parameter(torch.zeros(self.num_strengths - 1, dtype=torch.float64))
@@ -121,23 +122,6 @@ class PreferenceLikelihood(RowLikelihood):
             closures = ReadParameter(name), SetParameter(name)
             self.register_prior(f"{name}_prior", LogNormalPrior(*GAP_PRIOR), *closures)
             self.strength_gaps = STRENGTH_GAP
-
-    def _register_tie_width(self, width: float | Tensor, learn: bool) -> None:
-        """Register the width of ties, or the common one and judges' deviations."""
-        name = "tie_width"
-        check_flags(learn_tie_width=learn)
-        num_judges = as_tensor(width, name).numel()
-        if num_judges > 1:
-            deviation = torch.nn.Parameter(torch.zeros(num_judges, dtype=torch.float64), requires_grad=learn)
-            self.register_parameter(f"{name}_deviation", deviation)
-        self._register_positive(name, width, learn, None, None)
-        if not learn:
-            return
-        self.register_prior(f"{name}_prior", LogNormalPrior(*TIE_WIDTH_PRIOR), ReadCommon(name), SetParameter(name))
-        if num_judges > 1:
-            name = f"{name}_deviation"
-            closures = ReadParameter(name), SetParameter(name)
-            self.register_prior(f"{name}_prior", NormalPrior(0.0, TIE_WIDTH_SPREAD), *closures)
 
     @property
     def parameters_by_judge(self) -> list[str]:

@@ -29,6 +29,14 @@ def test_own_parts_are_added_for_the_same_judge_and_for_nobody_in_particular_nev
     torch.testing.assert_close(kernel(points, diag=True), expected.diagonal())
 
 
-def test_tastes_need_an_input():
+def test_tastes_need_a_number_of_inputs():
     with pytest.raises(InputDataError, match="dim must be the number of inputs"):
-        LinearTastesKernel(dim=0)
+        LinearTastesKernel(dim=-1)
+
+
+def test_without_inputs_judges_differ_in_their_level_alone():
+    kernel, X = LinearTastesKernel(dim=0), torch.rand(4, 3, dtype=torch.double)
+    kernel.raw_root.data.fill_(1.5)
+    torch.testing.assert_close(kernel(X).to_dense(), torch.full((4, 4), 2.25, dtype=torch.double))
+    torch.testing.assert_close(kernel(X, X[:2], diag=False).to_dense(), torch.full((4, 2), 2.25, dtype=torch.double))
+    torch.testing.assert_close(kernel(X, diag=True), torch.full((4,), 2.25, dtype=torch.double))

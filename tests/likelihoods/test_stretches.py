@@ -1,0 +1,124 @@
+"""Stretches of judges' cut-points: rows, predictions, priors, gradients, what is found again, and what is refused."""
+
+import copy
+
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError
+from botorch.fit import fit_gpytorch_mll
+from gpytorch.kernels import LinearKernel
+from gradients import assert_parameter_gradient
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.kernels.judges import LinearTastesKernel
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, OrdinalLikelihood
+from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations import Numeric, Ordinal
+
+double = torch.double
+LIKE = torch.zeros(0, dtype=double)
+STRETCH = torch.tensor([0.6, 1.0, 1.8], dtype=double)
+CUTS = torch.tensor([-1.1, 0.2, 0.5, 2.0], dtype=double)
+X = torch.rand(12, 2, dtype=double, generator=torch.Generator().manual_seed(0))
+
+
+def grades(m=30, num_grades=5):
+    generator = torch.Generator().manual_seed(1)
+    number = torch.arange(m)
+    found = torch.randint(num_grades, (m,), generator=generator)
+    return Ordinal(found, num_grades, index=number % 12, judge=number % 3)
+
+
+@pytest.mark.parametrize("scale", [OutcomeScale(), OutcomeScale(3.0, 2.0)])
+def test_rows_are_those_of_each_judges_own_cutpoints(scale):
+    """Given cut-points are in units of the outcome; the middle one is common to all judges."""
+    observation = grades()
+    rows = OrdinalLikelihood(5, CUTS, stretch=STRETCH).rows(observation, LIKE, scale)
+    for judge, factor in enumerate(STRETCH):
+        own = OrdinalLikelihood(5, 0.2 + factor * (CUTS - 0.2)).rows(observation, LIKE, scale)
+        mine = observation.judge == judge
+        for bound in ("lower", "upper"):
+            torch.testing.assert_close(getattr(rows, bound)[mine], getattr(own, bound)[mine])
+    assert torch.equal(rows.noise, own.noise)
+
+
+def test_answers_without_a_judge_and_of_new_ones_have_the_average():
+    likelihood = OrdinalLikelihood(5, CUTS, stretch=STRETCH)
+    middling = OrdinalLikelihood(5, 0.2 + STRETCH.mean() * (CUTS - 0.2))
+    nobody = Ordinal([0, 4, 2], 5)
+    torch.testing.assert_close(likelihood.rows(nobody, LIKE).upper, middling.rows(nobody, LIKE).upper)
+    model = SkewGP(X, grades(), likelihood, approximation="ep")
+    latent = model.latent_posterior(X)
+    torch.testing.assert_close(model.predictive(X).probs, middling(latent).probs)
+    for judge in ("new", 0, 2):
+        own = middling if judge == "new" else OrdinalLikelihood(5, 0.2 + STRETCH[judge] * (CUTS - 0.2))
+        found = model.predictive(X, judge=judge).probs
+        torch.testing.assert_close(found, own(model.for_judge(judge).latent_posterior(X)).probs)
+
+
+def test_prior_is_of_each_judges_factor_and_the_common_one_is_fixed():
+    likelihood = OrdinalLikelihood(5, stretch=STRETCH, learn_stretch=True)
+    torch.testing.assert_close(likelihood.stretch, STRETCH)
+    assert not likelihood.raw_stretch.requires_grad
+    terms = {name: prior.log_prob(read(module)) for name, module, prior, read, _ in likelihood.named_priors()}
+    factors = STRETCH.log() - STRETCH.log().mean()
+    expected = torch.distributions.Normal(0.0, 0.35).log_prob(factors)
+    torch.testing.assert_close(terms["stretch_deviation_prior"].double(), expected)
+    assert not any(p.requires_grad for n, p in OrdinalLikelihood(5, CUTS, stretch=STRETCH).named_parameters())
+    other = OrdinalLikelihood(5, stretch=torch.ones(3), learn_stretch=True)
+    other.load_state_dict(copy.deepcopy(likelihood).state_dict())
+    torch.testing.assert_close(other.stretch, STRETCH)
+
+
+def test_derivatives_of_the_evidence_are_those_of_differences():
+    likelihood = MixedLikelihood(
+        NumericLikelihood(), OrdinalLikelihood(5, stretch=STRETCH, learn_stretch=True, learn_shift=True)
+    )
+    model = SkewGP(X, [Numeric(X.sum(-1)[:4]), grades()], likelihood)
+    assert_parameter_gradient(SkewGPMarginalLogLikelihood(model.likelihood, model).train())
+
+
+def test_stretches_and_levels_of_simulated_judges_are_found():
+    generator = torch.Generator().manual_seed(3)
+    num_judges, m = 12, 60
+    points = torch.rand(m, 2, dtype=double, generator=generator)
+    stretch = torch.linspace(-0.7, 0.7, num_judges, dtype=double).exp()
+    level = torch.linspace(-0.5, 0.5, num_judges, dtype=double)[torch.randperm(num_judges, generator=generator)]
+    utility = points @ torch.tensor([3.0, -3.0], dtype=double) + level.unsqueeze(-1)
+    noisy = utility + torch.randn(num_judges, m, dtype=double, generator=generator)
+    cuts = stretch.view(-1, 1, 1) * torch.tensor([-1.5, 0.0, 1.5], dtype=double)
+    given = (noisy.unsqueeze(-1) > cuts).sum(-1)
+    judge, index = torch.arange(num_judges).repeat_interleave(m), torch.arange(m).repeat(num_judges)
+    model = SkewGP(
+        points,
+        Ordinal(given.flatten(), 4, index=index, judge=judge),
+        OrdinalLikelihood(4, stretch=torch.ones(num_judges), learn_stretch=True),
+        covar_module=LinearKernel(),
+        judge_covar_module=LinearTastesKernel(0),
+        approximation="ep",
+    )
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    found = model.likelihood.stretch.detach().log()
+    assert float(torch.corrcoef(torch.stack([found, stretch.log()]))[0, 1]) > 0.8  # errors of about .17 each
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"stretch": torch.ones(1)}, "each of two or more judges"),
+        ({"learn_stretch": True}, "each of two or more judges"),
+        ({"stretch": torch.tensor([1.0, 0.0])}, "stretch must be"),
+        ({"stretch": torch.tensor([1.0, -2.0])}, "stretch must be"),
+        ({"stretch": torch.tensor([1.0, float("nan")])}, "stretch must be"),
+        ({"stretch": torch.ones(3), "learn_stretch": "yes"}, "learn_stretch must be"),
+    ],
+)
+def test_bad_stretches(arguments, message):
+    with pytest.raises(InputDataError, match=message):
+        OrdinalLikelihood(4, **arguments)
+
+
+def test_there_is_a_stretch_for_every_judge_who_answers():
+    with pytest.raises(InputDataError, match="stretch has values for 2 judges, but judge 2 gave answers"):
+        SkewGP(X, grades(), OrdinalLikelihood(5, stretch=torch.ones(2))).posterior(X)
