@@ -90,8 +90,8 @@ def _models(name: str) -> dict[str, Callable[..., Any]]:
         ours = {model: fn for model, fn in ours.items() if model not in JUDGES}
     elif isinstance(answers, Grades) and not answers.slopes:
         found = {model: fn for model, fn in found.items() if "slopes" not in model}
-    if not isinstance(answers, Grades) or not answers.slopes:
-        ours = {model: fn for model, fn in ours.items() if "slopes" not in model}
+    if _kind(name) != "grades":
+        ours = {model: fn for model, fn in ours.items() if "who grade" not in model}
     if isinstance(answers, Choices) and answers.points.shape[1] == 2:
         found |= {"PairwiseGP": pairwise_gp, "SVGP": svgp}
     if name == "rat":

@@ -405,5 +405,5 @@ OURS: dict[str, Callable[[Answers, Answers], Predictions]] = {
 JUDGES: dict[str, Callable[..., Predictions]] = {
     "SkewGP, judges, EP": skew_gp_of_people,
     "SkewGP, judges, linear + RBF, EP": skew_gp_of_panel,
-    "SkewGP, judges' slopes, EP": skew_gp_of_graders,
+    "SkewGP, judges who grade, EP": skew_gp_of_graders,
 }
