@@ -40,6 +40,7 @@ from benchmarks._runs import Runs
 from benchmarks.decisions import SEEN, Utility, find_utility
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair, next_question, recommend
+from botorch_skewgp.fitting import warm_start
 from botorch_skewgp.likelihoods import NumericLikelihood, RowLikelihood
 from botorch_skewgp.likelihoods.registry import default_likelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -166,7 +167,7 @@ def _run(function: str, prices: str, name: str, seed: int, budget: float) -> dic
     how = method.get("method", "knowledge_gradient")
     answers = _start(utility, values, seed)
     bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
-    state: dict[str, Tensor] = {}
+    fitted: SkewGP | None = None
     spent, step, began = 0.0, 0, time.process_time()
     money, asked, in_domain, among_asked = [], [], [], []
     with torch.random.fork_rng(), warnings.catch_warnings():
@@ -181,14 +182,12 @@ def _run(function: str, prices: str, name: str, seed: int, budget: float) -> dic
                 outcome_transform=Standardize(m=1),
                 draw_settings=DrawSettings(num_draws=512),
             )
-            hyperparameters = dict(model.named_parameters())
-            with torch.no_grad():
-                for key, value in state.items():
-                    hyperparameters[key].copy_(value)
+            if fitted is not None:
+                warm_start(model, fitted)
             if step % REFIT == 0:
                 mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
                 fit_gpytorch_mll(mll, optimizer_kwargs={"options": {"maxiter": 50}}, warning_handler=lambda _: True)
-                state = {key: p.detach().clone() for key, p in hyperparameters.items() if p.numel()}
+                fitted = model
             model.eval()
             best, _ = recommend(model, bounds, **SEARCH, **values)
             known, _ = recommend(model, X_candidates=answers.points)

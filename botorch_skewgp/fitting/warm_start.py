@@ -32,7 +32,8 @@ def warm_start(model: SkewGP, previous: SkewGP) -> WarmStart:
 
     Constrained values are copied, not raw ones, so that constraints may differ. A likelihood's parameters belong to a
     kind of observation: those of a model of comparisons go to the part for comparisons of a model of numbers and
-    comparisons. Parameters that do not require gradients are not changed.
+    comparisons. The level of labels and grades stays where it was in units of the outcome, though numbers may be
+    standardised otherwise. Parameters that do not require gradients are not changed.
 
     Example:
         >>> more = SkewGP(train_X, [Preference(pairs), Numeric(values)])
@@ -58,6 +59,8 @@ def warm_start(model: SkewGP, previous: SkewGP) -> WarmStart:
         if not parameter.requires_grad:
             continue
         value = known.get(place)
+        if value is not None and place.endswith(".shift"):
+            value = model.outcome_scale.standardize(previous.outcome_scale.unstandardize(value))
         if value is None or value.shape != parameter.shape or not _admits(constraint, value):
             left.append(name)
             continue

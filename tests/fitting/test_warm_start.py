@@ -4,13 +4,14 @@ import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models import SingleTaskGP
+from botorch.models.transforms import Standardize
 from gpytorch.constraints import GreaterThan, Interval
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp, warm_start
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood
-from botorch_skewgp.observations import Numeric, Preference, Validity
+from botorch_skewgp.observations import Binary, Numeric, Ordinal, Preference, Validity
 
 X = torch.rand(8, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
 DUELS = Preference([[0, 1], [2, 1], [2, 3], [4, 5], [6, 7]])
@@ -55,6 +56,21 @@ def test_parts_are_found_in_any_order_and_back():
     alone = SkewGP(X, DUELS, PreferenceLikelihood(learn_noise=True))
     warm_start(alone, source)
     assert alone.likelihood.noise.item() == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("labels", [Binary([1, 0], index=[3, 4]), Ordinal([1, 0, 3], 4, index=[3, 4, 5])])
+def test_the_level_of_labels_stays_where_it_was_in_units_of_the_outcome(labels):
+    first, more = (
+        SkewGP(X, [Numeric(values, index=range(len(values))), labels], outcome_transform=Standardize(m=1))
+        for values in ([10.0, 12.0, 14.0], [10.0, 12.0, 14.0, 40.0])
+    )
+    level = first.likelihood.for_kind(type(labels)).shift
+    with torch.no_grad():
+        level.fill_(0.5)
+    assert first.outcome_scale.unstandardize(level).item() == pytest.approx(13.0)
+    warm_start(more, first)
+    level = more.likelihood.for_kind(type(labels)).shift
+    assert more.outcome_scale.unstandardize(level).item() == pytest.approx(13.0)
 
 
 def test_values_are_copied_through_other_constraints():
