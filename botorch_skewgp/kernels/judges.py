@@ -19,6 +19,7 @@ from torch import Tensor
 
 from botorch_skewgp.kernels.sums import covariance_of_points
 from botorch_skewgp.likelihoods.parameters import ReadParameter, SetParameter
+from botorch_skewgp.observations.checks import as_count
 
 RELIABILITY_SPREAD = 1.0  # of the logarithm of a judge's reliability
 POWER = 4  # of the mean that is fixed at 1: high, as judges who answer at random hardly change it
@@ -48,8 +49,8 @@ class LinearTastesKernel(Kernel):
         scale: The scale of the prior.
 
     Raises:
-        InputDataError: If `dim` is below 0, the rank is not between 1 and `d + 1`, or one is given for a diagonal
-            covariance.
+        InputDataError: If `dim` is no integer or below 0, the rank is not between 1 and `d + 1`, or one is given for a
+            diagonal covariance.
 
     Example:
         >>> kernel = LinearTastesKernel(dim=2)
@@ -60,8 +61,7 @@ class LinearTastesKernel(Kernel):
     def __init__(
         self, dim: int, rank: int | None = None, diagonal: bool = False, scale: float = 1.0, **kwargs: Any
     ) -> None:
-        if dim < 0:
-            raise InputDataError(f"dim must be the number of inputs, 0 or more; got {dim}.")
+        dim = as_count(dim, "dim", least=0)
         super().__init__(**({} if dim else {"active_dims": ()}) | kwargs)
         size = dim + 1
         if rank is not None and (diagonal or not 1 <= rank <= size):

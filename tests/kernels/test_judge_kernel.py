@@ -29,9 +29,10 @@ def test_own_parts_are_added_for_the_same_judge_and_for_nobody_in_particular_nev
     torch.testing.assert_close(kernel(points, diag=True), expected.diagonal())
 
 
-def test_tastes_need_a_number_of_inputs():
-    with pytest.raises(InputDataError, match="dim must be the number of inputs"):
-        LinearTastesKernel(dim=-1)
+@pytest.mark.parametrize("dim", [-1, 1.5, "two"])
+def test_tastes_need_a_number_of_inputs(dim):
+    with pytest.raises(InputDataError, match="dim must be an integer of at least 0"):
+        LinearTastesKernel(dim)
 
 
 def test_without_inputs_judges_differ_in_their_level_alone():
