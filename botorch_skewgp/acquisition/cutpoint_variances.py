@@ -18,9 +18,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from botorch_skewgp.fitting.importance import gradient_and_hessian
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewGP
 
+MOST_ENTRIES = 16  # of a parameter
 STEP = 1e-2  # of finite differences of gradients, in raw parameters
 LEAST_PRECISION = 0.1  # of a raw parameter; less is not believed, as where the fit was not finished
 
@@ -33,23 +35,24 @@ def cutpoint_variances(model: SkewGP, cutpoints: Sequence[Tensor]) -> list[Tenso
         cutpoints: Tensors of cut-points, made from the likelihood's parameters.
 
     Returns:
-        A tensor of the shape of each; zeros for those that no learned parameter moves, as for infinite ones.
+        A tensor of the shape of each; zeros for those that no learned parameter moves, as for infinite ones. Parameters
+        of more than 16 entries, such as the gaps of a scale of 100 points, count as known, as each entry costs a
+        gradient of the evidence.
     """
     ends = torch.cat([cuts.flatten() for cuts in cutpoints])
-    candidates = [p for p in model.likelihood.parameters() if p.requires_grad and p.numel()]
-    variances = torch.zeros_like(ends.detach())
+    variances, is_finite = torch.zeros_like(ends.detach()), ends.detach().isfinite()
+    candidates = [p for p in model.likelihood.parameters() if p.requires_grad and 0 < p.numel() <= MOST_ENTRIES]
     if ends.requires_grad and candidates:
-        is_finite = ends.detach().isfinite()
         gradients = [
-            torch.autograd.grad(end, candidates, retain_graph=True, allow_unused=True) for end in ends[is_finite]
+            torch.autograd.grad(end, candidates, retain_graph=True, allow_unused=True, materialize_grads=True)
+            for end in ends[is_finite]
         ]
-        used = [i for i in range(len(candidates)) if any(g[i] is not None and bool(g[i].any()) for g in gradients)]
+        jacobian = [torch.stack([gradient.flatten() for gradient in column]) for column in zip(*gradients, strict=True)]
+        used = [i for i, part in enumerate(jacobian) if bool(part.any())]
         if used:
-            parameters = [candidates[i] for i in used]
-            rows = [[torch.zeros_like(candidates[i]) if g[i] is None else g[i] for i in used] for g in gradients]
-            jacobian = torch.stack([torch.cat([part.flatten() for part in row]) for row in rows])
-            root = jacobian @ _root_of_covariance(model, parameters).to(jacobian)
-            variances[is_finite] = root.square().sum(-1)
+            root = _root_of_covariance(model, [candidates[i] for i in used])
+            moved = torch.cat([jacobian[i] for i in used], dim=-1) @ root.to(ends)
+            variances[is_finite] = moved.square().sum(-1)
     parts = variances.split([cuts.numel() for cuts in cutpoints])
     return [part.view_as(cuts) for part, cuts in zip(parts, cutpoints, strict=True)]
 
@@ -57,18 +60,20 @@ def cutpoint_variances(model: SkewGP, cutpoints: Sequence[Tensor]) -> list[Tenso
 def _root_of_covariance(model: SkewGP, parameters: Sequence[torch.nn.Parameter]) -> Tensor:
     """A root of the covariance of raw parameters, by the objective's Hessian."""
     objective = SkewGPMarginalLogLikelihood(model.likelihood, model).train()
+    sizes = [p.numel() for p in parameters]
 
-    def gradient() -> Tensor:
+    def write(x: Tensor) -> None:
+        with torch.no_grad():
+            for parameter, part in zip(parameters, x.split(sizes), strict=True):
+                parameter.copy_(part.view_as(parameter))
+
+    def density(x: Tensor) -> tuple[Tensor, Tensor]:
+        write(x)
         value = objective(model(*model.train_inputs), model.train_targets)
-        return torch.cat([g.flatten() for g in torch.autograd.grad(value, parameters)])
+        return value.detach(), torch.cat([gradient.flatten() for gradient in torch.autograd.grad(value, parameters)])
 
-    here, columns = gradient(), []
-    for parameter in parameters:
-        for entry in parameter.detach().view(-1):
-            before = entry.clone()
-            entry.add_(STEP)
-            columns.append((here - gradient()) / STEP)
-            entry.copy_(before)
-    precision = torch.stack(columns)
-    values, vectors = torch.linalg.eigh((precision + precision.mT) / 2)
+    here = torch.cat([p.detach().flatten() for p in parameters])
+    _, hessian = gradient_and_hessian(density, here, STEP)
+    write(here)
+    values, vectors = torch.linalg.eigh(-hessian)
     return vectors / values.clamp(min=LEAST_PRECISION).sqrt()

@@ -194,6 +194,19 @@ def _log_mixture(proposals: Sequence[tuple[StudentProposal, int]], x: Tensor) ->
     return torch.stack([proposal.log_density(x) + math.log(number) for proposal, number in proposals]).logsumexp(0)
 
 
+def gradient_and_hessian(density: GradientOfLogDensity, x: Tensor, step: float) -> tuple[Tensor, Tensor]:
+    r"""The gradient of a log density, and its Hessian by differences of gradients.
+
+    Args:
+        density: The log density and its gradient.
+        x: The point, `k`.
+        step: The size of the differences.
+    """
+    gradient = density(x)[1]
+    hessian = torch.stack([density(x + e)[1] - gradient for e in step * torch.eye(len(x)).to(x)]) / step
+    return gradient, 0.5 * (hessian + hessian.mT)
+
+
 def laplace_proposal(density: GradientOfLogDensity, x: Tensor, widest: float) -> StudentProposal:
     r"""A proposal for a density near a mode: one Newton step from a point, scaled by the Hessian there.
 
@@ -205,10 +218,8 @@ def laplace_proposal(density: GradientOfLogDensity, x: Tensor, widest: float) ->
         x: The point, `k`.
         widest: The largest standard deviation, as a density is far from normal where it is flat.
     """
-    gradient = density(x)[1]
-    steps = HESSIAN_STEP * torch.eye(len(x)).to(x)
-    hessian = torch.stack([density(x + step)[1] - gradient for step in steps]) / HESSIAN_STEP
-    eigenvalues, vectors = torch.linalg.eigh(0.5 * (hessian + hessian.mT))
+    gradient, hessian = gradient_and_hessian(density, x, HESSIAN_STEP)
+    eigenvalues, vectors = torch.linalg.eigh(hessian)
     scales = eigenvalues.abs().rsqrt().clamp(max=widest)
     newton = (scales * (vectors.mT @ gradient)).clamp(-MAX_NEWTON_STEP, MAX_NEWTON_STEP)
     return StudentProposal(x + vectors @ (scales * newton), vectors * scales @ vectors.mT)

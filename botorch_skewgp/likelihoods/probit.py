@@ -90,10 +90,10 @@ class ProbitLikelihood(NoisyValueLikelihood):
     Labels determine only the ratio of the kernel's output scale to the noise, which is therefore fixed at 1 by default.
     `shift` is zero, as it can go into the mean, unless numbers fix the level of the function.
 
-    With slips and guesses `P(label = 1) = slip / 2 + (1 - slip) (guess + (1 - guess) Phi(f(x) / sqrt(noise)))`: the
-    psychometric function `g + (1 - g - l) Phi` with the lapse rate `l = slip / 2` and the guess rate
-    `g = slip / 2 + (1 - slip) guess` ([Wichmann2001psychometric]_). With `guess=0.5`, as among two alternatives, the
-    guess rate is one half for any slips.
+    With slips and guesses `P(label = 1) = slip / 2 + (1 - slip) (guess + (1 - guess) Phi)`, where `Phi` is the
+    probability above: the psychometric function `g + (1 - g - l) Phi` with the lapse rate `l = slip / 2` and the guess
+    rate `g = slip / 2 + (1 - slip) guess` ([Wichmann2001psychometric]_). With `guess=0.5`, as among two alternatives,
+    the guess rate is one half for any slips.
 
     Args:
         guess: The probability of label 1 without any perception: 1 over the number of alternatives of a forced choice

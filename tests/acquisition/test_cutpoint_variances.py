@@ -97,3 +97,11 @@ def test_unknown_cutpoints_count_as_noise_of_an_answer():
     assert not extra[2].any()  # a choice has no cut-points to learn
     assert all(torch.equal(p, before[name]) for name, p in model.named_parameters())
     assert not model.training
+
+
+def test_the_gaps_of_a_long_scale_count_as_known():
+    grades = (50 * (F + 1)).long()
+    model = SkewGP(X, [NUMBERS, Ordinal(grades, 101)])
+    (found,) = cutpoint_variances(model, [model.likelihood.for_kind(Ordinal).cutpoints])
+    torch.testing.assert_close(found, found[:1].expand(100))  # they move with the level alone
+    assert float(found[0]) > 0
