@@ -30,6 +30,7 @@ from benchmarks.real.data import Answers, Choices, Grades, Readings
 from benchmarks.real.rivals import Predictions, of_outcomes
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp
+from botorch_skewgp.fitting.spreads import learn_spreads
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.likelihoods import NumericLikelihood, OrdinalLikelihood, PreferenceLikelihood, RowLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -120,7 +121,8 @@ def _fit(
 ) -> SkewGP:
     """A fitted model; a smooth part beside a linear one has to be worth its two hyperparameters.
 
-    A rate of slips is learned in a second fit, from where the first ended, as `fit_skew_gp` does.
+    A rate of slips is learned in a second fit, from where the first ended, and then how much judges differ in their own
+    parameters, as `fit_skew_gp` does.
     """
 
     def fit(kernel: CovarModule, likelihood: RowLikelihood | None, start: SkewGP | None = None) -> SkewGP:
@@ -128,7 +130,9 @@ def _fit(
         model = SkewGP(X, observations, likelihood=likelihood, covar_module=covar_module, **deepcopy(settings))
         if start is not None:
             model.load_state_dict(start.state_dict(), strict=False)
-        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+        mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+        fit_gpytorch_mll(mll)
+        learn_spreads(mll, partial(fit_gpytorch_mll, mll))
         return model.eval()
 
     kernel, model = covar_module, fit(covar_module, _likelihood(observations, covar_module))

@@ -1,8 +1,8 @@
 """Fits from several starts, search of a skew prior's phases, sampled hyperparameters, and warm starts.
 
-`restarts` fits, `warm_start` takes the hyperparameters of another model. `hyperparameters` samples them by `importance`
-from their `unbounded_density`. For a single start use `botorch.fit.fit_gpytorch_mll` with an objective of
-`botorch_skewgp.mlls`.
+`restarts` fits, `spreads` learns how much judges differ, `warm_start` takes the hyperparameters of another model.
+`hyperparameters` samples them by `importance` from their `unbounded_density`. For a single start use
+`botorch.fit.fit_gpytorch_mll` with an objective of `botorch_skewgp.mlls`.
 """
 
 from botorch_skewgp.fitting.hyperparameters import (

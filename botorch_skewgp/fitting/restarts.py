@@ -17,6 +17,7 @@ from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from botorch_skewgp.fitting.spreads import learn_spreads
 from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.likelihoods.defaults import SLIP_START
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -40,6 +41,8 @@ def fit_skew_gp(
     Where a rate of slips is learned, each fit goes on from one without slips: while the function is small beside the
     noise no answer looks like a slip, and a rate that comes near zero on the way stays there. For the same reason the
     fit with slips starts at a rate of 2 % or more.
+    How much judges differ in a parameter of their own (reliability, width of ties, stretch of cut-points) is learned
+    last, by the evidence of some spreads, each with a fit from where the last one ended; see `fitting.spreads`.
     With `search_phases` the signs of a skew prior are chosen too: all `2^s` for `s` up to 4 pseudo-points, each fitted
     from the best start; beyond, single signs are flipped as long as that raises the objective, with a fit after each
     round of flips.
@@ -85,7 +88,9 @@ def fit_skew_gp(
             _try_all_phases(search, progress)
         elif search_phases:
             _flip_phases(search)
-    return search.finish()
+    search.finish()
+    learn_spreads(mll, search.fit_once)
+    return mll.eval()
 
 
 class _Search:
@@ -113,12 +118,13 @@ class _Search:
             with ExitStack() as stack:
                 for part in slipping:
                     stack.enter_context(part.without_slips())
-                self._fit_once()
+                self.fit_once()
             for part in slipping:
                 part.slip = part.slip.detach().clamp(min=SLIP_START)
-        self._fit_once()
+        self.fit_once()
 
-    def _fit_once(self) -> None:
+    def fit_once(self) -> None:
+        """Fit what is not fixed from the present state, if there is anything."""
         if any(parameter.requires_grad for parameter in self.mll.parameters()):  # else there are only phases
             fit_gpytorch_mll(self.mll, **self.kwargs)
 

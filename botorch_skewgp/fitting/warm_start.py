@@ -9,6 +9,7 @@ from botorch.exceptions.errors import UnsupportedError
 from gpytorch.constraints import Interval
 from torch import Tensor
 
+from botorch_skewgp.fitting.spreads import deviations_of_judges
 from botorch_skewgp.likelihoods import MixedLikelihood
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.warpings.parameters import constrained, unconstrained
@@ -33,7 +34,8 @@ def warm_start(model: SkewGP, previous: SkewGP) -> WarmStart:
     Constrained values are copied, not raw ones, so that constraints may differ. A likelihood's parameters belong to a
     kind of observation: those of a model of comparisons go to the part for comparisons of a model of numbers and
     comparisons. The level of labels and grades stays where it was in units of the outcome, though numbers may be
-    standardised otherwise. Parameters that do not require gradients are not changed.
+    standardised otherwise. With judges' deviations goes their spread. Parameters that do not require gradients are not
+    changed.
 
     Example:
         >>> more = SkewGP(train_X, [Preference(pairs), Numeric(values)])
@@ -53,7 +55,9 @@ def warm_start(model: SkewGP, previous: SkewGP) -> WarmStart:
     for entry in (model, previous):
         if not isinstance(entry, SkewGP):
             raise UnsupportedError(f"warm_start is for SkewGPs; got {type(entry).__name__}.")
-    known = {place: constrained(constraint, value) for place, (_, value, constraint) in _by_place(previous).items()}
+    by_place = _by_place(previous)
+    known = {place: constrained(constraint, value) for place, (_, value, constraint) in by_place.items()}
+    learned, started = ({id(d): prior.scale for prior, d in deviations_of_judges(one)} for one in (previous, model))
     copied, left = [], []
     for place, (name, parameter, constraint) in _by_place(model).items():
         if not parameter.requires_grad:
@@ -65,6 +69,9 @@ def warm_start(model: SkewGP, previous: SkewGP) -> WarmStart:
             left.append(name)
             continue
         parameter.copy_(unconstrained(constraint, value.to(parameter)))
+        spread = learned.get(id(by_place[place][1]))
+        if spread is not None and id(parameter) in started:
+            started[id(parameter)].copy_(spread)
         copied.append(name)
     return WarmStart(tuple(copied), tuple(left))
 

@@ -14,14 +14,14 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.kernels import Kernel
 from gpytorch.module import Module
-from gpytorch.priors import HalfCauchyPrior, NormalPrior
+from gpytorch.priors import HalfCauchyPrior
 from torch import Tensor
 
 from botorch_skewgp.kernels.sums import covariance_of_points
-from botorch_skewgp.likelihoods.parameters import ReadParameter, SetParameter
+from botorch_skewgp.likelihoods.parameters import DeviationPrior, ReadParameter, SetParameter
 from botorch_skewgp.observations.checks import as_count
 
-RELIABILITY_SPREAD = 1.0  # of the logarithm of a judge's reliability
+RELIABILITY_SPREAD = 1.0  # of the logarithm of a judge's reliability, before it is learned
 POWER = 4  # of the mean that is fixed at 1: high, as judges who answer at random hardly change it
 
 
@@ -108,7 +108,7 @@ class Reliability(Module):
     The utility of a judge is multiplied by his reliability `r`, so that his noise is `1 / r` in units of the shared
     utility: `r` is near 0 for one who answers at random. Data determine reliabilities up to a common factor, that of
     the shared part; a mean fourth power of 1 fixes it, so that reliable judges have about 1, also among many others.
-    Their logarithms have a normal prior around 0.
+    Their logarithms have a normal prior around 0, whose spread is learned; see `DeviationPrior`.
 
     Args:
         num_judges: The number of judges, one more than the largest number of one.
@@ -118,13 +118,14 @@ class Reliability(Module):
         super().__init__()
         self.register_parameter("logarithm", torch.nn.Parameter(torch.zeros(num_judges, dtype=torch.double)))
         closures = ReadParameter("logarithm"), SetParameter("logarithm")
-        self.register_prior("logarithm_prior", NormalPrior(0.0, RELIABILITY_SPREAD), *closures)
+        self.register_prior("logarithm_prior", DeviationPrior(RELIABILITY_SPREAD), *closures)
 
     def extended(self, num_judges: int) -> Reliability:
         """The reliabilities with new judges, who have reliability 1."""
         new = Reliability(num_judges).to(self.logarithm)
         with torch.no_grad():
             new.logarithm[: len(self.logarithm)] = self.values.log()
+            new.logarithm_prior.scale.copy_(self.logarithm_prior.scale)
         return new
 
     @property

@@ -15,7 +15,7 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.constraints import GreaterThan, Interval
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.likelihoods import Likelihood
-from gpytorch.priors import NormalPrior, Prior
+from gpytorch.priors import Prior
 from torch import Tensor
 from torch.distributions import Bernoulli, Categorical
 
@@ -24,6 +24,7 @@ from botorch_skewgp.likelihoods.defaults import SLIP_ODDS_SCALE, SLIP_START
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import (
     MIN_POSITIVE,
+    DeviationPrior,
     HalfCauchyOddsPrior,
     RateParameter,
     ReadCommon,
@@ -37,8 +38,10 @@ from botorch_skewgp.observations.checks import as_tensor, check_flags, check_par
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows, Reading, Rows
 from botorch_skewgp.truncated.step_factor import Heights
+from botorch_skewgp.truncated.univariate import hermite
 
 NUM_SAMPLES = 1024  # of the latent function, for probabilities of joint outcomes
+NUM_NEW_JUDGES = 7  # nodes of an average over the parameters of a new judge
 
 
 class RowLikelihood(Likelihood):
@@ -53,7 +56,8 @@ class RowLikelihood(Likelihood):
     predicts_choices: ClassVar[bool] = False  # whether `marginal` takes `available`
     predicts: ClassVar[bool] = True  # whether new observations have a distribution
     slip = RateParameter()
-    _judge: int | None = None  # the judge of new answers, where judges have parameters of their own
+    _judge: int | str | None = None  # the judge of new answers, where judges have parameters of their own
+    _deviation: Tensor | None = None  # of a new judge's parameters, in spreads of judges
     _takes_slips = True  # whether answers may be slips, if there is a rate of them
 
     @property
@@ -115,7 +119,7 @@ class RowLikelihood(Likelihood):
             name: The parameter's name.
             value: Its value, or one for each judge.
             learn: Whether it is to be fitted.
-            spread: The standard deviation of the logarithms of judges' factors under their prior.
+            spread: The expected standard deviation of the logarithms of judges' factors, see `DeviationPrior`.
             prior: A prior on the common value.
 
         Raises:
@@ -131,7 +135,7 @@ class RowLikelihood(Likelihood):
             self.register_prior(f"{name}_prior", prior, ReadCommon(name), SetParameter(name))
         if learn and num_judges > 1:
             name = f"{name}_deviation"
-            self.register_prior(f"{name}_prior", NormalPrior(0.0, spread), ReadParameter(name), SetParameter(name))
+            self.register_prior(f"{name}_prior", DeviationPrior(spread), ReadParameter(name), SetParameter(name))
 
     def _register_slip(self, slip: float | Tensor, learn: bool, prior: Prior | None) -> None:
         r"""Register the rate of slips, if there are any: answers drawn uniformly from all possible ones.
@@ -211,8 +215,13 @@ class RowLikelihood(Likelihood):
         """
         values = getattr(self, name).to(like)
         if judge is None or values.numel() == 1:
-            own = self._judge is not None and self._judge < values.numel()
-            value = values[self._judge].unsqueeze(-1) if own else values.mean(-1, keepdim=True)
+            if isinstance(self._judge, int) and self._judge < values.numel():
+                value = values[self._judge].unsqueeze(-1)
+            elif self._deviation is not None and name in self._learned_by_judge:
+                spread = getattr(self, f"{name}_deviation_prior").scale
+                value = (ReadCommon(name)(self) * (spread * self._deviation).exp()).to(like)
+            else:
+                value = values.mean(-1, keepdim=True)
             return value if judge is None else value.expand(len(judge))
         if len(judge) and int(judge.max()) >= values.numel():
             raise InputDataError(
@@ -291,11 +300,12 @@ class RowLikelihood(Likelihood):
             raise InputDataError(self._refusal(kind))
         return self
 
-    def for_judge(self, judge: int | None) -> Self:
+    def for_judge(self, judge: int | str | None) -> Self:
         r"""The likelihood of a judge's new answers, with the judge's own values of parameters; others are shared.
 
         Args:
-            judge: A judge's number; `None` for the average over judges.
+            judge: A judge's number; `None` for the average over judges, and `"new"` for a judge without answers, over
+                whose learned parameters probabilities are averaged.
         """
         if not self.parameters_by_judge:
             return self
@@ -307,6 +317,11 @@ class RowLikelihood(Likelihood):
     def parameters_by_judge(self) -> list[str]:
         """The names of the parameters that have a value for each judge."""
         return ["slip"] if self.slip.numel() > 1 else []
+
+    @property
+    def _learned_by_judge(self) -> list[str]:
+        """Those that are fitted around a common value."""
+        return [name for name in self.parameters_by_judge if hasattr(self, f"{name}_deviation_prior")]
 
     # Stated by a kind
 
@@ -436,6 +451,8 @@ class RowLikelihood(Likelihood):
 
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
         """The distribution of new observations under a skewed posterior, in closed form where there is one."""
+        if self._judge == "new" and self._deviation is None and self._learned_by_judge:
+            return self._predict_new_judge(posterior, scale)
         kind, like = self.observation_types[0], posterior.mean
         at_points = self._reads_one_value
         if posterior.mean.shape[-2] < kind.points_per_observation:
@@ -453,6 +470,16 @@ class RowLikelihood(Likelihood):
             return Categorical(probs=reading.log_probabilities(items).exp().mean(0))
         read = posterior if at_points else posterior.affine(reading.weight)
         return outcome_distribution(read, reading, squeeze=not at_points)
+
+    def _predict_new_judge(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Bernoulli | Categorical:
+        """The average over the parameters of a new judge."""
+        nodes, log_weights = hermite(posterior.mean, NUM_NEW_JUDGES)
+        members = [copy(self) for _ in nodes]
+        for member, node in zip(members, nodes, strict=True):
+            member.__dict__["_deviation"] = node
+        found = [member.marginal(posterior, scale=scale) for member in members]
+        probabilities = torch.stack([one.probs for one in found], dim=-1) @ log_weights.exp()
+        return type(found[0])(probs=probabilities)
 
     def __call__(self, input: Any, *args: Any, **kwargs: Any) -> Any:
         r"""`forward` for a tensor of values of the latent function, `marginal` for a distribution of it."""

@@ -86,7 +86,7 @@ class MixedLikelihood(RowLikelihood):
         """Those of all parts."""
         return [name for part in self.likelihoods for name in part.parameters_by_judge]
 
-    def for_judge(self, judge: int | None) -> Self:
+    def for_judge(self, judge: int | str | None) -> Self:
         """The parts for a judge."""
         parts = {name: part.for_judge(judge) for name, part in self._likelihoods.items()}  # type: ignore[operator]
         if all(part is self._likelihoods[name] for name, part in parts.items()):

@@ -43,9 +43,10 @@ class OrdinalLikelihood(NoisyValueLikelihood):
             unused grades possible.
         learn_shift: Whether the middle one of learned cut-points is a parameter to fit, sensible beside numbers.
         shift_prior: A prior on it, in units of the latent function; for a learned one by default N(0, 2^2).
-        stretch: The stretch of each of two or more judges; that of new judges is the average. 1 for all if `None`.
-        learn_stretch: Whether stretches are parameters to fit: factors with logarithms N(0, 0.35^2) around a common
-            one, which is fixed.
+        stretch: The stretch of each of two or more judges. 1 for all if `None`.
+        learn_stretch: Whether stretches are parameters to fit: factors around a common one, which is fixed, with
+            normal logarithms, whose spread of 0.35 `fit_skew_gp` learns. Predictions for new judges are averages over
+            theirs; of given stretches they have the average.
         slip: The probability of a slip, an answer drawn uniformly from all possible ones: one for all judges, or a
             tensor with one for each; 0 by default.
         learn_slip: Whether it is a parameter to fit.

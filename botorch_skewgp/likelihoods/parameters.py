@@ -9,13 +9,14 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import Interval
 from gpytorch.module import Module
-from gpytorch.priors import HalfCauchyPrior
+from gpytorch.priors import HalfCauchyPrior, NormalPrior
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import check_parameter
 
 MIN_POSITIVE = 1e-8  # keeps long steps of an optimiser from underflow
 MIN_RATE = 1e-7  # likewise, for a rate and one minus it; single precision tells the latter from 1
+SPREAD_OF_SPREADS = 0.7  # of the logarithm of deviations' spread: two thirds are within a factor of 2
 
 
 class ReadParameter:
@@ -75,6 +76,24 @@ class HalfCauchyOddsPrior(HalfCauchyPrior):
             sample_shape: The shape of draws.
         """
         return self.rsample(sample_shape)
+
+
+class DeviationPrior(NormalPrior):
+    r"""The common prior of judges' deviations, normal around 0, whose standard deviation `fit_skew_gp` learns.
+
+    The logarithm of this spread has a normal prior around that of the expected spread.
+
+    Args:
+        spread: The expected spread, and the start of a fit.
+    """
+
+    def __init__(self, spread: float) -> None:
+        super().__init__(0.0, spread)
+        self.expected_spread = spread
+
+    def log_density_of_spread(self) -> Tensor:
+        """The log density of the spread's logarithm, up to a constant."""
+        return -0.5 * ((self.scale / self.expected_spread).log() / SPREAD_OF_SPREADS).square()
 
 
 class RateParameter:

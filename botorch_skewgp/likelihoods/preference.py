@@ -69,7 +69,9 @@ class PreferenceLikelihood(RowLikelihood):
         tie_width: The half-width of the interval of noisy differences that are ties: one for all judges, or a tensor
             with one for each.
         learn_tie_width: Whether the width of ties is a parameter to fit, with the prior LogNormal(-1, 1). Judges'
-            widths are a common one times a factor each, whose logarithm has the prior N(0, 0.7^2).
+            widths are a common one times a factor each, with a normal logarithm, whose spread of 0.7
+            `fit_skew_gp` learns. Predictions for new judges are averages over theirs; of given widths they have the
+            average.
         ties_allowed: Whether judges may answer with a tie. Then a win is a noisy difference beyond the width, and the
             probabilities of a win, a loss and a tie add up to one. Choices and rankings force an answer.
         num_strengths: The number of strengths of a win, see `Preference`; 1 for answers without a strength. The

@@ -114,6 +114,11 @@ def code_of(judge: int | str | None, known: frozenset[int] | set[int]) -> int:
     return number + 1
 
 
+def judge_of(code: int) -> int | str | None:
+    """The judge of a code: a number, `"new"`, or `None` for the shared part."""
+    return code - 1 if code > SHARED else "new" if code == NEW else None
+
+
 def _as_number(judge: Any) -> int:
     """An integer of any type as an `int`; -1 for anything else."""
     try:

@@ -28,7 +28,7 @@ from botorch_skewgp.models.inputs import (
     move_priors,
     moved,
 )
-from botorch_skewgp.models.judges import SHARED, Panel, code_of, judges_of, with_code
+from botorch_skewgp.models.judges import SHARED, Panel, code_of, judge_of, judges_of, with_code
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.marginal_likelihood import Evidence
 from botorch_skewgp.models.row_model import RowModel
@@ -121,7 +121,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     @property
     def answering_likelihood(self) -> RowLikelihood:
         """The likelihood of new answers of the model's judge, with the judge's own parameters."""
-        return self.likelihood.for_judge(self._judge - 1 if self._judge > SHARED else None)
+        return self.likelihood.for_judge(judge_of(self._judge))
 
     @property
     def observations(self) -> tuple[Observation, ...]:

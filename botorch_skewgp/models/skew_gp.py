@@ -43,7 +43,7 @@ from botorch_skewgp.models.inputs import (
     moved,
     warn_of_scaling,
 )
-from botorch_skewgp.models.judges import SHARED, Committee, JudgeSummary, code_of, summarize_judges
+from botorch_skewgp.models.judges import SHARED, Committee, JudgeSummary, code_of, judge_of, summarize_judges
 from botorch_skewgp.models.marginal_likelihood import EvidenceMethod, log_normalizer
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.slips import slip_probabilities
@@ -123,8 +123,8 @@ class SkewGP(ConditioningMixin):
             approximation: `"ep"` for the Gaussian posterior of expectation propagation, in milliseconds and without
                 draws; `None` for the exact one.
             learn_judge_reliability: Whether every judge has a reliability, see
-                `botorch_skewgp.kernels.judges.Reliability`: for panels in which one may answer at random. It overfits
-                many judges with few answers each.
+                `botorch_skewgp.kernels.judges.Reliability`: for panels in which one may answer at random. Fit with
+                `fit_skew_gp`, which learns how much judges differ: by other fits many with few answers each overfit.
 
         Raises:
             InputDataError: If `train_X` is not a finite `n x d` tensor of single or double precision, observations
@@ -301,7 +301,7 @@ class SkewGP(ConditioningMixin):
                 "such as those of another option."
             )
         posterior = self._posterior_at(self._inputs_at(X, now), now)
-        likelihood = now.model.likelihood.for_judge(self._judge - 1 if self._judge > SHARED else None)
+        likelihood = now.model.likelihood.for_judge(judge_of(self._judge))
         if available is None:
             return likelihood(posterior, scale=self._outcome_scale)
         if not likelihood.predicts_choices:

@@ -122,3 +122,21 @@ def test_bad_stretches(arguments, message):
 def test_there_is_a_stretch_for_every_judge_who_answers():
     with pytest.raises(InputDataError, match="stretch has values for 2 judges, but judge 2 gave answers"):
         SkewGP(X, grades(), OrdinalLikelihood(5, stretch=torch.ones(2))).posterior(X)
+
+
+def test_predictions_for_a_new_judge_average_over_learned_stretches():
+    """By many judges drawn from the prior, each with given stretches; wider than at the common one."""
+    likelihood = OrdinalLikelihood(5, stretch=torch.ones(3), learn_stretch=True)
+    likelihood.stretch_deviation_prior.scale.fill_(0.6)
+    model = SkewGP(X, grades(), likelihood, approximation="ep")
+    latent = model.for_judge("new").latent_posterior(X)
+    generator = torch.Generator().manual_seed(0)
+    stretches = (0.6 * torch.randn(400, dtype=double, generator=generator)).exp()
+    cuts = likelihood.cutpoints.detach()  # the middle one is 0
+    each = torch.stack([OrdinalLikelihood(5, s * cuts)(latent).probs.detach() for s in stretches])
+    found = model.predictive(X, judge="new").probs
+    error = each.std(0) / 20
+    assert bool(((found - each.mean(0)).abs() < 4 * error).all())
+    assert bool(((found - OrdinalLikelihood(5, cuts)(latent).probs).abs() > 8 * error).any())
+    assert found.shape == (12, 1, 5)
+    torch.testing.assert_close(found.sum(-1), torch.ones(12, 1, dtype=double))

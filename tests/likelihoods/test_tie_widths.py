@@ -137,6 +137,19 @@ def test_new_answers_are_of_the_judges_width_and_of_others_of_the_average(judge)
     assert torch.allclose(model.predictive(X).probs, other(model.latent_posterior(X)).probs)
 
 
+def test_predictions_for_a_new_judge_average_over_learned_widths():
+    """The probability of a tie between equals, by quadrature; the kernel makes the two points almost equal."""
+    likelihood = PreferenceLikelihood(tie_width=torch.full((3,), 0.5), ties_allowed=True, learn_tie_width=True)
+    model = model_of(Preference(PAIR.repeat(3, 1), judge=[0, 1, 2]), likelihood, approximation="ep")
+    equal = torch.zeros(2, X.shape[-1], dtype=X.dtype) + torch.tensor([[0.0], [1e-7]], dtype=X.dtype)
+    deviation = torch.linspace(-6, 6, 2001, dtype=X.dtype)
+    chance = 2 * torch.special.ndtr(0.5 * (0.7 * deviation).exp() / 2**0.5) - 1
+    expected = (chance * (-0.5 * deviation.square()).softmax(-1)).sum()
+    tie = model.predictive(equal, judge="new").probs[..., 2]
+    assert torch.allclose(tie, expected, atol=1e-4)
+    assert not torch.allclose(tie, 2 * torch.special.ndtr(torch.tensor(0.5 / 2**0.5)).to(tie) - 1, atol=5e-3)
+
+
 def test_a_judges_fantasies_are_of_his_width():
     likelihood = PreferenceLikelihood(tie_width=WIDTHS, ties_allowed=True)
     model = model_of(Preference(PAIR.repeat(3, 1), judge=[0, 1, 2]), likelihood)

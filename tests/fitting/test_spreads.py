@@ -1,0 +1,174 @@
+"""Spreads of judges' parameters: their evidence beside quadrature, what is found again, and what a fit leaves."""
+
+import math
+
+import pytest
+import torch
+from botorch.fit import fit_gpytorch_mll
+from gpytorch.kernels import LinearKernel
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.fitting import fit_skew_gp, spreads, warm_start
+from botorch_skewgp.fitting.spreads import deviations_of_judges, learn_spreads, log_density_of_spread
+from botorch_skewgp.kernels.judges import LinearTastesKernel
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, OrdinalLikelihood, PreferenceLikelihood
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations import Numeric, Ordinal, Preference, Tie
+
+double = torch.double
+CUTS = torch.tensor([-1.5, -0.5, 0.5, 1.5], dtype=double)
+
+
+def graded(spread, num_judges=30, each=12, seed=0):
+    """Grades of judges whose logarithms of stretches have a spread, and a model that learns them."""
+    generator = torch.Generator().manual_seed(seed)
+    X = torch.rand(each, 1, dtype=double, generator=generator)
+    stretch = (spread * torch.randn(num_judges, dtype=double, generator=generator)).exp()
+    judge = torch.arange(num_judges).repeat_interleave(each)
+    point = torch.arange(each).repeat(num_judges)
+    noisy = 4 * (X[point, 0] - 0.5) + torch.randn(len(point), dtype=double, generator=generator)
+    grade = (noisy.unsqueeze(-1) > stretch[judge].unsqueeze(-1) * CUTS).sum(-1)
+    likelihood = OrdinalLikelihood(5, stretch=torch.ones(num_judges), learn_stretch=True)
+    answers = Ordinal(grade, 5, index=point, judge=judge)
+    settings = {"judge_covar_module": LinearTastesKernel(0), "inducing_points": X, "approximation": "ep"}
+    return SkewGP(X, answers, likelihood, covar_module=LinearKernel(), **settings)
+
+
+def of(model):
+    mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+    ((prior, deviation),) = deviations_of_judges(model)
+    return mll, prior, deviation
+
+
+def test_log_density_of_a_spread_is_that_of_quadrature():
+    """Of two judges' widths of ties, the other parameters fixed: an integral over two deviations on a grid."""
+    X = torch.rand(8, 1, dtype=double, generator=torch.Generator().manual_seed(0))
+    pairs = torch.combinations(torch.arange(8))
+    ties = pairs[::3]
+    wins = pairs[1::3]
+    likelihood = PreferenceLikelihood(tie_width=torch.tensor([0.5, 0.5]), learn_tie_width=True, ties_allowed=True)
+    answers = [
+        Preference(wins, judge=torch.arange(len(wins)) % 2),
+        Tie(ties, judge=(torch.arange(len(ties)) < 3).int()),
+    ]
+    model = SkewGP(X, answers, likelihood, approximation="ep")
+    mll, prior, deviation = of(model)
+    fixed = [p for p in model.parameters() if p.requires_grad and p is not deviation]
+    for p in fixed:
+        p.requires_grad_(False)
+    grid = torch.linspace(-2.1, 2.1, 15, dtype=double)
+    found, exact = [], []
+    for spread in (0.3, 0.6):
+        prior.scale.fill_(spread)
+        fit_gpytorch_mll(mll.train())
+        before = deviation.detach().clone()
+        found.append(log_density_of_spread(mll, prior, deviation))
+        assert torch.equal(deviation, before)
+        values = []
+        with torch.no_grad():
+            for point in torch.cartesian_prod(grid, grid):
+                deviation.copy_(point)
+                values.append(mll(model(*model.train_inputs), model.train_targets))
+            deviation.copy_(before)
+        log_integral = torch.stack(values).logsumexp(0) + 2 * math.log(float(grid[1] - grid[0]))
+        exact.append(float(log_integral) - 0.5 * (math.log(spread / 0.7) / spreads_of_spreads()) ** 2)
+    assert found == pytest.approx(exact, abs=0.1)
+    assert found[0] != pytest.approx(found[1], abs=0.3)
+
+
+def spreads_of_spreads():
+    """Documented: two thirds of spreads are within a factor of 2 of the expected one."""
+    return math.log(2.0)
+
+
+def test_few_directions_find_the_curvatures_of_many_judges(monkeypatch):
+    model = graded(0.5, num_judges=20)
+    mll, prior, deviation = of(model)
+    fit_gpytorch_mll(mll)
+    rough = log_density_of_spread(mll, prior, deviation)
+    monkeypatch.setattr(spreads, "MOST_DIRECTIONS", 20)
+    assert log_density_of_spread(mll, prior, deviation) == pytest.approx(rough, abs=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("spread", "low", "high"), [(0.0, 0.0, 0.2), (0.7, 0.45, 0.9)])
+def test_spread_is_found_again(spread, low, high):
+    model = graded(spread)
+    fit_skew_gp(model)
+    ((prior, deviation),) = deviations_of_judges(model)
+    assert low < float(prior.scale) < high
+    assert float(deviation.detach().std()) < high
+
+
+def test_best_spread_is_kept_with_its_fit():
+    """Its log density is at least that of all others; the objective has the state that was fitted with it."""
+    model = graded(0.5, num_judges=6)
+    mll, prior, deviation = of(model)
+    fit_gpytorch_mll(mll)
+    tried = []
+
+    def fit():
+        fit_gpytorch_mll(mll)
+        tried.append((log_density_of_spread(mll, prior, deviation), float(prior.scale), deviation.detach().clone()))
+
+    learn_spreads(mll, fit)
+    best, spread, at = max(tried, key=lambda one: one[0])
+    assert len(tried) > 3
+    assert float(prior.scale) == pytest.approx(spread)
+    torch.testing.assert_close(deviation.detach(), at, atol=0.02, rtol=0)
+    assert log_density_of_spread(mll, prior, deviation) >= best - 1e-6
+
+
+def test_fits_of_judges_alone_change():
+    """Nothing is learned of deviations that are given, and there are none without judges."""
+    given = OrdinalLikelihood(3, stretch=torch.tensor([1.0, 2.0]))
+    answers = Ordinal([0, 1, 2, 1], 3, judge=[0, 1, 1, 0])
+    model = SkewGP(torch.rand(4, 1, dtype=double), answers, given, approximation="ep")
+    assert not deviations_of_judges(model)
+    before = model.likelihood.stretch.clone()
+    fit_skew_gp(model)
+    assert torch.equal(model.likelihood.stretch, before)
+
+
+@pytest.mark.slow
+def test_reliabilities_of_equal_judges_stay_close():
+    """With the expected spread of 1 they overfit."""
+    generator = torch.Generator().manual_seed(1)
+    X = torch.rand(20, 2, dtype=double, generator=generator)
+    pairs = torch.stack([torch.randperm(20, generator=generator)[:2] for _ in range(96)])
+    said = (X.sum(-1) * 4)[pairs] + torch.randn(96, 2, dtype=double, generator=generator)
+    duels = Preference(pairs.gather(-1, said.argsort(-1, descending=True)), judge=torch.arange(96) % 12)
+    model = SkewGP(X, duels, learn_judge_reliability=True, approximation="ep")
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    wild = model.judge_reliability.values.detach().log().std()
+    fit_skew_gp(model)
+    assert float(model.judge_reliability.values.detach().log().std()) < 0.6 * float(wild)
+
+
+def test_later_judges_and_warm_starts_take_the_spread():
+    pairs = Preference([[0, 1], [1, 2], [2, 3]], judge=[0, 1, 0])
+    X = torch.rand(4, 1, dtype=double)
+    model = SkewGP(X, pairs, learn_judge_reliability=True)
+    model.judge_reliability.logarithm_prior.scale.fill_(0.3)
+    more = model.condition_on_observations(X[:2], Preference([[0, 1]], judge=2))
+    assert float(more.judge_reliability.logarithm_prior.scale) == pytest.approx(0.3)
+    started = SkewGP(X, pairs, learn_judge_reliability=True)
+    warm_start(started, model)
+    assert float(started.judge_reliability.logarithm_prior.scale) == pytest.approx(0.3)
+    fixed = SkewGP(X, pairs, PreferenceLikelihood(tie_width=torch.ones(2), ties_allowed=True))
+    widths = PreferenceLikelihood(tie_width=torch.ones(2), ties_allowed=True, learn_tie_width=True)
+    learning = SkewGP(X, pairs, widths)
+    warm_start(learning, fixed)
+    assert float(deviations_of_judges(learning)[0][0].scale) == pytest.approx(0.7)
+
+
+def test_spreads_beside_numbers():
+    """A part of a likelihood of several kinds."""
+    stretched = OrdinalLikelihood(3, stretch=torch.ones(2), learn_stretch=True)
+    answers = [Numeric([0.5, -0.5, 0.0, 1.0]), Ordinal([0, 1, 2, 1], 3, judge=[0, 1, 1, 0])]
+    X = torch.linspace(0, 1, 4, dtype=double).unsqueeze(-1)
+    model = SkewGP(X, answers, MixedLikelihood(NumericLikelihood(), stretched), approximation="ep")
+    fit_skew_gp(model)
+    ((prior, deviation),) = deviations_of_judges(model)
+    assert 0.08 < float(prior.scale) < 0.8
+    assert bool(deviation.isfinite().all())
