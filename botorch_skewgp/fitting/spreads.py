@@ -26,8 +26,10 @@ from collections.abc import Callable
 from copy import deepcopy
 
 import torch
+from botorch.exceptions.errors import ModelFittingError
 from gpytorch.mlls import MarginalLogLikelihood
 from gpytorch.module import Module
+from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 
 from botorch_skewgp.likelihoods.parameters import DeviationPrior
@@ -40,7 +42,7 @@ LEAST_PRECISION = 0.5  # of a deviation beside its prior's, as where the density
 
 
 def learn_spreads(mll: MarginalLogLikelihood, fit: Callable[[], None]) -> None:
-    r"""Fit with several spreads of each of judges' parameters, and keep the most probable.
+    r"""Fit with several spreads of each of judges' parameters, and keep the most probable that could be fitted.
 
     Args:
         mll: An objective of a SkewGP, whose hyperparameters are fitted.
@@ -54,7 +56,10 @@ def learn_spreads(mll: MarginalLogLikelihood, fit: Callable[[], None]) -> None:
         highest = -math.inf  # of this series, as the first state may be of another mode
         for factor in FACTORS:
             prior.scale.fill_(factor * prior.expected_spread)
-            fit()
+            try:
+                fit()
+            except (ModelFittingError, NotPSDError):  # as at a start that cannot be fitted
+                break
             candidates.append((log_density_of_spread(mll, prior, deviation), deepcopy(mll.state_dict())))
             highest = max(highest, candidates[-1][0])
             if candidates[-1][0] < highest - FAR_BELOW:

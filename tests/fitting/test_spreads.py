@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from botorch.exceptions.errors import ModelFittingError
 from botorch.fit import fit_gpytorch_mll
 from gpytorch.kernels import LinearKernel
 
@@ -117,6 +118,20 @@ def test_best_spread_is_kept_with_its_fit():
     assert float(prior.scale) == pytest.approx(spread)
     torch.testing.assert_close(deviation.detach(), at, atol=0.02, rtol=0)
     assert log_density_of_spread(mll, prior, deviation) >= best - 1e-6
+
+
+def test_a_spread_that_cannot_be_fitted_ends_the_search():
+    model = graded(0.5, num_judges=3)
+    mll, prior, deviation = of(model)
+    fit_gpytorch_mll(mll)
+    before = deviation.detach().clone()
+
+    def fit():
+        raise ModelFittingError("All attempts failed.")
+
+    learn_spreads(mll, fit)
+    assert torch.equal(deviation, before)
+    assert float(prior.scale) == pytest.approx(0.35)
 
 
 def test_fits_of_judges_alone_change():
