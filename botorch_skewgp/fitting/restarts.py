@@ -37,7 +37,8 @@ def fit_skew_gp(
 ) -> MarginalLogLikelihood:
     r"""Fit hyperparameters from several starts and keep the best.
 
-    The first start is the model's present state; further ones are draws of the priors, for parameters that have one.
+    The first start is the model's present state; further ones are draws of the priors, for parameters that have one and
+    require gradients.
     Where a rate of slips is learned, each fit goes on from one without slips: while the function is small beside the
     noise no answer looks like a slip, and a rate that comes near zero on the way stays there. For the same reason the
     fit with slips starts at a rate of 2 % or more.
@@ -81,7 +82,10 @@ def fit_skew_gp(
         for i in tqdm(range(num_restarts), desc="fits", disable=not progress, leave=False):
             mll.load_state_dict(initial)
             if i > 0:
+                fixed = [(p, p.detach().clone()) for p in mll.parameters() if not p.requires_grad]
                 sample_all_priors(mll.model)
+                for parameter, value in fixed:
+                    parameter.data.copy_(value)
             search.attempt()
         search.finish()
         if search_phases and num_phases <= MAX_EXHAUSTIVE:

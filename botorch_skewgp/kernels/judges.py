@@ -121,8 +121,8 @@ class Reliability(Module):
         self.register_prior("logarithm_prior", DeviationPrior(RELIABILITY_SPREAD), *closures)
 
     def extended(self, num_judges: int) -> Reliability:
-        """The reliabilities with new judges, who have reliability 1."""
-        new = Reliability(num_judges).to(self.logarithm)
+        """The reliabilities with new judges, who have reliability 1; fixed if these are."""
+        new = Reliability(num_judges).to(self.logarithm).requires_grad_(self.logarithm.requires_grad)
         with torch.no_grad():
             new.logarithm[: len(self.logarithm)] = self.values.log()
             new.logarithm_prior.scale.copy_(self.logarithm_prior.scale)

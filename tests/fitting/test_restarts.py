@@ -79,6 +79,14 @@ def test_one_start_is_a_plain_fit_and_all_repeat():
     assert not fit_skew_gp(SkewGP(X, LABELS)).training
 
 
+def test_fixed_hyperparameters_stay_where_they_are():
+    model = SkewGP(X, LABELS)
+    model.covar_module.outputscale = 3.0
+    model.covar_module.raw_outputscale.requires_grad_(False)
+    fit_skew_gp(model, num_restarts=4)
+    assert model.covar_module.outputscale.item() == pytest.approx(3.0)
+
+
 def test_global_generator_is_left_alone():
     before = torch.get_rng_state()
     fit_skew_gp(SkewGP(X, LABELS), num_restarts=2)

@@ -341,8 +341,11 @@ def test_numbers_tell_the_scale_of_a_utility_and_later_judges_get_a_reliability(
     expected = torch.cat([model.judge_reliability.values, torch.ones(2, dtype=double)])
     assert torch.allclose(more.judge_reliability.values, expected)
     assert len(model.judge_reliability.logarithm) == 2
+    assert more.judge_reliability.logarithm.requires_grad
+    model.judge_reliability.requires_grad_(False)
     model.set_train_data(targets=(*model.observations, Preference([[0, 1]], judge=3)))
     assert torch.allclose(model.judge_reliability.values, expected)
+    assert not model.judge_reliability.logarithm.requires_grad
     model.posterior(Q, judge=3)
     with pytest.raises(UnsupportedError, match="scale of utilities"):
         model.set_train_data(targets=(*model.observations, Numeric([0.1], index=[0], judge=4)))
