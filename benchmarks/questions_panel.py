@@ -4,8 +4,9 @@ A run is a function and a seed. All methods start with the same six duels of Sob
 free. Both judges want the same; the noise of an item is a hundredth of the function's standard deviation over the
 domain for the good judge, and half of it for the cheap one. A duel costs 4 and 1, and a run 30. Reported is the simple
 regret of the point of largest posterior mean in the domain, against money. Models have reliabilities of judges, are
-fitted after every third answer, from the last hyperparameters, and have 512 draws. Seconds are those of the processor,
-on one thread.
+fitted after every third answer, from the last hyperparameters, and have 512 draws. "Told" models know the
+reliabilities, that the good judge is consistent, and that both want the same; others learn all that. Seconds are those
+of the processor, on one thread.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import math
 import time
 import warnings
+from typing import Any
 
 import torch
 from botorch.fit import fit_gpytorch_mll
@@ -25,13 +27,16 @@ from benchmarks._runs import Runs
 from benchmarks.decisions import SEEN, find_utility
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_question, recommend
+from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models.defaults import default_covar_module
 from botorch_skewgp.observations import Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 
 FUNCTIONS = ("camel", "hartmann3")
 NOISE, PRICE, BUDGET, REFIT, STARTS = (0.01, 0.5), (4.0, 1.0), 30.0, 3, 6
-METHODS = {"both": (0, 1), "good and dear": (0,), "cheap and noisy": (1,)}
+ASKED = {"both": (0, 1), "good and dear": (0,), "cheap and noisy": (1,)}
+METHODS = {f"{name}, told" if told else name: (who, told) for told in (False, True) for name, who in ASKED.items()}
 HALF, END, COURSE = "regret_half", "regret", "log10_course"
 MEASURED = (HALF, END, COURSE, "asked_good", "asked_cheap", "seconds_per_question")
 
@@ -66,12 +71,13 @@ def run(options: argparse.Namespace) -> None:
         for function, name in found:
 
             def make(function: str = function, name: str = name, seed: int = seed) -> list[float]:
-                return _run(function, METHODS[name], seed, budget)
+                return _run(function, *METHODS[name], seed, budget)
 
             found[function, name].append(runs.get((function, name, seed), make))
             say(f"{function}, {name}, {seed}: {found[function, name][-1]}")
     for (function, name), rows in found.items():
-        mine, both = torch.tensor(rows).double(), torch.tensor(found[function, "both"]).double()
+        base = "both, told" if METHODS[name][1] else "both"
+        mine, both = torch.tensor(rows).double(), torch.tensor(found[function, base]).double()
         cells = dict(zip(MEASURED, mine.mean(0).tolist(), strict=True))
         cells |= {column: float(mine[:, MEASURED.index(column)].median()) for column in (HALF, END)}
         ends = [x[:, MEASURED.index(END)].clamp(min=1e-6).log10() for x in (mine, both)]
@@ -85,7 +91,17 @@ def run(options: argparse.Namespace) -> None:
     publish([table], folder)
 
 
-def _run(function: str, who: tuple[int, ...], seed: int, budget: float) -> list[float]:
+def _model(X: Tensor, answers: Preference, told: bool) -> SkewGP:
+    known: dict[str, Any] = {"learn_judge_reliability": True, "draw_settings": DrawSettings(num_draws=512)}
+    if not told:
+        return SkewGP(X, answers, **known)
+    known["covar_module"] = default_covar_module(X.shape[-1], answers, judge="consistent")
+    model = SkewGP(X, answers, judge_covar_module=LinearTastesKernel(0), **known)
+    model.judge_reliability.initialize(logarithm=-torch.tensor(NOISE).log()).requires_grad_(False)
+    return model
+
+
+def _run(function: str, who: tuple[int, ...], told: bool, seed: int, budget: float) -> list[float]:
     torch.set_num_threads(1)
     utility, generator = find_utility(function), torch.Generator().manual_seed(seed)
     bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
@@ -106,8 +122,7 @@ def _run(function: str, who: tuple[int, ...], seed: int, budget: float) -> list[
         torch.manual_seed(seed)
         while True:
             points, place = torch.cat(duels).unique(dim=0, return_inverse=True)
-            answers = Preference(place.view(-1, 2), judge=judges)
-            model = SkewGP(points, answers, learn_judge_reliability=True, draw_settings=DrawSettings(num_draws=512))
+            model = _model(points, Preference(place.view(-1, 2), judge=judges), told)
             hyperparameters = dict(model.named_parameters())
             with torch.no_grad():
                 for key, value in state.items():
