@@ -20,8 +20,10 @@ from torch import Tensor
 from botorch_skewgp.kernels.sums import covariance_of_points
 from botorch_skewgp.likelihoods.parameters import DeviationPrior, ReadParameter, SetParameter
 from botorch_skewgp.observations.checks import as_count
+from botorch_skewgp.truncated.univariate import hermite
 
 RELIABILITY_SPREAD = 1.0  # of the logarithm of a judge's reliability, before it is learned
+NUM_NEW_JUDGES = 7  # reliabilities in an average over judges who may come
 POWER = 4  # of the mean that is fixed at 1: high, as judges who answer at random hardly change it
 
 
@@ -131,8 +133,17 @@ class Reliability(Module):
     @property
     def values(self) -> Tensor:
         """The reliability of each judge, `num_judges`."""
-        scale = torch.logsumexp(POWER * self.logarithm, dim=-1) - math.log(len(self.logarithm))
-        return (self.logarithm - scale / POWER).exp()
+        return (self.logarithm - self._log_scale).exp()
+
+    @property
+    def _log_scale(self) -> Tensor:
+        """The logarithm of the root of the mean power, which is the unit of reliabilities."""
+        return (torch.logsumexp(POWER * self.logarithm, dim=-1) - math.log(len(self.logarithm))) / POWER
+
+    def of_new_judges(self) -> tuple[Tensor, Tensor]:
+        """The reliabilities of judges who may come, by their prior, and the weight of each in an average."""
+        nodes, log_weights = hermite(self.logarithm.detach(), NUM_NEW_JUDGES)
+        return (self.logarithm_prior.scale * nodes - self._log_scale).exp(), log_weights.exp()
 
     def at(self, code: Tensor) -> Tensor:
         r"""The reliabilities of judges by their codes in points; 1 for new judges and for the shared part.

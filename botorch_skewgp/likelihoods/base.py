@@ -2,7 +2,7 @@ r"""The base class of likelihoods: rows, predictions and fantasies from the read
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -477,9 +477,7 @@ class RowLikelihood(Likelihood):
         members = [copy(self) for _ in nodes]
         for member, node in zip(members, nodes, strict=True):
             member.__dict__["_deviation"] = node
-        found = [member.marginal(posterior, scale=scale) for member in members]
-        probabilities = torch.stack([one.probs for one in found], dim=-1) @ log_weights.exp()
-        return type(found[0])(probs=probabilities)
+        return averaged([member.marginal(posterior, scale=scale) for member in members], log_weights.exp())
 
     def __call__(self, input: Any, *args: Any, **kwargs: Any) -> Any:
         r"""`forward` for a tensor of values of the latent function, `marginal` for a distribution of it."""
@@ -540,6 +538,16 @@ class RowLikelihood(Likelihood):
         raise UnsupportedError(
             f"{type(self).__name__} has no single noise level; pass the variances as observation_noise."
         )
+
+
+def averaged(distributions: Sequence[Bernoulli | Categorical], weights: Tensor) -> Bernoulli | Categorical:
+    r"""The mixture of distributions of outcomes.
+
+    Args:
+        distributions: Distributions of one class and shape.
+        weights: The weight of each, `N`; their sum is 1.
+    """
+    return type(distributions[0])(probs=torch.stack([one.probs for one in distributions], dim=-1) @ weights)
 
 
 def outcome_distribution(read: SkewGPPosterior, reading: Reading, squeeze: bool = False) -> Bernoulli | Categorical:

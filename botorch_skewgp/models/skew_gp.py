@@ -28,6 +28,7 @@ from gpytorch.means import Mean
 from torch import Tensor
 
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood, default_likelihood
+from botorch_skewgp.likelihoods.base import averaged
 from botorch_skewgp.models.conditioning import ConditioningMixin
 from botorch_skewgp.models.defaults import default_covar_module, default_mean_module
 from botorch_skewgp.models.inducing import InducingPoints, check_given_points, choose_inducing_points
@@ -43,7 +44,7 @@ from botorch_skewgp.models.inputs import (
     moved,
     warn_of_scaling,
 )
-from botorch_skewgp.models.judges import SHARED, Committee, JudgeSummary, code_of, judge_of, summarize_judges
+from botorch_skewgp.models.judges import NEW, SHARED, Committee, JudgeSummary, code_of, judge_of, summarize_judges
 from botorch_skewgp.models.marginal_likelihood import EvidenceMethod, log_normalizer
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.slips import slip_probabilities
@@ -273,6 +274,8 @@ class SkewGP(ConditioningMixin):
     def predictive(self, X: Tensor, judge: int | str | None = None, available: Tensor | None = None) -> Any:
         r"""The distribution of new observations at new points, as the likelihood defines it, in units of the outcome.
 
+        Of a new judge it is the average over the reliability, width of ties or stretch that such a judge may have.
+
         Args:
             X: A `batch_shape x q x d` tensor.
             judge: The judge of the answers, see `posterior`.
@@ -302,14 +305,21 @@ class SkewGP(ConditioningMixin):
             )
         posterior = self._posterior_at(self._inputs_at(X, now), now)
         likelihood = now.model.likelihood.for_judge(judge_of(self._judge))
-        if available is None:
-            return likelihood(posterior, scale=self._outcome_scale)
-        if not likelihood.predicts_choices:
+        if available is not None and not likelihood.predicts_choices:
             raise UnsupportedError(
                 "available is for choices; with several kinds use the likelihood of choices: "
                 "model.likelihood.for_kind(Choice)(model.latent_posterior(X), available=available)."
             )
-        return likelihood(posterior, scale=self._outcome_scale, available=available)
+        options: dict[str, Any] = {"scale": self._outcome_scale}
+        if available is not None:
+            options["available"] = available
+        if self.judge_reliability is None or self._judge != NEW:
+            return likelihood(posterior, **options)
+        values, weights = self.judge_reliability.of_new_judges()  # the posterior is that of reliability 1
+        found = [likelihood(posterior.scalarize(value.unsqueeze(-1)), **options) for value in values]
+        if isinstance(found[0], list):
+            return [averaged(part, weights) for part in zip(*found, strict=True)]
+        return averaged(found, weights)
 
     @overload
     def for_judge(self, judge: int | str | None) -> Self: ...

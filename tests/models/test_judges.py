@@ -18,7 +18,7 @@ from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_choice, next_pair, recommend
 from botorch_skewgp.kernels.judges import LinearTastesKernel
-from botorch_skewgp.likelihoods import PreferenceLikelihood
+from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, ProbitLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import latent_model
 from botorch_skewgp.observations import (
@@ -317,6 +317,29 @@ def test_answers_of_a_judge_without_reliability_tell_nothing():
         assert torch.allclose(one.mean, other.mean, atol=1e-5)
         assert torch.allclose(one.variance, other.variance, atol=1e-5)
     assert torch.allclose(with_him.predictive(Q[:2], judge=2).probs, torch.full((1,), 0.5, dtype=double))
+
+
+def test_a_new_judges_answers_are_an_average_over_reliabilities():
+    """By quadrature over their prior; also among some options, and of two kinds."""
+    model = SkewGP(X, duels(2), approximation="ep", learn_judge_reliability=True)
+    model = with_reliability(model, 0.5, 2.0)
+    model.judge_reliability.logarithm_prior.scale.fill_(0.8)
+    unit = ((0.5**4 + 2.0**4) / 2) ** 0.25
+    latent = model.for_judge("new").latent_posterior(Q[:2])
+    mean, covariance = latent.mean.squeeze(-1), latent.covariance_matrix
+    difference, variance = mean[0] - mean[1], covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
+    deviation = torch.linspace(-7.0, 7.0, 1001, dtype=double)
+    r = (0.8 * deviation).exp() / unit
+    chance = torch.special.ndtr(r * difference / (2 + r.square() * variance).sqrt())
+    expected = (chance * (-0.5 * deviation.square()).softmax(-1)).sum()
+    found = model.predictive(Q[:2], judge="new").probs
+    assert torch.allclose(found, expected, atol=1e-3)
+    assert not torch.allclose(found, model.likelihood(latent).probs, atol=5e-3)
+    options = model.predictive(Q[:3], judge="new", available=torch.tensor([True, True, False]))
+    assert torch.allclose(options.probs[:2], torch.stack([expected, 1 - expected]), atol=5e-3)
+    parts = MixedLikelihood(PreferenceLikelihood(), ProbitLikelihood())
+    both = SkewGP(X, [duels(2), Binary([True], judge=[1])], parts, approximation="ep", learn_judge_reliability=True)
+    assert [part.probs.shape for part in both.predictive(Q[:2], judge="new")] == [torch.Size([]), torch.Size([2, 1])]
 
 
 def test_a_judge_who_answers_at_random_is_found_out():
