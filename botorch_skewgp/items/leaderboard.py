@@ -207,11 +207,18 @@ def mean_win_matrix(model: Model, draws: Tensor, judge: int | str | None) -> Ten
     readings, n = vote_readings(model, "leaderboard", judge), draws.shape[-1]
     step = -(-len(draws) // max(64, MAX_ENTRIES // n**2))
     total, num = torch.zeros(n, n, device=draws.device), 0
-    for reading, of_member in zip(readings, shares_of_draws(len(draws), len(readings)), strict=True):
+    members: Sequence[Any] = members_of(model, "leaderboard")
+    for member, reading, of_member in zip(members, readings, shares_of_draws(len(draws), len(readings)), strict=True):
+        reliabilities = [(1.0, 1.0)]
+        if judge == "new" and member.judge_reliability is not None:  # whose draws have reliability 1
+            values, weights = member.judge_reliability.of_new_judges()
+            reliabilities = list(zip(values.tolist(), weights.tolist(), strict=True))
         drawn = draws[of_member][::step].float()
         num += len(drawn)
         for part in drawn.split(max(1, 2**22 // n**2)):
-            total += win_of_first(reading, part.unsqueeze(-1) - part.unsqueeze(-2)).sum(0)
+            difference = part.unsqueeze(-1) - part.unsqueeze(-2)
+            for value, weight in reliabilities:
+                total += weight * win_of_first(reading, value * difference).sum(0)
     return (total / num).fill_diagonal_(0.0).double()
 
 
