@@ -33,6 +33,8 @@ def test_example_runs(name):
     if name.startswith("botorch_skewgp.optuna."):
         names["study"], names["optuna"] = optuna_study(), pytest.importorskip("optuna")
     run(EXAMPLES[name], f"example of {name}", names)
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")  # it warns of more than twenty figures
 
 
 def unnamed_errors(source: str) -> list[str]:
