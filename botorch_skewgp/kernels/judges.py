@@ -20,10 +20,8 @@ from torch import Tensor
 from botorch_skewgp.kernels.sums import covariance_of_points
 from botorch_skewgp.likelihoods.parameters import DeviationPrior, ReadParameter, SetParameter
 from botorch_skewgp.observations.checks import as_count
-from botorch_skewgp.truncated.univariate import hermite
 
 RELIABILITY_SPREAD = 1.0  # of the logarithm of a judge's reliability, before it is learned
-NUM_NEW_JUDGES = 7  # reliabilities in an average over judges who may come
 POWER = 4  # of the mean that is fixed at 1: high, as judges who answer at random hardly change it
 
 
@@ -142,8 +140,8 @@ class Reliability(Module):
 
     def of_new_judges(self) -> tuple[Tensor, Tensor]:
         """The reliabilities of judges who may come, by their prior, and the weight of each in an average."""
-        nodes, log_weights = hermite(self.logarithm.detach(), NUM_NEW_JUDGES)
-        return (self.logarithm_prior.scale * nodes - self._log_scale).exp(), log_weights.exp()
+        deviations, weights = self.logarithm_prior.of_new_judges()
+        return (deviations - self._log_scale).exp(), weights
 
     def at(self, code: Tensor) -> Tensor:
         r"""The reliabilities of judges by their codes in points; 1 for new judges and for the shared part.

@@ -2,17 +2,19 @@
 
 `base` derives rows, predictions and fantasies from a reading. `numeric`, `probit`, `ordinal`, `validity`, `preference`,
 `votes`, `label_preference`, `slope` and `affine_probit` state readings of their kinds, `mixed` combines several.
-`registry` holds the default of each kind, `defaults` its numbers, `parameters` positive parameters and rates,
-`outcome_scale` the map between outcomes and the latent function. `best_of` has the probabilities of choices.
+`registry` holds the default of each kind, `defaults` its numbers, `judged` what has a value for all judges or for each,
+`parameters` positive parameters and rates, `outcome_scale` the map between outcomes and the latent function.
+`predictions` has distributions of outcomes, `best_of` the probabilities of choices.
 """
 
 from botorch_skewgp.likelihoods.affine_probit import ProbitAffineLikelihood
-from botorch_skewgp.likelihoods.base import RowLikelihood, outcome_distribution
+from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.label_preference import LabelPreferenceLikelihood
 from botorch_skewgp.likelihoods.mixed import MixedLikelihood
 from botorch_skewgp.likelihoods.numeric import NumericLikelihood
 from botorch_skewgp.likelihoods.ordinal import OrdinalLikelihood
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.likelihoods.predictions import outcome_distribution
 from botorch_skewgp.likelihoods.preference import PreferenceLikelihood
 from botorch_skewgp.likelihoods.probit import ProbitLikelihood
 from botorch_skewgp.likelihoods.registry import Context, default_likelihood, register_default_likelihood

@@ -2,49 +2,28 @@ r"""The base class of likelihoods: rows, predictions and fantasies from the read
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from copy import copy
 from dataclasses import replace
-from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.sampling.normal import SobolQMCNormalSampler
-from gpytorch.constraints import GreaterThan, Interval
 from gpytorch.distributions import MultivariateNormal
-from gpytorch.likelihoods import Likelihood
-from gpytorch.priors import Prior
 from torch import Tensor
 from torch.distributions import Bernoulli, Categorical
 
 from botorch_skewgp.likelihoods.best_of import best_of_probabilities
-from botorch_skewgp.likelihoods.defaults import SLIP_ODDS_SCALE, SLIP_START
+from botorch_skewgp.likelihoods.judged import JudgedLikelihood
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
-from botorch_skewgp.likelihoods.parameters import (
-    MIN_POSITIVE,
-    DeviationPrior,
-    HalfCauchyOddsPrior,
-    RateParameter,
-    ReadCommon,
-    ReadParameter,
-    SetParameter,
-    as_rate,
-    register_rate,
-)
+from botorch_skewgp.likelihoods.predictions import averaged, outcome_distribution
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.observations.checks import as_tensor, check_flags, check_parts
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows, Reading, Rows
-from botorch_skewgp.truncated.step_factor import Heights
-from botorch_skewgp.truncated.univariate import hermite
 
 NUM_SAMPLES = 1024  # of the latent function, for probabilities of joint outcomes
-NUM_NEW_JUDGES = 7  # nodes of an average over the parameters of a new judge
 
 
-class RowLikelihood(Likelihood):
+class RowLikelihood(JudgedLikelihood):
     r"""A likelihood that is a product of factors `P(lower < a^T f + bias + v <= upper)`.
 
     Holds parameters (noise, cut-points, widths) and no data, so that models may share it. A subclass states the
@@ -55,10 +34,6 @@ class RowLikelihood(Likelihood):
     observation_types: ClassVar[tuple[type[Observation], ...]] = ()
     predicts_choices: ClassVar[bool] = False  # whether `marginal` takes `available`
     predicts: ClassVar[bool] = True  # whether new observations have a distribution
-    slip = RateParameter()
-    _judge: int | str | None = None  # the judge of new answers, where judges have parameters of their own
-    _deviation: Tensor | None = None  # of a new judge's parameters, in spreads of judges
-    _takes_slips = True  # whether answers may be slips, if there is a rate of them
 
     @property
     def num_outputs(self) -> int:
@@ -92,166 +67,6 @@ class RowLikelihood(Likelihood):
     def _reads_one_value(self) -> bool:
         """Whether an observation reads a single value of the latent function."""
         return self.observation_types[0].points_per_observation == 1 and self.num_outputs == 1
-
-    def _register_positive(
-        self, name: str, value: float | Tensor, learn: bool, prior: Prior | None, constraint: Interval | None
-    ) -> None:
-        """Register `raw_name` behind a constraint, for a class attribute `name = PositiveParameter()`.
-
-        Raises:
-            InputDataError: If the value is not positive, or another argument is of another class.
-        """
-        check_flags(**{f"learn_{name}": learn})
-        check_parts(**{f"{name}_prior": (prior, Prior), f"{name}_constraint": (constraint, Interval)})
-        raw = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64), requires_grad=learn)
-        self.register_parameter(f"raw_{name}", raw)
-        self.register_constraint(f"raw_{name}", GreaterThan(MIN_POSITIVE) if constraint is None else constraint)
-        if prior is not None:
-            self.register_prior(f"{name}_prior", prior, ReadParameter(name), SetParameter(name))
-        setattr(self, name, value)
-
-    def _register_by_judge(
-        self, name: str, value: float | Tensor, learn: bool, spread: float, prior: Prior | None = None
-    ) -> None:
-        r"""Register `raw_name`, and with several values `name_deviation`, for a class attribute `JudgeParameter()`.
-
-        Args:
-            name: The parameter's name.
-            value: Its value, or one for each judge.
-            learn: Whether it is to be fitted.
-            spread: The expected standard deviation of the logarithms of judges' factors, see `DeviationPrior`.
-            prior: A prior on the common value.
-
-        Raises:
-            InputDataError: If a value is not positive, or `learn` is no flag.
-        """
-        check_flags(**{f"learn_{name}": learn})
-        num_judges = as_tensor(value, name).numel()
-        if num_judges > 1:
-            deviation = torch.nn.Parameter(torch.zeros(num_judges, dtype=torch.float64), requires_grad=learn)
-            self.register_parameter(f"{name}_deviation", deviation)
-        self._register_positive(name, value, learn, None, None)
-        if learn and prior is not None:
-            self.register_prior(f"{name}_prior", prior, ReadCommon(name), SetParameter(name))
-        if learn and num_judges > 1:
-            name = f"{name}_deviation"
-            self.register_prior(f"{name}_prior", DeviationPrior(spread), ReadParameter(name), SetParameter(name))
-
-    def _register_slip(self, slip: float | Tensor, learn: bool, prior: Prior | None) -> None:
-        r"""Register the rate of slips, if there are any: answers drawn uniformly from all possible ones.
-
-        Args:
-            slip: The rate, or one for each judge; the start of a fit.
-            learn: Whether it is a parameter to fit.
-            prior: A prior on the rate; for a learned one by default half-Cauchy on its odds.
-
-        Raises:
-            InputDataError: If a rate is not between 0 and 1, or another argument is of another class.
-        """
-        check_flags(learn_slip=learn)
-        check_parts(slip_prior=(prior, Prior))
-        rate = as_rate(slip, "slip")
-        if not learn and not bool((rate > 0).any()):
-            return
-        if learn:
-            rate = torch.where(rate > 0, rate, SLIP_START)
-        elif not bool((rate > 0).all()):
-            raise InputDataError(f"slip must be 0 for all judges or positive for each; got {rate.tolist()}.")
-        register_rate(self, "slip", rate, learn)
-        if prior is None and learn:
-            prior = HalfCauchyOddsPrior(SLIP_ODDS_SCALE)
-        if prior is not None:
-            self.register_prior("slip_prior", prior, ReadParameter("slip"), SetParameter("slip"))
-
-    @property
-    def learns_slips(self) -> bool:
-        """Whether a rate of slips is a parameter to fit."""
-        return hasattr(self, "raw_slip") and self.raw_slip.requires_grad
-
-    @contextmanager
-    def without_slips(self) -> Iterator[None]:
-        """Within the block no answer is a slip, and the rate is not fitted."""
-        self._takes_slips = False
-        self.raw_slip.requires_grad_(False)
-        try:
-            yield
-        finally:
-            self._takes_slips = True
-            self.raw_slip.requires_grad_(True)
-
-    def _slips(self, num_outcomes: int, like: Tensor, judge: Tensor | None = None) -> Tensor | None:
-        r"""The probability that an answer is a slip to each outcome; `None` without slips.
-
-        Args:
-            num_outcomes: The number of outcomes.
-            like: Any tensor of the wanted dtype and device.
-            judge: The judge of each of `m` answers; if `None` the likelihood's judge, or else the average of all.
-
-        Returns:
-            An `O`-dim tensor; with judges `m x O`.
-
-        Raises:
-            InputDataError: If there are fewer rates than judges.
-        """
-        if not (self._takes_slips and hasattr(self, "raw_slip")):
-            return None
-        rate = self._of_judges("slip", like, judge)
-        rate = rate if judge is None else rate.unsqueeze(-1)
-        return (rate / num_outcomes).expand(*rate.shape[:-1], num_outcomes)
-
-    def _of_judges(self, name: str, like: Tensor, judge: Tensor | None = None) -> Tensor:
-        r"""A parameter with one value, or one for each judge.
-
-        Args:
-            name: Its name.
-            like: Any tensor of the wanted dtype and device.
-            judge: The judge of each of `m` answers; if `None` the likelihood's judge, or else the average of all.
-
-        Returns:
-            A tensor of shape `1`; with judges of shape `m`.
-
-        Raises:
-            InputDataError: If there are fewer values than judges.
-        """
-        values = getattr(self, name).to(like)
-        if judge is None or values.numel() == 1:
-            if isinstance(self._judge, int) and self._judge < values.numel():
-                value = values[self._judge].unsqueeze(-1)
-            elif self._deviation is not None and name in self._learned_by_judge:
-                spread = getattr(self, f"{name}_deviation_prior").scale
-                value = (ReadCommon(name)(self) * (spread * self._deviation).exp()).to(like)
-            else:
-                value = values.mean(-1, keepdim=True)
-            return value if judge is None else value.expand(len(judge))
-        if len(judge) and int(judge.max()) >= values.numel():
-            raise InputDataError(
-                f"{name} has values for {values.numel()} judges, but judge {int(judge.max())} gave answers; "
-                "give one value, or one for each judge from 0 on."
-            )
-        return values[judge.to(values.device)]
-
-    def _heights_of_answers(
-        self, judge: Tensor | None, answer: Tensor, num_outcomes: Tensor, like: Tensor
-    ) -> Heights | None:
-        r"""The heights of rows of answers with several rows each.
-
-        Args:
-            judge: The judge of each row's answer, `p`; `None` without judges.
-            answer: The number of each row's answer, `p`.
-            num_outcomes: The number of possible answers, for each row, `p`.
-            like: Any tensor of the wanted dtype and device.
-        """
-        slips = self._slips(1, like, judge)
-        if slips is None:
-            return None
-        rate = slips.reshape(-1).expand(len(answer))
-        return Heights(rate / num_outcomes.to(rate), 1 - rate, answer.to(rate))
-
-    def _heights(self, slips: Tensor, outcome: Tensor) -> Heights:
-        """The heights of answers of one row each, from `m x O` or `O` probabilities of slips."""
-        slips = slips.expand(len(outcome), slips.shape[-1])
-        outside = slips.gather(-1, outcome.to(slips.device).unsqueeze(-1)).squeeze(-1)
-        return Heights(outside, 1 - slips.sum(-1))
 
     def answer_of_rows(self, rows: Rows) -> Tensor:
         """The number of each row's answer, among those of its observation."""
@@ -299,29 +114,6 @@ class RowLikelihood(Likelihood):
         if not issubclass(kind, self.observation_types):
             raise InputDataError(self._refusal(kind))
         return self
-
-    def for_judge(self, judge: int | str | None) -> Self:
-        r"""The likelihood of a judge's new answers, with the judge's own values of parameters; others are shared.
-
-        Args:
-            judge: A judge's number; `None` for the average over judges, and `"new"` for a judge without answers, over
-                whose learned parameters probabilities are averaged.
-        """
-        if not self.parameters_by_judge:
-            return self
-        new = copy(self)
-        new.__dict__["_judge"] = judge
-        return new
-
-    @property
-    def parameters_by_judge(self) -> list[str]:
-        """The names of the parameters that have a value for each judge."""
-        return ["slip"] if self.slip.numel() > 1 else []
-
-    @property
-    def _learned_by_judge(self) -> list[str]:
-        """Those that are fitted around a common value."""
-        return [name for name in self.parameters_by_judge if hasattr(self, f"{name}_deviation_prior")]
 
     # Stated by a kind
 
@@ -451,7 +243,7 @@ class RowLikelihood(Likelihood):
 
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Any:
         """The distribution of new observations under a skewed posterior, in closed form where there is one."""
-        if self._judge == "new" and self._deviation is None and self._learned_by_judge:
+        if self.is_of_any_new_judge:
             return self._predict_new_judge(posterior, scale)
         kind, like = self.observation_types[0], posterior.mean
         at_points = self._reads_one_value
@@ -473,11 +265,8 @@ class RowLikelihood(Likelihood):
 
     def _predict_new_judge(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Bernoulli | Categorical:
         """The average over the parameters of a new judge."""
-        nodes, log_weights = hermite(posterior.mean, NUM_NEW_JUDGES)
-        members = [copy(self) for _ in nodes]
-        for member, node in zip(members, nodes, strict=True):
-            member.__dict__["_deviation"] = node
-        return averaged([member.marginal(posterior, scale=scale) for member in members], log_weights.exp())
+        members, weights = self.as_new_judges()
+        return averaged([member.marginal(posterior, scale=scale) for member in members], weights)
 
     def __call__(self, input: Any, *args: Any, **kwargs: Any) -> Any:
         r"""`forward` for a tensor of values of the latent function, `marginal` for a distribution of it."""
@@ -538,34 +327,3 @@ class RowLikelihood(Likelihood):
         raise UnsupportedError(
             f"{type(self).__name__} has no single noise level; pass the variances as observation_noise."
         )
-
-
-def averaged(distributions: Sequence[Bernoulli | Categorical], weights: Tensor) -> Bernoulli | Categorical:
-    r"""The mixture of distributions of outcomes.
-
-    Args:
-        distributions: Distributions of one class and shape.
-        weights: The weight of each, `N`; their sum is 1.
-    """
-    return type(distributions[0])(probs=torch.stack([one.probs for one in distributions], dim=-1) @ weights)
-
-
-def outcome_distribution(read: SkewGPPosterior, reading: Reading, squeeze: bool = False) -> Bernoulli | Categorical:
-    r"""The distribution of the outcomes of a single reading under a skewed posterior, in closed form.
-
-    Args:
-        read: The posterior of the reading, without noise.
-        reading: The reading.
-        squeeze: Whether to drop the posterior's last two dimensions, those of points and outputs.
-    """
-    noisy = read.add_noise(reading.variance)
-    above = [noisy.probability_above(cut) for cut in reading.cutpoints[0]]
-    if reading.num_outcomes == 2:
-        probability = above[0] if reading.highest == 1 else noisy.cdf(reading.cutpoints[0, 0])
-        if reading.slips is not None:
-            probability = probability * (1 - reading.slips.sum()) + reading.slips[1]
-        return Bernoulli(probs=probability.squeeze(-1).squeeze(-1) if squeeze else probability)
-    below = [noisy.cdf(cut) for cut in reading.cutpoints[0]]
-    cells = [below[0], *(high - low for low, high in pairwise(below)), above[-1]]
-    probabilities = reading.with_slips(torch.stack([cells[i] for i in reading.outcomes[:, 0, 0].tolist()], dim=-1))
-    return Categorical(probs=probabilities.squeeze(-2).squeeze(-2) if squeeze else probabilities)

@@ -13,9 +13,11 @@ from gpytorch.priors import HalfCauchyPrior, NormalPrior
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import check_parameter
+from botorch_skewgp.truncated.univariate import hermite
 
 MIN_POSITIVE = 1e-8  # keeps long steps of an optimiser from underflow
 MIN_RATE = 1e-7  # likewise, for a rate and one minus it; single precision tells the latter from 1
+NUM_NEW_JUDGES = 7  # in an average over judges who may come
 SPREAD_OF_SPREADS = 0.7  # of the logarithm of deviations' spread: two thirds are within a factor of 2
 
 
@@ -90,6 +92,11 @@ class DeviationPrior(NormalPrior):
     def __init__(self, spread: float) -> None:
         super().__init__(0.0, spread)
         self.expected_spread = spread
+
+    def of_new_judges(self) -> tuple[Tensor, Tensor]:
+        """Deviations of judges who may come, and the weight of each in an average, by Gauss-Hermite quadrature."""
+        nodes, log_weights = hermite(self.scale, NUM_NEW_JUDGES)
+        return self.scale * nodes, log_weights.exp()
 
     def log_density_of_spread(self) -> Tensor:
         """The log density of the spread's logarithm, up to a constant."""

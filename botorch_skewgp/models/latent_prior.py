@@ -83,11 +83,12 @@ class LatentPrior:
         by, X = X[..., -1], self._inputs(X)
         if self.num_outputs == 1:
             mean = self.mean_module(X)
-            mean = mean if reliability is None else mean * reliability.at(by)
         elif getattr(self.mean_module, "batch_shape", None):
             mean = self.mean_module(X.unsqueeze(-3)).mT.flatten(-2)
         else:
             mean = self.mean_module(X).repeat_interleave(self.num_outputs, dim=-1)
+        if reliability is not None:
+            mean = mean * reliability.at(by).repeat_interleave(self.num_outputs, dim=-1)
         # a constant mean is a view of its parameter, which requires gradients even where none are recorded
         return mean if torch.is_grad_enabled() else mean.detach()
 

@@ -28,7 +28,7 @@ from gpytorch.means import Mean
 from torch import Tensor
 
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood, default_likelihood
-from botorch_skewgp.likelihoods.base import averaged
+from botorch_skewgp.likelihoods.predictions import averaged
 from botorch_skewgp.models.conditioning import ConditioningMixin
 from botorch_skewgp.models.defaults import default_covar_module, default_mean_module
 from botorch_skewgp.models.inducing import InducingPoints, check_given_points, choose_inducing_points
@@ -316,7 +316,7 @@ class SkewGP(ConditioningMixin):
         if self.judge_reliability is None or self._judge != NEW:
             return likelihood(posterior, **options)
         values, weights = self.judge_reliability.of_new_judges()  # the posterior is that of reliability 1
-        found = [likelihood(posterior.scalarize(value.unsqueeze(-1)), **options) for value in values]
+        found = [likelihood(posterior.scaled(value), **options) for value in values]
         if isinstance(found[0], list):
             return [averaged(part, weights) for part in zip(*found, strict=True)]
         return averaged(found, weights)

@@ -391,12 +391,22 @@ class SkewGPPosterior(NonGaussianPosterior):
         if self._num_outputs > 1:
             eye = torch.eye(self._num_points, dtype=self.dtype, device=self.device)
             return self.affine(torch.kron(eye, weights.to(self._location).unsqueeze(0)), offset)
-        scale = weights[0].to(self._location)
+        return self.scaled(weights[0], offset)
+
+    def scaled(self, factor: Tensor, offset: float | Tensor = 0.0) -> Self:
+        r"""The posterior of `offset + factor * f`, of all outputs.
+
+        Args:
+            factor: A scalar tensor.
+            offset: A number.
+        """
+        factor = factor.to(self._location)
         return type(self)(
-            location=scale * self._location + offset,
-            cross_covariance=[scale * cross for cross in self._crosses],
-            prior_covariance=to_linear_operator(self._prior) * scale.square(),
+            location=factor * self._location + offset,
+            cross_covariance=[factor * cross for cross in self._crosses],
+            prior_covariance=to_linear_operator(self._prior) * factor.square(),
             mixture=self._mixture,
+            num_outputs=self._num_outputs,
         )
 
     def expectation(self, weights: Tensor, n_w: int) -> Self:

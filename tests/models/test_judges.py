@@ -14,11 +14,14 @@ from botorch.models.transforms import Normalize
 from botorch.sampling import SobolQMCNormalSampler
 from botorch.utils.transforms import normalize
 from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
+from gpytorch.means import ConstantMean
+from torch.distributions import Bernoulli
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_choice, next_pair, recommend
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, ProbitLikelihood
+from botorch_skewgp.likelihoods.predictions import averaged
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import latent_model
 from botorch_skewgp.observations import (
@@ -340,6 +343,30 @@ def test_a_new_judges_answers_are_an_average_over_reliabilities():
     parts = MixedLikelihood(PreferenceLikelihood(), ProbitLikelihood())
     both = SkewGP(X, [duels(2), Binary([True], judge=[1])], parts, approximation="ep", learn_judge_reliability=True)
     assert [part.probs.shape for part in both.predictive(Q[:2], judge="new")] == [torch.Size([]), torch.Size([2, 1])]
+
+
+def test_reliabilities_scale_every_label_and_their_means():
+    labels = LabelPreference([[0, 1], [1, 0], [1, 2]], num_labels=3, index=[0, 1, 2], judge=[0, 1, 1])
+    model = SkewGP(X, labels, mean_module=ConstantMean(), approximation="ep", learn_judge_reliability=True)
+    model = with_reliability(model, 1.0, 0.3)
+    model.mean_module.constant = 0.7
+    points = torch.cat([X[:3], torch.tensor([[0.0], [1.0], [2.0]]).double()], dim=-1)
+    r = torch.cat([torch.ones(1, dtype=double), model.judge_reliability.values]).repeat_interleave(3)
+    torch.testing.assert_close(model.latent_prior().mean_at(points), 0.7 * r)
+    new = model.for_judge("new")
+    values, weights = model.judge_reliability.of_new_judges()
+    latent = new.latent_posterior(X[:2])
+    each = [model.likelihood(latent.affine(r * torch.eye(6, dtype=double), num_outputs=3)).probs for r in values]
+    expected = sum(w * p for w, p in zip(weights, each, strict=True))
+    torch.testing.assert_close(model.predictive(X[:2], judge="new").probs, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, double])
+def test_averages_of_sure_answers_are_probabilities(dtype):
+    """Weights that add up to more than one by rounding make no probability above one."""
+    weights = torch.full((7,), 1 / 7, dtype=dtype) * (1 + 4 * torch.finfo(dtype).eps)
+    assert float(weights.sum()) > 1
+    assert averaged([Bernoulli(probs=torch.ones(2, dtype=dtype))] * 7, weights).probs.tolist() == [1.0, 1.0]
 
 
 def test_a_judge_who_answers_at_random_is_found_out():

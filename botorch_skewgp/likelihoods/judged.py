@@ -1,0 +1,236 @@
+r"""Parameters of likelihoods with one value, or one for each judge: positive ones, and rates of slips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
+from typing import Self
+
+import torch
+from botorch.exceptions.errors import InputDataError
+from gpytorch.constraints import GreaterThan, Interval
+from gpytorch.likelihoods import Likelihood
+from gpytorch.priors import Prior
+from torch import Tensor
+
+from botorch_skewgp.likelihoods.defaults import SLIP_ODDS_SCALE, SLIP_START
+from botorch_skewgp.likelihoods.parameters import (
+    MIN_POSITIVE,
+    DeviationPrior,
+    HalfCauchyOddsPrior,
+    RateParameter,
+    ReadCommon,
+    ReadParameter,
+    SetParameter,
+    as_rate,
+    register_rate,
+)
+from botorch_skewgp.observations.checks import as_tensor, check_flags, check_parts
+from botorch_skewgp.truncated.step_factor import Heights
+
+
+class JudgedLikelihood(Likelihood):
+    """A likelihood whose answers are judges': what it needs to hold parameters of all, or of each of them."""
+
+    slip = RateParameter()
+    _judge: int | str | None = None  # the judge of new answers, where judges have parameters of their own
+    _deviation: Tensor | None = None  # of a new judge's parameter
+    _takes_slips = True  # whether answers may be slips, if there is a rate of them
+
+    def _register_positive(
+        self, name: str, value: float | Tensor, learn: bool, prior: Prior | None, constraint: Interval | None
+    ) -> None:
+        """Register `raw_name` behind a constraint, for a class attribute `name = PositiveParameter()`.
+
+        Raises:
+            InputDataError: If the value is not positive, or another argument is of another class.
+        """
+        check_flags(**{f"learn_{name}": learn})
+        check_parts(**{f"{name}_prior": (prior, Prior), f"{name}_constraint": (constraint, Interval)})
+        raw = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64), requires_grad=learn)
+        self.register_parameter(f"raw_{name}", raw)
+        self.register_constraint(f"raw_{name}", GreaterThan(MIN_POSITIVE) if constraint is None else constraint)
+        if prior is not None:
+            self.register_prior(f"{name}_prior", prior, ReadParameter(name), SetParameter(name))
+        setattr(self, name, value)
+
+    def _register_by_judge(
+        self, name: str, value: float | Tensor, learn: bool, spread: float, prior: Prior | None = None
+    ) -> None:
+        r"""Register `raw_name`, and with several values `name_deviation`, for a class attribute `JudgeParameter()`.
+
+        Args:
+            name: The parameter's name.
+            value: Its value, or one for each judge.
+            learn: Whether it is to be fitted.
+            spread: The expected standard deviation of the logarithms of judges' factors, see `DeviationPrior`.
+            prior: A prior on the common value.
+
+        Raises:
+            InputDataError: If a value is not positive, or `learn` is no flag.
+        """
+        check_flags(**{f"learn_{name}": learn})
+        num_judges = as_tensor(value, name).numel()
+        if num_judges > 1:
+            deviation = torch.nn.Parameter(torch.zeros(num_judges, dtype=torch.float64), requires_grad=learn)
+            self.register_parameter(f"{name}_deviation", deviation)
+        self._register_positive(name, value, learn, None, None)
+        if learn and prior is not None:
+            self.register_prior(f"{name}_prior", prior, ReadCommon(name), SetParameter(name))
+        if learn and num_judges > 1:
+            name = f"{name}_deviation"
+            self.register_prior(f"{name}_prior", DeviationPrior(spread), ReadParameter(name), SetParameter(name))
+
+    def _register_slip(self, slip: float | Tensor, learn: bool, prior: Prior | None) -> None:
+        r"""Register the rate of slips, if there are any: answers drawn uniformly from all possible ones.
+
+        Args:
+            slip: The rate, or one for each judge; the start of a fit.
+            learn: Whether it is a parameter to fit.
+            prior: A prior on the rate; for a learned one by default half-Cauchy on its odds.
+
+        Raises:
+            InputDataError: If a rate is not between 0 and 1, or another argument is of another class.
+        """
+        check_flags(learn_slip=learn)
+        check_parts(slip_prior=(prior, Prior))
+        rate = as_rate(slip, "slip")
+        if not learn and not bool((rate > 0).any()):
+            return
+        if learn:
+            rate = torch.where(rate > 0, rate, SLIP_START)
+        elif not bool((rate > 0).all()):
+            raise InputDataError(f"slip must be 0 for all judges or positive for each; got {rate.tolist()}.")
+        register_rate(self, "slip", rate, learn)
+        if prior is None and learn:
+            prior = HalfCauchyOddsPrior(SLIP_ODDS_SCALE)
+        if prior is not None:
+            self.register_prior("slip_prior", prior, ReadParameter("slip"), SetParameter("slip"))
+
+    @property
+    def learns_slips(self) -> bool:
+        """Whether a rate of slips is a parameter to fit."""
+        return hasattr(self, "raw_slip") and self.raw_slip.requires_grad
+
+    @contextmanager
+    def without_slips(self) -> Iterator[None]:
+        """Within the block no answer is a slip, and the rate is not fitted."""
+        self._takes_slips = False
+        self.raw_slip.requires_grad_(False)
+        try:
+            yield
+        finally:
+            self._takes_slips = True
+            self.raw_slip.requires_grad_(True)
+
+    def _slips(self, num_outcomes: int, like: Tensor, judge: Tensor | None = None) -> Tensor | None:
+        r"""The probability that an answer is a slip to each outcome; `None` without slips.
+
+        Args:
+            num_outcomes: The number of outcomes.
+            like: Any tensor of the wanted dtype and device.
+            judge: The judge of each of `m` answers; if `None` the likelihood's judge, or else the average of all.
+
+        Returns:
+            An `O`-dim tensor; with judges `m x O`.
+
+        Raises:
+            InputDataError: If there are fewer rates than judges.
+        """
+        if not (self._takes_slips and hasattr(self, "raw_slip")):
+            return None
+        rate = self._of_judges("slip", like, judge)
+        rate = rate if judge is None else rate.unsqueeze(-1)
+        return (rate / num_outcomes).expand(*rate.shape[:-1], num_outcomes)
+
+    def _of_judges(self, name: str, like: Tensor, judge: Tensor | None = None) -> Tensor:
+        r"""A parameter with one value, or one for each judge.
+
+        Args:
+            name: Its name.
+            like: Any tensor of the wanted dtype and device.
+            judge: The judge of each of `m` answers; if `None` the likelihood's judge, or else the average of all.
+
+        Returns:
+            A tensor of shape `1`; with judges of shape `m`.
+
+        Raises:
+            InputDataError: If there are fewer values than judges.
+        """
+        values = getattr(self, name).to(like)
+        if judge is None or values.numel() == 1:
+            if isinstance(self._judge, int) and self._judge < values.numel():
+                value = values[self._judge].unsqueeze(-1)
+            elif self._deviation is not None and hasattr(self, f"{name}_deviation_prior"):
+                value = (ReadCommon(name)(self) * self._deviation.exp()).to(like)
+            else:
+                value = values.mean(-1, keepdim=True)
+            return value if judge is None else value.expand(len(judge))
+        if len(judge) and int(judge.max()) >= values.numel():
+            raise InputDataError(
+                f"{name} has values for {values.numel()} judges, but judge {int(judge.max())} gave answers; "
+                "give one value, or one for each judge from 0 on."
+            )
+        return values[judge.to(values.device)]
+
+    def _heights_of_answers(
+        self, judge: Tensor | None, answer: Tensor, num_outcomes: Tensor, like: Tensor
+    ) -> Heights | None:
+        r"""The heights of rows of answers with several rows each.
+
+        Args:
+            judge: The judge of each row's answer, `p`; `None` without judges.
+            answer: The number of each row's answer, `p`.
+            num_outcomes: The number of possible answers, for each row, `p`.
+            like: Any tensor of the wanted dtype and device.
+        """
+        slips = self._slips(1, like, judge)
+        if slips is None:
+            return None
+        rate = slips.reshape(-1).expand(len(answer))
+        return Heights(rate / num_outcomes.to(rate), 1 - rate, answer.to(rate))
+
+    def _heights(self, slips: Tensor, outcome: Tensor) -> Heights:
+        """The heights of answers of one row each, from `m x O` or `O` probabilities of slips."""
+        slips = slips.expand(len(outcome), slips.shape[-1])
+        outside = slips.gather(-1, outcome.to(slips.device).unsqueeze(-1)).squeeze(-1)
+        return Heights(outside, 1 - slips.sum(-1))
+
+    def for_judge(self, judge: int | str | None) -> Self:
+        r"""The likelihood of a judge's new answers, with the judge's own values of parameters; others are shared.
+
+        Args:
+            judge: A judge's number; `None` for the average over judges, and `"new"` for a judge without answers, over
+                whose learned parameters probabilities are averaged.
+        """
+        if not self.parameters_by_judge:
+            return self
+        new = copy(self)
+        new.__dict__["_judge"] = judge
+        return new
+
+    @property
+    def parameters_by_judge(self) -> list[str]:
+        """The names of the parameters that have a value for each judge."""
+        return ["slip"] if self.slip.numel() > 1 else []
+
+    @property
+    def _deviation_prior(self) -> DeviationPrior | None:
+        """The prior of judges' deviations, of which a likelihood has one at most; `None` if none is fitted."""
+        names = (f"{name}_deviation_prior" for name in self.parameters_by_judge)
+        return next((getattr(self, name) for name in names if hasattr(self, name)), None)
+
+    @property
+    def is_of_any_new_judge(self) -> bool:
+        """Whether predictions are averages over the parameters of a new judge."""
+        return self._judge == "new" and self._deviation is None and self._deviation_prior is not None
+
+    def as_new_judges(self) -> tuple[list[Self], Tensor]:
+        """The likelihoods of judges who may come, and the weight of each in an average."""
+        assert self._deviation_prior is not None
+        deviations, weights = self._deviation_prior.of_new_judges()
+        members = [copy(self) for _ in deviations]
+        for member, deviation in zip(members, deviations, strict=True):
+            member.__dict__["_deviation"] = deviation
+        return members, weights
