@@ -9,9 +9,9 @@ judges.
 
 `recommendation` chooses the next pair and the point to recommend, and `comparison_groups` warns where comparisons leave
 that open. `search_domain` and `search_coordinates` say where they search. `next_question` chooses among kinds of
-questions, points and people by the value of an answer for its price, with the look-ahead in `question_values`;
-`cutpoint_variances` says how well cut-points are known there. `reference_point` is the default one of hypervolumes, and
-`input_constructors` registers acquisition functions with BoTorch, and so with Ax.
+questions, points and people by the value of an answer for its price, with points from `question_points` and the
+look-ahead in `question_values`; `cutpoint_variances` says how well cut-points are known there. `reference_point` is the
+default one of hypervolumes, and `input_constructors` registers acquisition functions with BoTorch, and so with Ax.
 """
 
 from botorch_skewgp.acquisition import input_constructors

@@ -7,8 +7,7 @@ it compares with the price. The value alone would favour kinds that change the r
 those that tell more for later answers, such as numbers. Both depend on the kind's `Reading` alone, so that kinds of
 your own take part.
 
-Points come from a pool: the model's own, maximisers of joint draws of the function, with points around them, the best
-challenger of the recommended point, and some that are spread over the domain.
+Points come from a pool, see `question_points`.
 """
 
 from __future__ import annotations
@@ -21,39 +20,27 @@ from typing import Any, Literal, NamedTuple
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
-from botorch.utils.sampling import manual_seed
 from torch import Tensor
 
-from botorch_skewgp.acquisition.challenge import DuelingLogExpectedImprovement
 from botorch_skewgp.acquisition.cutpoint_variances import cutpoint_variances
+from botorch_skewgp.acquisition.question_points import PointPool
 from botorch_skewgp.acquisition.question_values import (
     Asked,
     Belief,
     after,
     cells_of_numbers,
     information,
-    joint_draws,
     knowledge_gradient,
 )
-from botorch_skewgp.acquisition.search_domain import SearchDomain, Values, as_points
+from botorch_skewgp.acquisition.search_domain import Values
 from botorch_skewgp.models import SkewGP
-from botorch_skewgp.models.transforms import rounded_inputs
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import MAX_OPTIONS, as_count, as_number, as_seed, as_tensor, check_flags
-from botorch_skewgp.protocols import LatentModel, input_transform_of, members_of
-from botorch_skewgp.rows import Reading, first_of_equal
+from botorch_skewgp.protocols import LatentModel, members_of
+from botorch_skewgp.rows import Reading
 
 QuestionMethod = Literal["knowledge_gradient", "information"]
 ROUNDING = 1e-9  # of a gain, in units of the outcome's scale
-NUM_SPREAD = 512  # points over the domain that draws choose from
-NUM_PATHS = 64  # draws; each has a best point
-NUM_OWN = 48  # the best of the model's own points
-NUM_FAR = 32  # points of the pool that are spread over the domain
-NUM_PAIRED = 20  # points, the likeliest to be best, all of whose pairs are considered
-NUM_SETS = 24  # sets considered for questions of three points or more
-SCALES = (0.3, 0.1, 0.03)  # of steps away from the recommended point, in shares of the domain
-ZOOM = 0.04  # likewise away from maximisers of draws
-CHALLENGER: dict[str, Any] = {"num_restarts": 2, "raw_samples": 64}
 
 
 @dataclass(frozen=True)
@@ -224,7 +211,7 @@ def next_questions(
         raise InputDataError(f"worth must be positive and finite, or None; got {worth!r}.")
     for entry in asked:
         _check_kind(members[0], entry)
-    pool = _Pool.build(model, members, bounds, X_candidates, discrete_dims, cat_dims, seed)
+    pool = PointPool.build(model, members, bounds, X_candidates, discrete_dims, cat_dims, seed)
     least = max(entry.size for entry in asked)
     if len(pool.X) < least:
         raise InputDataError(
@@ -240,7 +227,7 @@ def next_questions(
     for _ in range(num_questions):
         options = []
         for number, (entry, price) in enumerate(zip(asked, prices, strict=True)):
-            items = pool.sets(beliefs, entry, recommended, seed)
+            items = pool.sets(beliefs, entry.size, entry.with_incumbent, recommended, seed)
             for place, judge in enumerate(who):
                 asks = _asks(members, beliefs, entry, pool.X, readings.get((number, judge)))
                 shifted = items if judge is None else items + (place + 1) * len(pool.X)
@@ -386,124 +373,3 @@ def _belief(member: LatentModel, X: Tensor, who: Sequence[int | str | None]) -> 
     if posterior.num_points != len(X) * (1 if who == [None] else 1 + len(who)):
         raise UnsupportedError("Input transforms that turn one point into many are not supported here.")
     return Belief.of(posterior, member.outcome_scale)
-
-
-@dataclass(frozen=True, eq=False)
-class _Pool:
-    """The points that questions are about, `N x d`."""
-
-    X: Tensor
-
-    @classmethod
-    def build(
-        cls,
-        model: Model,
-        members: Sequence[LatentModel],
-        bounds: Tensor | None,
-        X_candidates: Tensor | None,
-        discrete_dims: Values | None,
-        cat_dims: Values | None,
-        seed: int,
-    ) -> _Pool:
-        if (bounds is None) == (X_candidates is None):
-            raise InputDataError("Give either bounds, to search a domain, or X_candidates, to choose from a list.")
-        own = rounded_inputs(input_transform_of(model), members[0].datapoints)
-        if bounds is None:
-            if discrete_dims is not None or cat_dims is not None:
-                raise InputDataError("discrete_dims and cat_dims only have a meaning with bounds.")
-            return cls(as_points(X_candidates, own, "X_candidates").unique(dim=0))
-        domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, own)
-        if not bool((domain.bounds[0] < domain.bounds[1]).any()):
-            raise InputDataError(f"The bounds leave one point, {domain.bounds[0].tolist()}; widen them.")
-        own = domain.rounded(own[domain.contains(own)])
-        own = own[_mean(members, own).argsort(descending=True)[:NUM_OWN]] if len(own) else own
-        generator = torch.Generator(own.device).manual_seed(seed)
-        spread = domain.spread(NUM_SPREAD)
-        best = own[:1] if len(own) else spread[_mean(members, spread).argmax()].unsqueeze(0)
-        steps = [_around(domain, best.repeat(NUM_PATHS // 2, 1), scale, generator) for scale in SCALES]
-        likely = _likely(members, torch.cat([own, domain.nearest(torch.cat([spread, *steps]))]), seed)
-        nearby = _around(domain, likely.repeat(4, 1), ZOOM, generator)
-        likely = _likely(members, torch.cat([own, likely, domain.nearest(nearby)]), seed + 1)
-        few_steps = {} if domain.discrete_dims or domain.cat_dims or domain.whole_dims else {"options": {"maxiter": 30}}
-        with torch.enable_grad(), manual_seed(seed):
-            acquisition = DuelingLogExpectedImprovement(model, best)
-            challenger, _ = domain.optimize(acquisition, 1, **CHALLENGER, **few_steps)
-        far = domain.nearest(spread[:NUM_FAR])
-        X = torch.cat([own, challenger.detach().to(own), likely, far])
-        return cls(X[first_of_equal(X).unique()])
-
-    def sets(self, beliefs: Sequence[Belief], question: Question, recommended: Tensor, seed: int) -> Tensor:
-        """The candidate sets of points of a question, `B x k`."""
-        N, k, device = len(self.X), question.size, self.X.device
-        if k == 1:
-            return torch.arange(N, device=device).unsqueeze(-1)
-        mean = torch.stack([belief.mean().sum(0)[recommended] for belief in beliefs]).mean(0)
-        best = mean.argmax()
-        others = torch.arange(N, device=device)
-        others = others[others != best]
-        with_best = torch.stack([others, best.expand(N - 1)], dim=-1)
-        if k == 2 and question.with_incumbent:
-            return with_best
-        draws = torch.cat([joint_draws(belief, 8 * NUM_PATHS, seed)[recommended] for belief in beliefs], dim=-1)
-        votes = torch.bincount(draws.argmax(0), minlength=N)
-        order = (votes + votes.new_zeros(N)).to(mean) + torch.linspace(0.5, 0, N).to(mean)[mean.argsort().argsort()]
-        likely = order.argsort(descending=True)[:NUM_PAIRED]
-        if k == 2:
-            pairs = torch.combinations(likely)
-            return torch.cat([pairs, with_best])
-        generator = torch.Generator(device).manual_seed(seed)
-        chances = (votes[likely] + 1).to(mean).expand(NUM_SETS, -1)
-        if len(likely) < k:
-            likely = order.argsort(descending=True)[: max(k, NUM_PAIRED)]
-            chances = torch.ones(NUM_SETS, len(likely)).to(mean)
-        drawn = likely[torch.multinomial(chances, k, generator=generator)]
-        drawn = torch.cat([likely[:k].unsqueeze(0), _greedy(draws, likely, k).unsqueeze(0), drawn])
-        lacks = (drawn != best).all(-1, keepdim=True)
-        anchored = torch.where(lacks & (torch.arange(k, device=device) == k - 1), best, drawn)
-        anchored = torch.where(lacks, anchored, _last(drawn, best))
-        return anchored if question.with_incumbent else torch.cat([drawn, anchored[lacks.squeeze(-1)]])
-
-
-def _last(sets: Tensor, item: Tensor) -> Tensor:
-    """Sets with an item, if they hold it, moved to the end."""
-    order = (sets == item).long().argsort(dim=-1, stable=True)
-    return sets.gather(-1, order)
-
-
-def _greedy(draws: Tensor, likely: Tensor, k: int) -> Tensor:
-    """The `k` points whose best is expected to be best, chosen one after the other."""
-    values = draws[likely]
-    chosen: list[int] = []
-    reached = torch.full_like(values[0], -torch.inf)
-    for _ in range(k):
-        gain = torch.maximum(values, reached).mean(-1)
-        gain[chosen] = -torch.inf
-        chosen.append(int(gain.argmax()))
-        reached = torch.maximum(reached, values[chosen[-1]])
-    return likely[chosen]
-
-
-def _mean(members: Sequence[LatentModel], X: Tensor) -> Tensor:
-    """The posterior means of `n x d` points, in units of the outcome."""
-    found = [member.outcome_scale.unstandardize(member.latent_posterior(X).mean.squeeze(-1)) for member in members]
-    return torch.stack(found).mean(0)
-
-
-def _likely(members: Sequence[LatentModel], X: Tensor, seed: int) -> Tensor:
-    """The maximisers of joint draws of the function."""
-    X = X[first_of_equal(X).unique()]
-    draws = []
-    for member in members:
-        belief = Belief.of(member.latent_posterior(X), member.outcome_scale)
-        draws.append(joint_draws(belief, max(NUM_PATHS // len(members), 1), seed))
-    return X[torch.cat(draws, dim=-1).argmax(0).unique()]
-
-
-def _around(domain: SearchDomain, X: Tensor, scale: float, generator: torch.Generator) -> Tensor:
-    """Points at normal steps from others, in about half of the coordinates."""
-    coordinates = domain.coordinates
-    U = coordinates.from_inputs(X)
-    low, high = coordinates.bounds
-    step = scale * (high - low) * torch.randn(U.shape, dtype=U.dtype, device=U.device, generator=generator)
-    moves = torch.rand(U.shape, device=U.device, generator=generator) < 0.5
-    return coordinates.to_inputs((U + step * moves).clamp(low, high))
