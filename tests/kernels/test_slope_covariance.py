@@ -87,14 +87,23 @@ def smooth_kernels() -> dict[str, gpytorch.kernels.Kernel]:
 
 @pytest.mark.parametrize(
     "kernel",
-    [RBFKernel(), RQKernel(), ScaleKernel(RQKernel()), ArcsineKernel(), JudgeKernel(RQKernel(), RBFKernel())],
-    ids=["RBF", "RQ", "scaled", "arcsine", "judges"],
+    [
+        RBFKernel(),
+        RQKernel(),
+        ScaleKernel(RQKernel()),
+        ArcsineKernel(),
+        JudgeKernel(RQKernel(), RBFKernel()),
+        LinearKernel() + RQKernel(),
+        PolynomialKernel(power=2),
+    ],
+    ids=["RBF", "RQ", "scaled", "arcsine", "judges", "linear", "polynomial"],
 )
-def test_variances_of_slopes_against_finite_differences(kernel, generator):
-    """At points that coincide, where a clamped distance may have no second derivative."""
-    kernel, X, h = kernel.double(), points(3, generator), 1e-4
-    step = h * torch.eye(D, dtype=torch.float64)[0]
-    found = slope_covariance(kernel, X, torch.zeros(3, dtype=torch.long), X, torch.zeros(3, dtype=torch.long))
+@pytest.mark.parametrize("num", [1, 3])
+def test_variances_of_slopes_against_finite_differences(kernel, num, generator):
+    """At points that coincide, where a clamped distance may have no second derivative, and at one point alone."""
+    kernel, X, h = kernel.double(), points(num, generator), 1e-4
+    step, dims = h * torch.eye(D, dtype=torch.float64)[0], torch.zeros(num, dtype=torch.long)
+    found = slope_covariance(kernel, X, dims, X, dims)
     with torch.no_grad():
         ends = [[kernel(X + a * step, X + b * step).to_dense() for b in (1, -1)] for a in (1, -1)]
         expected = (ends[0][0] - ends[0][1] - ends[1][0] + ends[1][1]) / (4 * h * h)

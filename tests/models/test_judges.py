@@ -174,6 +174,17 @@ KINDS = {
 }
 
 
+def test_signs_of_linear_tastes_hold_wherever_they_are_stated():
+    means = []
+    for index in ([0, 0, 0, 0], [3, 5, 8, 1]):
+        signs = Slope(dims=[0, 1, 0, 1], signs=[-1, 1, -1, 1], index=index, judge=[0, 0, 1, 1])
+        answers = [Preference([[0, 1], [2, 1], [1, 0]], judge=[0, 0, 1]), signs]
+        kernel, own = LinearKernel(), LinearTastesKernel(2)
+        model = SkewGP(X, answers, covar_module=kernel, judge_covar_module=own, approximation="ep")
+        means.append(torch.stack([model.posterior(Q, judge=judge).mean for judge in (0, 1, "new")]))
+    torch.testing.assert_close(means[0], means[1], rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_has_judges(kind):
     model = SkewGP(X, KINDS[kind], approximation="ep")
