@@ -5,12 +5,13 @@ answers, which are free: numbers at four Sobol points, duels of six pairs, and g
 asks and pays until the next question would cost more than is left. Reported is the simple regret of the recommended
 point against money spent: of the point of largest posterior mean in the domain (`domain`), and of the one among the
 points asked about (`asked`). Answers have noise of a hundredth of the function's standard deviation over the domain,
-numbers and judgements alike. Grades are five, with cut-points at the 50, 80, 95 and 99 % quantiles of the function,
+numbers and judgements alike, but in the last table of prices, where that of judgements is three tenths. Grades are five, with cut-points at the 50, 80, 95 and 99 % quantiles of the function,
 which nobody is told. The numbers of Rosenbrock's function, which have a long tail, are warped by the model. The mixed
 space is Hartmann's function of three inputs, a fourth that takes the values 0, 1/2 and 1, and a fifth that is one of
 three classes; the last two lower the function by up to .4 and .6.
 
-Prices of number, duel and grade: `10:1:2` (a measurement is dear), `3:1:1`, and `1:1:1`, with budgets of 30, 20 and 15.
+Prices of number, duel and grade: `10:1:2` (a measurement is dear), `3:1:1`, and `1:1:1`, with budgets of 30, 20 and 15;
+and 3 : 1 : 1 with a budget of 60 where judges err, stored for two functions and without grades alone.
 Methods: `mixed` is `next_question` with all kinds, `mixed, information` with its points by information too;
 `numbers`, `duels`, `grades` are `next_question` with one kind; `next_pair` asks duels as it does by default. Models are
 fitted after every third answer, from the last hyperparameters, with 512 draws. Runs of one seed are compared in pairs.
@@ -48,11 +49,12 @@ from botorch_skewgp.observations import Numeric, Observation, Ordinal, Preferenc
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.warpings import SinhArcsinh
 
-NOISE, REFIT, NUM_GRADES = 0.01, 3, 5
+NOISE, ERRING_NOISE, REFIT, NUM_GRADES = 0.01, 0.3, 3, 5
 GRADED = (0.5, 0.8, 0.95, 0.99)  # quantiles of the function at the cut-points of grades
 FUNCTIONS = ("camel", "hartmann6", "rosenbrock5", "mixed5")
-PRICES = {"10:1:2": (10.0, 1.0, 2.0), "3:1:1": (3.0, 1.0, 1.0), "1:1:1": (1.0, 1.0, 1.0)}
-BUDGETS = {"10:1:2": 30.0, "3:1:1": 20.0, "1:1:1": 15.0}
+ERRING = "3:1:1, judges err"
+PRICES = {"10:1:2": (10.0, 1.0, 2.0), "3:1:1": (3.0, 1.0, 1.0), "1:1:1": (1.0, 1.0, 1.0), ERRING: (3.0, 1.0, 1.0)}
+BUDGETS = {"10:1:2": 30.0, "3:1:1": 20.0, "1:1:1": 15.0, ERRING: 60.0}
 KINDS: tuple[type[Observation], ...] = (Numeric, Preference, Ordinal)
 LONG_TAILED = ("rosenbrock5",)
 METHODS: dict[str, dict[str, Any]] = {
@@ -88,6 +90,7 @@ class _Answers:
     """Points, and what was answered about them."""
 
     utility: Utility
+    noise: float
     generator: torch.Generator
     points: Tensor
     numbers: list[tuple[int, float]] = field(default_factory=list)
@@ -110,7 +113,7 @@ class _Answers:
                 self.points = torch.cat([self.points, point.unsqueeze(0)])
             rows.append(int((self.points - point).abs().amax(-1).argmin()))
         noise = torch.randn(2, dtype=torch.float64, generator=self.generator)[: len(X)]
-        seen = self.utility.evaluate(X) + NOISE * self.deviation * noise
+        seen = self.utility.evaluate(X) + (NOISE if kind is Numeric else self.noise) * self.deviation * noise
         if kind is Numeric:
             self.numbers.append((rows[0], float(seen[0])))
         elif kind is Ordinal:
@@ -134,13 +137,13 @@ class _Answers:
         return len(self.numbers) + len(self.duels) + len(self.grades)
 
 
-def _start(utility: Utility, values: dict[str, Any], seed: int) -> _Answers:
+def _start(utility: Utility, values: dict[str, Any], noise: float, seed: int) -> _Answers:
     bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
     X = draw_sobol_samples(bounds, n=20, q=1, seed=seed).squeeze(-2)
     for dims in values.values():
         for dim in dims:
             X[:, dim] = (2 * X[:, dim]).round() / 2
-    answers = _Answers(utility, torch.Generator().manual_seed(seed), X[:0])
+    answers = _Answers(utility, noise, torch.Generator().manual_seed(seed), X[:0])
     for i in range(4):
         answers.ask(Numeric, X[i : i + 1])
         answers.ask(Ordinal, X[i + 4 : i + 5])
@@ -165,7 +168,7 @@ def _run(function: str, prices: str, name: str, seed: int, budget: float) -> dic
     cost = dict(zip(KINDS, PRICES[prices], strict=True))
     method = METHODS[name]
     how = method.get("method", "knowledge_gradient")
-    answers = _start(utility, values, seed)
+    answers = _start(utility, values, ERRING_NOISE if prices == ERRING else NOISE, seed)
     bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
     fitted: SkewGP | None = None
     spent, step, began = 0.0, 0, time.process_time()
