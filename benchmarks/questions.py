@@ -5,15 +5,17 @@ answers, which are free: numbers at four Sobol points, duels of six pairs, and g
 asks and pays until the next question would cost more than is left. Reported is the simple regret of the recommended
 point against money spent: of the point of largest posterior mean in the domain (`domain`), and of the one among the
 points asked about (`asked`). Answers have noise of a hundredth of the function's standard deviation over the domain,
-numbers and judgements alike, but in the last table of prices, where that of judgements is three tenths. Grades are five, with cut-points at the 50, 80, 95 and 99 % quantiles of the function,
+numbers and judgements alike. Grades are five, with cut-points at the 50, 80, 95 and 99 % quantiles of the function,
 which nobody is told. The numbers of Rosenbrock's function, which have a long tail, are warped by the model. The mixed
 space is Hartmann's function of three inputs, a fourth that takes the values 0, 1/2 and 1, and a fifth that is one of
 three classes; the last two lower the function by up to .4 and .6.
 
-Prices of number, duel and grade: `10:1:2` (a measurement is dear), `3:1:1`, and `1:1:1`, with budgets of 30, 20 and 15;
-and 3 : 1 : 1 with a budget of 60 where judges err, stored for two functions and without grades alone.
-Methods: `mixed` is `next_question` with all kinds, `mixed, information` with its points by information too;
-`numbers`, `duels`, `grades` are `next_question` with one kind; `next_pair` asks duels as it does by default. Models are
+Prices of number, duel and grade: `10:1:2` (a measurement is dear), `3:1:1`, and `1:1:1`, with budgets of 30, 20 and 15.
+In `3:1:1, judges err` judgements have a noise of three tenths and the budget is 60, for two functions, without grades
+alone. Methods: `mixed` is `next_question` with all kinds, `mixed, information` with its points by information too, and
+`mixed, errors expected` has a prior of the noise of judgements whose density is largest at a variance of a tenth of that
+of numbers, LogNormal(.25, 1.5), in place of a hundredth; `numbers`, `duels`, `grades` are `next_question` with one
+kind; `next_pair` asks duels as it does by default. Models are
 fitted after every third answer, from the last hyperparameters, with 512 draws. Runs of one seed are compared in pairs.
 Every run is a row of a file; runs that are there are not repeated. Seconds are those of the processor, on one thread.
 """
@@ -34,6 +36,7 @@ import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms import Standardize
 from botorch.utils.sampling import draw_sobol_samples
+from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
@@ -42,14 +45,14 @@ from benchmarks.decisions import SEEN, Utility, find_utility
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair, next_question, recommend
 from botorch_skewgp.fitting import warm_start
-from botorch_skewgp.likelihoods import NumericLikelihood, RowLikelihood
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, RowLikelihood
 from botorch_skewgp.likelihoods.registry import default_likelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Numeric, Observation, Ordinal, Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.warpings import SinhArcsinh
 
-NOISE, ERRING_NOISE, REFIT, NUM_GRADES = 0.01, 0.3, 3, 5
+NOISE, ERRING_NOISE, ERRING_PRIOR, REFIT, NUM_GRADES = 0.01, 0.3, (0.25, 1.5), 3, 5
 GRADED = (0.5, 0.8, 0.95, 0.99)  # quantiles of the function at the cut-points of grades
 FUNCTIONS = ("camel", "hartmann6", "rosenbrock5", "mixed5")
 ERRING = "3:1:1, judges err"
@@ -60,6 +63,7 @@ LONG_TAILED = ("rosenbrock5",)
 METHODS: dict[str, dict[str, Any]] = {
     "mixed": {"kinds": KINDS},
     "mixed, information": {"kinds": KINDS, "method": "information"},
+    "mixed, errors expected": {"kinds": KINDS, "errors_expected": True},
     "numbers": {"kinds": (Numeric,)},
     "duels": {"kinds": (Preference,)},
     "grades": {"kinds": (Ordinal,)},
@@ -152,13 +156,16 @@ def _start(utility: Utility, values: dict[str, Any], noise: float, seed: int) ->
     return answers
 
 
-def _likelihood(function: str, observations: Sequence[Observation]) -> RowLikelihood:
-    """The default likelihood, with a warping of numbers with a long tail."""
-    if function not in LONG_TAILED:
-        return default_likelihood(observations)
-    return default_likelihood(
-        observations, factories={Numeric: lambda *context: NumericLikelihood(warping=SinhArcsinh())}
-    )
+def _likelihood(function: str, observations: Sequence[Observation], errors_expected: bool) -> RowLikelihood:
+    """The default likelihood, with a warping of numbers with a long tail, or a prior of judges who err."""
+    warped = {Numeric: lambda *context: NumericLikelihood(warping=SinhArcsinh())}
+    likelihood = default_likelihood(observations, factories=warped if function in LONG_TAILED else {})
+    if errors_expected:
+        assert isinstance(likelihood, MixedLikelihood)
+        for part in likelihood.likelihoods:
+            if not isinstance(part, NumericLikelihood):
+                part.register_prior("noise_prior", LogNormalPrior(*ERRING_PRIOR), "noise")
+    return likelihood
 
 
 def _run(function: str, prices: str, name: str, seed: int, budget: float) -> dict[str, Any]:
@@ -181,7 +188,7 @@ def _run(function: str, prices: str, name: str, seed: int, budget: float) -> dic
             model = SkewGP(
                 answers.points,
                 observations,
-                _likelihood(function, observations),
+                _likelihood(function, observations, method.get("errors_expected", False)),
                 outcome_transform=Standardize(m=1),
                 draw_settings=DrawSettings(num_draws=512),
             )
