@@ -13,10 +13,10 @@ three classes; the last two lower the function by up to .4 and .6.
 Prices of number, duel and grade: `10:1:2` (a measurement is dear), `3:1:1`, and `1:1:1`, with budgets of 30, 20 and 15.
 In `3:1:1, judges err` judgements have a noise of three tenths and the budget is 60, for two functions, without grades
 alone. Methods: `mixed` is `next_question` with all kinds, `mixed, information` with its points by information too, and
-`mixed, errors expected` has a prior of the noise of judgements whose density is largest at a variance of a tenth of that
-of numbers, LogNormal(.25, 1.5), in place of a hundredth; `numbers`, `duels`, `grades` are `next_question` with one
-kind; `next_pair` asks duels as it does by default. Models are
-fitted after every third answer, from the last hyperparameters, with 512 draws. Runs of one seed are compared in pairs.
+`mixed, errors expected` has a prior of the noise of judgements whose density is largest at a tenth of the variance of
+numbers, LogNormal(.25, 1.5), in place of a hundredth; `numbers`, `duels`, `grades` are `next_question` with one kind;
+`next_pair` asks duels as it does by default. Models are fitted after every third answer, from the last hyperparameters,
+with 512 draws. Runs of one seed are compared in pairs.
 Every run is a row of a file; runs that are there are not repeated. Seconds are those of the processor, on one thread.
 """
 
