@@ -302,16 +302,19 @@ def _plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
     cases = sorted({(row["prices"], row["function"]) for row in rows})
     columns = len({function for _, function in cases})
     figure = Figure(figsize=(3.4 * columns, 2.8 * -(-len(cases) // columns)), layout="constrained")
-    panels = figure.subplots(-(-len(cases) // columns), columns, squeeze=False).flat
+    panels = figure.subplots(-(-len(cases) // columns), columns, squeeze=False).flatten()
+    lines: dict[str, Any] = {}
     for panel, (prices, function) in zip(panels, cases, strict=False):
         here = [row for row in rows if (row["prices"], row["function"]) == (prices, function)]
         course = np.linspace(0, max(float(_numbers(row, "money")[-1]) for row in here), 81)
         for i, name in enumerate(METHODS):
             traces = [[_at(row, "domain_regret", m) for m in course] for row in here if row["method"] == name]
             if traces:
-                panel.semilogy(course, np.maximum(np.median(traces, axis=0), 1e-6), label=name, color=f"C{i}")
+                (lines[name],) = panel.semilogy(course, np.maximum(np.median(traces, axis=0), 1e-6), color=f"C{i}")
         panel.set(title=f"{function}, {prices}", xlabel="money", ylabel="median regret")
-    panels[0].legend(fontsize=6)
+    for panel in panels[len(cases) :]:
+        panel.set_axis_off()
+    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=len(lines))
     figure.savefig(path, dpi=90)
 
 
