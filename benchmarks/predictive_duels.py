@@ -23,7 +23,8 @@ from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLik
 from torch import Tensor
 
 from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
-from benchmarks.decisions import FUNCTIONS, Utility, find_utility, former_covar_module
+from benchmarks._utilities import FUNCTIONS, Utility, find_utility
+from benchmarks.decisions import former_covar_module
 from botorch_skewgp import SkewGP
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import default_covar_module

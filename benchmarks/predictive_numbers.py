@@ -31,8 +31,8 @@ from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
 from benchmarks._reporting import Table, add_common_arguments, environment, prepare, publish, say
-from benchmarks.decisions import FUNCTIONS as TEST_FUNCTIONS
-from benchmarks.decisions import Utility, find_utility
+from benchmarks._utilities import FUNCTIONS as TEST_FUNCTIONS
+from benchmarks._utilities import Utility, find_utility
 from botorch_skewgp import SkewGP
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.models import default_covar_module

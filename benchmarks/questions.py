@@ -41,7 +41,7 @@ from torch import Tensor
 
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from benchmarks._runs import Runs
-from benchmarks.decisions import SEEN, Utility, find_utility
+from benchmarks._utilities import Utility, find_utility
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair, next_question, recommend
 from botorch_skewgp.fitting import warm_start
@@ -102,9 +102,7 @@ class _Answers:
     grades: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        d = self.utility.dim
-        bounds = torch.tensor([[0.0] * d, [1.0] * d], dtype=torch.float64)
-        values = self.utility.evaluate(draw_sobol_samples(bounds, n=SEEN, q=1, seed=0).squeeze(-2))
+        values = self.utility.values()
         self.deviation = float(values.std())
         self.cutpoints = values.quantile(torch.tensor(GRADED, dtype=values.dtype))
 

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from benchmarks._runs import Runs
-from benchmarks.decisions import SEEN, find_utility
+from benchmarks._utilities import find_utility
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_question, recommend
 from botorch_skewgp.kernels.judges import LinearTastesKernel
@@ -105,7 +105,7 @@ def _run(function: str, who: tuple[int, ...], told: bool, seed: int, budget: flo
     torch.set_num_threads(1)
     utility, generator = find_utility(function), torch.Generator().manual_seed(seed)
     bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
-    deviation = float(utility.evaluate(draw_sobol_samples(bounds, n=SEEN, q=1, seed=0).squeeze(-2)).std())
+    deviation, _ = utility.quantiles()
 
     def winner_first(pair: Tensor, judge: int) -> Tensor:
         noise = torch.randn(2, dtype=torch.float64, generator=generator)

@@ -25,7 +25,7 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 from botorch.test_functions.synthetic import Hartmann, Levy, Rosenbrock, SixHumpCamel
 from torch import Tensor
 
-from benchmarks.decisions import Utility
+from benchmarks._utilities import Utility
 from benchmarks.experiments._experiment import Row
 from benchmarks.experiments._models import GaussianApproximation, MomentMatched, Surrogate, build
 from botorch_skewgp import SkewGP

@@ -118,8 +118,9 @@ def _forward(kernel: Kernel, x: Tensor, z: Tensor) -> Tensor:
     # GPyTorch clamps distances, which from torch 2.14 on loses derivatives at zero
     smooth = object.__new__(type(kernel))
     smooth.__dict__.update(kernel.__dict__, covar_dist=_distance_of_pairs)
-    # some kernels, as the linear one, take equal sets for one, and lose the derivatives in the second
-    x, z = torch.cat([x, x[:1]]), torch.cat([z, z[:1] + 1])
+    # some kernels, as the linear one, take equal sets for one, and lose the derivatives in the second: a pair apart
+    # follows, by half, as another whole number may be no category
+    x, z = torch.cat([x, x[:1].detach()]), torch.cat([z, z[:1].detach() + 0.5])
     covariance = smooth.forward(x.unsqueeze(-2), z.unsqueeze(-2))
     dense = covariance if isinstance(covariance, Tensor) else covariance.to_dense()
     return dense.reshape(-1)[:-1]

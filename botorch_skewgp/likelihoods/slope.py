@@ -86,7 +86,7 @@ class SlopeLikelihood(RowLikelihood):
         _check_agreement(observation)
         if slips is not None:
             return rows
-        first = first_of_equal(torch.stack([observation.index, observation.dims], dim=-1))
+        first = first_of_equal(_places(observation))
         return rows if rows.num_rows == 0 else rows.select(first.unique())
 
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -105,15 +105,22 @@ class SlopeLikelihood(RowLikelihood):
         raise UnsupportedError(_REFUSAL)
 
 
+def _places(observation: Slope) -> Tensor:
+    """The row of `train_X`, the input and the judge of each slope, `m x 3`."""
+    judge = torch.zeros_like(observation.index) if observation.judge is None else observation.judge
+    return torch.stack([observation.index, observation.dims, judge], dim=-1)
+
+
 def _check_agreement(observation: Slope) -> None:
-    """Raise if the function rises and falls in an input at a point."""
-    signed = torch.stack([observation.index, observation.dims, observation.signs], dim=-1).unique(dim=0)
-    places, counts = signed[:, :2].unique(dim=0, return_counts=True)
-    if (counts > 1).any():
-        point, dim = places[counts > 1][0].tolist()
+    """Raise if a judge's function rises and falls in an input at a point."""
+    same = first_of_equal(_places(observation))
+    against = observation.signs != observation.signs[same]
+    if against.any():
+        last = int(against.nonzero()[0])
         raise InputDataError(
-            f"Slopes contradict each other: the function rises and falls in input {dim} at row {point} of train_X. "
-            "Leave one out, or give SlopeLikelihood a noise, with a rate of slips if they may be wrong."
+            f"Slopes {[int(same[last]), last]} contradict each other: the function rises and falls in input "
+            f"{int(observation.dims[last])} at one point. Leave one out, or give SlopeLikelihood a noise, with a rate "
+            "of slips if they may be wrong."
         )
 
 

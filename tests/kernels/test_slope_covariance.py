@@ -7,6 +7,7 @@ from botorch.exceptions.errors import UnsupportedError
 from gpytorch.kernels import (
     ConstantKernel,
     CosineKernel,
+    IndexKernel,
     LinearKernel,
     Matern52KernelGrad,
     MaternKernel,
@@ -142,6 +143,17 @@ def test_values_alone_are_those_of_the_kernel(generator):
         kernel.double()
         found = slope_covariance(kernel, X, torch.full((3,), VALUE), Z, torch.full((4,), VALUE))
         torch.testing.assert_close(found, kernel(X, Z).to_dense(), rtol=1e-12, atol=1e-12, msg=name)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")  # linear_operator's products
+def test_slopes_beside_categories(generator):
+    """The last category has no successor."""
+    rbf, categories = RBFKernel(active_dims=[0, 1]), IndexKernel(num_tasks=2, rank=1, active_dims=[2])
+    X = points(2, generator).index_fill(-1, torch.tensor([2]), 1.0)
+    first = torch.zeros(2, dtype=torch.long)
+    found = slope_covariance((rbf * categories).double(), X, first, X, first)
+    expected = slope_covariance(rbf.double(), X, first, X, first) * categories.covar_matrix.to_dense()[1, 1]
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
 # -d^2/dx^2 of the kernel at zero, for lengthscale l: 1 / l^2 for RBF, 3 / l^2 and 5 / (3 l^2) for Matern

@@ -20,7 +20,7 @@ from torch.distributions import Bernoulli
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_choice, next_pair, recommend
 from botorch_skewgp.kernels.judges import LinearTastesKernel
-from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, ProbitLikelihood
+from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, ProbitLikelihood, SlopeLikelihood
 from botorch_skewgp.likelihoods.predictions import averaged
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import latent_model
@@ -183,6 +183,19 @@ def test_signs_of_linear_tastes_hold_wherever_they_are_stated():
         model = SkewGP(X, answers, covar_module=kernel, judge_covar_module=own, approximation="ep")
         means.append(torch.stack([model.posterior(Q, judge=judge).mean for judge in (0, 1, "new")]))
     torch.testing.assert_close(means[0], means[1], rtol=1e-4, atol=1e-4)
+
+
+def test_slopes_of_judges_who_differ_may_come_later():
+    """Opposite ones at one point, as those of one judge contradict each other."""
+    duels, likelihood = Preference([[0, 1], [2, 3]], judge=[0, 1]), [PreferenceLikelihood(), SlopeLikelihood()]
+    opposite = Slope(dims=0, signs=[1, -1], index=[0, 0], judge=[0, 1])
+    before = SkewGP(X, duels, MixedLikelihood(*likelihood), approximation="ep")
+    later = before.condition_on_observations(Q[:1], opposite)
+    whole = SkewGP(torch.cat([X, Q[:1]]), [duels, opposite.shift(len(X))], approximation="ep")
+    for judge in (0, 1):
+        torch.testing.assert_close(later.posterior(Q, judge=judge).mean, whole.posterior(Q, judge=judge).mean)
+    with pytest.raises(InputDataError, match=r"Slopes \[0, 1\] contradict"):
+        before.condition_on_observations(Q[:1], Slope(dims=0, signs=[1, -1], index=[0, 0], judge=1))
 
 
 @pytest.mark.parametrize("kind", KINDS)
