@@ -11,12 +11,13 @@ space is Hartmann's function of three inputs, a fourth that takes the values 0, 
 three classes; the last two lower the function by up to .4 and .6.
 
 Prices of number, duel and grade: `10:1:2` (a measurement is dear), `3:1:1`, and `1:1:1`, with budgets of 30, 20 and 15.
-In `3:1:1, judges err` judgements have a noise of three tenths and the budget is 60, for two functions, without grades
-alone. Methods: `mixed` is `next_question` with all kinds, `mixed, information` with its points by information too, and
-`mixed, errors expected` has a prior of the noise of judgements whose density is largest at a tenth of the variance of
-numbers, LogNormal(.25, 1.5), in place of a hundredth; `numbers`, `duels`, `grades` are `next_question` with one kind;
+Where `judges err` judgements have a noise of three tenths and the budgets of `3:1:1` and `10:1:2` are 60 and 80, for
+two functions, without grades alone. Methods: `mixed` is `next_question` with all kinds, `mixed, information` with its
+points by information too, and `mixed, errors expected` has a prior of the noise of judgements whose density is largest
+at a tenth of the variance of numbers, LogNormal(.25, 1.5), in place of a hundredth; `numbers`, `duels`, `grades` are
+`next_question` with one kind; those with `told` know the noise of numbers and of judgements (not for warped numbers);
 `next_pair` asks duels as it does by default. Models are fitted after every third answer, from the last hyperparameters,
-with 512 draws. Runs of one seed are compared in pairs.
+with 512 draws. Runs of one seed are compared in pairs, told ones with told ones.
 Every run is a row of a file; runs that are there are not repeated. Seconds are those of the processor, on one thread.
 """
 
@@ -45,7 +46,8 @@ from benchmarks._utilities import Utility, find_utility
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import next_pair, next_question, recommend
 from botorch_skewgp.fitting import warm_start
-from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, RowLikelihood
+from botorch_skewgp.likelihoods import NumericLikelihood, OrdinalLikelihood, PreferenceLikelihood, RowLikelihood
+from botorch_skewgp.likelihoods.defaults import ANCHORED_NOISE
 from botorch_skewgp.likelihoods.registry import default_likelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Numeric, Observation, Ordinal, Preference
@@ -55,9 +57,10 @@ from botorch_skewgp.warpings import SinhArcsinh
 NOISE, ERRING_NOISE, ERRING_PRIOR, REFIT, NUM_GRADES = 0.01, 0.3, (0.25, 1.5), 3, 5
 GRADED = (0.5, 0.8, 0.95, 0.99)  # quantiles of the function at the cut-points of grades
 FUNCTIONS = ("camel", "hartmann6", "rosenbrock5", "mixed5")
-ERRING = "3:1:1, judges err"
-PRICES = {"10:1:2": (10.0, 1.0, 2.0), "3:1:1": (3.0, 1.0, 1.0), "1:1:1": (1.0, 1.0, 1.0), ERRING: (3.0, 1.0, 1.0)}
-BUDGETS = {"10:1:2": 30.0, "3:1:1": 20.0, "1:1:1": 15.0, ERRING: 60.0}
+ERRING = ", judges err"
+PRICES = {"10:1:2": (10.0, 1.0, 2.0), "3:1:1": (3.0, 1.0, 1.0), "1:1:1": (1.0, 1.0, 1.0)}
+PRICES |= {prices + ERRING: PRICES[prices] for prices in ("3:1:1", "10:1:2")}
+BUDGETS = {"10:1:2": 30.0, "3:1:1": 20.0, "1:1:1": 15.0, "3:1:1" + ERRING: 60.0, "10:1:2" + ERRING: 80.0}
 KINDS: tuple[type[Observation], ...] = (Numeric, Preference, Ordinal)
 LONG_TAILED = ("rosenbrock5",)
 METHODS: dict[str, dict[str, Any]] = {
@@ -68,6 +71,9 @@ METHODS: dict[str, dict[str, Any]] = {
     "duels": {"kinds": (Preference,)},
     "grades": {"kinds": (Ordinal,)},
     "next_pair": {"kinds": (Preference,), "method": "next_pair"},
+    "mixed, told": {"kinds": KINDS, "told": True},
+    "numbers, told": {"kinds": (Numeric,), "told": True},
+    "duels, told": {"kinds": (Preference,), "told": True},
 }
 SHARES = (0.25, 0.5, 1.0)  # of the budget at which regret is told
 KEYS = ("function", "prices", "method", "seed")
@@ -123,12 +129,13 @@ class _Answers:
         else:
             self.duels.append(rows if seen[0] > seen[1] else rows[::-1])
 
-    def observations(self) -> list[Observation]:
-        """All answers."""
+    def observations(self, told: bool) -> list[Observation]:
+        """All answers; of numbers the noise is told or not."""
         index, values = zip(*self.numbers, strict=True)
         graded, grades = zip(*self.grades, strict=True)
+        noise = torch.tensor((NOISE * self.deviation) ** 2, dtype=torch.float64) if told else None
         return [
-            Numeric(list(values), index=list(index)),
+            Numeric(list(values), noise, list(index)),
             Preference(self.duels),
             Ordinal(list(grades), NUM_GRADES, index=list(graded)),
         ]
@@ -154,16 +161,21 @@ def _start(utility: Utility, values: dict[str, Any], noise: float, seed: int) ->
     return answers
 
 
-def _likelihood(function: str, observations: Sequence[Observation], errors_expected: bool) -> RowLikelihood:
-    """The default likelihood, with a warping of numbers with a long tail, or a prior of judges who err."""
-    warped = {Numeric: lambda *context: NumericLikelihood(warping=SinhArcsinh())}
-    likelihood = default_likelihood(observations, factories=warped if function in LONG_TAILED else {})
-    if errors_expected:
-        assert isinstance(likelihood, MixedLikelihood)
-        for part in likelihood.likelihoods:
-            if not isinstance(part, NumericLikelihood):
-                part.register_prior("noise_prior", LogNormalPrior(*ERRING_PRIOR), "noise")
-    return likelihood
+def _likelihood(answers: _Answers, observations: Sequence[Observation], method: dict[str, Any]) -> RowLikelihood:
+    """The default likelihood, but for a warping of numbers with a long tail and what the method says of judgements."""
+    factories: dict[type[Observation], Any] = {}
+    if answers.utility.name in LONG_TAILED:
+        factories[Numeric] = lambda *context: NumericLikelihood(warping=SinhArcsinh())
+    noise: dict[str, Any] = {}
+    if method.get("errors_expected"):
+        noise = {"noise": ANCHORED_NOISE, "learn_noise": True, "noise_prior": LogNormalPrior(*ERRING_PRIOR)}
+    elif method.get("told"):
+        numbers = torch.tensor([value for _, value in answers.numbers], dtype=torch.float64)
+        noise = {"noise": float((answers.noise * answers.deviation / numbers.std()) ** 2)}
+    if noise:
+        factories[Preference] = lambda *context: PreferenceLikelihood(**noise)
+        factories[Ordinal] = lambda *context: OrdinalLikelihood(NUM_GRADES, learn_shift=True, **noise)
+    return default_likelihood(observations, factories=factories)
 
 
 def _run(function: str, prices: str, name: str, seed: int, budget: float) -> dict[str, Any]:
@@ -173,7 +185,7 @@ def _run(function: str, prices: str, name: str, seed: int, budget: float) -> dic
     cost = dict(zip(KINDS, PRICES[prices], strict=True))
     method = METHODS[name]
     how = method.get("method", "knowledge_gradient")
-    answers = _start(utility, values, ERRING_NOISE if prices == ERRING else NOISE, seed)
+    answers = _start(utility, values, ERRING_NOISE if prices.endswith(ERRING) else NOISE, seed)
     bounds = torch.tensor([[0.0] * utility.dim, [1.0] * utility.dim], dtype=torch.float64)
     fitted: SkewGP | None = None
     spent, step, began = 0.0, 0, time.process_time()
@@ -182,11 +194,11 @@ def _run(function: str, prices: str, name: str, seed: int, budget: float) -> dic
         warnings.simplefilter("ignore")
         torch.manual_seed(seed)
         while True:
-            observations = answers.observations()
+            observations = answers.observations(method.get("told", False))
             model = SkewGP(
                 answers.points,
                 observations,
-                _likelihood(function, observations, method.get("errors_expected", False)),
+                _likelihood(answers, observations, method),
                 outcome_transform=Standardize(m=1),
                 draw_settings=DrawSettings(num_draws=512),
             )
@@ -277,8 +289,9 @@ def _tables(rows: Sequence[dict[str, Any]]) -> list[Table]:
             ends[name] = {
                 int(row["seed"]): (float(log[-1]), float(log.mean())) for row, log in zip(mine, logs, strict=True)
             }
-        singles = [name for name in ends if not name.startswith("mixed")]
         for name in (name for name in ends if name.startswith("mixed")):
+            told = "told" in METHODS[name]
+            singles = (which for which in ends if not which.startswith("mixed") and ("told" in METHODS[which]) == told)
             for which in singles:
                 seeds = sorted(ends[name].keys() & ends[which].keys())
                 if len(seeds) < 2:
@@ -339,7 +352,7 @@ def run(options: argparse.Namespace) -> None:
         for prices in options.prices
         for function in options.functions
         for method in options.methods
-        if (function, prices, method, seed) not in runs
+        if (function, prices, method, seed) not in runs and not ("told" in METHODS[method] and function in LONG_TAILED)
     ]
     say(f"{len(wanted)} runs, {len(runs.rows)} known; load average {load_average()}")
     for function, prices, method, seed in wanted:

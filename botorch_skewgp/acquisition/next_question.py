@@ -356,7 +356,7 @@ def _asks(
     """What a question reads for each member; numbers, which have no given readings, have cells that fit the beliefs."""
     if readings is not None:
         return [Asked(reading) for reading in readings]
-    parts = [member.likelihood.for_kind(question.kind) for member in members]
+    parts = [member.answering_likelihood.for_kind(question.kind) for member in members]
     noise = [part.latent_noise(X[:1]).to(belief.means).reshape(1) for part, belief in zip(parts, beliefs, strict=True)]
     cuts = cells_of_numbers(beliefs, noise)
     readings = [Reading.at_point(variance.new_zeros(0), variance) for variance in noise]

@@ -3,7 +3,7 @@ r"""The base class of likelihoods: rows, predictions and fantasies from the read
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -311,6 +311,17 @@ class RowLikelihood(JudgedLikelihood):
         if not self.takes_numbers:
             raise InputDataError(f"{self._name_and_kinds} and no numbers; give a NumericLikelihood for them.")
         return self.latent_noise(X)
+
+    def with_noise_of_numbers(self, noise: Tensor) -> Self:
+        r"""The likelihood of new answers where the noise variance of new numbers is known.
+
+        Args:
+            noise: The variance, a single number, in squared units of the latent function.
+
+        Returns:
+            A likelihood that shares its parameters with this one; itself if it takes no numbers.
+        """
+        return self
 
     def latent_noise(self, X: Tensor) -> Tensor:
         r"""The noise variance of a reading of the latent function at new points.

@@ -2,6 +2,7 @@ r"""Several kinds of observations of one latent function."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from typing import Any, Self
 
@@ -88,7 +89,15 @@ class MixedLikelihood(RowLikelihood):
 
     def for_judge(self, judge: int | str | None) -> Self:
         """The parts for a judge."""
-        parts = {name: part.for_judge(judge) for name, part in self._likelihoods.items()}  # type: ignore[operator]
+        return self._of_parts(lambda part: part.for_judge(judge))
+
+    def with_noise_of_numbers(self, noise: Tensor) -> Self:
+        """The parts, of which those for numbers expect this noise."""
+        return self._of_parts(lambda part: part.with_noise_of_numbers(noise))
+
+    def _of_parts(self, change: Callable[[RowLikelihood], RowLikelihood]) -> Self:
+        """A likelihood of changed parts; itself if none changes."""
+        parts = {name: change(part) for name, part in zip(self._likelihoods, self.likelihoods, strict=True)}
         if all(part is self._likelihoods[name] for name, part in parts.items()):
             return self
         new = copy(self)

@@ -5,7 +5,8 @@ r"""The Gaussian likelihood of numbers, exact or censored, as they are or warped
 
 from __future__ import annotations
 
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -29,7 +30,8 @@ from botorch_skewgp.warpings import Warping
 class NumericLikelihood(RowLikelihood):
     r"""Readings `f(x) + v` with `v ~ N(0, noise)`, observed as numbers or in an interval.
 
-    Numbers with known variances use those instead of `noise`. Censored readings share the noise of numbers.
+    Numbers with known variances use those instead of `noise`; where all have one, new numbers are expected to have
+    their mean. Censored readings have the likelihood's noise.
 
     With a warping `g`, for numbers of unknown scale, the reading is `g(y)` of the (standardised) outcome `y`. Its
     parameters are fitted with the others, to an evidence that includes the derivative of `g` ([Snelson2003warped]_).
@@ -57,6 +59,7 @@ class NumericLikelihood(RowLikelihood):
 
     observation_types = (Numeric, Censored)
     noise = PositiveParameter()
+    _known_noise: Tensor | None = None  # of new numbers
 
     def __init__(
         self,
@@ -164,11 +167,22 @@ class NumericLikelihood(RowLikelihood):
         Args:
             function_samples: A tensor of values of the latent function.
         """
-        return Normal(function_samples, self.noise.sqrt().expand_as(function_samples))
+        return Normal(function_samples, self._noise_of_new.sqrt().expand_as(function_samples))
 
     def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> SkewGPPosterior | WarpedPosterior:
-        return self.outcome_posterior(posterior.add_noise(self.noise), scale)
+        return self.outcome_posterior(posterior.add_noise(self._noise_of_new), scale)
 
     def latent_noise(self, X: Tensor) -> Tensor:
-        """The noise variance."""
-        return self.noise
+        """The noise variance of new numbers."""
+        return self._noise_of_new
+
+    @property
+    def _noise_of_new(self) -> Tensor:
+        noise = self.noise
+        return noise if self._known_noise is None else self._known_noise.to(noise).expand_as(noise)
+
+    def with_noise_of_numbers(self, noise: Tensor) -> Self:
+        """The likelihood of new numbers of a known noise variance, which shares its parameters with this one."""
+        new = copy(self)
+        new.__dict__["_known_noise"] = noise
+        return new

@@ -144,7 +144,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             # with a warping these are values of the warped function, as posteriors are
             values = self.outcome_scale.standardize(Y).squeeze(-1)
             if noise is None:
-                variance = self.likelihood.noise_of_numbers(X)
+                variance = self.answering_likelihood.noise_of_numbers(X)
             else:
                 variance = noise.expand_as(Y).squeeze(-1) / self.outcome_scale.scale**2
             return self._condition_rows(X, FantasyRows.at_points(values, values, variance))

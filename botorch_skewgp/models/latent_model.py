@@ -37,6 +37,7 @@ from botorch_skewgp.models.snapshot import FantasyLevel, SampledValues, Snapshot
 from botorch_skewgp.models.transforms import TransformedInputsMixin, transformed_dim
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import check_class
+from botorch_skewgp.observations.numeric import mean_known_noise
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
 from botorch_skewgp.truncated.draws import Draws, DrawSettings
@@ -120,8 +121,13 @@ class LatentModel(TransformedInputsMixin, Model, GP):
 
     @property
     def answering_likelihood(self) -> RowLikelihood:
-        """The likelihood of new answers of the model's judge, with the judge's own parameters."""
-        return self.likelihood.for_judge(judge_of(self._judge))
+        """The likelihood of new answers: of the model's judge, and numbers with the mean of known variances."""
+        return self._answering(self.likelihood)
+
+    def _answering(self, likelihood: RowLikelihood) -> RowLikelihood:
+        """The same of a copy of the model's likelihood."""
+        likelihood, noise = likelihood.for_judge(judge_of(self._judge)), mean_known_noise(self._observations)
+        return likelihood if noise is None else likelihood.with_noise_of_numbers(noise / self._outcome_scale.scale**2)
 
     @property
     def observations(self) -> tuple[Observation, ...]:

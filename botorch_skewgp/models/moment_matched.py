@@ -145,7 +145,7 @@ class MomentMatchedModel(Model):
 
 def _condition(model: Any, X: Tensor, Y: Tensor | Observation | Sequence[Observation], **kwargs: Any) -> Model:
     if isinstance(model, SkewGP) and isinstance(Y, Tensor) and Y.is_floating_point() and "noise" not in kwargs:
-        variance = model.likelihood.latent_noise(X).to(Y) * model.outcome_scale.scale**2
+        variance = model.answering_likelihood.latent_noise(X).to(Y) * model.outcome_scale.scale**2
         kwargs["noise"] = variance.expand_as(Y)
     return model.condition_on_observations(X, Y, **kwargs)
 

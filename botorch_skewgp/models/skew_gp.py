@@ -44,7 +44,7 @@ from botorch_skewgp.models.inputs import (
     moved,
     warn_of_scaling,
 )
-from botorch_skewgp.models.judges import NEW, SHARED, Committee, JudgeSummary, code_of, judge_of, summarize_judges
+from botorch_skewgp.models.judges import NEW, SHARED, Committee, JudgeSummary, code_of, summarize_judges
 from botorch_skewgp.models.marginal_likelihood import EvidenceMethod, log_normalizer
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.slips import slip_probabilities
@@ -265,7 +265,7 @@ class SkewGP(ConditioningMixin):
         if isinstance(observation_noise, Tensor):
             posterior = posterior.add_noise(observation_noise / self._outcome_scale.scale**2)
         elif observation_noise:
-            posterior = posterior.add_noise(now.model.likelihood.latent_noise(X))
+            posterior = posterior.add_noise(self._answering(now.model.likelihood).latent_noise(X))
         if self._outcome_scale != OutcomeScale():
             scale = self._outcome_scale
             posterior = posterior.scalarize(X.new_tensor([scale.scale]), scale.location)
@@ -304,7 +304,7 @@ class SkewGP(ConditioningMixin):
                 "such as those of another option."
             )
         posterior = self._posterior_at(self._inputs_at(X, now), now)
-        likelihood = now.model.likelihood.for_judge(judge_of(self._judge))
+        likelihood = self._answering(now.model.likelihood)
         if available is not None and not likelihood.predicts_choices:
             raise UnsupportedError(
                 "available is for choices; with several kinds use the likelihood of choices: "

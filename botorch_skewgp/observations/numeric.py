@@ -2,9 +2,11 @@ r"""Numbers and censored readings."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
@@ -117,3 +119,14 @@ class Censored(Countable):
             Mark(self.index[below], "at most", "at most", self.upper[below]),
             Mark(self.index[above], "at least", "at least", self.lower[above]),
         )
+
+
+def mean_known_noise(observations: Sequence[Observation]) -> Tensor | None:
+    r"""The mean of the known noise variances of numbers; `None` if there are no numbers, or some without a variance.
+
+    Args:
+        observations: Observations of any kinds.
+    """
+    noises = [entry.noise for entry in observations if isinstance(entry, Numeric) and len(entry.values)]
+    known = [noise for noise in noises if noise is not None]
+    return torch.cat(known).mean() if known and len(known) == len(noises) else None
