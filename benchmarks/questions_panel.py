@@ -2,11 +2,11 @@
 
 A run is a function and a seed. All methods start with the same six duels of Sobol points by each judge, which are
 free. Both judges want the same; the noise of an item is a hundredth of the function's standard deviation over the
-domain for the good judge, and half of it for the cheap one. A duel costs 4 and 1, and a run 30. Reported is the simple
-regret of the point of largest posterior mean in the domain, against money. Models have reliabilities of judges, are
-fitted after every third answer, from the last hyperparameters, and have 512 draws. "Told" models know the
-reliabilities, that the good judge is consistent, and that both want the same; others learn all that. Seconds are those
-of the processor, on one thread.
+domain for the good judge, and half of it for the cheap one. A duel costs 4 and 1, and a run 30, or 60 where the method
+says so. Reported is the simple regret of the point of largest posterior mean in the domain, against money, at the end
+and at half of it. Models have reliabilities of judges, are fitted after every third answer, from the last
+hyperparameters, and have 512 draws. "Told" models know the reliabilities, that the good judge is consistent, and that
+both want the same; others learn all that. Seconds are those of the processor, on one thread.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from botorch_skewgp.observations import Preference
 from botorch_skewgp.truncated.draws import DrawSettings
 
 FUNCTIONS = ("camel", "hartmann3")
-NOISE, PRICE, BUDGET, REFIT, STARTS = (0.01, 0.5), (4.0, 1.0), 30.0, 3, 6
+NOISE, PRICE, REFIT, STARTS = (0.01, 0.5), (4.0, 1.0), 3, 6
 ASKED = {"both": (0, 1), "good and dear": (0,), "cheap and noisy": (1,)}
-METHODS = {f"{name}, told" if told else name: (who, told) for told in (False, True) for name, who in ASKED.items()}
+CASES = {"": (False, 30.0), ", told": (True, 30.0), ", told, 60": (True, 60.0)}  # whether told, and the budget
+METHODS = {name + case: (who, *CASES[case]) for case in CASES for name, who in ASKED.items()}
 HALF, END, COURSE = "regret_half", "regret", "log10_course"
 MEASURED = (HALF, END, COURSE, "asked_good", "asked_cheap", "seconds_per_question")
 
@@ -45,13 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of this benchmark."""
     add_common_arguments(parser)
     parser.add_argument("--functions", nargs="+", choices=FUNCTIONS, default=list(FUNCTIONS))
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--seeds", type=int, default=10, help="runs of each method")
 
 
 def run(options: argparse.Namespace) -> None:
     """Run it."""
     folder = prepare(options)
-    num, budget = (1, 4.0) if options.quick else (options.seeds, BUDGET)
+    num = 1 if options.quick else options.seeds
     functions = ["camel"] if options.quick else options.functions
     columns = (
         "function",
@@ -66,17 +68,22 @@ def run(options: argparse.Namespace) -> None:
     notes = [environment(), f"load average at the start {load_average()}", "regrets are medians, all else means"]
     table = Table("questions_panel", columns, notes)
     runs = Runs("questions_panel_runs", ("function", "method", "seed"), MEASURED, folder)
-    found: dict[tuple[str, str], list[tuple[float, ...]]] = {(f, name): [] for f in functions for name in METHODS}
+    found: dict[tuple[str, str], list[tuple[float, ...]]] = {
+        (f, name): [] for f in functions for name in options.methods
+    }
     for seed in range(num):
         for function, name in found:
 
             def make(function: str = function, name: str = name, seed: int = seed) -> list[float]:
-                return _run(function, *METHODS[name], seed, budget)
+                who, told, budget = METHODS[name]
+                return _run(function, who, told, seed, 4.0 if options.quick else budget)
 
             found[function, name].append(runs.get((function, name, seed), make))
             say(f"{function}, {name}, {seed}: {found[function, name][-1]}")
     for (function, name), rows in found.items():
-        base = "both, told" if METHODS[name][1] else "both"
+        base = next(both for both in METHODS if METHODS[both] == (ASKED["both"], *METHODS[name][1:]))
+        if (function, base) not in found:
+            continue
         mine, both = torch.tensor(rows).double(), torch.tensor(found[function, base]).double()
         cells = dict(zip(MEASURED, mine.mean(0).tolist(), strict=True))
         cells |= {column: float(mine[:, MEASURED.index(column)].median()) for column in (HALF, END)}
