@@ -257,14 +257,17 @@ def _tables(rows: Sequence[dict[str, Any]]) -> list[Table]:
             "method",
             "against",
             "seeds",
+            "median",
+            "of_other",
             "log10_difference",
             "standard_error",
             "of_averages",
             "error",
         ),
         [
-            "log10 of the recommended point's regret in the domain less that of another method, paired by seed "
-            "(negative: mixing is ahead), floored at 1e-6: at the end of the budget, and averaged over its course"
+            "medians of the recommended point's regret in the domain at the end of the budget, and log10 of a method's "
+            "less the other's, paired by seed (negative: mixing is ahead) and floored at 1e-6: at the end, over the "
+            "course"
         ],
     )
     for function, prices in sorted({(row["function"], row["prices"]) for row in rows}):
@@ -296,10 +299,13 @@ def _tables(rows: Sequence[dict[str, Any]]) -> list[Table]:
                 seeds = sorted(ends[name].keys() & ends[which].keys())
                 if len(seeds) < 2:
                     continue
-                difference = np.array([np.subtract(ends[name][s], ends[which][s]) for s in seeds])
+                mine, others = (np.array([ends[one][seed] for seed in seeds]) for one in (name, which))
+                difference = mine - others
                 error = difference.std(0, ddof=1) / math.sqrt(len(seeds))
                 paired.add(
-                    function=function, prices=prices, method=name, against=which, seeds=len(seeds),
+                    function=function, prices=prices, method=name, against=which.removesuffix(", told"),
+                    seeds=len(seeds), median=float(10 ** np.median(mine[:, 0])),
+                    of_other=float(10 ** np.median(others[:, 0])),
                     log10_difference=float(difference[:, 0].mean()), standard_error=float(error[0]),
                     of_averages=float(difference[:, 1].mean()), error=float(error[1]),
                 )  # fmt: skip

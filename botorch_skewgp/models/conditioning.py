@@ -113,7 +113,8 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         Args:
             X: A `batch_shape x n' x d` tensor of new points.
             sampler: Draws the noisy values; its sample shape is the shape of the batch of fantasies.
-            observation_noise: Noise variances of numbers, in squared units of the outcome; the likelihood's if `None`.
+            observation_noise: Noise variances of numbers, in squared units of the outcome; if `None` the mean of known
+                variances where all numbers have one, else the likelihood's.
 
         Raises:
             InputDataError: If `X` is not a tensor of single or double precision, or `sampler` not a sampler.

@@ -235,8 +235,9 @@ class SkewGP(ConditioningMixin):
         Args:
             X: A `batch_shape x q x d` tensor.
             output_indices: The outputs wanted; all if `None`.
-            observation_noise: Whether to add the likelihood's noise, or its variances, in squared units of the
-                outcome, as a tensor that broadcasts to `batch_shape x q x num_outputs`.
+            observation_noise: Whether to add the likelihood's noise (the mean of known variances where all numbers have
+                one, as in BoTorch), or its variances, in squared units of the outcome, as a tensor that broadcasts to
+                `batch_shape x q x num_outputs`.
             posterior_transform: A posterior transform. Affine ones keep the skewness.
             judge: The judge of the utility: a number, or `"new"` for one without answers; `None` for the shared
                 utility, or that of the model's judge, see `for_judge`. A sequence for joint utilities, an output for
