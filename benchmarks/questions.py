@@ -316,7 +316,9 @@ def _plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
     """Median regret against money, a panel for every function and table of prices."""
     from matplotlib.figure import Figure
 
-    cases = sorted({(row["prices"], row["function"]) for row in rows})
+    cases = sorted(
+        {(row["prices"], row["function"]) for row in rows}, key=lambda case: (case[0].endswith(ERRING), *case)
+    )
     columns = len({function for _, function in cases})
     figure = Figure(figsize=(3.4 * columns, 2.8 * -(-len(cases) // columns)), layout="constrained")
     panels = figure.subplots(-(-len(cases) // columns), columns, squeeze=False).flatten()
@@ -324,14 +326,18 @@ def _plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
     for panel, (prices, function) in zip(panels, cases, strict=False):
         here = [row for row in rows if (row["prices"], row["function"]) == (prices, function)]
         course = np.linspace(0, max(float(_numbers(row, "money")[-1]) for row in here), 81)
-        for i, name in enumerate(METHODS):
+        for name in METHODS:
+            colour = f"C{list(METHODS).index(name.removesuffix(', told'))}"
+            style = "--" if "told" in METHODS[name] else "-"
             traces = [[_at(row, "domain_regret", m) for m in course] for row in here if row["method"] == name]
             if traces:
-                (lines[name],) = panel.semilogy(course, np.maximum(np.median(traces, axis=0), 1e-6), color=f"C{i}")
+                (lines[name],) = panel.semilogy(
+                    course, np.maximum(np.median(traces, axis=0), 1e-6), style, color=colour
+                )
         panel.set(title=f"{function}, {prices}", xlabel="money", ylabel="median regret")
     for panel in panels[len(cases) :]:
         panel.set_axis_off()
-    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=len(lines))
+    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=5)
     figure.savefig(path, dpi=90)
 
 
