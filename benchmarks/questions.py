@@ -304,8 +304,8 @@ def _tables(rows: Sequence[dict[str, Any]]) -> list[Table]:
                 error = difference.std(0, ddof=1) / math.sqrt(len(seeds))
                 paired.add(
                     function=function, prices=prices, method=name, against=which.removesuffix(", told"),
-                    seeds=len(seeds), median=float(10 ** np.median(mine[:, 0])),
-                    of_other=float(10 ** np.median(others[:, 0])),
+                    seeds=len(seeds), median=float(np.median(10 ** mine[:, 0])),
+                    of_other=float(np.median(10 ** others[:, 0])),
                     log10_difference=float(difference[:, 0].mean()), standard_error=float(error[0]),
                     of_averages=float(difference[:, 1].mean()), error=float(error[1]),
                 )  # fmt: skip
