@@ -35,6 +35,7 @@ from botorch_skewgp.models.latent_model import LatentModel
 from botorch_skewgp.models.snapshot import FantasyLevel, SampledValues
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import as_count, as_seed, check_class, check_parts
+from botorch_skewgp.observations.numeric import mean_known_noise
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
@@ -65,7 +66,8 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             Y: Observations of any kind whose indices refer to rows of `X`; or an `n' x 1` floating point tensor of
                 numbers; or an `m x 2` integer tensor of duels, winner first, as `PairwiseGP` takes it. For a batch,
                 tensors with further dimensions in front.
-            noise: Known noise variances of numbers, in squared units of the outcome, of `Y`'s shape.
+            noise: Known noise variances of numbers, in squared units of the outcome, of `Y`'s shape; for a tensor of
+                numbers by default the mean of the known ones, where all numbers of the model have one.
 
         Returns:
             The new model.
@@ -76,6 +78,8 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         """
         if isinstance(Y, Tensor) and (X.ndim > 2 or Y.ndim > 2):
             return self._condition_batch(X, Y, noise)
+        if noise is None and isinstance(Y, Tensor) and Y.is_floating_point():
+            noise = mean_known_noise(self.observations)
         observations = as_observations(Y, noise)
         check_train_X(X, warn=False, name="X")
         if self._fantasies or self._sampled is not None:

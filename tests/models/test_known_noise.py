@@ -62,6 +62,14 @@ def test_fantasies_have_the_known_variance(noise):
     assert_close(ours.posterior(X).variance, told.posterior(X).variance)
 
 
+def test_numbers_in_a_tensor_have_the_known_variance():
+    model, Y = _model(Numeric(VALUES, noise=0.3), DUELS), VALUES[:3].unsqueeze(-1)
+    ours = model.condition_on_observations(NEW, Y)
+    told = model.condition_on_observations(NEW, Y, noise=torch.full_like(Y, 0.3))
+    assert_close(ours.posterior(X).variance, told.posterior(X).variance)
+    assert_close(_added(ours), torch.full((3, 1), 0.3, dtype=torch.float64))
+
+
 def test_a_moment_matched_model_conditions_with_the_known_variance():
     model = MomentMatchedModel(_model(Numeric(VALUES, noise=0.3)))
     Y = VALUES[:3].unsqueeze(-1)
