@@ -121,7 +121,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
 
     @property
     def answering_likelihood(self) -> RowLikelihood:
-        """The likelihood of new answers: of the model's judge, and numbers with the mean of known variances."""
+        """The likelihood of new answers of the model's judge, and of new numbers with the mean of known variances."""
         return self._answering(self.likelihood)
 
     def _answering(self, likelihood: RowLikelihood) -> RowLikelihood:
