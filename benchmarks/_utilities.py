@@ -15,6 +15,7 @@ SEEN = 4096  # Sobol points
 FUNCTIONS = ("camel", "levy2", "hartmann3", "hartmann6", "ackley4", "levy4", "rosenbrock5", "alpine4")
 MANY_INPUTS = ("ackley10", "levy10", "rosenbrock10", "levy20", "rosenbrock20", "hartmann6_in_30")
 OTHER_FUNCTIONS = ("branin", "griewank3", *MANY_INPUTS)
+FAMILIES = {"ackley": Ackley, "griewank": Griewank, "hartmann": Hartmann, "levy": Levy, "rosenbrock": Rosenbrock}
 
 
 @dataclass(frozen=True)
@@ -48,27 +49,15 @@ def _alpine(U: Tensor) -> Tensor:
 
 
 def find_utility(name: str) -> Utility:
-    """One of the functions, by its name."""
+    """One of the functions, by its name, which ends with the number of inputs where that may vary."""
+    if name == "camel":
+        return _scaled(name, SixHumpCamel(negate=True), torch.tensor([[-2.0, -1.0], [2.0, 1.0]]))
+    if name == "branin":
+        return _scaled(name, Branin(negate=True))
     if name == "alpine4":
         return Utility(name, 4, 0.0, _alpine)
-    camel_bounds = torch.tensor([[-2.0, -1.0], [2.0, 1.0]])
-    build: dict[str, Callable[[], Utility]] = {
-        "camel": lambda: _scaled(name, SixHumpCamel(negate=True), camel_bounds),
-        "levy2": lambda: _scaled(name, Levy(2, negate=True)),
-        "hartmann3": lambda: _scaled(name, Hartmann(3, negate=True)),
-        "hartmann6": lambda: _scaled(name, Hartmann(6, negate=True)),
-        "ackley4": lambda: _scaled(name, Ackley(4, negate=True)),
-        "levy4": lambda: _scaled(name, Levy(4, negate=True)),
-        "rosenbrock5": lambda: _scaled(name, Rosenbrock(5, negate=True)),
-        "branin": lambda: _scaled(name, Branin(negate=True)),
-        "griewank3": lambda: _scaled(name, Griewank(3, negate=True)),
-        "ackley10": lambda: _scaled(name, Ackley(10, negate=True)),
-        "levy10": lambda: _scaled(name, Levy(10, negate=True)),
-        "rosenbrock10": lambda: _scaled(name, Rosenbrock(10, negate=True)),
-        "levy20": lambda: _scaled(name, Levy(20, negate=True)),
-        "rosenbrock20": lambda: _scaled(name, Rosenbrock(20, negate=True)),
-    }
     if name == "hartmann6_in_30":  # 24 inputs do nothing
         six = find_utility("hartmann6")
         return Utility(name, 30, six.best, lambda U: six.evaluate(U[..., 3::5]))
-    return build[name]()
+    family = name.rstrip("0123456789")
+    return _scaled(name, FAMILIES[family](int(name.removeprefix(family)), negate=True))
