@@ -31,7 +31,7 @@ class GibbsSampler(RowSampler):
 
     Example:
         >>> sampler = GibbsSampler(distribution)
-        >>> state = sampler.init(*feasible_start(distribution, num_chains=16, generator=generator))
+        >>> state = sampler.init(feasible_start(distribution, num_chains=16, generator=generator))
         >>> state, positions, info = sampler.run(state, num_steps=100, generator=generator)
         >>> rows = sampler.rows(positions)
     """

@@ -42,9 +42,8 @@ from benchmarks._reporting import (
     say,
 )
 from botorch_skewgp.truncated.diagnostics import effective_sample_size
-from botorch_skewgp.truncated.draws import Draws, DrawSettings, choose_sampler, draw
+from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
-from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.sampler import Sampler
@@ -295,9 +294,11 @@ def _compare(problem: Problem, device: torch.device, names: list[str], budget: f
         with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(0)
             began = _synchronised_time(device)
-            chains = DrawSettings().chains_on(device) if name == "default" else BASELINE_CHAINS
+            chains = DrawSettings().chains_of(device.type != "cpu") if name == "default" else BASELINE_CHAINS
             if name == "default":
-                advance = _advance_ours(_default(distribution, approximation), _spread(reference, chains), generator)
+                advance = _advance_ours(
+                    ReflectiveEllipticalSliceSampler(distribution), _spread(reference, chains), generator
+                )
             elif name == "linear":
                 advance = _advance_ours(LinearEllipticalSliceSampler(distribution), starts, generator)
             elif name == "gibbs":
@@ -319,12 +320,6 @@ def _compare(problem: Problem, device: torch.device, names: list[str], budget: f
             end_to_end_per_s=whole, note="" if done.is_long else "chains too short: extrapolated",
         )  # fmt: skip
         say(f"{problem.name}, {device.type}, {name}: {done.effective_per_second:.4g} effective draws a second")
-
-
-def _default(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> Sampler:
-    if choose_sampler(distribution, approximation) == "collapsed":
-        return CollapsedEllipticalSliceSampler(distribution, approximation)
-    return ReflectiveEllipticalSliceSampler(distribution)
 
 
 def _spread(reference: Draws, chains: int) -> Tensor:

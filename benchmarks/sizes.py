@@ -1,4 +1,4 @@
-"""Neighbouring sizes: seconds of draws as data grow by a twentieth, for duels, choices, labels, a ranking among duels.
+"""Neighbouring sizes: seconds of draws as data grow by a twentieth, for every shape of data.
 
 No rule that picks a sampler, or merges equal rows, may cost much where it changes: the table tells the largest ratio of
 seconds between neighbours.
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from botorch_skewgp import SkewGP
-from botorch_skewgp.observations import Binary, Choice, Observation, Preference, Ranking
+from botorch_skewgp.observations import Binary, Choice, Observation, Preference, Ranking, Slope
 
 DIM, NOISE_RATIO = 3, 5.0
 # Rows that one answer has, and points for so many answers: items that are compared again and again, or new ones.
@@ -26,6 +26,10 @@ KINDS = {
     "choices of 4 over 35 items": (3, lambda m: 35),
     "labels at 60 points": (1, lambda m: 60),
     "rankings among duels": (1, lambda m: 40),
+    "duels and a slope": (1, lambda m: 40),
+    "rankings of 5": (4, lambda m: 60),
+    "all yes at one point": (1, lambda m: 1),
+    "duels of one undefeated among 40": (1, lambda m: 40),
 }
 
 
@@ -77,20 +81,29 @@ def make(kind: str, m: int, num_points: int, seed: int = 0) -> tuple[Tensor, lis
     generator = torch.Generator().manual_seed(seed)
     X = torch.rand(num_points, DIM, generator=generator, dtype=torch.double)
     utility = NOISE_RATIO**0.5 * torch.sin(4 * X).sum(-1)
+    if kind.startswith("all yes"):
+        return X, [Binary(torch.ones(m), index=torch.zeros(m, dtype=torch.long))]
     if kind.startswith("labels"):
         index = torch.randint(num_points, (m,), generator=generator)
         seen = utility[index] - utility.mean() + torch.randn(m, generator=generator, dtype=torch.double)
         return X, [Binary(seen > 0, index=index)]
-    k = 4 if kind.startswith("choices") else 2
+    k = 4 if kind.startswith("choices") else 5 if kind == "rankings of 5" else 2
     shown = torch.rand(m, num_points, generator=generator).topk(k, dim=-1).indices
     if num_points == 2 * m:  # every item once
         shown = torch.randperm(num_points, generator=generator).view(m, 2)
     seen = utility[shown] + torch.randn(shown.shape, generator=generator, dtype=torch.double)
     shown = shown.gather(-1, seen.argsort(-1, descending=True))
-    if k == 4:
-        return X, [Choice(shown)]
-    ranking = [Ranking([[0, 1, 2, 3]])] if kind.startswith("rankings") else []
-    return X, [Preference(shown), *ranking]
+    if k > 2:
+        return X, [Choice(shown) if k == 4 else Ranking(shown)]
+    if "undefeated" in kind:  # item 0 has won every other duel, and nobody has beaten it
+        shown = torch.where(shown[:, 1:] == 0, shown.flip(-1), shown)
+        shown[::2, 0] = 0
+    beside: list[Observation] = []
+    if kind == "rankings among duels":
+        beside = [Ranking([[0, 1, 2, 3]])]
+    if kind == "duels and a slope":
+        beside = [Slope([0], [1], index=[0])]
+    return X, [Preference(shown), *beside]
 
 
 def _seconds(X: Tensor, observations: list[Observation]) -> tuple[float, str]:

@@ -122,7 +122,7 @@ def docstring_names() -> dict[str, Any]:
     objective = SkewGP(train_X, Numeric(values))
     rows = torch.zeros(3, dtype=torch.double)
     distribution = TruncatedNormal(rows, torch.eye(3).to(rows), rows, rows + torch.inf, rows + 1)
-    start, _ = feasible_start(distribution, num_chains=16, generator=generator)
+    start = feasible_start(distribution, num_chains=16, generator=generator)
     return names | {
         "torch": torch,
         "optimize_acqf": functools.partial(optimize_acqf, options={"maxiter": 20}),

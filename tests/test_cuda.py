@@ -141,7 +141,7 @@ def test_sampled_hyperparameters(device):
 
 
 @pytest.mark.filterwarnings("ignore::botorch_skewgp.exceptions.PoorDrawsWarning")  # few, of slow samplers
-@pytest.mark.parametrize("sampler", ["reflective", "collapsed", "independence", "linear"])
+@pytest.mark.parametrize("sampler", ["reflective", "hamiltonian", "linear"])
 def test_every_sampler(sampler):
     settings = DrawSettings(num_draws=1024, sampler=sampler, min_effective_size=1.0, max_thinning=1, warmup=256)
     model = SkewGP(X.to(CUDA), Preference(PAIRS), draw_settings=settings)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -21,7 +21,7 @@ from botorch_skewgp.truncated.diagnostics import diagnose
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
-from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.row_factor import open_uniform
 from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.sampler import Sampler
 from botorch_skewgp.truncated.samplers.start import feasible_start
@@ -71,7 +71,7 @@ def _ours(distribution: TruncatedNormal, num_draws: int) -> Tensor:
 
 def _run(sampler: Sampler, distribution: TruncatedNormal, num_draws: int) -> Tensor:
     generator = torch.Generator().manual_seed(0)
-    state = sampler.init(*feasible_start(distribution, NUM_CHAINS, generator))
+    state = sampler.init(feasible_start(distribution, NUM_CHAINS, generator))
     state, _, _ = sampler.run(state, DROPPED, generator)
     _, positions, _ = sampler.run(state, num_draws, generator)
     return sampler.rows(positions, generator)
@@ -81,20 +81,35 @@ def _linear(distribution: TruncatedNormal, num_draws: int) -> Tensor:
     return _run(LinearEllipticalSliceSampler(distribution), distribution, num_draws)
 
 
-@dataclass(frozen=True)
-class _Prior:
-    """The prior of the rows in the place of an approximation of their posterior: sites that tell nothing."""
-
-    site_precision: Tensor
-    site_shift: Tensor
-    latent_mean: Tensor
-    latent_root: Tensor
-
-
 def _elliptical_slice(distribution: TruncatedNormal, num_draws: int) -> Tensor:
-    zero = torch.zeros_like(distribution.mean)
-    prior = _Prior(zero, zero, zero, cholesky_with_relative_jitter(distribution.prior.covariance))
-    return _run(CollapsedEllipticalSliceSampler(distribution, prior, num_inner_steps=1), distribution, num_draws)
+    """Elliptical slice sampling of latent values around their prior (Murray, Adams, MacKay 2010), rows given these."""
+    generator = torch.Generator().manual_seed(0)
+    L = cholesky_with_relative_jitter(distribution.prior.covariance)
+    factor, centre = distribution.factor_of_draws, distribution.mean
+
+    def normal() -> Tensor:
+        return torch.randn(NUM_CHAINS, len(L), dtype=L.dtype, generator=generator) @ L.mT
+
+    def uniform() -> Tensor:
+        return torch.rand(NUM_CHAINS, 1, dtype=L.dtype, generator=generator)
+
+    def value(h: Tensor) -> Tensor:
+        return factor.log_likelihood(centre + h).sum(-1, keepdim=True)
+
+    h, kept = normal(), []
+    for _ in range(DROPPED + num_draws):
+        level, direction, high = value(h) + uniform().log(), normal(), 2 * math.pi * uniform()
+        low, angle = high - 2 * math.pi, high
+        while True:
+            moved = h * angle.cos() + direction * angle.sin()
+            found = value(moved) > level
+            if bool(found.all()):
+                break
+            low, high = torch.where(~found & (angle < 0), angle, low), torch.where(~found & (angle >= 0), angle, high)
+            angle = torch.where(found, angle, low + (high - low) * uniform())
+        h = moved
+        kept.append(factor.draw_given(centre + h, open_uniform(h, generator)))
+    return torch.stack(kept[DROPPED:])
 
 
 def _hamiltonian(distribution: TruncatedNormal, num_draws: int) -> Tensor:

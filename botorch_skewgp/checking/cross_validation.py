@@ -21,7 +21,7 @@ from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
-from botorch_skewgp.truncated.samplers.start import rows_given_latent
+from botorch_skewgp.truncated.samplers.start import rows_given_noiseless
 from botorch_skewgp.truncated.truncated_normal import RowConditionals, TruncatedNormal
 from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density
 
@@ -124,9 +124,10 @@ def log_densities_by_draw(model: SkewGP) -> LogDensitiesByDraw:
                 "Answers of several rows that may be slips have no leave-one-out densities; predict held-out ones."
             )
         if draws.rows.shape[-1] != distribution.num_rows:  # draws of means of equal rows
-            assert draws.latent is not None
             generator = torch.Generator(device=rows.device).manual_seed(model.draw_settings.seed)
-            rows = rows_given_latent(distribution, draws.latent.to(rows), generator)
+            merged = model.row_model(prior, merge_equal=True).truncated_normal
+            latent = merged.noisy_prior.draw_latent(rows - merged.mean, generator)
+            rows = rows_given_noiseless(distribution, distribution.noiseless(latent), generator)
         which, interval_unit = unit[~is_equality].unique(return_inverse=True)
         conditional = _unit_conditionals(distribution, rows, interval_unit)
         log_p = log_interval_probability(

@@ -18,7 +18,7 @@ from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.truncated.diagnostics.pareto import pareto_shape
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
-from botorch_skewgp.truncated.samplers.independence import IndependenceSampler
+from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
 
 NUM_PROPOSALS = 1024
 MAX_POINTS = 1000  # training points at which posteriors are compared
@@ -126,6 +126,6 @@ def _approximate(model: SkewGP, X: Tensor, seed: int | None) -> tuple[SkewGPPost
     if not bool((distribution.noise > 0).all()):
         return posterior, value, torch.nan, torch.nan
     generator = torch.Generator(device=X.device).manual_seed(seed)
-    _, log_weight = IndependenceSampler(distribution, approximation).propose(NUM_PROPOSALS, generator)
+    log_weight = HamiltonianSampler(distribution, approximation).propose(NUM_PROPOSALS, generator)[1]
     share = (2 * log_weight.logsumexp(-1) - (2 * log_weight).logsumexp(-1)).exp() / NUM_PROPOSALS
     return posterior, value, float(pareto_shape(log_weight)), float(share)

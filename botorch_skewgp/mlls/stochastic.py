@@ -15,7 +15,7 @@ from botorch_skewgp.mlls.warm_start import WarmExpectationPropagation
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.truncated.draws import choose_sampler
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
-from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
+from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.sampler import Sampler
 from botorch_skewgp.truncated.samplers.start import feasible_start
@@ -80,8 +80,8 @@ class StochasticMarginalLogLikelihood(RowMarginalLogLikelihood):
 
     def reset(self) -> None:
         """Forget the chains; new ones start from the seed."""
-        self._of_data = _PersistentChains(*self._chain_settings, self.seed)
-        self._of_prior = _PersistentChains(*self._chain_settings, self.seed + 1)
+        self._of_data = _Chains(*self._chain_settings, self.seed)
+        self._of_prior = _Chains(*self._chain_settings, self.seed + 1)
 
     def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:
         return self._of_data.log_normalizer(rows)
@@ -90,13 +90,12 @@ class StochasticMarginalLogLikelihood(RowMarginalLogLikelihood):
         return self._of_prior.log_normalizer(rows)
 
 
-class _PersistentChains:
-    """Chains that follow a truncated normal as it changes, and the gradient of its normaliser from them."""
+class _Chains:
+    """Chains of a truncated normal, and the gradient of its normaliser from them."""
 
     def __init__(self, num_chains: int, num_steps: int, warmup: int, seed: int) -> None:
         self.num_chains, self.num_steps, self.warmup, self.seed = num_chains, num_steps, warmup, seed
         self._generator: torch.Generator | None = None
-        self._previous: tuple[Tensor, Tensor | None] | None = None
         self._expectation_propagation = WarmExpectationPropagation()
 
     def log_normalizer(self, distribution: TruncatedNormal) -> Tensor:
@@ -105,40 +104,32 @@ class _PersistentChains:
         with torch.no_grad():
             frozen = distribution.map(Tensor.detach)
             ep = self._expectation_propagation(frozen)
-            rows, latent = self._draw(frozen, ep)
+            rows = self._draw(frozen, ep)
             value = ep.log_normalizer
         if frozen.prior.is_low_rank and bool((frozen.noise > 0).all()):
-            if latent is None:
-                with torch.no_grad():
-                    latent = frozen.noisy_prior.draw_latent(rows - frozen.mean, self._generator)
+            with torch.no_grad():
+                latent = frozen.noisy_prior.draw_latent(rows - frozen.mean, self._generator)
             # the prior of latent coordinates has no parameters
             surrogate = distribution.factor_of_draws.log_likelihood(distribution.noiseless(latent)).sum(-1).mean(0)
         else:
             surrogate = _by_rows(distribution, frozen, rows)
         return value + surrogate - surrogate.detach()
 
-    def _draw(self, distribution: TruncatedNormal, ep: ExpectationPropagation) -> tuple[Tensor, Tensor | None]:
-        """Move the chains; rows `k x m` and latent coordinates `k x r` of all steps and chains."""
+    def _draw(self, distribution: TruncatedNormal, ep: ExpectationPropagation) -> Tensor:
+        """Rows `k x m` of all steps and chains."""
         if self._generator is None or self._generator.device != distribution.mean.device:
             self._generator = torch.Generator(device=distribution.mean.device).manual_seed(self.seed)
-            self._previous = None
         sampler: Sampler
-        if distribution.heights is not None or choose_sampler(distribution, ep) == "collapsed":
-            sampler = CollapsedEllipticalSliceSampler(distribution, ep)
+        if choose_sampler(distribution, ep) == "hamiltonian":
+            sampler = hamiltonian = HamiltonianSampler(distribution, ep)
+            state = hamiltonian.start(self.num_chains, self._generator)
         else:
             sampler = ReflectiveEllipticalSliceSampler(distribution)
-        if self._previous is not None and self._previous[0].shape[-1] != distribution.num_rows:
-            self._previous = None
-        start = feasible_start(
-            distribution, self.num_chains, self._generator, expectation_propagation=ep, previous=self._previous
-        )
-        state = sampler.init(*start)
-        if self._previous is None and self.warmup > 0:
-            state, _, _ = sampler.run(state, self.warmup, self._generator)
+            state = sampler.init(feasible_start(distribution, self.num_chains, self._generator, ep))
+            if self.warmup > 0:
+                state, _, _ = sampler.run(state, self.warmup, self._generator)
         _, positions, _ = sampler.run(state, self.num_steps, self._generator)
-        rows, latent = sampler.rows(positions, self._generator), sampler.latent(positions)
-        self._previous = (rows[-1], None if latent is None else latent[-1])
-        return rows.flatten(0, 1), None if latent is None else latent.flatten(0, 1)
+        return sampler.rows(positions, self._generator).flatten(0, 1)
 
 
 def _by_rows(distribution: TruncatedNormal, frozen: TruncatedNormal, rows: Tensor) -> Tensor:

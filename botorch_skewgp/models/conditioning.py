@@ -91,13 +91,11 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         observations = self._by_own_judge(moved(observations, old))
         for entry in observations:
             self.likelihood.rows(entry, old.double(), self.outcome_scale)  # raises for kinds it does not take
-        previous = None if self._snapshot is None else self._snapshot.draws_if_made
         was_training = self.training
         new = deepcopy(self)
         new.train()
         further = tuple(entry.shift(old.shape[-2]) for entry in observations)
         new.set_train_data(torch.cat([old, X.to(old)], dim=-2), self._observations + further, strict=False)
-        new._previous_draws = previous
         return new.train(was_training)
 
     def _by_own_judge(self, observations: Sequence[Observation]) -> tuple[Observation, ...]:

@@ -43,6 +43,7 @@ from botorch_skewgp.rows import ColumnLayout, Rows, slope_columns
 from botorch_skewgp.truncated.draws import Draws, DrawSettings
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
+LEAST_NOISE = 1e-4  # of rows that are merged, over the largest variance of a column
 MAX_SINGLE_ROWS = 1024  # beyond which equal rows are merged
 
 
@@ -74,7 +75,6 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     _learns_reliability: bool
     approximation: Literal["ep"] | None
     _snapshot: Snapshot | None
-    _previous_draws: Draws | None
     _fantasies: tuple[FantasyLevel, ...]
     _sampled: SampledValues | None
 
@@ -356,7 +356,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         if blocks and self.inducing is None:
             first = layout.first_equal(column_points)
             blocks = [replace(block, index=first[block.index]) for block in blocks]
-        if merge_equal and self._merges([prior_rows, *blocks], len(mean)):
+        if merge_equal and self._merges([prior_rows, *blocks], covariance):
             blocks = [block.with_own_noise() for block in blocks]
             blocks = [block.merged() if block.can_merge else block for block in blocks]
         rows = Rows.cat([prior_rows, *blocks])
@@ -370,14 +370,14 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         points = self.transform_inputs(points) if self.training else points
         return over_white_columns(rows, layout, self.latent_prior(points.double()), prior)
 
-    def _merges(self, blocks: Sequence[Rows], num_columns: int) -> bool:
-        """Whether equal rows are merged: if they are many more than columns, and all have noise."""
-        if self.draw_settings.sampler not in (None, "collapsed", "independence"):
+    def _merges(self, blocks: Sequence[Rows], covariance: Tensor) -> bool:
+        """Whether equal rows are merged: if they are many more than columns, and their noise is not small."""
+        if self.draw_settings.sampler not in (None, "hamiltonian"):
             return False
-        total = sum(block.num_rows for block in blocks)
-        if total <= max(MAX_SINGLE_ROWS, num_columns):
+        if sum(block.num_rows for block in blocks) <= max(MAX_SINGLE_ROWS, len(covariance)):
             return False
-        return all(bool(((block.with_own_noise().noise > 0) | block.is_equality).all()) for block in blocks)
+        noise = torch.cat([block.noise[~block.is_equality] for block in blocks])
+        return not bool(((noise > 0) & (noise < LEAST_NOISE * covariance.diagonal().max())).any())
 
     def _prior_rows(self, mean: Tensor, covariance: Tensor, layout: ColumnLayout) -> Rows:
         """The rows of the skew prior."""

@@ -173,7 +173,6 @@ class SkewGP(ConditioningMixin):
         self._take(train_X, observations)
         self.draw_settings = DrawSettings() if draw_settings is None else draw_settings
         self._snapshot = None
-        self._previous_draws = None
         self._fantasies = ()
         self._sampled = None
         self.inducing = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.draws import Draws
+from botorch_skewgp.truncated.draws import Draws, noiseless_given_rows
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.step_factor import StepFactor
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -58,8 +58,9 @@ def _outside(distribution: TruncatedNormal, draws: Draws | None) -> Tensor:
         approximation.warn_of_competition()
         assert isinstance(distribution.factor, StepFactor)
         return 1 - distribution.factor.attention(approximation.cavity_mean, approximation.cavity_variance)
-    if draws.latent is not None:
-        h = distribution.noiseless(draws.latent.to(distribution.mean))
+    if distribution.count is not None:
+        generator = torch.Generator(device=distribution.mean.device).manual_seed(0)
+        h = noiseless_given_rows(distribution, draws.rows, generator)
         return (1 - factor.attention(h, torch.zeros_like(h))).mean(-2)
     # given all other rows, an answer is attentive if all its rows are inside their bounds
     conditional = distribution.conditionals(draws.rows.to(distribution.mean))

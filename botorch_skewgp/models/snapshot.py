@@ -179,7 +179,7 @@ class Snapshot:
     def _draw(self, distribution: TruncatedNormal) -> Draws:
         model = self.model
         try:
-            return draw(distribution, model.draw_settings, previous=model._previous_draws)
+            return draw(distribution, model.draw_settings)
         except ContradictionError as error:
             if model.skew_prior is None:
                 raise

@@ -12,6 +12,7 @@ from torch import Tensor
 from botorch_skewgp.truncated.priors import Blocks
 from botorch_skewgp.truncated.step_factor import Heights
 
+OWN_SHARE = 0.95  # of a block's least eigenvalue, as noise of each row's own
 MIN_EIGENVALUE = 1e-6  # of the noise of a block, relative to its largest variance, above which it is split
 _DENSE_BEYOND = 8  # entries per row; wider rows multiply with a dense weight matrix
 
@@ -85,7 +86,7 @@ class Rows:
     def with_own_noise(self) -> Rows:
         r"""The rows with their noise split so that each row has some independent noise if possible.
 
-        In a block whose noise covariance `D + N N^T` has a least eigenvalue `l > 0`, every row gets `l / 2`.
+        In a block whose noise covariance `D + N N^T` has a least eigenvalue `l > 0`, every row gets nearly that.
         """
         if self.noise_root is None or bool((self.noise > 0).all()):
             return self
@@ -102,7 +103,7 @@ class Rows:
             some = least > MIN_EIGENVALUE * covariance.diagonal(dim1=-2, dim2=-1).amax(-1)
             if not bool(some.any()):
                 continue
-            which, own = index[some], 0.5 * least[some].unsqueeze(-1).expand(-1, index.shape[-1])
+            which, own = index[some], OWN_SHARE * least[some].unsqueeze(-1).expand(-1, index.shape[-1])
             L = torch.linalg.cholesky(covariance[some] - torch.diag_embed(own))
             noise = noise.index_copy(0, which.flatten(), own.flatten())
             L = torch.nn.functional.pad(L, (0, shape - L.shape[-1]))
@@ -117,7 +118,7 @@ class Rows:
         return narrow and self.noise_root is None and not bool(self.is_equality.any())
 
     def merged(self) -> Rows:
-        """Equal rows once, with their number, in the order of first occurrence."""
+        """Equal rows once, with their number, in the order of first occurrence; without noise they say the same."""
         label = torch.zeros(self.num_rows, dtype=torch.long, device=self.index.device)
         parts = [*self.index.unbind(-1), *self.coefficient.unbind(-1), self.bias, self.lower, self.upper, self.noise]
         parts += [] if self.reads is None else self.reads.unbind(-1)
@@ -132,7 +133,8 @@ class Rows:
         first = first.scatter_reduce(0, label, order, "amin").sort().values
         if len(first) == self.num_rows:
             return self
-        return replace(self.select(first), count=label.bincount()[label[first]].to(self.noise))
+        rows, count = self.select(first), label.bincount()[label[first]].to(self.noise)
+        return replace(rows, count=torch.where(rows.noise > 0, count, torch.ones_like(count)))
 
     @staticmethod
     def cat(blocks: Sequence[Rows]) -> Rows:

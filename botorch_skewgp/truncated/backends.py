@@ -1,4 +1,4 @@
-"""The choice of a backend: numba on CPUs, triton on CUDA, torch everywhere."""
+"""The choice of a backend: numba on CPUs, torch everywhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import torch
 
-BACKENDS = ("auto", "eager", "numba", "triton")
+BACKENDS = ("auto", "eager", "numba")
 _logger = logging.getLogger("botorch_skewgp")
 
 
@@ -21,8 +21,7 @@ def choose_backend(name: str, device: torch.device) -> str:
     r"""The backend for `name` on `device`.
 
     Args:
-        name: "eager", "numba", "triton", or "auto": numba on CPU and triton on CUDA where they are installed, and
-            eager torch elsewhere.
+        name: "eager", "numba", or "auto": numba on CPU where it is installed, and eager torch elsewhere.
         device: Where the tensors are.
 
     Raises:
@@ -34,18 +33,16 @@ def choose_backend(name: str, device: torch.device) -> str:
     if name == "eager":
         return name
     if name == "auto":
-        for backend, kind in (("numba", "cpu"), ("triton", "cuda")):
-            if device.type == kind and find_spec(backend) is not None:
-                return backend
-        if device.type == "cpu":
-            log_missing_numba()
+        if device.type != "cpu":
+            return "eager"
+        if find_spec("numba") is not None:
+            return "numba"
+        log_missing_numba()
         return "eager"
     if find_spec(name) is None:
-        source = "the extra `fast` installs it" if name == "numba" else "torch's builds for CUDA bring it"
-        raise ImportError(f"backend={name!r} needs {name}; {source}.")
-    needed = "cpu" if name == "numba" else "cuda"
-    if device.type != needed:
-        raise ValueError(f"backend={name!r} runs on {needed}, the distribution is on {device.type}; use 'auto'.")
+        raise ImportError(f"backend={name!r} needs {name}; the extra `fast` installs it.")
+    if device.type != "cpu":
+        raise ValueError(f"backend={name!r} runs on cpu, the distribution is on {device.type}; use 'auto'.")
     return name
 
 

@@ -18,43 +18,60 @@ from tqdm.auto import tqdm
 from botorch_skewgp.exceptions import ContradictionError, InputDataError, PoorDrawsWarning
 from botorch_skewgp.observations.checks import as_count, as_number, as_seed, check_flags
 from botorch_skewgp.truncated.backends import uses_numba
-from botorch_skewgp.truncated.diagnostics import diagnose
+from botorch_skewgp.truncated.diagnostics import diagnose, effective_sample_size
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
 from botorch_skewgp.truncated.propagation.expectation_propagation import (
     ROUNDING,
     ExpectationPropagation,
     expectation_propagation,
 )
-from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
-from botorch_skewgp.truncated.samplers.independence import IndependenceSampler
+from botorch_skewgp.truncated.samplers.coordinates import num_entries
+from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
 from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.sampler import Sampler
-from botorch_skewgp.truncated.samplers.shared_independence import SharedIndependenceSampler
 from botorch_skewgp.truncated.samplers.start import feasible_start, require_feasible
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 from botorch_skewgp.truncated.univariate import log_normal_density
 
-SamplerName = Literal["reflective", "collapsed", "independence", "linear"]
-WITH_APPROXIMATION = {"collapsed": CollapsedEllipticalSliceSampler, "independence": IndependenceSampler}
+SamplerName = Literal["reflective", "hamiltonian", "linear"]
 R_HAT_LIMIT = 1.01
-NUM_PROPOSALS = 256  # a pilot of the Gaussian of expectation propagation as a proposal
-MIN_SHARE = 0.2  # effective share of these, down to which it is faster than slices (`benchmarks samplers_low_rank`)
+STEIN_LIMIT = 5.0  # standard errors of a mean that is zero for draws of the target
 MAX_ENTRIES = 2**20  # of rows that diagnostics copy at a time, which a cache can hold
-# Costs, in entries of matrices that a reflection reads; `benchmarks sizes` has their seconds.
-EVENT_OVERHEAD, HORIZON = 50, math.pi / 2
-SLICE = 64.0  # with the thinning that slices need
-SLICE_OVERHEAD = 2**13  # of each: 2,048 draws of 100 rows take a second or more, as those of 1,000 do
-OF_HEIGHTS = 8.0  # the cost of draws by refraction over as many reflections: each takes longer, and draws correlate
-CHEAP = 2**16  # up to which reflections are taken without a pilot: a third of a second for 2,048 draws
-CHEAP_PROPOSALS = 2**18  # of all proposals for a draw, as much as its diagnostics
-PROPOSALS_PER_DRAW = 4  # where they are cheap: with one, seconds vary by a factor of eight
+HORIZON = math.pi / 2
 FEW_CHAINS = 4
-# On a GPU; of 4, 16, 64 and 256, the number at which 2,048 draws of 500 to 2,000 labels took the least time.
-MANY_CHAINS, STEPS_OF_MANY = 64, 16
+MANY_CHAINS, STEPS_OF_MANY = 64, 16  # where chains move side by side
 SHORT_CHAIN = 32  # steps, those of 2,048 draws by MANY_CHAINS
 FIXED = 1e-3  # change of sites, in standard deviations of their rows, up to which sites can replace rows
-MAX_UNKNOWN = 10.0  # variance of noiseless parts over that of the noise
+
+
+@dataclass(frozen=True)
+class SamplerCosts:
+    r"""What 2,048 draws cost by either sampler, in nanoseconds of one thread; `python -m benchmarks sizes` has seconds.
+
+    Args:
+        reflections: The number of trajectories.
+        of_event: The cost of a reflection in compiled code, and that for each row.
+        eager: How much more it costs in eager torch.
+        of_refraction: How much more trajectories cost whose walls have finite height.
+        gradients: The number of gradients of the potential, of all chains.
+        of_gradient: The cost of a gradient, that for each row and chain, and that for each entry of a matrix and chain.
+        two_sided: How much more a row costs there that may have two bounds.
+        most_ratio: The mean variance of rows in the Gaussian, over that of their noise, up to which a trajectory needs
+            few rotations.
+    """
+
+    reflections: float = 2300.0
+    of_event: tuple[float, float] = (100.0, 1.3)
+    eager: float = 30.0
+    of_refraction: float = 4.0
+    gradients: float = 220.0
+    of_gradient: tuple[float, float, float] = (2e5, 20.0, 0.2)
+    two_sided: float = 4.0
+    most_ratio: float = 30.0
+
+
+COSTS = SamplerCosts()
 
 
 @dataclass(frozen=True)
@@ -64,7 +81,7 @@ class DrawSettings:
     Args:
         num_draws: The number of draws to keep.
         num_chains: The number of independent Markov chains they come from; a divisor of `num_draws`, at most a quarter
-            of it. By default 4, and more on CUDA, where chains run side by side; see `chains_on`.
+            of it. By default 4, and up to 64 where chains move side by side; see `chains_of`.
         sampler: The name of a sampler; `choose_sampler` chooses if `None`.
         min_effective_size: The effective sample size that every functional watched must reach; half of `num_draws` if
             `None`.
@@ -111,21 +128,18 @@ class DrawSettings:
                 f"from num_chains = {num_chains}."
             )
 
-    def chains_on(self, device: torch.device, side_by_side: bool = False) -> int:
-        r"""The number of chains on a device.
-
-        On a CPU the time of a step grows with the number of chains, on a GPU it hardly does. There the default is up to
-        `MANY_CHAINS`, as long as each keeps `STEPS_OF_MANY` draws or more.
+    def chains_of(self, side_by_side: bool) -> int:
+        r"""The number of chains.
 
         Args:
-            device: Where draws are made.
-            side_by_side: Whether chains step in one pass on a CPU too, as where answers may be slips.
+            side_by_side: Whether chains move as one matrix, so that a step's time hardly grows with their number. The
+                default is then up to `MANY_CHAINS`, as long as each keeps `STEPS_OF_MANY` draws or more.
         """
         if self.num_chains is not None:
             return self.num_chains
         chains = FEW_CHAINS
         while (
-            (side_by_side or device.type == "cuda")
+            side_by_side
             and chains < MANY_CHAINS
             and self.num_draws % (2 * chains) == 0
             and self.num_draws >= 2 * chains * STEPS_OF_MANY
@@ -140,19 +154,16 @@ class Draws:
 
     Args:
         rows: The draws of `u`, `batch_shape x num_draws x m`; of a row that stands for several, of their mean.
-        latent: The latent coordinates of `h` at the draws, `batch_shape x num_draws x r`, if the prior is low rank and
-            the sampler moves them; else `None`.
         r_hat: Rank-normalised split R-hat of every functional watched, `batch_shape x k`.
         effective_size: Bulk effective sample size of every functional watched, `batch_shape x k`.
         functionals: The functionals watched, `batch_shape x num_steps x num_chains x k`; none for independent draws.
-        num_evaluations: The mean number of reflections, or of likelihoods, per step and chain.
+        num_evaluations: The mean number of reflections, or of gradients, per step and chain.
         thinning: The number of steps per kept draw.
         num_chains: The number of chains; draws of one chain follow each other.
         sampler: The name of the sampler.
     """
 
     rows: Tensor
-    latent: Tensor | None
     r_hat: Tensor
     effective_size: Tensor
     functionals: Tensor
@@ -207,47 +218,51 @@ def expected_reflections(distribution: TruncatedNormal, approximation: Expectati
 
 @torch.no_grad()
 def choose_sampler(distribution: TruncatedNormal, approximation: ExpectationPropagation | None = None) -> SamplerName:
-    r"""The default sampler: the one whose steps should cost least, by a rule on the problem alone.
+    r"""The default sampler: the one whose draws should cost less, by a rule on the problem alone.
 
-    Reflections mix at once wherever they were tried; a step has `expected_reflections`, at a cost of `O(m)` each. Where
-    these are many, the noise may be integrated out instead, unless it is small. With many rows over few coordinates the
-    rest mostly is so nearly Gaussian that draws of expectation propagation's approximation serve as proposals; a pilot
-    estimates their effective share. Slices serve if a row's noiseless part is known to within a few standard deviations
-    of the noise. Rows that stand for several can only be drawn in these two ways.
+    Reflections mix at once wherever they were tried; a trajectory has `expected_reflections`, at a cost of `O(m)` each.
+    Hamiltonian trajectories around the Gaussian of expectation propagation cost a few gradients of all rows. They serve
+    where every row has noise that is not small beside what is unknown of it, and where rows stand for several.
 
     Args:
         distribution: The truncated normal.
-        approximation: Its expectation propagation fixed point; computed if `None`.
+        approximation: Its expectation propagation; computed if `None`.
     """
-    counted, m = distribution.count is not None, distribution.num_rows
-    if not bool((distribution.noise > 0).all()):
+    noisy = distribution.noise > 0
+    may_slip, counted = distribution.heights is not None, distribution.count is not None
+    if distribution.batch_shape or (may_slip and not bool(noisy.all())):
+        return "reflective"
+    if counted:
+        return "hamiltonian"
+    num_walls = int((~noisy).sum())
+    if 2 * num_walls >= distribution.num_rows:
         return "reflective"
     if approximation is None:
         approximation = expectation_propagation(distribution)
-    if not (counted or approximation.converged):
+    ratio = (approximation.variance / distribution.noise)[noisy]
+    if not float(ratio.mean()) <= COSTS.most_ratio:
         return "reflective"
-    reflections = float(expected_reflections(distribution, approximation).max()) * (m + EVENT_OVERHEAD)
-    if distribution.heights is not None:
-        reflections *= OF_HEIGHTS
-    if not counted and reflections <= CHEAP:
-        return "reflective"
-    shared = SharedIndependenceSampler.of(distribution, approximation)
-    proposals = IndependenceSampler(distribution, approximation) if shared is None else shared
-    generator = torch.Generator(device=distribution.mean.device).manual_seed(0)
-    _, log_weight = proposals.propose(NUM_PROPOSALS, generator)
-    # of the proposals, and of log-normal weights of their variance, as few proposals miss the tail in many dimensions
-    counting = (2 * log_weight.logsumexp(-1) - (2 * log_weight).logsumexp(-1)).exp() / NUM_PROPOSALS
-    share = float(torch.minimum(counting, (-log_weight.var(-1)).exp()).min())
-    if share >= MIN_SHARE:
-        steps = max(_thinning_of_proposals(proposals), 1 / share) * proposals.num_inner_steps
-        if counted or steps * proposals.cost + proposals.cost_of_rows < reflections:
-            return "independence"
-    if shared is not None:
-        return "reflective"
-    entries = approximation.latent_mean.shape[-1] * m
-    unknown = float((approximation.variance / distribution.noise).mean())
-    cheaper = SLICE * (entries + SLICE_OVERHEAD) < reflections
-    return "collapsed" if counted or (unknown < MAX_UNKNOWN and cheaper) else "reflective"
+    cheaper = _hamiltonian_cost(distribution) < _reflective_cost(distribution, approximation)
+    return "hamiltonian" if cheaper else "reflective"
+
+
+def _reflective_cost(distribution: TruncatedNormal, approximation: ExpectationPropagation) -> float:
+    """What draws by reflections cost, in nanoseconds."""
+    of_event, of_row = COSTS.of_event
+    slower = COSTS.of_refraction if distribution.heights is not None else 1.0
+    if slower > 1 or not uses_numba(distribution.mean.device):
+        slower *= COSTS.eager
+    events = float(expected_reflections(distribution, approximation))
+    return COSTS.reflections * slower * events * (of_event + of_row * distribution.num_rows)
+
+
+def _hamiltonian_cost(distribution: TruncatedNormal) -> float:
+    """What draws by Hamiltonian trajectories cost, in nanoseconds."""
+    fixed, of_row, of_entry = COSTS.of_gradient
+    if not distribution.factor.has_one_bound:
+        of_row *= COSTS.two_sided
+    entries = num_entries(distribution.prior)
+    return COSTS.gradients * (fixed + MANY_CHAINS * (of_row * distribution.num_rows + of_entry * entries))
 
 
 @torch.no_grad()
@@ -256,14 +271,14 @@ def draw(
     settings: DrawSettings | None = None,
     generator: torch.Generator | None = None,
     approximation: ExpectationPropagation | None = None,
-    previous: Draws | None = None,
 ) -> Draws:
     r"""Draw from a truncated normal until the draws are good.
 
-    Chains start at feasible points near the expectation propagation Gaussian (or at `previous` draws). They run for
-    `warmup` steps, then for `num_draws / num_chains` kept steps. As long as R-hat or the effective sample size of some
-    functional is poor, these steps become the warm-up of a run with twice the thinning. Unless the settings name a
-    sampler, rows that act like numbers, narrow or far in a tail, are drawn last, see `gaussian_rows`.
+    Chains start at feasible points near the expectation propagation Gaussian. They run for `warmup` steps (Hamiltonian
+    ones until they are tuned), then for `num_draws / num_chains` kept steps. As long as R-hat, the effective sample
+    size or a moment of some functional is poor, these steps become the warm-up of a run with twice the thinning. Unless
+    the settings name a sampler, rows that act like numbers, narrow or far in a tail, are drawn last, see
+    `gaussian_rows`.
 
     The functionals watched are those that posteriors average: `E[h_i | u]` of every row (`E[z_j | u]` of every latent
     coordinate where these are fewer), the slow directions of the chains, and the squared Mahalanobis length of `u` (the
@@ -275,7 +290,6 @@ def draw(
         settings: How draws are made.
         generator: The source of randomness; one seeded with `settings.seed` is made if `None`.
         approximation: Its expectation propagation fixed point, if the caller has it.
-        previous: Draws of a similar distribution whose rows are the first rows of this one, to start from.
 
     Returns:
         The draws. A `PoorDrawsWarning` is issued if they are still poor at `max_thinning`.
@@ -288,21 +302,18 @@ def draw(
     settings = settings or DrawSettings()
     if generator is None:
         generator = torch.Generator(device=distribution.mean.device).manual_seed(settings.seed)
-    batch_shape, may_slip = distribution.batch_shape, distribution.heights is not None
-    in_one_pass = distribution.count is not None or not uses_numba(distribution.mean.device)
-    num_chains = settings.chains_on(distribution.mean.device, side_by_side=may_slip and in_one_pass)
-    num_steps = settings.num_draws // num_chains
-    if distribution.num_rows == 0:
+    batch_shape, m = distribution.batch_shape, distribution.num_rows
+    if m == 0:
         empty = distribution.mean.new_zeros(*batch_shape, settings.num_draws, 0)
         none = distribution.mean.new_zeros(*batch_shape, 0)
-        return Draws(empty, None, none, none, empty.unsqueeze(-2), 0.0, 1, num_chains, "none")
-    certain = (distribution.gamma_diagonal <= 0).reshape(-1, distribution.num_rows).any(0)
+        return Draws(empty, none, none, empty.unsqueeze(-2), 0.0, 1, settings.chains_of(False), "none")
+    certain = (distribution.gamma_diagonal <= 0).reshape(-1, m).any(0)
     if bool(certain.any()):
         raise ContradictionError(
             f"Rows {certain.nonzero().squeeze(-1).tolist()} have neither variance nor noise: nothing in them is "
             "unknown. Leave them out, or give them weights that are not zero, or noise."
         )
-    if approximation is None:  # starts and proposals need sites near the fixed point only
+    if approximation is None:  # starts and coordinates need sites near the fixed point only
         approximation = expectation_propagation(distribution, tolerance=1e-3)
     replaced = gaussian_rows(approximation)
     if settings.sampler is None and bool(replaced.any()):
@@ -311,92 +322,75 @@ def draw(
         approximation = expectation_propagation(double, initial_sites=approximation.sites, tolerance=ROUNDING)
         replaced &= gaussian_rows(approximation) & bool((approximation.residual <= FIXED).all())
         if bool(replaced.any()):
-            return _draw_around_sites(distribution, replaced, settings, generator, approximation, previous)
+            return _draw_around_sites(distribution, replaced, settings, generator, approximation)
     name = settings.sampler or choose_sampler(distribution, approximation)
-    if distribution.count is not None and name not in WITH_APPROXIMATION:
-        raise ValueError(
-            f"The {name} sampler draws single rows; these stand for several; use 'collapsed' or 'independence'."
-        )
-    if distribution.heights is not None and name == "linear":
-        raise ValueError(
-            f"The {name} sampler draws rows inside their bounds; the answers of these may be slips. Use 'reflective'."
-        )
-    if previous is not None and (distribution.count is not None or previous.rows.shape[-1] > distribution.num_rows):
-        previous = None  # its rows are not the first rows of this one
-    shared = SharedIndependenceSampler.of(distribution, approximation) if name == "independence" else None
+    _check_fits(name, distribution)
+    side_by_side = name == "hamiltonian" or distribution.heights is not None or not uses_numba(distribution.mean.device)
+    num_chains = settings.chains_of(side_by_side)
+    num_steps = settings.num_draws // num_chains
     sampler: Sampler
-    if shared is not None:
-        del approximation
-        sampler, state = shared, shared.start(num_chains, generator)
+    if name == "hamiltonian":
+        sampler = hamiltonian = HamiltonianSampler(distribution, approximation)
+        del approximation  # its factors are as large as the covariance
+        state = hamiltonian.start(num_chains, generator)
     else:
-        start, latent = feasible_start(
-            distribution,
-            num_chains,
-            generator,
-            expectation_propagation=approximation,
-            previous=None if previous is None else (previous.rows, previous.latent),
-        )
-        proposal = approximation if name in WITH_APPROXIMATION else None
-        del approximation  # its factors are as large as the covariance, as are the sampler's
-        sampler = _make_sampler(name, distribution, proposal)
-        del proposal
-        state = sampler.init(start, latent)
+        start = feasible_start(distribution, num_chains, generator, approximation)
+        del approximation
+        kinds = {"reflective": ReflectiveEllipticalSliceSampler, "linear": LinearEllipticalSliceSampler}
+        sampler = kinds[name](distribution)
+        state = sampler.init(start)
+        if settings.warmup > 0:
+            state, _, _ = sampler.run(state, settings.warmup, generator)
     functional = _functionals(distribution)
     wanted = settings.num_draws / 2 if settings.min_effective_size is None else settings.min_effective_size
-    if settings.warmup > 0:
-        state, _, _ = sampler.run(state, settings.warmup, generator)
     thinning = 1
-    if isinstance(sampler, IndependenceSampler):  # chains stand still at a proposal of large weight
-        thinning = min(_thinning_of_proposals(sampler), settings.max_thinning)
-    kept: Tensor | None = None
-    evaluations = 0.0
     bar = tqdm(total=None, desc="draws", disable=not settings.progress, leave=False, unit="step")
     with bar:
         while True:
-            # Proposals do not depend on the chains' places, so that the steps already made count too.
-            blocks = [] if kept is None else [kept]
-            first, evaluations = (0, 0.0) if kept is None else (thinning // 2, evaluations)
-            for number in range(first, thinning):  # in blocks, to keep no more than is returned
+            blocks, scores, evaluations = [], [], 0.0
+            for number in range(thinning):  # in blocks, to keep no more than is returned
                 state, positions, info = sampler.run(state, num_steps, generator)
                 # every thinning-th position of the whole run: the phase within a block depends on its number
                 block = positions[..., thinning - 1 - (number * num_steps) % thinning :: thinning, :, :]
+                scores += [] if info.scores is None else [info.scores]
                 blocks.append(block if thinning == 1 else block.clone())  # a view would keep all positions
                 del positions, block  # the positions of all draws are large
                 evaluations += float(info.num_evaluations.to(torch.float64).mean())
                 bar.update(num_steps)
             positions = torch.cat(blocks, dim=-3) if len(blocks) > 1 else blocks[0]
             del blocks
-            if isinstance(sampler, IndependenceSampler) and num_steps % 2 == 0:
-                kept = positions[..., 1::2, :, :].clone()
             # Chains one after another, each in time order, as they are returned.
             positions = positions.transpose(-3, -2).contiguous()
-            rows, latent = sampler.rows(positions, generator), sampler.latent(positions)
-            del positions
+            rows = sampler.rows(positions, generator)
             values = functional(rows.transpose(-3, -2))
             r_hat, bulk = diagnose(values)
             autocorrelation_time = (settings.num_draws / bulk).clamp(1, max(settings.num_draws / wanted, 1))
             allowed = _allowed_r_hat(num_steps, num_chains, autocorrelation_time)
             flat_values = values.flatten(-3, -2)
             constant = flat_values.amax(-2) == flat_values.amin(-2)  # nothing to compare: R-hat is NaN by definition
-            good = bool(((r_hat <= allowed) | constant).all()) and bool((bulk >= wanted).all())
+            off = _standard_errors_off(torch.cat(scores)) if scores else 0.0
+            del positions
+            good = bool(((r_hat <= allowed) | constant).all()) and bool((bulk >= wanted).all()) and off <= STEIN_LIMIT
             if good or 2 * thinning > settings.max_thinning:
                 break
             thinning *= 2
-            del rows, latent, values
+            del rows, values
     if not good:
         other = "" if name == "reflective" else ', or use DrawSettings(sampler="reflective")'
+        tails = ""
+        if off > STEIN_LIMIT:
+            tails = f", their moments contradict their density by {off:.1f} standard errors, as if a tail were missing"
         warnings.warn(
-            f"{settings.num_draws} draws of {distribution.num_rows} rows by the {name} sampler are poor: the least "
-            f"effective size is {float(bulk.min()):.0f} (asked for: {wanted:.0f}), the largest R-hat "
-            f"{float(r_hat.max()):.3f} (limit: {float(allowed.min()):.3f}), after thinning by {thinning}. Raise "
-            f"max_thinning or num_draws{other}.",
+            f"{settings.num_draws} draws of {m} rows by the {name} sampler are poor: the least effective size is "
+            f"{float(bulk.min()):.0f} (asked for: {wanted:.0f}), the largest R-hat {float(r_hat.max()):.3f} (limit: "
+            f"{float(allowed.min()):.3f}){tails}, after thinning by {thinning}. Raise max_thinning or num_draws"
+            f"{other}.",
             PoorDrawsWarning,
             stacklevel=2,
         )
 
     return Draws(
         rows=rows.flatten(-3, -2),
-        latent=None if latent is None else latent.flatten(-3, -2).contiguous(),  # a view would keep all coordinates
         r_hat=r_hat,
         effective_size=bulk,
         functionals=values,
@@ -407,44 +401,58 @@ def draw(
     )
 
 
+def _check_fits(name: SamplerName, distribution: TruncatedNormal) -> None:
+    """Raise an error if a sampler cannot draw from a distribution."""
+    if distribution.count is not None and name != "hamiltonian":
+        raise ValueError(f"The {name} sampler draws single rows; these stand for several; use 'hamiltonian'.")
+    if distribution.heights is not None and name == "linear":
+        raise ValueError(
+            f"The {name} sampler draws rows inside their bounds; the answers of these may be slips. Use 'reflective'."
+        )
+
+
+def noiseless_given_rows(
+    distribution: TruncatedNormal, rows: Tensor, generator: torch.Generator | None = None
+) -> Tensor:
+    r"""Draws of the noiseless parts `h` given draws of the rows; a row without noise is its own.
+
+    Args:
+        distribution: The truncated normal.
+        rows: Draws of `u`, `batch_shape x num_draws x m`; of rows that stand for several, of their mean.
+        generator: The source of randomness.
+    """
+    rows, mean = rows.to(distribution.mean), distribution.mean.unsqueeze(-2)
+    h = distribution.noiseless(distribution.noisy_prior.draw_latent(rows - mean, generator))
+    return torch.where(distribution.noise.unsqueeze(-2) > 0, h, rows)
+
+
 def _draw_around_sites(
     distribution: TruncatedNormal,
     replaced: Tensor,
     settings: DrawSettings,
     generator: torch.Generator,
     approximation: ExpectationPropagation,
-    previous: Draws | None,
 ) -> Draws:
     """Draw the other rows given the sites of those that are replaced, and these given the others."""
     conditioned = SiteConditioned(as_double(distribution), approximation, replaced)
-    if previous is not None:
-        kept = ~replaced[: previous.rows.shape[-1]]
-        previous = replace(previous, rows=previous.rows[..., kept], latent=None)
-    rest = draw(conditioned.rest, settings, generator, previous=previous)
-    latent = rest.latent
-    if distribution.prior.is_low_rank and latent is None:  # no more rows are left than coordinates
-        latent = conditioned.latent_given_rest(rest.rows, generator)
+    rest = draw(conditioned.rest, settings, generator)
+    latent = conditioned.latent_given_rest(rest.rows, generator) if distribution.prior.is_low_rank else None
     rows = conditioned.complete(rest.rows, latent, generator)
-    if latent is not None:
-        latent = conditioned.given.before(latent).to(distribution.mean)
     if rest.r_hat.shape[-1] == 0:  # independent draws
         one = rest.r_hat.new_ones(*rest.r_hat.shape[:-1], 1)
         many = rest.num_draws * one
         rest = replace(rest, r_hat=one, effective_size=many, sampler="independent")
-    return replace(rest, rows=rows.to(distribution.mean), latent=latent)
+    return replace(rest, rows=rows.to(distribution.mean))
 
 
-def _thinning_of_proposals(sampler: IndependenceSampler) -> int:
-    """Several proposals for each draw where they are cheap."""
-    return min(max(int(CHEAP_PROPOSALS / sampler.cost), 1), PROPOSALS_PER_DRAW)
-
-
-def _make_sampler(name: str, distribution: TruncatedNormal, approximation: ExpectationPropagation | None) -> Sampler:
-    if approximation is not None:
-        return WITH_APPROXIMATION[name](distribution, approximation)
-    if name == "reflective":
-        return ReflectiveEllipticalSliceSampler(distribution)
-    return LinearEllipticalSliceSampler(distribution)
+def _standard_errors_off(scores: Tensor) -> float:
+    """The largest mean of scores, `num_steps x num_chains x k`, in standard errors."""
+    if scores.shape[-1] == 0:
+        return 0.0
+    flat = scores.flatten(0, 1)
+    size = effective_sample_size(scores, kind="mean").clamp(max=float(len(flat)))
+    error = flat.std(0) / size.sqrt()
+    return float((flat.mean(0).abs() / torch.where(error > 0, error, torch.inf)).max())
 
 
 def _functionals(distribution: TruncatedNormal) -> Callable[[Tensor], Tensor]:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.truncated.diagnostics import effective_sample_size
-from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw
+from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw, noiseless_given_rows
 from botorch_skewgp.truncated.gaussian_rows import SiteConditioned, gaussian_rows
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation, expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
@@ -76,9 +76,7 @@ def bridge_log_normalizer(
     replaced = gaussian_rows(approximation)
     if bool(replaced.any()):
         conditioned = SiteConditioned(distribution, approximation, replaced)
-        latent = None if draws.latent is None else conditioned.given.after(draws.latent.to(zero))
-        latent = conditioned.rest.prior.kept(latent)
-        draws = replace(draws, rows=draws.rows.to(zero)[..., ~replaced], latent=latent)
+        draws = replace(draws, rows=draws.rows.to(zero)[..., ~replaced])
         rest = bridge_log_normalizer(conditioned.rest, draws, None, generator, settings, num_iterations)
         if conditioned.rest.num_rows == 0:
             return LogNormalizer(approximation.log_normalizer, zero)
@@ -95,7 +93,7 @@ def bridge_log_normalizer(
     )
     latent = approximation.latent_mean.unsqueeze(-2) + noise @ approximation.latent_root.mT
     log_q = _log_ratio(distribution, approximation, distribution.noiseless(latent))
-    log_p = _log_ratio(distribution, approximation, _noiseless_draws(distribution, draws, generator))
+    log_p = _log_ratio(distribution, approximation, noiseless_given_rows(distribution, draws.rows, generator))
     log_ratio, relative_variance = _bridge(log_q, log_p, draws.num_chains, num_iterations)
     return LogNormalizer(approximation.base + log_ratio, relative_variance.sqrt())
 
@@ -105,15 +103,6 @@ def _log_ratio(distribution: TruncatedNormal, approximation: ExpectationPropagat
     tau, nu = approximation.site_precision.unsqueeze(-2), approximation.site_shift.unsqueeze(-2)
     ratio = distribution.factor_of_draws.log_likelihood(h) + 0.5 * tau * h.square() - nu * h
     return (ratio if distribution.count is None else ratio * distribution.count.unsqueeze(-2)).sum(-1)
-
-
-def _noiseless_draws(distribution: TruncatedNormal, draws: Draws, generator: torch.Generator) -> Tensor:
-    """Draws of `h` given the draws of the rows, `batch_shape x num_draws x m`."""
-    if draws.latent is not None:
-        return distribution.noiseless(draws.latent.to(distribution.mean))
-    rows, mean = draws.rows.to(distribution.mean), distribution.mean.unsqueeze(-2)
-    h = distribution.noiseless(distribution.noisy_prior.draw_latent(rows - mean, generator))
-    return torch.where(distribution.noise.unsqueeze(-2) > 0, h, rows)
 
 
 def _size(values: Tensor, num_chains: int) -> Tensor:

@@ -92,7 +92,7 @@ class RowFactor:
         """`log P(lower < u <= upper | h)`; of rows without noise zero at or between the bounds, `-inf` beyond."""
         if torch.is_grad_enabled():
             return self.log_probability(h, torch.zeros_like(self.noise))
-        if self._has_one_bound:
+        if self.has_one_bound:
             return _log_terms((h - self._bound).mul_(self._margin))
         noisy = self.noise > 0
         scale = torch.where(noisy, self.noise, torch.ones_like(self.noise)).sqrt()
@@ -101,6 +101,22 @@ class RowFactor:
             return value
         inside = (h >= self.lower) & (h <= self.upper)
         return torch.where(noisy, value, torch.where(inside, 0.0, -torch.inf).to(value))
+
+    def log_likelihood_and_slope(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        """`log P(lower < u <= upper | h)` and its derivative in `h`, of rows with noise."""
+        if not self.has_one_bound:
+            scale = self.noise.sqrt()
+            value, mean, _ = interval_moments(*self._standard(h, scale))
+            return value, mean / scale
+        x = (h - self._bound).mul_(self._margin)
+        if float(x.amin()) > -FAR[x.dtype]:
+            value = (x * -math.sqrt(0.5)).erfc_().mul_(0.5)
+            slope = x.square_().mul_(-0.5).exp_().mul_(self._margin / math.sqrt(2 * math.pi)).div_(value)
+            return value.log_(), slope
+        # Phi(x) = t exp(-x^2 / 2) / 2 with the scaled error function t, which would overflow far inside
+        x = x.clamp_(max=FAR[x.dtype])
+        t = torch.special.erfcx(x * -math.sqrt(0.5))
+        return (0.5 * t).log_().sub_(x.square_(), alpha=0.5), math.sqrt(2 / math.pi) * self._margin / t
 
     def moments(self, mean: Tensor, variance: Tensor) -> TiltedMoments:
         """The moments of `u` under its factor, for `h ~ N(mean, variance)`."""
@@ -125,7 +141,7 @@ class RowFactor:
     def draw_given(self, h: Tensor, uniform: Tensor) -> Tensor:
         """Draws of rows `u` with noise given `h`, from uniform draws in the open interval (0, 1)."""
         scale = self.noise.sqrt()
-        if self._has_one_bound:
+        if self.has_one_bound:
             margin = (h - self._bound).mul_(self._margin)
             if float(margin.amin()) >= -FAR[margin.dtype]:
                 below = inverse_normal_cdf(uniform * normal_cdf(margin))
@@ -141,7 +157,7 @@ class RowFactor:
         return self.clamp(h + self.noise.sqrt() * (mean + (variance / count).sqrt() * normal))
 
     @cached_property
-    def _has_one_bound(self) -> bool:
+    def has_one_bound(self) -> bool:
         """Whether every row has noise and one bound, which has quicker formulas."""
         one = self.lower.isfinite() != self.upper.isfinite()
         return bool((one & (self.noise > 0)).all())
@@ -157,7 +173,7 @@ class RowFactor:
 
     def _moments_given(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Mean, variance and skewness of the noise given `h`, in units of its standard deviation."""
-        if self._has_one_bound:
+        if self.has_one_bound:
             margin = (h - self._bound).mul_(self._margin)
             hazard = normal_hazard(margin)
             excess = margin + hazard

@@ -186,6 +186,10 @@ class StepFactor(RowFactor):
     def log_likelihood(self, h: Tensor) -> Tensor:
         return self._log_step(self._log_inside_given(h))
 
+    def log_likelihood_and_slope(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        log_inside, slope = super().log_likelihood_and_slope(h)
+        return self._log_step(log_inside), self._attention(log_inside) * slope
+
     def _log_inside_given(self, h: Tensor) -> Tensor:
         """The log probability that a row is inside its interval given `h`."""
         if torch.is_grad_enabled():

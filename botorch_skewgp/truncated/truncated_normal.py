@@ -42,8 +42,8 @@ class TruncatedNormal:
         upper: A `batch_shape x m` tensor of upper bounds; `inf` where there is none.
         noise: A `batch_shape x m` tensor of variances of the rows' independent noise; zero is allowed.
         count: A `batch_shape x m` tensor of whole numbers: the number of rows that a row stands for, of the same `h`
-            and bounds and independent noise; draws of `u` are of their mean. One each if `None`. Needs a low-rank prior
-            and noise in every row.
+            and bounds and independent noise; draws of `u` are of their mean. One each if `None`. Needs a low-rank
+            prior, and noise in rows that stand for more than one.
         heights: Probabilities of slips, of `mean`'s shape: `u` may then lie beyond the bounds. Needs a low-rank prior.
             No slips if `None`.
 
@@ -86,8 +86,8 @@ class TruncatedNormal:
         if self.count is not None:
             if self.count.shape != self.mean.shape or not bool((self.count >= 1).all()):
                 raise ValueError(f"count must hold numbers from 1 on in mean's shape {tuple(self.mean.shape)}.")
-            if not self.prior.is_low_rank or not bool((self.noise > 0).all()):
-                raise ValueError("Rows that stand for several need a low-rank prior and noise in every row.")
+            if not self.prior.is_low_rank or not bool(((self.noise > 0) | (self.count == 1)).all()):
+                raise ValueError("Rows that stand for several need a low-rank prior and noise.")
         if self.heights is not None:
             slips = self.heights.outside
             if slips.shape != self.mean.shape or self.heights.gain.shape != self.mean.shape:

@@ -80,13 +80,13 @@ def test_bad_settings_are_refused(arguments, message):
 
 
 @pytest.mark.parametrize(
-    ("num_draws", "few_on_cpu", "many_on_cuda"), [(2048, 4, 64), (512, 4, 32), (256, 4, 16), (100, 4, 4), (16, 4, 4)]
+    ("num_draws", "few", "many"), [(2048, 4, 64), (512, 4, 32), (256, 4, 16), (100, 4, 4), (16, 4, 4)]
 )
-def test_default_number_of_chains(num_draws, few_on_cpu, many_on_cuda):
+def test_default_number_of_chains(num_draws, few, many):
     settings = DrawSettings(num_draws=num_draws)
-    assert settings.chains_on(torch.device("cpu")) == few_on_cpu
-    assert settings.chains_on(torch.device("cuda")) == many_on_cuda
-    assert DrawSettings(num_draws=num_draws, num_chains=2).chains_on(torch.device("cuda")) == 2
+    assert settings.chains_of(side_by_side=False) == few
+    assert settings.chains_of(side_by_side=True) == many
+    assert DrawSettings(num_draws=num_draws, num_chains=2).chains_of(side_by_side=True) == 2
 
 
 def autoregression(num_steps, num_chains, time, k, generator):
@@ -152,42 +152,34 @@ def test_refractions_count_for_more(generator):
     """Three hundred answers over few coordinates, which a judge gave with care, or perhaps not."""
     careful = low_rank_rows(300, 6, generator, noise=30.0)
     rate = torch.full_like(careful.mean, 0.05)
-    careless = replace(careful, heights=Heights(rate / 2, 1 - rate))
     assert choose_sampler(careful) == "reflective"
-    assert choose_sampler(careless) == "independence"
+    careless = replace(careful, heights=Heights(rate / 2, 1 - rate))
+    assert choose_sampler(careless) == "hamiltonian"
+    assert choose_sampler(replace(careless, noise=1e-6 * careless.noise)) == "reflective"
+    assert choose_sampler(replace(careless, noise=0 * careless.noise)) == "reflective"
 
 
-def test_slices_count_for_their_overhead(generator):
-    """A hundred and fifty answers, one in ten of which is wrong, are too few for slices."""
-    agree = low_rank_rows(150, 6, generator, noise=0.3)
-    sign = torch.ones(150, 1, dtype=torch.double)
-    sign[::10] = -1
-    doubtful = replace(agree, prior=LowRankPrior(sign * agree.prior.root))
-    rate = torch.full_like(agree.mean, 0.05)
-    assert choose_sampler(replace(doubtful, heights=Heights(rate / 2, 1 - rate))) == "reflective"
-
-
-def test_dense_rows_are_drawn_by_reflections():
+def test_few_rows_are_drawn_by_reflections():
     distribution = smooth_rows(5)
     assert choose_sampler(distribution) == "reflective"
-    draws = draw(distribution, SMALL)
-    assert draws.sampler == "reflective"
-    assert draws.latent is None
+    assert draw(distribution, SMALL).sampler == "reflective"
 
 
-def test_many_low_rank_rows_have_their_noise_integrated_out(generator, monkeypatch):
-    distribution = low_rank_rows(20, 3, generator)
-    assert choose_sampler(distribution) == "reflective"
-    monkeypatch.setattr("botorch_skewgp.truncated.draws.CHEAP", 0)
-    monkeypatch.setattr("botorch_skewgp.truncated.samplers.independence.OVERHEAD", 0)
-    monkeypatch.setattr("botorch_skewgp.truncated.samplers.independence.ROW", 0)
+def test_many_rows_over_few_coordinates_have_their_noise_integrated_out(generator):
+    distribution = low_rank_rows(2000, 3, generator)
+    assert choose_sampler(distribution) == "hamiltonian"
     draws = draw(distribution, SMALL)
-    assert draws.sampler == "independence"
-    assert draws.latent is not None
-    assert draws.latent.shape == (256, 3)
+    assert draws.sampler == "hamiltonian"
     assert draws.effective_size.shape == (4,)  # three coordinates and their length
-    # with small noise what is left is far from normal
-    assert choose_sampler(low_rank_rows(20, 3, generator, noise=1e-6)) == "reflective"
+
+
+def test_few_rows_without_noise_beside_many_are_walls(generator):
+    distribution = low_rank_rows(2000, 3, generator)
+    noise = distribution.noise.clone()
+    noise[:5] = 0
+    assert choose_sampler(replace(distribution, noise=noise)) == "hamiltonian"
+    noise[:1000] = 0
+    assert choose_sampler(replace(distribution, noise=noise)) == "reflective"
 
 
 def test_low_rank_rows_without_noise_are_drawn_by_reflections(generator):
@@ -196,19 +188,17 @@ def test_low_rank_rows_without_noise_are_drawn_by_reflections(generator):
     assert (draws.rows > 0).all()
 
 
-def test_narrow_rows_have_their_noise_integrated_out():
+def test_narrow_rows_are_numbers():
     wide = smooth_rows(4)
     narrow = TruncatedNormal(wide.mean, wide.prior.covariance, wide.lower, wide.lower + 0.001, wide.noise)
-    assert choose_sampler(narrow) == "independence"  # what is left is as good as Gaussian
-    for sampler, used in ((None, "independent"), ("collapsed", "collapsed")):
+    for sampler, used in ((None, "independent"), ("hamiltonian", "hamiltonian")):
         draws = draw(narrow, DrawSettings(num_draws=SMALL.num_draws, sampler=sampler))
         assert draws.sampler == used
         assert ((draws.rows > 0) & (draws.rows <= 0.001)).all()
-    # little noise: what is left when it is integrated out is nowhere near Gaussian, and chains hardly move
-    little = TruncatedNormal(wide.mean, wide.prior.covariance, wide.lower, wide.lower + 0.005, 1e-6 * wide.noise)
-    assert choose_sampler(little) != "collapsed"
-    without = TruncatedNormal(wide.mean, wide.prior.covariance, wide.lower, wide.lower + 0.005, 0 * wide.noise)
-    assert choose_sampler(without) == "reflective"
+    # little noise: what is left when it is integrated out is nowhere near Gaussian
+    for noise in (1e-6 * wide.noise, 0 * wide.noise):
+        little = TruncatedNormal(wide.mean, wide.prior.covariance, wide.lower, wide.lower + 0.005, noise)
+        assert choose_sampler(little) == "reflective"
 
 
 @pytest.mark.slow
@@ -228,7 +218,7 @@ def test_a_row_of_zeros_without_noise_is_refused():
         draw(above_zero(torch.zeros(3, dtype=torch.float64), covariance, 0.0), SMALL)
 
 
-@pytest.mark.parametrize("sampler", ["reflective", "collapsed", "linear"])
+@pytest.mark.parametrize("sampler", ["reflective", "hamiltonian", "linear"])
 def test_every_sampler_by_name(sampler):
     """Two rows, whose mean is known: `E[u_1 | u > 0] = (1 + rho) / (2 sqrt(2 pi) P)`."""
     rho = 0.6
@@ -350,19 +340,6 @@ def test_progress_bar_is_shown_only_if_asked_for(capsys):
     assert same(silent, shown)
 
 
-def test_previous_draws_are_a_start_for_more_rows():
-    """Draws of the first rows start the chains of all of them, and the distribution is the same."""
-    larger, smaller = smooth_rows(8), smooth_rows(8)
-    smaller = above_zero(smaller.mean[:5], smaller.prior.covariance[:5, :5], 0.1)
-    previous = draw(smaller, SMALL)
-    continued = draw(larger, DrawSettings(num_draws=2048), previous=previous)
-    fresh = draw(larger, DrawSettings(num_draws=2048, seed=1))
-    assert not torch.equal(continued.rows, fresh.rows)
-    sizes = [d.effective_size[:-1].clamp(max=2048) for d in (continued, fresh)]
-    error = fresh.covariance.diagonal().sqrt() * (1 / sizes[0] + 1 / sizes[1]).sqrt()
-    assert ((continued.mean - fresh.mean).abs() < 4.5 * error).all()
-
-
 # Running longer
 
 
@@ -409,7 +386,7 @@ class Counting:
     def __init__(self, m, chains):
         self.m, self.chains, self.steps = m, chains, 0
 
-    def init(self, start, latent):
+    def init(self, start):
         return None
 
     def run(self, state, num_steps, generator):
@@ -417,21 +394,18 @@ class Counting:
         self.steps += num_steps
         chain = 1000 * torch.arange(self.chains, dtype=torch.float64)
         positions = (steps.unsqueeze(-1) + chain).unsqueeze(-1).expand(num_steps, self.chains, self.m).clone()
-        return None, positions, type("Info", (), {"num_evaluations": torch.ones(())})
+        return None, positions, type("Info", (), {"num_evaluations": torch.ones(()), "scores": None})
 
     def rows(self, positions, generator):
         return positions
-
-    def latent(self, positions):
-        return None
 
 
 @pytest.mark.parametrize("num_draws", [64, 60, 20])
 def test_thinning_keeps_equidistant_steps(num_draws, monkeypatch):
     """Chain after chain; also where the number of draws in a chain is no multiple of the thinning."""
     counting = Counting(2, 4)
-    monkeypatch.setattr("botorch_skewgp.truncated.draws._make_sampler", lambda *_: counting)
-    settings = DrawSettings(num_draws=num_draws, max_thinning=8, warmup=3, min_effective_size=1e6)
+    monkeypatch.setattr("botorch_skewgp.truncated.draws.LinearEllipticalSliceSampler", lambda _: counting)
+    settings = DrawSettings(num_draws=num_draws, sampler="linear", max_thinning=8, warmup=3, min_effective_size=1e6)
     with pytest.warns(PoorDrawsWarning, match="after thinning by 8"):
         draws = draw(smooth_rows(2), settings)
     length = num_draws // 4

@@ -131,14 +131,6 @@ class PriorGivenSites:
     mean: Tensor
     prior: RowPrior
 
-    def before(self, latent: Tensor) -> Tensor:
-        """The latent coordinates of the prior before, at those of the one after, `batch_shape x k x r`."""
-        return latent
-
-    def after(self, latent: Tensor) -> Tensor:
-        """The inverse of `before`."""
-        return latent
-
 
 class RowPrior(ABC):
     r"""The Gaussian distribution of `h - mean`, the noiseless part of `m` rows, with covariance `C`.
@@ -190,10 +182,6 @@ class RowPrior(ABC):
     def stack(cls, priors: Sequence[RowPrior]) -> RowPrior | None:
         """Priors of one shape as one batch; `None` if their kinds differ or have no batches."""
         return None
-
-    def kept(self, latent: Tensor | None) -> Tensor | None:
-        """The latent coordinates that draws keep beside their rows; `None` for a dense prior."""
-        return latent if self.is_low_rank else None
 
     @abstractmethod
     def times(self, latent: Tensor) -> Tensor:

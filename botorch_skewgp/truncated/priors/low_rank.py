@@ -120,7 +120,7 @@ class LowRankPrior(RowPrior):
         )
         return LowRankFactor(self, mean, total, moments, cholesky)
 
-    def given_sites(self, which: Tensor, sites: Sites, mean: Tensor) -> LowRankPriorGivenSites:
+    def given_sites(self, which: Tensor, sites: Sites, mean: Tensor) -> PriorGivenSites:
         F = self.root
         offset = (sites.shift / sites.precision - mean[..., which]).unsqueeze(-1)
         cholesky = cholesky_of_precision(F[..., which, :], sites.precision)
@@ -128,7 +128,7 @@ class LowRankPrior(RowPrior):
         centre = torch.cholesky_solve(weighted, cholesky).mT
         left = torch.linalg.solve_triangular(cholesky, F.mT, upper=False).mT
         mean = mean + (F @ centre.mT).squeeze(-1)
-        return LowRankPriorGivenSites(mean, LowRankPrior(left), centre, cholesky)
+        return PriorGivenSites(mean, LowRankPrior(left))
 
     def with_noise(self, noise: Tensor) -> NoisyLowRankPrior:
         return NoisyLowRankPrior(self, noise)
@@ -148,25 +148,6 @@ def low_rank_prior(root: Tensor) -> RowPrior:
     """
     prior = LowRankPrior(root)
     return prior if prior.rank < prior.num_rows else DensePrior(prior.covariance)
-
-
-@dataclass(frozen=True, eq=False)
-class LowRankPriorGivenSites(PriorGivenSites):
-    r"""Latent coordinates given sites, `z = centre + L^-T z'`.
-
-    Args:
-        centre: Their mean, `batch_shape x 1 x r`.
-        cholesky: The lower factor `L` of their precision, `batch_shape x r x r`.
-    """
-
-    centre: Tensor
-    cholesky: Tensor
-
-    def before(self, latent: Tensor) -> Tensor:
-        return self.centre + torch.linalg.solve_triangular(self.cholesky.mT, latent.mT, upper=True).mT
-
-    def after(self, latent: Tensor) -> Tensor:
-        return (self.cholesky.mT @ (latent - self.centre).mT).mT
 
 
 @dataclass(frozen=True, eq=False)

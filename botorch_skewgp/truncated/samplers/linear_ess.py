@@ -33,7 +33,7 @@ class LinearEllipticalSliceSampler(RowSampler):
 
     Example:
         >>> sampler = LinearEllipticalSliceSampler(distribution)
-        >>> state = sampler.init(*feasible_start(distribution, num_chains=16, generator=generator))
+        >>> state = sampler.init(feasible_start(distribution, num_chains=16, generator=generator))
         >>> state, positions, info = sampler.run(state, num_steps=1000, generator=generator)
         >>> rows = sampler.rows(positions)
     """

@@ -7,7 +7,7 @@ LIN-ESS [Gessner2020integrals]_ moves along an ellipse `x cos t + v sin t` throu
     v <- v - 2 (v_i / Gamma_ii) Gamma[:, i],
 
 which keeps `v' Gamma^-1 v` and turns `v_i` around. At walls of finite height, of answers that may be slips, rows are
-refracted, see `trajectories.refractive`. These are the exact Hamiltonian dynamics of [Pakman2014exact]_, section 2, in
+refracted, see `trajectories.eager`. These are the exact Hamiltonian dynamics of [Pakman2014exact]_, section 2, in
 the coordinates of the rows, where they cost `O(m)` and need no solve, no step size and no rejection. With `horizon =
 pi/2` an unhindered trajectory ends in an independent draw.
 
@@ -35,7 +35,6 @@ from botorch_skewgp.truncated.backends import choose_backend
 from botorch_skewgp.truncated.priors import NoisyPrior
 from botorch_skewgp.truncated.samplers.sampler import RowSampler, SamplerInfo, SamplerState
 from botorch_skewgp.truncated.samplers.trajectories.eager import DenseGamma, EagerTrajectories, LowRankGamma
-from botorch_skewgp.truncated.samplers.trajectories.refractive import RefractiveTrajectories
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 MAX_REFLECTIONS = 10**8  # of a trajectory; close walls make many, and more take too long
@@ -63,8 +62,8 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
         Args:
             distribution: The truncated normal to draw from.
             horizon: The length of a trajectory, in `(0, pi)`.
-            backend: "auto", "eager", "numba" or "triton". "auto" takes numba on CPU and triton on CUDA where they are
-                installed, and eager torch elsewhere, which does not build `Gamma` of a low-rank prior.
+            backend: "auto", "eager" or "numba". "auto" takes numba on CPU where it is installed, unless answers may be
+                slips, and eager torch elsewhere, which does not build `Gamma` of a low-rank prior.
 
         Raises:
             ImportError: If a backend named here is not installed.
@@ -89,37 +88,26 @@ class ReflectiveEllipticalSliceSampler(RowSampler):
         noisy_prior = as_double(distribution).noisy_prior
         self._colour, self._num_normals = noisy_prior.colour(mean), noisy_prior.num_normals
         self.backend = choose_backend(backend, device)
-        if backend == "auto" and distribution.prior.is_low_rank and m > MAX_DENSE_ROWS:
+        low_rank = distribution.prior.is_low_rank
+        if distribution.heights is not None or (backend == "auto" and low_rank and m > MAX_DENSE_ROWS):
             self.backend = "eager"
         walls = (lower, upper, horizon, self.max_reflections)
         self._trajectories: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, float]]
-        root = None
-        if (self.backend == "eager" or m > MAX_DENSE_ROWS) and distribution.prior.is_low_rank:
-            root, noise = self._flatten(distribution.prior.minimal_root(), 2), self._flatten(distribution.noise, 1)
-        if distribution.heights is not None:
-            steps = (lower, upper, distribution.heights.map(lambda values: self._flatten(values, 1)), *walls[2:])
-            if self.backend == "numba":
-                from botorch_skewgp.truncated.samplers.trajectories.numba_refraction import NumbaRefraction
-
-                self._trajectories = NumbaRefraction(self._gamma(noisy_prior), *steps)
-                return
-            covariance = DenseGamma(self._gamma(noisy_prior)) if root is None else LowRankGamma(root, noise)
-            self._trajectories = RefractiveTrajectories(covariance, *steps)
-            return
-        if self.backend == "eager" and root is not None:
-            self._trajectories = EagerTrajectories(LowRankGamma(root, noise), *walls)
-            return
-        gamma = self._gamma(noisy_prior)
         if self.backend == "numba":
             from botorch_skewgp.truncated.samplers.trajectories.numba_trajectories import NumbaTrajectories
 
-            self._trajectories = NumbaTrajectories(gamma, *walls)
-        elif self.backend == "triton":
-            from botorch_skewgp.truncated.samplers.trajectories.triton_trajectories import TritonTrajectories
-
-            self._trajectories = TritonTrajectories(gamma, *walls)
+            self._trajectories = NumbaTrajectories(self._gamma(noisy_prior), *walls)
+            return
+        gamma: DenseGamma | LowRankGamma
+        if low_rank:
+            root, noise = self._flatten(distribution.prior.minimal_root(), 2), self._flatten(distribution.noise, 1)
+            gamma = LowRankGamma(root, noise)
         else:
-            self._trajectories = EagerTrajectories(DenseGamma(gamma), *walls)
+            gamma = DenseGamma(self._gamma(noisy_prior))
+        heights = None
+        if distribution.heights is not None:
+            heights = distribution.heights.map(lambda values: self._flatten(values, 1))
+        self._trajectories = EagerTrajectories(gamma, *walls, heights)
 
     def _gamma(self, noisy_prior: NoisyPrior) -> Tensor:
         return self._flatten(noisy_prior.coloured_covariance.to(self.distribution.mean), 2)

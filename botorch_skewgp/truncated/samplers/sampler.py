@@ -16,22 +16,27 @@ class SamplerState(NamedTuple):
 
     Args:
         position: A `batch_shape x num_chains x p` tensor in the sampler's own coordinates.
-        log_likelihood: A `batch_shape x num_chains` tensor, cached by samplers that slice a likelihood.
+        log_likelihood: A `batch_shape x num_chains` tensor, cached by samplers that need a likelihood.
+        slope: Its gradient in the position, likewise.
     """
 
     position: Tensor
     log_likelihood: Tensor | None = None
+    slope: Tensor | None = None
 
 
 class SamplerInfo(NamedTuple):
     r"""Counts of a step.
 
     Args:
-        num_evaluations: A `batch_shape x num_chains` integer tensor: wall reflections of a reflective step, likelihood
-            evaluations of a slice step.
+        num_evaluations: A `batch_shape x num_chains` integer tensor: wall reflections of a reflective step, gradients
+            of a Hamiltonian one.
+        scores: Functions of positions whose means are zero for draws of the target, `num_steps x num_chains x j`, of
+            samplers that have them at hand.
     """
 
     num_evaluations: Tensor
+    scores: Tensor | None = None
 
 
 class Sampler(ABC):
@@ -54,12 +59,11 @@ class Sampler(ABC):
         self.distribution = distribution
 
     @abstractmethod
-    def init(self, rows: Tensor, latent: Tensor | None = None) -> SamplerState:
+    def init(self, rows: Tensor) -> SamplerState:
         r"""Make a state from feasible rows.
 
         Args:
             rows: A `batch_shape x num_chains x m` tensor of values of `u` inside the bounds.
-            latent: A `batch_shape x num_chains x r` tensor of latent coordinates of `h` at these rows.
         """
 
     @abstractmethod
@@ -86,20 +90,15 @@ class Sampler(ABC):
     def rows(self, positions: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Map positions, `... x p`, to rows `u`, `... x m`, inside the bounds."""
 
-    def latent(self, positions: Tensor) -> Tensor | None:
-        """Map positions, `... x p`, to latent coordinates `... x r`; `None` where chains do not move them."""
-        return None
-
 
 class RowSampler(Sampler):
     """A sampler whose positions are rows less their mean, `u - mean`."""
 
-    def init(self, rows: Tensor, latent: Tensor | None = None) -> SamplerState:
+    def init(self, rows: Tensor) -> SamplerState:
         r"""Make a state from feasible rows.
 
         Args:
             rows: A `batch_shape x num_chains x m` tensor of values of `u` inside the bounds.
-            latent: Not used.
 
         Raises:
             ValueError: If the shape is another one, or rows are not inside their bounds.

@@ -18,9 +18,8 @@ def feasible_start(
     distribution: TruncatedNormal,
     num_chains: int,
     generator: torch.Generator | None = None,
-    expectation_propagation: SiteApproximation | None = None,
-    previous: tuple[Tensor, Tensor | None] | None = None,
-) -> tuple[Tensor, Tensor | None]:
+    approximation: SiteApproximation | None = None,
+) -> Tensor:
     r"""Find rows inside their bounds, without a linear program.
 
     *Every row has noise.* `h` is drawn from the Gaussian of expectation propagation, or from the prior, and `u`
@@ -30,74 +29,29 @@ def feasible_start(
     row is drawn on its own around the mean of `h`.
 
     *Some rows have none, and few latent coordinates determine them.* With `h = mean + F z`, some `z` must put those
-    rows inside their bounds: the mean of expectation propagation, or the result of `feasible_point`. All chains leave
-    this point along ellipses in random directions, as far as the bounds allow.
-
-    *With previous draws* (a warm start), rows keep values that are still inside the bounds; other rows and new ones are
-    drawn given these. Without noise and with latent coordinates, a chain keeps its old coordinates, with new ones from
-    the prior, if they are feasible, and else starts afresh.
+    rows inside their bounds, see `feasible_latent`.
 
     Args:
         distribution: The truncated normal.
         num_chains: The number of chains.
         generator: The source of randomness.
-        expectation_propagation: A Gaussian approximation of the latent coordinates.
-        previous: Rows `batch_shape x k x m_old` of an earlier distribution, whose rows were the first `m_old` of
-            this one, and its latent coordinates `batch_shape x k x r_old`, the first ones of this one, or `None`.
-            Chains take turns in using the `k` draws if there are more chains than draws.
+        approximation: A Gaussian approximation of the latent coordinates.
 
     Returns:
-        Rows, `batch_shape x num_chains x m`, and the latent coordinates of `h`, `batch_shape x num_chains x r`, if
-        the covariance is a low-rank root, else `None`.
+        Rows, `batch_shape x num_chains x m`.
 
     Raises:
         ContradictionError: If no feasible point is found, naming the rows that cannot hold together.
-        ValueError: If previous draws have more rows, or another batch shape, than the distribution.
     """
-    if previous is not None:
-        old_rows, old_latent = previous[0], distribution.prior.kept(previous[1])
-        _check_previous(distribution, old_rows, old_latent)
-        turn = torch.arange(num_chains, device=old_rows.device) % old_rows.shape[-2]
-        old_rows = old_rows[..., turn, :].to(distribution.mean)
-        old_latent = None if old_latent is None else old_latent[..., turn, :].to(distribution.mean)
-
-    noisy_prior, mean = distribution.noisy_prior, distribution.mean.unsqueeze(-2)
-    has_noise = bool((distribution.noise > 0).all())
-    if has_noise or noisy_prior.has_full_rank:
-        if previous is not None:
-            residual = old_rows - distribution.mean[..., : old_rows.shape[-1]].unsqueeze(-2)
-            centre, scale, latent = noisy_prior.predict(residual, generator)
-            return _keep(distribution, old_rows, _draw_rows(distribution, mean + centre, scale, generator)), latent
-        if not has_noise:
-            return _start_apart(distribution, num_chains, expectation_propagation, generator), None
-        latent = _draw_latent(distribution, num_chains, expectation_propagation, generator)
-        return rows_given_latent(distribution, latent, generator), distribution.prior.kept(latent)
-
+    noisy_prior = distribution.noisy_prior
+    if bool((distribution.noise > 0).all()):
+        latent = _draw_latent(distribution, num_chains, approximation, generator)
+        return rows_given_noiseless(distribution, distribution.noiseless(latent), generator)
+    if noisy_prior.has_full_rank:
+        return _start_apart(distribution, num_chains, approximation, generator)
     root = distribution.prior.minimal_root()
-    if previous is not None:
-        kept = _continue_latent(distribution, root, old_rows, old_latent, generator)
-        feasible = _is_inside(distribution, kept @ root.mT + mean).all(-1)
-        if bool(feasible.all()):
-            return _finish_latent(distribution, root, kept, generator)
-    z = _start_latent(distribution, root, num_chains, expectation_propagation, generator)
-    if previous is not None:
-        z = torch.where(feasible.unsqueeze(-1), kept, z)
-    return _finish_latent(distribution, root, z, generator)
-
-
-def _check_previous(distribution: TruncatedNormal, rows: Tensor, latent: Tensor | None) -> None:
-    if rows.shape[:-2] != distribution.batch_shape or rows.shape[-1] > distribution.num_rows:
-        raise ValueError(
-            f"Previous rows must be batch_shape x k x m_old with batch_shape {tuple(distribution.batch_shape)} and "
-            f"m_old at most {distribution.num_rows}; got {tuple(rows.shape)}."
-        )
-    if latent is not None:
-        size = distribution.prior.rank
-        if latent.shape[:-1] != rows.shape[:-1] or latent.shape[-1] > size:
-            raise ValueError(
-                f"Previous latent coordinates must be batch_shape x k x r_old with r_old at most {size}; got "
-                f"{tuple(latent.shape)}."
-            )
+    z = feasible_latent(distribution, root, num_chains, approximation, generator)
+    return rows_given_noiseless(distribution, distribution.mean.unsqueeze(-2) + z @ root.mT, generator)
 
 
 def _randn(like: Tensor, *shape: int, generator: torch.Generator | None) -> Tensor:
@@ -111,17 +65,17 @@ def _draw_rows(
     return distribution.factor_of_draws.draw(centre, scale.unsqueeze(-2), open_uniform(centre, generator))
 
 
-def rows_given_latent(
-    distribution: TruncatedNormal, latent: Tensor, generator: torch.Generator | None = None
-) -> Tensor:
-    r"""Draw rows given latent coordinates of `h`: independent truncated normals; every row must have noise.
+def rows_given_noiseless(distribution: TruncatedNormal, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    r"""Draw rows given their noiseless parts: independent truncated normals, or `h` itself where there is no noise.
 
     Args:
         distribution: The truncated normal.
-        latent: Latent coordinates, `batch_shape x k x r`.
+        h: Noiseless parts, `batch_shape x k x m`.
         generator: The source of randomness.
     """
-    return _draw_rows(distribution, distribution.noiseless(latent), distribution.noise.sqrt(), generator)
+    noisy = distribution.noise > 0
+    scale = torch.where(noisy, distribution.noise.sqrt(), torch.ones_like(distribution.noise))
+    return torch.where(noisy.unsqueeze(-2), _draw_rows(distribution, h, scale, generator), h)
 
 
 def _is_inside(distribution: TruncatedNormal, h: Tensor) -> Tensor:
@@ -146,13 +100,6 @@ def _draw_latent(
         normal = _randn(like, *batch, num_chains, root.shape[-1], generator=generator)
         return mean.unsqueeze(-2) + normal @ root.mT
     return distribution.noisy_prior.sample_latent(num_chains, generator)
-
-
-def _keep(distribution: TruncatedNormal, old_rows: Tensor, rows: Tensor) -> Tensor:
-    m_old = old_rows.shape[-1]
-    lower, upper = (bound[..., :m_old].unsqueeze(-2) for bound in (distribution.lower, distribution.upper))
-    inside = (old_rows > lower) & (old_rows < upper)
-    return torch.cat([torch.where(inside, old_rows, rows[..., :m_old]), rows[..., m_old:]], dim=-1)
 
 
 # No row is determined by the others.
@@ -203,13 +150,28 @@ def _approximate_latent(distribution: TruncatedNormal, root: Tensor, approximati
     return distribution.prior.by_minimal_root(approximation.latent_mean.to(root), root)
 
 
-def _start_latent(
+def feasible_latent(
     distribution: TruncatedNormal,
     root: Tensor,
     num_chains: int,
-    approximation: SiteApproximation | None,
-    generator: torch.Generator | None,
+    approximation: SiteApproximation | None = None,
+    generator: torch.Generator | None = None,
 ) -> Tensor:
+    r"""Latent coordinates at which rows without noise are inside their bounds, `batch_shape x num_chains x r`.
+
+    All chains leave one point, the mean of an approximation or the result of `feasible_point`, along ellipses in random
+    directions, as far as the bounds allow.
+
+    Args:
+        distribution: The truncated normal.
+        root: A root of the covariance of its `h`, `batch_shape x m x r`.
+        num_chains: The number of chains.
+        approximation: A Gaussian approximation of the latent coordinates of the prior.
+        generator: The source of randomness.
+
+    Raises:
+        ContradictionError: If no feasible point is found, naming the rows that cannot hold together.
+    """
     batch, r = distribution.batch_shape, root.shape[-1]
     point = feasible_point(distribution, root, _approximate_latent(distribution, root, approximation))
     z = point.unsqueeze(-2).expand(*batch, num_chains, r)
@@ -228,31 +190,3 @@ def _start_latent(
     # Rounding only: an angle so close to a wall that the last digit crosses it; such a chain stays at the point.
     feasible = _is_inside(distribution, mean.unsqueeze(-2) + moved @ root.mT).all(-1, keepdim=True)
     return torch.where(feasible, moved, z)
-
-
-def _continue_latent(
-    distribution: TruncatedNormal,
-    root: Tensor,
-    old_rows: Tensor,
-    old_latent: Tensor | None,
-    generator: torch.Generator | None,
-) -> Tensor:
-    """Old coordinates with the new ones drawn from the prior; or those closest to the old rows."""
-    batch, r = distribution.batch_shape, root.shape[-1]
-    if old_latent is not None:
-        new = _randn(root, *batch, old_latent.shape[-2], r - old_latent.shape[-1], generator=generator)
-        return torch.cat([old_latent, new], dim=-1)
-    m_old = old_rows.shape[-1]
-    residual = (old_rows - distribution.mean[..., :m_old].unsqueeze(-2)).mT
-    return (torch.linalg.pinv(root[..., :m_old, :]) @ residual).mT
-
-
-def _finish_latent(
-    distribution: TruncatedNormal, root: Tensor, z: Tensor, generator: torch.Generator | None
-) -> tuple[Tensor, Tensor | None]:
-    """Rows at feasible coordinates: `h` itself where there is no noise, drawn given `h` where there is."""
-    h = distribution.mean.unsqueeze(-2) + z @ root.mT
-    noisy = (distribution.noise > 0).unsqueeze(-2)
-    scale = torch.where(distribution.noise > 0, distribution.noise.sqrt(), torch.ones_like(distribution.noise))
-    rows = torch.where(noisy, _draw_rows(distribution, h, scale, generator), h)
-    return rows, distribution.prior.kept(z)

@@ -47,10 +47,10 @@ def feasible_start(distribution: TruncatedNormal, chains: int) -> Tensor:
     return start.unsqueeze(-2).repeat_interleave(chains, dim=-2)
 
 
-def draw(distribution, chains=200, steps=150, burn_in=10, seed=0, latent=None, **options) -> Tensor:
+def draw(distribution, chains=200, steps=150, burn_in=10, seed=0, **options) -> Tensor:
     """Rows `steps x chains x m` (batches in front), after a burn-in."""
     sampler = ReflectiveEllipticalSliceSampler(distribution, **options)
-    state = sampler.init(feasible_start(distribution, chains), latent)
+    state = sampler.init(feasible_start(distribution, chains))
     _, positions, _ = sampler.run(state, steps + burn_in, seeded(seed))
     rows = sampler.rows(positions)
     assert (rows >= distribution.lower.unsqueeze(-2).unsqueeze(-2)).all()
@@ -224,7 +224,6 @@ class TestInterface:
         torch.testing.assert_close(sampler.run(state, 7, seeded(1))[1], positions, rtol=0, atol=0)
         assert not torch.equal(sampler.run(state, 7, seeded(2))[1], positions)
         assert torch.equal(torch.get_rng_state(), global_state)
-        assert sampler.latent(positions) is None
         torch.testing.assert_close(sampler.rows(positions), positions + distribution.mean)
         stepped, _ = sampler.step(state, seeded(4))
         torch.testing.assert_close(stepped.position, sampler.run(state, 1, seeded(4))[1][0], rtol=0, atol=0)

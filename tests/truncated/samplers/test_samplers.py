@@ -16,23 +16,22 @@ from sampler_cases import (
     check_case,
     check_invariance,
     check_same_means,
-    equicorrelated,
     gaussian_sites,
     independent,
     low_rank,
     make,
     slab,
+    start,
     trivariate_orthant,
 )
 
 from benchmarks._gibbs import GibbsSampler
-from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
-from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
-from botorch_skewgp.truncated.samplers.independence import IndependenceSampler
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation, product_of_sites
+from botorch_skewgp.truncated.propagation.sites import Sites
+from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
 from botorch_skewgp.truncated.samplers.linear_ess import LinearEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.sampler import RowSampler, Sampler
-from botorch_skewgp.truncated.samplers.start import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
@@ -45,11 +44,12 @@ class Kind(NamedTuple):
 
 
 def with_poor_sites(distribution: TruncatedNormal) -> Sampler:
-    return CollapsedEllipticalSliceSampler(distribution, gaussian_sites(distribution))
+    sites = Sites(*gaussian_sites(distribution)[:2])
+    return HamiltonianSampler(distribution, product_of_sites(distribution, Sites(*(entry.double() for entry in sites))))
 
 
-def with_good_proposals(distribution: TruncatedNormal) -> Sampler:
-    return IndependenceSampler(distribution, expectation_propagation(distribution))
+def with_good_sites(distribution: TruncatedNormal) -> Sampler:
+    return HamiltonianSampler(distribution, expectation_propagation(distribution))
 
 
 KINDS = {
@@ -57,22 +57,20 @@ KINDS = {
     "eager": Kind(lambda distribution: ReflectiveEllipticalSliceSampler(distribution, backend="eager"), 40, 200),
     "gibbs": Kind(GibbsSampler, 200, 64),
     "linear": Kind(LinearEllipticalSliceSampler, 500, 64),
-    "collapsed": Kind(with_poor_sites, 50, 100),
-    "independence": Kind(with_good_proposals, 100, 100),
+    "hamiltonian": Kind(with_good_sites, 50, 100),
+    "poor sites": Kind(with_poor_sites, 50, 100),
 }
-SLOW = {"collapsed", "eager"}
+SLOW = {"eager"}
 
 
 def kinds(*names: str):
-    slow = {"collapsed": [pytest.mark.slow]}
-    params = [pytest.param(KINDS[name], id=name, marks=slow.get(name, [])) for name in names or KINDS]
-    return pytest.mark.parametrize("kind", params)
+    return pytest.mark.parametrize("kind", [pytest.param(KINDS[name], id=name) for name in names or KINDS])
 
 
 def run(kind: Kind, distribution: TruncatedNormal, generator: torch.Generator) -> torch.Tensor:
     """Rows of all steps after the first sixth, `batch_shape x steps x chains x m`, inside their bounds."""
     sampler = kind.make(distribution)
-    state = sampler.init(*feasible_start(distribution, kind.chains, generator))
+    state = start(sampler, kind.chains, generator)
     _, positions, info = sampler.run(state, kind.steps, generator)
     rows = sampler.rows(positions, generator)
     batch = distribution.batch_shape
@@ -117,7 +115,7 @@ def wrong_sites(sampler: Sampler) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "spoil"), [("eager", wrong_gamma), ("gibbs", wrong_weight), ("collapsed", wrong_sites)]
+    ("name", "spoil"), [("eager", wrong_gamma), ("gibbs", wrong_weight), ("poor sites", wrong_sites)]
 )
 def test_a_planted_fault_is_seen(name, spoil):
     sampler = KINDS[name].make(bivariate_orthant().distribution)
@@ -126,7 +124,7 @@ def test_a_planted_fault_is_seen(name, spoil):
         check_invariance(sampler)
 
 
-@kinds("gibbs", "linear", "collapsed")
+@kinds("gibbs", "linear", "hamiltonian")
 def test_far_in_the_tail(kind, generator):
     distribution = make([0.0, 0.0], [[0.5, 0.2], [0.2, 0.5]], [20.0, -INF], [INF, -20.0], [0.5, 0.5])
     rows = run(kind, distribution, generator)
@@ -140,7 +138,7 @@ def test_far_in_the_tail(kind, generator):
     torch.testing.assert_close((rows - corner).abs().mean((0, 1)), 1 / rate, rtol=0.08, atol=0)
 
 
-@kinds("gibbs", "linear", "collapsed")
+@kinds("gibbs", "linear", "hamiltonian")
 @pytest.mark.parametrize(("dtype", "width"), [(torch.float64, 1e-6), (torch.float32, 1e-3)])
 def test_bounds_that_nearly_touch(kind, dtype, width, generator):
     lower = torch.tensor([0.5, -0.2, 0.0])
@@ -162,7 +160,7 @@ def test_dense_and_low_rank_agree_on_duplicate_and_contradictory_rows(kind, gene
     check_same_means(*runs)
 
 
-@kinds()
+@kinds("reflective", "eager", "gibbs", "linear")
 @pytest.mark.parametrize("rank", [None, 1])
 def test_batches_equal_their_elements(kind, rank, generator):
     mean = torch.tensor([[0.0, 0.5, 0.0], [1.0, -1.0, 0.3]], dtype=torch.float64)
@@ -194,7 +192,7 @@ def test_starts_outside_the_bounds(kind):
         sampler.init(torch.ones(4, dtype=torch.float64))
 
 
-@kinds("linear", "eager", "collapsed")
+@kinds("linear", "eager", "hamiltonian")
 def test_many_rows_over_few_coordinates(kind, generator):
     m, r = 2000, 20
     root = torch.randn(m, r, generator=generator, dtype=torch.float64)
@@ -216,12 +214,3 @@ def test_rows_without_noise_over_few_coordinates(kind, generator):
     assert abs(angle.mean() - math.pi / 4) < 0.02
     assert abs(angle.std() - math.pi / 2 / math.sqrt(12)) < 0.02
     assert abs(z.square().sum(-1).mean() - 2.0) < 0.06
-
-
-@kinds("collapsed", "independence")
-def test_latent_coordinates_are_handed_out_for_low_rank_only(kind, generator):
-    for case, given in ((equicorrelated(dense=False), True), (equicorrelated(dense=True), False)):
-        sampler = kind.make(case.distribution)
-        state = sampler.init(*feasible_start(case.distribution, 4, generator))
-        latent = sampler.latent(state.position)
-        assert (latent is state.position) if given else (latent is None)

@@ -1,7 +1,15 @@
-r"""Reflective trajectories of a truncated normal, in torch: the common interface of all of them.
+r"""Trajectories of a truncated normal in torch, and the common interface of all of them.
 
 A trajectory takes positions `b x num_chains x m` and velocities `b x num_steps x num_chains x m`, and returns the
-positions after each step, the numbers of reflections, and the largest excess over a bound, in standard deviations.
+positions after each step, the numbers of events, and the largest excess over a bound, in standard deviations.
+
+Where a row reaches a bound it is reflected. At a wall of finite height, of an answer that may be a slip, the potential
+jumps by `log((outside + gain) / outside)` if the answer is attentive on one side only: a particle whose energy across
+the wall, `v_n^2 / 2`, exceeds the jump goes on, slower or faster by it; else it is reflected ([Afshar2015reflection]_).
+An answer of several rows changes where the last of its rows comes inside or the first one leaves; at its other bounds
+nothing happens.
+
+.. [Afshar2015reflection] H. M. Afshar, J. Domke. Reflection, refraction, and Hamiltonian Monte Carlo. NeurIPS 2015.
 """
 
 from __future__ import annotations
@@ -10,6 +18,8 @@ import math
 
 import torch
 from torch import Tensor
+
+from botorch_skewgp.truncated.step_factor import Heights
 
 
 def half_angle_tangent(x: Tensor, v: Tensor, bound: Tensor) -> Tensor:
@@ -35,6 +45,27 @@ def half_angle_tangent(x: Tensor, v: Tensor, bound: Tensor) -> Tensor:
     return torch.where(at_bound & ~rising, 0, time)
 
 
+def next_crossing(x: Tensor, v: Tensor, bound: Tensor) -> Tensor:
+    r"""`tan(t/2)` of the first time `t` in `(0, pi)` at which `x cos t + v sin t` crosses a bound, from either side.
+
+    The times are the positive roots of `(x + l) T^2 - 2 v T + (l - x) = 0` in `T = tan(t/2)`; the root zero of a row at
+    its bound does not count.
+
+    Args:
+        x: Positions.
+        v: Velocities.
+        bound: Bounds; infinite where there is none.
+
+    Returns:
+        The elementwise `tan(t/2)`, `inf` where the bound is not reached.
+    """
+    radicand = v.square() + (x - bound) * (x + bound)
+    q = v + torch.copysign(radicand.clamp(min=0).sqrt(), v)
+    roots = torch.stack([q / (x + bound), (bound - x) / q])
+    roots = torch.where((roots > 0) & (radicand >= 0), roots, math.inf)
+    return roots.amin(0)
+
+
 def advance(x: Tensor, v: Tensor, time: Tensor, left: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     r"""Move chains to their next event, or to the end of their trajectory if that is earlier.
 
@@ -54,39 +85,6 @@ def advance(x: Tensor, v: Tensor, time: Tensor, left: Tensor) -> tuple[Tensor, T
     c, s = (1 - time.square()) / (1 + time.square()), 2 * time / (1 + time.square())
     c, s = c.to(x).unsqueeze(-1), s.to(x).unsqueeze(-1)
     return x * c + v * s, v * c - x * s, left, hit
-
-
-def _follow(
-    x: Tensor,
-    v: Tensor,
-    gamma: DenseGamma | LowRankGamma,
-    lower: Tensor,
-    upper: Tensor,
-    horizon: float,
-    max_reflections: int,
-) -> tuple[Tensor, Tensor]:
-    """Follow `b x num_chains x m` positions and velocities, every chain to its own next event; ends and reflections."""
-    two_sided = bool(upper.isfinite().any())
-    lower, upper, diagonal = (values.unsqueeze(-2).expand_as(x) for values in (lower, upper, gamma.diagonal))
-    left = torch.full(x.shape[:-1], math.tan(0.5 * horizon), dtype=torch.float64, device=x.device)
-    reflections = torch.zeros(left.shape, dtype=torch.long, device=x.device)
-    while True:
-        times, walls = half_angle_tangent(x, v, lower), lower
-        if two_sided:
-            to_upper = half_angle_tangent(-x, -v, -upper)
-            walls = torch.where(to_upper < times, upper, lower)
-            times = torch.minimum(times, to_upper)
-        found, row = times.min(dim=-1, keepdim=True)
-        x, v, left, hit = advance(x, v, found.squeeze(-1), left)
-        if not bool(hit.any()):
-            return x, reflections
-        reflections = reflections + hit
-        if int(reflections.max()) > max_reflections:
-            return x, reflections.masked_fill(reflections > max_reflections, -1)
-        hit = hit.unsqueeze(-1)
-        x = x.scatter(-1, row, torch.where(hit, walls.gather(-1, row), x.gather(-1, row)))
-        change = torch.where(hit, 2 * v.gather(-1, row) / diagonal.gather(-1, row), 0)
-        v = v - change * gamma.rows(row.squeeze(-1))
 
 
 class DenseGamma:
@@ -116,25 +114,98 @@ class LowRankGamma:
 
 
 class EagerTrajectories:
-    """Trajectories of rows less their mean, in torch."""
+    r"""Trajectories of rows less their mean that are reflected, or where answers may be slips refracted, at bounds.
+
+    Args:
+        gamma: The covariance before truncation.
+        lower: A `b x m` tensor of lower bounds of positions; `-inf` where there is none.
+        upper: A `b x m` tensor of upper bounds.
+        horizon: The length of a trajectory.
+        max_events: The most events that one trajectory may have.
+        heights: The heights of the rows' factors, `b x m`; no slips if `None`.
+    """
 
     def __init__(
-        self, gamma: DenseGamma | LowRankGamma, lower: Tensor, upper: Tensor, horizon: float, max_reflections: int
+        self,
+        gamma: DenseGamma | LowRankGamma,
+        lower: Tensor,
+        upper: Tensor,
+        horizon: float,
+        max_events: int,
+        heights: Heights | None = None,
     ) -> None:
-        self.gamma, self.lower, self.upper = gamma, lower, upper
-        self.horizon, self.max_reflections = horizon, max_reflections
+        self.gamma, self.lower, self.upper = gamma, lower.unsqueeze(-2), upper.unsqueeze(-2)
+        self.horizon, self.max_events = horizon, max_events
+        self.heights = None if heights is None else heights.map(lambda values: values.unsqueeze(-2))
+        self.jump = torch.full_like(self.lower, math.inf)
+        if heights is not None:
+            self.jump = (torch.log(heights.outside + heights.gain) - heights.log_outside).unsqueeze(-2)
+        self._closed = self.jump == math.inf
 
     def __call__(self, position: Tensor, velocities: Tensor) -> tuple[Tensor, Tensor, float]:
+        r"""Run every chain.
+
+        Args:
+            position: A `b x num_chains x m` tensor.
+            velocities: A `b x num_steps x num_chains x m` tensor.
+
+        Returns:
+            The positions after each step; the `b x num_chains` numbers of events, -1 for a chain stopped for too many;
+            and the largest excess over a closed bound, in standard deviations.
+        """
         positions, counts, excess = [], torch.zeros((), dtype=torch.long, device=position.device), 0.0
-        lower, upper, scale = (values.unsqueeze(-2) for values in (self.lower, self.upper, self.gamma.diagonal.sqrt()))
+        scale = self.gamma.diagonal.sqrt().unsqueeze(-2)
         for velocity in velocities.unbind(1):
-            end, reflections = _follow(
-                position, velocity, self.gamma, self.lower, self.upper, self.horizon, self.max_reflections
-            )
-            counts = torch.where((counts < 0) | (reflections < 0), -1, counts + reflections)
+            end, events = self._follow(position, velocity)
+            counts = torch.where((counts < 0) | (events < 0), -1, counts + events)
             if bool((counts < 0).any()):
                 return velocities, counts, excess
-            excess = max(excess, float((torch.maximum(lower - end, end - upper) / scale).max()))
-            position = torch.minimum(torch.maximum(end, lower), upper)  # rounding only, as the excess says
+            inside = torch.maximum(torch.minimum(end, self.upper), self.lower)
+            position = torch.where(self._closed, inside, end)  # rounding only, as the excess says
+            excess = max(excess, float(((position - end).abs() / scale).max()))
             positions.append(position)
         return torch.stack(positions, dim=1), counts, excess
+
+    def _time(self, x: Tensor, v: Tensor, bound: Tensor) -> Tensor:
+        """`tan(t/2)` of the first time at which rows reach a lower bound, from above where it is closed."""
+        falls = half_angle_tangent(x, v, bound)
+        if self.heights is None:
+            return falls
+        return torch.where(self._closed, falls, next_crossing(x, v, bound))
+
+    def _follow(self, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Follow positions and velocities, every chain to its own next event; ends and numbers of events."""
+        lower, upper, jump = (values.expand_as(x) for values in (self.lower, self.upper, self.jump))
+        diagonal = self.gamma.diagonal.unsqueeze(-2).expand_as(x)
+        two_sided = bool(upper.isfinite().any())
+        left = torch.full(x.shape[:-1], math.tan(0.5 * self.horizon), dtype=torch.float64, device=x.device)
+        events = torch.zeros(left.shape, dtype=torch.long, device=x.device)
+        beyond = (x < lower) | (x > upper)
+        while True:
+            times, walls = self._time(x, v, lower), lower
+            if two_sided:
+                to_upper = self._time(-x, -v, -upper)
+                walls = torch.where(to_upper < times, upper, lower)
+                times = torch.minimum(times, to_upper)
+            found, row = times.min(dim=-1, keepdim=True)
+            x, v, left, hit = advance(x, v, found.squeeze(-1), left)
+            if not bool(hit.any()):
+                return x, events
+            events = events + hit
+            if int(events.max()) > self.max_events:
+                return x, events.masked_fill(events > self.max_events, -1)
+            hit = hit.unsqueeze(-1)
+            x = x.scatter(-1, row, torch.where(hit, walls.gather(-1, row), x.gather(-1, row)))
+            velocity, across = v.gather(-1, row), diagonal.gather(-1, row)
+            after = -velocity
+            if self.heights is not None:
+                was_beyond = beyond.gather(-1, row)
+                others = self.heights.total(beyond.to(x)).gather(-1, row) - was_beyond.to(x)
+                rise = torch.where(was_beyond, -jump.gather(-1, row), jump.gather(-1, row))
+                rise = torch.where(others > 0, torch.zeros_like(rise), rise)  # the answer is a slip on either side
+                energy = velocity.square() - 2 * rise * across
+                crosses = energy > 0
+                after = torch.where(crosses, torch.copysign(energy.clamp(min=0).sqrt(), velocity), after)
+                beyond = beyond.scatter(-1, row, was_beyond ^ (crosses & hit))
+            v = v + torch.where(hit, (after - velocity) / across, 0) * self.gamma.rows(row.squeeze(-1))
+            v = v.scatter(-1, row, torch.where(hit, after, velocity))

@@ -1,0 +1,418 @@
+r"""Split Hamiltonian Monte Carlo of the noiseless rows around the Gaussian of expectation propagation.
+
+Given the rows, the latent coordinates of `h` have the density `N(z; 0, I) prod_i f_i(h_i)^count_i`, with `f_i(h_i)` the
+probability of what row `i` tells, its noise integrated out. In coordinates `w` that are standard normal under the
+Gaussian of expectation propagation its log is, up to a constant,
+
+    `-w^T w / 2 + U(w)`,  `U(w) = sum_i count_i (log f_i(h_i) - log site_i(h_i))`.
+
+A trajectory alternates kicks by the gradient of `U` with rotations of `(w, p)`, the exact motion in the Gaussian
+([Shahbaba2014split]_, section 3.1), over a right angle in all; a Metropolis test makes it exact whatever the Gaussian,
+and a good one leaves hardly a force. Rows without noise are walls, `h_i` being linear in `w`: a rotation is reflected
+there ([Pakman2014exact]_, section 2).
+
+Rotations become more until trajectories are accepted. The Gaussian is stretched along rows that spread more than it
+says: where all answers about an item point to one side its tail towards that side is far too light, which is why it
+serves as coordinates here, and not as a proposal.
+
+.. [Gorham2015measuring] J. Gorham, L. Mackey. Measuring sample quality with Stein's method. NeurIPS 2015.
+.. [Pakman2014exact] A. Pakman, L. Paninski. Exact Hamiltonian Monte Carlo for truncated multivariate Gaussians. Journal
+   of Computational and Graphical Statistics 23(2), 2014.
+.. [Shahbaba2014split] B. Shahbaba, S. Lan, W. O. Johnson, R. M. Neal. Split Hamiltonian Monte Carlo. Statistics and
+   Computing 24, 2014.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_skewgp.truncated.priors import LowRankPrior
+from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
+from botorch_skewgp.truncated.row_factor import open_uniform
+from botorch_skewgp.truncated.samplers.coordinates import Coordinates, coordinates_of
+from botorch_skewgp.truncated.samplers.sampler import Sampler, SamplerInfo, SamplerState
+from botorch_skewgp.truncated.samplers.start import feasible_latent
+from botorch_skewgp.truncated.samplers.trajectories.eager import advance, half_angle_tangent
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
+
+RIGHT_ANGLE = math.pi / 2
+
+
+@dataclass(frozen=True)
+class Tuning:
+    r"""Constants of the sampler; `python -m benchmarks samplers` has the figures behind them.
+
+    Args:
+        accepted: The mean acceptance below which a trajectory gets twice the rotations.
+        fewest: The fewest rotations of a trajectory; a single one would be an independent proposal, with the tails of
+            the Gaussian.
+        most: The most rotations.
+        jitter: The relative half-width of each chain's random angle, against periodic motion.
+        every: Every so many trajectories one turns by a quarter of the angle, for chains at a stiff wall.
+        pool: Starts to choose from, for each chain.
+        round_length: The trajectories of a round of warm-up.
+        most_rounds: The most rounds of warm-up.
+        misfit: The variance of a row, over that in the Gaussian, from which on this is stretched along it.
+        watched: The number of directions whose scores are watched.
+        told_by: The number of positions that tell the directions.
+        max_entries: Entries of rows drawn at a time, which a cache can hold.
+    """
+
+    accepted: float = 0.8
+    fewest: int = 2
+    most: int = 256
+    jitter: float = 0.2
+    every: int = 8
+    pool: int = 8
+    round_length: int = 8
+    most_rounds: int = 12
+    misfit: float = 1.5
+    watched: int = 8
+    told_by: int = 256
+    max_entries: int = 2**18
+
+
+TUNING = Tuning()
+
+
+class Stretch(NamedTuple):
+    """The map from positions `w` to the first Gaussian's coordinates, `w + D^T ((scale - 1) D w + shift)`."""
+
+    directions: Tensor  # j x p, orthonormal
+    scale: Tensor  # j x 1
+    shift: Tensor  # j x 1
+
+    def __call__(self, w: Tensor) -> Tensor:
+        """Coordinates of the first Gaussian."""
+        return w + self.directions.mT @ ((self.scale - 1) * (self.directions @ w) + self.shift)
+
+    def inverse(self, first: Tensor) -> Tensor:
+        """The inverse map."""
+        along = self.directions @ first
+        return first + self.directions.mT @ ((along - self.shift) / self.scale - along)
+
+    def pulled_back(self, gradient: Tensor) -> Tensor:
+        """A gradient in the first Gaussian's coordinates as one in `w`."""
+        return gradient + self.directions.mT @ ((self.scale - 1) * (self.directions @ gradient))
+
+
+class HamiltonianSampler(Sampler):
+    r"""Hamiltonian Monte Carlo with the rows' noise integrated out (see this module's first lines).
+
+    It serves many rows over few coordinates, rows that stand for several and answers that may be slips, on any device:
+    all chains move as one matrix. Where the noise is small beside what is unknown it takes many rotations.
+
+    Positions are coordinates that are standard normal under the Gaussian, in double precision. `start` makes the first
+    state and tunes the sampler.
+
+    Args:
+        distribution: The truncated normal to draw from, a single one.
+        approximation: Expectation propagation of it; need not be at its fixed point.
+        tuning: The sampler's constants.
+
+    Raises:
+        ValueError: If there is a batch of distributions, or if answers of rows without noise may be slips.
+
+    Example:
+        >>> sampler = HamiltonianSampler(distribution, expectation_propagation(distribution))
+        >>> state, positions, info = sampler.run(sampler.start(64, generator), num_steps=32, generator=generator)
+        >>> rows = sampler.rows(positions, generator)
+    """
+
+    def __init__(
+        self, distribution: TruncatedNormal, approximation: ExpectationPropagation, tuning: Tuning = TUNING
+    ) -> None:
+        super().__init__(distribution)
+        if distribution.batch_shape:
+            raise ValueError("HamiltonianSampler draws from a single distribution; got a batch.")
+        noisy = distribution.noise > 0
+        if distribution.heights is not None and not bool(noisy.all()):
+            raise ValueError("Answers of rows without noise that may be slips need ReflectiveEllipticalSliceSampler.")
+        self.tuning = tuning
+        double = as_double(distribution)
+        self._double = double
+        self._coordinates: Coordinates = coordinates_of(double, approximation)
+        # integrating the noise out is smooth; a wall's own term is left out below
+        self._factor = double.factor.with_noise(torch.where(noisy, double.noise, torch.ones_like(double.noise)))
+        self._walls = (~noisy).nonzero().squeeze(-1)
+        sites = approximation.sites
+        self._precision, self._shift = (entry.to(double.mean).unsqueeze(-1) for entry in sites)
+        self._half_precision = 0.5 * self._precision
+        self._approximation = approximation
+        none = double.mean.new_zeros(0, 1)
+        self._stretch = Stretch(double.mean.new_zeros(0, self._coordinates.size), none, none)
+        self._set_wall_normals()
+        self.num_rotations, self.acceptance = tuning.fewest, 0.0
+        self._watched = self._stretch.directions.mT
+
+    @property
+    def num_stretched(self) -> int:
+        """The number of directions along which the Gaussian is stretched."""
+        return len(self._stretch.scale)
+
+    def potential(self, w: Tensor) -> tuple[Tensor, Tensor]:
+        r"""`U` and its gradient.
+
+        Args:
+            w: Positions, `p x k`.
+
+        Returns:
+            Values, `k`, and gradients, `p x k`.
+        """
+        first = self._stretch(w) if self.num_stretched else w
+        h = self._coordinates.times(first)
+        value, slope = (part.mT for part in self._factor.log_likelihood_and_slope(h.mT))
+        if len(self._walls):
+            value, slope = (part.index_fill(0, self._walls, 0.0) for part in (value, slope))
+        # in place: passes over rows are most of the work
+        value.addcmul_(h, torch.addcmul(-self._shift, self._half_precision, h))
+        slope.addcmul_(self._precision, h).sub_(self._shift)
+        if self._double.count is None:
+            total = value.sum(0)
+        else:
+            total = self._double.count @ value
+            slope.mul_(self._double.count.unsqueeze(-1))
+        gradient = self._coordinates.transposed_times(slope)
+        if self.num_stretched:
+            total = total - 0.5 * (first.square().sum(0) - w.square().sum(0))
+            return total, self._stretch.pulled_back(gradient - first) + w
+        return total, gradient
+
+    @torch.no_grad()
+    def init(self, rows: Tensor) -> SamplerState:
+        """Make a state from positions, `num_chains x p`, in the place of rows; see `start`."""
+        value, slope = self.potential(rows.mT)
+        return SamplerState(rows, value, slope.mT)
+
+    @torch.no_grad()
+    def start(self, num_chains: int, generator: torch.Generator | None = None) -> SamplerState:
+        """The state of chains after tuning: rotations and stretches are found, and the starts forgotten."""
+        tuning = self.tuning
+        state = self._first(num_chains, generator)
+        for _ in range(tuning.most_rounds):
+            state, positions, _ = self.run(state, tuning.round_length, generator)
+            if self.acceptance < tuning.accepted and self.num_rotations < tuning.most:
+                self.num_rotations *= 2
+                continue
+            first = self._stretch(state.position.mT)
+            if not self._fit_stretch(positions[tuning.round_length // 2 :].flatten(0, 1).mT):
+                break
+            state = self.init(self._stretch.inverse(first).mT)
+        state, positions, _ = self.run(state, 2 * tuning.round_length, generator)
+        self._watched = self._directions_of_most_spread(positions.flatten(0, 1))
+        return state
+
+    def _directions_of_most_spread(self, positions: Tensor) -> Tensor:
+        """Directions, `p x j`, in which positions `k x p` spread most, and those that are stretched."""
+        tuning, some = self.tuning, positions[-self.tuning.told_by :]
+        if len(self._walls):
+            return self._watched
+        centred = some - some.mean(0)
+        number = min(tuning.watched, positions.shape[-1])
+        spread = centred.mT @ torch.linalg.eigh(centred @ centred.mT)[1][:, -number:]
+        return torch.nn.functional.normalize(
+            torch.cat([spread, self._stretch.directions[: tuning.watched].mT], -1), dim=0
+        )
+
+    def _first(self, num_chains: int, generator: torch.Generator | None) -> SamplerState:
+        """Draws of the Gaussian, resampled by their density: a stiff slope holds a chain that starts far up on it.
+
+        Where answers may be slips there may be modes apart, and half of the draws are of the prior.
+        """
+        size = self.tuning.pool * num_chains
+        if len(self._walls):
+            w = feasible_latent(self._walls_alone(), self._normals, size, generator=generator).mT
+            value = self.potential(w)[0]
+        else:
+            w, value = self.propose(size, generator)
+        if self._double.heights is not None and (prior := self._coordinates.prior) is not None:
+            w[:, ::2] = prior.coordinates(w[:, ::2])
+            log_gaussian, log_prior = -0.5 * w.square().sum(0), prior.log_density(w)
+            value = self.potential(w)[0] + log_gaussian - torch.logaddexp(log_gaussian, log_prior)
+        if not bool((value > -torch.inf).any()):
+            raise ValueError("The density is zero at every start; its Gaussian approximation is no approximation.")
+        chosen = (value - value.amax()).softmax(-1).multinomial(num_chains, replacement=True, generator=generator)
+        return self.init(w[:, chosen].mT)
+
+    def propose(self, num_draws: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """Positions drawn from the Gaussian, `p x num_draws`, and the logs of their importance weights."""
+        shape = (self._coordinates.size, num_draws)
+        w = torch.randn(shape, dtype=torch.double, device=self._double.mean.device, generator=generator)
+        size = max(32, self.tuning.max_entries // max(1, self.distribution.num_rows))
+        return w, torch.cat([self.potential(part)[0] for part in w.split(size, -1)])
+
+    def step(self, state: SamplerState, generator: torch.Generator | None = None) -> tuple[SamplerState, SamplerInfo]:
+        """Move every chain by one trajectory; the info counts evaluations of the gradient."""
+        return self._trajectory(state, RIGHT_ANGLE / self.num_rotations, generator)[:2]
+
+    @torch.no_grad()
+    def run(
+        self, state: SamplerState, num_steps: int, generator: torch.Generator | None = None
+    ) -> tuple[SamplerState, Tensor, SamplerInfo]:
+        positions, rates, scores = [], [], []
+        evaluations = torch.zeros(len(state.position), dtype=torch.long, device=state.position.device)
+        angle = RIGHT_ANGLE / self.num_rotations
+        for i in range(num_steps):
+            shorter = i % self.tuning.every == 0
+            state, info, rate = self._trajectory(state, angle / 4 if shorter else angle, generator)
+            positions.append(state.position)
+            scores.append(self._scores(state))
+            evaluations += info.num_evaluations
+            if not shorter or num_steps == 1:
+                rates.append(rate)
+        self.acceptance = float(torch.stack(rates).mean())
+        return state, torch.stack(positions), SamplerInfo(evaluations, torch.stack(scores))
+
+    @torch.no_grad()
+    def _trajectory(
+        self, state: SamplerState, angle: float, generator: torch.Generator | None
+    ) -> tuple[SamplerState, SamplerInfo, Tensor]:
+        """One trajectory of every chain, and the probabilities with which they are accepted, `k`."""
+        assert state.log_likelihood is not None
+        assert state.slope is not None
+        w, value, slope = state.position.mT, state.log_likelihood, state.slope.mT
+        turn, coin = torch.rand(2, w.shape[-1], dtype=w.dtype, device=w.device, generator=generator)
+        turn = angle * (1 + self.tuning.jitter * (2 * turn - 1))
+        p = torch.randn(w.shape, dtype=w.dtype, device=w.device, generator=generator)
+        before = value - 0.5 * (p.square() + w.square()).sum(0)
+        half = 0.5 * turn
+        for _ in range(self.num_rotations):
+            p = torch.addcmul(p, half, slope)
+            w, p = self._rotate(w, p, turn)
+            value, slope = self.potential(w)
+            p = torch.addcmul(p, half, slope)
+        after = value - 0.5 * (p.square() + w.square()).sum(0)
+        rate = (after - before).exp().nan_to_num(0.0).clamp(max=1.0)
+        accepted = coin < rate
+        column = accepted.unsqueeze(-1)
+        state = SamplerState(
+            torch.where(column, w.mT, state.position),
+            torch.where(accepted, value, state.log_likelihood),
+            torch.where(column, slope.mT, state.slope),
+        )
+        return state, SamplerInfo(torch.full_like(accepted, self.num_rotations, dtype=torch.long)), rate
+
+    def _rotate(self, w: Tensor, p: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
+        """Rotate positions and momenta, `p x k`, by each chain's angle, reflected at walls."""
+        if not len(self._walls):
+            cosine, sine = turn.cos(), turn.sin()
+            return cosine * w + sine * p, cosine * p - sine * w
+        left = (0.5 * turn).tan()
+        normals, squares = self._normals, self._normals.square().sum(-1, keepdim=True)
+        lower, upper = self._room
+        while True:
+            x, v = normals @ w, normals @ p
+            to_lower, to_upper = half_angle_tangent(x, v, lower), half_angle_tangent(-x, -v, -upper)
+            time, wall = torch.minimum(to_lower, to_upper).min(0)
+            w, p, left, hit = advance(w.mT, p.mT, time, left)
+            w, p = w.mT, p.mT
+            if not bool(hit.any()):
+                return w, p
+            normal = normals[wall]  # k x p
+            along = (normal.mT * p).sum(0) / squares[wall].squeeze(-1)
+            p = p - torch.where(hit, 2 * along, 0.0) * normal.mT
+
+    def _set_wall_normals(self) -> None:
+        """Rows without noise as linear functions of the present coordinates, and the room around their centres."""
+        double, m = self._double, self._double.num_rows
+        unit = torch.zeros(m, len(self._walls), dtype=torch.double, device=double.mean.device)
+        unit[self._walls, torch.arange(len(self._walls), device=unit.device)] = 1
+        self._normals = self._stretch.pulled_back(self._coordinates.transposed_times(unit)).mT
+        zero = torch.zeros(self._coordinates.size, 1, dtype=torch.double, device=unit.device)
+        centre = self._coordinates.times(self._stretch(zero))[self._walls]
+        self._room = tuple(bound[self._walls].unsqueeze(-1) - centre for bound in (double.lower, double.upper))
+
+    def _walls_alone(self) -> TruncatedNormal:
+        """The rows without noise, whose latent coordinates are positions."""
+        zero = torch.zeros_like(self._room[0].squeeze(-1))
+        lower, upper = (bound.squeeze(-1) for bound in self._room)
+        return TruncatedNormal(zero, LowRankPrior(self._normals), lower, upper, zero)
+
+    def _fit_stretch(self, w: Tensor) -> bool:
+        """Stretch the Gaussian along rows that spread more at positions, `p x k`; whether there were any."""
+        misfit, expected = self.tuning.misfit, self._approximation.variance.to(w)
+        first = self._stretch(w)
+        middle = first.mean(-1, keepdim=True)
+        left = first - middle
+        h, spread = self._coordinates.linear(left), expected.clone()
+        # the present Gaussian, along its own directions too
+        present = spread + ((self._stretch.scale.square() - 1) * self._along(self._stretch.directions).square()).sum(0)
+        if not bool((h.var(-1) > misfit * present).any()):
+            return False
+        directions: list[Tensor] = []
+        while len(directions) < self._coordinates.size:
+            known = spread > 1e-6 * expected  # of the rest rounding is left
+            ratio = torch.where(known, h.var(-1) / torch.where(known, spread, 1.0), 0.0)
+            if float(ratio.amax()) <= misfit:
+                break
+            unit = torch.zeros_like(h[:, :1])
+            unit[ratio.argmax()] = 1
+            v = self._coordinates.transposed_times(unit).squeeze(-1)
+            for other in directions:
+                v = v - (other @ v) * other
+            v = v / torch.linalg.vector_norm(v)
+            directions.append(v)
+            of_rows, of_chains = self._coordinates.linear(v.unsqueeze(-1)).squeeze(-1), v @ left
+            h = h - torch.outer(of_rows, of_chains)
+            spread = spread - of_rows.square()
+        basis = torch.stack(directions)
+        self._stretch = Stretch(basis, (basis @ left).std(-1, keepdim=True), basis @ middle)
+        self._set_wall_normals()
+        return True
+
+    def _along(self, directions: Tensor) -> Tensor:
+        """What rows change along directions of the first Gaussian, `j x m`."""
+        return self._coordinates.linear(directions.mT).mT
+
+    def noiseless(self, positions: Tensor) -> Tensor:
+        """Noiseless rows `h`, `k x m`, at positions, `k x p`."""
+        return self._coordinates.times(self._stretch(positions.mT)).mT
+
+    def _scores(self, state: SamplerState) -> Tensor:
+        r"""Scores along the watched directions, whose means are zero, `k x j`.
+
+        With the log density `l` of positions, `E[s^k dl/ds + k s^(k-1)] = 0` along any direction `s`, by partial
+        integration (Stein's identity; [Gorham2015measuring]_). Draws that miss a tail break it, where it is density
+        times the k-th power of the place at which they end. Walls would add such terms: nothing is watched then.
+        """
+        assert state.slope is not None
+        s, slope = state.position @ self._watched, (state.slope - state.position) @ self._watched
+        return torch.cat([s * slope + 1, s.pow(3) * slope + 3 * s.square()], -1)
+
+    def rows(self, positions: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Draw rows `u`, `... x m`, given the noiseless parts at positions `... x p`: independent truncated normals.
+
+        A row that stands for several gets their mean, of exact mean, variance and skewness; single rows are exact.
+        """
+        flat = positions.reshape(-1, positions.shape[-1])
+        rows = flat.new_empty(len(flat), self.distribution.num_rows)
+        size = max(32, self.tuning.max_entries // max(1, self.distribution.num_rows))
+        for first in range(0, len(flat), size):
+            rows[first : first + size] = self._rows(self.noiseless(flat[first : first + size]), generator)
+        return rows.to(self.distribution.mean).reshape(*positions.shape[:-1], -1)
+
+    def _rows(self, h: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Rows given their noiseless parts, `k x m`."""
+        distribution, factor, level = self._double, self._factor, open_uniform(h, generator)
+        if distribution.count is None:
+            rows = factor.draw_given(h, level)
+        else:
+            rows, single = torch.empty_like(h), distribution.count == 1
+            for mask in (single, ~single):
+                which = mask.nonzero().squeeze(-1)
+                if not len(which):
+                    continue
+                some = factor.map(lambda values: values[..., which])  # noqa: B023
+                count = distribution.count[which]
+                part = (h.index_select(-1, which), level.index_select(-1, which))
+                drawn = some.draw_given(*part) if mask is single else some.draw_mean_given(part[0], count, part[1])
+                rows.index_copy_(-1, which, drawn)
+        if len(self._walls):
+            inside = distribution.factor.clamp(h)  # rounding only
+            rows[:, self._walls] = inside[:, self._walls]
+        return rows
