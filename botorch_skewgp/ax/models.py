@@ -194,7 +194,7 @@ def likelihood_of_kinds(dataset: ObservationDataset) -> RowLikelihood:
     worst = torch.zeros(()) if not len(numbers) else numbers.max() if dataset.minimize else numbers.min()
     factories: dict[type[Observation], Factory] = {
         Binary: lambda observation, context: ProbitLikelihood(noise=VALIDITY_NOISE),
-        Validity: lambda observation, context: ValidityLikelihood(worst, learn_threshold=True, **context.noise),
+        Validity: lambda observation, context: ValidityLikelihood(worst, learn_threshold=True),
     }
     return default_likelihood((), dataset.kinds, factories)
 

@@ -40,8 +40,7 @@ class NumericLikelihood(RowLikelihood):
 
     Example:
         >>> likelihood = NumericLikelihood(warping=SinhArcsinh())
-        >>> model = SkewGP(train_X, [Numeric(values.exp()), Preference(pairs)], likelihood=MixedLikelihood(
-        ...     likelihood, PreferenceLikelihood(learn_noise=True)))
+        >>> model = SkewGP(train_X, [Numeric(values.exp()), Preference(pairs)], likelihood=likelihood)
         >>> of_numbers, of_comparisons = model.predictive(X[:2])
         >>> median = of_numbers.quantile(0.5)
 

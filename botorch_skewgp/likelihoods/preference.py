@@ -8,6 +8,8 @@ r"""The probit likelihood of comparisons between points: duels, ties, graded due
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -23,16 +25,17 @@ from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.best_of import best_of_probabilities
 from botorch_skewgp.likelihoods.defaults import (
     GAP_PRIOR,
-    JUDGEMENT_NOISE,
     STRENGTH_GAP,
     TIE_WIDTH,
     TIE_WIDTH_PRIOR,
     TIE_WIDTH_SPREAD,
 )
+from botorch_skewgp.likelihoods.judged import ROUNDING
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import (
     JudgeParameter,
     PositiveParameter,
+    ReadCommon,
     ReadParameter,
     SetParameter,
 )
@@ -61,19 +64,21 @@ class PreferenceLikelihood(RowLikelihood):
     noise is drawn once ([Thurstone1927law]_), so that its comparisons have correlated noise.
 
     Args:
-        noise: The variance of one item's noise, in squared units of the latent utility.
-        learn_noise: Whether the noise is a parameter to fit. Sensible with a kernel of fixed output scale, or beside
-            numbers.
-        noise_prior: A prior on the noise variance.
+        noise: The variance of one item's noise, in squared units of the latent utility; by default 1, and learned
+            beside numbers.
+        learn_noise: Whether the noise is a parameter to fit; by default beside numbers, if nothing is said of it.
+            Sensible with a kernel of fixed output scale too.
+        noise_prior: A prior on the noise variance; by default LogNormal(-2, 1.5) beside numbers.
         noise_constraint: A constraint on the noise variance; positive by default.
         tie_width: The half-width of the interval of noisy differences that are ties: one for all judges, or a tensor
-            with one for each.
+            with one for each; by default 0.5, and learned if some answers are ties.
         learn_tie_width: Whether the width of ties is a parameter to fit, with the prior LogNormal(-1, 1). Judges'
             widths are a common one times a factor each, with a normal logarithm, whose spread of 0.7
             `fit_skew_gp` learns. Predictions for new judges are averages over theirs; of given widths they have the
             average.
         ties_allowed: Whether judges may answer with a tie. Then a win is a noisy difference beyond the width, and the
-            probabilities of a win, a loss and a tie add up to one. Choices and rankings force an answer.
+            probabilities of a win, a loss and a tie add up to one; by default where the model has ties. Choices and
+            rankings force an answer.
         num_strengths: The number of strengths of a win, see `Preference`; 1 for answers without a strength. The
             cut-points are symmetric around zero, with a tie (if allowed) in the middle, and are fitted; the gaps
             between them have the prior LogNormal(0, 1).
@@ -95,26 +100,30 @@ class PreferenceLikelihood(RowLikelihood):
 
     def __init__(
         self,
-        noise: float | Tensor = JUDGEMENT_NOISE,
-        learn_noise: bool = False,
+        noise: float | Tensor | None = None,
+        learn_noise: bool | None = None,
         noise_prior: Prior | None = None,
         noise_constraint: Interval | None = None,
-        tie_width: float | Tensor = TIE_WIDTH,
-        learn_tie_width: bool = False,
-        ties_allowed: bool = False,
+        tie_width: float | Tensor | None = None,
+        learn_tie_width: bool | None = None,
+        ties_allowed: bool | None = None,
         num_strengths: int = 1,
         slip: float | Tensor = 0.0,
         learn_slip: bool = False,
         slip_prior: Prior | None = None,
     ) -> None:
         super().__init__()
-        check_flags(ties_allowed=ties_allowed)
-        self.ties_allowed = ties_allowed
-        self._register_positive("noise", noise, learn_noise, noise_prior, noise_constraint)
+        self.ties_allowed = False if ties_allowed is None else ties_allowed
+        check_flags(ties_allowed=self.ties_allowed)
+        self._register_judgement_noise(noise, learn_noise, noise_prior, noise_constraint)
         self._register_slip(slip, learn_slip, slip_prior)
-        self._register_by_judge(
-            "tie_width", tie_width, learn_tie_width, TIE_WIDTH_SPREAD, LogNormalPrior(*TIE_WIDTH_PRIOR)
-        )
+        if ties_allowed is None:
+            self._open = self._open | {"ties_allowed"}
+        if learn_tie_width is tie_width is None:
+            self._open = self._open | {"tie_width"}
+        width = TIE_WIDTH if tie_width is None else tie_width
+        learn = False if learn_tie_width is None else learn_tie_width
+        self._register_by_judge("tie_width", width, learn, TIE_WIDTH_SPREAD, LogNormalPrior(*TIE_WIDTH_PRIOR))
         self.num_strengths = as_count(num_strengths, "num_strengths", least=1, most=MAX_CATEGORIES)
         if self.num_strengths > 1:
             gaps = torch.nn.Parameter(torch.zeros(self.num_strengths - 1, dtype=torch.float64))
@@ -124,6 +133,18 @@ class PreferenceLikelihood(RowLikelihood):
             closures = ReadParameter(name), SetParameter(name)
             self.register_prior(f"{name}_prior", LogNormalPrior(*GAP_PRIOR), *closures)
             self.strength_gaps = STRENGTH_GAP
+
+    def set_defaults_beside(self, kinds: Collection[type[Observation]]) -> None:
+        """Also of ties: where some were given they are allowed, and their width is a parameter to fit."""
+        super().set_defaults_beside(kinds)
+        if not any(issubclass(kind, Tie) for kind in kinds):
+            return
+        self.ties_allowed = self.ties_allowed or "ties_allowed" in self._open
+        if "tie_width" in self._open and math.isclose(float(self.tie_width), TIE_WIDTH, rel_tol=ROUNDING):
+            self.raw_tie_width.requires_grad_(True)
+            closures = ReadCommon("tie_width"), SetParameter("tie_width")
+            self.register_prior("tie_width_prior", LogNormalPrior(*TIE_WIDTH_PRIOR), *closures)
+        self._open = self._open - {"ties_allowed", "tie_width"}
 
     @property
     def parameters_by_judge(self) -> list[str]:

@@ -6,7 +6,7 @@ r"""The likelihood of votes on pages with two items: duels, and ties on several 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -41,9 +41,9 @@ class VoteLikelihood(PreferenceLikelihood):
 
     Args:
         buttons: The answers that the page offers, see `Vote`.
-        threshold: The average up to which both items are bad, in units of the outcome.
-        learn_thresholds: Whether the threshold is a parameter to fit. Sensible beside numbers, which fix the function's
-            level; otherwise the mean absorbs a shift.
+        threshold: The average up to which both items are bad, in units of the outcome; by default 0, and learned beside
+            numbers, which fix the function's level. Otherwise the mean absorbs a shift.
+        learn_thresholds: Whether the threshold is a parameter to fit.
         level_gap: The distance between the two thresholds, in units of the latent function; fitted, with the prior
             LogNormal(0, 1), if the page has the buttons "tie", "both bad" and "both good".
         kwargs: Arguments of `PreferenceLikelihood` other than `ties_allowed`. The width of ties is fitted by default.
@@ -61,8 +61,8 @@ class VoteLikelihood(PreferenceLikelihood):
     def __init__(
         self,
         buttons: Iterable[str] = BUTTONS,
-        threshold: float | Tensor = 0.0,
-        learn_thresholds: bool = False,
+        threshold: float | Tensor | None = None,
+        learn_thresholds: bool | None = None,
         level_gap: float | Tensor = LEVEL_GAP,
         **kwargs: Any,
     ) -> None:
@@ -70,11 +70,24 @@ class VoteLikelihood(PreferenceLikelihood):
         ties_allowed = len(page) > 2
         super().__init__(**{"learn_tie_width": ties_allowed} | kwargs, ties_allowed=ties_allowed)
         self.buttons = page
+        if learn_thresholds is threshold is None:
+            self._open = self._open | {"threshold"}
+        learn_thresholds = False if learn_thresholds is None else learn_thresholds
         check_flags(learn_thresholds=learn_thresholds)
-        value = torch.tensor([as_number(threshold, "threshold")], dtype=torch.float64)
+        threshold = 0.0 if threshold is None else as_number(threshold, "threshold")
+        value = torch.tensor([threshold], dtype=torch.float64)
         self.register_parameter("threshold", torch.nn.Parameter(value, requires_grad=learn_thresholds))
         learn = {"tie", "both bad", "both good"}.issubset(self.buttons)
         self._register_positive("level_gap", level_gap, learn, LogNormalPrior(*GAP_PRIOR) if learn else None, None)
+
+    def set_defaults_beside(self, kinds: Collection[type[Observation]]) -> None:
+        """Also of the level of votes."""
+        super().set_defaults_beside(kinds)
+        if not any(kind.anchors_scale for kind in kinds):
+            return
+        if "threshold" in self._open and not self.threshold.any():
+            self.threshold.requires_grad_(True)
+        self._open = self._open - {"threshold"}
 
     @property
     def kinds_of_outcomes(self) -> tuple[type[Observation], ...]:

@@ -103,7 +103,8 @@ class SkewGP(ConditioningMixin):
             train_X: An `n x d` tensor of all points that observations refer to.
             observations: One observation object or a sequence of them; `None` for the prior.
             likelihood: Holds noise and cut-points and turns observations into rows; by default that of the
-                observations' kinds.
+                observations' kinds. Kinds that a given one does not take have their defaults. What is not said of a
+                given one, as whether noise is learned, is set here by what stands beside it.
             covar_module: The kernel; by default a scaled RBF kernel with the dimension-scaled lengthscale prior of
                 [Hvarfner2024vanilla]_, or narrower ones for numbers and for comparisons alone (see
                 `default_covar_module`), for inputs in the unit cube and standardised numbers. As BoTorch's models, it
@@ -157,7 +158,7 @@ class SkewGP(ConditioningMixin):
         observations = moved(observations, train_X)
         self._num_outputs = count_outputs(observations, likelihood)
         self._outcome_scale = learn_outcome_scale(observations, outcome_transform)
-        self.likelihood = default_likelihood(observations) if likelihood is None else likelihood
+        self.likelihood = default_likelihood(observations, given=likelihood)
         d = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
         if covar_module is None:
             covar_module = default_covar_module(d, observations)
@@ -179,6 +180,7 @@ class SkewGP(ConditioningMixin):
         self.inducing = None
         if isinstance(inducing_points, Tensor):
             self.inducing = InducingPoints(inducing_points, learn_inducing_points)
+        self.likelihood.set_defaults_beside({type(entry) for entry in observations})
         self.to(train_X)
         if isinstance(inducing_points, int):
             self.choose_inducing_points(inducing_points, learn_inducing_points)
