@@ -83,8 +83,7 @@ class MixedLikelihood(RowLikelihood):
         raise InputDataError(f"None of {names} takes {kind.__name__} observations; add a likelihood for them.")
 
     def set_defaults_beside(self, kinds: Collection[type[Observation]]) -> None:
-        """Those of all parts, each beside the kinds that others take."""
-        kinds = {*kinds, *(kind for kind in self.observation_types if kind.anchors_scale)}
+        """Those of all parts."""
         for part in self.likelihoods:
             part.set_defaults_beside(kinds)
 

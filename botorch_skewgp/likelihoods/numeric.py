@@ -109,22 +109,29 @@ class NumericLikelihood(RowLikelihood):
                     "Known variances are those of the outcome, but a warping has noise in the warped outcome. Leave "
                     "Numeric's noise out, to learn it, or the likelihood's warping."
                 )
-            self._check_domain(values)
+            self._check_domain(values, observation.values, scale)
             noise = None if observation.noise is None else observation.noise.to(like) / scale.scale**2
             return reading.rows_between(index, values, values, noise)
         assert isinstance(observation, Censored)
         lower, upper = (self._warped(scale.standardize(b.to(like))) for b in (observation.lower, observation.upper))
-        self._check_domain(upper.clamp_max(0))
+        self._check_domain(upper.clamp_max(0), observation.upper, scale)
         return reading.rows_between(index, lower, upper)
 
-    def _check_domain(self, warped: Tensor) -> None:
-        if self.warping is not None and not bool((warped > -torch.inf).all()):
-            where = (warped == -torch.inf).nonzero().squeeze(-1)[:5].tolist()
-            raise InputDataError(
-                f"The warping needs (standardised) outcomes above {float(self.warping.domain[0].max()):g}; those at "
-                f"positions {where} are not. Shift them, leave standardisation out, or put an Affine or Arcsinh "
-                "warping inside."
-            )
+    def _check_domain(self, warped: Tensor, outcome: Tensor, scale: OutcomeScale) -> None:
+        """Raise `InputDataError` if some warped numbers, or upper bounds, are outside of the warping's domain."""
+        outside = warped == -torch.inf
+        if self.warping is None or not bool(outside.any()):
+            return
+        least = float(self.warping.domain[0].max())
+        standardised = scale != OutcomeScale()
+        leave_out = (
+            "leave outcome_transform out, or " if standardised and bool((outcome[outside] > least).all()) else ""
+        )
+        cure = f"{leave_out}give a warping of all numbers, such as SinhArcsinh or Arcsinh."
+        raise InputDataError(
+            f"The warping needs {'standardised ' if standardised else ''}outcomes above {least:g}; those at positions "
+            f"{outside.nonzero().squeeze(-1)[:5].tolist()} are not. {cure[0].upper()}{cure[1:]}"
+        )
 
     def _warped(self, outcome: Tensor) -> Tensor:
         """Warped outcomes or bounds; infinite where they are, or outside the warping's domain."""

@@ -162,7 +162,7 @@ class SkewGP(ConditioningMixin):
         d = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
         if covar_module is None:
             covar_module = default_covar_module(d, observations)
-            warn_of_scaling(train_X, observations, inputs=input_transform is None, numbers=outcome_transform is None)
+            warn_of_scaling(train_X, observations, input_transform is None, outcome_transform is None, self.likelihood)
         check_skew_prior(skew_prior, d, self._num_outputs)
         self.skew_prior = skew_prior
         self.covar_module = covar_module
