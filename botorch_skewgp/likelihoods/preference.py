@@ -39,7 +39,7 @@ from botorch_skewgp.likelihoods.parameters import (
     ReadParameter,
     SetParameter,
 )
-from botorch_skewgp.observations import Choice, GradedPreference, Observation, Preference, Ranking, Tie
+from botorch_skewgp.observations import Choice, ChoiceOrNone, GradedPreference, Observation, Preference, Ranking, Tie
 from botorch_skewgp.observations.checks import (
     MAX_CATEGORIES,
     as_count,
@@ -82,6 +82,10 @@ class PreferenceLikelihood(RowLikelihood):
         num_strengths: The number of strengths of a win, see `Preference`; 1 for answers without a strength. The
             cut-points are symmetric around zero, with a tie (if allowed) in the middle, and are fitted; the gaps
             between them have the prior LogNormal(0, 1).
+        threshold: The utility of the answer "none of these" of `ChoiceOrNone`, in units of the outcome; by default
+            `shift`, which is 0 as the mean absorbs a shift.
+        learn_threshold: Whether `shift` is a parameter to fit, with the prior N(0, 2^2); by default beside numbers,
+            which fix the function's level.
         slip: The probability of a slip, an answer drawn uniformly from all possible ones: one for all judges, or a
             tensor with one for each; 0 by default.
         learn_slip: Whether it is a parameter to fit.
@@ -92,7 +96,7 @@ class PreferenceLikelihood(RowLikelihood):
             integer from 1 on, a flag not a boolean, or a prior no prior.
     """
 
-    observation_types: ClassVar[tuple[type[Observation], ...]] = (Preference, Tie, Choice, Ranking)
+    observation_types: ClassVar[tuple[type[Observation], ...]] = (Preference, Tie, Choice, ChoiceOrNone, Ranking)
     predicts_choices = True
     noise = PositiveParameter()
     tie_width = JudgeParameter()
@@ -108,6 +112,8 @@ class PreferenceLikelihood(RowLikelihood):
         learn_tie_width: bool | None = None,
         ties_allowed: bool | None = None,
         num_strengths: int = 1,
+        threshold: float | None = None,
+        learn_threshold: bool | None = None,
         slip: float | Tensor = 0.0,
         learn_slip: bool = False,
         slip_prior: Prior | None = None,
@@ -117,6 +123,7 @@ class PreferenceLikelihood(RowLikelihood):
         check_flags(ties_allowed=self.ties_allowed)
         self._register_judgement_noise(noise, learn_noise, noise_prior, noise_constraint)
         self._register_slip(slip, learn_slip, slip_prior)
+        self._register_threshold(threshold, learn_threshold)
         if ties_allowed is None:
             self._open = self._open | {"ties_allowed"}
         if learn_tie_width is tie_width is None:
@@ -210,6 +217,8 @@ class PreferenceLikelihood(RowLikelihood):
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
         """One row per comparison; those of one choice or ranking share each item's noise."""
+        if isinstance(observation, ChoiceOrNone):
+            return self._rows_beside_none(observation, like, scale)
         if isinstance(observation, Choice):
             observation = observation.as_ranking()
         if isinstance(observation, Ranking):
@@ -231,6 +240,24 @@ class PreferenceLikelihood(RowLikelihood):
             heights = self._heights_of_answers(observation.judge, torch.arange(len(step)), num_outcomes, like)
             return replace(rows, heights=None if heights is None else replace(heights, answer=None))
         return self._at_judges_widths(super().rows(observation, like, scale), observation)
+
+    def _rows_beside_none(self, observation: ChoiceOrNone, like: Tensor, scale: OutcomeScale) -> Rows:
+        """One row per comparison of the answer with another, of which "none" has no item but a known utility."""
+        ranking = observation.with_outside()
+        places, event = ranking.comparisons()
+        items = ranking.items[event.unsqueeze(-1), places]
+        rows = shared_noise_rows(places, event, self.noise, like, index=items)
+        outside = (places == ranking.items.shape[-1] - 1).to(like.device)
+        sign = -1.0 if observation.turned else 1.0
+        asked = outside.to(like)
+        judge = None if observation.judge is None else observation.judge[event]
+        num_outcomes = (ranking.items >= 0).sum(-1)[event]
+        return replace(
+            rows,
+            coefficient=sign * rows.coefficient.masked_fill(outside, 0.0),
+            lower=sign * self._level(like, scale) * (asked[:, 1] - asked[:, 0]),
+            heights=self._heights_of_answers(judge, event, num_outcomes, like),
+        )
 
     def _at_judges_widths(self, rows: Rows, observation: Observation) -> Rows:
         """Rows of differences, one for each answer, between the cut-points of their judges."""
@@ -259,6 +286,7 @@ class PreferenceLikelihood(RowLikelihood):
         *args: Any,
         scale: OutcomeScale = OutcomeScale(),  # noqa: B008
         available: Tensor | None = None,
+        none: bool = False,
         **kwargs: Any,
     ) -> Any:
         r"""The distribution of a new duel of two points, or of a choice among more.
@@ -269,15 +297,18 @@ class PreferenceLikelihood(RowLikelihood):
             function_dist: A Gaussian distribution or a skewed posterior of the latent function at the points.
             scale: How outcomes relate to the latent function.
             available: A boolean tensor that broadcasts to `batch_shape x q`: which points can be chosen; all if `None`.
+            none: Whether "none of these" is an answer too, the last one.
 
         Raises:
-            InputDataError: If fewer than two points are available somewhere, or the tensor does not fit.
+            InputDataError: If fewer than two answers are available somewhere, or the tensor does not fit.
         """
-        if available is None:
+        if available is None and not none:
             return super().marginal(function_dist, *args, scale=scale, **kwargs)
         if not isinstance(function_dist, SkewGPPosterior):
             function_dist = SkewGPPosterior.from_gaussian(function_dist)
         shape = function_dist.mean.shape[:-1]
+        if available is None:
+            available = torch.ones(shape[-1:], dtype=torch.bool)
         available = as_tensor(available, "available").to(function_dist.device)
         fits = available.ndim > 0 and available.shape[-1] == shape[-1] and available.ndim <= len(shape)
         if available.dtype != torch.bool or not fits:
@@ -285,9 +316,12 @@ class PreferenceLikelihood(RowLikelihood):
                 f"available must be a boolean tensor of shape {tuple(shape)}; got {available.dtype} of shape "
                 f"{tuple(available.shape)}."
             )
+        level = self._level(function_dist.mean, scale) if none else None
+        if none:
+            available = torch.nn.functional.pad(available, (0, 1), value=True)
         if bool((available.sum(-1) < 2).any()):
             raise InputDataError("available leaves fewer than two options somewhere; a choice needs two.")
-        probabilities = best_of_probabilities(function_dist, self.noise.to(function_dist.mean), available)
+        probabilities = best_of_probabilities(function_dist, self.noise.to(function_dist.mean), available, level)
         if (slips := self._slips(1, probabilities)) is not None:
             probabilities = (1 - slips) * probabilities + slips * available / available.sum(-1, keepdim=True)
         return Categorical(probs=probabilities)

@@ -8,28 +8,23 @@ r"""The probit likelihood of yes/no labels.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import Interval
-from gpytorch.priors import NormalPrior, Prior
+from gpytorch.priors import Prior
 from torch import Tensor
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
-from botorch_skewgp.likelihoods.defaults import SHIFT_SPREAD
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import (
     PositiveParameter,
     RateParameter,
-    ReadParameter,
-    SetParameter,
     as_rate,
     register_rate,
 )
 from botorch_skewgp.observations import Binary, Observation
-from botorch_skewgp.observations.checks import as_number, check_flags, check_parts
 from botorch_skewgp.rows import Reading, Rows
 
 
@@ -65,44 +60,6 @@ class NoisyValueLikelihood(RowLikelihood):
         super().__init__()
         self._register_judgement_noise(noise, learn_noise, noise_prior, noise_constraint)
         self._register_slip(slip, learn_slip, slip_prior)
-
-    def _register_shift(self, shift: Tensor, learn: bool | None, prior: Prior | None, given: bool) -> None:
-        r"""Register `shift`, the value of the latent function at the middle cut-point, of shape `1`.
-
-        Args:
-            shift: Its value.
-            learn: Whether it is a parameter to fit; `None` to leave it open to `set_defaults_beside`.
-            prior: A prior on it; by default N(0, 2^2) if it is learned.
-            given: Whether the cut-points are given, so that they do not shift.
-
-        Raises:
-            InputDataError: If given cut-points shall shift, or an argument is of another class.
-        """
-        if given and learn:
-            raise InputDataError("Given cut-points do not shift; leave out learn_shift, or the cut-points.")
-        if learn is prior is None and not given:
-            self._open = self._open | {"shift"}
-        learn = False if learn is None else learn
-        check_flags(learn_shift=learn)
-        check_parts(shift_prior=(prior, Prior))
-        self.register_parameter("shift", torch.nn.Parameter(shift.to(torch.float64).clone(), requires_grad=learn))
-        if prior is None and learn:
-            prior = NormalPrior(0.0, SHIFT_SPREAD)
-        if prior is not None:
-            self._register_shift_prior(prior)
-
-    def _register_shift_prior(self, prior: Prior) -> None:
-        self.register_prior("shift_prior", prior, ReadParameter("shift"), SetParameter("shift"))
-
-    def set_defaults_beside(self, kinds: Collection[type[Observation]]) -> None:
-        """Also of the level of labels and grades."""
-        super().set_defaults_beside(kinds)
-        if not any(kind.anchors_scale for kind in kinds):
-            return
-        if "shift" in self._open and not self.shift.any():
-            self.shift.requires_grad_(True)
-            self._register_shift_prior(NormalPrior(0.0, SHIFT_SPREAD))
-        self._open = self._open - {"shift"}
 
     def latent_noise(self, X: Tensor) -> Tensor:
         """The noise variance."""
@@ -153,10 +110,7 @@ class ProbitLikelihood(NoisyValueLikelihood):
         if rate.numel() != 1:
             raise InputDataError(f"guess must be one number; got {rate.tolist()}.")
         super().__init__(*args, **kwargs)
-        given = threshold is not None
-        shift = torch.tensor([as_number(threshold, "threshold") if given else 0.0], dtype=torch.float64)
-        self._register_shift(shift, learn_shift, shift_prior, given)
-        self._has_threshold = given
+        self._register_threshold(threshold, learn_shift, shift_prior)
         if float(rate) > 0:
             register_rate(self, "guess", rate)
 
@@ -185,9 +139,7 @@ class ProbitLikelihood(NoisyValueLikelihood):
         num_points: int | None = None,
     ) -> Reading:
         """`f(x) + v` above the shift for outcome 1; else 0. A given threshold is in units of the outcome."""
-        shift = self.shift.to(like)
-        shift = scale.standardize(shift) if self._has_threshold else shift
-        return Reading.at_point(shift, self.noise, self._slips(2, like))
+        return Reading.at_point(self._level(like, scale), self.noise, self._slips(2, like))
 
     def answers(self, observation: Binary) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """Each point, and its label."""

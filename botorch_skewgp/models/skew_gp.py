@@ -274,7 +274,9 @@ class SkewGP(ConditioningMixin):
             posterior = posterior.scalarize(X.new_tensor([scale.scale]), scale.location)
         return apply_posterior_transform(posterior_transform, posterior, X)
 
-    def predictive(self, X: Tensor, judge: int | str | None = None, available: Tensor | None = None) -> Any:
+    def predictive(
+        self, X: Tensor, judge: int | str | None = None, available: Tensor | None = None, none: bool = False
+    ) -> Any:
         r"""The distribution of new observations at new points, as the likelihood defines it, in units of the outcome.
 
         Of a new judge it is the average over the reliability, width of ties or stretch that such a judge may have.
@@ -284,6 +286,7 @@ class SkewGP(ConditioningMixin):
             judge: The judge of the answers, see `posterior`.
             available: For choices a boolean tensor that broadcasts to `batch_shape x q`: which points can be chosen;
                 all if `None`.
+            none: For choices whether "none of these" is an answer too, the last one, see `ChoiceOrNone`.
 
         Returns:
             A distribution; for a `MixedLikelihood` a list with one for each part that predicts (slopes and affine
@@ -299,7 +302,7 @@ class SkewGP(ConditioningMixin):
                 raise InputDataError(
                     f"judge must be one judge, as answers of several are not predicted jointly; got {judge}."
                 )
-            return one.predictive(X, available=available)
+            return one.predictive(X, available=available, none=none)
         X, now = check_query(X, self._points), self._now()
         if not bool(X.isfinite().all()):
             raise InputDataError(
@@ -308,14 +311,16 @@ class SkewGP(ConditioningMixin):
             )
         posterior = self._posterior_at(self._inputs_at(X, now), now)
         likelihood = self._answering(now.model.likelihood)
-        if available is not None and not likelihood.predicts_choices:
+        check_flags(none=none)
+        asked: dict[str, Any] = {} if available is None else {"available": available}
+        asked |= {"none": True} if none else {}
+        if asked and not likelihood.predicts_choices:
             raise UnsupportedError(
-                "available is for choices; with several kinds use the likelihood of choices: "
-                "model.likelihood.for_kind(Choice)(model.latent_posterior(X), available=available)."
+                f"{' and '.join(asked)} are for choices; with several kinds use the likelihood of choices: "
+                "model.likelihood.for_kind(Choice)(model.latent_posterior(X), scale=model.outcome_scale, "
+                "available=available, none=none)."
             )
-        options: dict[str, Any] = {"scale": self._outcome_scale}
-        if available is not None:
-            options["available"] = available
+        options = {"scale": self._outcome_scale, **asked}
         if self.judge_reliability is None or self._judge != NEW:
             return likelihood(posterior, **options)
         values, weights = self.judge_reliability.of_new_judges()  # the posterior is that of reliability 1

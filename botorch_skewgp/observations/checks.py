@@ -256,12 +256,13 @@ def check_distinct(index: Tensor, name: str) -> None:
         raise InputDataError(f"{name} names a point twice in rows {twice[:5].tolist()}; name each point once a row.")
 
 
-def check_filled(index: Tensor, name: str) -> None:
-    """Raise `InputDataError` if a row has fewer than two items, or padding before an item."""
+def check_filled(index: Tensor, name: str, least: int = 2) -> None:
+    """Raise `InputDataError` if a row has fewer than two items (or one), or padding before an item."""
     real = index >= 0
-    short = (real.sum(-1) < 2).nonzero().squeeze(-1)
+    short = (real.sum(-1) < least).nonzero().squeeze(-1)
     if short.numel():
-        raise InputDataError(f"{name} must name at least two points in every row; see rows {short[:5].tolist()}.")
+        points = "two points" if least == 2 else "one point"
+        raise InputDataError(f"{name} must name at least {points} in every row; see rows {short[:5].tolist()}.")
     early = (real[:, 1:] & ~real[:, :-1]).any(-1).nonzero().squeeze(-1)
     if early.numel():
         raise InputDataError(
