@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Mapping, Set
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 from typing import Any
 
 import torch
@@ -151,6 +151,22 @@ def as_probability(value: Any, name: str) -> float:
     if not 0 < number < 1:
         raise InputDataError(f"{name} must be strictly between 0 and 1; got {number:g}.")
     return number
+
+
+def check_names(names: Iterable[Any], name: str) -> None:
+    """Raise `InputDataError` if a truth value among names is equal to a number, such as `True` and `1`."""
+    numbers, truths = set(), set()
+    for value in names:
+        if isinstance(value, bool) or type(value).__name__ == "bool_":  # NumPy's up to 1.26, and since
+            truths.add(bool(value))
+        elif isinstance(value, Number):
+            numbers.add(value)
+    both = [number for number in numbers if number in truths]
+    if both:
+        number = both[0]
+        raise InputDataError(
+            f"{name} has the names {number!r} and {bool(number)}, which are equal; write them as texts."
+        )
 
 
 def as_names(value: Any, name: str, count: int) -> list[str]:
