@@ -316,7 +316,7 @@ class SkewGP(ConditioningMixin):
         asked |= {"none": True} if none else {}
         if asked and not likelihood.predicts_choices:
             raise UnsupportedError(
-                f"{' and '.join(asked)} are for choices; with several kinds use the likelihood of choices: "
+                f"{' and '.join(asked)} {'is' if len(asked) == 1 else 'are'} for choices; with several kinds use the likelihood of choices: "
                 "model.likelihood.for_kind(Choice)(model.latent_posterior(X), scale=model.outcome_scale, "
                 "available=available, none=none)."
             )

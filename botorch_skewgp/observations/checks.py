@@ -155,7 +155,8 @@ def as_probability(value: Any, name: str) -> float:
 
 def check_names(names: Iterable[Any], name: str) -> None:
     """Raise `InputDataError` if a truth value among names is equal to a number, such as `True` and `1`."""
-    numbers, truths = set(), set()
+    numbers: set[Any] = set()
+    truths: set[Any] = set()
     for value in names:
         if isinstance(value, bool) or type(value).__name__ == "bool_":  # NumPy's up to 1.26, and since
             truths.add(bool(value))

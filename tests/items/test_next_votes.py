@@ -292,3 +292,18 @@ def test_members_of_an_ensemble_that_allow_different_answers_are_refused():
     ensemble = FullyBayesianSkewGP([item_model(3, votes), item_model(3, votes, likelihood=ties)])
     with pytest.raises(InputDataError, match="Members of an ensemble must allow the same answers"):
         next_votes(ensemble)
+
+
+@pytest.mark.parametrize(("goal", "k"), [("best", None), ("top", 2), ("order", None)])
+def test_the_default_dtype_changes_nothing(goal, k):
+    """In double precision throughout, as many users of BoTorch set it."""
+    model = item_model(6, Preference([[0, 1], [2, 3]]), approximation="ep")
+    expected = next_votes(model, 2, goal, k)
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.double)
+    try:
+        found = next_votes(item_model(6, Preference([[0, 1], [2, 3]]), approximation="ep"), 2, goal, k)
+    finally:
+        torch.set_default_dtype(default)
+    assert found.values.dtype == torch.double
+    torch.testing.assert_close(found.values, expected.values, atol=1e-4, rtol=0)

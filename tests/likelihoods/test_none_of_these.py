@@ -120,7 +120,7 @@ def test_probabilities_of_answers_add_up_and_are_those_of_given_utilities():
     assert found[1, :2].tolist() == [0, 0]
     assert found[1, 3] > 0
     torch.testing.assert_close(found[1, [2, 3]], model.predictive(X[2:3], none=True).probs, atol=2e-3, rtol=0)
-    with pytest.raises(UnsupportedError, match="none are for choices"):
+    with pytest.raises(UnsupportedError, match="none is for choices"):
         SkewGP(X, Binary([1, 0])).predictive(X[:2], none=True)
 
 
