@@ -316,9 +316,8 @@ class SkewGP(ConditioningMixin):
         asked |= {"none": True} if none else {}
         if asked and not likelihood.predicts_choices:
             raise UnsupportedError(
-                f"{' and '.join(asked)} {'is' if len(asked) == 1 else 'are'} for choices; with several kinds use the likelihood of choices: "
-                "model.likelihood.for_kind(Choice)(model.latent_posterior(X), scale=model.outcome_scale, "
-                "available=available, none=none)."
+                f"{next(iter(asked))} is for choices; with several kinds use the likelihood of choices: "
+                "model.likelihood.for_kind(Choice)(model.latent_posterior(X), scale=model.outcome_scale, ...)."
             )
         options = {"scale": self._outcome_scale, **asked}
         if self.judge_reliability is None or self._judge != NEW:

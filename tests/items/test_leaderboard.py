@@ -72,9 +72,7 @@ def test_intervals_of_win_probabilities_are_those_of_differences(five):
     for i, j in ((0, 1), (3, 2), (4, 0)):
         difference = draws[:, i] - draws[:, j]
         for name, level in (("low", 0.1), ("high", 0.9)):
-            beyond = (
-                difference.quantile(level) - float(five.likelihood.tie_width.detach()) * five.likelihood.ties_allowed
-            )
+            beyond = difference.quantile(level) - five.likelihood.tie_width.item() * five.likelihood.ties_allowed
             end = torch.special.ndtr(beyond / math.sqrt(2 * float(five.likelihood.noise.detach())))
             assert table[name].iloc[i, j] == pytest.approx(float(end), abs=5e-3)
     assert (table["low"].fillna(0) <= table["mean"].fillna(0)).all(axis=None)
