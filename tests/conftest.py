@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -52,8 +53,12 @@ def generator() -> torch.Generator:
 
 
 def pytest_configure() -> None:
-    """Keep BoTorch from compiling a kernel for this machine, which takes a minute and rounds as the machine does."""
+    """Keep BoTorch from compiling a kernel for this machine, which takes a minute and rounds as the machine does.
+
+    With `DEFAULT_DTYPE=double` in the environment, tests run under the default dtype that many users of BoTorch set.
+    """
     logei._load_attempted = True
+    torch.set_default_dtype(getattr(torch, os.environ.get("DEFAULT_DTYPE", "float32")))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

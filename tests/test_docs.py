@@ -17,7 +17,7 @@ from linear_operator.utils import errors as linear_operator_errors
 
 from benchmarks import tables
 from benchmarks.tables import TABLE, written
-from botorch_skewgp import SkewGP, exceptions
+from botorch_skewgp import SkewGP, exceptions, plots
 from botorch_skewgp.acquisition import next_pair
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.observations import Binary, Preference
@@ -89,6 +89,11 @@ def test_messages_on_the_page_of_trouble_are_real():
         pattern = ".*".join(re.escape(part) for part in message.split("..."))
         with pytest.raises(errors.InputDataError, match=pattern):
             call()
+
+
+def test_every_picture_is_on_the_page_of_choices():
+    page = (ROOT / "docs" / "choosing.md").read_text().partition("## Which picture?")[2]
+    assert [name for name in plots.__all__ if name.startswith("plot_") and f"`{name}" not in page] == []
 
 
 def test_every_page_is_in_the_contents():

@@ -407,7 +407,7 @@ class TestMaps:
         with pytest.raises(InputDataError, match="2 x 2, a column for each input"):
             function(model, LINE)
         three = SkewGP(torch.rand(3, 3, dtype=torch.float64), Preference([[0, 1]]))
-        with pytest.raises(UnsupportedError, match=r"got 3\. plot_slices draws any number"):
+        with pytest.raises(UnsupportedError, match=r"got 3\. Hold others .*; plot_slices draws any number"):
             function(three, tensor([[0.0] * 3, [1.0] * 3]))
 
     def test_errors(self, square, numbers):
@@ -639,9 +639,23 @@ def test_judges_lie_in_a_map_of_segments_where_the_table_says():
     assert f"({directions.share[0]:.0%} of variance)" in ax.get_xlabel()
     with pytest.raises(InputDataError, match="must hold 2 names"):
         plot_segments(summary, inputs=["sweet"])
-    one = SkewGP(X[:, :1], answers, approximation="ep").judge_summary()
-    with pytest.raises(InputDataError, match=r"differ in 1 direction\(s\), and a map needs two"):
-        plot_segments(one)
+
+
+def test_segments_in_one_direction_are_a_strip():
+    """Judges in the order of their scores."""
+    X = torch.rand(6, 1, dtype=torch.double, generator=torch.Generator().manual_seed(0))
+    pairs = torch.tensor([[0, 1], [2, 3], [4, 5], [1, 3]])
+    answers = Preference(torch.cat([pairs, pairs.flip(-1), pairs]), judge=torch.arange(12) // 4)
+    one, names = SkewGP(X, answers, approximation="ep").judge_summary(), ["ann", "bob", "eve"]
+    ax = plot_segments(one, names=names, inputs=["sweet"], ax=Figure().subplots())
+    at = dict(zip(names, one.directions.mean.flatten().tolist(), strict=True))
+    drawn = {text.get_text(): text.xy for text in ax.texts}
+    assert {name: float(xy[0]) for name, xy in drawn.items()} == pytest.approx(at)
+    assert sorted(at, key=at.get) == sorted(drawn, key=lambda name: drawn[name][1])
+    assert ax.get_xlabel() == "1.0 sweet (100% of variance)"
+    nobody = SkewGP(X, answers, approximation="ep").judge_summary(judges=[0])
+    with pytest.raises(InputDataError, match="do not differ"):
+        plot_segments(nobody)
 
 
 def test_pictures_can_be_saved(line, square, validity, tmp_path):
@@ -696,3 +710,62 @@ def test_threshold_of_what_has_none():
         plot_threshold(skew_gp(POINTS, Binary([0, 1, 1, 0, 1])), LINE, 0.6)
     with pytest.raises(InputDataError, match="dim must be 0 or 1"):
         plot_threshold(skew_gp(POINTS_2D, Binary([0, 1, 1, 0, 1])), SQUARE, 0.6, dim=2)
+
+
+class TestFixedInputs:
+    """One or two inputs of several, the others fixed by equal bounds, with names."""
+
+    NAMES = ("heat", "time", "salt")
+    PLANE = torch.tensor([[0.0, 0.4, 0.0], [1.0, 0.4, 2.0]], dtype=torch.float64)
+    AXIS = torch.tensor([[0.0, 0.4, 1.0], [1.0, 0.4, 1.0]], dtype=torch.float64)
+    X = torch.tensor([[0.1, 0.4, 1.0], [0.9, 0.4, 1.0], [0.5, 0.1, 1.0], [0.3, 0.4, 0.2]], dtype=torch.float64)
+
+    def model(self, observations):
+        return SkewGP(self.X, observations, input_transform=Normalize(3), approximation="ep")
+
+    @pytest.mark.parametrize("function", [plot_skewness, plot_interval_width, plot_validity, plot_duels])
+    def test_maps_are_those_of_the_plane(self, function):
+        labels = function is plot_validity
+        model = self.model(Binary([1, 0, 1, 0]) if labels else Preference([[0, 1], [2, 3], [3, 0]]))
+        ax = function(model, self.PLANE, resolution=3, inputs=self.NAMES, ax=Figure().subplots())
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("heat", "salt")
+        assert ax.get_legend() is not None
+        marked = {tuple(xy) for line in ax.lines for xy in line.get_xydata().round(6).tolist()}
+        assert marked == {(0.1, 1.0), (0.9, 1.0), (0.3, 0.2)}  # not that of another time
+        if labels or function is plot_duels:
+            grid = torch.cartesian_prod(*(torch.linspace(0, top, 3, dtype=torch.float64) for top in (1, 2)))
+            points = torch.stack([grid[:, 0], torch.full((9,), 0.4, dtype=torch.float64), grid[:, 1]], dim=-1)
+            values = model.predictive(points).probs if labels else model.posterior(points).mean
+            drawn = torch.tensor(ax.collections[0].get_array().reshape(3, 3).T.ravel())
+            torch.testing.assert_close(drawn, values.detach().flatten())
+
+    def test_lines_are_those_of_the_axis(self):
+        model = self.model([Binary([1, 0, 1], index=[0, 1, 2]), Preference([[0, 1], [2, 3]])])
+        ax = plot_posterior(model, self.AXIS, resolution=5, inputs=self.NAMES, ax=Figure().subplots())
+        assert ax.get_xlabel() == "heat"
+        mean = next(line for line in ax.lines if line.get_label() == "mean")
+        points = self.AXIS[0].repeat(5, 1)
+        points[:, 0] = torch.linspace(0, 1, 5, dtype=torch.float64)
+        torch.testing.assert_close(torch.tensor(mean.get_ydata()), model.posterior(points).mean.detach().flatten())
+        winner = next(line for line in ax.lines if line.get_label() == "winner")
+        assert winner.get_xdata().tolist() == [0.1]  # the other duel is elsewhere
+        ax = plot_validity(self.model(Binary([1, 0, 1, 0])), self.AXIS, inputs=self.NAMES, ax=Figure().subplots())
+        assert ax.get_xlabel() == "heat"
+        graded = self.model(Ordinal([0, 1, 2, 1], 3))
+        assert plot_grades(graded, self.AXIS, inputs=self.NAMES, ax=Figure().subplots()).get_xlabel() == "heat"
+        panels = plot_slices(model, torch.tensor([[0.0] * 3, [1.0] * 3]), self.X[0], inputs=self.NAMES)
+        assert [panel.get_xlabel() for panel in panels] == [*self.NAMES]
+        pyplot.close("all")
+        against = plot_win_probability(model, self.PLANE, self.X[0], resolution=3, ax=Figure().subplots())
+        assert (against.get_xlabel(), against.get_ylabel()) == ("$x_{1}$", "$x_{3}$")
+
+    def test_mistakes(self):
+        model = self.model(Preference([[0, 1]]))
+        with pytest.raises(UnsupportedError, match=r"got 3\. Hold others fixed by equal bounds"):
+            plot_skewness(model, torch.tensor([[0.0] * 3, [1.0] * 3]))
+        with pytest.raises(InputDataError, match="lower ones below upper ones"):
+            plot_skewness(model, self.AXIS[:1].repeat(2, 1))
+        with pytest.raises(InputDataError, match="lower ones below upper ones"):
+            plot_slices(model, self.PLANE, self.X[0])
+        with pytest.raises(InputDataError, match="inputs must hold 3 names"):
+            plot_skewness(model, self.PLANE, inputs=["heat"])

@@ -102,7 +102,9 @@ class AxSkewGP(SkewGP):
             "probability": training_data.probability,
         }
 
-    def predictive(self, X: Tensor, judge: int | str | None = None, available: Tensor | None = None) -> Any:
+    def predictive(
+        self, X: Tensor, judge: int | str | None = None, available: Tensor | None = None, none: bool = False
+    ) -> Any:
         r"""The distribution of new observations at new points, as in `SkewGP`; low points win and are valid if the
         metric is minimised.
 
@@ -110,9 +112,10 @@ class AxSkewGP(SkewGP):
             X: A `batch_shape x q x d` tensor.
             judge: As in `SkewGP`.
             available: As in `SkewGP`.
+            none: As in `SkewGP`.
         """
         if not self.minimize or judge is not None:
-            return super().predictive(X, judge, available)
+            return super().predictive(X, judge, available, none)
         return self.likelihood.reversed_marginal(self.latent_posterior(X), self.outcome_scale)
 
     def condition_on_observations(
@@ -194,7 +197,7 @@ def likelihood_of_kinds(dataset: ObservationDataset) -> RowLikelihood:
     worst = torch.zeros(()) if not len(numbers) else numbers.max() if dataset.minimize else numbers.min()
     factories: dict[type[Observation], Factory] = {
         Binary: lambda observation, context: ProbitLikelihood(noise=VALIDITY_NOISE),
-        Validity: lambda observation, context: ValidityLikelihood(worst, learn_threshold=True, **context.noise),
+        Validity: lambda observation, context: ValidityLikelihood(worst, learn_threshold=True),
     }
     return default_likelihood((), dataset.kinds, factories)
 

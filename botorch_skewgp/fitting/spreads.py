@@ -87,7 +87,7 @@ def log_density_of_spread(mll: MarginalLogLikelihood, prior: DeviationPrior, dev
 
     def objective(at: Tensor) -> Tensor:
         deviation.data.copy_(at)
-        return mll(mll.model(*mll.model.train_inputs), mll.model.train_targets)
+        return mll.evaluate(mll.model(*mll.model.train_inputs), mll.model.train_targets)
 
     def gradient(at: Tensor) -> Tensor:
         return torch.autograd.grad(objective(at), deviation)[0]

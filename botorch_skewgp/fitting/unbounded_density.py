@@ -72,7 +72,7 @@ class UnboundedDensity:
         """The log density of coordinates `k` and its gradient; `-inf` where the prior has no Cholesky factor."""
         model, (x, raws, log_volume) = self.mll.model, self._write(x)
         try:
-            objective = self.mll(model(*model.train_inputs), model.train_targets)
+            objective = self.mll.evaluate(model(*model.train_inputs), model.train_targets)
         except NotPSDError:
             return x.new_tensor(-torch.inf), torch.zeros_like(x)
         return self._with_gradient(objective, x, raws, log_volume)

@@ -5,7 +5,7 @@ Ranks are functions of all utilities together, so that everything here is comput
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -23,6 +23,7 @@ from botorch_skewgp.items.draws import (
 from botorch_skewgp.items.votes import pandas
 from botorch_skewgp.observations.checks import as_count, as_probability
 from botorch_skewgp.protocols import members_of
+from botorch_skewgp.rows import Reading
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -153,10 +154,14 @@ def win_probabilities(
     judge: int | str | None = None,
     num_samples: int = NUM_SAMPLES,
     seed: int = 0,
+    probability: float | None = None,
 ) -> DataFrame:
     r"""The probability that the item of the row wins a new vote against that of the column; NaN on the diagonal.
 
     If ties are allowed, a pair's two entries add up to less than one.
+
+    Example:
+        >>> low = win_probabilities(model, probability=0.9)["low"]  # 5 % quantiles
 
     Args:
         model: As for `leaderboard`.
@@ -164,14 +169,31 @@ def win_probabilities(
         judge: The judge of the vote, as for `leaderboard`, by number.
         num_samples: The number of joint draws; fewer are used for many items, to save time.
         seed: The seed of the draws.
+        probability: The probability of intervals, of what is not known of the utilities; none if `None`.
 
     Returns:
-        A data frame, in the order of the model's items.
+        A data frame, in the order of the model's items; with intervals three such tables beside each other, named
+        `mean`, `low` and `high` on the first level of columns.
+
+    Raises:
+        InputDataError: If names do not fit the items, or a probability is not between 0 and 1.
     """
+    levels = None
+    if probability is not None:
+        levels = [(1 + side * as_probability(probability, "probability")) / 2 for side in (-1, 1)]
     draws = utility_draws(model, num_samples, seed, "win_probabilities", judge)
-    names = pandas().Index(check_names(items, draws.shape[-1]), tupleize_cols=False)
-    wins = mean_win_matrix(model, draws, judge).fill_diagonal_(torch.nan)
-    return pandas().DataFrame(wins.cpu().numpy(), index=names, columns=names)
+    names = check_names(items, draws.shape[-1])
+    mean = _win_frame(mean_win_matrix(model, draws, judge), names)
+    if levels is None:
+        return mean
+    low, high = (_win_frame(ends, names) for ends in win_quantiles(model, draws, judge, levels))
+    return pandas().concat({"mean": mean, "low": low, "high": high}, axis=1)
+
+
+def _win_frame(wins: Tensor, names: list[Any]) -> DataFrame:
+    """A matrix of items as a data frame."""
+    index = pandas().Index(names, tupleize_cols=False)
+    return pandas().DataFrame(wins.fill_diagonal_(torch.nan).cpu().numpy(), index=index, columns=index)
 
 
 def check_names(items: Sequence[Hashable] | None, n: int) -> list[Any]:
@@ -202,24 +224,54 @@ def quantiles(draws: Tensor, levels: Sequence[float]) -> Tensor:
     return ordered[places]
 
 
-def mean_win_matrix(model: Model, draws: Tensor, judge: int | str | None) -> Tensor:
-    """The posterior mean of the probability that one item wins against another, `n x n`; zero on the diagonal."""
+def _wins_given_draws(
+    model: Model, draws: Tensor, judge: int | str | None
+) -> Iterator[tuple[Tensor, Reading, Sequence[tuple[float, float]]]]:
+    """The draws of each member, thinned for many items, its reading, and pairs of a reliability and its weight."""
     readings, n = vote_readings(model, "leaderboard", judge), draws.shape[-1]
     step = -(-len(draws) // max(64, MAX_ENTRIES // n**2))
-    total, num = torch.zeros(n, n, device=draws.device), 0
     members: Sequence[Any] = members_of(model, "leaderboard")
     for member, reading, of_member in zip(members, readings, shares_of_draws(len(draws), len(readings)), strict=True):
         reliabilities = [(1.0, 1.0)]
         if judge == "new" and member.judge_reliability is not None:  # whose draws have reliability 1
             values, weights = member.judge_reliability.of_new_judges()
             reliabilities = list(zip(values.tolist(), weights.tolist(), strict=True))
-        drawn = draws[of_member][::step].float()
+        yield draws[of_member][::step].float(), reading, reliabilities
+
+
+def mean_win_matrix(model: Model, draws: Tensor, judge: int | str | None) -> Tensor:
+    """The posterior mean of the probability that one item wins against another, `n x n`; zero on the diagonal."""
+    n = draws.shape[-1]
+    total, num = draws.new_zeros(n, n, dtype=torch.float), 0
+    for drawn, reading, reliabilities in _wins_given_draws(model, draws, judge):
         num += len(drawn)
         for part in drawn.split(max(1, 2**22 // n**2)):
             difference = part.unsqueeze(-1) - part.unsqueeze(-2)
             for value, weight in reliabilities:
                 total += weight * win_of_first(reading, value * difference).sum(0)
     return (total / num).fill_diagonal_(0.0).double()
+
+
+def win_quantiles(model: Model, draws: Tensor, judge: int | str | None, levels: Sequence[float]) -> Tensor:
+    """Posterior quantiles of the probability that one item wins against another, `len(levels) x n x n`."""
+    parts = list(_wins_given_draws(model, draws, judge))
+    n, rows = draws.shape[-1], []
+    weight = torch.cat([drawn.new_full((len(drawn),), w) for drawn, _, pairs in parts for _, w in pairs])
+    wanted = weight.new_tensor(levels) * weight.sum()
+    for first in torch.arange(n, device=draws.device).split(max(1, 2**22 // (n * len(weight)))):
+        wins = torch.cat(
+            [
+                win_of_first(reading, value * (drawn[:, first].unsqueeze(-1) - drawn.unsqueeze(-2)))
+                for drawn, reading, pairs in parts
+                for value, _ in pairs
+            ]
+        )  # draws x rows x n
+        ordered, order = wins.sort(0)
+        place = torch.searchsorted(
+            weight[order].cumsum(0).movedim(0, -1).contiguous(), wanted.repeat(*wins.shape[1:], 1)
+        )
+        rows.append(ordered.gather(0, place.movedim(-1, 0).clamp(max=len(weight) - 1)))
+    return torch.cat(rows, dim=1).double()
 
 
 def number_of_votes(model: Model, n: int) -> Tensor:

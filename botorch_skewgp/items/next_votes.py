@@ -117,7 +117,7 @@ def next_votes(
     k: int | None = None,
     pairs: Any = None,
     judge: int | str | None = None,
-    distinct: bool = False,
+    distinct: bool = True,
     num_samples: int = NUM_SAMPLES,
     seed: int = 0,
 ) -> NextVotes:
@@ -131,13 +131,13 @@ def next_votes(
 
     Args:
         model: As for `leaderboard`.
-        num_votes: The number of votes asked for at once. A pair is repeated if a second answer is more informative than
-            any other pair.
+        num_votes: The number of votes asked for at once.
         goal: The aim: the `"best"` item, the `"top"` `k`, or the whole `"order"`.
         k: The number of items wanted, for `"top"`.
         pairs: An `m x 2` integer tensor of the pairs that can be asked for; all if `None`.
         judge: The judge who votes, and of the utilities, as for `leaderboard`.
-        distinct: Whether all pairs differ, as for one person, who would repeat an answer.
+        distinct: Whether all pairs differ, as for one person, who would repeat an answer. Otherwise a pair is repeated
+            where a second answer, of another person, is more informative than any other pair.
         num_samples: The number of joint draws.
         seed: The seed of the draws.
 
@@ -155,7 +155,12 @@ def next_votes(
     check_flags(distinct=distinct)
     if not len(pool):
         raise InputDataError("pairs must not be empty; leave it out for all pairs.")
-    num_votes = as_count(num_votes, "num_votes", least=1, most=len(pool) if distinct else None)
+    num_votes = as_count(num_votes, "num_votes", least=1)
+    if distinct and num_votes > len(pool):
+        raise InputDataError(
+            f"num_votes must be at most {len(pool)}, the number of pairs; got {num_votes}. Pass distinct=False to ask "
+            "for a pair twice."
+        )
     rule: _Contenders | _Information
     if goal == "best":
         rule = _Contenders.of(draws, readings)
@@ -299,7 +304,7 @@ class _Information(NamedTuple):
         cls, draws: Tensor, goal: Goal, k: int, readings: Sequence[Reading], generator: torch.Generator
     ) -> _Information:
         single = (draws - draws.mean(-1, keepdim=True)).float()
-        weights = torch.full((1, len(draws)), 1 / len(draws), device=draws.device)
+        weights = single.new_full((1, len(draws)), 1 / len(draws))
         state = None
         if goal == "top":
             inside = (ranks_of(draws) <= k).float()

@@ -12,6 +12,7 @@ from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
 from botorch_skewgp.observations import Observation, Preference, Tie, Vote
+from botorch_skewgp.observations.checks import check_names
 from botorch_skewgp.observations.duels import BOTH_BAD, BOTH_GOOD, BUTTONS, FIRST, SECOND, TIE
 
 if TYPE_CHECKING:
@@ -96,7 +97,8 @@ def read_votes(
 
     Raises:
         InputDataError: If a column is missing, a cell is empty, an item is compared with itself or is not among
-            `items`, two names have the same text (`3` and `"3"`), or an outcome is unknown.
+            `items`, two names are of different types but equal (`1` and `True`) or of the same text (`3` and `"3"`), or
+            an outcome is unknown.
     """
     a, b = (_column(frame, name) for name in (first, second))
     outcome = "outcome" if outcome is None and "outcome" in frame else outcome
@@ -107,6 +109,7 @@ def read_votes(
     for name in (outcome, judge):
         if name is not None and len(_column(frame, name)) != m:
             raise InputDataError(f"Column {name!r} has {len(_column(frame, name))} entries for {m} votes.")
+    check_names([*a, *b, *(items if isinstance(items, list | tuple) else ())], "items")
     alone = [i for i in range(m) if a[i] == b[i]]
     if alone:
         raise InputDataError(f"An item is compared with itself in rows {alone[:5]} ({a[alone[0]]!r}); leave these out.")
@@ -133,6 +136,7 @@ def read_votes(
     who, judges = None, None
     if judge is not None:
         said_by = _column(frame, judge)
+        check_names(said_by, judge)
         judges = tuple(_sorted(set(said_by)))
         place = {name: i for i, name in enumerate(judges)}
         who = torch.tensor([place[name] for name in said_by], dtype=torch.long)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from botorch.models.kernels import CategoricalKernel
 from gpytorch.kernels import Kernel
 from torch import Tensor
 
@@ -32,3 +33,15 @@ class ItemEffectKernel(Kernel):
         for dim in range(x1.shape[-1]):  # mostly one; no n x m x d tensor
             same &= x1[..., dim].unsqueeze(-1) == x2[..., dim].unsqueeze(-2)
         return same.to(x1.dtype)
+
+
+def categorical_inputs(kernel: Kernel, dim: int) -> list[int]:
+    r"""The inputs that a kernel, or a part of it, reads as numbers of categories.
+
+    Args:
+        kernel: The kernel.
+        dim: The number of inputs.
+    """
+    parts = (part for part in kernel.modules() if isinstance(part, CategoricalKernel | ItemEffectKernel))
+    found = (range(dim) if part.active_dims is None else part.active_dims.tolist() for part in parts)
+    return sorted({i for inputs in found for i in inputs})

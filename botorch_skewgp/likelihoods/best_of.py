@@ -26,25 +26,31 @@ HALF_ROOT = 0.5**0.5
 MAX_ENTRIES = 2**16  # points times items at a time, which fit into a cache
 
 
-def best_of_probabilities(posterior: SkewGPPosterior, noise: Tensor, available: Tensor | None = None) -> Tensor:
+def best_of_probabilities(
+    posterior: SkewGPPosterior, noise: Tensor, available: Tensor | None = None, level: Tensor | None = None
+) -> Tensor:
     r"""The probability that each of `k` items is chosen as the best.
 
     Args:
         posterior: The posterior of one output at the items, `batch_shape x k`.
         noise: The variance of one item's noise.
         available: A boolean tensor that broadcasts to `batch_shape x k`: which items can be chosen; all if `None`.
+        level: The known utility of one more item, the last, of shape `1`; without one if `None`.
 
     Returns:
-        A `batch_shape x k` tensor whose rows add up to 1; zero for items that cannot be chosen.
+        A `batch_shape x k` tensor, `k + 1` with a level, whose rows add up to 1; zero for items that cannot be chosen.
     """
-    covariance = posterior.gaussian_covariance
+    covariance, means = posterior.gaussian_covariance, posterior.component_means
+    if level is not None:
+        covariance = torch.nn.functional.pad(covariance, (0, 1, 0, 1))
+        means = torch.cat([means, level.to(means).expand_as(means[..., :1, :])], dim=-2)
     k = covariance.shape[-1]
     covariance = covariance + noise * torch.eye(k, dtype=covariance.dtype, device=covariance.device)
     num_points = NUM_POINTS_OF_ONE if posterior.mixture.num_draws == 1 else NUM_POINTS
     unit = torch.stack([torch.zeros(k), torch.ones(k)]).to(covariance)
     points = draw_sobol_samples(unit, n=num_points, q=1, seed=0).squeeze(-2).clamp(1e-12, 1 - 1e-12)
     pick, points = torch.special.ndtri(points[:, 0]), points[:, 1:]
-    means, mixture = posterior.component_means, posterior.mixture
+    mixture = posterior.mixture
     batch_shape = torch.broadcast_shapes(means.shape[:-2], covariance.shape[:-2])
     if mixture.log_weights is None:
         which = mixture.pick(pick)

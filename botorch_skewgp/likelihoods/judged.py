@@ -2,19 +2,28 @@ r"""Parameters of likelihoods with one value, or one for each judge: positive on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Collection, Iterator, Set
 from contextlib import contextmanager
 from copy import copy
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import GreaterThan, Interval
 from gpytorch.likelihoods import Likelihood
-from gpytorch.priors import Prior
+from gpytorch.priors import LogNormalPrior, NormalPrior, Prior
 from torch import Tensor
 
-from botorch_skewgp.likelihoods.defaults import SLIP_ODDS_SCALE, SLIP_START
+from botorch_skewgp.likelihoods.defaults import (
+    ANCHORED_NOISE,
+    ANCHORED_NOISE_PRIOR,
+    JUDGEMENT_NOISE,
+    SHIFT_SPREAD,
+    SLIP_ODDS_SCALE,
+    SLIP_START,
+)
+from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import (
     MIN_POSITIVE,
     DeviationPrior,
@@ -26,16 +35,21 @@ from botorch_skewgp.likelihoods.parameters import (
     as_rate,
     register_rate,
 )
-from botorch_skewgp.observations.checks import as_tensor, check_flags, check_parts
+from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import as_number, as_tensor, check_flags, check_parts
 from botorch_skewgp.truncated.step_factor import Heights
+
+ROUNDING = 1e-6  # of a parameter that is stored in single precision behind a constraint
 
 
 class JudgedLikelihood(Likelihood):
     """A likelihood whose answers are judges': what it needs to hold parameters of all, or of each of them."""
 
+    default_noise: ClassVar[float] = JUDGEMENT_NOISE  # of judgements, without numbers beside them
     slip = RateParameter()
     _judge: int | str | None = None  # the judge of new answers, where judges have parameters of their own
     _deviation: Tensor | None = None  # of a new judge's parameter
+    _open: Set[str] = frozenset()  # what `set_defaults_beside` sets
     _takes_slips = True  # whether answers may be slips, if there is a rate of them
 
     def _register_positive(
@@ -54,6 +68,82 @@ class JudgedLikelihood(Likelihood):
         if prior is not None:
             self.register_prior(f"{name}_prior", prior, ReadParameter(name), SetParameter(name))
         setattr(self, name, value)
+
+    def _register_judgement_noise(
+        self,
+        noise: float | Tensor | None,
+        learn: bool | None,
+        prior: Prior | None,
+        constraint: Interval | None,
+    ) -> None:
+        """Register the noise of judgements, open to `set_defaults_beside` if nothing is given.
+
+        Raises:
+            InputDataError: If the noise is not positive, or another argument is of another class.
+        """
+        self._open = {"noise"} if noise is learn is prior is constraint is None else set()
+        learn = False if learn is None else learn
+        self._register_positive("noise", self.default_noise if noise is None else noise, learn, prior, constraint)
+
+    def _register_shift(self, shift: Tensor, learn: bool | None, prior: Prior | None, given: bool) -> None:
+        r"""Register `shift`, the value of the latent function at the middle cut-point, of shape `1`.
+
+        Args:
+            shift: Its value.
+            learn: Whether it is a parameter to fit; `None` to leave it open to `set_defaults_beside`.
+            prior: A prior on it; by default N(0, 2^2) if it is learned.
+            given: Whether the cut-points are given, in units of the outcome, so that they do not shift.
+
+        Raises:
+            InputDataError: If given cut-points shall shift, or an argument is of another class.
+        """
+        if given and learn:
+            raise InputDataError("Given cut-points do not shift; leave out learn_shift, or the cut-points.")
+        if learn is prior is None and not given:
+            self._open = self._open | {"shift"}
+        self._shift_is_given = given
+        learn = False if learn is None else learn
+        check_flags(learn_shift=learn)
+        check_parts(shift_prior=(prior, Prior))
+        self.register_parameter("shift", torch.nn.Parameter(shift.to(torch.float64).clone(), requires_grad=learn))
+        if prior is None and learn:
+            prior = NormalPrior(0.0, SHIFT_SPREAD)
+        if prior is not None:
+            self._register_shift_prior(prior)
+
+    def _register_shift_prior(self, prior: Prior) -> None:
+        self.register_prior("shift_prior", prior, ReadParameter("shift"), SetParameter("shift"))
+
+    def _register_threshold(self, threshold: float | None, learn: bool | None, prior: Prior | None = None) -> None:
+        """Register `shift` at a given threshold in units of the outcome, or open at zero; see `_register_shift`."""
+        value = 0.0 if threshold is None else as_number(threshold, "threshold")
+        self._register_shift(torch.tensor([value]), learn, prior, threshold is not None)
+
+    def _level(self, like: Tensor, scale: OutcomeScale) -> Tensor:
+        """The value of the latent function at the threshold, of shape `1`."""
+        shift = self.shift.to(like)
+        return scale.standardize(shift) if self._shift_is_given else shift
+
+    def set_defaults_beside(self, kinds: Collection[type[Observation]]) -> None:
+        r"""Set the defaults that depend on a model's kinds of observations, unless the values were given or set.
+
+        A model does so when it is built. Beside numbers, which fix scale and level of the latent function, the noise of
+        judgements is a parameter to fit, and so is their level.
+
+        Args:
+            kinds: All kinds of the model.
+        """
+        if not any(kind.anchors_scale for kind in kinds):
+            return
+        read, write = ReadParameter("noise"), SetParameter("noise")
+        if "noise" in self._open and math.isclose(float(read(self)), self.default_noise, rel_tol=ROUNDING):
+            write(self, ANCHORED_NOISE)
+            self.raw_noise.requires_grad_(True)
+            self.register_prior("noise_prior", LogNormalPrior(*ANCHORED_NOISE_PRIOR), read, write)
+        if "shift" in self._open and not self.shift.any():
+            self.shift.requires_grad_(True)
+            self._register_shift_prior(NormalPrior(0.0, SHIFT_SPREAD))
+        self._open = self._open - {"noise", "shift"}
 
     def _register_by_judge(
         self, name: str, value: float | Tensor, learn: bool, spread: float, prior: Prior | None = None

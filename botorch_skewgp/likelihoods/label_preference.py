@@ -17,7 +17,6 @@ from torch import Tensor
 from torch.distributions import Categorical
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
-from botorch_skewgp.likelihoods.defaults import JUDGEMENT_NOISE
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
 from botorch_skewgp.observations import LabelPreference, Observation
@@ -49,8 +48,8 @@ class LabelPreferenceLikelihood(NoisyValueLikelihood):
     def __init__(
         self,
         num_labels: int,
-        noise: float | Tensor = JUDGEMENT_NOISE,
-        learn_noise: bool = False,
+        noise: float | Tensor | None = None,
+        learn_noise: bool | None = None,
         noise_prior: Prior | None = None,
         noise_constraint: Interval | None = None,
         slip: float | Tensor = 0.0,

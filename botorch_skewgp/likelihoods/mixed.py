@@ -2,7 +2,7 @@ r"""Several kinds of observations of one latent function."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from copy import copy
 from typing import Any, Self
 
@@ -81,6 +81,11 @@ class MixedLikelihood(RowLikelihood):
                 return likelihood.for_kind(kind)
         names = ", ".join(type(likelihood).__name__ for likelihood in self.likelihoods)
         raise InputDataError(f"None of {names} takes {kind.__name__} observations; add a likelihood for them.")
+
+    def set_defaults_beside(self, kinds: Collection[type[Observation]]) -> None:
+        """Those of all parts."""
+        for part in self.likelihoods:
+            part.set_defaults_beside(kinds)
 
     @property
     def parameters_by_judge(self) -> list[str]:

@@ -31,7 +31,7 @@ class NumericLikelihood(RowLikelihood):
     r"""Readings `f(x) + v` with `v ~ N(0, noise)`, observed as numbers or in an interval.
 
     Numbers with known variances use those instead of `noise`; where all have one, new numbers are expected to have
-    their mean. Censored readings have the likelihood's noise.
+    their mean. Censored readings without known variances have the likelihood's noise.
 
     With a warping `g`, for numbers of unknown scale, the reading is `g(y)` of the (standardised) outcome `y`. Its
     parameters are fitted with the others, to an evidence that includes the derivative of `g` ([Snelson2003warped]_).
@@ -40,8 +40,7 @@ class NumericLikelihood(RowLikelihood):
 
     Example:
         >>> likelihood = NumericLikelihood(warping=SinhArcsinh())
-        >>> model = SkewGP(train_X, [Numeric(values.exp()), Preference(pairs)], likelihood=MixedLikelihood(
-        ...     likelihood, PreferenceLikelihood(learn_noise=True)))
+        >>> model = SkewGP(train_X, [Numeric(values.exp()), Preference(pairs)], likelihood=likelihood)
         >>> of_numbers, of_comparisons = model.predictive(X[:2])
         >>> median = of_numbers.quantile(0.5)
 
@@ -102,30 +101,37 @@ class NumericLikelihood(RowLikelihood):
         """
         self._check_type(observation)
         reading = Reading.at_point(like.new_zeros(0), self.noise)
-        index = observation.index.unsqueeze(-1)  # type: ignore[attr-defined]
+        assert isinstance(observation, Numeric | Censored)
+        index, noise = observation.index.unsqueeze(-1), observation.noise
+        if self.warping is not None and noise is not None and bool((noise > 0).any()):
+            raise UnsupportedError(
+                "Known variances are those of the outcome, but a warping has noise in the warped outcome. Leave "
+                "the observations' noise out, to learn it, or the likelihood's warping."
+            )
+        noise = None if noise is None else noise.to(like) / scale.scale**2
         if isinstance(observation, Numeric):
             values = self._warped(scale.standardize(observation.values.to(like)))
-            if self.warping is not None and observation.noise is not None:
-                raise UnsupportedError(
-                    "Known variances are those of the outcome, but a warping has noise in the warped outcome. Leave "
-                    "Numeric's noise out, to learn it, or the likelihood's warping."
-                )
-            self._check_domain(values)
-            noise = None if observation.noise is None else observation.noise.to(like) / scale.scale**2
+            self._check_domain(values, observation.values, scale)
             return reading.rows_between(index, values, values, noise)
-        assert isinstance(observation, Censored)
         lower, upper = (self._warped(scale.standardize(b.to(like))) for b in (observation.lower, observation.upper))
-        self._check_domain(upper.clamp_max(0))
-        return reading.rows_between(index, lower, upper)
+        self._check_domain(upper.clamp_max(0), observation.upper, scale)
+        return reading.rows_between(index, lower, upper, noise)
 
-    def _check_domain(self, warped: Tensor) -> None:
-        if self.warping is not None and not bool((warped > -torch.inf).all()):
-            where = (warped == -torch.inf).nonzero().squeeze(-1)[:5].tolist()
-            raise InputDataError(
-                f"The warping needs (standardised) outcomes above {float(self.warping.domain[0].max()):g}; those at "
-                f"positions {where} are not. Shift them, leave standardisation out, or put an Affine or Arcsinh "
-                "warping inside."
-            )
+    def _check_domain(self, warped: Tensor, outcome: Tensor, scale: OutcomeScale) -> None:
+        """Raise `InputDataError` if some warped numbers, or upper bounds, are outside of the warping's domain."""
+        outside = warped == -torch.inf
+        if self.warping is None or not bool(outside.any()):
+            return
+        least = float(self.warping.domain[0].max())
+        standardised = scale != OutcomeScale()
+        leave_out = (
+            "leave outcome_transform out, or " if standardised and bool((outcome[outside] > least).all()) else ""
+        )
+        cure = f"{leave_out}give a warping of all numbers, such as SinhArcsinh or Arcsinh."
+        raise InputDataError(
+            f"The warping needs {'standardised ' if standardised else ''}outcomes above {least:g}; those at positions "
+            f"{outside.nonzero().squeeze(-1)[:5].tolist()} are not. {cure[0].upper()}{cure[1:]}"
+        )
 
     def _warped(self, outcome: Tensor) -> Tensor:
         """Warped outcomes or bounds; infinite where they are, or outside the warping's domain."""

@@ -15,7 +15,7 @@ from gpytorch.constraints import Interval, Positive
 from gpytorch.priors import LogNormalPrior, Prior
 from torch import Tensor
 
-from botorch_skewgp.likelihoods.defaults import GAP_PRIOR, JUDGEMENT_NOISE, STRETCH_SPREAD
+from botorch_skewgp.likelihoods.defaults import GAP_PRIOR, STRETCH_SPREAD
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import JudgeParameter, PositiveParameter, ReadParameter, SetParameter
 from botorch_skewgp.likelihoods.probit import NoisyValueLikelihood
@@ -35,13 +35,13 @@ class OrdinalLikelihood(NoisyValueLikelihood):
     Args:
         num_grades: The number of grades.
         cutpoints: Given cut-points `b_1 < ... < b_{num_grades - 1}`, in units of the outcome; learned if `None`.
-        noise: The noise variance, in squared units of the latent function.
-        learn_noise: Whether the noise is a parameter to fit.
-        noise_prior: A prior on the noise variance.
+        noise: The noise variance, in squared units of the latent function; by default 1, and learned beside numbers.
+        learn_noise: Whether the noise is a parameter to fit; by default beside numbers, if nothing is said of it.
+        noise_prior: A prior on the noise variance; by default LogNormal(-2, 1.5) beside numbers.
         noise_constraint: A constraint on the noise variance; positive by default.
         gap_prior: A prior on the gaps between cut-points; for learned ones by default LogNormal(0, 1), which keeps
             unused grades possible.
-        learn_shift: Whether the middle one of learned cut-points is a parameter to fit, sensible beside numbers.
+        learn_shift: Whether the middle one of learned cut-points is a parameter to fit; by default beside numbers.
         shift_prior: A prior on it, in units of the latent function; for a learned one by default N(0, 2^2).
         stretch: The stretch of each of two or more judges. 1 for all if `None`.
         learn_stretch: Whether stretches are parameters to fit: factors around a common one, which is fixed, with
@@ -69,12 +69,12 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         self,
         num_grades: int,
         cutpoints: Tensor | None = None,
-        noise: float | Tensor = JUDGEMENT_NOISE,
-        learn_noise: bool = False,
+        noise: float | Tensor | None = None,
+        learn_noise: bool | None = None,
         noise_prior: Prior | None = None,
         noise_constraint: Interval | None = None,
         gap_prior: Prior | None = None,
-        learn_shift: bool = False,
+        learn_shift: bool | None = None,
         shift_prior: Prior | None = None,
         stretch: Tensor | None = None,
         learn_stretch: bool = False,
@@ -87,8 +87,6 @@ class OrdinalLikelihood(NoisyValueLikelihood):
         super().__init__(noise, learn_noise, noise_prior, noise_constraint, slip, learn_slip, slip_prior)
         self.num_grades = num_grades
         learn, middle = cutpoints is None, self._middle
-        if learn_shift and not learn:
-            raise InputDataError("Given cut-points do not shift; leave out learn_shift, or the cutpoints.")
         points = torch.arange(num_grades - 1) - middle if cutpoints is None else as_tensor(cutpoints, "cutpoints")
         points = points.to(torch.float64).to(self.noise.device)  # the module moves as one
         if points.shape != (num_grades - 1,) or not points.isfinite().all() or (points.diff() <= 0).any():
@@ -97,7 +95,7 @@ class OrdinalLikelihood(NoisyValueLikelihood):
                 f"{points.tolist()}."
             )
         self.register_buffer("are_given", torch.tensor(not learn))
-        self._register_shift(points[middle : middle + 1], learn_shift, shift_prior)
+        self._register_shift(points[middle : middle + 1], learn_shift, shift_prior, not learn)
         self.register_parameter(
             "raw_gaps", torch.nn.Parameter(torch.zeros(num_grades - 2, dtype=torch.float64), requires_grad=learn)
         )

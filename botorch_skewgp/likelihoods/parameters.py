@@ -34,7 +34,7 @@ class ReadParameter:
 class SetParameter(ReadParameter):
     """Sets a parameter of a module; a picklable closure of a prior."""
 
-    def __call__(self, module: Module, value: Tensor) -> None:  # type: ignore[override]
+    def __call__(self, module: Module, value: float | Tensor) -> None:  # type: ignore[override]
         module.initialize(**{self.name: value})
 
 

@@ -8,6 +8,8 @@ r"""The probit likelihood of comparisons between points: duels, ties, graded due
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -23,20 +25,21 @@ from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.best_of import best_of_probabilities
 from botorch_skewgp.likelihoods.defaults import (
     GAP_PRIOR,
-    JUDGEMENT_NOISE,
     STRENGTH_GAP,
     TIE_WIDTH,
     TIE_WIDTH_PRIOR,
     TIE_WIDTH_SPREAD,
 )
+from botorch_skewgp.likelihoods.judged import ROUNDING
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import (
     JudgeParameter,
     PositiveParameter,
+    ReadCommon,
     ReadParameter,
     SetParameter,
 )
-from botorch_skewgp.observations import Choice, GradedPreference, Observation, Preference, Ranking, Tie
+from botorch_skewgp.observations import Choice, ChoiceOrNone, GradedPreference, Observation, Preference, Ranking, Tie
 from botorch_skewgp.observations.checks import (
     MAX_CATEGORIES,
     as_count,
@@ -61,22 +64,28 @@ class PreferenceLikelihood(RowLikelihood):
     noise is drawn once ([Thurstone1927law]_), so that its comparisons have correlated noise.
 
     Args:
-        noise: The variance of one item's noise, in squared units of the latent utility.
-        learn_noise: Whether the noise is a parameter to fit. Sensible with a kernel of fixed output scale, or beside
-            numbers.
-        noise_prior: A prior on the noise variance.
+        noise: The variance of one item's noise, in squared units of the latent utility; by default 1, and learned
+            beside numbers.
+        learn_noise: Whether the noise is a parameter to fit; by default beside numbers, if nothing is said of it.
+            Sensible with a kernel of fixed output scale too.
+        noise_prior: A prior on the noise variance; by default LogNormal(-2, 1.5) beside numbers.
         noise_constraint: A constraint on the noise variance; positive by default.
         tie_width: The half-width of the interval of noisy differences that are ties: one for all judges, or a tensor
-            with one for each.
+            with one for each; by default 0.5, and learned if some answers are ties.
         learn_tie_width: Whether the width of ties is a parameter to fit, with the prior LogNormal(-1, 1). Judges'
             widths are a common one times a factor each, with a normal logarithm, whose spread of 0.7
             `fit_skew_gp` learns. Predictions for new judges are averages over theirs; of given widths they have the
             average.
         ties_allowed: Whether judges may answer with a tie. Then a win is a noisy difference beyond the width, and the
-            probabilities of a win, a loss and a tie add up to one. Choices and rankings force an answer.
+            probabilities of a win, a loss and a tie add up to one; by default where the model has ties. Choices and
+            rankings force an answer.
         num_strengths: The number of strengths of a win, see `Preference`; 1 for answers without a strength. The
             cut-points are symmetric around zero, with a tie (if allowed) in the middle, and are fitted; the gaps
             between them have the prior LogNormal(0, 1).
+        threshold: The utility of the answer "none of these" of `ChoiceOrNone`, in units of the outcome; by default
+            `shift`, which is 0 as the mean absorbs a shift.
+        learn_threshold: Whether `shift` is a parameter to fit, with the prior N(0, 2^2); by default beside numbers,
+            which fix the function's level.
         slip: The probability of a slip, an answer drawn uniformly from all possible ones: one for all judges, or a
             tensor with one for each; 0 by default.
         learn_slip: Whether it is a parameter to fit.
@@ -87,7 +96,7 @@ class PreferenceLikelihood(RowLikelihood):
             integer from 1 on, a flag not a boolean, or a prior no prior.
     """
 
-    observation_types: ClassVar[tuple[type[Observation], ...]] = (Preference, Tie, Choice, Ranking)
+    observation_types: ClassVar[tuple[type[Observation], ...]] = (Preference, Tie, Choice, ChoiceOrNone, Ranking)
     predicts_choices = True
     noise = PositiveParameter()
     tie_width = JudgeParameter()
@@ -95,26 +104,33 @@ class PreferenceLikelihood(RowLikelihood):
 
     def __init__(
         self,
-        noise: float | Tensor = JUDGEMENT_NOISE,
-        learn_noise: bool = False,
+        noise: float | Tensor | None = None,
+        learn_noise: bool | None = None,
         noise_prior: Prior | None = None,
         noise_constraint: Interval | None = None,
-        tie_width: float | Tensor = TIE_WIDTH,
-        learn_tie_width: bool = False,
-        ties_allowed: bool = False,
+        tie_width: float | Tensor | None = None,
+        learn_tie_width: bool | None = None,
+        ties_allowed: bool | None = None,
         num_strengths: int = 1,
+        threshold: float | None = None,
+        learn_threshold: bool | None = None,
         slip: float | Tensor = 0.0,
         learn_slip: bool = False,
         slip_prior: Prior | None = None,
     ) -> None:
         super().__init__()
-        check_flags(ties_allowed=ties_allowed)
-        self.ties_allowed = ties_allowed
-        self._register_positive("noise", noise, learn_noise, noise_prior, noise_constraint)
+        self.ties_allowed = False if ties_allowed is None else ties_allowed
+        check_flags(ties_allowed=self.ties_allowed)
+        self._register_judgement_noise(noise, learn_noise, noise_prior, noise_constraint)
         self._register_slip(slip, learn_slip, slip_prior)
-        self._register_by_judge(
-            "tie_width", tie_width, learn_tie_width, TIE_WIDTH_SPREAD, LogNormalPrior(*TIE_WIDTH_PRIOR)
-        )
+        self._register_threshold(threshold, learn_threshold)
+        if ties_allowed is None:
+            self._open = self._open | {"ties_allowed"}
+        if learn_tie_width is tie_width is None:
+            self._open = self._open | {"tie_width"}
+        width = TIE_WIDTH if tie_width is None else tie_width
+        learn = False if learn_tie_width is None else learn_tie_width
+        self._register_by_judge("tie_width", width, learn, TIE_WIDTH_SPREAD, LogNormalPrior(*TIE_WIDTH_PRIOR))
         self.num_strengths = as_count(num_strengths, "num_strengths", least=1, most=MAX_CATEGORIES)
         if self.num_strengths > 1:
             gaps = torch.nn.Parameter(torch.zeros(self.num_strengths - 1, dtype=torch.float64))
@@ -124,6 +140,18 @@ class PreferenceLikelihood(RowLikelihood):
             closures = ReadParameter(name), SetParameter(name)
             self.register_prior(f"{name}_prior", LogNormalPrior(*GAP_PRIOR), *closures)
             self.strength_gaps = STRENGTH_GAP
+
+    def set_defaults_beside(self, kinds: Collection[type[Observation]]) -> None:
+        """Also of ties: where some were given they are allowed, and their width is a parameter to fit."""
+        super().set_defaults_beside(kinds)
+        if not any(issubclass(kind, Tie) for kind in kinds):
+            return
+        self.ties_allowed = self.ties_allowed or "ties_allowed" in self._open
+        if "tie_width" in self._open and math.isclose(float(self.tie_width), TIE_WIDTH, rel_tol=ROUNDING):
+            self.raw_tie_width.requires_grad_(True)
+            closures = ReadCommon("tie_width"), SetParameter("tie_width")
+            self.register_prior("tie_width_prior", LogNormalPrior(*TIE_WIDTH_PRIOR), *closures)
+        self._open = self._open - {"ties_allowed", "tie_width"}
 
     @property
     def parameters_by_judge(self) -> list[str]:
@@ -189,6 +217,8 @@ class PreferenceLikelihood(RowLikelihood):
 
     def rows(self, observation: Observation, like: Tensor, scale: OutcomeScale = OutcomeScale()) -> Rows:  # noqa: B008
         """One row per comparison; those of one choice or ranking share each item's noise."""
+        if isinstance(observation, ChoiceOrNone):
+            return self._rows_beside_none(observation, like, scale)
         if isinstance(observation, Choice):
             observation = observation.as_ranking()
         if isinstance(observation, Ranking):
@@ -210,6 +240,24 @@ class PreferenceLikelihood(RowLikelihood):
             heights = self._heights_of_answers(observation.judge, torch.arange(len(step)), num_outcomes, like)
             return replace(rows, heights=None if heights is None else replace(heights, answer=None))
         return self._at_judges_widths(super().rows(observation, like, scale), observation)
+
+    def _rows_beside_none(self, observation: ChoiceOrNone, like: Tensor, scale: OutcomeScale) -> Rows:
+        """One row per comparison of the answer with another, of which "none" has no item but a known utility."""
+        ranking = observation.with_outside()
+        places, event = ranking.comparisons()
+        items = ranking.items[event.unsqueeze(-1), places]
+        rows = shared_noise_rows(places, event, self.noise, like, index=items)
+        outside = (places == ranking.items.shape[-1] - 1).to(like.device)
+        sign = -1.0 if observation.turned else 1.0
+        asked = outside.to(like)
+        judge = None if observation.judge is None else observation.judge[event]
+        num_outcomes = (ranking.items >= 0).sum(-1)[event]
+        return replace(
+            rows,
+            coefficient=sign * rows.coefficient.masked_fill(outside, 0.0),
+            lower=sign * self._level(like, scale) * (asked[:, 1] - asked[:, 0]),
+            heights=self._heights_of_answers(judge, event, num_outcomes, like),
+        )
 
     def _at_judges_widths(self, rows: Rows, observation: Observation) -> Rows:
         """Rows of differences, one for each answer, between the cut-points of their judges."""
@@ -238,6 +286,7 @@ class PreferenceLikelihood(RowLikelihood):
         *args: Any,
         scale: OutcomeScale = OutcomeScale(),  # noqa: B008
         available: Tensor | None = None,
+        none: bool = False,
         **kwargs: Any,
     ) -> Any:
         r"""The distribution of a new duel of two points, or of a choice among more.
@@ -248,15 +297,18 @@ class PreferenceLikelihood(RowLikelihood):
             function_dist: A Gaussian distribution or a skewed posterior of the latent function at the points.
             scale: How outcomes relate to the latent function.
             available: A boolean tensor that broadcasts to `batch_shape x q`: which points can be chosen; all if `None`.
+            none: Whether "none of these" is an answer too, the last one.
 
         Raises:
-            InputDataError: If fewer than two points are available somewhere, or the tensor does not fit.
+            InputDataError: If fewer than two answers are available somewhere, or the tensor does not fit.
         """
-        if available is None:
+        if available is None and not none:
             return super().marginal(function_dist, *args, scale=scale, **kwargs)
         if not isinstance(function_dist, SkewGPPosterior):
             function_dist = SkewGPPosterior.from_gaussian(function_dist)
         shape = function_dist.mean.shape[:-1]
+        if available is None:
+            available = torch.ones(shape[-1:], dtype=torch.bool)
         available = as_tensor(available, "available").to(function_dist.device)
         fits = available.ndim > 0 and available.shape[-1] == shape[-1] and available.ndim <= len(shape)
         if available.dtype != torch.bool or not fits:
@@ -264,9 +316,12 @@ class PreferenceLikelihood(RowLikelihood):
                 f"available must be a boolean tensor of shape {tuple(shape)}; got {available.dtype} of shape "
                 f"{tuple(available.shape)}."
             )
+        level = self._level(function_dist.mean, scale) if none else None
+        if none:
+            available = torch.nn.functional.pad(available, (0, 1), value=True)
         if bool((available.sum(-1) < 2).any()):
             raise InputDataError("available leaves fewer than two options somewhere; a choice needs two.")
-        probabilities = best_of_probabilities(function_dist, self.noise.to(function_dist.mean), available)
+        probabilities = best_of_probabilities(function_dist, self.noise.to(function_dist.mean), available, level)
         if (slips := self._slips(1, probabilities)) is not None:
             probabilities = (1 - slips) * probabilities + slips * available / available.sum(-1, keepdim=True)
         return Categorical(probs=probabilities)

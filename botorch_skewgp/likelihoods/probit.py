@@ -13,22 +13,18 @@ from typing import Any
 import torch
 from botorch.exceptions.errors import InputDataError
 from gpytorch.constraints import Interval
-from gpytorch.priors import NormalPrior, Prior
+from gpytorch.priors import Prior
 from torch import Tensor
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
-from botorch_skewgp.likelihoods.defaults import JUDGEMENT_NOISE, SHIFT_SPREAD
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import (
     PositiveParameter,
     RateParameter,
-    ReadParameter,
-    SetParameter,
     as_rate,
     register_rate,
 )
 from botorch_skewgp.observations import Binary, Observation
-from botorch_skewgp.observations.checks import check_flags, check_parts
 from botorch_skewgp.rows import Reading, Rows
 
 
@@ -36,9 +32,9 @@ class NoisyValueLikelihood(RowLikelihood):
     r"""Base class of likelihoods that read the latent function at one point, with noise.
 
     Args:
-        noise: The noise variance, in squared units of the latent function.
-        learn_noise: Whether the noise is a parameter to fit.
-        noise_prior: A prior on the noise variance.
+        noise: The noise variance, in squared units of the latent function; by default 1, and learned beside numbers.
+        learn_noise: Whether the noise is a parameter to fit; by default beside numbers, if nothing is said of it.
+        noise_prior: A prior on the noise variance; by default LogNormal(-2, 1.5) beside numbers.
         noise_constraint: A constraint on the noise variance; positive by default.
         slip: The probability of a slip, an answer drawn uniformly from all possible ones: one for all judges, or a
             tensor with one for each; 0 by default.
@@ -53,8 +49,8 @@ class NoisyValueLikelihood(RowLikelihood):
 
     def __init__(
         self,
-        noise: float | Tensor = JUDGEMENT_NOISE,
-        learn_noise: bool = False,
+        noise: float | Tensor | None = None,
+        learn_noise: bool | None = None,
         noise_prior: Prior | None = None,
         noise_constraint: Interval | None = None,
         slip: float | Tensor = 0.0,
@@ -62,22 +58,8 @@ class NoisyValueLikelihood(RowLikelihood):
         slip_prior: Prior | None = None,
     ) -> None:
         super().__init__()
-        self._register_positive("noise", noise, learn_noise, noise_prior, noise_constraint)
+        self._register_judgement_noise(noise, learn_noise, noise_prior, noise_constraint)
         self._register_slip(slip, learn_slip, slip_prior)
-
-    def _register_shift(self, shift: Tensor, learn: bool, prior: Prior | None) -> None:
-        """Register `shift`, the value of the latent function at the middle cut-point, of shape `1`.
-
-        Raises:
-            InputDataError: If an argument is of another class.
-        """
-        check_flags(learn_shift=learn)
-        check_parts(shift_prior=(prior, Prior))
-        self.register_parameter("shift", torch.nn.Parameter(shift.to(torch.float64).clone(), requires_grad=learn))
-        if prior is None and learn:
-            prior = NormalPrior(0.0, SHIFT_SPREAD)
-        if prior is not None:
-            self.register_prior("shift_prior", prior, ReadParameter("shift"), SetParameter("shift"))
 
     def latent_noise(self, X: Tensor) -> Tensor:
         """The noise variance."""
@@ -87,8 +69,9 @@ class NoisyValueLikelihood(RowLikelihood):
 class ProbitLikelihood(NoisyValueLikelihood):
     r"""`P(label = 1) = Phi((f(x) - shift) / sqrt(noise))` ([Benavoli2021unified]_, section 2.2).
 
-    Labels determine only the ratio of the kernel's output scale to the noise, which is therefore fixed at 1 by default.
-    `shift` is zero, as it can go into the mean, unless numbers fix the level of the function.
+    Labels determine only the ratio of the kernel's output scale to the noise, which is therefore fixed at 1 by default,
+    and `shift` at zero, as it can go into the mean. In a model of numbers, which fix scale and level of the function,
+    both are learned unless they are given.
 
     With slips and guesses `P(label = 1) = slip / 2 + (1 - slip) (guess + (1 - guess) Phi)`, where `Phi` is the
     probability above: the psychometric function `g + (1 - g - l) Phi` with the lapse rate `l = slip / 2` and the guess
@@ -98,7 +81,9 @@ class ProbitLikelihood(NoisyValueLikelihood):
     Args:
         guess: The probability of label 1 without any perception: 1 over the number of alternatives of a forced choice
             scored as right or wrong, 0 for yes/no questions.
-        learn_shift: Whether `shift` is a parameter to fit, sensible beside numbers.
+        threshold: The given value of `shift`, in units of the outcome, as where a label tells whether a quantity that
+            is also measured passes a known limit; a label that reads the measurement itself is `Censored`.
+        learn_shift: Whether `shift` is a parameter to fit; by default beside numbers.
         shift_prior: A prior on it, in units of the latent function; for a learned one by default N(0, 2^2).
         kwargs: The other arguments are those of `NoisyValueLikelihood`.
 
@@ -116,7 +101,8 @@ class ProbitLikelihood(NoisyValueLikelihood):
         self,
         *args: Any,
         guess: float = 0.0,
-        learn_shift: bool = False,
+        threshold: float | None = None,
+        learn_shift: bool | None = None,
         shift_prior: Prior | None = None,
         **kwargs: Any,
     ) -> None:
@@ -124,7 +110,7 @@ class ProbitLikelihood(NoisyValueLikelihood):
         if rate.numel() != 1:
             raise InputDataError(f"guess must be one number; got {rate.tolist()}.")
         super().__init__(*args, **kwargs)
-        self._register_shift(torch.zeros(1), learn_shift, shift_prior)
+        self._register_threshold(threshold, learn_shift, shift_prior)
         if float(rate) > 0:
             register_rate(self, "guess", rate)
 
@@ -152,8 +138,8 @@ class ProbitLikelihood(NoisyValueLikelihood):
         scale: OutcomeScale = OutcomeScale(),  # noqa: B008
         num_points: int | None = None,
     ) -> Reading:
-        """`f(x) + v` above the shift for outcome 1; else 0."""
-        return Reading.at_point(self.shift.to(like), self.noise, self._slips(2, like))
+        """`f(x) + v` above the shift for outcome 1; else 0. A given threshold is in units of the outcome."""
+        return Reading.at_point(self._level(like, scale), self.noise, self._slips(2, like))
 
     def answers(self, observation: Binary) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """Each point, and its label."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from itertools import chain
 from typing import Any, NamedTuple
 
 from botorch.exceptions.errors import InputDataError
-from gpytorch.priors import LogNormalPrior
 
 from botorch_skewgp.likelihoods.affine_probit import ProbitAffineLikelihood
 from botorch_skewgp.likelihoods.base import RowLikelihood
-from botorch_skewgp.likelihoods.defaults import ANCHORED_NOISE, ANCHORED_NOISE_PRIOR
 from botorch_skewgp.likelihoods.label_preference import LabelPreferenceLikelihood
 from botorch_skewgp.likelihoods.mixed import MixedLikelihood
 from botorch_skewgp.likelihoods.numeric import NumericLikelihood
@@ -26,6 +25,7 @@ from botorch_skewgp.observations import (
     Binary,
     Censored,
     Choice,
+    ChoiceOrNone,
     GradedPreference,
     LabelPreference,
     Numeric,
@@ -45,21 +45,12 @@ class Context(NamedTuple):
     r"""The context that a default likelihood depends on.
 
     Args:
-        anchored: Whether the scale of the latent function is fixed by numbers.
         kinds: All kinds of observations of the model.
         observations: The observations.
     """
 
-    anchored: bool
     kinds: tuple[type[Observation], ...]
     observations: tuple[Observation, ...] = ()
-
-    @property
-    def noise(self) -> dict[str, Any]:
-        """Arguments of a likelihood's noise, learned beside numbers; else none, for the class's fixed value."""
-        if not self.anchored:
-            return {}
-        return {"noise": ANCHORED_NOISE, "learn_noise": True, "noise_prior": LogNormalPrior(*ANCHORED_NOISE_PRIOR)}
 
 
 Factory = Callable[[Any, Context], RowLikelihood]
@@ -71,11 +62,8 @@ def _preference_likelihood(observation: Observation, context: Context) -> RowLik
     num_strengths = max([step for step in steps if step is not None], default=least)
     if Vote in context.kinds:
         buttons = {button for entry in context.observations if isinstance(entry, Vote) for button in entry.buttons}
-        return VoteLikelihood(
-            buttons or BUTTONS, learn_thresholds=context.anchored, num_strengths=num_strengths, **context.noise
-        )
-    ties = Tie in context.kinds
-    return PreferenceLikelihood(learn_tie_width=ties, ties_allowed=ties, num_strengths=num_strengths, **context.noise)
+        return VoteLikelihood(buttons or BUTTONS, num_strengths=num_strengths)
+    return PreferenceLikelihood(num_strengths=num_strengths)
 
 
 _FACTORIES: dict[type[Observation], Factory] = {
@@ -85,12 +73,11 @@ _FACTORIES: dict[type[Observation], Factory] = {
     Tie: _preference_likelihood,
     Vote: _preference_likelihood,
     Choice: _preference_likelihood,
+    ChoiceOrNone: _preference_likelihood,
     Ranking: _preference_likelihood,
-    Binary: lambda observation, context: ProbitLikelihood(learn_shift=context.anchored, **context.noise),
-    Ordinal: lambda observation, context: OrdinalLikelihood(
-        observation.num_grades, learn_shift=context.anchored, **context.noise
-    ),
-    Validity: lambda observation, context: ValidityLikelihood(**context.noise),
+    Binary: lambda observation, context: ProbitLikelihood(),
+    Ordinal: lambda observation, context: OrdinalLikelihood(observation.num_grades),
+    Validity: lambda observation, context: ValidityLikelihood(),
     LabelPreference: lambda observation, context: LabelPreferenceLikelihood(observation.num_labels),
     AffineProbit: lambda observation, context: ProbitAffineLikelihood(),
     Slope: lambda observation, context: SlopeLikelihood(),
@@ -110,7 +97,7 @@ def register_default_likelihood(kind: type[Observation], factory: Factory) -> No
         InputDataError: If `kind` is no dataclass of that sort, or `factory` no function.
 
     Example:
-        >>> register_default_likelihood(Binary, lambda observation, context: ProbitLikelihood(**context.noise))
+        >>> register_default_likelihood(Binary, lambda observation, context: ProbitLikelihood(slip=0.05))
     """
     if not (isinstance(kind, type) and issubclass(kind, Observation)):
         raise InputDataError(f"kind must be a subclass of Observation; got {kind!r}.")
@@ -131,6 +118,7 @@ def default_likelihood(
     observations: Sequence[Observation],
     kinds: Sequence[type[Observation]] = (),
     factories: Mapping[type[Observation], Factory] | None = None,
+    given: RowLikelihood | None = None,
 ) -> RowLikelihood:
     r"""The likelihood with default parameters for observations of given kinds.
 
@@ -141,19 +129,25 @@ def default_likelihood(
         observations: The observations.
         kinds: Further kinds that the likelihood takes, without observations so far.
         factories: Factories that replace the registered ones, by kind.
+        given: A likelihood for some of the kinds, returned as it is if it takes all; it is not changed.
 
     Raises:
-        InputDataError: If a kind has no default likelihood.
+        InputDataError: If a kind has no default likelihood, or the given one takes none of the observations.
     """
     known = {**_FACTORIES, **(factories or {})}
     examples: dict[type[Observation], Observation | None] = {}
     for entry in observations:
         examples.setdefault(type(entry), entry)
     examples.update({kind: None for kind in kinds if kind not in examples})
-    context = Context(any(kind.anchors_scale for kind in examples), tuple(examples), tuple(observations))
+    if given is not None and not any(issubclass(kind, given.observation_types) for kind in examples):
+        return given if not examples else given.for_kind(next(iter(examples)))  # which raises
+    context = Context(tuple(examples), tuple(observations))
     likelihoods: list[RowLikelihood] = []
     for kind, example in examples.items():
         if any(issubclass(kind, likelihood.observation_types) for likelihood in likelihoods):
+            continue
+        if given is not None and issubclass(kind, given.observation_types):
+            likelihoods.append(given)
             continue
         factory = next((known[base] for base in kind.__mro__ if base in known), None)
         if factory is None:
@@ -163,4 +157,11 @@ def default_likelihood(
         likelihoods.append(factory(example, context))
     if not likelihoods:
         return NumericLikelihood()
-    return likelihoods[0] if len(likelihoods) == 1 else MixedLikelihood(*likelihoods)
+    if len(likelihoods) == 1:
+        likelihood = likelihoods[0]
+    else:
+        parts = ([*one.likelihoods] if isinstance(one, MixedLikelihood) else [one] for one in likelihoods)
+        likelihood = MixedLikelihood(*chain.from_iterable(parts))
+    if given is None:
+        likelihood.set_defaults_beside([*examples])
+    return likelihood

@@ -31,9 +31,9 @@ class ValidityLikelihood(NoisyValueLikelihood):
     Args:
         threshold: The value of the latent function above which experiments are valid, in units of the outcome.
         learn_threshold: Whether the threshold is a parameter to fit.
-        noise: The noise variance, in squared units of the latent function.
-        learn_noise: Whether the noise is a parameter to fit.
-        noise_prior: A prior on the noise variance.
+        noise: The noise variance, in squared units of the latent function; by default 0.01, and learned beside numbers.
+        learn_noise: Whether the noise is a parameter to fit; by default beside numbers, if nothing is said of it.
+        noise_prior: A prior on the noise variance; by default LogNormal(-2, 1.5) beside numbers.
         noise_constraint: A constraint on the noise variance; positive by default.
         threshold_prior: A prior on the threshold.
         slip: The probability of a slip, an answer drawn uniformly from all possible ones: one for all judges, or a
@@ -47,13 +47,14 @@ class ValidityLikelihood(NoisyValueLikelihood):
     """
 
     observation_types = (Validity,)
+    default_noise = VALIDITY_NOISE
 
     def __init__(
         self,
         threshold: float | Tensor = 0.0,
         learn_threshold: bool = False,
-        noise: float | Tensor = VALIDITY_NOISE,
-        learn_noise: bool = False,
+        noise: float | Tensor | None = None,
+        learn_noise: bool | None = None,
         noise_prior: Prior | None = None,
         noise_constraint: Interval | None = None,
         threshold_prior: Prior | None = None,

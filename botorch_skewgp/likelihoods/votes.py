@@ -21,8 +21,7 @@ from botorch_skewgp.likelihoods.defaults import GAP_PRIOR, LEVEL_GAP
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
 from botorch_skewgp.likelihoods.parameters import PositiveParameter
 from botorch_skewgp.likelihoods.preference import PreferenceLikelihood
-from botorch_skewgp.observations import Choice, Observation, Preference, Ranking, Tie, Vote
-from botorch_skewgp.observations.checks import as_number, check_flags
+from botorch_skewgp.observations import Choice, ChoiceOrNone, Observation, Preference, Ranking, Tie, Vote
 from botorch_skewgp.observations.duels import BUTTONS, check_buttons, reverse_button
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading, Rows
@@ -36,14 +35,13 @@ class VoteLikelihood(PreferenceLikelihood):
 
     The noisy difference `u_a - u_b` and the noisy average `(u_a + u_b) / 2` of two items have independent noise, of
     variances `2 noise` and `noise / 2`. A vote for an item is a difference beyond the width of ties; within it the vote
-    is "both bad" for an average up to `threshold`, "both good" beyond `threshold + level_gap`, and "tie" between
+    is "both bad" for an average up to the threshold, "both good" beyond it plus `level_gap`, and "tie" between
     (leaderboards count "both bad" as a tie, [Chiang2024arena]_). Without the button "tie" there is one threshold.
 
     Args:
         buttons: The answers that the page offers, see `Vote`.
-        threshold: The average up to which both items are bad, in units of the outcome.
-        learn_thresholds: Whether the threshold is a parameter to fit. Sensible beside numbers, which fix the function's
-            level; otherwise the mean absorbs a shift.
+        threshold: The average up to which both items are bad, in units of the outcome; else `shift`, as in
+            `PreferenceLikelihood`.
         level_gap: The distance between the two thresholds, in units of the latent function; fitted, with the prior
             LogNormal(0, 1), if the page has the buttons "tie", "both bad" and "both good".
         kwargs: Arguments of `PreferenceLikelihood` other than `ties_allowed`. The width of ties is fitted by default.
@@ -55,24 +53,20 @@ class VoteLikelihood(PreferenceLikelihood):
         >>> model = SkewGP(train_X, Vote([[0, 1], [2, 1], [0, 3]], ["first", "both bad", "tie"]))
     """
 
-    observation_types: ClassVar[tuple[type[Observation], ...]] = (Vote, Preference, Tie, Choice, Ranking)
+    observation_types: ClassVar[tuple[type[Observation], ...]] = (Vote, Preference, Tie, Choice, ChoiceOrNone, Ranking)
     level_gap = PositiveParameter()
 
     def __init__(
         self,
         buttons: Iterable[str] = BUTTONS,
-        threshold: float | Tensor = 0.0,
-        learn_thresholds: bool = False,
+        threshold: float | None = None,
         level_gap: float | Tensor = LEVEL_GAP,
         **kwargs: Any,
     ) -> None:
         page = check_buttons(buttons)
         ties_allowed = len(page) > 2
-        super().__init__(**{"learn_tie_width": ties_allowed} | kwargs, ties_allowed=ties_allowed)
+        super().__init__(**{"learn_tie_width": ties_allowed} | kwargs, ties_allowed=ties_allowed, threshold=threshold)
         self.buttons = page
-        check_flags(learn_thresholds=learn_thresholds)
-        value = torch.tensor([as_number(threshold, "threshold")], dtype=torch.float64)
-        self.register_parameter("threshold", torch.nn.Parameter(value, requires_grad=learn_thresholds))
         learn = {"tie", "both bad", "both good"}.issubset(self.buttons)
         self._register_positive("level_gap", level_gap, learn, LogNormalPrior(*GAP_PRIOR) if learn else None, None)
 
@@ -99,7 +93,7 @@ class VoteLikelihood(PreferenceLikelihood):
 
     def _difference_and_average(self, like: Tensor, scale: OutcomeScale) -> Reading:
         width = self._of_judges("tie_width", like) * self.ties_allowed
-        low = scale.standardize(self.threshold.to(like))
+        low = self._level(like, scale)
         high = low + self.level_gap.to(like) if "tie" in self.buttons else low
         far = torch.full_like(low, torch.inf)
         low = low if "both bad" in self.buttons else -far

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
+from botorch.exceptions.errors import InputDataError
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.mlls import MarginalLogLikelihood
 from gpytorch.module import Module
 from gpytorch.priors import Prior
+from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 
+from botorch_skewgp.models.inputs import check_hyperparameters
 from botorch_skewgp.models.marginal_likelihood import Evidence
 from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+
+BACK_OFF = 10.0  # nats below the lowest value, from which the interpolation of a line search steps far back
 
 
 def log_prior(module: Module) -> Tensor | float:
@@ -59,6 +64,23 @@ class Terms(NamedTuple):
     log_prior: Tensor | float
 
 
+class _Feasible(NamedTuple):
+    """The lowest value of an objective since a fit began, and the free parameters at the last."""
+
+    lowest: Tensor
+    places: list[Tensor]
+
+
+def _check_feasible(model: SkewGP, prior: MultivariateNormal) -> None:
+    """Raise `NotPSDError` where an objective cannot be evaluated."""
+    try:
+        check_hyperparameters(model)
+    except InputDataError as error:
+        raise NotPSDError(str(error)) from error
+    if not bool(prior.mean.isfinite().all()) or not bool(prior.lazy_covariance_matrix.to_dense().isfinite().all()):
+        raise NotPSDError("The prior of the data has NaN or infinite entries at the present hyperparameters.")
+
+
 class RowMarginalLogLikelihood(MarginalLogLikelihood):
     r"""Some form of the log evidence of a SkewGP, plus the log priors of its hyperparameters.
 
@@ -69,15 +91,24 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
     """
 
     model: SkewGP
+    _feasible: _Feasible | None = None
     merges_equal_rows = False  # whether log normalisers are computed for rows that stand for several
 
     def reset(self) -> None:
         """Forget earlier evaluations, so that later ones are reproducible to the last bit."""
 
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode; what `forward` knows of feasible steps belongs to the fit before."""
+        self._feasible = None
+        return super().train(mode)
+
     def forward(
         self, function_dist: MultivariateNormal, target: Sequence[Observation], *args: Any, **kwargs: Any
     ) -> Tensor:
-        r"""Evaluate the objective.
+        r"""Evaluate the objective for a fit, whose infeasible steps do not end it.
+
+        After a first value, hyperparameters at which the objective cannot be evaluated have a value below all others so
+        far, which falls with the distance to the last ones that could be: an optimiser steps back.
 
         Args:
             function_dist: The prior over the latent function at the training points, `model(*model.train_inputs)`
@@ -86,6 +117,35 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
 
         Returns:
             A scalar tensor of `function_dist`'s dtype.
+
+        Raises:
+            NotPSDError: If the first hyperparameters are infeasible, or some are NaN.
+        """
+        free = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        try:
+            value = self.evaluate(function_dist, target)
+        except NotPSDError:
+            known = self._feasible
+            shapes = [parameter.shape for parameter in free]
+            if known is None or [place.shape for place in known.places] != shapes:
+                raise
+            if not all(bool(parameter.isfinite().all()) for parameter in free):
+                raise
+            distances = [(p - place).square().sum() for p, place in zip(free, known.places, strict=True)]
+            return (known.lowest - BACK_OFF - sum(distances)).to(function_dist.mean)
+        lowest = value.detach() if self._feasible is None else torch.minimum(self._feasible.lowest, value.detach())
+        self._feasible = _Feasible(lowest, [parameter.detach().clone() for parameter in free])
+        return value
+
+    def evaluate(self, function_dist: MultivariateNormal, target: Sequence[Observation]) -> Tensor:
+        r"""The objective, a scalar tensor of `function_dist`'s dtype.
+
+        Args:
+            function_dist: As in `forward`.
+            target: As in `forward`.
+
+        Raises:
+            NotPSDError: If it cannot be evaluated at the present hyperparameters.
         """
         terms = self.terms(function_dist, target)
         evidence, zero = terms.evidence, function_dist.mean.new_zeros((), dtype=torch.double)
@@ -101,7 +161,12 @@ class RowMarginalLogLikelihood(MarginalLogLikelihood):
         Args:
             function_dist: As in `forward`.
             target: As in `forward`.
+
+        Raises:
+            NotPSDError: If hyperparameters, or the prior that they make, are not finite, or a positive one is rounded
+                to zero, where gradients are NaN.
         """
+        _check_feasible(self.model, function_dist)
         evidence = self.model.evidence(function_dist, target, self.merges_equal_rows)
         return Terms(evidence, log_prior(self.model))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -23,6 +23,7 @@ from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
 from botorch_skewgp.kernels.checked import CheckedRBFKernel, CheckedScaleKernel
+from botorch_skewgp.kernels.items import ItemEffectKernel
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.models.inputs import as_sequence
 from botorch_skewgp.observations import Observation
@@ -153,8 +154,10 @@ def _comparison_covar_module(dim: int, mode: float, spread: float) -> ScaleKerne
     return covar_module
 
 
-def default_judge_covar_module(dim: int, observations: Observation | Sequence[Observation] = ()) -> Kernel:
-    r"""The kernel of a judge's own part: linear tastes, plus a smooth part.
+def default_judge_covar_module(
+    dim: int, observations: Observation | Sequence[Observation] = (), categories: Sequence[int] = ()
+) -> Kernel:
+    r"""The kernel of a judge's own part: linear tastes, plus a smooth part, plus an effect of each category.
 
     Tastes have a full covariance for comparisons alone. With grades or labels it is diagonal, since a full one fitted
     to a few grades of each judge predicts worse (`docs/judges.md`).
@@ -162,25 +165,39 @@ def default_judge_covar_module(dim: int, observations: Observation | Sequence[Ob
     Args:
         dim: The number of inputs.
         observations: The model's observations. With comparisons alone, utilities are larger in units of the noise.
+        categories: The inputs that are numbers of categories.
 
     Raises:
         InputDataError: If `dim` is not a positive integer.
     """
     dim = as_count(dim, "dim", least=1)
     comparisons = _are_comparisons(_informative(observations))
-    tastes = LinearTastesKernel(dim, scale=COMPARISON_TASTES if comparisons else 1.0, diagonal=not comparisons)
-    median = COMPARISON_LENGTHSCALE * dim**0.5
-    base_kernel = CheckedRBFKernel(
-        ard_num_dims=dim,
-        lengthscale_prior=LogNormalPrior(torch.tensor(median).log().item(), COMPARISON_LENGTHSCALE_SPREAD),
-        lengthscale_constraint=as_logarithm(),
-    )
-    base_kernel.lengthscale = median
+    numeric = [i for i in range(dim) if i not in categories]
+    active: dict[str, Any] = {"active_dims": numeric} if categories else {}
+    scale = COMPARISON_TASTES if comparisons else 1.0
+    own: Kernel = LinearTastesKernel(len(numeric), scale=scale, diagonal=not comparisons, **active)
+    if numeric:
+        median = COMPARISON_LENGTHSCALE * len(numeric) ** 0.5
+        base_kernel = CheckedRBFKernel(
+            ard_num_dims=len(numeric),
+            lengthscale_prior=LogNormalPrior(math.log(median), COMPARISON_LENGTHSCALE_SPREAD),
+            lengthscale_constraint=as_logarithm(),
+            **active,
+        )
+        base_kernel.lengthscale = median
+        own = own + _own_part(base_kernel)
+    for category in categories:
+        own = own + _own_part(ItemEffectKernel(active_dims=[category]))
+    return own
+
+
+def _own_part(base_kernel: Kernel) -> ScaleKernel:
+    """A part of a judge's own, whose scale in units of the noise has a mode of `OWN_OUTPUTSCALE`."""
     spread = OWN_OUTPUTSCALE_SPREAD
-    prior = LogNormalPrior(torch.tensor(OWN_OUTPUTSCALE).log().item() + spread**2, spread)
+    prior = LogNormalPrior(math.log(OWN_OUTPUTSCALE) + spread**2, spread)
     scaled = CheckedScaleKernel(base_kernel, outputscale_prior=prior, outputscale_constraint=as_logarithm())
     scaled.outputscale = OWN_OUTPUTSCALE
-    return tastes + scaled
+    return scaled
 
 
 def as_logarithm() -> Positive:

@@ -141,7 +141,7 @@ class FullyBayesianSkewGP(Model):
         return SkewGPEnsemblePosterior.stack(posteriors)
 
     def predictive(
-        self, X: Tensor, judge: int | str | None = None, available: Tensor | None = None
+        self, X: Tensor, judge: int | str | None = None, available: Tensor | None = None, none: bool = False
     ) -> Bernoulli | Categorical:
         r"""The distribution of new labels, grades or comparisons, averaged over members.
 
@@ -149,12 +149,13 @@ class FullyBayesianSkewGP(Model):
             X: A `batch_shape x q x d` tensor.
             judge: The judge of the answers, as for a SkewGP.
             available: As for a SkewGP.
+            none: As for a SkewGP.
 
         Raises:
             InputDataError: If the judge gave no answers, or `available` does not fit the points.
             UnsupportedError: If predictions are not probabilities.
         """
-        distributions = [member.predictive(X, judge, available) for member in self.members]
+        distributions = [member.predictive(X, judge, available, none) for member in self.members]
         if not all(isinstance(distribution, Bernoulli | Categorical) for distribution in distributions):
             raise UnsupportedError("Only probabilities can be averaged; ask the members for other predictions.")
         return type(distributions[0])(probs=torch.stack([distribution.probs for distribution in distributions]).mean(0))

@@ -23,6 +23,7 @@ from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.observations import Numeric, Observation, Preference, Ranking, Tie
 from botorch_skewgp.observations.checks import as_position, as_tensor, check_class, class_itself
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
+from botorch_skewgp.warpings import Warping
 
 TOLERANCE = 1e-2  # of points outside the unit cube; BoTorch's
 WIDE = 3.0  # largest mean and standard deviation of numbers without a warning
@@ -279,7 +280,13 @@ def check_train_X(X: Tensor, warn: bool = True, name: str = "train_X") -> None:
         warnings.warn(_get_single_precision_warning(str(X.dtype)), InputDataWarning, stacklevel=3)
 
 
-def warn_of_scaling(X: Tensor, observations: Sequence[Observation], inputs: bool = True, numbers: bool = True) -> None:
+def warn_of_scaling(
+    X: Tensor,
+    observations: Sequence[Observation],
+    inputs: bool = True,
+    numbers: bool = True,
+    likelihood: RowLikelihood | None = None,
+) -> None:
     r"""Warn of data outside the range of the default kernel and noise, as BoTorch's models do.
 
     The defaults are for inputs in the unit cube and numbers of about zero mean and unit variance. Numbers pass if their
@@ -291,6 +298,7 @@ def warn_of_scaling(X: Tensor, observations: Sequence[Observation], inputs: bool
         observations: The observations.
         inputs: Whether to check the points; an input transform makes that unnecessary.
         numbers: Whether to check the numbers; an outcome transform makes that unnecessary.
+        likelihood: The likelihood; numbers are checked after its warping.
     """
     if validate_input_scaling.off():
         return
@@ -302,18 +310,42 @@ def warn_of_scaling(X: Tensor, observations: Sequence[Observation], inputs: bool
             InputDataWarning,
             stacklevel=3,
         )
-    values = [entry.numbers for entry in observations if entry.numbers.numel()]
-    if not numbers or not values:
+    seen = [entry for entry in observations if entry.numbers.numel()]
+    if not numbers or not seen:
         return
-    y = torch.cat(values).double()
-    mean, sd = y.mean().item(), y.std(correction=min(1, len(y) - 1)).item()
-    if abs(mean) > WIDE or sd > WIDE or (sd < 1 / WIDE and len(y) >= 5):
-        warnings.warn(
-            f"The numbers have mean {mean:.3g} and standard deviation {sd:.3g}, but default noise and kernel are for "
-            "numbers of about zero mean and unit variance. Pass outcome_transform=Standardize(m=1), or scale them.",
-            InputDataWarning,
-            stacklevel=3,
-        )
+    y, warping = torch.cat([entry.numbers for entry in seen]).double(), None
+    if likelihood is not None:
+        warping = getattr(likelihood.for_kind(type(seen[0])), "warping", None)
+    domain = -torch.inf if warping is None else warping.domain[0].max()
+    if _is_standard(y, warping) or not bool((y > domain).all()):  # numbers outside of the domain are refused later
+        return
+    if domain == -torch.inf:
+        cure = "Pass outcome_transform=Standardize(m=1), or scale them."
+    else:  # which standardised numbers would leave
+        typical = y.log().mean().exp() if domain == 0 else torch.ones(())
+        if _is_standard(y / typical, warping):
+            cure = f"Divide them by {typical:.3g}, as the warping takes no standardised ones."
+        else:
+            what = "model their logarithms with" if bool((y > 0).all()) else "pass"
+            cure = f"Leave the warping out, and {what} outcome_transform=Standardize(m=1)."
+    mean, sd = _mean_and_sd(y)
+    warnings.warn(
+        f"The numbers have mean {mean:.3g} and standard deviation {sd:.3g}, but default noise and kernel are for "
+        f"numbers of about zero mean and unit variance{'' if warping is None else ' after the warping'}. {cure}",
+        InputDataWarning,
+        stacklevel=3,
+    )
+
+
+def _is_standard(y: Tensor, warping: Warping | None) -> bool:
+    """Whether numbers, after a warping, are of about zero mean and unit variance."""
+    with torch.no_grad():
+        mean, sd = _mean_and_sd(y if warping is None else warping(y))
+    return abs(mean) <= WIDE and sd <= WIDE and (sd >= 1 / WIDE or len(y) < 5)
+
+
+def _mean_and_sd(y: Tensor) -> tuple[float, float]:
+    return y.mean().item(), y.std(correction=min(1, len(y) - 1)).item()
 
 
 def check_observations(observations: Sequence[Observation], X: Tensor) -> None:

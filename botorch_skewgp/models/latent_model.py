@@ -16,6 +16,7 @@ from gpytorch.means import Mean
 from gpytorch.models.gp import GP
 from torch import Tensor
 
+from botorch_skewgp.kernels.items import categorical_inputs
 from botorch_skewgp.kernels.judges import JudgeKernel, Reliability
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood
 from botorch_skewgp.models.defaults import IntegratedConstantMean, default_judge_covar_module
@@ -105,7 +106,9 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         if self.judge_covar_module is None:
             transform = getattr(self, "input_transform", None)
             dim = X.shape[-1] if transform is None else transformed_dim(deepcopy(transform).train(), X)
-            self.judge_covar_module = default_judge_covar_module(dim, observations).to(X)
+            self.judge_covar_module = default_judge_covar_module(
+                dim, observations, categorical_inputs(self.covar_module, dim)
+            ).to(X)
         if not self._learns_reliability:
             return
         num_judges = max(judges_of(observations)) + 1

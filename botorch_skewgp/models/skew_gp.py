@@ -103,7 +103,8 @@ class SkewGP(ConditioningMixin):
             train_X: An `n x d` tensor of all points that observations refer to.
             observations: One observation object or a sequence of them; `None` for the prior.
             likelihood: Holds noise and cut-points and turns observations into rows; by default that of the
-                observations' kinds.
+                observations' kinds. Kinds that a given one does not take have their defaults. What is not said of a
+                given one, as whether noise is learned, is set here by what stands beside it.
             covar_module: The kernel; by default a scaled RBF kernel with the dimension-scaled lengthscale prior of
                 [Hvarfner2024vanilla]_, or narrower ones for numbers and for comparisons alone (see
                 `default_covar_module`), for inputs in the unit cube and standardised numbers. As BoTorch's models, it
@@ -157,11 +158,11 @@ class SkewGP(ConditioningMixin):
         observations = moved(observations, train_X)
         self._num_outputs = count_outputs(observations, likelihood)
         self._outcome_scale = learn_outcome_scale(observations, outcome_transform)
-        self.likelihood = default_likelihood(observations) if likelihood is None else likelihood
+        self.likelihood = default_likelihood(observations, given=likelihood)
         d = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
         if covar_module is None:
             covar_module = default_covar_module(d, observations)
-            warn_of_scaling(train_X, observations, inputs=input_transform is None, numbers=outcome_transform is None)
+            warn_of_scaling(train_X, observations, input_transform is None, outcome_transform is None, self.likelihood)
         check_skew_prior(skew_prior, d, self._num_outputs)
         self.skew_prior = skew_prior
         self.covar_module = covar_module
@@ -178,6 +179,7 @@ class SkewGP(ConditioningMixin):
         self.inducing = None
         if isinstance(inducing_points, Tensor):
             self.inducing = InducingPoints(inducing_points, learn_inducing_points)
+        self.likelihood.set_defaults_beside({type(entry) for entry in observations})
         self.to(train_X)
         if isinstance(inducing_points, int):
             self.choose_inducing_points(inducing_points, learn_inducing_points)
@@ -271,7 +273,9 @@ class SkewGP(ConditioningMixin):
             posterior = posterior.scalarize(X.new_tensor([scale.scale]), scale.location)
         return apply_posterior_transform(posterior_transform, posterior, X)
 
-    def predictive(self, X: Tensor, judge: int | str | None = None, available: Tensor | None = None) -> Any:
+    def predictive(
+        self, X: Tensor, judge: int | str | None = None, available: Tensor | None = None, none: bool = False
+    ) -> Any:
         r"""The distribution of new observations at new points, as the likelihood defines it, in units of the outcome.
 
         Of a new judge it is the average over the reliability, width of ties or stretch that such a judge may have.
@@ -281,6 +285,7 @@ class SkewGP(ConditioningMixin):
             judge: The judge of the answers, see `posterior`.
             available: For choices a boolean tensor that broadcasts to `batch_shape x q`: which points can be chosen;
                 all if `None`.
+            none: For choices whether "none of these" is an answer too, the last one, see `ChoiceOrNone`.
 
         Returns:
             A distribution; for a `MixedLikelihood` a list with one for each part that predicts (slopes and affine
@@ -296,7 +301,7 @@ class SkewGP(ConditioningMixin):
                 raise InputDataError(
                     f"judge must be one judge, as answers of several are not predicted jointly; got {judge}."
                 )
-            return one.predictive(X, available=available)
+            return one.predictive(X, available=available, none=none)
         X, now = check_query(X, self._points), self._now()
         if not bool(X.isfinite().all()):
             raise InputDataError(
@@ -305,14 +310,15 @@ class SkewGP(ConditioningMixin):
             )
         posterior = self._posterior_at(self._inputs_at(X, now), now)
         likelihood = self._answering(now.model.likelihood)
-        if available is not None and not likelihood.predicts_choices:
+        check_flags(none=none)
+        asked: dict[str, Any] = {} if available is None else {"available": available}
+        asked |= {"none": True} if none else {}
+        if asked and not likelihood.predicts_choices:
             raise UnsupportedError(
-                "available is for choices; with several kinds use the likelihood of choices: "
-                "model.likelihood.for_kind(Choice)(model.latent_posterior(X), available=available)."
+                f"{next(iter(asked))} is for choices; with several kinds use the likelihood of choices: "
+                "model.likelihood.for_kind(Choice)(model.latent_posterior(X), scale=model.outcome_scale, ...)."
             )
-        options: dict[str, Any] = {"scale": self._outcome_scale}
-        if available is not None:
-            options["available"] = available
+        options = {"scale": self._outcome_scale, **asked}
         if self.judge_reliability is None or self._judge != NEW:
             return likelihood(posterior, **options)
         values, weights = self.judge_reliability.of_new_judges()  # the posterior is that of reliability 1

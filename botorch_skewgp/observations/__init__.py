@@ -12,7 +12,7 @@ from botorch_skewgp.observations.label_preferences import LabelPreference
 from botorch_skewgp.observations.labels import Binary, Validity
 from botorch_skewgp.observations.numeric import Censored, Numeric
 from botorch_skewgp.observations.observation import Mark, Observation, number_judges
-from botorch_skewgp.observations.rankings import Choice, Ranking
+from botorch_skewgp.observations.rankings import Choice, ChoiceOrNone, Ranking
 from botorch_skewgp.observations.slopes import Slope
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Binary",
     "Censored",
     "Choice",
+    "ChoiceOrNone",
     "GradedPreference",
     "LabelPreference",
     "Mark",

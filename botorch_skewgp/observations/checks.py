@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Mapping, Set
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 from typing import Any
 
 import torch
@@ -153,6 +153,23 @@ def as_probability(value: Any, name: str) -> float:
     return number
 
 
+def check_names(names: Iterable[Any], name: str) -> None:
+    """Raise `InputDataError` if a truth value among names is equal to a number, such as `True` and `1`."""
+    numbers: set[Any] = set()
+    truths: set[Any] = set()
+    for value in names:
+        if isinstance(value, bool) or type(value).__name__ == "bool_":  # NumPy's up to 1.26, and since
+            truths.add(bool(value))
+        elif isinstance(value, Number):
+            numbers.add(value)
+    both = [number for number in numbers if number in truths]
+    if both:
+        number = both[0]
+        raise InputDataError(
+            f"{name} has the names {number!r} and {bool(number)}, which are equal; write them as texts."
+        )
+
+
 def as_names(value: Any, name: str, count: int) -> list[str]:
     """Check a list of `count` names and return them as strings; raises `InputDataError`."""
     if isinstance(value, str) or not isinstance(value, Iterable):
@@ -256,12 +273,13 @@ def check_distinct(index: Tensor, name: str) -> None:
         raise InputDataError(f"{name} names a point twice in rows {twice[:5].tolist()}; name each point once a row.")
 
 
-def check_filled(index: Tensor, name: str) -> None:
-    """Raise `InputDataError` if a row has fewer than two items, or padding before an item."""
+def check_filled(index: Tensor, name: str, least: int = 2) -> None:
+    """Raise `InputDataError` if a row has fewer than two items (or one), or padding before an item."""
     real = index >= 0
-    short = (real.sum(-1) < 2).nonzero().squeeze(-1)
+    short = (real.sum(-1) < least).nonzero().squeeze(-1)
     if short.numel():
-        raise InputDataError(f"{name} must name at least two points in every row; see rows {short[:5].tolist()}.")
+        points = "two points" if least == 2 else "one point"
+        raise InputDataError(f"{name} must name at least {points} in every row; see rows {short[:5].tolist()}.")
     early = (real[:, 1:] & ~real[:, :-1]).any(-1).nonzero().squeeze(-1)
     if early.numel():
         raise InputDataError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -43,11 +43,7 @@ class Numeric(Observation):
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "index", as_point_index(self.index, values.shape[0], "values"))
         if self.noise is not None:
-            noise = as_tensor(self.noise, "noise")
-            noise = as_values(noise.expand(values.shape) if noise.ndim == 0 else noise, "noise").to(values)
-            if noise.shape != values.shape or not noise.isfinite().all() or (noise < 0).any():
-                raise InputDataError("noise must hold one finite non-negative variance for each entry of values.")
-            object.__setattr__(self, "noise", noise)
+            object.__setattr__(self, "noise", _as_variances(self.noise, values, "values"))
         super().__post_init__()
 
     @property
@@ -71,17 +67,21 @@ class Censored(Countable):
         lower: An `m`-dim tensor of lower bounds; `-inf` for none. One of the two may be a number for all.
         upper: An `m`-dim tensor of upper bounds; `inf` for none.
         index: An `m`-dim integer tensor: the row of `train_X` of each reading; by default `0, ..., m - 1`.
+        noise: Known noise variances, an `m`-dim tensor or a number: 0 for bounds of the function itself. The noise of
+            numbers if `None`.
 
     Raises:
-        InputDataError: If a lower bound is not below its upper bound, or shapes disagree.
+        InputDataError: If a lower bound is not below its upper bound, noise is negative, or shapes disagree.
 
     Example:
         >>> Censored(lower=[-torch.inf, 2.5], upper=[0.1, 3.5])  # below a detection limit of 0.1; rounded to 3
+        >>> Censored(lower=0.0, upper=[torch.inf] * 5, noise=0.0)  # the function is nowhere negative at five points
     """
 
     lower: Tensor
     upper: Tensor
     index: Tensor = None  # type: ignore[assignment]  # set when built
+    noise: Tensor | None = None
 
     anchors_scale: ClassVar[bool] = True
 
@@ -103,6 +103,8 @@ class Censored(Countable):
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper.to(lower))
         object.__setattr__(self, "index", as_point_index(self.index, lower.shape[0], "lower"))
+        if self.noise is not None:
+            object.__setattr__(self, "noise", _as_variances(self.noise, lower, "lower"))
         super().__post_init__()
 
     @property
@@ -119,6 +121,15 @@ class Censored(Countable):
             Mark(self.index[below], "at most", "at most", self.upper[below]),
             Mark(self.index[above], "at least", "at least", self.lower[above]),
         )
+
+
+def _as_variances(noise: Any, values: Tensor, name: str) -> Tensor:
+    """Noise variances, one for each of some values; raises `InputDataError` for anything else."""
+    variances = as_tensor(noise, "noise")
+    variances = as_values(variances.expand(values.shape) if variances.ndim == 0 else variances, "noise").to(values)
+    if variances.shape != values.shape or not variances.isfinite().all() or (variances < 0).any():
+        raise InputDataError(f"noise must hold one finite non-negative variance for each entry of {name}.")
+    return variances
 
 
 def mean_known_noise(observations: Sequence[Observation]) -> Tensor | None:

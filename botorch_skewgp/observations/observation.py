@@ -11,7 +11,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_index
+from botorch_skewgp.observations.checks import as_index, check_names
 
 MAX_JUDGE = 2**24 - 2  # judges are a column of points, whose integers are exact up to here in single precision
 MAX_ANSWERS = 10**7  # the sum of counts; answers are stored one by one
@@ -98,7 +98,7 @@ def number_judges(names: Iterable[Hashable]) -> tuple[Tensor, list[Any]]:
         An `m`-dim integer tensor for `judge=`, and the names in the order of these numbers.
 
     Raises:
-        InputDataError: If `names` is no list of names, or they cannot be sorted.
+        InputDataError: If `names` is no list of names, they cannot be sorted, or hold `True` and `1`, which are equal.
 
     Example:
         >>> judge, names = number_judges(["ann", "bob", "ann"])  # 0, 1, 0 and ["ann", "bob"]
@@ -107,6 +107,7 @@ def number_judges(names: Iterable[Hashable]) -> tuple[Tensor, list[Any]]:
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise InputDataError(f"names must be a list with a name for each answer; got {names!r}.")
     given = names.tolist() if isinstance(names, Tensor) else list(names)
+    check_names(given, "names")
     try:
         order = sorted(set(given))
     except TypeError as error:

@@ -2,14 +2,14 @@ r"""Comparisons of several points in one judgement: choices and rankings."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
 
 import torch
 from botorch.exceptions.errors import InputDataError
 from torch import Tensor
 
-from botorch_skewgp.observations.checks import as_index, check_distinct, check_filled
+from botorch_skewgp.observations.checks import as_flags, as_index, check_distinct, check_filled
 from botorch_skewgp.observations.observation import Countable
 
 
@@ -55,6 +55,67 @@ class Choice(Countable):
     def reversed(self) -> Ranking:
         """The first item is below all others, which are not compared with each other."""
         return self.as_ranking().reversed()
+
+
+@dataclass(frozen=True, eq=False)
+class ChoiceOrNone(Countable):
+    r"""Best of several, or none of them: questions with the answer "all of these are bad".
+
+    That answer competes like an option of its own, whose utility is the likelihood's threshold and whose noise is that
+    of an option. So the answers tell the level of the utility, not only differences.
+
+    Args:
+        options: An `m x k` integer tensor of rows of `train_X`, the chosen one first unless none was; `-1` pads shorter
+            rows of a tensor. Rows of one option are accepted or refused.
+        none: An `m`-dim tensor of booleans (or 0 and 1): whether none of the options was good enough.
+
+    Raises:
+        InputDataError: If a row is empty, or an entry of `none` is neither 0 nor 1, or they are not as many as rows.
+
+    Example:
+        >>> ChoiceOrNone([[2, 0, 1], [3, 4, 5]], none=[False, True])  # 2 was the best; 3, 4 and 5 were all refused
+    """
+
+    options: Tensor
+    none: Tensor
+    turned: bool = field(default=False, init=False, repr=False)  # whether low values are good
+
+    index_field: ClassVar[str] = "options"
+    points_per_observation: ClassVar[int] = 2
+    takes_more_points: ClassVar[bool] = True
+    turns_round: ClassVar[bool] = True
+    tells_level: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        options = as_index(self.options, "options", "m x k", ndim=2, padded=True)
+        check_filled(options, "options", least=1)
+        none = as_flags(self.none, "none")
+        if len(none) != len(options):
+            raise InputDataError(f"none must have one entry for each of the {len(options)} rows; got {len(none)}.")
+        object.__setattr__(self, "options", options)
+        object.__setattr__(self, "none", none)
+        super().__post_init__()
+
+    @property
+    def duels(self) -> Tensor:
+        """The chosen item against every other of its row."""
+        chosen = self.options[~self.none]
+        duels = torch.stack([chosen[:, :1].expand_as(chosen), chosen], dim=-1)[:, 1:].flatten(0, 1)
+        duels = duels[(duels[:, 1] >= 0) & (duels[:, 0] != duels[:, 1])]
+        return duels.flip(-1) if self.turned else duels
+
+    def with_outside(self) -> Ranking:
+        """The same data as a ranking in which a further last item of each row is what "none" stands for.
+
+        The index of that item is the one of the first option.
+        """
+        items = torch.cat([self.options, self.options[:, :1]], dim=-1)
+        first = torch.where(self.none, items.shape[-1] - 1, 0).unsqueeze(-1)
+        return Ranking.unchecked(items, torch.ones_like(items).scatter(-1, first, 0), self.judge)
+
+    def reversed(self) -> Self:
+        """Low values are good."""
+        return self._with({"turned": not self.turned})
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,32 +7,35 @@ from botorch.models.model import Model
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from botorch_skewgp.plots.marginals import known_duels, known_points
+from botorch_skewgp.plots.marginals import are_between, free_inputs, known_duels, known_points
 from botorch_skewgp.plots.style import BLACK, VERMILLION, array
 
 MARKERS = {"value": "o", "at most": "v", "at least": "^", "yes": "D", "no": "x"}
 STEP, MAX_STRIP = 0.045, 0.4  # heights of a duel and of all duels, relative to that of the function
 
 
-def draw_data(ax: Axes, model: Model, low: float, high: float) -> None:
+def draw_data(ax: Axes, model: Model, bounds: Tensor, low: float, high: float) -> None:
     """Mark observations: numbers and bounds at their values, labels in a row and duels in a stack below `low`."""
     known = known_points(model)
     if known is None:
         return
-    x = known[:, 0].cpu()
+    x, shown = known[:, free_inputs(bounds)[0]].cpu(), are_between(known, bounds)
     step = STEP * (high - low)
     bottom = low - 2 * step
     observations = getattr(model, "observations", ())
     for entry in observations:
         marks = entry.marks()
         for points, label, symbol, values in marks:
-            where = x[points.cpu()]
-            height = torch.full_like(where, bottom) if values is None else values
+            seen = shown[points.cpu()]
+            where = x[points.cpu()][seen]
+            height = torch.full_like(where, bottom) if values is None else values[seen.to(values.device)]
             _mark(ax, where, height, MARKERS.get(symbol, f"${symbol}$"), label)
         if any(mark.values is None for mark in marks):
             bottom -= 2 * step
-    ties = [entry.ties.cpu() for entry in observations]
-    _stack_pairs(ax, x, known_duels(model).cpu(), torch.cat([torch.empty(0, 2, dtype=torch.long), *ties]), bottom, high)
+    ties = torch.cat([torch.empty(0, 2, dtype=torch.long), *(entry.ties.cpu() for entry in observations)])
+    duels = known_duels(model).cpu()
+    duels, ties = (pairs[shown[pairs].all(-1)] for pairs in (duels, ties))
+    _stack_pairs(ax, x, duels, ties, bottom, high)
 
 
 def _mark(ax: Axes, x: Tensor, y: Tensor, marker: str, label: str) -> None:

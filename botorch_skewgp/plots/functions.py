@@ -18,9 +18,11 @@ from botorch_skewgp.plots.marginals import (
     Marginals,
     as_point,
     check_bounds,
-    input_label,
+    free_inputs,
+    input_labels,
     like_inputs,
     linspace,
+    points_between,
     value_label,
 )
 from botorch_skewgp.plots.style import BLACK, BLUE, COLORS, SMALL, VERMILLION, array, finish, new_axes, new_panels
@@ -41,6 +43,7 @@ def plot_posterior(
     fill: bool = True,
     color: str = BLUE,
     name: str = "",
+    inputs: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     r"""Plot the posterior of a function of one input: the mean and bands between quantiles.
@@ -53,8 +56,9 @@ def plot_posterior(
         >>> ax = plot_posterior(SkewGP(train_X[:, :1], Preference(pairs)), bounds[:, :1], gaussian=True)
 
     Args:
-        model: A model with one input, whose posterior has quantiles.
-        bounds: A `2 x 1` tensor, the range to draw.
+        model: A model whose posterior has quantiles.
+        bounds: A `2 x d` tensor, the range to draw; inputs other than one are fixed by equal bounds. Then data at other
+            values of these are not marked.
         probabilities: The probabilities of the equal-tailed bands.
         gaussian: Whether to add the widest band of a Gaussian of the same mean and variance, dashed.
         data: Whether to mark the observations of a SkewGP, or the duels of a PairwiseGP.
@@ -63,6 +67,7 @@ def plot_posterior(
         fill: Whether bands are filled, or drawn as lines.
         color: The colour of mean and bands.
         name: The name of the model in the legend.
+        inputs: The names of the model's inputs, for the axes.
         ax: The axes to draw on; new ones if `None`.
 
     Returns:
@@ -70,11 +75,12 @@ def plot_posterior(
 
     Raises:
         InputDataError: If bounds do not fit the model, or a probability is outside (0, 1).
-        UnsupportedError: If there is more than one input, or the posterior has no quantiles.
+        UnsupportedError: If more than one input is free, or the posterior has no quantiles.
     """
     bounds = check_bounds(bounds, model, (1,), "plot_posterior")
-    x = linspace(bounds, 0, resolution)
-    distribution = Marginals(model, x.unsqueeze(-1), output)
+    (label,) = input_labels(bounds, inputs)
+    x = linspace(bounds, free_inputs(bounds)[0], resolution)
+    distribution = Marginals(model, points_between(bounds, x), output)
     bands = _band_edges(distribution, probabilities)
     ax = new_axes(ax, (6.4, 3.6))
     _draw_bands(ax, x, distribution, bands, probabilities, fill, color, f"{name}: " if name else "")
@@ -82,9 +88,9 @@ def plot_posterior(
         _draw_gaussian(ax, x, distribution, probabilities)
     if data:
         values = torch.cat([distribution.mean.unsqueeze(0), *bands])
-        draw_data(ax, model, float(values.min()), float(values.max()))
+        draw_data(ax, model, bounds, float(values.min()), float(values.max()))
     ax.set_xlim(float(x[0]), float(x[-1]))
-    return finish(ax, input_label(0, 1), value_label(model), legend="beside")
+    return finish(ax, label, value_label(model), legend="beside")
 
 
 def plot_slices(
@@ -95,6 +101,7 @@ def plot_slices(
     probabilities: Sequence[float] = PROBABILITIES,
     output: int | None = None,
     resolution: int = 101,
+    inputs: Sequence[str] | None = None,
     ax: Axes | Iterable[Axes] | None = None,
 ) -> np.ndarray:
     r"""Plot the posterior along each input through one point: the mean and bands between quantiles.
@@ -109,6 +116,7 @@ def plot_slices(
         probabilities: The probabilities of the equal-tailed bands.
         output: The output to draw, for a model with several.
         resolution: The number of points along each slice.
+        inputs: The names of the model's inputs, for the axes.
         ax: The `d` axes to draw on; new ones if `None`.
 
     Returns:
@@ -119,7 +127,7 @@ def plot_slices(
         UnsupportedError: If the posterior has no quantiles.
     """
     bounds = check_bounds(bounds, model)
-    d = bounds.shape[1]
+    d, names = bounds.shape[1], input_labels(bounds, inputs)
     point = as_point(point, "point", d).to(bounds)
     grids = torch.stack([linspace(bounds, i, resolution) for i in range(d)])
     X = point.repeat(d, resolution, 1)
@@ -132,7 +140,7 @@ def plot_slices(
         panel.axvline(float(point[i]), color=VERMILLION, linewidth=1, label="the point")
         panel.set_xlim(float(x[0]), float(x[-1]))
         first = ax is not None or i % COLUMNS == 0
-        finish(panel, input_label(i, d), value_label(model) if first else "", legend="none")
+        finish(panel, names[i], value_label(model) if first else "", legend="none")
     if ax is None:
         handles, labels = panels[0].get_legend_handles_labels()
         panels[0].figure.legend(

@@ -94,7 +94,7 @@ def plot_segments(
     r"""Plot judges' scores in the two directions in which tastes differ most, with intervals; segments are clusters.
 
     Labels of axes have the weights of the inputs and the share of the variance between judges. The mean of judges is at
-    the origin.
+    the origin. If tastes differ in one direction alone, judges are in their order along it.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs, judge=[0, 1, 0, 1]))
@@ -110,29 +110,31 @@ def plot_segments(
         The axes.
 
     Raises:
-        InputDataError: If `summary` is not a table of judges, names are too few or too many, or tastes differ in fewer
-            than two directions.
+        InputDataError: If `summary` is not a table of judges, names are too few or too many, or tastes do not differ.
     """
     names, inputs = _names(summary, names), _inputs(summary, inputs)
     told = summary.directions
-    if len(told.share) < 2:
-        raise InputDataError(
-            f"Tastes of summary differ in {len(told.share)} direction(s), and a map needs two; see "
-            "summary.directions.mean for scores."
-        )
-    (x, y), (low_x, low_y), (high_x, high_y) = (array(end[:, :2].mT) for end in (told.mean, told.lower, told.upper))
-    ax = new_axes(ax, (4.6, 4.2))
-    width, height = [x - low_x, high_x - x], [y - low_y, high_y - y]
-    ax.errorbar(x, y, xerr=width, yerr=height, fmt="o", color=BLUE, ms=4, elinewidth=0.6, ecolor=SKY)
-    for i, name in enumerate(names):
-        ax.annotate(name, (x[i], y[i]), xytext=(3, 3), textcoords="offset points", fontsize=SMALL)
-    ax.axhline(0.0, color=VERMILLION, linewidth=1, zorder=0)
-    ax.axvline(0.0, color=VERMILLION, linewidth=1, zorder=0)
-    first, second = (
+    if not len(told.share):
+        raise InputDataError("Tastes of summary do not differ; a single judge, or equal ones, have no segments.")
+    first, *others = (
         f"{_formula(weights, inputs)} ({share:.0%} of variance)"
         for weights, share in zip(told.weights[:2].tolist(), told.share[:2].tolist(), strict=True)
     )
-    return finish(ax, first, second, legend="none")
+    mean, lower, upper = (array(end[:, :2].mT) for end in (told.mean, told.lower, told.upper))
+    x, y = mean[0], mean[1] if others else mean[0].argsort().argsort()  # judges in their order along one direction
+    ax = new_axes(ax, (4.6, 4.2))
+    width, *height = ([at - low, high - at] for at, low, high in zip(mean, lower, upper, strict=True))
+    ax.errorbar(
+        x, y, xerr=width, yerr=height[0] if others else None, fmt="o", color=BLUE, ms=4, elinewidth=0.6, ecolor=SKY
+    )
+    for i, name in enumerate(names):
+        ax.annotate(name, (x[i], y[i]), xytext=(3, 3), textcoords="offset points", fontsize=SMALL)
+    ax.axvline(0.0, color=VERMILLION, linewidth=1, zorder=0)
+    if not others:
+        ax.set_yticks([])
+        return finish(ax, first, "judges", legend="none")
+    ax.axhline(0.0, color=VERMILLION, linewidth=1, zorder=0)
+    return finish(ax, first, others[0], legend="none")
 
 
 def _formula(weights: Sequence[float], inputs: Sequence[str]) -> str:

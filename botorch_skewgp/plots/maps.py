@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from botorch.exceptions.errors import InputDataError
@@ -14,12 +14,15 @@ from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 from botorch_skewgp.observations.checks import as_number, as_probability, as_tensor, check_pairs
 from botorch_skewgp.plots.marginals import (
     Marginals,
+    are_between,
     as_point,
     check_bounds,
-    input_label,
+    free_inputs,
+    input_labels,
     known_duels,
     known_points,
     linspace,
+    points_between,
     value_label,
 )
 from botorch_skewgp.plots.style import BLACK, BLUE, DIVERGING, SEQUENTIAL, SMALL, VERMILLION, array, finish, new_axes
@@ -38,6 +41,7 @@ def plot_map(
     diverging: bool = False,
     level: float | None = None,
     resolution: int | None = None,
+    inputs: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     r"""Plot a function of one or two inputs: a line, or a map with level sets.
@@ -47,13 +51,14 @@ def plot_map(
 
     Args:
         function: From an `n x d` tensor of points to `n` values.
-        bounds: A `2 x 1` or `2 x 2` tensor of lower and upper bounds.
+        bounds: A `2 x d` tensor of lower and upper bounds; inputs other than one or two are fixed by equal bounds.
         label: The name of the values.
         title: The title.
         limits: The values at the ends of the scale; by default the minimum and maximum.
         diverging: Whether to use a colour map that diverges from zero.
         level: A value to mark, on a map by its level set.
         resolution: The number of grid points along each input; 201 for one input and 48 for each of two if `None`.
+        inputs: The names of the inputs, for the axes.
         ax: The axes to draw on; new ones if `None`.
 
     Returns:
@@ -62,18 +67,19 @@ def plot_map(
     Raises:
         InputDataError: If bounds are invalid, an argument is of another class, or the function does not return a finite
             value for each point.
-        UnsupportedError: If there are more than two inputs.
+        UnsupportedError: If more than two inputs are free.
     """
     bounds = check_bounds(bounds, None, (1, 2), "plot_map")
-    d = bounds.shape[1]
+    free, labels = free_inputs(bounds), input_labels(bounds, inputs)
+    d = len(free)
     num = (ONE if d == 1 else TWO) if resolution is None else resolution
     if limits is not None:
         low, high = (as_number(end, "limits") for end in limits)
     level = None if level is None else as_number(level, "level")
     if not callable(function):
         raise InputDataError(f"function must be callable, from points to values; got {function!r}.")
-    axes_of_grid = [linspace(bounds, i, num) for i in range(d)]
-    X = torch.stack(torch.meshgrid(*axes_of_grid, indexing="xy"), dim=-1).reshape(-1, d)
+    axes_of_grid = [linspace(bounds, i, num) for i in free]
+    X = points_between(bounds, *(grid.flatten() for grid in torch.meshgrid(*axes_of_grid, indexing="xy")))
     with torch.no_grad():
         values = as_tensor(function(X), "What function returns").cpu()
     if values.numel() != len(X) or not values.isfinite().all():
@@ -90,8 +96,8 @@ def plot_map(
         if limits is not None:
             margin = 0.04 * (limits[1] - limits[0])
             ax.set_ylim(limits[0] - margin, limits[1] + margin)
-        ax.set_xlim(float(bounds[0, 0]), float(bounds[1, 0]))
-        return finish(ax, input_label(0, 1), label, title)
+        ax.set_xlim(*bounds[:, free[0]].tolist())
+        return finish(ax, labels[0], label, title)
     ax = new_axes(ax, (4.6, 3.8))
     largest = float(values.abs().max()) or 1.0
     low, high = limits or ((-largest, largest) if diverging else (float(values.min()), float(values.max())))
@@ -109,7 +115,7 @@ def plot_map(
         ax.contour(x, y, z, levels=[level], colors=VERMILLION, linewidths=1.6, linestyles="dashed")
         ax.plot([], [], color=VERMILLION, linewidth=1.6, linestyle="--", label=f"{level:g}")
     ax.figure.colorbar(mesh, ax=ax, label=label)
-    finish(ax, input_label(0, 2), input_label(1, 2), title, legend="none")
+    finish(ax, labels[0], labels[1], title, legend="none")
     return _framed_legend(ax)
 
 
@@ -120,6 +126,7 @@ def plot_skewness(
     data: bool = True,
     output: int | None = None,
     resolution: int | None = None,
+    inputs: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     r"""Plot the skewness of the posterior over one or two inputs.
@@ -129,10 +136,11 @@ def plot_skewness(
 
     Args:
         model: A model whose posterior has a skewness.
-        bounds: A `2 x 1` or `2 x 2` tensor of lower and upper bounds.
+        bounds: A `2 x d` tensor of lower and upper bounds, as in `plot_map`.
         data: Whether to mark the model's points.
         output: The output to draw, for a model with several.
         resolution: As in `plot_map`.
+        inputs: As in `plot_map`.
         ax: The axes to draw on; new ones if `None`.
 
     Returns:
@@ -140,15 +148,16 @@ def plot_skewness(
 
     Raises:
         InputDataError: If bounds do not fit the model.
-        UnsupportedError: If there are more than two inputs, or the posterior has no skewness.
+        UnsupportedError: If more than two inputs are free, or the posterior has no skewness.
     """
     bounds = check_bounds(bounds, model, (1, 2), "plot_skewness")
     ax = plot_map(
         lambda X: Marginals(model, X, output).skewness,
-        bounds, label="skewness", title="Skewness of the posterior", diverging=True, resolution=resolution, ax=ax,
+        bounds, label="skewness", title="Skewness of the posterior", diverging=True, resolution=resolution,
+        inputs=inputs, ax=ax,
     )  # fmt: skip
     if data:
-        _mark_points(ax, model, bounds.shape[1])
+        _mark_points(ax, model, bounds)
     return ax
 
 
@@ -160,17 +169,19 @@ def plot_interval_width(
     data: bool = True,
     output: int | None = None,
     resolution: int | None = None,
+    inputs: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     r"""Plot the width of the equal-tailed credible interval over one or two inputs.
 
     Args:
         model: A model whose posterior has quantiles.
-        bounds: A `2 x 1` or `2 x 2` tensor of lower and upper bounds.
+        bounds: A `2 x d` tensor of lower and upper bounds, as in `plot_map`.
         probability: The probability of the interval.
         data: Whether to mark the model's points.
         output: The output to draw, for a model with several.
         resolution: As in `plot_map`.
+        inputs: As in `plot_map`.
         ax: The axes to draw on; new ones if `None`.
 
     Returns:
@@ -178,7 +189,7 @@ def plot_interval_width(
 
     Raises:
         InputDataError: If bounds do not fit the model, or the probability is outside (0, 1).
-        UnsupportedError: If there are more than two inputs, or the posterior has no quantiles.
+        UnsupportedError: If more than two inputs are free, or the posterior has no quantiles.
     """
     bounds = check_bounds(bounds, model, (1, 2), "plot_interval_width")
     probability = as_probability(probability, "probability")
@@ -186,10 +197,10 @@ def plot_interval_width(
     title = f"Width of the {100 * probability:g} % interval"
     ax = plot_map(
         lambda X: Marginals(model, X, output).quantile(levels).diff(dim=0).squeeze(0),
-        bounds, label=value_label(model, "width"), title=title, resolution=resolution, ax=ax,
+        bounds, label=value_label(model, "width"), title=title, resolution=resolution, inputs=inputs, ax=ax,
     )  # fmt: skip
     if data:
-        _mark_points(ax, model, bounds.shape[1])
+        _mark_points(ax, model, bounds)
     return ax
 
 
@@ -201,6 +212,7 @@ def plot_duels(
     points: Tensor | None = None,
     pairs: Tensor | None = None,
     resolution: int | None = None,
+    inputs: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     r"""Plot the posterior mean of a utility over two inputs, with an arrow from winner to loser of each duel.
@@ -210,11 +222,12 @@ def plot_duels(
 
     Args:
         model: A model with one output.
-        bounds: A `2 x 2` tensor of lower and upper bounds.
-        best: The recommended point, to mark; a tensor of 2 elements.
-        points: An `n x 2` tensor of the compared points; those of the model if `None`.
+        bounds: A `2 x d` tensor of lower and upper bounds, of which two are free.
+        best: The recommended point, to mark; a tensor of `d` elements.
+        points: An `n x d` tensor of the compared points; those of the model if `None`.
         pairs: An `m x 2` integer tensor of rows of `points`, winner first; those of the model if `None`.
         resolution: As in `plot_map`.
+        inputs: As in `plot_map`.
         ax: The axes to draw on; new ones if `None`.
 
     Returns:
@@ -223,28 +236,33 @@ def plot_duels(
     Raises:
         InputDataError: If bounds or `best` do not fit the model, pairs do not fit the points, or the model has no
             points and none are given.
-        UnsupportedError: If there are not two inputs, or the model has several outputs.
+        UnsupportedError: If not two inputs are free, or the model has several outputs.
     """
     bounds = check_bounds(bounds, model, (2,), "plot_duels")
-    best = None if best is None else as_point(best, "best", 2)
+    d, free = bounds.shape[1], free_inputs(bounds)
+    best = None if best is None else as_point(best, "best", d)[free]
     points = known_points(model) if points is None else as_tensor(points, "points")
-    if points is None or points.ndim != 2 or points.shape[-1] != 2:
-        raise InputDataError("points must be an n x 2 tensor of the compared points, which this model does not store.")
+    if points is None or points.ndim != 2 or points.shape[-1] != d:
+        raise InputDataError(
+            f"points must be an n x {d} tensor of the compared points, which this model does not store."
+        )
     pairs = known_duels(model) if pairs is None else check_pairs(pairs, "pairs", what="rows of points")
     if pairs.numel() and int(pairs.max()) >= len(points):
         raise InputDataError(f"pairs names row {int(pairs.max())} of points, which has {len(points)} rows.")
     ax = plot_map(
         lambda X: Marginals(model, X, None).mean,
         bounds, label=value_label(model, "utility"), title="Posterior mean and duels (winner to loser)",
-        resolution=resolution, ax=ax,
+        resolution=resolution, inputs=inputs, ax=ax,
     )  # fmt: skip
-    winners, losers = points.cpu()[pairs.cpu()].unbind(-2)
+    shown = are_between(points, bounds)
+    pairs = pairs.cpu()[shown[pairs.cpu()].all(-1)]
+    winners, losers = points.cpu()[:, free][pairs].unbind(-2)
     x, y, u, v = (array(value) for value in (*winners.mT, *(losers - winners).mT))
     ax.quiver(
         x, y, u, v, angles="xy", scale_units="xy", scale=1, width=0.005, headwidth=6, headlength=7,
         headaxislength=6, facecolor=BLACK, edgecolor="white", linewidth=0.4, zorder=4.5,
     )  # fmt: skip
-    _mark_xy(ax, points)
+    _mark_xy(ax, points[shown][:, free])
     if best is not None:
         ax.plot(
             *best.flatten().tolist(), linestyle="", marker="*", markersize=15, color=VERMILLION,
@@ -260,6 +278,7 @@ def plot_validity(
     level: float | None = None,
     data: bool = True,
     resolution: int | None = None,
+    inputs: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     r"""Plot the probability of validity (or of label 1) over one or two inputs, with the outcomes.
@@ -269,10 +288,11 @@ def plot_validity(
 
     Args:
         model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
-        bounds: A `2 x 1` or `2 x 2` tensor of lower and upper bounds.
+        bounds: A `2 x d` tensor of lower and upper bounds, as in `plot_map`.
         level: A probability to mark, on a map by its level set.
         data: Whether to mark the model's outcomes.
         resolution: As in `plot_map`.
+        inputs: As in `plot_map`.
         ax: The axes to draw on; new ones if `None`.
 
     Returns:
@@ -280,7 +300,7 @@ def plot_validity(
 
     Raises:
         InputDataError: If bounds do not fit the model, or the level is outside (0, 1).
-        UnsupportedError: If there are more than two inputs, or the likelihood takes neither kind of observations.
+        UnsupportedError: If more than two inputs are free, or the likelihood takes neither kind of observations.
     """
     bounds = check_bounds(bounds, model, (1, 2), "plot_validity")
     level = None if level is None else as_probability(level, "level")
@@ -292,11 +312,13 @@ def plot_validity(
     ax = plot_map(
         lambda X: log_probability(X.unsqueeze(-2)).exp(),
         bounds, label=f"probability of {what}", title=f"Probability of {what}", limits=(0.0, 1.0),
-        level=level, resolution=resolution, ax=ax,
+        level=level, resolution=resolution, inputs=inputs, ax=ax,
     )  # fmt: skip
-    flat = bounds.shape[1] == 1
+    free = free_inputs(bounds)
+    flat = len(free) == 1
     for mark in marks if data else ():
         where, is_yes = first.datapoints[mark.points].cpu(), mark.symbol == "yes"
+        where = where[are_between(where, bounds)][:, free]
         if not len(where):
             continue
         y = torch.full_like(where[:, 0], is_yes) if flat else where[:, 1]
@@ -314,20 +336,25 @@ def _framed_legend(ax: Axes) -> Axes:
     return ax
 
 
-def _mark_points(ax: Axes, model: Model, d: int) -> None:
+def _mark_points(ax: Axes, model: Model, bounds: Tensor) -> None:
     """Mark the model's points: dots on a map, ticks along the lower edge of a line's axes."""
-    points = known_points(model)
+    points, free = known_points(model), free_inputs(bounds)
     if points is None:
         return
-    if d == 1:
+    points = points.cpu()[are_between(points, bounds)][:, free]
+    if len(free) == 1:
         x = array(points[:, 0])
-        ax.plot(x, 0 * x, linestyle="", marker="|", markersize=10, color=BLACK, transform=ax.get_xaxis_transform())
+        ax.plot(
+            x, 0 * x, linestyle="", marker="|", markersize=10, color=BLACK, transform=ax.get_xaxis_transform(),
+            label="points",
+        )  # fmt: skip
     else:
         _mark_xy(ax, points)
+    _framed_legend(ax)
 
 
 def _mark_xy(ax: Axes, points: Tensor) -> None:
     ax.plot(
         *(array(x) for x in points.mT), linestyle="", marker="o", markersize=3.5, color=BLACK, markeredgecolor="white",
-        markeredgewidth=0.5, zorder=4,
+        markeredgewidth=0.5, zorder=4, label="points",
     )  # fmt: skip

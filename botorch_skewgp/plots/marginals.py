@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.distributions import Normal
 
 from botorch_skewgp.models.inputs import as_bounds
-from botorch_skewgp.observations.checks import as_count, as_position, as_tensor, check_class, check_parts
+from botorch_skewgp.observations.checks import as_count, as_names, as_position, as_tensor, check_class, check_parts
 from botorch_skewgp.protocols import MixturePosterior, is_latent_model, members_of
 
 
@@ -105,18 +105,41 @@ def check_bounds(
     """
     check_parts(model=(model, Model))
     bounds = as_bounds(bounds)
-    if not (bounds[0] < bounds[1]).all():
-        raise InputDataError(f"bounds must have lower ones below upper ones; got {bounds.tolist()}.")
+    free = free_inputs(bounds)
     d = bounds.shape[1]
+    if len(free) < d and (dims is None or not free):
+        raise InputDataError(f"bounds must have lower ones below upper ones; got {bounds.tolist()}.")
     if model is not None:
         known = getattr(model, "dim", d)
         if known != d:
             raise InputDataError(f"bounds must be 2 x {known}, a column for each input of the model; got 2 x {d}.")
         bounds = like_inputs(bounds, model)
-    if dims is not None and d not in dims:
+    if dims is not None and len(free) not in dims:
         wanted = " or ".join("one input" if k == 1 else "two inputs" for k in dims)
-        raise UnsupportedError(f"{user} draws functions of {wanted}; got {d}. plot_slices draws any number.")
+        raise UnsupportedError(
+            f"{user} draws functions of {wanted}; got {len(free)}. Hold others fixed by equal bounds; plot_slices "
+            "draws any number."
+        )
     return bounds
+
+
+def free_inputs(bounds: Tensor) -> list[int]:
+    """The inputs that bounds do not hold fixed."""
+    return (bounds[0] < bounds[1]).nonzero().flatten().tolist()
+
+
+def points_between(bounds: Tensor, *values: Tensor) -> Tensor:
+    """Points with given values of the free inputs, one tensor for each, and the others fixed."""
+    X = bounds[0].repeat(len(values[0]), 1)
+    X[:, free_inputs(bounds)] = torch.stack(values, dim=-1)
+    return X
+
+
+def are_between(points: Tensor, bounds: Tensor) -> Tensor:
+    """Whether each of some points has the values of fixed inputs; up to rounding of single precision."""
+    fixed = bounds[0] == bounds[1]
+    gap = (points.to(bounds) - bounds[0]).abs()
+    return (gap <= 1e-6 * (1 + bounds[0].abs()))[:, fixed].all(-1).cpu()
 
 
 def as_point(point: Any, name: str, dim: int) -> Tensor:
@@ -142,9 +165,11 @@ def linspace(bounds: Tensor, i: int, num: int) -> Tensor:
     return lower + (upper - lower) * torch.linspace(0, 1, num, dtype=bounds.dtype, device=bounds.device)
 
 
-def input_label(i: int, d: int) -> str:
-    """The name of input `i` of `d`."""
-    return "$x$" if d == 1 else f"$x_{{{i + 1}}}$"
+def input_labels(bounds: Tensor, inputs: Sequence[str] | None = None) -> list[str]:
+    """The names of the free inputs; raises `InputDataError` unless there is one for each input."""
+    d = bounds.shape[1]
+    names = [f"$x_{{{i + 1}}}$" for i in range(d)] if inputs is None else as_names(inputs, "inputs", d)
+    return ["$x$"] if inputs is None and d == 1 else [names[i] for i in free_inputs(bounds)]
 
 
 def value_label(model: Model, name: str = "$f(x)$") -> str:

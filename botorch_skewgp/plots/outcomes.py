@@ -6,6 +6,8 @@ r"""Probabilities of outcomes: wins, grades, and the reliability of predicted pr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from botorch.exceptions.errors import InputDataError
 from botorch.models.model import Model
@@ -16,7 +18,15 @@ from torch import Tensor
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import as_tensor
 from botorch_skewgp.plots.maps import plot_map
-from botorch_skewgp.plots.marginals import as_point, check_bounds, input_label, like_inputs, linspace
+from botorch_skewgp.plots.marginals import (
+    as_point,
+    check_bounds,
+    free_inputs,
+    input_labels,
+    like_inputs,
+    linspace,
+    points_between,
+)
 from botorch_skewgp.plots.style import BLACK, BLUE, SEQUENTIAL, VERMILLION, array, finish, new_axes
 from botorch_skewgp.protocols import kind_of_duels, members_of
 
@@ -24,7 +34,13 @@ MAX_BINS = 10  # of a reliability diagram
 
 
 def plot_win_probability(
-    model: Model, bounds: Tensor, reference: Tensor, *, resolution: int | None = None, ax: Axes | None = None
+    model: Model,
+    bounds: Tensor,
+    reference: Tensor,
+    *,
+    resolution: int | None = None,
+    inputs: Sequence[str] | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     r"""Plot the probability that a point wins a duel against a reference point, over one or two inputs.
 
@@ -33,9 +49,10 @@ def plot_win_probability(
 
     Args:
         model: A model that takes comparisons, or an ensemble of such models.
-        bounds: A `2 x 1` or `2 x 2` tensor of lower and upper bounds.
+        bounds: A `2 x d` tensor of lower and upper bounds, as in `plot_map`.
         reference: The reference point, a tensor of `d` elements.
         resolution: As in `plot_map`.
+        inputs: As in `plot_map`.
         ax: The axes to draw on; new ones if `None`.
 
     Returns:
@@ -43,7 +60,7 @@ def plot_win_probability(
 
     Raises:
         InputDataError: If bounds or reference do not fit the model, or its likelihood takes no comparisons.
-        UnsupportedError: If there are more than two inputs, or the model has several outputs.
+        UnsupportedError: If more than two inputs are free, or the model has several outputs.
     """
     bounds = check_bounds(bounds, model, (1, 2), "plot_win_probability")
     d = bounds.shape[1]
@@ -57,9 +74,10 @@ def plot_win_probability(
 
     ax = plot_map(
         win_probability, bounds, label="probability of being preferred", title="Against the reference",
-        limits=(0.0, 1.0), level=0.5, resolution=resolution, ax=ax,
+        limits=(0.0, 1.0), level=0.5, resolution=resolution, inputs=inputs, ax=ax,
     )  # fmt: skip
-    x, y = (float(reference[0, 0]), 0.5) if d == 1 else reference[0].tolist()
+    at = reference[0, free_inputs(bounds)].tolist()
+    x, y = (*at, 0.5) if len(at) == 1 else at
     ax.plot(
         x, y, linestyle="", marker="*", markersize=13, color=VERMILLION, markeredgecolor="white", label="reference",
         zorder=5,
@@ -68,7 +86,14 @@ def plot_win_probability(
     return ax
 
 
-def plot_grades(model: Model, bounds: Tensor, *, resolution: int = 201, ax: Axes | None = None) -> Axes:
+def plot_grades(
+    model: Model,
+    bounds: Tensor,
+    *,
+    resolution: int = 201,
+    inputs: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     r"""Plot the probability of each grade along one input, as a stack that adds up to one.
 
     Example:
@@ -77,8 +102,9 @@ def plot_grades(model: Model, bounds: Tensor, *, resolution: int = 201, ax: Axes
 
     Args:
         model: A model that takes grades, or an ensemble of such models.
-        bounds: A `2 x 1` tensor, the range to draw.
+        bounds: A `2 x d` tensor, the range to draw; inputs other than one are fixed by equal bounds.
         resolution: The number of points on the grid.
+        inputs: The names of the model's inputs, for the axes.
         ax: The axes to draw on; new ones if `None`.
 
     Returns:
@@ -86,22 +112,23 @@ def plot_grades(model: Model, bounds: Tensor, *, resolution: int = 201, ax: Axes
 
     Raises:
         InputDataError: If bounds do not fit the model, or its data have no grades.
-        UnsupportedError: If there is more than one input, or the model has several outputs.
+        UnsupportedError: If more than one input is free, or the model has several outputs.
     """
     bounds = check_bounds(bounds, model, (1,), "plot_grades")
     members = members_of(model, "plot_grades")
     graded = [entry for entry in members[0].observations if hasattr(entry, "num_grades")]
     if not graded:
         raise InputDataError("plot_grades needs a model of grades (Ordinal observations).")
-    x = linspace(bounds, 0, resolution)
-    probabilities = _probabilities(model, type(graded[0]), x.unsqueeze(-1), "plot_grades").reshape(resolution, -1)
+    x = linspace(bounds, free_inputs(bounds)[0], resolution)
+    X = points_between(bounds, x)
+    probabilities = _probabilities(model, type(graded[0]), X, "plot_grades").reshape(resolution, -1)
     ax = new_axes(ax)
     num_grades = probabilities.shape[-1]
     shades = colormaps[SEQUENTIAL](torch.linspace(0.1, 0.95, num_grades).tolist())
     labels = [f"grade {j}" for j in range(num_grades)]
     ax.stackplot(array(x), array(probabilities.mT), colors=shades, labels=labels, edgecolor="white", linewidth=0.5)
     ax.set(xlim=(float(x[0]), float(x[-1])), ylim=(0, 1))
-    finish(ax, input_label(0, 1), "probability", legend="beside")
+    finish(ax, input_labels(bounds, inputs)[0], "probability", legend="beside")
     ax.legend(*(reversed(part) for part in ax.get_legend_handles_labels()), loc="center left", frameon=False,
               bbox_to_anchor=(1.0, 0.5), fontsize="small")  # fmt: skip
     return ax

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
-from botorch.exceptions.errors import InputDataError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import Model
 from matplotlib.axes import Axes
 from torch import Tensor
 
 from botorch_skewgp.plots.data import MARKERS
-from botorch_skewgp.plots.marginals import check_bounds, input_label, known_points, linspace
+from botorch_skewgp.plots.marginals import check_bounds, input_labels, known_points, linspace
 from botorch_skewgp.plots.style import BLACK, BLUE, VERMILLION, array, finish, new_axes
 from botorch_skewgp.thresholds import threshold
 
@@ -23,6 +25,7 @@ def plot_threshold(
     probability: float = 0.95,
     data: bool = True,
     resolution: int = 65,
+    inputs: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     r"""Plot where the probability of a yes crosses a level: posterior median and credible band over the other input.
@@ -40,6 +43,7 @@ def plot_threshold(
         probability: The probability of the credible band.
         data: Whether to mark the answers.
         resolution: The number of points along the other input.
+        inputs: The names of the model's inputs, for the axes.
         ax: The axes to draw on; new ones if `None`.
 
     Returns:
@@ -50,6 +54,9 @@ def plot_threshold(
         UnsupportedError: If there are more or fewer than two inputs, or the model takes no yes/no answers.
     """
     bounds = check_bounds(bounds, model, (2,), "plot_threshold")
+    if bounds.shape[1] > 2:
+        raise UnsupportedError("plot_threshold draws models of two inputs; draw a map of thresholds with plot_map.")
+    names = input_labels(bounds, inputs)
     if dim not in (0, 1):
         raise InputDataError(f"dim must be 0 or 1; got {dim!r}.")
     other = 1 - dim
@@ -67,7 +74,7 @@ def plot_threshold(
         _draw_answers(ax, model, dim)
     ax.set_xlim(float(x[0]), float(x[-1]))
     ax.set_ylim(low, high)
-    return finish(ax, input_label(other, 2), input_label(dim, 2), f"P(yes) = {level:g}", legend="beside")
+    return finish(ax, names[other], names[dim], f"P(yes) = {level:g}", legend="beside")
 
 
 def _draw_answers(ax: Axes, model: Model, dim: int) -> None:

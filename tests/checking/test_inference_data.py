@@ -4,10 +4,11 @@ import pytest
 import torch
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models.transforms.input import Normalize
+from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.checking import leave_one_out, to_arviz
-from botorch_skewgp.observations import Numeric, Preference
+from botorch_skewgp.observations import Binary, Numeric, Preference
 
 az = pytest.importorskip("arviz")
 
@@ -71,3 +72,16 @@ def test_models_without_draws_are_refused():
         to_arviz(model_of(NUMBERS))
     with pytest.raises(UnsupportedError, match="has no draws"):
         to_arviz(SkewGP(X / 10, DUELS, approximation="ep"))
+
+
+@pytest.mark.parametrize("outputscale", [10.0, 1e3, 1e5])
+def test_loo_is_finite_for_answers_that_are_certain(outputscale):
+    """As after a fit without priors, which trusts consistent labels."""
+    generator = torch.Generator().manual_seed(0)
+    X = torch.rand(40, 2, dtype=torch.double, generator=generator)
+    model = SkewGP(X, Binary((X[:, 0] > 0.5).long()), covar_module=ScaleKernel(RBFKernel()))
+    model.covar_module.outputscale, model.covar_module.base_kernel.lengthscale = outputscale, 0.5
+    exact = leave_one_out(model)
+    found = az.loo(to_arviz(model), pointwise=True)
+    assert bool(torch.tensor(found.loo_i.values).isfinite().all())
+    assert found.elpd_loo == pytest.approx(float(exact.log_predictive.sum()), abs=0.5)

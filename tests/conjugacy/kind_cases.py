@@ -98,7 +98,10 @@ def mean() -> gpytorch.means.Mean:
 
 def preference_likelihood(p: Parameters) -> PreferenceLikelihood:
     made = PreferenceLikelihood(
-        noise=tensor(p.item_noise), tie_width=tensor(p.tie_width), num_strengths=len(p.strengths)
+        noise=tensor(p.item_noise),
+        tie_width=tensor(p.tie_width),
+        ties_allowed=False,
+        num_strengths=len(p.strengths),
     )
     made.strength_gaps = tensor(*p.strengths).diff()
     return made

@@ -65,6 +65,23 @@ def test_columns_are_those_of_loops_over_draws(five):
     assert table.votes.tolist() == [3, 3, 3, 3, 0]
 
 
+def test_intervals_of_win_probabilities_are_those_of_differences(five):
+    """The probability of a win rises with the difference, so that its quantiles are those of the difference."""
+    table = win_probabilities(five, list("abcde"), num_samples=4_000, probability=0.8, seed=3)
+    draws = utility_draws(five, 4_000, 3, "test")
+    for i, j in ((0, 1), (3, 2), (4, 0)):
+        difference = draws[:, i] - draws[:, j]
+        for name, level in (("low", 0.1), ("high", 0.9)):
+            beyond = difference.quantile(level) - five.likelihood.tie_width.item() * five.likelihood.ties_allowed
+            end = torch.special.ndtr(beyond / math.sqrt(2 * float(five.likelihood.noise.detach())))
+            assert table[name].iloc[i, j] == pytest.approx(float(end), abs=5e-3)
+    assert (table["low"].fillna(0) <= table["mean"].fillna(0)).all(axis=None)
+    assert (table["mean"].fillna(0) <= table["high"].fillna(0)).all(axis=None)
+    np.testing.assert_allclose(table["mean"], win_probabilities(five, num_samples=4_000, seed=3))
+    with pytest.raises(InputDataError, match="probability must be strictly between"):
+        win_probabilities(five, probability=1.0)
+
+
 def test_win_probabilities_are_predictive_ones(five):
     table = win_probabilities(five, list("abcde"), num_samples=20_000)
     assert np.isnan(np.diag(table)).all()

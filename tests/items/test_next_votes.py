@@ -126,7 +126,7 @@ def test_the_most_telling_pair_is_that_of_formulas_written_out(name, goal, k, re
 def test_the_second_of_a_batch_knows_the_covariance_that_the_first_leaves(model):
     draws = utility_draws(model, NUM, 0, "test")
     mean, covariance = moments(draws)
-    pairs, values = next_votes(model, 2, "best", num_samples=NUM)
+    pairs, values = next_votes(model, 2, "best", distinct=False, num_samples=NUM)
     left = covariance_after(model, mean, covariance, pairs[0].tolist())
     found = {pair: share_of_variance(model, draws, left, pair) for pair in itertools.combinations(range(6), 2)}
     assert tuple(sorted(pairs[1].tolist())) == max(found, key=found.get)
@@ -193,10 +193,10 @@ def test_a_batch_knows_what_it_has_asked():
     sure = [[0, i] for i in range(2, 8)] * 40 + [[1, i] for i in range(2, 8)] * 40
     model = item_model(8, Preference(sure), approximation="ep")
     model.covar_module.outputscale = 4.0
-    pairs, values = next_votes(model, 3, "best", distinct=True)
+    pairs, values = next_votes(model, 3, "best")
     assert sorted(pairs[0].tolist()) == [0, 1]  # only they can be the best
     assert len({tuple(sorted(pair)) for pair in pairs.tolist()}) == 3
-    again, repeated = next_votes(model, 3, "best")
+    again, repeated = next_votes(model, 3, "best", distinct=False)
     assert [sorted(pair) for pair in again.tolist()] == [[0, 1]] * 3  # noise leaves something to ask
     assert (repeated.diff() < 0).all()
     assert (repeated[1:] > values[1:]).all()
@@ -259,8 +259,8 @@ def test_bad_input(model):
         verdict(model, "top")
     with pytest.raises(InputDataError, match="k must be an integer from 1 to 5"):
         verdict(model, "top", 6)
-    with pytest.raises(InputDataError, match="num_votes must be an integer from 1 to 15; got 16"):
-        next_votes(model, 16, distinct=True)
+    with pytest.raises(InputDataError, match="num_votes must be at most 15, the number of pairs; got 16"):
+        next_votes(model, 16)
     with pytest.raises(InputDataError, match="num_votes must be an integer of at least 1"):
         next_votes(model, 0)
     with pytest.raises(InputDataError, match=r"num_votes .* got 1\.5"):
@@ -292,3 +292,18 @@ def test_members_of_an_ensemble_that_allow_different_answers_are_refused():
     ensemble = FullyBayesianSkewGP([item_model(3, votes), item_model(3, votes, likelihood=ties)])
     with pytest.raises(InputDataError, match="Members of an ensemble must allow the same answers"):
         next_votes(ensemble)
+
+
+@pytest.mark.parametrize(("goal", "k"), [("best", None), ("top", 2), ("order", None)])
+def test_the_default_dtype_changes_nothing(goal, k):
+    """In double precision throughout, as many users of BoTorch set it."""
+    model = item_model(6, Preference([[0, 1], [2, 3]]), approximation="ep")
+    expected = next_votes(model, 2, goal, k)
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.double)
+    try:
+        found = next_votes(item_model(6, Preference([[0, 1], [2, 3]]), approximation="ep"), 2, goal, k)
+    finally:
+        torch.set_default_dtype(default)
+    assert found.values.dtype == torch.double
+    torch.testing.assert_close(found.values, expected.values, atol=1e-4, rtol=0)

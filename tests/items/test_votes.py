@@ -7,7 +7,7 @@ from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import InputDataWarning
 
 from botorch_skewgp.items import item_model, leaderboard, read_votes
-from botorch_skewgp.observations import Preference, Tie, Vote
+from botorch_skewgp.observations import Preference, Tie, Vote, number_judges
 
 ARENA = pd.DataFrame(
     {
@@ -146,3 +146,15 @@ def test_names_that_read_alike_are_refused():
     with pytest.raises(InputDataError, match=r"3'? and '?3'? have the same text"):
         read_votes({"winner": [3, "a"], "loser": ["3", 3]})
     assert read_votes({"winner": [3, "a"], "loser": ["b", 3]}).items == (3, "a", "b")
+
+
+def test_truth_values_and_numbers_are_not_merged():
+    for frame in ({"winner": [True, 1], "loser": ["a", "b"]}, {"winner": [0, "a"], "loser": ["b", False]}):
+        with pytest.raises(InputDataError, match="are equal; write them as texts"):
+            read_votes(frame)
+    with pytest.raises(InputDataError, match=r"judge has the names 1 and True"):
+        read_votes({"winner": ["a", "a"], "loser": ["b", "b"], "judge": [True, 1]})
+    with pytest.raises(InputDataError, match=r"names has the names 1\.0 and True"):
+        number_judges([1.0, True])
+    assert read_votes({"winner": [True, False], "loser": [False, True]}).items == (False, True)
+    assert read_votes({"winner": [1.0, 2], "loser": [2.0, 3]}).items == (1.0, 2, 3)  # of a column with empty cells

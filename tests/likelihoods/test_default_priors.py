@@ -4,15 +4,26 @@ import math
 
 import pytest
 import torch
+from botorch.exceptions.errors import InputDataError
+from botorch.models.transforms import Standardize
 from botorch.models.utils.gpytorch_modules import (
     get_covar_module_with_dim_scaled_prior,
     get_gaussian_likelihood_with_lognormal_prior,
 )
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods import default_likelihood
+from botorch_skewgp.likelihoods import (
+    MixedLikelihood,
+    NumericLikelihood,
+    OrdinalLikelihood,
+    PreferenceLikelihood,
+    ProbitLikelihood,
+    ValidityLikelihood,
+    VoteLikelihood,
+    default_likelihood,
+)
 from botorch_skewgp.models.defaults import default_covar_module
-from botorch_skewgp.observations import Binary, Censored, Numeric, Ordinal, Preference, Slope, Tie, Validity
+from botorch_skewgp.observations import Binary, Censored, Numeric, Ordinal, Preference, Slope, Tie, Validity, Vote
 from botorch_skewgp.transformed.defaults import (
     default_transformed_covar_module,
     default_transformed_likelihood,
@@ -189,3 +200,107 @@ def test_noise_of_transformed_processes_is_between_a_fiftieth_of_their_size_and_
     # as likely more as less than the noise that BoTorch's fits expect
     theirs = get_gaussian_likelihood_with_lognormal_prior().noise_covar.noise_prior
     assert below(theirs, float(prior.icdf(torch.tensor(0.5)))) == pytest.approx(0.5, abs=1e-3)
+
+
+def described(likelihood):
+    """What is fitted from where, and every prior at a few values."""
+    at = torch.tensor([0.02, 0.3, 2.0])
+    values = {name: (p.requires_grad, p.tolist()) for name, p in likelihood.named_parameters()}
+    return values, {name: prior.log_prob(at).tolist() for name, _, prior, *_ in likelihood.named_priors()}
+
+
+HAND = {
+    "labels": (LABELS, lambda: ProbitLikelihood()),
+    "grades": (GRADES, lambda: OrdinalLikelihood(4)),
+    "duels": (DUELS, lambda: PreferenceLikelihood()),
+    "validity": (Validity([1, 0, 1, 1]), lambda: ValidityLikelihood()),
+    "votes": (Vote([[0, 1]], ["tie"], ["first", "second", "tie"]), lambda: VoteLikelihood(["first", "second", "tie"])),
+    "ties": (TIES, lambda: PreferenceLikelihood()),
+}
+
+
+@pytest.mark.parametrize("beside", [[], [NUMBERS], [Censored([0.0], [1.0])]], ids=["alone", "numbers", "censored"])
+@pytest.mark.parametrize("kind", HAND)
+def test_a_class_called_by_hand_has_the_defaults_of_the_model(kind, beside):
+    entry, make = HAND[kind]
+    for likelihood in [make()] if not beside else [make(), MixedLikelihood(make(), NumericLikelihood())]:
+        model, plain = SkewGP(X, [entry, *beside], likelihood), SkewGP(X, [entry, *beside])
+        ours, default = (one.likelihood.for_kind(type(entry)) for one in (model, plain))
+        assert described(ours) == described(default)
+        if kind == "ties":
+            assert ours.ties_allowed
+    if beside and kind != "ties":
+        assert ours.raw_noise.requires_grad
+
+
+def test_kinds_that_are_not_named_have_their_defaults():
+    given = NumericLikelihood(noise=0.03)
+    for observations in ([NUMBERS, GRADES, DUELS], [GRADES, NUMBERS, DUELS]):
+        likelihood = SkewGP(X, observations, likelihood=given).likelihood
+        assert likelihood.for_kind(Numeric) is given
+        assert [part.observation_types[0] for part in likelihood.likelihoods] == [type(entry) for entry in observations]
+        expected = SkewGP(X, observations).likelihood
+        for entry in (GRADES, DUELS):
+            parts = (one.for_kind(type(entry)) for one in (likelihood, expected))
+            assert described(next(parts)) == described(next(parts))
+    mixed = MixedLikelihood(PreferenceLikelihood(noise=0.5), given)
+    assert SkewGP(X, [DUELS, NUMBERS], likelihood=mixed).likelihood is mixed
+    assert [type(part) for part in SkewGP(X, [NUMBERS, GRADES], likelihood=mixed).likelihood.likelihoods] == [
+        PreferenceLikelihood,
+        NumericLikelihood,
+        OrdinalLikelihood,
+    ]
+
+
+@pytest.mark.parametrize(
+    "likelihood",
+    [
+        OrdinalLikelihood(4, noise=0.4),
+        OrdinalLikelihood(4, learn_noise=False, learn_shift=False),
+        OrdinalLikelihood(4, torch.tensor([-1.0, 0.0, 1.0]), noise=1.0),
+    ],
+)
+def test_what_is_given_stays(likelihood):
+    before = described(likelihood)[0]
+    SkewGP(X, [NUMBERS, GRADES], likelihood=likelihood)
+    changed = {name for name, value in described(likelihood)[0].items() if value != before[name]}
+    assert changed <= ({"shift"} if likelihood.noise.item() == pytest.approx(0.4) else set())
+
+
+def test_values_that_were_set_or_fitted_stay():
+    likelihood = OrdinalLikelihood(4)
+    likelihood.noise = 0.7
+    model = SkewGP(X, [NUMBERS, GRADES], likelihood=likelihood)
+    assert likelihood.noise.item() == pytest.approx(0.7)
+    second = SkewGP(X, [NUMBERS, GRADES], likelihood=OrdinalLikelihood(4))
+    shared = second.likelihood.for_kind(Ordinal)
+    shared.noise = 0.3  # as by a fit
+    SkewGP(X, [NUMBERS, GRADES], likelihood=shared)
+    assert shared.noise.item() == pytest.approx(0.3)
+    assert len([*model.likelihood.named_priors()]) > 0
+
+
+def test_an_error_leaves_a_given_likelihood_as_it_was():
+    likelihood = PreferenceLikelihood()
+    before = described(likelihood)
+    with pytest.raises(InputDataError, match="row 9"):
+        SkewGP(X, [NUMBERS, Preference([[0, 9]])], likelihood=likelihood)
+    assert described(likelihood) == before
+    with pytest.raises(InputDataError, match="takes Ordinal"):
+        SkewGP(X, [NUMBERS, DUELS], likelihood=OrdinalLikelihood(4))
+
+
+def test_labels_of_a_known_threshold_are_grades_of_a_given_cutpoint():
+    """A threshold in units of the outcome is that of grades with one given cut-point."""
+    labels, grades = Binary([1, 0, 1, 0]), Ordinal([1, 0, 1, 0], 2)
+    values = []
+    for entry, likelihood in (
+        (labels, ProbitLikelihood(threshold=0.4, noise=0.2)),
+        (grades, OrdinalLikelihood(2, torch.tensor([0.4]), noise=0.2)),
+    ):
+        model = SkewGP(X, [NUMBERS, entry], likelihood=likelihood, outcome_transform=Standardize(m=1))
+        values.append(float(model.log_marginal_likelihood("ep").value))
+    assert values[0] == pytest.approx(values[1], abs=1e-6)
+    assert not model.likelihood.for_kind(Ordinal).shift.requires_grad
+    with pytest.raises(InputDataError, match="do not shift"):
+        ProbitLikelihood(threshold=0.4, learn_shift=True)

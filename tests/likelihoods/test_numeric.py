@@ -5,10 +5,13 @@ import math
 import gpytorch
 import pytest
 import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models.transforms import Standardize
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.likelihoods import NumericLikelihood, OutcomeScale
-from botorch_skewgp.observations import Censored, Numeric
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, OutcomeScale, ProbitLikelihood
+from botorch_skewgp.observations import Binary, Censored, Numeric
+from botorch_skewgp.warpings import BoxCox
 
 INF = math.inf
 X = torch.linspace(0, 1, 5, dtype=torch.float64).unsqueeze(-1)
@@ -72,3 +75,59 @@ def test_setting_and_sampling_through_the_prior():
     assert likelihood.noise.item() == pytest.approx(0.7)
     likelihood.sample_from_prior("noise_prior")
     assert likelihood.noise.item() > 0
+
+
+def test_bounds_without_noise_are_bounds_of_the_function(generator):
+    """In units of the outcome: quantiles at the stated points end at the bound, and draws of the prior there agree."""
+    X = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)
+    numbers = Numeric(torch.tensor([3.2, 4.1, 3.4], dtype=torch.float64), noise=0.04, index=[0, 2, 4])
+    bound = Censored(3.0, [torch.inf] * 3, index=[1, 3, 5], noise=0.0)
+
+    def build(*observations):
+        model = SkewGP(X, [numbers, *observations], outcome_transform=Standardize(m=1))
+        model.covar_module.base_kernel.lengthscale = 0.3
+        return model
+
+    plain, bounded = build(), build(bound)
+    stated = X[[1, 3, 5]]
+    assert float(plain.posterior(stated).quantile(torch.tensor([0.01]).double()).min()) < 3.0
+    assert float(bounded.posterior(stated).quantile(torch.tensor([1e-4]).double()).min()) > 3.0 - 1e-6
+    samples = plain.posterior(X).rsample(torch.Size([200_000])).squeeze(-1)
+    kept = samples[(samples[:, [1, 3, 5]] > 3.0).all(-1)]
+    found = bounded.posterior(X)
+    error = kept.std(0) / math.sqrt(len(kept)) + found.variance.squeeze(-1).sqrt() / math.sqrt(500)
+    assert ((found.mean.squeeze(-1) - kept.mean(0)).abs() / error).max() < 4
+
+
+def test_known_variances_of_bounds():
+    """Those of the noisy reading; a likelihood's noise of the same size has the same evidence."""
+    X = torch.linspace(0, 1, 4, dtype=torch.float64).unsqueeze(-1)
+    values = []
+    for noise, likelihood in ((None, NumericLikelihood(noise=0.3)), (0.3, NumericLikelihood(noise=0.05))):
+        observed = Censored([0.1, -torch.inf], [torch.inf, 0.4], index=[0, 3], noise=noise)
+        values.append(float(SkewGP(X, observed, likelihood).log_marginal_likelihood("ep").value))
+    assert values[0] == pytest.approx(values[1], abs=1e-6)
+    assert Censored([0.0], [1.0], noise=0.1, count=[3]).noise.tolist() == pytest.approx([0.1] * 3)
+    for noise in (-1.0, [0.1, 0.2], torch.inf):
+        with pytest.raises(InputDataError, match="noise must hold one finite non-negative variance"):
+            Censored([0.0], [1.0], noise=noise)
+    with pytest.raises(UnsupportedError, match="Leave the observations' noise out"):
+        SkewGP(X, Censored([0.5], [1.0], noise=0.1), NumericLikelihood(warping=BoxCox()))
+    SkewGP(X, Censored([0.5], [1.0], noise=0.0), NumericLikelihood(warping=BoxCox())).posterior(X)
+
+
+def test_presence_at_a_known_limit_is_a_label_of_that_threshold_with_the_noise_of_numbers():
+    X = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)
+    numbers = Numeric([0.4, 1.3, -0.2], index=[0, 2, 4])
+    limit, present = 0.7, torch.tensor([True, False, True])
+    lower, upper = torch.where(present, limit, -INF), torch.where(present, INF, limit)
+    values = []
+    for observed, likelihood in (
+        (Censored(lower, upper, index=[1, 3, 5]), NumericLikelihood(noise=0.21)),
+        (
+            Binary(present, index=[1, 3, 5]),
+            MixedLikelihood(NumericLikelihood(noise=0.21), ProbitLikelihood(threshold=limit, noise=0.21)),
+        ),
+    ):
+        values.append(float(SkewGP(X, [numbers, observed], likelihood).log_marginal_likelihood("ep").value))
+    assert values[0] == pytest.approx(values[1], abs=1e-6)

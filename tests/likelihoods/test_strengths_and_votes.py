@@ -199,11 +199,11 @@ def test_defaults():
     likelihood = default_likelihood([plain, Vote(PAIR, ["tie"]), Vote(PAIR, ["both good"])])
     assert isinstance(likelihood, VoteLikelihood)
     assert likelihood.buttons == ("first", "second", "tie", "both good")
-    assert not likelihood.threshold.requires_grad
+    assert not likelihood.shift.requires_grad
     assert likelihood.ties_allowed
     numbers = default_likelihood([Numeric([0.1]), Vote(PAIR, ["both bad"])])
     assert isinstance(numbers, MixedLikelihood)
-    assert numbers.for_kind(Vote).threshold.requires_grad
+    assert numbers.for_kind(Vote).shift.requires_grad
     assert isinstance(SkewGP(X, Vote(PAIR, ["tie"])).mean_module, IntegratedConstantMean)
     assert isinstance(SkewGP(X, [Binary([1]), Vote(PAIR, ["tie"])]).likelihood.for_kind(Vote), VoteLikelihood)
 

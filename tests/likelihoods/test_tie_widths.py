@@ -163,7 +163,7 @@ def test_a_judges_fantasies_are_of_his_width():
 @pytest.mark.parametrize("width", [0.4, [0.4], torch.tensor([0.4])])
 def test_one_width_is_the_same_for_named_judges_to_the_last_digit(width):
     likelihood = PreferenceLikelihood(tie_width=width, learn_tie_width=True, ties_allowed=True)
-    assert [name for name, _ in likelihood.named_parameters()] == ["raw_noise", "raw_tie_width"]
+    assert [name for name, _ in likelihood.named_parameters()] == ["raw_noise", "shift", "raw_tie_width"]
     assert [name for name, *_ in likelihood.named_priors()] == ["tie_width_prior"]
     assert likelihood.for_judge(1) is likelihood
     pairs, judge = answers()

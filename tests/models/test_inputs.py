@@ -1,6 +1,7 @@
 """Checks of what a model is given: its scale, its parts, and what it is asked."""
 
 import math
+import re
 import warnings
 
 import botorch
@@ -18,11 +19,11 @@ from gpytorch.likelihoods import GaussianLikelihood
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import SkewLogExpectedImprovement, recommend
 from botorch_skewgp.kernels import ArcsineKernel
-from botorch_skewgp.likelihoods import MixedLikelihood, PreferenceLikelihood, ProbitLikelihood
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
 from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.observations import Binary, Censored, Numeric, Preference, Slope
 from botorch_skewgp.truncated.draws import DrawSettings
-from botorch_skewgp.warpings import BoxCox, SinhArcsinh
+from botorch_skewgp.warpings import Affine, Arcsinh, BoxCox, Composition, SinhArcsinh
 
 X = torch.linspace(0, 1, 6, dtype=torch.float64).unsqueeze(-1)
 WIDE = X * torch.tensor([1e-3, 64.0], dtype=torch.float64)  # a learning rate and a batch size
@@ -76,6 +77,71 @@ def test_both_are_said():
 )
 def test_scaled_data_and_transforms_are_silent(make):
     assert messages(make) == []
+
+
+SHAPES = {
+    "near 1": (0.3 * Y).exp(),
+    "large": 1e5 * (0.5 * Y).exp(),
+    "small": 1e-4 * (0.5 * Y).exp(),
+    "heavy tails": (6 * Y).exp(),
+    "narrow": 40 + 0.01 * Y,
+    "equal": Y.clone().fill_(7.0),
+    "negative": 1e3 * Y,
+    "mixed signs": Y,
+    "of degrees": 20 + 2 * Y,
+}
+
+
+def shifted():
+    """Positive where the numbers are above -3."""
+    warping = Composition([Affine(), BoxCox()])
+    warping.warpings[0].offset = 3.0
+    return warping
+
+
+WARPINGS = {
+    "none": lambda: None,
+    "box-cox": BoxCox,
+    "sinh-arcsinh": SinhArcsinh,
+    "arcsinh": Arcsinh,
+    "shifted": shifted,
+}
+
+
+@pytest.mark.parametrize("standardised", [False, True])
+@pytest.mark.parametrize("warping", WARPINGS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_who_follows_every_cure_arrives(shape, warping, standardised):
+    """Every advice of a warning or an error about the scale of numbers, until nothing is said."""
+    values, make, standardise = SHAPES[shape], WARPINGS[warping], standardised
+    for _ in range(4):
+        transform = Standardize(1) if standardise else None
+        try:
+            advice = messages(
+                lambda v=values, m=make, t=transform: SkewGP(
+                    X, Numeric(v), NumericLikelihood(warping=m()), outcome_transform=t
+                )
+            )
+        except InputDataError as error:
+            advice = [str(error)]
+        if not advice:
+            break
+        (message,) = advice
+        cure = message.split(". ", 1)[1]
+        if factor := re.search(r"Divide them by ([-+.e\d]+),", cure):
+            values = values / float(factor[1])
+        if "warping out" in cure:
+            make = WARPINGS["none"]
+        if "logarithms" in cure:
+            values = values.log()
+        if "outcome_transform out" in cure.lower():
+            standardise = False
+        elif "outcome_transform=" in cure:
+            standardise = True
+        elif "SinhArcsinh" in cure:
+            make = SinhArcsinh
+    else:
+        pytest.fail(message)
 
 
 def test_warnings_can_be_turned_off_as_in_botorch():

@@ -114,7 +114,8 @@ def test_judgements_turn_round_where_low_values_are_good_and_readings_do_not():
     turned = VALID["vote"].reversed()
     assert (turned.answers.tolist(), turned.buttons) == ([0, 4, 2], ("first", "second", "tie", "both good"))
     assert (turned.duels.tolist(), turned.ties.tolist()) == ([[3, 1]], [[0, 1], [2, 0]])
-    turning = {"preference", "graded duels", "graded duel of its name", "choice", "ranking", "validity", "vote"}
+    turning = {"preference", "graded duels", "graded duel of its name", "choice", "choice or none", "ranking"}
+    turning |= {"validity", "vote"}
     assert {name for name in VALID if VALID[name].turns_round} == turning
 
 
@@ -126,6 +127,7 @@ def test_pairs_of_comparisons():
         "graded duel of its name": [[3, 1], [0, 1]],
         "vote": [[1, 3]],
         "choice": [[3, 1], [3, 0], [1, 2]],
+        "choice or none": [[3, 1], [3, 0]],
         "ranking": [[3, 1], [1, 0], [1, 2]],
     }
     assert {name: entry.ties.tolist() for name, entry in VALID.items() if len(entry.ties)} == {

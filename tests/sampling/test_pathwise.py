@@ -224,7 +224,7 @@ def test_shapes_and_types(generator):
 def test_in_single_precision(generator):
     model = make_model().float()
     path = SkewGPSamplePath.draw(model, torch.Size(), generator=generator)
-    assert path(torch.rand(3, 2)).dtype == torch.float32
+    assert path(torch.rand(3, 2, dtype=torch.float32)).dtype == torch.float32
 
 
 def test_generator(generator):

@@ -1,0 +1,266 @@
+"""Choices with the answer "none of these": against importance sampling, a known utility, and simulated people."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.fit import fit_gpytorch_mll
+from botorch.models.transforms import Standardize
+from gpytorch.kernels import LinearKernel, RBFKernel, ScaleKernel
+from gpytorch.means import ConstantMean
+from numpy.polynomial.hermite_e import hermegauss
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import next_choice, recommend
+from botorch_skewgp.fitting import fit_skew_gp
+from botorch_skewgp.likelihoods import PreferenceLikelihood, VoteLikelihood
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.models.defaults import IntegratedConstantMean
+from botorch_skewgp.observations import Binary, Choice, ChoiceOrNone, Numeric, Preference, Vote
+from botorch_skewgp.truncated.draws import DrawSettings
+
+DOUBLE = torch.float64
+X = torch.rand(6, 2, dtype=DOUBLE, generator=torch.Generator().manual_seed(3))
+OPTIONS = [[1, 0, 2], [4, 3, -1], [5, -1, -1], [0, 3, 5]]
+NONE = [False, True, True, False]
+THRESHOLD, NOISE = 0.4, 0.6
+NODES, WEIGHTS = (torch.from_numpy(x) for x in hermegauss(60))
+
+
+def kernel():
+    module = ScaleKernel(RBFKernel(active_dims=(0, 1))).double()
+    module.outputscale, module.base_kernel.lengthscale = 2.0, 0.5
+    return module
+
+
+def log_likelihood(f, options, none, threshold, noise):
+    """Of answers given utilities `N x n`: quadrature over the noise of the answer, whose rivals must be below."""
+    total = torch.zeros(len(f), dtype=DOUBLE)
+    for row, refused in zip(options, none, strict=True):
+        items = [i for i in row if i >= 0]
+        utilities = torch.cat([f[:, items], torch.full((len(f), 1), threshold, dtype=DOUBLE)], dim=-1)
+        first = len(items) if refused else 0
+        rivals = utilities[:, [i for i in range(len(items) + 1) if i != first]]
+        margin = (utilities[:, first, None, None] + noise**0.5 * NODES[:, None] - rivals[:, None]) / noise**0.5
+        total += ((torch.special.log_ndtr(margin).sum(-1)).exp() @ (WEIGHTS / WEIGHTS.sum())).log()
+    return total
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_posterior_and_evidence_are_those_of_importance_sampling(turned, generator):
+    answers = ChoiceOrNone(OPTIONS, NONE)
+    likelihood = PreferenceLikelihood(noise=NOISE, threshold=THRESHOLD)
+    model = SkewGP(
+        X,
+        answers.reversed() if turned else answers,
+        likelihood=likelihood,
+        covar_module=kernel(),
+        mean_module=ConstantMean().double(),
+        draw_settings=DrawSettings(num_draws=2048, seed=0),
+    )
+    with torch.no_grad():
+        covariance = kernel()(X).to_dense() + 1e-9 * torch.eye(6)
+        f = torch.randn(400_000, 6, dtype=DOUBLE, generator=generator) @ torch.linalg.cholesky(covariance).mT
+        sign = -1 if turned else 1
+        log_weight = log_likelihood(sign * f, OPTIONS, NONE, sign * THRESHOLD, NOISE)
+    weight = torch.softmax(log_weight, 0)
+    mean = weight @ f
+    error = (weight.square() @ (f - mean).square()).sqrt() + model.posterior(X).variance.squeeze(-1).div(1500).sqrt()
+    assert ((model.posterior(X).mean.squeeze(-1) - mean).abs() / error).max() < 4
+    evidence = log_weight.logsumexp(0) - math.log(len(f))
+    relative = (log_weight - log_weight.max()).exp()
+    its_error = float(relative.std() / relative.mean()) / math.sqrt(len(f))
+    found = model.log_marginal_likelihood()
+    assert abs(float(found.value) - evidence) < 4 * math.hypot(its_error, float(found.standard_error))
+
+
+def test_none_is_an_option_of_known_utility():
+    """A choice beside a point at which the function is zero for certain."""
+    zero = torch.zeros(1, 2, dtype=DOUBLE)
+    linear = LinearKernel().double()
+    points = torch.cat([X - 0.5, zero])
+    chosen = Choice([[1, 0, 2, 6], [6, 4, 3, -1], [6, 5, -1, -1], [0, 3, 5, 6]])
+    values = []
+    for observations in (ChoiceOrNone(OPTIONS, NONE), chosen):
+        model = SkewGP(
+            points,
+            observations,
+            likelihood=PreferenceLikelihood(noise=NOISE, slip=0.1),
+            covar_module=linear,
+            mean_module=ConstantMean().double(),
+        )
+        values.append((model.log_marginal_likelihood("ep").value, model.predictive(points[[1, 3, 4, 6]]).probs))
+        own = SkewGP(points, observations, model.likelihood, linear, ConstantMean().double(), approximation="ep")
+        question = points[[1, 3, 4]] if observations is not chosen else points[[1, 3, 4, 6]]
+        values.append(own.predictive(question, none=observations is not chosen).probs)
+    assert float(values[0][0]) == pytest.approx(float(values[2][0]), abs=1e-4)
+    torch.testing.assert_close(values[1], values[3], atol=2e-3, rtol=0)
+
+
+def test_probabilities_of_answers_add_up_and_are_those_of_given_utilities():
+    model = SkewGP(X, ChoiceOrNone(OPTIONS, NONE), approximation="ep")
+    for q in (1, 2, 4):
+        found = model.predictive(X[:q], none=True).probs
+        assert found.shape == (q + 1,)
+        assert float(found.sum()) == pytest.approx(1)
+        posterior = model.posterior(X[:q])
+        f = posterior.rsample(torch.Size([20_000])).squeeze(-1)
+        expected = []
+        for first in range(q + 1):
+            row = [*range(q)] if first == q else [first, *(i for i in range(q) if i != first)]
+            expected.append(log_likelihood(f, [row], [first == q], 0.0, 1.0).exp())
+        expected = torch.stack(expected, dim=-1)
+        error = expected.std(0) / math.sqrt(len(f)) + 1e-3
+        assert ((found - expected.mean(0)).abs() / error).max() < 4
+    available = torch.tensor([[True, False, True], [False, False, True]])
+    found = model.predictive(X[:3].expand(2, 3, 2), available=available, none=True).probs
+    assert found[0, 1] == 0
+    assert found[1, :2].tolist() == [0, 0]
+    assert found[1, 3] > 0
+    torch.testing.assert_close(found[1, [2, 3]], model.predictive(X[2:3], none=True).probs, atol=2e-3, rtol=0)
+    with pytest.raises(UnsupportedError, match="none is for choices"):
+        SkewGP(X, Binary([1, 0])).predictive(X[:2], none=True)
+
+
+def test_the_level_is_learned_by_the_mean_or_beside_numbers():
+    alone = SkewGP(X, ChoiceOrNone(OPTIONS, NONE))
+    assert isinstance(alone.mean_module, IntegratedConstantMean)
+    assert not alone.likelihood.shift.requires_grad
+    numbers = Numeric([3.0, 5.0, 4.0], index=[0, 1, 2])
+    model = SkewGP(X, [numbers, ChoiceOrNone(OPTIONS, NONE)], outcome_transform=Standardize(1))
+    assert model.likelihood.for_kind(ChoiceOrNone).shift.requires_grad
+    given = SkewGP(
+        X,
+        [numbers, ChoiceOrNone(OPTIONS, NONE)],
+        likelihood=PreferenceLikelihood(threshold=4.5),
+        outcome_transform=Standardize(1),
+    )
+    part = given.likelihood.for_kind(ChoiceOrNone)
+    assert not part.shift.requires_grad
+    lower = part.rows(ChoiceOrNone([[0]], [False]), X, given.outcome_scale).lower
+    assert float(lower) == pytest.approx((4.5 - 4.0) / float(numbers.values.std()), abs=1e-6)
+    assert SkewGP(X, [ChoiceOrNone(OPTIONS, NONE), Vote([[0, 1]], ["tie"])]).likelihood.observation_types[:1] == (Vote,)
+
+
+@pytest.mark.parametrize("fit", ["plain", "starts"])
+@pytest.mark.parametrize(
+    "none",
+    [[False, False, False], [True, True, True], [True], [False], [True, False, True]],
+    ids=lambda none: "".join("n" if one else "c" for one in none),
+)
+def test_from_the_first_round_on(none, fit):
+    """Whatever the first answers are: fits end, and proposals are inside of the box."""
+    g = torch.Generator().manual_seed(5)
+    points = torch.rand(12, 3, dtype=DOUBLE, generator=g)
+    answers = ChoiceOrNone(torch.arange(4 * len(none)).view(-1, 4), none)
+    model = SkewGP(points, answers)
+    if fit == "plain":
+        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    else:
+        fit_skew_gp(model)
+    probability = float(model.predictive(points[:4], none=True).probs[-1])
+    assert 0 < probability < 1
+    if all(none):
+        assert probability > 0.4
+    if not any(none):
+        assert probability < 0.2
+    new = model.posterior(torch.tensor([[0.5, 0.5, 0.5]], dtype=DOUBLE))
+    assert bool(new.mean.isfinite().all())
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_after_refusals_proposals_find_what_is_good(seed):
+    """Two questions whose options are all bad, and five proposed ones; "good" is a tenth of the box."""
+    g = torch.Generator().manual_seed(seed)
+    best = 0.2 + 0.6 * torch.rand(3, dtype=DOUBLE, generator=g)
+    bounds = torch.tensor([[0.0] * 3, [1.0] * 3], dtype=DOUBLE)
+
+    def utility(x):
+        return 10 * torch.exp(-6 * (x - best).square().sum(-1)) - 5
+
+    everywhere = torch.rand(1000, 3, dtype=DOUBLE, generator=g)
+    assert 0.05 < (utility(everywhere) > 0).double().mean() < 0.25
+    points = everywhere[utility(everywhere) < -2][:8]
+    options, none = [[0, 1, 2, 3], [4, 5, 6, 7]], [True, True]
+    for _ in range(5):
+        model = SkewGP(points, ChoiceOrNone(options, none), approximation="ep")
+        fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+        asked, _ = next_choice(model, bounds, num_options=4)
+        noisy = utility(asked) + 0.5 * torch.randn(4, dtype=DOUBLE, generator=g)
+        options.append((len(points) + noisy.argsort(descending=True)).tolist())
+        none.append(bool(noisy.max() < 0.5 * torch.randn(1, dtype=DOUBLE, generator=g)))
+        points = torch.cat([points, asked])
+    model = SkewGP(points, ChoiceOrNone(options, none), approximation="ep")
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    assert float(utility(recommend(model, bounds)[0])) > 2
+
+
+def test_simulated_people_have_their_level_and_their_best_option(generator):
+    points = torch.rand(40, 2, dtype=DOUBLE, generator=generator)
+    utility = 6 * torch.exp(-8 * (points - 0.6).square().sum(-1)) - 3
+    options = torch.stack([torch.randperm(40, generator=generator)[:3] for _ in range(80)])
+    noisy = torch.cat([utility[options], torch.zeros(80, 1)], dim=-1)
+    noisy = noisy + torch.randn(noisy.shape, dtype=DOUBLE, generator=generator)
+    none = noisy.argmax(-1) == 3
+    order = noisy[:, :3].argsort(-1, descending=True)
+    model = SkewGP(points, ChoiceOrNone(options.gather(-1, order), none), approximation="ep")
+    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model))
+    found = model.posterior(points)
+    distance = (found.mean.squeeze(-1) - utility).abs() / found.variance.squeeze(-1).sqrt()
+    assert (distance < 2).double().mean() > 0.8
+    assert float((found.mean.squeeze(-1) - utility).mean().abs()) < 1
+    assert 0.15 < none.double().mean() < 0.85
+
+
+def test_marginal_over_all_answers_is_one():
+    """The probabilities of all data sets of one question add up to one."""
+    total = 0.0
+    for first in range(4):
+        row = [0, 1, 2] if first == 3 else [first, *(i for i in range(3) if i != first)]
+        model = SkewGP(X, ChoiceOrNone([row], [first == 3]), covar_module=kernel())
+        total += math.exp(float(model.log_marginal_likelihood().value))
+    assert total == pytest.approx(1.0, abs=5e-3)
+
+
+def test_counts_judges_votes_and_conditioning():
+    twice = ChoiceOrNone([[1, 0], [2, 3]], [False, True], count=[2, 1], judge=[0, 1])
+    assert twice.none.tolist() == [False, False, True]
+    assert twice.duels.tolist() == [[1, 0], [1, 0]]
+    assert twice.reversed().duels.tolist() == [[0, 1], [0, 1]]
+    assert twice.reversed().reversed().turned is False
+    model = SkewGP(X, twice)
+    more = model.condition_on_observations(X[:2] + 0.01, ChoiceOrNone([[0, 1]], [True], judge=[0]))
+    assert bool((more.posterior(X).variance > 0).all())
+    assert SkewGP(X, twice, likelihood=VoteLikelihood()).likelihood.observation_types[0] is Vote
+    probability = model.predictive(X[:2], judge=0, none=True).probs
+    assert float(probability.sum()) == pytest.approx(1)
+    both = SkewGP(X, [twice, Preference([[0, 1]])])
+    assert isinstance(both.likelihood, PreferenceLikelihood)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ChoiceOrNone([[0, 1]], [True, False]), "none must have one entry for each of the 1 rows; got 2"),
+        (lambda: ChoiceOrNone([[0, 1]], [2]), "none must be 0 or 1"),
+        (lambda: ChoiceOrNone([[-1, -1]], [True]), "at least one point in every row"),
+        (lambda: ChoiceOrNone([[0, -1, 1]], [True]), "padded with -1 at the end"),
+        (lambda: SkewGP(X, ChoiceOrNone([[0, 1]], [True])).predictive(X, none=1), "none must be True or False"),
+        (lambda: PreferenceLikelihood(threshold=1.0, learn_threshold=True), "do not shift"),
+    ],
+)
+def test_mistakes_are_named(make, message):
+    with pytest.raises(InputDataError, match=message):
+        make()
+
+
+def test_a_planted_wrong_level_would_be_seen():
+    """The threshold moves evidences, in the direction of the answers."""
+    values = []
+    for threshold in (-1.0, 0.0, 1.0):
+        likelihood = PreferenceLikelihood(threshold=threshold)
+        model = SkewGP(X, ChoiceOrNone([[0, 1]], [True]), likelihood, kernel(), ConstantMean().double())
+        values.append(float(model.log_marginal_likelihood("ep").value))
+    assert all(second > first + 0.1 for first, second in itertools.pairwise(values))
