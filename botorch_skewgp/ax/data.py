@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from ax.core.base_trial import BaseTrial
 from ax.core.data_utils import ExperimentData
 from ax.core.experiment import Experiment
 from ax.core.trial_status import TrialStatus
@@ -19,12 +20,15 @@ from torch import Tensor
 from botorch_skewgp.ax.comparisons import Bound, is_pair
 from botorch_skewgp.ax.internals import title_of
 from botorch_skewgp.hosts import data as hosts_data
+from botorch_skewgp.hosts import ends
 from botorch_skewgp.hosts.data import LARGEST, as_rows
 from botorch_skewgp.hosts.data import validity as validity_labels
+from botorch_skewgp.hosts.ends import End, Says
 from botorch_skewgp.hosts.entries import Comparison, Unreadable, warn_of
 from botorch_skewgp.observations import Binary, Observation
 
 INVALID = (TrialStatus.FAILED, TrialStatus.ABANDONED)
+NOT_FETCHED = "Failed to fetch"  # begins the reason that Ax stores, before the metric's name
 ArmOfTrial = tuple[int, str]
 
 
@@ -99,8 +103,7 @@ def with_every_trial(
 ) -> ExperimentData:
     r"""Add what Ax leaves out: rows of failed, abandoned, compared and censored arms, and the column of validity.
 
-    A trial is invalid if it failed or was abandoned without a bound of an objective, or if an objective is infinite or
-    its square is; a reported label overrides that. The column is added only if some trial is invalid or a label was
+    A trial is invalid if its end says so (`botorch_skewgp.hosts.ends`); a reported label overrides that. The column is added only if some trial is invalid or a label was
     reported. Infinite numbers of other metrics are left out. Of learning curves the last numbers count, once the trial
     has ended.
 
@@ -184,13 +187,23 @@ def _without_too_large(experiment: Experiment, observed: DataFrame, objectives: 
 
 
 def _failed_arms(experiment: Experiment) -> list[ArmOfTrial]:
-    """Arms of failed and abandoned trials, without unanswered pairs."""
+    """The arms that failed; what an end says of them is in `botorch_skewgp.hosts.ends`."""
     return [
         (trial.index, arm.name)
         for trial in experiment.trials.values()
-        if not is_pair(trial)
-        for arm in (trial.arms if trial.status in INVALID else trial.abandoned_arms)
+        if (end := _end(trial)) is None or end.says is Says.FAILS
+        for arm in (trial.abandoned_arms if end is None else trial.arms)
     ]
+
+
+def _end(trial: BaseTrial) -> End | None:
+    """How a trial was given up as a whole; `None` if it was not."""
+    if trial.status not in INVALID:
+        return None
+    if is_pair(trial):
+        return ends.NOT_ANSWERED
+    unfetched = [f"{NOT_FETCHED} {name}" for name in trial.experiment.metrics]
+    return ends.NOT_FETCHED if trial.status_reason in unfetched else ends.RAISED
 
 
 def _compared_arms(experiment: Experiment, comparisons: Sequence[Comparison]) -> list[ArmOfTrial]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -14,7 +14,9 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
+from botorch_skewgp.hosts import ends
 from botorch_skewgp.hosts.data import LARGEST, ExperimentData, as_rows, validity
+from botorch_skewgp.hosts.ends import End, Says
 from botorch_skewgp.hosts.entries import Unreadable, as_number, warn_of
 from botorch_skewgp.hosts.outcomes import PowerTransform, fit_power_transform
 from botorch_skewgp.optuna.internals import (
@@ -30,6 +32,8 @@ from botorch_skewgp.optuna.search_space import SearchSpace
 
 Failures = Literal["constraint", "ignore"]
 RELATIVE_PARAMS = "skewgp:relative_params:"
+END = "skewgp:end"  # an attribute of trials, which the sampler sets
+UNHEARD, TOLD, INTERRUPT = "unheard", "told", "interrupted"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -71,10 +75,9 @@ def read_study(
 ) -> StudyData:
     r"""Read what a study knows.
 
-    Failed and pruned trials did not work unless a bound of their number was reported; nor did trials with a value or a
-    constraint that is infinite or has no square. A failed trial that Optuna tried again, because its worker had died,
-    says nothing, nor do trials that were skipped in the dashboard. The zeros that the dashboard stores for trials that
-    were compared are no numbers. Entries that cannot be read are left out with a warning.
+    What a trial without a number says is in `botorch_skewgp.hosts.ends`; a constraint that is infinite or has no square
+    counts as such a number. The zeros that the dashboard stores for trials that were compared are no numbers. Entries
+    that cannot be read are left out with a warning.
 
     Args:
         study: The study.
@@ -89,12 +92,14 @@ def read_study(
     skipped = skipped_in(system_attrs)
     ignored = {trial.number for trial in trials if trial_id_of(trial) in skipped} - records.unusable
     unreadable: list[Unreadable] = []
-    ignored |= {*leave_out, *_tried_again(trials, unreadable)}
+    tried_again = _tried_again(trials, unreadable)
+    ignored |= set(leave_out)
     compared = {number for entry in records.comparisons for number in (entry.winner, entry.loser)}
     compared |= {number for entry in records.choices for number in (entry.item, *entry.others)}
     constraints_of = {trial.number: _constraints(trial, unreadable) for trial in trials if trial.number not in ignored}
     names = sorted({name for constraints in constraints_of.values() for name in constraints})
     kept: list[FrozenTrial] = []
+    worked: list[bool] = []
     params: list[dict[str, Any]] = []
     failed, numbers, constraints = [], [], []
     for trial in trials:
@@ -104,15 +109,13 @@ def read_study(
         if not space.takes(own, {**space.distributions, **trial.distributions}):
             continue
         values, limits = _numbers(study, trial, preferential, records), constraints_of[trial.number]
-        does_not_work = (
-            trial.number in records.unusable
-            or (trial.state in (TrialState.FAIL, TrialState.PRUNED) and not _has_bound(trial, records))
-            or any(abs(value) > LARGEST for value in values)
-            or any(value > LARGEST for value in limits.values())
-        )
-        if does_not_work and failures == "ignore" and trial.number not in compared:
+        end = _end(trial, records, trial.number in tried_again, [*map(abs, values), *limits.values()])
+        does_not_work = end is not None and end.says is Says.FAILS
+        is_used = end is None or end.says is not Says.NOTHING and not (does_not_work and failures == "ignore")
+        if not is_used and trial.number not in compared:
             continue
         kept.append(trial)
+        worked.append(end is None or end.says is Says.BOUND)
         params.append(own)
         failed.append(does_not_work)
         numbers.append([math.nan] * len(values) if does_not_work else values)
@@ -125,7 +128,7 @@ def read_study(
     losers |= {number for entry in records.choices for number in ([entry.item] if entry.worst else entry.others)}
     failed_trials = torch.tensor(failed, dtype=torch.bool)
     ended = torch.tensor([trial.state != TrialState.RUNNING for trial in kept], dtype=torch.bool)
-    valid = validity(ended, failed_trials)
+    valid = validity(torch.tensor(worked, dtype=torch.bool), failed_trials)
     shown = [preferential and trial.number not in losers and not failed[row] for row, trial in enumerate(kept)]
     shape = (len(kept), len(study.directions))
     lower, upper = (
@@ -146,6 +149,28 @@ def read_study(
         **judged._asdict(),
         preferential=preferential,
     )
+
+
+def _end(trial: FrozenTrial, records: Records, was_tried_again: bool, sizes: Sequence[float]) -> End | None:
+    """How a trial ended without a number; `None` for one with a number, of which `sizes` says whether it has a square."""
+    mark = trial.system_attrs.get(END)
+    if trial.number in records.unusable:
+        return ends.REPORTED
+    if any(size > LARGEST for size in sizes):
+        return ends.RETURNED
+    if trial.state == TrialState.RUNNING:
+        return ends.RUNNING
+    if _has_bound(trial, records):
+        return ends.BOUNDED
+    if trial.state == TrialState.PRUNED:
+        return ends.GIVEN_UP
+    if trial.state != TrialState.FAIL:
+        return None
+    if not (was_tried_again or mark in (UNHEARD, INTERRUPT)):
+        return ends.RAISED
+    if trial.number in records.numbers:
+        return None
+    return ends.INTERRUPTED if mark == INTERRUPT else ends.KILLED
 
 
 def with_relative_params(trial: FrozenTrial, space: SearchSpace) -> dict[str, Any]:
