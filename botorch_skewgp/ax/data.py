@@ -103,9 +103,9 @@ def with_every_trial(
 ) -> ExperimentData:
     r"""Add what Ax leaves out: rows of failed, abandoned, compared and censored arms, and the column of validity.
 
-    A trial is invalid if its end says so (`botorch_skewgp.hosts.ends`); a reported label overrides that. The column is added only if some trial is invalid or a label was
-    reported. Infinite numbers of other metrics are left out. Of learning curves the last numbers count, once the trial
-    has ended.
+    A trial is invalid if its end says so (`botorch_skewgp.hosts.ends`); a reported label overrides that. The column is
+    added only if some trial is invalid or a label was reported. Infinite numbers of other metrics are left out. Of
+    learning curves the last numbers count, once the trial has ended.
 
     Args:
         experiment: The experiment.
@@ -119,7 +119,7 @@ def with_every_trial(
     Raises:
         UserInputError: If a number is NaN, a standard error is negative, or a label neither 0 nor 1.
     """
-    experiment_data = _with_final_numbers(experiment, experiment_data)
+    experiment_data = with_final_numbers(experiment, experiment_data)
     observed = experiment_data.observation_data
     _check_numbers(experiment)
     bounded = {(entry.trial_index, entry.arm_name, entry.metric) for entry in bounds}
@@ -155,7 +155,7 @@ def with_every_trial(
     return ExperimentData(arm_data=arms, observation_data=observed)
 
 
-def _with_final_numbers(experiment: Experiment, experiment_data: ExperimentData) -> ExperimentData:
+def with_final_numbers(experiment: Experiment, experiment_data: ExperimentData) -> ExperimentData:
     """The last numbers of learning curves of trials that have ended."""
     if experiment_data.observation_data.index.nlevels == 2:
         return experiment_data

@@ -61,12 +61,12 @@ class StudyData(ExperimentData):
     def power_transformed(self) -> StudyData:
         """The data with numbers and bounds on the scale of models."""
         transform = self.power_transform
-        lower, upper = self.bounds.numpy()
+        lower, upper = transform.bounds(*self.bounds.numpy())
         return replace(
             self,
             numbers=torch.from_numpy(transform(self.numbers.numpy())),
-            lower=torch.from_numpy(transform.without_floor(lower)),
-            upper=torch.from_numpy(transform(upper)),
+            lower=torch.from_numpy(lower),
+            upper=torch.from_numpy(upper),
         )
 
 
@@ -100,6 +100,7 @@ def read_study(
     names = sorted({name for constraints in constraints_of.values() for name in constraints})
     kept: list[FrozenTrial] = []
     worked: list[bool] = []
+    pending: list[bool] = []
     params: list[dict[str, Any]] = []
     failed, numbers, constraints = [], [], []
     for trial in trials:
@@ -111,11 +112,12 @@ def read_study(
         values, limits = _numbers(study, trial, preferential, records), constraints_of[trial.number]
         end = _end(trial, records, trial.number in tried_again, [*map(abs, values), *limits.values()])
         does_not_work = end is not None and end.says is Says.FAILS
-        is_used = end is None or end.says is not Says.NOTHING and not (does_not_work and failures == "ignore")
+        is_used = end is None or (end.says is not Says.NOTHING and not (does_not_work and failures == "ignore"))
         if not is_used and trial.number not in compared:
             continue
         kept.append(trial)
         worked.append(end is None or end.says is Says.BOUND)
+        pending.append(end is not None and end.says is Says.PENDING)
         params.append(own)
         failed.append(does_not_work)
         numbers.append([math.nan] * len(values) if does_not_work else values)
@@ -127,7 +129,6 @@ def read_study(
     losers = {entry.loser for entry in records.comparisons if not entry.tie}
     losers |= {number for entry in records.choices for number in ([entry.item] if entry.worst else entry.others)}
     failed_trials = torch.tensor(failed, dtype=torch.bool)
-    ended = torch.tensor([trial.state != TrialState.RUNNING for trial in kept], dtype=torch.bool)
     valid = validity(torch.tensor(worked, dtype=torch.bool), failed_trials)
     shown = [preferential and trial.number not in losers and not failed[row] for row, trial in enumerate(kept)]
     shape = (len(kept), len(study.directions))
@@ -143,7 +144,7 @@ def read_study(
         upper=upper,
         constraints=torch.tensor(constraints, dtype=torch.double).reshape(len(kept), len(names)),
         valid=valid if failures == "constraint" else valid.masked_fill(failed_trials, math.nan),
-        pending=~ended,
+        pending=torch.tensor(pending, dtype=torch.bool),
         trials=tuple(trial.number for trial in kept),
         shown=torch.tensor(shown, dtype=torch.bool),
         **judged._asdict(),
@@ -152,16 +153,16 @@ def read_study(
 
 
 def _end(trial: FrozenTrial, records: Records, was_tried_again: bool, sizes: Sequence[float]) -> End | None:
-    """How a trial ended without a number; `None` for one with a number, of which `sizes` says whether it has a square."""
+    """How a trial ended without a number; `None` for one with a number whose size, or a constraint's, has a square."""
     mark = trial.system_attrs.get(END)
     if trial.number in records.unusable:
         return ends.REPORTED
     if any(size > LARGEST for size in sizes):
         return ends.RETURNED
-    if trial.state == TrialState.RUNNING:
-        return ends.RUNNING
     if _has_bound(trial, records):
         return ends.BOUNDED
+    if trial.state == TrialState.RUNNING:
+        return ends.RUNNING
     if trial.state == TrialState.PRUNED:
         return ends.GIVEN_UP
     if trial.state != TrialState.FAIL:

@@ -32,6 +32,7 @@ from botorch_skewgp.acquisition import (
     SkewLogProbabilityOfImprovement,
 )
 from botorch_skewgp.acquisition.reference_point import plausible_reference_point
+from botorch_skewgp.hosts.compilation import without_compilation
 from botorch_skewgp.hosts.data import Observed
 from botorch_skewgp.likelihoods.registry import default_likelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -222,9 +223,10 @@ class StudyModel:
         models = ModelList(*self.objectives)
         weights = torch.eye(len(self.objectives), dtype=baseline.dtype)
         reference = plausible_reference_point(models, torch.cat([baseline, self.space.spread(256)]), weights)
-        return qLogNoisyExpectedHypervolumeImprovement(
-            models, reference, baseline, X_pending=pending, prune_baseline=True, cache_root=False
-        )
+        with without_compilation():
+            return qLogNoisyExpectedHypervolumeImprovement(
+                models, reference, baseline, X_pending=pending, prune_baseline=True, cache_root=False
+            )
 
 
 def covar_module(space: SearchSpace, observations: list[Observation]) -> Kernel:

@@ -11,11 +11,13 @@ import torch
 pytest.importorskip("optuna")
 
 import optuna
+from botorch.acquisition.multi_objective import logei
 from botorch.exceptions.errors import InputDataError
 from botorch.exceptions.warnings import InputDataWarning
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
 from optuna_dashboard import preferential
+from torch.utils import cpp_extension
 
 from botorch_skewgp.observations import Preference, Tie, Validity
 from botorch_skewgp.optuna import (
@@ -133,10 +135,21 @@ def test_nothing_but_broken_constraints():
     assert next_x(constrained([0.6, 0.8, 1.0])) < 0.5
 
 
-def test_several_objectives():
+@pytest.fixture
+def compilations(monkeypatch):
+    """The kernels that torch is asked to compile, none of which is."""
+    asked = []
+    monkeypatch.setattr(logei, "_load_attempted", False)
+    monkeypatch.setattr(cpp_extension, "load", lambda name, **kwargs: asked.append(name))
+    yield asked
+    assert logei._load_attempted is False
+
+
+def test_several_objectives(compilations):
     study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler())
     with_trials([0.0, 0.1, 0.9, 1.0], lambda x: ((x - 0.3) ** 2, -((x - 0.7) ** 2)), study)
     assert 0.2 < next_x(study) < 0.8
+    assert compilations == []
 
 
 def compared(xs, n_generate=2, **kwargs):

@@ -21,6 +21,7 @@ from sqlalchemy import text
 from botorch_skewgp.optuna import (
     SkewGPSampler,
     report_at_least,
+    report_at_most,
     report_choice,
     report_comparison,
     report_number,
@@ -156,7 +157,7 @@ def test_what_is_known_of_an_interrupted_trial_counts():
     study.sampler = SkewGPSampler(seed=0)
     for _ in range(4):
         run_one(study, KeyboardInterrupt())
-    report_at_least(study, 2, 7.0, direction="maximize")
+    report_at_least(study, 2, 7.0)
     report_comparison(study, 3, 0)
     report_unusable(study, 4)
     data = read_study(study, SPACE)
@@ -191,6 +192,36 @@ def test_a_killed_worker_says_nothing_with_retries_or_without(tmp_path, retries)
     if retries == 1:  # its retry is a trial of its own, which fails by itself
         run_one(study, RuntimeError("overload"))
         assert read_study(study, SPACE).valid.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+@pytest.mark.parametrize("ends", ["told while running", "told after", "never told", "failed before", "pruned after"])
+def test_a_detection_limit_is_read_alike_however_its_trial_ends(direction, ends):
+    study = with_values([1.0, 2.0], direction)
+    trial = ask(study, 3.0)
+    if ends == "told after":
+        study.tell(trial, 4.0)
+    if ends == "failed before":
+        study.tell(trial, state=TrialState.FAIL)
+    report_at_most(study, trial, 4.0)
+    if ends == "told while running":
+        study.tell(trial, 4.0)
+    if ends == "pruned after":
+        study.tell(trial, state=TrialState.PRUNED)
+    data = read_study(study, SPACE)
+    side, other = (data.lower, data.upper) if direction == "minimize" else (data.upper, data.lower)
+    assert side.nan_to_num(nan=-1.0).squeeze(-1).tolist() == [-1.0, -1.0, -4.0 if direction == "minimize" else 4.0]
+    assert other.isnan().all()
+    assert data.numbers.isnan().squeeze(-1).tolist() == [False, False, True]
+    assert data.valid.tolist() == [1.0, 1.0, 1.0]
+    assert not data.pending.any()
+
+
+@pytest.mark.parametrize("value", [0, 0.0, -0.0])
+def test_a_value_of_zero_is_a_number_but_in_a_preferential_study(value):
+    study = with_values([1.0])
+    study.tell(ask(study, 2.0), value)
+    assert read_study(study, SPACE).numbers.squeeze(-1).tolist() == [-10.0, 0.0]
 
 
 def test_trials_without_all_parameters_are_left_out():
