@@ -117,7 +117,7 @@ def with_every_trial(
         bounds: The bounds, with the signatures of metrics.
 
     Raises:
-        UserInputError: If a number is NaN, a standard error is negative, or a label neither 0 nor 1.
+        UserInputError: If a number is NaN, a standard error is negative or not finite, or a label neither 0 nor 1.
     """
     experiment_data = with_final_numbers(experiment, experiment_data)
     observed = experiment_data.observation_data
@@ -237,17 +237,16 @@ def _with_validity(
 
 def _check_numbers(experiment: Experiment) -> None:
     data = experiment.lookup_data().df
-    wrong = data[data["mean"].isna() | (data["sem"] < 0)] if len(data) else data
+    # beyond LARGEST a variance overflows
+    wrong = data[data["mean"].isna() | (data["sem"] < 0) | (data["sem"] > LARGEST)] if len(data) else data
     for _, row in wrong.iterrows():
         index, name = row["trial_index"], row["metric_name"]
         status = experiment.trials[index].status
         if status in INVALID:
             continue
-        what = (
-            f"{row['mean']} for {name!r}"
-            if row["sem"] >= 0 or math.isnan(row["sem"])
-            else (f"the standard error {row['sem']} for {name!r}, which must not be negative")
-        )
+        what = f"{row['mean']} for {name!r}"
+        if not math.isnan(row["mean"]):
+            what = f"the standard error {row['sem']} for {name!r}, which must be finite, or left out, and not negative"
         failed = (
             f"call client.mark_trial_failed({index})"
             if status.is_running

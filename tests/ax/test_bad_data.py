@@ -145,7 +145,11 @@ def ready(**kwargs):
 @pytest.mark.parametrize("attach", ["attach_data", "complete_trial"])
 @pytest.mark.parametrize(
     ("value", "message"),
-    [(math.nan, "Trial 2 reports nan for 'loss'"), ((1.0, -0.1), "the standard error -0.1 for 'loss'")],
+    [
+        (math.nan, "Trial 2 reports nan for 'loss'"),
+        ((1.0, -0.1), "Trial 2 reports the standard error -0.1 for 'loss'"),
+        ((1.0, math.inf), "Trial 2 reports the standard error inf for 'loss'"),
+    ],
 )
 def test_data_that_cannot_be_right(attach, value, message):
     """The advice works: the right number, or that the trial failed, which the client refuses for completed trials."""
