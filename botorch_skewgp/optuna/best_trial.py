@@ -14,7 +14,6 @@ from botorch_skewgp.optuna.internals import study_of
 from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
 from botorch_skewgp.optuna.study_data import StudyData, read_study
 from botorch_skewgp.optuna.study_model import fitted_model
-from botorch_skewgp.optuna.turns import seeded
 
 
 def get_best_trial(study: Any) -> FrozenTrial:
@@ -44,8 +43,7 @@ def get_best_trial(study: Any) -> FrozenTrial:
         raise InputDataError(
             "Nothing is known of the objective yet: tell a trial's value, or compare trials by report_comparison."
         )
-    with seeded(0):
-        number = best_number(data, fitted_model(known, space))
+    number = best_number(data, fitted_model(known, space))
     if number is None:
         raise InputDataError("No trial is best: all trials failed or broke a constraint.")
     return study.get_trials()[number]

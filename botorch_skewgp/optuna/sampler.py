@@ -24,10 +24,11 @@ from botorch_skewgp.optuna.internals import (
     study_of,
     was_interrupted,
 )
-from botorch_skewgp.optuna.mixed_search import best_mixed_point
+from botorch_skewgp.optuna.mixed_search import best_mixed_point, tolerance
 from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
 from botorch_skewgp.optuna.study_data import (
     END,
+    FITS,
     INTERRUPT,
     RELATIVE_PARAMS,
     TOLD,
@@ -187,6 +188,7 @@ class SkewGPSampler(BaseSampler):
             seen, data = data.X, read_study(study, space, self._failures, leave_out=[trial.number])
             if not _has_more(data.X, seen):
                 break  # else another worker has started a trial meanwhile, perhaps at the same point, or even ended it
+        set_trial_system_attr(study, trial, FITS, [fit[:3] for fit in model.fits])
         params = space.params(point)
         for name, value in params.items():  # for other workers, until the objective has asked for all of them
             stored = space.distributions[name].to_internal_repr(value)
@@ -250,7 +252,7 @@ def _searched(
         return best_mixed_point(acquisition, space, X_seen, generator)
     common: dict[str, Any] = {"q": 1, "num_restarts": NUM_RESTARTS, "raw_samples": RAW_SAMPLES}
     each = {"max_optimization_problem_aggregation_size": 1}  # each start by itself, with any scipy
-    options: dict[str, Any] = {"maxiter": MOST_ITERATIONS, "sample_around_best": True, **each}
+    options: dict[str, Any] = {"maxiter": MOST_ITERATIONS, "sample_around_best": True, **each, **tolerance()}
     point, _ = optimize_acqf(acquisition, space.bounds, options=options, post_processing_func=space.rounded, **common)
     return point[0]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from optuna import Study
@@ -32,8 +32,25 @@ from botorch_skewgp.optuna.search_space import SearchSpace
 
 Failures = Literal["constraint", "ignore"]
 RELATIVE_PARAMS = "skewgp:relative_params:"
+FITS = "skewgp:fits"  # an attribute of trials: of each function its name, a digest of the data, and hyperparameters
 END = "skewgp:end"  # an attribute of trials, which the sampler sets
 UNHEARD, TOLD, INTERRUPT = "unheard", "told", "interrupted"
+
+
+class StoredFit(NamedTuple):
+    """The hyperparameters of a function's model, stored with the trial that the model has chosen.
+
+    Args:
+        function: The function's name.
+        data: A digest of the data that they were fitted to.
+        values: The values of all parameters, one after another.
+        has_ended: Whether the trial has ended.
+    """
+
+    function: str
+    data: str
+    values: list[float]
+    has_ended: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,11 +64,13 @@ class StudyData(ExperimentData):
         shown: Which trials of a preferential study the next one will be compared with: those that have lost to no
             other yet. None in other studies.
         preferential: Whether the study is one of optuna-dashboard's.
+        fits: What is stored of former fits, the latest last.
     """
 
     trials: tuple[int, ...]
     shown: Tensor
     preferential: bool
+    fits: tuple[StoredFit, ...] = ()
 
     @cached_property
     def power_transform(self) -> PowerTransform:
@@ -149,7 +168,21 @@ def read_study(
         shown=torch.tensor(shown, dtype=torch.bool),
         **judged._asdict(),
         preferential=preferential,
+        fits=tuple(fit for trial in trials for fit in _fits(trial)),
     )
+
+
+def _fits(trial: FrozenTrial) -> list[StoredFit]:
+    """The fits stored with a trial; whatever else stands in their place is no fit, and costs a start."""
+    stored, found = trial.system_attrs.get(FITS), []
+    for entry in stored if isinstance(stored, list | tuple) else ():
+        if isinstance(entry, list | tuple) and len(entry) == 3 and isinstance(entry[2], list | tuple):
+            numbers = [
+                number for value in entry[2] if (number := as_number(value)) is not None and math.isfinite(number)
+            ]
+            if len(numbers) == len(entry[2]):
+                found.append(StoredFit(str(entry[0]), str(entry[1]), numbers, trial.state.is_finished()))
+    return found
 
 
 def _end(trial: FrozenTrial, records: Records, was_tried_again: bool, sizes: Sequence[float]) -> End | None:
