@@ -40,7 +40,7 @@ ORDER = [
 ]
 
 # Which folders alone may import an extra, and which may not import what all others may.
-ONLY_IN = {"ax": {"ax"}, "matplotlib": {"plots"}, "optuna": {"optuna"}, "ray": {"ax"}}
+ONLY_IN = {"ax": {"ax"}, "matplotlib": {"plots"}, "optuna": {"optuna"}, "ray": set()}
 NOT_IN = {"gpytorch": {"truncated"}, "botorch": {"truncated"}}
 # A name of a later room that is found in an earlier one too.
 REEXPORTED = {("models", "botorch_skewgp.transformed.BayesianTransformedGP")}

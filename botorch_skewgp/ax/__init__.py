@@ -3,7 +3,7 @@
 `strategy` and `transformed` make generation strategies, with the `transition` from Sobol points to models. `adapter`
 and `data` turn an experiment into observations, `comparisons` records what people say, `models` is the model that Ax
 builds, `transforms` its transforms of numbers, `acquisition`, `categories` and `noisy_improvement` its search. `pairs`,
-`questions` and `preference_exploration` ask people, `best_arm` answers. `ray_runner` and `metrics` run trials.
+`questions` and `preference_exploration` ask people, `best_arm` answers. `metrics` lets Ax run trials.
 `registry` registers these classes with Ax, and `internals` alone reads names of Ax with an underscore.
 
 Needs the extra `ax`. Import it before loading a stored experiment: the import registers this package's classes with Ax.
@@ -26,7 +26,6 @@ from botorch_skewgp.ax.models import AxSkewGP
 from botorch_skewgp.ax.pairs import complete_pair, get_next_pair
 from botorch_skewgp.ax.preference_exploration import compare_outcomes, configure_preference_exploration
 from botorch_skewgp.ax.questions import AxQuestion, get_next_question
-from botorch_skewgp.ax.ray_runner import RayMetric, RayRunner, configure_ray
 from botorch_skewgp.ax.registry import SkewGPGenerators
 from botorch_skewgp.ax.strategy import skewgp_generation_strategy
 from botorch_skewgp.ax.transformed import transformed_generation_strategy
@@ -36,8 +35,6 @@ __all__ = [
     "AxQuestion",
     "AxSkewGP",
     "Comparison",
-    "RayMetric",
-    "RayRunner",
     "SkewGPAcquisition",
     "SkewGPAdapter",
     "SkewGPGenerators",
@@ -47,7 +44,6 @@ __all__ = [
     "compare_outcomes",
     "complete_pair",
     "configure_preference_exploration",
-    "configure_ray",
     "get_best_arm",
     "get_next_pair",
     "get_next_question",

@@ -24,6 +24,7 @@ from botorch_skewgp.acquisition.search_domain import mixed_search_options
 from botorch_skewgp.ax.categories import CategoryCoordinates, Constraints, NumberedAcquisition, categories_of
 from botorch_skewgp.ax.data import ObservationDataset
 from botorch_skewgp.ax.noisy_improvement import BaselineLogNoisyExpectedImprovement
+from botorch_skewgp.hosts.compilation import without_compilation
 
 PAIRS_BY_UTILITY = "pairs_by_utility"  # an option of the acquisition
 NUM_THRESHOLD_POINTS = 256  # of the search space, beside the observed ones
@@ -94,7 +95,8 @@ class SkewGPAcquisition(Acquisition):
             "acquisition that asks for the points seen."
         )
         try:
-            made = super()._construct_botorch_acquisition(botorch_acqf_class, botorch_acqf_options, model)
+            with without_compilation():
+                made = super()._construct_botorch_acquisition(botorch_acqf_class, botorch_acqf_options, model)
         except NotImplementedError as error:  # of BoTorch's best value where models have points of their own
             raise UnsupportedError(no_best) from error
         best = getattr(made, "best_f", None)

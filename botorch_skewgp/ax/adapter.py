@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
-from ax.adapter.base import DataLoaderConfig, GenResults
+from ax.adapter.base import BaseGenArgs, DataLoaderConfig, GenResults
 from ax.adapter.torch import BOPE_ALLOWED_TRANSFORMS, TorchAdapter
 from ax.adapter.transforms.base import Transform
+from ax.core.arm import Arm
 from ax.core.data import Data
 from ax.core.data_utils import ExperimentData
 from ax.core.experiment import Experiment
 from ax.core.observation import ObservationData, ObservationFeatures
 from ax.core.optimization_config import OptimizationConfig, PreferenceOptimizationConfig
+from ax.core.outcome_constraint import ComparisonOp
 from ax.core.search_space import SearchSpace, SearchSpaceDigest
 from ax.core.types import TCandidateMetadata
 from ax.exceptions.core import DataRequiredError, UnsupportedError
@@ -23,10 +26,12 @@ from ax.generators.torch_base import TorchGenerator, TorchOptConfig
 from ax.generators.types import TConfig
 from ax.utils.common.random import with_rng_seed
 from botorch.models import ModelList
+from botorch.sampling.get_sampler import get_sampler
 from botorch.utils.datasets import SupervisedDataset
+from torch import Tensor
 
 from botorch_skewgp.ax.comparisons import Bound, recorded_bounds, recorded_comparisons
-from botorch_skewgp.ax.data import ObservationDataset, make_dataset, with_every_trial
+from botorch_skewgp.ax.data import ObservationDataset, make_dataset, with_every_trial, with_final_numbers
 from botorch_skewgp.ax.metrics import ValidityMetric
 from botorch_skewgp.ax.transforms import PowerTransformObjective
 from botorch_skewgp.hosts.entries import Comparison
@@ -36,6 +41,21 @@ from botorch_skewgp.observations import Binary, Censored, Numeric, Observation, 
 from botorch_skewgp.posteriors import SkewGPPosterior
 
 Failures = Literal["constraint", "objective", "ignore"]
+NUM_SAMPLES = 1024  # of outcomes, for the probability of meeting constraints
+
+
+class Prospects(NamedTuple):
+    """What is expected of arms.
+
+    Args:
+        goodness: The mean of the only objective, the larger the better, on a scale of the model; `n`-dim.
+        feasible: The probability that all constraints are met, `n`-dim.
+        feasible_if_measured: The same where constraints that an arm's own numbers meet are taken to be met.
+    """
+
+    goodness: Tensor
+    feasible: Tensor
+    feasible_if_measured: Tensor
 
 
 class SkewGPAdapter(TorchAdapter):
@@ -268,7 +288,64 @@ class SkewGPAdapter(TorchAdapter):
         """
         return self.objective_model.latent_posterior(self.transform_observation_features(features))
 
+    @property
+    def learns_objective(self) -> bool:
+        """Whether the objective is a utility of outcomes, learned from comparisons of them."""
+        return self._learned_objective
+
+    @torch.no_grad()
+    def prospects(self, arms: Sequence[Arm]) -> Prospects:
+        r"""What the models say of arms: how good they are, and whether they meet the constraints.
+
+        Args:
+            arms: The arms.
+        """
+        arguments = self._get_transformed_gen_args(search_space=self._search_space.clone())
+        _, config = self._get_transformed_model_gen_args(
+            arguments.search_space,
+            pending_observations=arguments.pending_observations,
+            fixed_features=arguments.fixed_features,
+            optimization_config=arguments.optimization_config,
+        )
+        X = self.transform_observation_features([ObservationFeatures.from_arm(arm) for arm in arms])
+        assert isinstance(self.generator, BoTorchGenerator)
+        models = self.generator.surrogate.model
+        posteriors = [model.posterior(X.unsqueeze(-2)) for model in getattr(models, "models", [models])]
+        mean = torch.cat([posterior.mean.squeeze(-1) for posterior in posteriors], dim=-1)
+        goodness = (mean @ config.objective_weights.to(mean).mT).squeeze(-1)
+        if config.outcome_constraints is None:
+            return Prospects(goodness, torch.ones_like(goodness), torch.ones_like(goodness))
+        shape = torch.Size([NUM_SAMPLES])
+        each = [get_sampler(posterior, shape, seed=number) for number, posterior in enumerate(posteriors)]
+        drawn = [sampler(posterior).squeeze(-1) for sampler, posterior in zip(each, posteriors, strict=True)]
+        A, b = (entry.to(mean) for entry in config.outcome_constraints)
+        met = torch.cat(drawn, dim=-1) @ A.mT <= b.squeeze(-1)
+        measured = self._measured(arms)
+        sums = torch.where(A != 0, A * measured.unsqueeze(-2), 0.0).sum(-1)  # NaN where a metric has no number
+        doubtful = met | (sums <= b.squeeze(-1))
+        return Prospects(goodness, met.all(-1).to(mean).mean(0), doubtful.all(-1).to(mean).mean(0))
+
+    def _measured(self, arms: Sequence[Arm]) -> Tensor:
+        """The mean number of each arm and outcome, NaN where there is none or it is a label."""
+        data = with_final_numbers(self._experiment, self._training_data).observation_data
+        means = data["mean"].groupby(level="arm_name").mean() if len(data) else data.reindex(columns=[])
+        means = means.reindex(index=[arm.name for arm in arms], columns=self.outcomes).astype(float)
+        means[[name for name in self.outcomes if name in self.labels]] = math.nan
+        return self._array_to_tensor(means.to_numpy(copy=True))
+
     # Generation
+
+    def _get_transformed_gen_args(
+        self,
+        search_space: SearchSpace,
+        optimization_config: OptimizationConfig | None = None,
+        pending_observations: dict[str, list[ObservationFeatures]] | None = None,
+        fixed_features: ObservationFeatures | None = None,
+    ) -> BaseGenArgs:
+        _check_constraints(optimization_config or self._optimization_config, self.outcomes)
+        return super()._get_transformed_gen_args(
+            search_space, optimization_config, pending_observations, fixed_features
+        )
 
     def _get_transformed_model_gen_args(
         self, search_space: SearchSpace, *args: Any, **kwargs: Any
@@ -277,6 +354,10 @@ class SkewGPAdapter(TorchAdapter):
         name = self.validity_metric
         optimization_config = kwargs.get("optimization_config") or self._optimization_config
         assert optimization_config is not None  # or else Ax has raised
+        if config.outcome_constraints is not None:
+            config = replace(
+                config, outcome_constraints=self._weighted(optimization_config, *config.outcome_constraints)
+            )
         if self.failures != "constraint" or name not in self.outcomes or name in optimization_config.metric_names:
             return digest, config
         weight = torch.zeros(1, len(self.outcomes), dtype=torch.double, device=self.device)
@@ -286,6 +367,15 @@ class SkewGPAdapter(TorchAdapter):
             A, b = config.outcome_constraints
             weight, bound = torch.cat([A, weight]), torch.cat([b, bound])
         return digest, replace(config, outcome_constraints=(weight, bound))
+
+    def _weighted(self, config: OptimizationConfig, A: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        """Constraints with the weights of all their metrics; Ax keeps the first metric, with a weight of one."""
+        A = torch.zeros_like(A)
+        for row, entry in enumerate(config.outcome_constraints):
+            sign = 1.0 if entry.op == ComparisonOp.LEQ else -1.0
+            for name, weight in entry.metric_weights:
+                A[row, self.outcomes.index(name)] += sign * weight
+        return A, b
 
     def _gen(  # type: ignore[override]  # the order is that of TorchAdapter
         self,
@@ -311,4 +401,22 @@ class SkewGPAdapter(TorchAdapter):
                 fixed_features=fixed_features,
                 model_gen_options=model_gen_options,
                 optimization_config=optimization_config,
+            )
+
+
+def _check_constraints(config: OptimizationConfig | None, outcomes: Sequence[str]) -> None:
+    """Raise an error for constraints that Ax would use wrongly, and for metrics without data."""
+    if config is None:
+        return
+    for entry in config.outcome_constraints:
+        name, terms = entry.expression, entry.metric_weights
+        if entry.relative and len(terms) > 1:
+            raise UnsupportedError(
+                f"The outcome constraint {name!r} is relative to the baseline; that needs a single metric. Give the "
+                "bound as a number."
+            )
+        if missing := [metric for metric, _ in terms if metric not in outcomes]:
+            raise DataRequiredError(
+                f"No trial has a number for the metric {missing[0]!r} of the outcome constraint {name!r}. Complete "
+                "trials with it, or configure the optimization without this constraint."
             )

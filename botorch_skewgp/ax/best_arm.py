@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from typing import cast
 
+import torch
 from ax.api.client import Client
 from ax.api.types import TOutcome, TParameterization
+from ax.core.arm import Arm
+from ax.core.observation import ObservationFeatures
 from ax.exceptions.core import UserInputError
 
+from botorch_skewgp.ax.adapter import Prospects
 from botorch_skewgp.ax.internals import experiment_of
 from botorch_skewgp.ax.registry import fitted_adapter, skewgp_spec_of
-from botorch_skewgp.ax.transition import objective_is_known
+from botorch_skewgp.ax.transition import known_arms
 
-SMALLEST = 1e-300  # least divisor
+LIKELY = 0.5  # the least probability of an arm that meets the constraints
+POSSIBLE = 0.25  # of an arm whose own numbers meet them, as one at the limit, which half of the errors break
 
 
 def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
     r"""The best of the tried arms as predicted by the model, fitted to all data so far.
 
-    `client.get_best_parameterization` needs reported numbers; this uses comparisons too.
+    `client.get_best_parameterization` needs reported numbers; this uses comparisons too. Arms that failed, and arms
+    outside the search space, are left out. An arm must meet all constraints, and work, with a probability of at least
+    one half. Where no arm does, those count whose own numbers meet the constraints, with a probability of one quarter:
+    the most probable of them is returned.
 
     Args:
         client: The client of an experiment with `skewgp_generation_strategy` and one objective.
@@ -29,38 +36,36 @@ def get_best_arm(client: Client) -> tuple[TParameterization, TOutcome, str]:
 
     Raises:
         UserInputError: If the client has another strategy, there are no data of the objective, there are several
-            objectives, or no arm is predicted to satisfy the constraints.
+            objectives, the objective is learned from comparisons of outcomes, or no arm is predicted to satisfy the
+            constraints.
     """
     skewgp_spec_of(client)
-    if not objective_is_known(experiment_of(client)):
+    experiment = experiment_of(client)
+    known = known_arms(experiment)
+    if not known:
         raise UserInputError(
             "Nothing is known of the objective yet: no trial that worked has a number for it, and no trials were "
             "compared. Complete trials with data, or call attach_comparison."
         )
     adapter = fitted_adapter(client)
-    best = None if adapter.is_moo_problem else adapter.model_best_point()
-    if best is None or best[1] is None:
+    if adapter.is_moo_problem or adapter.learns_objective:
         raise UserInputError(
-            "No arm is best: with several objectives use client.get_pareto_frontier(); else none of the arms is "
-            "predicted to satisfy the constraints."
+            "No arm is best: with several objectives use client.get_pareto_frontier(); in preference exploration your "
+            "comparisons of outcomes decide."
         )
-    arm, prediction = best
-    assert prediction is not None
-    mean, covariance = prediction
-    assert covariance is not None
-    outcomes = {name: (float(mean[name]), float(covariance[name][name]) ** 0.5) for name in mean}
-    arms = experiment_of(client).arms_by_name
-    name = min(arms, key=lambda name: _difference(arms[name].parameters, arm.parameters))
-    return cast(TParameterization, arms[name].parameters), outcomes, name
-
-
-def _difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
-    """The distance of parameters, as those that come back from a logarithm are rounded."""
-    total = 0.0
-    for name in first.keys() | second.keys():
-        a, b = first.get(name), second.get(name)
-        if isinstance(a, int | float) and isinstance(b, int | float):
-            total += abs(a - b) / max(abs(a), abs(b), SMALLEST)
-        elif a != b:
-            total += 1.0
-    return total
+    arms: list[Arm] = [experiment.arms_by_name[name] for name in known]
+    arms = [arm for arm in arms if experiment.search_space.check_membership(arm.parameters)]
+    found = adapter.prospects(arms) if arms else Prospects(*(torch.empty(0),) * 3)
+    scores = torch.where(found.feasible >= LIKELY, found.goodness, -torch.inf)
+    if not bool((found.feasible >= LIKELY).any()):
+        possible = (found.feasible_if_measured >= LIKELY) & (found.feasible >= POSSIBLE)
+        if not bool(possible.any()):
+            raise UserInputError(
+                "No arm is best: none of the arms is predicted to satisfy the constraints. Go on with the next trials, "
+                "or relax a constraint."
+            )
+        scores = torch.where(possible, found.feasible, -torch.inf)
+    best = arms[int(scores.argmax())]
+    mean, covariance = adapter.predict([ObservationFeatures.from_arm(best)])
+    outcomes = {name: (float(mean[name][0]), float(covariance[name][name][0]) ** 0.5) for name in mean}
+    return cast(TParameterization, best.parameters), outcomes, best.name

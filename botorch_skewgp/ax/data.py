@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from ax.core.base_trial import BaseTrial
 from ax.core.data_utils import ExperimentData
 from ax.core.experiment import Experiment
 from ax.core.trial_status import TrialStatus
@@ -19,12 +20,15 @@ from torch import Tensor
 from botorch_skewgp.ax.comparisons import Bound, is_pair
 from botorch_skewgp.ax.internals import title_of
 from botorch_skewgp.hosts import data as hosts_data
+from botorch_skewgp.hosts import ends
 from botorch_skewgp.hosts.data import LARGEST, as_rows
 from botorch_skewgp.hosts.data import validity as validity_labels
+from botorch_skewgp.hosts.ends import End, Says
 from botorch_skewgp.hosts.entries import Comparison, Unreadable, warn_of
 from botorch_skewgp.observations import Binary, Observation
 
 INVALID = (TrialStatus.FAILED, TrialStatus.ABANDONED)
+NOT_FETCHED = "Failed to fetch"  # begins the reason that Ax stores, before the metric's name
 ArmOfTrial = tuple[int, str]
 
 
@@ -99,10 +103,9 @@ def with_every_trial(
 ) -> ExperimentData:
     r"""Add what Ax leaves out: rows of failed, abandoned, compared and censored arms, and the column of validity.
 
-    A trial is invalid if it failed or was abandoned without a bound of an objective, or if an objective is infinite or
-    its square is; a reported label overrides that. The column is added only if some trial is invalid or a label was
-    reported. Infinite numbers of other metrics are left out. Of learning curves the last numbers count, once the trial
-    has ended.
+    A trial is invalid if its end says so (`botorch_skewgp.hosts.ends`); a reported label overrides that. The column is
+    added only if some trial is invalid or a label was reported. Infinite numbers of other metrics are left out. Of
+    learning curves the last numbers count, once the trial has ended.
 
     Args:
         experiment: The experiment.
@@ -114,9 +117,9 @@ def with_every_trial(
         bounds: The bounds, with the signatures of metrics.
 
     Raises:
-        UserInputError: If a number is NaN, a standard error is negative, or a label neither 0 nor 1.
+        UserInputError: If a number is NaN, a standard error is negative or not finite, or a label neither 0 nor 1.
     """
-    experiment_data = _with_final_numbers(experiment, experiment_data)
+    experiment_data = with_final_numbers(experiment, experiment_data)
     observed = experiment_data.observation_data
     _check_numbers(experiment)
     bounded = {(entry.trial_index, entry.arm_name, entry.metric) for entry in bounds}
@@ -152,7 +155,7 @@ def with_every_trial(
     return ExperimentData(arm_data=arms, observation_data=observed)
 
 
-def _with_final_numbers(experiment: Experiment, experiment_data: ExperimentData) -> ExperimentData:
+def with_final_numbers(experiment: Experiment, experiment_data: ExperimentData) -> ExperimentData:
     """The last numbers of learning curves of trials that have ended."""
     if experiment_data.observation_data.index.nlevels == 2:
         return experiment_data
@@ -184,13 +187,23 @@ def _without_too_large(experiment: Experiment, observed: DataFrame, objectives: 
 
 
 def _failed_arms(experiment: Experiment) -> list[ArmOfTrial]:
-    """Arms of failed and abandoned trials, without unanswered pairs."""
+    """The arms that failed; what an end says of them is in `botorch_skewgp.hosts.ends`."""
     return [
         (trial.index, arm.name)
         for trial in experiment.trials.values()
-        if not is_pair(trial)
-        for arm in (trial.arms if trial.status in INVALID else trial.abandoned_arms)
+        if (end := _end(trial)) is None or end.says is Says.FAILS
+        for arm in (trial.abandoned_arms if end is None else trial.arms)
     ]
+
+
+def _end(trial: BaseTrial) -> End | None:
+    """How a trial was given up as a whole; `None` if it was not."""
+    if trial.status not in INVALID:
+        return None
+    if is_pair(trial):
+        return ends.NOT_ANSWERED
+    unfetched = [f"{NOT_FETCHED} {name}" for name in trial.experiment.metrics]
+    return ends.NOT_FETCHED if trial.status_reason in unfetched else ends.RAISED
 
 
 def _compared_arms(experiment: Experiment, comparisons: Sequence[Comparison]) -> list[ArmOfTrial]:
@@ -224,17 +237,16 @@ def _with_validity(
 
 def _check_numbers(experiment: Experiment) -> None:
     data = experiment.lookup_data().df
-    wrong = data[data["mean"].isna() | (data["sem"] < 0)] if len(data) else data
+    # beyond LARGEST a variance overflows
+    wrong = data[data["mean"].isna() | (data["sem"] < 0) | (data["sem"] > LARGEST)] if len(data) else data
     for _, row in wrong.iterrows():
         index, name = row["trial_index"], row["metric_name"]
         status = experiment.trials[index].status
         if status in INVALID:
             continue
-        what = (
-            f"{row['mean']} for {name!r}"
-            if row["sem"] >= 0 or math.isnan(row["sem"])
-            else (f"the standard error {row['sem']} for {name!r}, which must not be negative")
-        )
+        what = f"{row['mean']} for {name!r}"
+        if not math.isnan(row["mean"]):
+            what = f"the standard error {row['sem']} for {name!r}, which must be finite, or left out, and not negative"
         failed = (
             f"call client.mark_trial_failed({index})"
             if status.is_running

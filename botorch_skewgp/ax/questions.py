@@ -19,14 +19,14 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models.transforms.outcome import Standardize
 from torch import Tensor
 
-from botorch_skewgp.acquisition import next_question
+from botorch_skewgp.acquisition import Question
 from botorch_skewgp.ax.adapter import SkewGPAdapter
 from botorch_skewgp.ax.comparisons import check_one_objective
-from botorch_skewgp.ax.internals import experiment_of
+from botorch_skewgp.ax.internals import experiment_of, user_input_errors
 from botorch_skewgp.ax.pairs import get_next_pair
 from botorch_skewgp.ax.registry import fitted_adapter, skewgp_spec_of
 from botorch_skewgp.ax.transition import objective_is_known
-from botorch_skewgp.hosts.entries import as_number
+from botorch_skewgp.hosts.questions import NUM_SPREAD, as_price, choose_question
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.likelihoods.registry import default_likelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -35,7 +35,6 @@ from botorch_skewgp.observations import Censored, Numeric, Observation, Preferen
 
 Ask = Literal["number", "comparison"]
 KINDS: dict[Ask, type[Observation]] = {"number": Numeric, "comparison": Preference}
-NUM_SPREAD = 128  # points of the search space that questions may be about, beside those that were tried
 
 
 class AxQuestion(NamedTuple):
@@ -89,12 +88,11 @@ def get_next_question(client: Client, costs: Mapping[Ask, float]) -> AxQuestion:
     if objective_is_known(experiment):
         adapter = fitted_adapter(client)
         with suppress_irrelevant_warnings():
-            kinds, pool = [KINDS[name] for name in prices], _pool(adapter, experiment)
-            model = _utility_model(adapter, kinds)
-            found = next_question(model, None, kinds, list(prices.values()), X_candidates=pool)
-            best = float(model.outcome_scale.unstandardize(model.latent_posterior(pool).mean.max()))
-        ask = next(name for name in prices if KINDS[name] is found.question.kind)
-        value = adapter.power_transform.of_good.rise(best, found.value)
+            kinds = [KINDS[name] for name in prices]
+            model, pool, transform = _utility_model(adapter, kinds), _pool(adapter, experiment), adapter.power_transform
+            questions = list(map(Question, kinds))
+            place, value = choose_question(model, questions, list(prices.values()), pool, transform.of_good)
+        ask = list(prices)[place]
     if ask == "number":
         ((index, parameters),) = client.get_next_trials(max_trials=1).items()
         arms = {experiment.trials[index].arms[0].name: parameters}
@@ -107,13 +105,8 @@ def _prices(costs: Mapping[Ask, float]) -> dict[Ask, float]:
     kinds = get_args(Ask)
     if not isinstance(costs, Mapping) or not costs or not set(costs) <= set(kinds):
         raise UserInputError(f"costs must be a price for each of {kinds} that may be asked; got {costs!r}.")
-    prices: dict[Ask, float] = {}
-    for name, given in costs.items():
-        price = as_number(given)
-        if price is None or not 0 < price < math.inf:
-            raise UserInputError(f"The price of a {name} must be positive and finite; got {given!r}.")
-        prices[name] = price
-    return prices
+    with user_input_errors():
+        return {name: as_price(given, f"a {name}") for name, given in costs.items()}
 
 
 def _utility_model(adapter: SkewGPAdapter, asked: Sequence[type[Observation]]) -> SkewGP:

@@ -24,10 +24,9 @@ from ax.storage.botorch_modular_registry import (
     register_mll,
     register_model,
 )
-from ax.storage.json_store.encoders import metric_to_dict, runner_to_dict, transition_criterion_to_dict
+from ax.storage.json_store.encoders import metric_to_dict, transition_criterion_to_dict
 from ax.storage.json_store.registry import CORE_DECODER_REGISTRY, CORE_ENCODER_REGISTRY
 from ax.storage.metric_registry import CORE_METRIC_REGISTRY
-from ax.storage.runner_registry import CORE_RUNNER_REGISTRY
 from ax.storage.transform_registry import register_transform
 from ax.storage.utils import stable_hash
 from botorch.acquisition import AcquisitionFunction
@@ -38,7 +37,6 @@ from botorch_skewgp.ax.adapter import SkewGPAdapter
 from botorch_skewgp.ax.internals import experiment_of, generation_strategy_of
 from botorch_skewgp.ax.metrics import ValidityMetric
 from botorch_skewgp.ax.models import AxSkewGP
-from botorch_skewgp.ax.ray_runner import RayMetric, RayRunner
 from botorch_skewgp.ax.transforms import PowerTransformObjective
 from botorch_skewgp.ax.transition import ObjectiveIsKnown
 from botorch_skewgp.models import SkewGP
@@ -110,7 +108,7 @@ def _preference_optimization_config(
 
 
 def _type_in_databases(entry: type) -> int:
-    """The number of a metric's or a runner's class in Ax's databases, by Ax's rule for classes without one."""
+    """The number of a metric's class in Ax's databases, by Ax's rule for classes without one."""
     return abs(stable_hash(entry.__name__)) % 10**5
 
 
@@ -125,13 +123,9 @@ def register() -> None:
     register_mll(mlls.SkewGPMarginalLogLikelihood)
     register_acquisition(SkewGPAcquisition)
     register_transform(PowerTransformObjective)
-    for metric in (ValidityMetric, RayMetric):
-        CORE_METRIC_REGISTRY[metric] = _type_in_databases(metric)
-        CORE_ENCODER_REGISTRY[metric] = metric_to_dict
-        CORE_DECODER_REGISTRY[metric.__name__] = metric
-    CORE_RUNNER_REGISTRY[RayRunner] = _type_in_databases(RayRunner)
-    CORE_ENCODER_REGISTRY[RayRunner] = runner_to_dict
-    CORE_DECODER_REGISTRY[RayRunner.__name__] = RayRunner
+    CORE_METRIC_REGISTRY[ValidityMetric] = _type_in_databases(ValidityMetric)
+    CORE_ENCODER_REGISTRY[ValidityMetric] = metric_to_dict
+    CORE_DECODER_REGISTRY[ValidityMetric.__name__] = ValidityMetric
     for name in acquisition.__all__:
         entry = getattr(acquisition, name)
         if isinstance(entry, type) and issubclass(entry, AcquisitionFunction):

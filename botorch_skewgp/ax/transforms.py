@@ -38,8 +38,9 @@ class _OfMetric(NamedTuple):
     def bounds(self, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> tuple[Any, Any]:
         """The map of bounds."""
         if self.sign > 0:
-            return self.of_good.without_floor(lower), self.of_good(upper)
-        return -self.of_good(-lower), -self.of_good.without_floor(-upper)
+            return self.of_good.bounds(lower, upper)
+        low, high = self.of_good.bounds(-upper, -lower)
+        return -high, -low
 
     def inverse_transform(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return self.sign * self.of_good.inverse(self.sign * values)

@@ -11,23 +11,38 @@ from botorch_skewgp.ax.data import INVALID
 from botorch_skewgp.hosts.data import LARGEST
 
 
+def known_arms(experiment: Experiment) -> list[str]:
+    r"""The names of arms that were compared and did not fail, or have a number or a bound of each objective.
+
+    Args:
+        experiment: The experiment.
+    """
+    config, data = experiment.optimization_config, experiment.lookup_data().df
+    wanted = set() if config is None else set(config.objective.metric_names)
+    compared = {name for entry in recorded_comparisons(experiment) for name in (entry.winner, entry.loser)}
+    known = {(entry.trial_index, entry.arm_name, entry.metric) for entry in recorded_bounds(experiment)}
+    known |= {
+        (index, arm, name)
+        for index, arm, name, mean in zip(
+            data["trial_index"], data["arm_name"], data["metric_name"], data["mean"], strict=True
+        )
+        if abs(mean) <= LARGEST and experiment.trials[index].status not in INVALID
+    }
+    metrics: dict[tuple[int, str], set[str]] = {}
+    for index, arm, name in known:
+        metrics.setdefault((index, arm), set()).add(name)
+    failed = {arm.name for trial in experiment.trials.values() if trial.status in INVALID for arm in trial.arms}
+    measured = {arm for (_, arm), names in metrics.items() if wanted <= names}
+    return [name for name in experiment.arms_by_name if name in measured or name in compared - failed]
+
+
 def objective_is_known(experiment: Experiment) -> bool:
     r"""Whether trials were compared, or one that did not fail has a number or a bound of each objective.
 
     Args:
         experiment: The experiment.
     """
-    if recorded_comparisons(experiment):
-        return True
-    config, data = experiment.optimization_config, experiment.lookup_data().df
-    wanted = set() if config is None else set(config.objective.metric_names)
-    known = {(entry.trial_index, entry.metric) for entry in recorded_bounds(experiment)}
-    known |= {
-        (index, name)
-        for index, name, mean in zip(data["trial_index"], data["metric_name"], data["mean"], strict=True)
-        if abs(mean) <= LARGEST and experiment.trials[index].status not in INVALID
-    }
-    return any(wanted <= {name for i, name in known if i == index} for index in experiment.trials)
+    return bool(recorded_comparisons(experiment) or known_arms(experiment))
 
 
 class ObjectiveIsKnown(TransitionCriterion):

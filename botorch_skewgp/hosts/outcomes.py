@@ -46,8 +46,14 @@ class PowerTransform(NamedTuple):
 
     @property
     def without_floor(self) -> PowerTransform:
-        """The map that tells numbers below the floor apart, for lower bounds, which tell nothing there."""
+        """The map that tells numbers below the floor apart."""
         return self._replace(floor=-np.inf)
+
+    def bounds(
+        self, lower: NDArray[np.float64], upper: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The maps of lower and of upper bounds: a lower one below the floor says nothing, and stays below it."""
+        return self.without_floor(lower), self(upper)
 
     def inverse(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """The numbers that the map takes to an array of values; below the floor too."""

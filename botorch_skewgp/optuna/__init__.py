@@ -2,11 +2,13 @@
 
 `sampler` is what studies call, in `turns` with other workers. It reads `study_data`, fits the models of `study_model`
 over a `search_space`, and searches with `mixed_search`. `judgements` records what people say of trials, `questions`
-chooses how many to show together, and `internals` alone reads names of Optuna with an underscore.
+chooses how many to show together, `best_trial` recommends one, and `internals` alone reads names of Optuna with an
+underscore.
 
 Needs the extra `optuna`, which includes optuna-dashboard: people compare trials on its page.
 """
 
+from botorch_skewgp.optuna.best_trial import get_best_trial
 from botorch_skewgp.optuna.judgements import (
     report_at_least,
     report_at_most,
@@ -25,6 +27,7 @@ from botorch_skewgp.optuna.sampler import SkewGPSampler
 __all__ = [
     "OptunaQuestion",
     "SkewGPSampler",
+    "get_best_trial",
     "get_next_question",
     "report_at_least",
     "report_at_most",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
+from types import FrameType
 from typing import Any
 
 from botorch.exceptions.errors import InputDataError
 from optuna import Study
 from optuna.distributions import BaseDistribution
+from optuna.storages._heartbeat import is_heartbeat_enabled
+from optuna.study import _optimize
 from optuna.trial import FrozenTrial
 
 PREFERENTIAL = "preference:is_preferential"
@@ -78,3 +82,24 @@ def constraints_in(attrs: Mapping[str, Any]) -> dict[str, Any]:
 def contains(distribution: BaseDistribution, value: float) -> bool:
     """Whether a distribution has a value, in Optuna's internal representation."""
     return distribution._contains(value)
+
+
+def may_be_failed_by_others(study: Study) -> bool:
+    """Whether a storage with a heartbeat fails the trial of `Study.optimize` that begins now, should its worker die."""
+    return is_heartbeat_enabled(study._storage) and _frame_of_optimize() is not None
+
+
+def was_interrupted() -> bool:
+    """Whether Ctrl-C ended the trial that `Study.optimize` is about to store as failed; it keeps the reason in a local
+    variable alone.
+    """
+    frame = _frame_of_optimize()
+    return frame is not None and isinstance(frame.f_locals.get("func_err"), KeyboardInterrupt)
+
+
+def _frame_of_optimize() -> FrameType | None:
+    """The call of Optuna that runs the trial of this thread; `None` for trials that are asked and told by hand."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code is not _optimize._run_trial.__code__:
+        frame = frame.f_back
+    return frame

@@ -166,7 +166,7 @@ def report_unusable(study: Any, trial: AnyTrial) -> None:
         skip_trial(study, frozen)
 
 
-def report_number(study: Any, trial: AnyTrial, value: float, direction: Direction) -> None:
+def report_number(study: Any, trial: AnyTrial, value: float, direction: Direction | None = None) -> None:
     r"""Record a number of a trial that is compared, such as a measured quality, beside its comparisons.
 
     Optuna's values cannot be used for this: the dashboard gives every trial that is compared the value 0. A second
@@ -179,67 +179,71 @@ def report_number(study: Any, trial: AnyTrial, value: float, direction: Directio
         study: A study with one objective, preferential or not.
         trial: A trial, or its number.
         value: The number.
-        direction: Whether large or small numbers are good.
+        direction: Whether large or small numbers are good: the study's own by default. A preferential study has none.
 
     Raises:
         InputDataError: If the study does not have the trial, the trial failed or was pruned, the number is not finite,
-            or the direction is neither. Nothing is stored then.
+            or the direction is neither, or missing in a preferential study. Nothing is stored then.
         UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
-    study, number, value = _checked(study, trial, value, direction)
+    study, number, value, _ = _checked(study, trial, value, direction)
     state = study.get_trials(deepcopy=False)[number].state
     if state in (TrialState.FAIL, TrialState.PRUNED):
         raise InputDataError(f"Trial {number} is {state.name}: it gave no number. Leave it as it is.")
     study.set_user_attr(f"{NUMBER}{number}", value)
 
 
-def report_at_least(study: Any, trial: AnyTrial, bound: float, direction: Direction) -> None:
+def report_at_least(study: Any, trial: AnyTrial, bound: float, direction: Direction | None = None) -> None:
     r"""Record that a trial's number is at least as large as a bound, and otherwise unknown: a censored reading.
 
-    It takes the place of the trial's value and of the state it ended in: a trial that was stopped at a time limit may
-    be failed or pruned. A second bound on this side replaces the first; with one on the other side it is an interval.
+    It takes the place of the trial's value and state: the model reads the bound whether the trial still runs, has a
+    value, or failed or was pruned before or afterwards. Optuna's state does not change; an objective may report the
+    bound and return it. A second bound on this side replaces the first; with one on the other side it is an interval.
 
     Example:
-        >>> report_at_least(study, 3, 100.0, direction="minimize")  # still running after 100 seconds
+        >>> report_at_least(study, 3, 100.0)  # still running after 100 seconds
 
     Args:
         study: A study with one objective, preferential or not.
         trial: A trial, or its number.
         bound: The bound.
-        direction: Whether large or small numbers are good.
+        direction: Whether large or small numbers are good: the study's own by default. A preferential study has none.
 
     Raises:
         InputDataError: If the study does not have the trial, the bound is not finite or not below that on the other
-            side, or the direction is neither. Nothing is stored then.
+            side, or the direction is neither, or missing in a preferential study. Nothing is stored then.
         UnsupportedError: If the study has several objectives. Nothing is stored then.
     """
-    _report_bound(study, trial, bound, direction, LOWER if direction == "maximize" else UPPER)
+    _report_bound(study, trial, bound, direction, LOWER, UPPER)
 
 
-def report_at_most(study: Any, trial: AnyTrial, bound: float, direction: Direction) -> None:
+def report_at_most(study: Any, trial: AnyTrial, bound: float, direction: Direction | None = None) -> None:
     r"""Record that a trial's number is at most a bound, like `report_at_least`.
 
     Example:
-        >>> report_at_most(study, 3, 0.01, direction="minimize")  # below the detection limit
+        >>> report_at_most(study, 3, 0.01)  # below the detection limit
 
     Args:
         study: As all arguments, see `report_at_least`.
         trial: A trial, or its number.
         bound: The bound.
-        direction: Whether large or small numbers are good.
+        direction: Whether large or small numbers are good: the study's own by default. A preferential study has none.
 
     Raises:
         InputDataError: As `report_at_least`.
         UnsupportedError: As `report_at_least`.
     """
-    _report_bound(study, trial, bound, direction, UPPER if direction == "maximize" else LOWER)
+    _report_bound(study, trial, bound, direction, UPPER, LOWER)
 
 
-def _report_bound(study: Any, trial: AnyTrial, bound: float, direction: Direction, side: str) -> None:
-    study, number, value = _checked(study, trial, bound, direction)
+def _report_bound(
+    study: Any, trial: AnyTrial, bound: float, direction: Direction | None, of_large: str, of_small: str
+) -> None:
+    """Store a bound as one of the larger-is-better kind: its side where large numbers are good, or where small ones."""
+    study, number, value, sign = _checked(study, trial, bound, direction)
+    side = of_large if sign > 0 else of_small
     other = as_number(study.user_attrs.get(f"{UPPER if side == LOWER else LOWER}{number}"))
     if other is not None and (value >= other if side == LOWER else value <= other):
-        sign = 1.0 if direction == "maximize" else -1.0
         raise InputDataError(
             f"The bounds of trial {number} leave no number between them: {sign * value} and {sign * other}. Take back "
             "the other one by withdraw_reports."
@@ -417,15 +421,18 @@ def _check_one_objective(study: Study) -> None:
     check_one_objective([direction.name.lower() for direction in study.directions], UnsupportedError)
 
 
-def _checked(study: Any, trial: AnyTrial, value: float, direction: Direction) -> tuple[Study, int, float]:
-    """A study, the number of a trial, and a value, the larger the better."""
+def _checked(study: Any, trial: AnyTrial, value: float, direction: Direction | None) -> tuple[Study, int, float, float]:
+    """A study, the number of a trial, a value, the larger the better, and the sign that made it so."""
     study = study_of(study)
     _check_one_objective(study)
     (number,) = _numbers(study, trial)
-    if direction not in ("maximize", "minimize"):
+    own = None if system_attrs_of(study).get(PREFERENTIAL) else study.direction.name.lower()
+    if direction is None and own is None:
+        raise InputDataError("A preferential study has no direction; give direction='maximize' or 'minimize'.")
+    if direction not in (None, "maximize", "minimize"):
         raise InputDataError(f"direction must be 'maximize' or 'minimize'; got {direction!r}.")
-    value = checks.as_number(value, f"The number of trial {number}")
-    return study, number, value if direction == "maximize" else -value
+    sign = 1.0 if (direction or own) == "maximize" else -1.0
+    return study, number, sign * checks.as_number(value, f"The number of trial {number}"), sign
 
 
 def _as_number(trial: AnyTrial) -> int:

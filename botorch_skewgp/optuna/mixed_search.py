@@ -65,7 +65,7 @@ def _climbed(
             acquisition,
             space.bounds[0],
             space.bounds[1],
-            options={"maxiter": MOST_STEPS, "max_optimization_problem_aggregation_size": 1, **_tolerance()},
+            options={"maxiter": MOST_STEPS, "max_optimization_problem_aggregation_size": 1, **tolerance()},
             fixed_features={i: starts[:, i].unsqueeze(-1) for i in fixed},
         )
         climbed = climbed.detach().squeeze(1)
@@ -76,7 +76,7 @@ def _climbed(
         return found, acquisition(found.unsqueeze(1))
 
 
-def _tolerance() -> dict[str, float | None]:
+def tolerance() -> dict[str, float | None]:
     """BoTorch climbs from all starts in parallel, or with versions of scipy that it was not tested with one by one."""
     in_parallel = not get_reasons_against_fast_path("L-BFGS-B", with_grad=True, minimize_options={}, timeout_sec=None)
     return {"ftol": LEAST_GAIN / 10} | ({"factr": None} if in_parallel else {})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import torch
@@ -12,11 +11,13 @@ from botorch.exceptions.errors import InputDataError, UnsupportedError
 from optuna import Study
 from optuna.trial import TrialState
 
-from botorch_skewgp.acquisition import Question, next_question
+from botorch_skewgp.acquisition import Question
 from botorch_skewgp.hosts.entries import check_one_objective, readable_comparisons
+from botorch_skewgp.hosts.questions import NUM_SPREAD, as_price, choose_question
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
-from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations import Choice, Preference
+from botorch_skewgp.observations.checks import is_whole
+from botorch_skewgp.optuna.best_trial import best_number
 from botorch_skewgp.optuna.internals import (
     NUM_SHOWN,
     PREFERENTIAL,
@@ -28,12 +29,11 @@ from botorch_skewgp.optuna.internals import (
     trial_id_of,
 )
 from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
-from botorch_skewgp.optuna.study_data import StudyData, read_study
+from botorch_skewgp.optuna.study_data import read_study
 from botorch_skewgp.optuna.study_model import fitted_model
 from botorch_skewgp.optuna.turns import seeded
 
 MOST_SHOWN = 4  # trials together, unless prices say otherwise
-NUM_SPREAD = 128  # points of the search space that questions may be about, beside those that were tried
 
 
 class OptunaQuestion(NamedTuple):
@@ -75,8 +75,9 @@ def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> O
             as trials, for two to four.
 
     Raises:
-        InputDataError: If a number of trials is less than two, a price is not positive, or the page of the study shows
-            more trials than there are prices for. The study is then as before.
+        InputDataError: If a number of trials is less than two, a price is not positive, the page of the study shows
+            more trials than there are prices for, or all prices are for more trials than a question can be about: the
+            points tried and 128 others, fewer in a discrete space. The study is then as before.
         UnsupportedError: If the study has several objectives. The study is then as before.
     """
     study = study_of(study)
@@ -91,12 +92,18 @@ def get_next_question(study: Any, costs: Mapping[int, float] | None = None) -> O
         with seeded(0), suppress_irrelevant_warnings():
             model = fitted_model(known, space, [Preference])
             pool = torch.cat([data.X[data.feasible], space.spread(NUM_SPREAD)]).unique(dim=0)
-            asked = [Question(Preference) if k == 2 else Question(Choice, k) for k in prices if k <= len(pool)]
-            if asked:
-                found = next_question(model, None, asked, [prices[entry.size] for entry in asked], X_candidates=pool)
-                best = float(model.outcome_scale.unstandardize(model.latent_posterior(pool).mean.max()))
-                size, value = found.question.size, data.power_transform.rise(best, found.value)
-        shown = shown if preferential else _best(data, model)
+            sizes = [k for k in prices if k <= len(pool)]
+            if not sizes:
+                raise InputDataError(
+                    f"costs has prices for {min(prices)} trials together or more, and a question is about {len(pool)} "
+                    "points of this study at most; add a price for fewer."
+                )
+            asked = [Question(Preference) if k == 2 else Question(Choice, k) for k in sizes]
+            each = [prices[k] for k in sizes]
+            place, value = choose_question(model, asked, each, pool, data.power_transform)
+            size = sizes[place]
+        if not preferential and (best := best_number(data, model)) is not None:
+            shown = [best]
     if preferential:
         set_study_system_attr(study, NUM_SHOWN, size)
     return OptunaQuestion(shown, size - len(shown), value, prices[size])
@@ -111,11 +118,7 @@ def _prices(costs: Mapping[int, float] | None, num_shown: int) -> dict[int, floa
             "costs must be a price for each number of trials, from 2 on, that may be shown together, such as "
             f"{{2: 1.0, 4: 1.5}}; got {costs!r}."
         )
-    prices: dict[int, float] = {}
-    for size, given in costs.items():
-        if isinstance(given, bool) or not isinstance(given, Real) or not 0 < given < math.inf:
-            raise InputDataError(f"The price of {size} trials must be a positive, finite number; got {given!r}.")
-        prices[int(size)] = float(given)
+    prices = {int(size): as_price(given, f"{size} trials") for size, given in costs.items()}
     if max(prices) < num_shown:
         raise InputDataError(
             f"The page shows {num_shown} trials, and costs has prices for {max(prices)} at most; add one for "
@@ -125,7 +128,7 @@ def _prices(costs: Mapping[int, float] | None, num_shown: int) -> dict[int, floa
 
 
 def _is_number_shown(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 2
+    return is_whole(value) and value >= 2
 
 
 def _on_page(study: Study) -> list[int]:
@@ -138,13 +141,3 @@ def _on_page(study: Study) -> list[int]:
     skipped, states = skipped_in(attrs), (TrialState.COMPLETE, TrialState.RUNNING)
     left = [trial for trial in trials if trial.state in states and trial_id_of(trial) not in skipped]
     return [trial.number for trial in left if trial.number not in losers]
-
-
-@torch.no_grad()
-def _best(data: StudyData, model: SkewGP) -> list[int]:
-    """The number of the trial with data that is best according to a model; none if all failed or broke a constraint."""
-    rows = (data.known & data.feasible).nonzero().squeeze(-1)
-    if not len(rows):
-        return []
-    mean = model.latent_posterior(data.X[rows]).mean.squeeze(-1)
-    return [data.trials[rows[mean.argmax()]]]

@@ -18,10 +18,25 @@ from torch import Tensor
 
 from botorch_skewgp.hosts.quiet import suppress_irrelevant_warnings
 from botorch_skewgp.observations.checks import as_count, as_seed
-from botorch_skewgp.optuna.internals import set_trial_system_attr, study_of
-from botorch_skewgp.optuna.mixed_search import best_mixed_point
+from botorch_skewgp.optuna.internals import (
+    may_be_failed_by_others,
+    set_trial_system_attr,
+    study_of,
+    was_interrupted,
+)
+from botorch_skewgp.optuna.mixed_search import best_mixed_point, tolerance
 from botorch_skewgp.optuna.search_space import SearchSpace, modelled_parameters
-from botorch_skewgp.optuna.study_data import RELATIVE_PARAMS, Failures, StudyData, read_study
+from botorch_skewgp.optuna.study_data import (
+    END,
+    FITS,
+    INTERRUPT,
+    RELATIVE_PARAMS,
+    TOLD,
+    UNHEARD,
+    Failures,
+    StudyData,
+    read_study,
+)
 from botorch_skewgp.optuna.study_model import Fits, StudyModel
 from botorch_skewgp.optuna.turns import choosing, seeded, wait_for_earlier_trials
 
@@ -56,7 +71,8 @@ class SkewGPSampler(BaseSampler):
         num_startup_trials: The number of trials that are sampled independently before there is a model, whatever comes
             of them. In a preferential study there is a model from the first comparison on.
         failures: Meaning of a failed or pruned trial. `"constraint"`: that trials do not work there, which is learned
-            as a function of its own. `"ignore"`: nothing, as with Optuna's samplers.
+            as a function of its own. `"ignore"`: nothing, as with Optuna's samplers. A trial that Ctrl-C or the death
+            of its worker ended says nothing either way.
         independent_sampler: A sampler of what is sampled independently; random by default.
         warn_independent_sampling: Whether to log the parameters that are sampled independently although there is a
             model.
@@ -101,12 +117,29 @@ class SkewGPSampler(BaseSampler):
             self._independent_sampler.reseed_rng()
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Passed on to the independent sampler."""
+        """Marks a trial that may be failed without its objective's doing; passed on to the independent sampler.
+
+        Args:
+            study: The study.
+            trial: The trial that begins.
+        """
+        if END in trial.system_attrs or may_be_failed_by_others(study_of(study)):
+            set_trial_system_attr(study_of(study), trial, END, UNHEARD)
         if self._independent_sampler is not None:
             self._independent_sampler.before_trial(study, trial)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
-        """Passed on to the independent sampler."""
+        """Marks how a failed trial ended; passed on to the independent sampler.
+
+        Args:
+            study: The study.
+            trial: The trial, which is still running.
+            state: The state that it ends in.
+            values: Its values.
+        """
+        interrupted = state == TrialState.FAIL and was_interrupted()
+        if interrupted or END in trial.system_attrs:
+            set_trial_system_attr(study_of(study), trial, END, INTERRUPT if interrupted else TOLD)
         if self._independent_sampler is not None:
             self._independent_sampler.after_trial(study, trial, state, values)
 
@@ -155,6 +188,7 @@ class SkewGPSampler(BaseSampler):
             seen, data = data.X, read_study(study, space, self._failures, leave_out=[trial.number])
             if not _has_more(data.X, seen):
                 break  # else another worker has started a trial meanwhile, perhaps at the same point, or even ended it
+        set_trial_system_attr(study, trial, FITS, [fit[:3] for fit in model.fits])
         params = space.params(point)
         for name, value in params.items():  # for other workers, until the objective has asked for all of them
             stored = space.distributions[name].to_internal_repr(value)
@@ -218,7 +252,7 @@ def _searched(
         return best_mixed_point(acquisition, space, X_seen, generator)
     common: dict[str, Any] = {"q": 1, "num_restarts": NUM_RESTARTS, "raw_samples": RAW_SAMPLES}
     each = {"max_optimization_problem_aggregation_size": 1}  # each start by itself, with any scipy
-    options: dict[str, Any] = {"maxiter": MOST_ITERATIONS, "sample_around_best": True, **each}
+    options: dict[str, Any] = {"maxiter": MOST_ITERATIONS, "sample_around_best": True, **each, **tolerance()}
     point, _ = optimize_acqf(acquisition, space.bounds, options=options, post_processing_func=space.rounded, **common)
     return point[0]
 

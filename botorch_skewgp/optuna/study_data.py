@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from optuna import Study
@@ -14,7 +14,9 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from torch import Tensor
 
+from botorch_skewgp.hosts import ends
 from botorch_skewgp.hosts.data import LARGEST, ExperimentData, as_rows, validity
+from botorch_skewgp.hosts.ends import End, Says
 from botorch_skewgp.hosts.entries import Unreadable, as_number, warn_of
 from botorch_skewgp.hosts.outcomes import PowerTransform, fit_power_transform
 from botorch_skewgp.optuna.internals import (
@@ -30,6 +32,25 @@ from botorch_skewgp.optuna.search_space import SearchSpace
 
 Failures = Literal["constraint", "ignore"]
 RELATIVE_PARAMS = "skewgp:relative_params:"
+FITS = "skewgp:fits"  # an attribute of trials: of each function its name, a digest of the data, and hyperparameters
+END = "skewgp:end"  # an attribute of trials, which the sampler sets
+UNHEARD, TOLD, INTERRUPT = "unheard", "told", "interrupted"
+
+
+class StoredFit(NamedTuple):
+    """The hyperparameters of a function's model, stored with the trial that the model has chosen.
+
+    Args:
+        function: The function's name.
+        data: A digest of the data that they were fitted to.
+        values: The values of all parameters, one after another.
+        has_ended: Whether the trial has ended.
+    """
+
+    function: str
+    data: str
+    values: list[float]
+    has_ended: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -43,11 +64,13 @@ class StudyData(ExperimentData):
         shown: Which trials of a preferential study the next one will be compared with: those that have lost to no
             other yet. None in other studies.
         preferential: Whether the study is one of optuna-dashboard's.
+        fits: What is stored of former fits, the latest last.
     """
 
     trials: tuple[int, ...]
     shown: Tensor
     preferential: bool
+    fits: tuple[StoredFit, ...] = ()
 
     @cached_property
     def power_transform(self) -> PowerTransform:
@@ -57,12 +80,12 @@ class StudyData(ExperimentData):
     def power_transformed(self) -> StudyData:
         """The data with numbers and bounds on the scale of models."""
         transform = self.power_transform
-        lower, upper = self.bounds.numpy()
+        lower, upper = transform.bounds(*self.bounds.numpy())
         return replace(
             self,
             numbers=torch.from_numpy(transform(self.numbers.numpy())),
-            lower=torch.from_numpy(transform.without_floor(lower)),
-            upper=torch.from_numpy(transform(upper)),
+            lower=torch.from_numpy(lower),
+            upper=torch.from_numpy(upper),
         )
 
 
@@ -71,10 +94,9 @@ def read_study(
 ) -> StudyData:
     r"""Read what a study knows.
 
-    Failed and pruned trials did not work unless a bound of their number was reported; nor did trials with a value or a
-    constraint that is infinite or has no square. A failed trial that Optuna tried again, because its worker had died,
-    says nothing, nor do trials that were skipped in the dashboard. The zeros that the dashboard stores for trials that
-    were compared are no numbers. Entries that cannot be read are left out with a warning.
+    What a trial without a number says is in `botorch_skewgp.hosts.ends`; a constraint that is infinite or has no square
+    counts as such a number. The zeros that the dashboard stores for trials that were compared are no numbers. Entries
+    that cannot be read are left out with a warning.
 
     Args:
         study: The study.
@@ -89,12 +111,15 @@ def read_study(
     skipped = skipped_in(system_attrs)
     ignored = {trial.number for trial in trials if trial_id_of(trial) in skipped} - records.unusable
     unreadable: list[Unreadable] = []
-    ignored |= {*leave_out, *_tried_again(trials, unreadable)}
+    tried_again = _tried_again(trials, unreadable)
+    ignored |= set(leave_out)
     compared = {number for entry in records.comparisons for number in (entry.winner, entry.loser)}
     compared |= {number for entry in records.choices for number in (entry.item, *entry.others)}
     constraints_of = {trial.number: _constraints(trial, unreadable) for trial in trials if trial.number not in ignored}
     names = sorted({name for constraints in constraints_of.values() for name in constraints})
     kept: list[FrozenTrial] = []
+    worked: list[bool] = []
+    pending: list[bool] = []
     params: list[dict[str, Any]] = []
     failed, numbers, constraints = [], [], []
     for trial in trials:
@@ -104,15 +129,14 @@ def read_study(
         if not space.takes(own, {**space.distributions, **trial.distributions}):
             continue
         values, limits = _numbers(study, trial, preferential, records), constraints_of[trial.number]
-        does_not_work = (
-            trial.number in records.unusable
-            or (trial.state in (TrialState.FAIL, TrialState.PRUNED) and not _has_bound(trial, records))
-            or any(abs(value) > LARGEST for value in values)
-            or any(value > LARGEST for value in limits.values())
-        )
-        if does_not_work and failures == "ignore" and trial.number not in compared:
+        end = _end(trial, records, trial.number in tried_again, [*map(abs, values), *limits.values()])
+        does_not_work = end is not None and end.says is Says.FAILS
+        is_used = end is None or (end.says is not Says.NOTHING and not (does_not_work and failures == "ignore"))
+        if not is_used and trial.number not in compared:
             continue
         kept.append(trial)
+        worked.append(end is None or end.says is Says.BOUND)
+        pending.append(end is not None and end.says is Says.PENDING)
         params.append(own)
         failed.append(does_not_work)
         numbers.append([math.nan] * len(values) if does_not_work else values)
@@ -124,8 +148,7 @@ def read_study(
     losers = {entry.loser for entry in records.comparisons if not entry.tie}
     losers |= {number for entry in records.choices for number in ([entry.item] if entry.worst else entry.others)}
     failed_trials = torch.tensor(failed, dtype=torch.bool)
-    ended = torch.tensor([trial.state != TrialState.RUNNING for trial in kept], dtype=torch.bool)
-    valid = validity(ended, failed_trials)
+    valid = validity(torch.tensor(worked, dtype=torch.bool), failed_trials)
     shown = [preferential and trial.number not in losers and not failed[row] for row, trial in enumerate(kept)]
     shape = (len(kept), len(study.directions))
     lower, upper = (
@@ -140,12 +163,48 @@ def read_study(
         upper=upper,
         constraints=torch.tensor(constraints, dtype=torch.double).reshape(len(kept), len(names)),
         valid=valid if failures == "constraint" else valid.masked_fill(failed_trials, math.nan),
-        pending=~ended,
+        pending=torch.tensor(pending, dtype=torch.bool),
         trials=tuple(trial.number for trial in kept),
         shown=torch.tensor(shown, dtype=torch.bool),
         **judged._asdict(),
         preferential=preferential,
+        fits=tuple(fit for trial in trials for fit in _fits(trial)),
     )
+
+
+def _fits(trial: FrozenTrial) -> list[StoredFit]:
+    """The fits stored with a trial; whatever else stands in their place is no fit, and costs a start."""
+    stored, found = trial.system_attrs.get(FITS), []
+    for entry in stored if isinstance(stored, list | tuple) else ():
+        if isinstance(entry, list | tuple) and len(entry) == 3 and isinstance(entry[2], list | tuple):
+            numbers = [
+                number for value in entry[2] if (number := as_number(value)) is not None and math.isfinite(number)
+            ]
+            if len(numbers) == len(entry[2]):
+                found.append(StoredFit(str(entry[0]), str(entry[1]), numbers, trial.state.is_finished()))
+    return found
+
+
+def _end(trial: FrozenTrial, records: Records, was_tried_again: bool, sizes: Sequence[float]) -> End | None:
+    """How a trial ended without a number; `None` for one with a number whose size, or a constraint's, has a square."""
+    mark = trial.system_attrs.get(END)
+    if trial.number in records.unusable:
+        return ends.REPORTED
+    if any(size > LARGEST for size in sizes):
+        return ends.RETURNED
+    if _has_bound(trial, records):
+        return ends.BOUNDED
+    if trial.state == TrialState.RUNNING:
+        return ends.RUNNING
+    if trial.state == TrialState.PRUNED:
+        return ends.GIVEN_UP
+    if trial.state != TrialState.FAIL:
+        return None
+    if not (was_tried_again or mark in (UNHEARD, INTERRUPT)):
+        return ends.RAISED
+    if trial.number in records.numbers:
+        return None
+    return ends.INTERRUPTED if mark == INTERRUPT else ends.KILLED
 
 
 def with_relative_params(trial: FrozenTrial, space: SearchSpace) -> dict[str, Any]:

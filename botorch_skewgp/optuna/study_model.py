@@ -6,12 +6,13 @@ r"""SkewGPs of what a study knows, and acquisition functions of them.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import NamedTuple
+from typing import Any
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -23,8 +24,8 @@ from botorch.models.transforms.outcome import Standardize
 from gpytorch.constraints import GreaterThan
 from gpytorch.kernels import Kernel
 from gpytorch.priors import LogNormalPrior
-from optuna.distributions import BaseDistribution
 from torch import Tensor
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from botorch_skewgp.acquisition import (
     LogProbabilityOfValidity,
@@ -32,6 +33,7 @@ from botorch_skewgp.acquisition import (
     SkewLogProbabilityOfImprovement,
 )
 from botorch_skewgp.acquisition.reference_point import plausible_reference_point
+from botorch_skewgp.hosts.compilation import without_compilation
 from botorch_skewgp.hosts.data import Observed
 from botorch_skewgp.likelihoods.registry import default_likelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -39,13 +41,14 @@ from botorch_skewgp.models import SkewGP
 from botorch_skewgp.models.defaults import default_covar_module
 from botorch_skewgp.observations import Observation, Validity
 from botorch_skewgp.optuna.search_space import SearchSpace
-from botorch_skewgp.optuna.study_data import StudyData
+from botorch_skewgp.optuna.study_data import StoredFit, StudyData
 from botorch_skewgp.optuna.turns import seeded
 from botorch_skewgp.truncated.draws import DrawSettings
 
 NUM_DRAWS = 512  # of the rows
 NUM_VALUES = 128  # draws of the values at the points seen, where there are no rows to draw
 
+MIN_POINTS, COLD_STEP = 20, 10  # fits to fewer points, or to every tenth number of them, start from the defaults
 FIT_OPTIONS = {"ftol": 1e-5}  # further digits of hyperparameters change no choice of a point, and cost a third of a fit
 
 CORRELATION = 0.5  # of functions of two categories
@@ -71,20 +74,12 @@ class SumOfLogs(AcquisitionFunction):
         return torch.stack([term(X) for term in self.terms]).sum(0)
 
 
-class _Fit(NamedTuple):
-    """A fitted model, and all that it depends on beside the seed."""
-
-    distributions: list[tuple[str, BaseDistribution]]
-    X: Tensor
-    observations: list[Observation]
-    model: SkewGP
-
-
 class Fits:
     r"""Fitted models, each kept while its data and search space are asked for.
 
-    A fit depends on the observations, the search space and the seed alone. Keeping models therefore only saves time.
-    Threads take turns to fit and share the models, which they use in turns too, when they have seeded torch.
+    A fit depends on the observations, the search space, the seed and the hyperparameters that are stored with the
+    study, from which it starts. Keeping models therefore only saves time. Threads take turns to fit and share the
+    models, which they use in turns too, when they have seeded torch.
 
     Args:
         seed: The seed of starts at random, which a fit takes after it has failed from the default one.
@@ -93,42 +88,55 @@ class Fits:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._lock = threading.Lock()
-        self._kept: list[_Fit] = []
+        self._kept: dict[str, SkewGP] = {}
 
     @contextmanager
-    def of(self, space: SearchSpace) -> Iterator[Callable[[Observed], SkewGP]]:
+    def of(
+        self, space: SearchSpace, stored: Sequence[StoredFit] = ()
+    ) -> Iterator[Callable[[Observed, str], tuple[SkewGP, StoredFit]]]:
         """A function that fits models, within a context at whose end all others are dropped.
 
         Args:
             space: The search space.
+            stored: What is stored of former fits, the latest last.
         """
-        distributions = list(space.distributions.items())
         with self._lock:
-            used: list[_Fit] = []
+            used: dict[str, SkewGP] = {}
 
-            def fitted(known: Observed) -> SkewGP:
-                for fit in self._kept:
-                    told = [fit.distributions, fit.X, fit.observations]
-                    if _are_equal(told, [distributions, known.X, known.observations]):
-                        break
-                else:
-                    with seeded(self._seed):
-                        model = fitted_model(known, space)
-                    fit = _Fit(distributions, known.X, known.observations, model)
-                used.append(fit)
-                return fit.model
+            def fitted(known: Observed, function: str) -> tuple[SkewGP, StoredFit]:
+                data = _digest(space, known)
+                if data not in self._kept:
+                    same = [entry for entry in stored if entry.data == data]
+                    ended = [entry for entry in stored if entry.function == function and entry.has_ended]
+                    if len(known.X) < MIN_POINTS or len(known.X) % COLD_STEP == 0:
+                        ended = []
+                    start = next(reversed(same or ended), None)
+                    self._kept[data] = fitted_model(known, space, (), start, bool(same), self._seed)
+                model = used[data] = self._kept[data]
+                values = parameters_to_vector(model.parameters()).tolist()
+                return model, StoredFit(function, data, values)
 
             yield fitted
             self._kept = used
 
 
-def fitted_model(known: Observed, space: SearchSpace, kinds: Sequence[type[Observation]] = ()) -> SkewGP:
+def fitted_model(
+    known: Observed,
+    space: SearchSpace,
+    kinds: Sequence[type[Observation]] = (),
+    start: StoredFit | None = None,
+    is_fitted: bool = False,
+    seed: int = 0,
+) -> SkewGP:
     r"""A model of one function, fitted.
 
     Args:
         known: The data about the function.
         space: The search space.
         kinds: Further kinds of observations that the model takes.
+        start: Hyperparameters to start from; the defaults where they are of another model.
+        is_fitted: Whether these are fitted to the same data.
+        seed: The seed of starts at random and of draws.
     """
     model = SkewGP(
         known.X,
@@ -138,22 +146,32 @@ def fitted_model(known: Observed, space: SearchSpace, kinds: Sequence[type[Obser
         outcome_transform=Standardize(m=1),
         draw_settings=DrawSettings(num_draws=NUM_DRAWS),
     )
-    fit_gpytorch_mll(SkewGPMarginalLogLikelihood(model.likelihood, model), optimizer_kwargs={"options": FIT_OPTIONS})
-    _ = model.draws  # while torch is seeded for the fit
+    own = parameters_to_vector(model.parameters())
+    fits = start is not None and len(start.values) == len(own)
+    if start is not None and fits:
+        vector_to_parameters(own.new_tensor(start.values), model.parameters())
+    if not (fits and is_fitted):
+        mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
+        with seeded(seed):
+            fit_gpytorch_mll(mll, optimizer_kwargs={"options": FIT_OPTIONS})
+    model.eval()
+    with seeded(seed):
+        _ = model.draws
     return model
 
 
-def _are_equal(one: object, other: object) -> bool:
-    """Whether tensors, observations, or sequences of them are the same."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, Tensor) and isinstance(other, Tensor):
-        return one.dtype == other.dtype and torch.equal(one, other)
-    if isinstance(one, Observation):
-        return all(_are_equal(getattr(one, entry.name), getattr(other, entry.name)) for entry in fields(one))
-    if isinstance(one, Sequence) and isinstance(other, Sequence) and not isinstance(one, str):
-        return len(one) == len(other) and all(map(_are_equal, one, other))
-    return one == other
+def _digest(space: SearchSpace, known: Observed) -> str:
+    """A text that tells data and search space from all others."""
+    told = hashlib.sha256(repr(list(space.distributions.items())).encode())
+    parts: list[Any] = [known.X]
+    for entry in known.observations:
+        parts += [type(entry).__name__, *(getattr(entry, field.name) for field in fields(entry))]
+    for part in parts:
+        is_tensor = isinstance(part, Tensor)
+        told.update(repr((part.dtype, tuple(part.shape)) if is_tensor else part).encode())
+        if is_tensor:
+            told.update(part.detach().cpu().contiguous().numpy().tobytes())
+    return told.hexdigest()
 
 
 class StudyModel:
@@ -173,10 +191,20 @@ class StudyModel:
         objectives = [transformed.observed(j) for j in range(data.numbers.shape[-1])]
         failed = data.observed_validity() if bool((data.valid == 0).any()) else None
         constraints = [data.observed_constraint(k) for k in range(data.constraints.shape[-1])]
-        with fits.of(space) as fitted:
-            self.objectives = [fitted(known) for known in objectives if known] if all(objectives) else []
-            self.validity = fitted(failed) if failed else None
-            self.constraints = [fitted(known) for known in constraints if known]
+        self.fits: list[StoredFit] = []
+        with fits.of(space, data.fits) as fitted:
+
+            def of(known: Observed | None, function: str) -> list[SkewGP]:
+                if known is None:
+                    return []
+                model, fit = fitted(known, function)
+                self.fits.append(fit)
+                return [model]
+
+            each = enumerate(objectives if all(objectives) else [])
+            self.objectives = [model for j, known in each for model in of(known, f"objective {j}")]
+            self.validity = next(iter(of(failed, "validity")), None)
+            self.constraints = [model for k, known in enumerate(constraints) for model in of(known, f"constraint {k}")]
 
     def acquisition(self, seed: int, X_pending: Tensor) -> AcquisitionFunction | None:
         r"""What the next point is to maximise.
@@ -222,9 +250,10 @@ class StudyModel:
         models = ModelList(*self.objectives)
         weights = torch.eye(len(self.objectives), dtype=baseline.dtype)
         reference = plausible_reference_point(models, torch.cat([baseline, self.space.spread(256)]), weights)
-        return qLogNoisyExpectedHypervolumeImprovement(
-            models, reference, baseline, X_pending=pending, prune_baseline=True, cache_root=False
-        )
+        with without_compilation():
+            return qLogNoisyExpectedHypervolumeImprovement(
+                models, reference, baseline, X_pending=pending, prune_baseline=True, cache_root=False
+            )
 
 
 def covar_module(space: SearchSpace, observations: list[Observation]) -> Kernel:

@@ -9,7 +9,7 @@ pytest.importorskip("ax")
 
 import torch
 from ax.core.observation import ObservationFeatures
-from ax.exceptions.core import UnsupportedError, UserInputError
+from ax.exceptions.core import DataRequiredError, UnsupportedError, UserInputError
 from ax.utils.common.random import with_rng_seed
 from ax_cases import (
     GENERATES,
@@ -26,6 +26,8 @@ from ax_cases import (
 from botorch.models import ModelList
 
 from botorch_skewgp.ax import AxSkewGP, attach_censored, attach_comparison, get_best_arm
+from botorch_skewgp.ax.transforms import _OfMetric
+from botorch_skewgp.hosts.outcomes import PowerTransform
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, OutcomeScale, ProbitLikelihood
 from botorch_skewgp.observations import Numeric, Preference, Tie, Validity
 from botorch_skewgp.posteriors import ProbabilityPosterior
@@ -235,6 +237,21 @@ def test_bounds_are_on_the_scale_of_numbers(objective):
     assert predicted["loss"][0] == pytest.approx(losses[1], abs=2)
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_bounds_beyond_the_worst_number_kept(sign):
+    """A number is at best its bound on the good side, cut like a number; the other side says nothing more."""
+    transform = _OfMetric(PowerTransform(floor=-10.0, mean=0.0, scale=2.0, power=0.7), sign)
+    worst, beyond, good = (np.array(sign * value) for value in (-10.0, -100.0, 3.0))
+    image_of_worst, image_of_good = transform.transform(worst), transform.transform(good)
+    assert sign * transform.transform(beyond) < sign * image_of_worst
+    ends = (beyond, good) if sign > 0 else (good, beyond)
+    lower, upper = transform.bounds(*ends)
+    bad, best = (lower, upper) if sign > 0 else (upper, lower)
+    assert (bad, best) == (transform.transform(beyond), image_of_good)
+    ends = (np.array(-np.inf), beyond) if sign > 0 else (beyond, np.array(np.inf))
+    assert transform.bounds(*ends)[1 if sign > 0 else 0] == image_of_worst
+
+
 def test_an_extremely_bad_number_keeps_an_uncertainty():
     client = new_client()
     with_trials(client, [0.0, 0.2, 0.4, 0.6, 0.8])
@@ -310,6 +327,56 @@ def test_the_constraint_comes_after_those_of_the_user():
     assert fitted_adapter(client).outcomes == ["cost", "loss", "validity"]
     assert A.tolist() == [[1.0, 0.0, 0.0], [0.0, 0.0, -1.0]]
     assert b.tolist() == [[4.0], [-0.5]]
+
+
+def with_three_metrics(constraints):
+    client = new_client(constraints=constraints)
+    client.attach_baseline({"x": 0.3})
+    with_trials(client, [0.0, 0.2])
+    for index in range(3):
+        client.complete_trial(index, {"loss": 1.0 + index, "mass": 2.0 * index, "cost": 3.0 - index})
+    return client
+
+
+@pytest.mark.parametrize(
+    ("constraint", "row", "bound"),
+    [
+        ("mass + 2*cost <= 4", [2.0, 0.0, 1.0], 4.0),
+        ("2*cost + mass <= 4", [2.0, 0.0, 1.0], 4.0),
+        ("mass - cost >= 1", [1.0, 0.0, -1.0], -1.0),
+        ("-0.5*mass >= -4", [0.0, 0.0, 1.0], 8.0),
+        ("mass >= 1", [0.0, 0.0, -1.0], -1.0),
+    ],
+)
+def test_a_constraint_is_on_the_weighted_sum_of_its_metrics(constraint, row, bound):
+    client = with_three_metrics([constraint])
+    assert fitted_adapter(client).outcomes == ["cost", "loss", "mass"]
+    A, b = constraint_rows(client)
+    assert A.tolist() == [row]
+    assert b.tolist() == [[bound]]
+
+
+def test_candidates_meet_a_constraint_on_a_sum():
+    client = new_client(constraints=["mass + 2*cost <= 1.2"], names="xy")
+    for x, y in [(0.1, 0.1), (0.9, 0.1), (0.1, 0.9), (0.5, 0.5), (0.3, 0.6), (0.8, 0.8)]:
+        index = client.attach_trial({"x": x, "y": y})
+        client.complete_trial(index, {"loss": -x - y, "mass": x, "cost": y})
+    index, p = next_trial(client)
+    assert node_of(client, index) == "SkewGP"
+    assert p["x"] + 2 * p["y"] <= 1.3
+
+
+@pytest.mark.parametrize(
+    ("constraint", "error", "match"),
+    [
+        ("mass + cost <= 1.1*baseline", UnsupportedError, "relative to the baseline"),
+        ("mass + heat <= 4", DataRequiredError, "No trial has a number for the metric 'heat'"),
+    ],
+)
+def test_constraints_that_cannot_be_used_as_they_are_written_are_refused(constraint, error, match):
+    client = with_three_metrics([constraint])
+    with pytest.raises(error, match=match):
+        next_trial(client)
 
 
 @pytest.mark.parametrize("failures", ["objective", "ignore"])

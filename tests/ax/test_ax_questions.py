@@ -97,7 +97,7 @@ def test_mistakes_change_nothing():
         with pytest.raises(UserInputError, match="costs must be a price for each of"):
             get_next_question(client, costs)
     for price in (0.0, -1.0, math.nan, math.inf, "cheap"):
-        with pytest.raises(UserInputError, match="The price of a number must be positive and finite"):
+        with pytest.raises(UserInputError, match="The price of a number must be a"):
             get_next_question(client, {"number": price})
     assert snapshot(client) == before
     with pytest.raises(UserInputError, match="has several: a, b"):

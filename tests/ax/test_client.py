@@ -1,5 +1,6 @@
 """Loops through Ax's `Client`, and what it reports."""
 
+import itertools
 import math
 
 import pytest
@@ -524,3 +525,58 @@ def test_small_search_is_what_the_tests_change_only():
     small = small_strategy(initialization_budget=5).nodes_by_name["SkewGP"].generator_specs[0]
     assert spec.generator_gen_kwargs == {}
     assert small.generator_kwargs.keys() == spec.generator_kwargs.keys()
+
+
+def with_energies(energies, speeds, constraint="energy <= 1", **kwargs):
+    """Trials on a line, with a number to maximise and one that is constrained."""
+    client = new_client(objective="speed", constraints=[constraint], **kwargs)
+    for index in with_trials(client, [i / (len(energies) - 1) for i in range(len(energies))]):
+        client.complete_trial(index, {"speed": speeds[index], "energy": energies[index]})
+    return client
+
+
+@pytest.mark.parametrize(
+    ("energies", "best"),
+    [
+        ([0.2, 5.0, 10.0, 14.0, 18.0], 0),  # the only feasible arm is the slowest
+        ([1.0, 5.0, 10.0, 14.0, 18.0], 0),  # at the limit
+        ([18.0, 14.0, 10.0, 5.0, 0.2], 4),
+        ([0.2, 0.4, 10.0, 14.0, 18.0], 1),
+        ([5.0, 8.0, 10.0, 14.0, 18.0], None),
+    ],
+)
+def test_the_best_arm_is_feasible_or_there_is_none(energies, best):
+    speeds = [1.0, 2.0, 3.0, 4.0, 5.0] if energies[0] < energies[-1] else [5.0, 4.0, 3.0, 2.0, 1.0]
+    client = with_energies(energies, speeds)
+    if best is None:
+        with pytest.raises(UserInputError, match="none of the arms is predicted to satisfy the constraints"):
+            get_best_arm(client)
+    else:
+        assert get_best_arm(client)[2] == f"{best}_0"
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_the_best_arm_works_by_its_labels(works):
+    """Labels of validity that say no of trials with numbers."""
+    client = new_client(objective="speed")
+    for index in with_trials(client, [0.0, 0.1, 0.2, 0.8, 0.9, 1.0]):
+        client.complete_trial(index, {"speed": float(index), "validity": int(works and index < 3)})
+    if works:
+        assert get_best_arm(client)[2] == "2_0"
+    else:
+        with pytest.raises(UserInputError, match="none of the arms is predicted to satisfy the constraints"):
+            get_best_arm(client)
+
+
+@pytest.mark.parametrize("limit", [4.0, 1e-3])
+def test_the_best_compared_arm_is_feasible_or_there_is_none(limit):
+    client = new_client(objective="taste", constraints=[f"energy <= {limit}"])
+    for index in with_trials(client, [0.0, 0.25, 0.5, 0.75, 1.0]):
+        client.complete_trial(index, {"energy": 2.0 + 4.0 * index})
+    for worse, better in itertools.pairwise(range(5)):
+        attach_comparison(client, better, worse)
+    if limit > 1:
+        assert get_best_arm(client)[2] == "0_0"
+    else:
+        with pytest.raises(UserInputError, match="none of the arms is predicted to satisfy the constraints"):
+            get_best_arm(client)

@@ -6,8 +6,11 @@ pytest.importorskip("ax")
 
 import torch
 from ax.adapter.data_utils import DataLoaderConfig, extract_experiment_data
+from ax.api.protocols.metric import IMetric
+from ax.api.protocols.runner import IRunner
 from ax.core.arm import Arm
 from ax.core.batch_trial import BatchTrial
+from ax.core.trial_status import TrialStatus
 from ax_cases import new_client, with_trials
 from pandas import MultiIndex
 
@@ -302,3 +305,26 @@ def test_equality_of_datasets_sees_where_numbers_are_missing():
     )
     assert one == one
     assert one != other
+
+
+def test_a_number_that_could_not_be_fetched_says_nothing_of_its_trial():
+    class Runner(IRunner):
+        def run_trial(self, trial_index, parameterization):
+            return {}
+
+        def poll_trial(self, trial_index, trial_metadata):
+            return TrialStatus.FAILED if trial_index == 1 else TrialStatus.COMPLETED
+
+    class Loss(IMetric):
+        def fetch(self, trial_index, trial_metadata):
+            if trial_index == 2:
+                raise ConnectionError("the file server is away")
+            return 0, float(trial_index)
+
+    client = new_client()
+    client.configure_runner(Runner())
+    client.configure_metrics([Loss(name="loss")])
+    client.run_trials(max_trials=4, initial_seconds_between_polls=0, tolerated_trial_failure_rate=0.95)
+    trials = client._experiment.trials
+    assert [trial.status.name for trial in trials.values()] == ["COMPLETED", "FAILED", "ABANDONED", "COMPLETED"]
+    same(column(loaded(client), "validity"), {0: 1.0, 1: 0.0, 3: 1.0})

@@ -162,6 +162,15 @@ def test_new_observations_of_a_metric_that_is_minimised():
     assert valid.probs[0] > valid.probs[1]
 
 
+def test_the_constraint_of_a_metric_that_is_minimised_is_met_by_low_values():
+    low, high = build(dataset(ALL, minimize=True)), build(dataset(ALL, values=-VALUES))
+    samples = torch.linspace(-3, 25, 9, dtype=torch.float64).unsqueeze(-1)
+    below, above = ValidityConstraint(low), ValidityConstraint(high)
+    torch.testing.assert_close(below.probability(samples), above.probability(-samples))
+    torch.testing.assert_close(below(samples), above(-samples))
+    assert (below.probability(samples).diff(dim=0) < 0).all()
+
+
 @pytest.mark.parametrize("tensors", [False, True])
 def test_more_data_of_a_metric_that_is_minimised(tensors):
     low = build(dataset((Numeric, Preference), minimize=True))

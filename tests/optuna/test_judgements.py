@@ -29,6 +29,7 @@ from botorch_skewgp.optuna import (
     withdraw_unreadable,
 )
 from botorch_skewgp.optuna.internals import set_study_system_attr
+from botorch_skewgp.optuna.judgements import read_records
 from botorch_skewgp.optuna.search_space import SearchSpace
 from botorch_skewgp.optuna.study_data import read_study
 
@@ -144,6 +145,26 @@ def test_something_else_than_a_study(report, other):
 def test_numbers_of_trials_may_be_those_of_arrays(study):
     report_comparison(study, *np.array([2, 0]))
     assert read(study).preferences == ((2, 0),)
+
+
+@pytest.mark.parametrize("report", [report_number, report_at_least, report_at_most])
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_the_direction_is_that_of_the_study(report, direction):
+    study = optuna.create_study(direction=direction)
+    study.tell(study.ask(), 0.5)
+    report(study, 0, 3.0)
+    without = read_records(study)
+    report(study, 0, 3.0, direction=direction)
+    assert read_records(study) == without
+    assert 3.0 * (1 if direction == "maximize" else -1) in [
+        *without.numbers.values(),
+        *without.lower.values(),
+        *without.upper.values(),
+    ]
+    page = preferential.create_study(n_generate=2)
+    page.ask()
+    with pytest.raises(InputDataError, match="A preferential study has no direction; give direction="):
+        report(page, 0, 3.0)
 
 
 @pytest.mark.parametrize(("direction", "other"), [("maximize", report_at_most), ("minimize", report_at_least)])

@@ -135,9 +135,18 @@ def test_no_more_trials_than_there_are_points():
         study.ask({"n": IntDistribution(0, 2)})
     report_comparison(study, 0, 1)
     assert get_next_question(study, {2: 100.0, 4: 1.0}).cost == 100.0
-    asked = get_next_question(study, {4: 1.0})  # whoever wants to see four will see some twice
-    assert asked.num_new == 3
-    assert math.isnan(asked.value)
+    before = system_attrs_of(study._study)
+    with pytest.raises(InputDataError, match="about 3 points of this study at most; add a price for fewer"):
+        get_next_question(study, {4: 1.0})
+    assert system_attrs_of(study._study) == before
+
+
+def test_a_question_about_more_trials_than_points_is_refused_in_place_of_nan():
+    study = measured([0.1, 0.9, 0.5])
+    with pytest.raises(InputDataError, match="about 131 points of this study at most"):
+        get_next_question(study, {200: 1.0})
+    asked = get_next_question(study, {200: 1.0, 2: 300.0})
+    assert (asked.cost, asked.value > 0) == (300.0, True)
 
 
 def test_it_depends_on_the_data_alone():
@@ -156,7 +165,7 @@ def test_mistakes_change_nothing():
         with pytest.raises(InputDataError, match="costs must be a price for each number of trials, from 2 on"):
             get_next_question(study, costs)
     for price in (0.0, -1.0, math.nan, math.inf, "cheap", None, True):
-        with pytest.raises(InputDataError, match="price of 2 trials must be a positive, finite number"):
+        with pytest.raises(InputDataError, match="price of 2 trials must be a"):
             get_next_question(study, {2: price})
     assert system_attrs_of(study._study) == before
     with pytest.raises(UnsupportedError, match="has several: minimize, maximize"):

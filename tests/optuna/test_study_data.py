@@ -2,6 +2,8 @@
 
 import math
 import re
+from contextlib import nullcontext
+from datetime import datetime
 
 import pytest
 import torch
@@ -14,14 +16,18 @@ from optuna.distributions import FloatDistribution
 from optuna.exceptions import ExperimentalWarning
 from optuna.trial import TrialState
 from optuna_dashboard import preferential
+from sqlalchemy import text
 
 from botorch_skewgp.optuna import (
     SkewGPSampler,
+    report_at_least,
+    report_at_most,
     report_choice,
     report_comparison,
     report_number,
     report_tie,
     report_unusable,
+    withdraw_reports,
 )
 from botorch_skewgp.optuna.internals import set_study_system_attr, skip_trial
 from botorch_skewgp.optuna.search_space import SearchSpace
@@ -97,6 +103,125 @@ def test_a_trial_that_was_tried_again_says_nothing():
     data = read_study(study, SPACE)
     assert data.valid.tolist() == [1.0, 1.0]
     assert data.X.squeeze(-1).tolist() == [0.1, 0.2]
+
+
+def raising(error):
+    def objective(trial):
+        trial.suggest_float("x", 0, 10)
+        raise error
+
+    return objective
+
+
+def run_one(study, error):
+    """Run one trial that ends by an error."""
+    with pytest.raises(type(error)) if not isinstance(error, optuna.TrialPruned) else nullcontext():
+        study.optimize(raising(error), n_trials=1)
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+@pytest.mark.parametrize(
+    ("error", "valid"),
+    [
+        (RuntimeError("overload"), [0.0]),
+        (MemoryError(), [0.0]),
+        (optuna.TrialPruned(), [0.0]),
+        (KeyboardInterrupt(), []),
+        (SystemExit(), [math.nan]),  # Optuna leaves it running
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("pruner", [None, optuna.pruners.HyperbandPruner()], ids=["", "hyperband"])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_what_an_objective_raises_counts_and_ctrl_c_does_not(error, valid, pruner, wrapped):
+    sampler = SkewGPSampler(seed=0)
+    if wrapped:
+        sampler = optuna.samplers.PartialFixedSampler({}, sampler)
+    study = optuna.create_study(sampler=sampler, pruner=pruner)
+    run_one(study, error)
+    assert str(read_study(study, SPACE).valid.tolist()) == str(valid)
+
+
+@pytest.mark.parametrize("ends", ["run", "asked"])
+def test_what_an_objective_returns_and_what_is_told_counts(ends):
+    study = optuna.create_study(sampler=SkewGPSampler(seed=0))
+    if ends == "run":
+        study.optimize(lambda trial: trial.suggest_float("x", 0, 10) * math.nan, n_trials=1)
+    else:
+        study.tell(ask(study, 2.0), state=TrialState.FAIL)
+    assert read_study(study, SPACE).valid.tolist() == [0.0]
+
+
+def test_what_is_known_of_an_interrupted_trial_counts():
+    study = with_values([1.0, 2.0], "maximize")
+    study.sampler = SkewGPSampler(seed=0)
+    for _ in range(4):
+        run_one(study, KeyboardInterrupt())
+    report_at_least(study, 2, 7.0)
+    report_comparison(study, 3, 0)
+    report_unusable(study, 4)
+    data = read_study(study, SPACE)
+    assert data.trials == (0, 1, 2, 3, 4)
+    assert data.lower.squeeze(-1).nan_to_num(nan=-1).tolist() == [-1, -1, 7.0, -1, -1]
+    assert data.valid.nan_to_num(nan=-1).tolist() == [1.0, 1.0, 1.0, -1.0, 0.0]
+    assert not data.pending.any()
+    withdraw_reports(study, 4)
+    assert read_study(study, SPACE).trials == (0, 1, 2, 3)
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+@pytest.mark.parametrize("retries", [None, 0, 1])
+def test_a_killed_worker_says_nothing_with_retries_or_without(tmp_path, retries):
+    retry = None if retries is None else optuna.storages.RetryHeartbeatStaleTrialCallback(max_retry=retries)
+    url = f"sqlite:///{tmp_path}/study.db"
+    storage = optuna.storages.RDBStorage(url, heartbeat_interval=60, heartbeat_stale_trial_callback=retry)
+    study = optuna.create_study(storage=storage, sampler=SkewGPSampler(seed=0))
+
+    def killed(trial):
+        trial.suggest_float("x", 0, 10)
+        raise SystemExit  # as far as the storage is concerned: nothing more is heard of it
+
+    with pytest.raises(SystemExit):
+        study.optimize(killed, n_trials=1)
+    assert read_study(study, SPACE).pending.tolist() == [True]
+    with storage.engine.begin() as connection:
+        connection.execute(text("UPDATE trial_heartbeats SET heartbeat = :then"), {"then": datetime(2000, 1, 1)})
+    optuna.storages.fail_stale_trials(study)
+    assert study.trials[0].state == TrialState.FAIL
+    assert read_study(study, SPACE).trials == ()
+    if retries == 1:  # its retry is a trial of its own, which fails by itself
+        run_one(study, RuntimeError("overload"))
+        assert read_study(study, SPACE).valid.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+@pytest.mark.parametrize("ends", ["told while running", "told after", "never told", "failed before", "pruned after"])
+def test_a_detection_limit_is_read_alike_however_its_trial_ends(direction, ends):
+    study = with_values([1.0, 2.0], direction)
+    trial = ask(study, 3.0)
+    if ends == "told after":
+        study.tell(trial, 4.0)
+    if ends == "failed before":
+        study.tell(trial, state=TrialState.FAIL)
+    report_at_most(study, trial, 4.0)
+    if ends == "told while running":
+        study.tell(trial, 4.0)
+    if ends == "pruned after":
+        study.tell(trial, state=TrialState.PRUNED)
+    data = read_study(study, SPACE)
+    side, other = (data.lower, data.upper) if direction == "minimize" else (data.upper, data.lower)
+    assert side.nan_to_num(nan=-1.0).squeeze(-1).tolist() == [-1.0, -1.0, -4.0 if direction == "minimize" else 4.0]
+    assert other.isnan().all()
+    assert data.numbers.isnan().squeeze(-1).tolist() == [False, False, True]
+    assert data.valid.tolist() == [1.0, 1.0, 1.0]
+    assert not data.pending.any()
+
+
+@pytest.mark.parametrize("value", [0, 0.0, -0.0])
+def test_a_value_of_zero_is_a_number_but_in_a_preferential_study(value):
+    study = with_values([1.0])
+    study.tell(ask(study, 2.0), value)
+    assert read_study(study, SPACE).numbers.squeeze(-1).tolist() == [-10.0, 0.0]
 
 
 def test_trials_without_all_parameters_are_left_out():

@@ -90,7 +90,7 @@ def fitted_models(monkeypatch):
 
 def asked(fits, *told, X=POINTS, space=SPACE):
     with fits.of(space) as fitted:
-        return fitted(Observed(X.clone(), [entry.apply(torch.clone) for entry in told], ALL, ALL))
+        return fitted(Observed(X.clone(), [entry.apply(torch.clone) for entry in told], ALL, ALL), "objective")[0]
 
 
 BEFORE = {
@@ -134,12 +134,14 @@ def test_the_same_data_are_fitted_once(fitted_models, before):
 def test_whatever_changes_is_fitted_again(monkeypatch, after):
     """Fits themselves are left out, of which some would have to be of one point."""
     made = []
-    monkeypatch.setattr(study_model, "fitted_model", lambda known, space: made.append(known) or str(len(made)))
+    monkeypatch.setattr(
+        study_model, "fitted_model", lambda known, *others: made.append(known) or torch.nn.Linear(len(made), 1)
+    )
     fits, (before, change) = Fits(0), AFTER[after]
-    assert asked(fits, *BEFORE[before]) == asked(fits, *BEFORE[before]) == "1"
+    assert asked(fits, *BEFORE[before]).in_features == asked(fits, *BEFORE[before]).in_features == 1
     told, rest = change.get("told", BEFORE[before]), {name: value for name, value in change.items() if name != "told"}
-    assert asked(fits, *told, **rest) == asked(fits, *told, **rest) == "2"
-    assert asked(fits, *BEFORE[before]) == "3"  # what was not asked for last is not kept
+    assert asked(fits, *told, **rest).in_features == asked(fits, *told, **rest).in_features == 2
+    assert asked(fits, *BEFORE[before]).in_features == 3  # what was not asked for last is not kept
 
 
 def test_an_error_leaves_what_was_kept(fitted_models):

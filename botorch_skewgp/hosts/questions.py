@@ -1,0 +1,48 @@
+"""The next question in an experiment: the prices that hosts take, and the choice among points tried and others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from botorch.exceptions.errors import InputDataError
+from torch import Tensor
+
+from botorch_skewgp.acquisition import Question, next_question
+from botorch_skewgp.hosts.outcomes import PowerTransform
+from botorch_skewgp.models import SkewGP
+from botorch_skewgp.observations.checks import as_number
+
+NUM_SPREAD = 128  # points of the search space that questions may be about, beside those that were tried
+
+
+class Asked(NamedTuple):
+    """The place of a question in a list, and the expected rise of the best point's mean in units of the objective."""
+
+    place: int
+    value: float
+
+
+def as_price(value: object, what: str) -> float:
+    """A positive, finite price as a `float`; raises `InputDataError`."""
+    price = as_number(value, f"The price of {what}")
+    if price <= 0:
+        raise InputDataError(f"The price of {what} must be a positive, finite number; got {value!r}.")
+    return price
+
+
+def choose_question(
+    model: SkewGP, questions: Sequence[Question], prices: Sequence[float], pool: Tensor, transform: PowerTransform
+) -> Asked:
+    r"""The question with the most information about the best point for its price.
+
+    Args:
+        model: A model of the objective, large values good, on the scale of `transform`.
+        questions: The questions.
+        prices: Their prices.
+        pool: An `n x d` tensor of the points that questions may be about.
+        transform: The map of the objective's numbers.
+    """
+    found = next_question(model, None, questions, prices, X_candidates=pool)
+    best = float(model.outcome_scale.unstandardize(model.latent_posterior(pool).mean.max()))
+    return Asked(list(questions).index(found.question), transform.rise(best, found.value))
