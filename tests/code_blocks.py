@@ -138,7 +138,7 @@ def docstring_names() -> dict[str, Any]:
         "pairs": pairs,
         "model": SkewGP(train_X, Preference(pairs)),
         "objective": objective,
-        "transformed": BayesianTransformedGP(train_X, values.exp().unsqueeze(-1), num_nodes=16, least_effective=4),
+        "transformed": BayesianTransformedGP(train_X, values.exp().unsqueeze(-1), num_nodes=16, least_effective=0),
         "acq": names["SkewLogExpectedImprovement"](objective, best_f=values.max()),
         "distribution": distribution,
         "mean": distribution.mean,

@@ -40,6 +40,7 @@ def counting(done: list[int]) -> Experiment:
         "counting",
         "figure 0",
         "",
+        "",
         5,
         ({"set": "x", "method": "a"}, {"set": "x", "method": "b"}, {"set": "y", "method": "a"}),
         ("value",),
@@ -83,6 +84,12 @@ def test_a_smoke_test_stores_nothing(tmp_path, capsys):
     run_experiment(counting(done), None, True, 1, None)
     assert done == [0, 0]  # every method on the first set
     assert list(tmp_path.iterdir()) == []
+
+
+def test_deviations_are_on_the_page():
+    page = " ".join((RESULTS.parents[1] / "docs" / "experiments.md").read_text().split())
+    for experiment in EXPERIMENTS.values():
+        assert experiment.deviations in page, experiment.name
 
 
 def test_paired_differences():

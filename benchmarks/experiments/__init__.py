@@ -60,6 +60,7 @@ def run(options: argparse.Namespace) -> None:
     if options.name == "list":
         for experiment in EXPERIMENTS.values():
             print(f"{experiment.name}: {experiment.figure}, {experiment.trials} trials. {experiment.claim}")
+            print(f"    Deviations: {experiment.deviations}")
         return
     chosen = [*EXPERIMENTS.values()] if options.name == "all" else [EXPERIMENTS[options.name]]
     known = {value for experiment in chosen for case in experiment.cases for value in case.values()}

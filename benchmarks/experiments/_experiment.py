@@ -23,6 +23,7 @@ class Experiment:
         name: What it is called on the command line.
         figure: Where it stands.
         claim: What the paper says.
+        deviations: Where this differs from the paper: budget, number of sets, incumbent, samples, baseline.
         trials: The number of trials in the paper.
         cases: What a trial consists of, such as every method on every function; each is run, and kept, on its own.
         columns: What a row of a case holds, beside the trial's number and what names the case.
@@ -34,6 +35,7 @@ class Experiment:
     name: str
     figure: str
     claim: str
+    deviations: str
     trials: int
     cases: tuple[Row, ...]
     columns: tuple[str, ...]

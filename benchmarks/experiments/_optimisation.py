@@ -1,8 +1,9 @@
 """A loop of optimisation with duels, and what it is made of: functions, histories, fits, candidates.
 
 Inputs are scaled to the unit cube and functions are maximised. Judges do not err. As in the papers every new point is
-compared with the current best one, of largest posterior mean among those seen, and acquisition functions are not
-climbed: the best of 5,000 uniform points is asked about. Of posteriors that are normal it is looked for among the 200
+compared with the current best one. Here that is the one of largest posterior mean among those seen, and the best of
+5,000 uniform points is asked about; in the papers it is the winner of the duel before, and L-BFGS-B climbs from the
+best of 5,000 (unified framework, C.3 and footnote 7). Of posteriors that are normal it is looked for among the 200
 that were best by the same function of few samples, and with information gain among those that were best by a quarter of
 the samples. No other function of a skewed posterior can be foreseen: by expected improvement under a normal
 distribution of the same mean and covariance the best point comes after thousands of others that have lost for sure.

@@ -6,7 +6,9 @@ They use the package's kernels, warpings and checks of inputs, but neither rows 
 - `parameter_space`, `quadrature`, `nodes`: parameters as coordinates, and nodes for integrals over them, around modes.
 - `regression`, `weights`, `integrated_process`: the regression on warped outcomes at each node, the weights of nodes,
   and all of these together.
-- `model`: the BoTorch model; `leave_one_out` and `warping_comparison` check it.
+- `sparse_grid`: the sparse grids among the nodes.
+- `model`: the BoTorch model; `mean_and_scale`: the laws of what is integrated out in closed form;
+  `leave_one_out` and `warping_comparison` check it.
 - `posterior`, `marginals`, `student_t`: the posterior and its marginals; `acquisition`: improvement in closed form.
 """
 
@@ -15,12 +17,14 @@ from botorch_skewgp.transformed.acquisition import (
     TransformedLogProbabilityOfImprovement,
 )
 from botorch_skewgp.transformed.marginals import TransformedTMarginals
+from botorch_skewgp.transformed.mean_and_scale import MeanAndScale
 from botorch_skewgp.transformed.model import BayesianTransformedGP
 from botorch_skewgp.transformed.posterior import TransformedTPosterior
 from botorch_skewgp.transformed.warping_comparison import WarpingScore, compare_warpings
 
 __all__ = [
     "BayesianTransformedGP",
+    "MeanAndScale",
     "TransformedLogExpectedImprovement",
     "TransformedLogProbabilityOfImprovement",
     "TransformedTMarginals",

@@ -2,13 +2,15 @@ r"""Predictions of every outcome from all others, in closed form."""
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
+import torch
 from botorch.exceptions.errors import UnsupportedError
 from torch import Tensor
 
 from botorch_skewgp.transformed.posterior import TransformedTPosterior
-from botorch_skewgp.transformed.weights import WeightedNodes, normalised
+from botorch_skewgp.transformed.weights import WeightedNodes
 
 CANCELLING = 1e-3  # share of `q` without an outcome, below which a difference of squares loses digits
 
@@ -20,11 +22,15 @@ class LeaveOneOut(NamedTuple):
         posterior: The laws of the noisy outcomes, a batch of shape `n` of one point each.
         log_density: Their log densities at the outcomes, `n`; the sum is the leave-one-out score of a model.
         level: Their cdfs at the outcomes, `n`; uniform if the model is right.
+        effective_number: The effective numbers of nodes given all outcomes but each, `n`.
+        standard_error: That of the sum of `log_density`, from the spread over nodes.
     """
 
     posterior: TransformedTPosterior
     log_density: Tensor
     level: Tensor
+    effective_number: Tensor
+    standard_error: float
 
 
 class LeaveOneOutLaws(NamedTuple):
@@ -33,13 +39,13 @@ class LeaveOneOutLaws(NamedTuple):
     Args:
         location: `n x S`.
         scale: `n x S`.
-        probabilities: The probabilities of the nodes without the outcome, `n x S`.
+        log_weight: The log weights of the nodes without the outcome, `n x S`.
         df: The degrees of freedom.
     """
 
     location: Tensor
     scale: Tensor
-    probabilities: Tensor
+    log_weight: Tensor
     df: int
 
 
@@ -73,6 +79,7 @@ def leave_one_out_laws(nodes: WeightedNodes, z: Tensor) -> LeaveOneOutLaws:
     determinants = regression.log_determinants()[nodes.kernel] + diagonal.log()
     jacobian = nodes.log_slope.sum(-1) - nodes.log_slope.mT
     log_likelihood = -0.5 * determinants - 0.5 * df * square.log() + (1 - p / (n - 1)) * jacobian
-    log_weight = nodes.log_weight - nodes.log_likelihood + log_likelihood
+    log_weight = torch.where(nodes.log_weight == -math.inf, -math.inf, nodes.log_weight - nodes.log_likelihood)
+    log_weight = log_weight + log_likelihood.nan_to_num(0.0)  # of a singular covariance
     scale = (square / (diagonal * df)).sqrt()
-    return LeaveOneOutLaws(z.mT - shrink, scale, normalised(log_weight, nodes.sign), df)
+    return LeaveOneOutLaws(z.mT - shrink, scale, log_weight, df)

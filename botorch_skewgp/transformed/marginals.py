@@ -89,28 +89,26 @@ class TransformedTMarginals(MixtureMarginals):
         """The densities of the components at `... x 1` values."""
         return self.component_log_density(value).exp()
 
-    def component_log_gain(self, value: Tensor) -> Tensor:
+    def component_log_gain(self, value: Tensor, above: bool = True) -> Tensor:
         r"""The logarithms of `E[max(g_s(y) - g_s(value), 0)] / g_s'(value)` of the components at `... x 1` values.
 
         To first order in the gain this is the outcome's own, `E[max(y - value, 0)]`; it exists for any warping with
         more than one degree of freedom.
-        """
-        log_gain = self._in_units_of(value, student_t.log_excess(self._standardised(value), self.df))
-        return log_gain if self._lowest is None else log_gain - self._log_present()
 
-    def component_log_loss(self, value: Tensor) -> Tensor:
-        """The same of `E[max(g_s(value) - g_s(y), 0)] / g_s'(value)`; see `component_log_gain`."""
+        Args:
+            value: The values.
+            above: Whether to gain above the value; else below it, `E[max(g_s(value) - g_s(y), 0)] / g_s'(value)`.
+        """
         location, scale = self.parameters
         t = self._standardised(value)
-        log_loss = student_t.log_excess(-t, self.df)
-        if self._lowest is not None:  # without the part beyond the range
-            lowest = (self._lowest - location) / scale
-            beyond = student_t.log_excess(-lowest, self.df).exp() + (t - lowest) * self.missing()
-            log_loss = log_loss + torch.log1p(-beyond * (-log_loss).exp()) - self._log_present()
-        return self._in_units_of(value, log_loss)
-
-    def _in_units_of(self, value: Tensor, log_gain: Tensor) -> Tensor:
-        return log_gain + self.parameters[1].log() - self.warping.log_derivative(value)
+        log_gain = student_t.log_excess(t if above else -t, self.df)
+        if self._lowest is not None:
+            if not above:  # without the part beyond the range
+                lowest = (self._lowest - location) / scale
+                beyond = student_t.log_excess(-lowest, self.df).exp() + (t - lowest) * self.missing()
+                log_gain = log_gain + torch.log1p(-beyond * (-log_gain).exp())
+            log_gain = log_gain - self._log_present()
+        return log_gain + scale.log() - self.warping.log_derivative(value)
 
     def _log_present(self) -> Tensor:
         return torch.log1p(-torch.as_tensor(self.missing()))
@@ -125,9 +123,9 @@ class TransformedTMarginals(MixtureMarginals):
         largest = torch.finfo(location.dtype).max
         return self.warping.inverse(location + scale * t).clamp(-largest, largest)
 
-    # Bounds of the mixture's quantiles
+    # The search for the mixture's quantiles
 
-    def hull(self, level: Tensor) -> tuple[Tensor, Tensor]:
+    def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
         r"""The least and the largest quantile of the components, which bound the mixture's.
 
         [Zhu2023btg]_, Proposition 4.4.
@@ -137,31 +135,6 @@ class TransformedTMarginals(MixtureMarginals):
         """
         quantiles = self.component_quantile(level.unsqueeze(-1))
         return quantiles.amin(-1), quantiles.amax(-1)
-
-    def single_weight_bounds(self, level: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Bounds from single components of large probability, infinite where none is large enough.
-
-        A component of probability `w` alone gives the mixture's cdf at least `w F_s`, so that the mixture's quantile is
-        at most the component's at level `p / w`; and at least that at `1 - (1 - p) / w`. Sharper than the levels
-        `p + 1 - w` and `p - 1 + w` of [Zhu2023btg]_, Proposition 4.5.
-
-        Args:
-            level: Probabilities, `batch_shape`.
-        """
-        w, p = self.probabilities, level.unsqueeze(-1)
-        above, below = p / w, 1 - (1 - p) / w
-        high = torch.where(above < 1, self.component_quantile(above.clamp_max(1.0)), math.inf)
-        low = torch.where(below > 0, self.component_quantile(below.clamp_min(0.0)), -math.inf)
-        return low.amax(-1), high.amin(-1)
-
-    def bracket(self, level: Tensor) -> tuple[Tensor, Tensor]:
-        """The hull of the components' quantiles, narrowed by components of large probability."""
-        low, high = self.hull(level)
-        weights = self.probabilities.detach()
-        if bool((weights > torch.minimum(level, 1 - level).min()).any()) and bool((weights >= 0).all()):
-            least, most = self.single_weight_bounds(level)
-            low, high = torch.maximum(low, least), torch.minimum(high, most)
-        return torch.minimum(low, high), torch.maximum(low, high)  # rounding may swap them
 
     def first_guess(self, level: Tensor) -> Tensor:
         """The average of the components' quantiles, on a scale on which tails are no heavier than exponential."""

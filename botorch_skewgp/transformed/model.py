@@ -28,7 +28,8 @@ from botorch_skewgp.models.transforms import transformed_dim
 from botorch_skewgp.observations.checks import as_count, as_number, as_seed, check_parts
 from botorch_skewgp.transformed.defaults import default_transformed_covar_module, default_transformed_likelihood
 from botorch_skewgp.transformed.integrated_process import IntegratedProcess
-from botorch_skewgp.transformed.leave_one_out import LeaveOneOut, leave_one_out_laws
+from botorch_skewgp.transformed.leave_one_out import LeaveOneOut
+from botorch_skewgp.transformed.mean_and_scale import MeanAndScale
 from botorch_skewgp.transformed.outcomes import (
     OutcomeUnits,
     check_outcomes,
@@ -36,11 +37,12 @@ from botorch_skewgp.transformed.outcomes import (
     outcome_units,
 )
 from botorch_skewgp.transformed.parameter_space import ParameterSpace
-from botorch_skewgp.transformed.posterior import JointScale, TransformedTPosterior
+from botorch_skewgp.transformed.posterior import TransformedTPosterior
+from botorch_skewgp.transformed.sparse_grid import MAX_LEVEL
+from botorch_skewgp.transformed.weights import normalised, standard_error
 from botorch_skewgp.warpings import SinhArcsinh, Warping
 
-MIN_VARIANCE = 1e-12  # posterior variance, in units of the prior's
-MIN_AFTER_CONDITIONING = 4.0  # effective number of nodes below which a warning is issued
+ACCEPTED_SUM_ERROR = 0.85  # of leave-one-out sums, times the root of the effective number asked for
 NO_FANTASIES = (
     "A BayesianTransformedGP cannot be conditioned on batches of data, hence not be used by look-ahead acquisition "
     "functions, which make fantasies; use qLogNoisyExpectedImprovement, for instance."
@@ -72,13 +74,13 @@ class BayesianTransformedGP(IntegratedProcess):
         train_Y: Tensor,
         warping: Warping | None = None,
         covar_module: Kernel | None = None,
-        num_nodes: int = 128,
+        num_nodes: int | None = None,
         input_transform: InputTransform | None = None,
         mean: Literal["constant", "linear"] = "constant",
         quadrature: Literal["sobol", "smolyak", "mode"] = "sobol",
         level: int = 3,
         least_effective: float = 32.0,
-        tolerance: float = 1e-3,
+        tolerance: float = 1e-2,
         num_moments: int = 0,
         standardize: bool = True,
         num_restarts: int = 4,
@@ -92,16 +94,18 @@ class BayesianTransformedGP(IntegratedProcess):
             warping: The warping; `SinhArcsinh()` if `None`; `Affine()` is none.
             covar_module: The kernel, of unit variance; by default an RBF kernel whose lengthscales have a wide prior,
                 with a median of `0.3 sqrt(d)` in the unit cube.
-            num_nodes: The number of quasi-Monte Carlo nodes in a round. Rounds follow, at most 6 in all, until the
-                effective number of nodes is large enough.
+            num_nodes: The number of quasi-Monte Carlo nodes, in four rounds that adapt; four more follow if the
+                effective number of nodes is too low. By default 768 up to 40 points, and then fewer in inverse
+                proportion, but at least 128.
             input_transform: A BoTorch input transform.
             mean: The mean of the process: unknown and constant, or linear in the (transformed) inputs.
-            quadrature: `"sobol"` for quasi-Monte Carlo nodes around all modes found, `"smolyak"` for a sparse grid in a
-                box around the highest, whose weights may be negative; `"mode"` for that mode alone, a warped Gaussian
-                process.
-            level: The level of the sparse grid.
-            least_effective: The effective number of quasi-Monte Carlo nodes to reach.
-            tolerance: The share of the weight whose nodes are left out, which bounds the error of the cdf.
+            quadrature: `"sobol"` for quasi-Monte Carlo nodes around all modes found and of the prior's size,
+                `"smolyak"` for a sparse grid around the highest mode, whose weights may be negative; `"mode"` for that
+                mode alone, a warped Gaussian process.
+            level: The level of the sparse grid, from 2 to 8.
+            least_effective: The effective number of nodes to reach. A `QuadratureWarning` is issued if probabilities
+                may be off by more than 0.135 over its square root (0.024 by default); never if it is 0.
+            tolerance: The share of the weight whose nodes are left out, which bounds the error of a cdf from that.
             num_moments: The number of moments that outcomes must have: nodes of heavier tails are left out.
             standardize: Whether to standardise outcomes.
             num_restarts: The number of starts of the search for modes.
@@ -123,8 +127,10 @@ class BayesianTransformedGP(IntegratedProcess):
         )
         _check_choice(mean, "mean", ("constant", "linear"))
         _check_choice(quadrature, "quadrature", ("sobol", "smolyak", "mode"))
-        for name, value in (("num_nodes", num_nodes), ("level", level), ("num_restarts", num_restarts)):
-            as_count(value, name, least=1)
+        if num_nodes is not None:
+            as_count(num_nodes, "num_nodes", least=1)
+        as_count(num_restarts, "num_restarts", least=1)
+        as_count(level, "level", least=2, most=MAX_LEVEL)
         as_count(num_moments, "num_moments", least=0)
         as_number(least_effective, "least_effective", least=0.0)
         if as_number(tolerance, "tolerance", least=0.0) >= 1:
@@ -277,57 +283,22 @@ class BayesianTransformedGP(IntegratedProcess):
             raise UnsupportedError(f"{NOISE_IS_LEARNED} give True or False.")
         if output_indices is not None and list(output_indices) != [0]:
             raise UnsupportedError(f"This model has one output; got output_indices={output_indices}.")
-        quadrature = self._integrate()
-        nodes, covar_module = quadrature.nodes, quadrature.covar_module
-        inputs = self.transform_inputs(self._checked_query(X))
-        batch_shape, q = inputs.shape[:-2], inputs.shape[-2]
-        regression = nodes.regression
-        flat, train = inputs.flatten(0, -2).to(nodes.u), self.train_inputs[0].to(nodes.u)
-        basis = self._basis(flat)
-        cross = covar_module(train, flat).to_dense().expand(len(nodes.of_kernels), -1, -1)
-        gain, rest = regression.gains(cross, basis)
-        noise = quadrature.noise if observation_noise else 0.0
-        prior = (covar_module(flat, diag=True) + noise).expand(len(nodes.of_kernels), -1)
-        square = prior - gain.square().sum(-2) + rest.square().sum(-2)  # T x N
-        square = square.clamp_min(MIN_VARIANCE)  # rounding, where noise is tiny
-        factor = nodes.select(regression.square) / regression.df  # S
-        location = nodes.select(regression.locations(gain, basis))  # N x S
-        scale = (square.mT[:, nodes.kernel] * factor).sqrt()
-
-        def matrix() -> Tensor:
-            points = inputs.to(nodes.u).unsqueeze(-3)
-            dense = covar_module(points).to_dense()
-            if observation_noise:
-                dense = dense + torch.diag_embed(torch.as_tensor(noise).expand(-1, q))
-            parts = (part.unflatten(-1, (*batch_shape, q)).movedim((0, 1), (-3, -2)) for part in (gain, rest))
-            known, unknown = parts
-            return dense - known.mT @ known + unknown.mT @ unknown
-
-        dtype, shape = inputs.dtype, (*batch_shape, q, len(nodes.kernel))
-        posterior = TransformedTPosterior(
-            location.view(shape).to(dtype),
-            scale.view(shape).to(dtype),
-            nodes.probabilities.to(dtype),
-            regression.df,
-            quadrature.warping.to(dtype),
-            JointScale(matrix, nodes.kernel, factor.to(dtype), prior.unflatten(-1, (*batch_shape, q)).movedim(0, -2)),
-            offset=self.units.center,
-            weight=self.units.scale,
-        )
+        posterior = self._law(self._integrate(), self.transform_inputs(self._checked_query(X)), observation_noise)
         if isinstance(posterior_transform, ScalarizedPosteriorTransform):
             return posterior.scalarize(cast(Tensor, posterior_transform.weights), posterior_transform.offset)
         return posterior if posterior_transform is None else posterior_transform(posterior=posterior, X=X)
 
     @torch.no_grad()
     def leave_one_out(self) -> LeaveOneOut:
-        r"""The predictions of every noisy outcome from all others, with the same nodes, for the cost of one model.
+        r"""The predictions of every noisy outcome from all others, for the cost of one model.
+
+        They have nodes of their own, since one outcome may change much of what is known about the parameters; those
+        that `use_nodes` was given are kept. A `QuadratureWarning` is issued if too few of them count.
 
         Raises:
             UnsupportedError: If there is no degree of freedom left, or without one outcome all others are equal.
         """
-        nodes = self.weighted_nodes
-        y = self.train_targets.to(nodes.u)
-        n = len(y)
+        y = self.train_targets
         for end in (y.argmin(), y.argmax()):
             rest = torch.cat([y[:end], y[end + 1 :]])
             if bool(rest.amin() == rest.amax()):
@@ -335,19 +306,54 @@ class BayesianTransformedGP(IntegratedProcess):
                     f"Without row {int(end)} all outcomes are equal, which leaves the scale of that outcome "
                     "undetermined."
                 )
-        z = self._space.at(nodes.u, "warping")(self.units.standardise(y)).expand(len(nodes.u), -1)
-        laws = leave_one_out_laws(nodes, z)
+        self._integrate()
+        nodes = self._leave_one_out_nodes()
+        laws = self._leave_one_out_laws(nodes)
+        probabilities = normalised(laws.log_weight, nodes.sign)
+        used = (probabilities != 0).any(0).nonzero().squeeze(-1)  # others may have scales that are infinite
+        probabilities = probabilities[:, used]
         posterior = TransformedTPosterior(
-            laws.location.unsqueeze(-2),
-            laws.scale.unsqueeze(-2),
-            laws.probabilities,
+            laws.location[:, used].unsqueeze(-2),
+            laws.scale[:, used].unsqueeze(-2),
+            probabilities,
             laws.df,
-            self._integrate().warping,
+            self._warping_nodes(nodes.u[used]),
             offset=self.units.center,
             weight=self.units.scale,
         )
-        y = y.view(n, 1, 1)
-        return LeaveOneOut(posterior, posterior.log_density(y).view(n), posterior.cdf(y).view(n))
+        y = y.to(nodes.u).view(-1, 1, 1)
+        log_density = posterior.marginals.component_log_density(self.units.standardise(y)).squeeze(-2)
+        share = probabilities * (log_density - log_density.amax(-1, keepdim=True)).exp()
+        influence = (share / share.sum(-1, keepdim=True) - probabilities).sum(0)  # of nodes on the sum of log densities
+        error = 0.0 if len(nodes.u) == 1 else float(standard_error(influence, nodes.kernel[used]))
+        effective = 1 / probabilities.square().sum(-1)
+        if error > self._accepted(ACCEPTED_SUM_ERROR):
+            warnings.warn(
+                f"The sum of leave-one-out log densities may be off by {error:.2f}: without some outcomes few nodes "
+                f"count ({float(effective.min()):.1f} at least). Increase num_nodes.",
+                QuadratureWarning,
+                stacklevel=2,
+            )
+        return LeaveOneOut(posterior, posterior.log_density(y).flatten(), posterior.cdf(y).flatten(), effective, error)
+
+    @torch.no_grad()
+    def mean_and_scale(self) -> MeanAndScale:
+        r"""The joint law of the mean's coefficients and the process's precision, which posteriors integrate out.
+
+        Raises:
+            UnsupportedError: If nodes of a sparse grid have negative weights.
+        """
+        nodes = self.weighted_nodes
+        if bool((nodes.probabilities < 0).any()):
+            raise UnsupportedError('Some nodes have negative weights; build the model with quadrature="sobol".')
+        regression = nodes.regression
+        return MeanAndScale(
+            nodes.probabilities,
+            nodes.select(regression.coefficients).mT,
+            regression.basis_root[nodes.kernel],
+            0.5 * regression.df,
+            0.5 * nodes.select(regression.square),
+        )
 
     def fantasize(self, X: Tensor, *args: Any, **kwargs: Any) -> Self:
         r"""Not supported, as batches of data are not.
@@ -387,15 +393,8 @@ class BayesianTransformedGP(IntegratedProcess):
         new.train_inputs = (torch.cat([self.train_inputs[0], self.transform_inputs(X)]),)
         if self._original_train_inputs is not None:
             new._original_train_inputs = points
-        new._quadrature = None
-        if new.effective_number_of_nodes < min(MIN_AFTER_CONDITIONING, 0.5 * self.effective_number_of_nodes):
-            warnings.warn(
-                f"Given the new outcomes {new.effective_number_of_nodes:.1f} nodes count, of "
-                f"{self.effective_number_of_nodes:.1f} before: the outcomes change the parameters by more than "
-                "fixed nodes can follow. Build a new model, or call set_train_data, which makes new nodes.",
-                QuadratureWarning,
-                stacklevel=2,
-            )
+        new._quadrature = new._proposals = None
+        new._integrate()
         return new
 
     def _checked_query(self, X: Tensor) -> Tensor:

@@ -14,7 +14,9 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from botorch_skewgp.exceptions import QuadratureWarning
-from botorch_skewgp.transformed.quadrature import WIDENING, Proposal, ProposalMixture, effective_number, smolyak_grid
+from botorch_skewgp.transformed import student_t
+from botorch_skewgp.transformed.quadrature import PROPOSAL_DF, WIDENING, Proposal, ProposalMixture
+from botorch_skewgp.transformed.sparse_grid import normal_grid
 
 LogPosterior = Callable[[Tensor], Tensor]  # of coordinates, S x D, to S
 
@@ -24,9 +26,11 @@ REACH = 8.0  # largest distance of a mode from the modules' own parameters, in c
 FLOOR = -1e8  # the optimiser's value where the posterior density is zero
 MAX_SPREAD = 2.0  # standard deviation of a coordinate on which the data have little information
 MIN_RATIO = -7.0  # log of the mass of a mode, relative to the largest, above which it gets nodes
-WARPINGS_PER_KERNEL = 4  # nodes of the warping for each of the kernel, with Sobol nodes
-MAX_ROUNDS = 6
-BOX = 2.5  # half the side of a Smolyak grid, in standard deviations along the axes of the Cholesky factor
+MAX_PRIOR_SPREAD = 3.0  # standard deviation of the wide proposal where the prior is flat
+FALL = 2.0  # of the log density, at which widths are measured; at two standard deviations if it is normal
+SECANTS = (1.0, 1.5, 2.0, 3.0, 4.5, 7.0, 10.0)  # distances at which the density is evaluated, in standard deviations
+NUM_ROUNDS = 4
+MIN_SHARE_OF_GRID = 0.95  # of the mass, of the mode around which a sparse grid is
 
 
 class Nodes(NamedTuple):
@@ -36,11 +40,18 @@ class Nodes(NamedTuple):
         u: Their coordinates, `S x D`.
         log_weight: The logarithms of the absolute values of quadrature weights, `S`.
         sign: The signs of those weights, `S`.
+        coarser: Nodes of coarser rules for the same integral, by which this one is checked, if there are any.
     """
 
     u: Tensor
     log_weight: Tensor
     sign: Tensor
+    coarser: tuple[Nodes, ...] = ()
+
+    @property
+    def is_single(self) -> bool:
+        """Whether there is one node, chosen to stand for all parameters."""
+        return len(self.u) == 1
 
     @classmethod
     def single(cls, u: Tensor) -> Nodes:
@@ -155,61 +166,120 @@ def _laplace_covariance(mode: Tensor, objective: LogPosterior) -> Tensor:
     return (vectors / values.clamp_min(MAX_SPREAD**-2)) @ vectors.mT
 
 
-def smolyak_nodes(mode: Mode, level: int) -> Nodes:
-    r"""A sparse grid in a box around one mode.
+@torch.no_grad()
+def widened(log_posterior: LogPosterior, mode: Mode) -> Mode:
+    r"""The mode with each axis of its Gaussian as long as the posterior is wide, to where the log density falls by 2.
+
+    Of the two sides the wider counts, and never less than Laplace's approximation: few data bound a parameter on one
+    side only.
 
     Args:
+        log_posterior: The log posterior density of coordinates.
         mode: The mode.
-        level: The level of the grid.
     """
-    grid, weights = smolyak_grid(len(mode.center), level)
-    grid, weights = grid.to(mode.center), weights.to(mode.center)
-    volume = (2 * BOX * mode.root.diagonal()).log().sum()
-    return Nodes(mode.center + BOX * grid @ mode.root.mT, weights.abs().log() + volume, weights.sign())
+    D = len(mode.center)
+    distance = torch.tensor(SECANTS, dtype=mode.center.dtype, device=mode.center.device)
+    axes = torch.cat([mode.root.mT, -mode.root.mT])
+    u = mode.center + distance.view(-1, 1, 1) * axes  # len(SECANTS) x 2D x D
+    fall = mode.log_density - log_posterior(u.flatten(0, 1)).view(u.shape[:-1])
+    # in units in which the distance is linear if the density is normal
+    fall = torch.where(fall.isnan(), math.inf, fall).clamp_min(0.0).sqrt()
+    below = torch.cat([torch.zeros_like(fall[:1]), fall[:-1]])
+    before = torch.cat([torch.zeros_like(distance[:1]), distance[:-1]]).unsqueeze(-1)
+    share = ((math.sqrt(FALL) - below) / (fall - below)).nan_to_num(0.0).clamp(0.0, 1.0)
+    reached = before + share * (distance.unsqueeze(-1) - before)
+    has_fallen = fall >= math.sqrt(FALL)
+    first = torch.where(has_fallen.any(0), has_fallen.double().argmax(0), len(SECANTS) - 1)
+    width = reached.gather(0, first.unsqueeze(0)).squeeze(0) / math.sqrt(2 * FALL)
+    width = torch.where(has_fallen.any(0), width, SECANTS[-1] / math.sqrt(2 * FALL))
+    return mode._replace(root=mode.root * torch.maximum(width[:D], width[D:]).clamp_min(1.0))
+
+
+def prior_proposal(log_prior: LogPosterior, start: Tensor) -> Proposal:
+    r"""A proposal of the prior's own center and size, by one Newton step in each coordinate; exact if it is normal.
+
+    Args:
+        log_prior: The log prior density of coordinates.
+        start: Coordinates of positive prior density, `D`; the center where the prior has no curvature.
+    """
+    step = 1e-2 * torch.eye(len(start), dtype=start.dtype, device=start.device)
+    above, below = log_prior(start + step), log_prior(start - step)
+    slope, bend = (above - below) / 2e-2, (above + below - 2 * log_prior(start.unsqueeze(0))) / 1e-4
+    is_curved = bend.isfinite() & slope.isfinite() & (bend < -(MAX_PRIOR_SPREAD**-2))
+    spread = torch.where(is_curved, (-bend).clamp_min(MAX_PRIOR_SPREAD**-2).rsqrt(), MAX_PRIOR_SPREAD)
+    shift = torch.where(is_curved, slope * spread.square(), 0.0)
+    return Proposal(start + shift.clamp(-REACH, REACH), spread.diag())
+
+
+def smolyak_nodes(modes: Sequence[Mode], level: int) -> Nodes:
+    r"""A sparse grid of nested rules for the normal distribution, through Student t coordinates around the first mode.
+
+    Args:
+        modes: The modes; a warning is issued if others have mass.
+        level: The level of the grid, at least 2.
+    """
+    share = torch.softmax(torch.tensor([mode.log_mass for mode in modes], dtype=torch.float64), dim=0)[0]
+    if share < MIN_SHARE_OF_GRID:
+        warnings.warn(
+            f"The sparse grid is around one of {len(modes)} modes, with {float(share):.0%} of the mass by Laplace's "
+            'approximation. Use quadrature="sobol".',
+            QuadratureWarning,
+            stacklevel=6,
+        )
+    coarser = tuple(
+        _grid(modes[0], below) for below in range(max(level - 2, 1), level)
+    )  # rules have equal nodes in part
+    return _grid(modes[0], level)._replace(coarser=coarser)
+
+
+def _grid(mode: Mode, level: int) -> Nodes:
+    grid, weights = (x.to(mode.center) for x in normal_grid(len(mode.center), level))
+    t = student_t.quantile(torch.special.ndtr(grid), PROPOSAL_DF)
+    unit = math.sqrt(1 - 2 / PROPOSAL_DF)  # of a variable of unit variance
+    log_density = student_t.log_density(t, PROPOSAL_DF).sum(-1) - (unit * mode.root.diagonal()).log().sum()
+    return Nodes(mode.center + unit * t @ mode.root.mT, weights.abs().log() - log_density, weights.sign())
 
 
 @torch.no_grad()
 def sobol_nodes(
-    log_posterior: LogPosterior, modes: Sequence[Mode], shared: int, num_nodes: int, least_effective: float, seed: int
+    log_targets: LogPosterior,
+    modes: Sequence[Mode],
+    wide: Proposal,
+    num_nodes: int,
+    least_effective: float,
+    seed: int,
 ) -> Nodes:
     r"""Rounds of quasi-Monte Carlo nodes around all modes, weighted as draws of the mixture of all rounds.
 
-    Each mode gets nodes by its mass in Laplace's approximation. Rounds adapt to the nodes before them, until the
-    effective number of nodes is reached.
+    Each mode gets nodes by its mass in Laplace's approximation. Rounds adapt to the nodes before them. Four have all
+    the nodes; as many again follow while the effective number of nodes is too low.
 
     Args:
-        log_posterior: The log posterior density of coordinates.
+        log_targets: The log density of coordinates, `S x D` to `S`; or several, `S x D` to `S x K`, that are to be
+            integrated with the same nodes.
         modes: The modes.
-        shared: The number of leading coordinates that several nodes share: those of the kernel and the noise.
-        num_nodes: The number of nodes in a round.
-        least_effective: The effective number to reach, at most half of `num_nodes`.
+        wide: A proposal that gets nodes in all rounds, wherever modes are.
+        num_nodes: The number of nodes in four rounds.
+        least_effective: The least effective number to reach, at most a quarter of `num_nodes`.
         seed: The seed of the nodes.
     """
-    dim = len(modes[0].center)
-    inner = WARPINGS_PER_KERNEL if shared < dim else 1
     ratios = torch.tensor([mode.log_mass for mode in modes], dtype=torch.float64)
     ratios = ratios - ratios.max()
     likely = [k for k in range(len(modes)) if ratios[k] > MIN_RATIO]
     proposals = [Proposal(modes[k].center, WIDENING * modes[k].root) for k in likely]
-    mixtures = [ProposalMixture.of(proposals, ratios[likely].exp(), max(num_nodes // inner, 1))]
-    u, values = modes[0].center.new_zeros(0, dim), modes[0].center.new_zeros(0)
-    sizes: list[int] = []
-    for i in range(MAX_ROUNDS):
-        new = mixtures[-1].nodes(inner, shared, seed + 2 * i)
-        sizes.append(len(new))
-        u, values = torch.cat([u, new]), torch.cat([values, log_posterior(new)])
-        parts = [math.log(size) + mixture.log_density(u) for size, mixture in zip(sizes, mixtures, strict=True)]
-        log_density = torch.stack(parts).logsumexp(0)
-        weights = torch.softmax(values - log_density, dim=0)
-        effective = effective_number(weights)
-        if effective >= min(least_effective, 0.5 * num_nodes):
+    mixtures = [ProposalMixture.of(proposals, ratios[likely].exp(), wide, max(num_nodes // NUM_ROUNDS, 1))]
+    rounds: list[Tensor] = []
+    values: list[Tensor] = []
+    for i in range(2 * NUM_ROUNDS):
+        rounds.append(mixtures[-1].nodes(seed + 7919 * i))
+        new = log_targets(rounds[-1])
+        values.append(new.view(len(new), -1))
+        u = torch.cat(rounds)
+        parts = zip(rounds, mixtures, strict=True)
+        log_density = torch.stack([math.log(len(r)) + mixture.log_density(u) for r, mixture in parts]).logsumexp(0)
+        weights = torch.softmax(torch.cat(values) - log_density.unsqueeze(-1), dim=0)
+        effective = float(1 / weights.square().sum(0).max())
+        if i + 1 >= NUM_ROUNDS and effective >= min(least_effective, num_nodes / 4):
             break
-        mixtures.append(mixtures[-1].adapted(u, weights))
-    else:
-        warnings.warn(
-            f"The effective number of nodes is {effective:.1f} after {len(u)} nodes; {least_effective:g} was asked "
-            "for. Quantiles are less accurate; increase num_nodes, or use a warping with fewer parameters.",
-            QuadratureWarning,
-            stacklevel=5,
-        )
+        mixtures.append(mixtures[-1].adapted(u, weights.mean(-1)))
     return Nodes(u, -log_density, torch.ones_like(log_density))

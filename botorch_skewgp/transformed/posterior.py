@@ -227,8 +227,8 @@ class TransformedTPosterior(NonGaussianPosterior):
         law = self.marginals
         if not bool(law.warping.log_derivative(z.unsqueeze(-1)).isfinite().all()):
             raise ValueError(f"The value must be a finite number inside of the warping's domain; got {value}.")
-        log_gain = law.component_log_gain if self._weight > 0 else law.component_log_loss
-        return (self._log_average(log_gain(z.unsqueeze(-1))) + math.log(abs(self._weight))).view(shape)
+        log_gain = law.component_log_gain(z.unsqueeze(-1), above=self._weight > 0)
+        return (self._log_average(log_gain) + math.log(abs(self._weight))).view(shape)
 
     def density(self, value: Tensor | float) -> Tensor:
         r"""The marginal probability densities.

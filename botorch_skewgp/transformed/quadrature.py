@@ -1,16 +1,13 @@
-r"""Nodes for integrals over hyperparameters: quasi-Monte Carlo around one or several modes, and Smolyak grids.
+r"""Quasi-random nodes for integrals over hyperparameters, by importance sampling around one or several modes.
 
 .. [Cappe2008adaptive] O. Cappé, R. Douc, A. Guillin, J.-M. Marin, C. P. Robert. Adaptive importance sampling in general
    mixture classes. Statistics and Computing 18, 2008.
-.. [Smolyak1963] S. A. Smolyak. Quadrature and interpolation formulas for tensor products of certain classes of
-   functions. Soviet Mathematics Doklady 4, 1963.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -18,12 +15,13 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from botorch_skewgp.transformed.student_t import chi_square_quantile
-from botorch_skewgp.truncated.univariate import gauss_rule
 
 PROPOSAL_DF = 5.0  # tails heavier than those of a posterior, for weights that are bounded
 WIDENING = 1.2  # of standard deviations, for nodes in the tails
-EVEN_SHARE = 0.2  # of the nodes, spread evenly over the components of a mixture
+EVEN_SHARE = 0.2  # of the nodes around modes, spread evenly over them
+WIDE_SHARE = 0.15  # of all nodes, in the proposal that stays
 MIN_MASS = 1e-3  # of a component that is kept
+MIN_MISSED = 0.25  # mass of nodes of the wide proposal, above which they become a component
 
 
 class Proposal(NamedTuple):
@@ -49,35 +47,20 @@ class Proposal(NamedTuple):
         spread = self.root.diagonal().log().sum()
         return constant - spread - 0.5 * (df + D) * torch.log1p(white.square().sum(0) / df)
 
-    def nodes(self, num_outer: int, num_inner: int, outer_dim: int, seed: int) -> Tensor:
-        r"""Quasi-random nodes in groups that share their first coordinates.
-
-        Every node on its own has the law of the proposal: given the first coordinates, the others follow their
-        conditional distribution, a multivariate t again.
+    def nodes(self, num_nodes: int, seed: int) -> Tensor:
+        r"""Quasi-random nodes, `num_nodes x D`.
 
         Args:
-            num_outer: The number of distinct first parts.
-            num_inner: The number of nodes for each of them.
-            outer_dim: The number of coordinates in the first part.
-            seed: Seeds the scrambling of the Sobol sequences.
-
-        Returns:
-            A `(num_outer num_inner) x D` tensor.
+            num_nodes: Their number.
+            seed: Seeds the scrambling of the Sobol sequence.
         """
-        df, D = PROPOSAL_DF, len(self.center)
-        outer = _sobol_normal(num_outer, outer_dim + 1, seed).to(self.center)
-        stretch = (df / chi_square_quantile(outer[:, :1], df)).sqrt()
-        white = outer[:, 1:] * stretch
-        if outer_dim < D:
-            inner = _sobol_normal(num_outer * num_inner, D - outer_dim + 1, seed + 1).to(self.center)
-            white = white.repeat_interleave(num_inner, dim=0)
-            spread = (df + white.square().sum(-1, keepdim=True)) / chi_square_quantile(inner[:, :1], df + outer_dim)
-            white = torch.cat([white, inner[:, 1:] * spread.sqrt()], dim=-1)
-        return self.center + white @ self.root.mT
+        normal = _sobol_normal(num_nodes, len(self.center) + 1, seed).to(self.center)
+        stretch = (PROPOSAL_DF / chi_square_quantile(normal[:, :1], PROPOSAL_DF)).sqrt()
+        return self.center + (normal[:, 1:] * stretch) @ self.root.mT
 
 
 class ProposalMixture(NamedTuple):
-    r"""A mixture of proposals, with the number of nodes of each.
+    r"""A mixture of proposals, with the number of nodes of each; the last one is wide and stays as it is.
 
     Args:
         components: The proposals.
@@ -88,18 +71,20 @@ class ProposalMixture(NamedTuple):
     counts: tuple[int, ...]
 
     @classmethod
-    def of(cls, components: Sequence[Proposal], masses: Tensor, num_nodes: int) -> ProposalMixture:
-        r"""The mixture with nodes in proportion to masses, and in part evenly.
+    def of(cls, components: Sequence[Proposal], masses: Tensor, wide: Proposal, num_nodes: int) -> ProposalMixture:
+        r"""The mixture with nodes in proportion to masses, in part evenly, and in part of the wide proposal.
 
         Args:
             components: `K` proposals.
             masses: Their masses, `K`.
+            wide: The wide proposal.
             num_nodes: The number of nodes; each proposal gets at least one.
         """
         shares = (1 - EVEN_SHARE) * masses / masses.sum() + EVEN_SHARE / len(masses)
+        shares = torch.cat([(1 - WIDE_SHARE) * shares, shares.new_tensor([WIDE_SHARE])])
         counts = (shares * num_nodes).floor().clamp_min(1.0)
         counts[shares.argmax()] += max(num_nodes - int(counts.sum()), 0)
-        return cls(tuple(components), tuple(int(count) for count in counts))
+        return cls((*components, wide), tuple(int(count) for count in counts))
 
     def _log_parts(self, u: Tensor) -> Tensor:
         """The log densities of the components, times their shares, `K x S`."""
@@ -114,21 +99,14 @@ class ProposalMixture(NamedTuple):
         """
         return self._log_parts(u).logsumexp(0)
 
-    def nodes(self, num_inner: int, outer_dim: int, seed: int) -> Tensor:
-        r"""The nodes of all components; see `Proposal.nodes`.
+    def nodes(self, seed: int) -> Tensor:
+        r"""The nodes of all components, `num_nodes x D`.
 
         Args:
-            num_inner: The number of nodes for each distinct first part.
-            outer_dim: The number of coordinates in the first part.
             seed: Seeds the scrambling of the Sobol sequences.
-
-        Returns:
-            A `(num_nodes num_inner) x D` tensor.
         """
         parts = zip(self.components, self.counts, strict=True)
-        return torch.cat(
-            [part.nodes(count, num_inner, outer_dim, seed + 1000 * k) for k, (part, count) in enumerate(parts)]
-        )
+        return torch.cat([part.nodes(count, seed + 1000 * k) for k, (part, count) in enumerate(parts)])
 
     def adapted(self, u: Tensor, weights: Tensor) -> ProposalMixture:
         r"""The mixture whose components have centers, covariances and masses of weighted nodes ([Cappe2008adaptive]_).
@@ -142,17 +120,19 @@ class ProposalMixture(NamedTuple):
         """
         responsibilities = weights * torch.softmax(self._log_parts(u), dim=0)
         masses = responsibilities.sum(-1)
-        kept = [k for k in range(len(masses)) if masses[k] > MIN_MASS]
+        # the wide one gives rise to a narrower one where there is mass that all others miss
+        least = [MIN_MASS] * (len(masses) - 1) + [MIN_MISSED]
+        kept = [k for k in range(len(masses)) if masses[k] > least[k]]
         components = []
         for k in kept:
             root, weight = self.components[k].root, responsibilities[k] / masses[k]
             center = weight @ u
             covariance = (u - center).mT @ (weight.unsqueeze(-1) * (u - center))
             effective = effective_number(weight)
-            share = effective / (effective + u.shape[-1])
+            share = effective / (effective + 2 * u.shape[-1])
             covariance = share * WIDENING**2 * covariance + (1 - share) * root @ root.mT
             components.append(Proposal(center, torch.linalg.cholesky(covariance)))
-        return ProposalMixture.of(components, masses[kept], sum(self.counts))
+        return ProposalMixture.of(components, masses[kept], self.components[-1], sum(self.counts))
 
 
 def _sobol_normal(n: int, d: int, seed: int) -> Tensor:
@@ -160,46 +140,11 @@ def _sobol_normal(n: int, d: int, seed: int) -> Tensor:
     return torch.special.ndtri(uniform.clamp(1e-10, 1 - 1e-10))  # a scrambled point may be 0 to all its 30 bits
 
 
-def smolyak_grid(dim: int, level: int) -> tuple[Tensor, Tensor]:
-    r"""The sparse grid of Gauss-Legendre rules on the cube `[-1, 1]^dim` ([Smolyak1963]_), for averages over it.
-
-    Rules of `i` nodes in a dimension, with `i` summing to at most `dim + level - 1`; exact for polynomials of total
-    degree up to `2 level - 1`. Many weights are negative.
-
-    Args:
-        dim: The number of dimensions.
-        level: The level; at 1 there is one node, the center.
-
-    Returns:
-        The nodes, `S x dim`, and their weights, `S`, which sum to one.
-    """
-    nodes, weights = [], []
-    for total in range(max(level - dim, 0), level):  # the nodes beyond one, over all dimensions
-        sign = (-1) ** (level - 1 - total) * math.comb(dim - 1, level - 1 - total)
-        for extra in _compositions(total, dim):
-            rules = [gauss_rule("legendre", 1 + i) for i in extra]
-            grid = torch.cartesian_prod(*(x for x, _ in rules)).reshape(-1, dim)
-            products = torch.cartesian_prod(*(w for _, w in rules)).reshape(-1, dim)
-            nodes.append(grid)
-            weights.append(sign * products.prod(-1))
-    x, w = torch.cat(nodes), torch.cat(weights)
-    _, which = torch.unique((x * 2**40).round(), dim=0, return_inverse=True)  # equal up to rounding
-    num = int(which.max()) + 1
-    first = torch.zeros(num, dtype=torch.long).scatter_(0, which.flip(0), torch.arange(len(x)).flip(0))
-    return x[first], torch.zeros(num, dtype=w.dtype).index_add_(0, which, w)
-
-
-def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
-    """All ways to write a number as an ordered sum of `parts` non-negative ones."""
-    for bars in itertools.combinations(range(total + parts - 1), parts - 1):
-        ends = (-1, *bars, total + parts - 1)
-        yield tuple(after - before - 1 for before, after in itertools.pairwise(ends))
-
-
 def keep_largest(weights: Tensor, tolerance: float) -> Tensor:
     r"""The nodes of largest absolute weight that together hold all but a share of it.
 
-    If all weights are positive, cdfs of mixtures with these weights, normalised again, differ by at most `tolerance`.
+    Nodes of no weight are never among them. If all weights are positive, cdfs of mixtures with these weights,
+    normalised again, differ by at most `tolerance`.
 
     Args:
         weights: The weights, `S`.
@@ -209,9 +154,8 @@ def keep_largest(weights: Tensor, tolerance: float) -> Tensor:
         The numbers of the nodes kept, in increasing order.
     """
     size, order = weights.abs().sort(descending=True, stable=True)
-    rest = 1 - size.cumsum(-1) / size.sum()
-    num_kept = int((rest > tolerance).sum()) + 1
-    return order[:num_kept].sort().values
+    left = size.flip(-1).cumsum(-1).flip(-1)  # with each node, all smaller ones: exactly 0 where all are
+    return order[left > tolerance * left[0]].sort().values
 
 
 def effective_number(weights: Tensor) -> float:

@@ -2,6 +2,7 @@ r"""Comparison of warpings of an outcome."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -19,8 +20,9 @@ class WarpingScore(NamedTuple):
         log_evidence: The log density of the outcomes, all parameters integrated out.
         leave_one_out: The sum of the log predictive densities of outcomes from all others.
         behind: The best warping's `leave_one_out` minus this one.
-        standard_error: The standard error of `behind`, from the spread over outcomes; a warping is worse if `behind` is
-            two or three of them.
+        standard_error: The standard error of `behind`, from the spread over outcomes and that over nodes; a warping is
+            worse if `behind` is two or three of them.
+        effective_number: The least effective number of nodes without an outcome.
     """
 
     model: BayesianTransformedGP
@@ -28,6 +30,7 @@ class WarpingScore(NamedTuple):
     leave_one_out: float
     behind: float
     standard_error: float
+    effective_number: float
 
 
 def compare_warpings(
@@ -39,7 +42,7 @@ def compare_warpings(
     score hardly depends on priors. Where the two disagree, the data are too few to decide.
 
     Example:
-        >>> scores = compare_warpings(train_X, values.exp().unsqueeze(-1), [Affine(), BoxCox()], num_nodes=16)
+        >>> scores = compare_warpings(train_X, values.exp().unsqueeze(-1), [Affine(), BoxCox()])
         >>> best = scores[0].model
 
     Args:
@@ -49,12 +52,13 @@ def compare_warpings(
         kwargs: Further arguments of `BayesianTransformedGP`.
     """
     models = [BayesianTransformedGP(train_X, train_Y, warping=warping, **kwargs) for warping in warpings]
-    densities = [model.leave_one_out().log_density for model in models]
-    best = max(densities, key=lambda density: float(density.sum()))
+    results = [model.leave_one_out() for model in models]
+    best = max(results, key=lambda result: float(result.log_density.sum()))
     scores = []
-    for model, density in zip(models, densities, strict=True):
-        difference = best - density
-        error = float(difference.std()) * len(difference) ** 0.5
-        score = WarpingScore(model, model.log_evidence, float(density.sum()), float(difference.sum()), error)
-        scores.append(score)
+    for model, result in zip(models, results, strict=True):
+        difference = best.log_density - result.log_density
+        spread = float(difference.std()) * len(difference) ** 0.5
+        error = 0.0 if result is best else math.hypot(spread, best.standard_error, result.standard_error)
+        total, effective = float(result.log_density.sum()), float(result.effective_number.min())
+        scores.append(WarpingScore(model, model.log_evidence, total, float(difference.sum()), error, effective))
     return sorted(scores, key=lambda score: score.behind)

@@ -12,6 +12,8 @@ from torch import Tensor
 from botorch_skewgp.transformed.parameter_space import ParameterSpace
 from botorch_skewgp.transformed.regression import TransformedRegression
 
+LARGEST_POWER = 0.45  # of the largest number, up to which warped outcomes have squares, also in the data's precision
+
 
 class WeightedNodes(NamedTuple):
     r"""Nodes with the factors that posteriors need.
@@ -84,6 +86,19 @@ def normalised(log_weight: Tensor, sign: Tensor) -> Tensor:
     return weight / weight.sum(-1, keepdim=True)
 
 
+def standard_error(parts: Tensor, kernel: Tensor) -> Tensor:
+    r"""The standard error of a sum over nodes, those of equal kernels together unless all are equal.
+
+    Args:
+        parts: The centered contributions of the nodes, `... x S`.
+        kernel: The kernel of every node, `S`.
+    """
+    num = int(kernel.max()) + 1
+    if num > 1:
+        parts = parts.new_zeros(*parts.shape[:-1], num).index_add_(-1, kernel, parts)
+    return parts.square().sum(-1).sqrt()
+
+
 @dataclass(frozen=True, eq=False)
 class TransformedData:
     r"""The data that weigh nodes.
@@ -130,7 +145,8 @@ class TransformedData:
         warping = space.at(u, "warping")
         z, log_slope = warping(y).expand(len(u), -1), warping.log_derivative(y).expand(len(u), -1)
         log_slope = log_slope - self.log_unit
-        inside = z.isfinite().all(-1) & (z.amax(-1) > z.amin(-1)) & log_slope.isfinite().all(-1)
+        largest = torch.finfo(self.y.dtype).max ** LARGEST_POWER
+        inside = (z.abs().amax(-1) < largest) & (z.amax(-1) > z.amin(-1)) & log_slope.isfinite().all(-1)
         if self.num_moments:
             inside = inside & (self.num_moments * warping.tail_power.squeeze(-1) < len(y) - basis.shape[-1])
         z = torch.where(inside.unsqueeze(-1), z, y)  # not used

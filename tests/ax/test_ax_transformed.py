@@ -22,7 +22,7 @@ def test_loop_and_predictions():
     client = Client(random_seed=0)
     client.configure_experiment([RangeParameterConfig(name="x", parameter_type="float", bounds=(0.0, 10.0))])
     client.configure_optimization(objective="-loss")
-    options = {"num_nodes": 16, "least_effective": 4.0, "num_restarts": 2}
+    options = {"num_nodes": 16, "least_effective": 0.0, "num_restarts": 2}
     client.set_generation_strategy(transformed_generation_strategy(4, model_options=options))
     for _ in range(6):
         for trial, parameters in client.get_next_trials(max_trials=1).items():

@@ -195,7 +195,7 @@ def _pairwise_gp(objective: int, transform: InputTransform | None) -> PairwiseGP
 
 def _transformed_gp(objective: int, transform: InputTransform | None) -> BayesianTransformedGP:
     """A transformed process with few nodes, all of whose outcomes have a mean and a variance."""
-    few = {"num_nodes": 16, "least_effective": 4.0, "num_restarts": 2, "num_moments": 2}
+    few = {"num_nodes": 16, "least_effective": 0.0, "num_restarts": 2, "num_moments": 2}
     return BayesianTransformedGP(points(), values(objective).unsqueeze(-1), input_transform=transform, **few)
 
 

@@ -20,7 +20,7 @@ BOUNDS = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE)
 
 @pytest.fixture(scope="module")
 def transformed():
-    return model("sinh-arcsinh", num_nodes=16, least_effective=4.0, num_restarts=1)
+    return model("sinh-arcsinh", num_nodes=16, least_effective=0.0, num_restarts=1)
 
 
 def sampler():
@@ -112,7 +112,7 @@ def test_other_models_are_refused(function, name):
 
 
 def test_expected_improvement_says_that_the_moment_is_missing():
-    heavy = model("arcsinh", num_nodes=16, least_effective=4.0, num_restarts=1)
+    heavy = model("arcsinh", num_nodes=16, least_effective=0.0, num_restarts=1)
     with pytest.raises(UnsupportedError, match="no mean"):
         LogExpectedImprovement(heavy, best_f=3.0)(torch.rand(1, 1, 2, dtype=DOUBLE))
 
@@ -132,7 +132,7 @@ def test_optimisation_of_an_exponential_outcome():
 
     X = torch.rand(5, 2, dtype=DOUBLE)
     for _ in range(10):
-        transformed = model("sinh-arcsinh", X, f(X), num_nodes=16, least_effective=4.0, num_restarts=2)
+        transformed = model("sinh-arcsinh", X, f(X), num_nodes=16, least_effective=0.0, num_restarts=2)
         acquisition = QuantileBound(transformed, probability=0.9)
         candidate, _ = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=2, raw_samples=16, options={"maxiter": 20})
         X = torch.cat([X, candidate])

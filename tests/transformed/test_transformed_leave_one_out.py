@@ -8,6 +8,7 @@ import torch
 from botorch.exceptions.errors import UnsupportedError
 from transformed_cases import WARPINGS, data, model, shared
 
+from botorch_skewgp.exceptions import QuadratureWarning
 from botorch_skewgp.transformed.leave_one_out import leave_one_out_laws
 from botorch_skewgp.transformed.nodes import Nodes
 
@@ -16,8 +17,10 @@ from botorch_skewgp.transformed.nodes import Nodes
 def test_leave_one_out_equals_refits(name):
     X, Y = data()
     transformed = shared(name, tolerance=0.0)
-    left_out, nodes = transformed.leave_one_out(), transformed.weighted_nodes
+    transformed, nodes = copy.deepcopy(transformed), transformed.weighted_nodes
     quadrature = nodes.log_weight - nodes.log_likelihood - transformed.log_prior(nodes.u)
+    transformed.use_nodes(Nodes(nodes.u, quadrature.detach(), nodes.sign))  # else it makes some of its own
+    left_out = transformed.leave_one_out()
     for i in (0, int(Y.argmax())):
         rest = torch.arange(len(X)) != i
         refit = copy.deepcopy(transformed)
@@ -29,6 +32,37 @@ def test_leave_one_out_equals_refits(name):
             assert left_out.posterior.quantile(level)[i].item() == pytest.approx(expected.item(), rel=1e-9)
         assert left_out.level[i].item() == pytest.approx(law.cdf(Y[i].item()).item(), rel=1e-9)
         assert left_out.log_density[i].item() == pytest.approx(law.log_density(Y[i].item()).item(), rel=1e-9)
+
+
+def test_the_sum_is_that_of_refits_with_nodes_of_their_own():
+    X, Y = data(n=8, d=1)
+    transformed = model("sinh-arcsinh", X, Y, num_nodes=512, num_restarts=4)
+    left_out = transformed.leave_one_out()
+    exact = []
+    for i in range(len(X)):
+        rest = torch.arange(len(X)) != i
+        refit = model("sinh-arcsinh", X[rest], Y[rest], num_nodes=2048, num_restarts=4, standardize=False)
+        refit.units = transformed.units
+        exact.append(refit.posterior(X[i : i + 1], observation_noise=True).log_density(Y[i].item()).squeeze())
+    difference = left_out.log_density - torch.stack(exact)
+    assert difference.sum().abs() < 0.3
+    assert left_out.standard_error < 0.15
+    assert (left_out.effective_number > 32).all()
+    # the nodes of posteriors alone are too few
+    transformed.use_nodes(transformed._nodes)
+    assert transformed.leave_one_out().standard_error > 2 * left_out.standard_error
+
+
+def test_a_sum_that_may_be_off_is_warned_of():
+    X, Y = data(n=8, d=1)
+    few = model("L-SA", X, Y, num_nodes=16, least_effective=32.0)
+    with pytest.warns(QuadratureWarning) as caught:
+        few.leave_one_out()
+    messages = [str(warning.message) for warning in caught]
+    assert [message.split(" may be off")[0] for message in messages] == [
+        "Probabilities of predictions",
+        "The sum of leave-one-out log densities",
+    ]
 
 
 def test_the_only_outcome_that_differs_cannot_be_left_out():

@@ -5,54 +5,51 @@ import math
 import pytest
 import torch
 
-from botorch_skewgp.transformed.quadrature import Proposal, effective_number, keep_largest, smolyak_grid
+from botorch_skewgp.transformed.quadrature import Proposal, ProposalMixture, effective_number, keep_largest
+from botorch_skewgp.transformed.sparse_grid import normal_grid, normal_rule
 
 DOUBLE = torch.float64
 
 
-@pytest.mark.parametrize(
-    ("dim", "level", "num_nodes", "num_negative"),
-    [
-        (3, 6, 351, 115),
-        (4, 5, 385, 104),
-        (5, 5, 781, 190),
-        (6, 4, 389, 73),
-        (7, 4, 589, 99),
-        (8, 4, 849, 129),
-        pytest.param(10, 4, 1581, 201, marks=pytest.mark.slow),
-    ],
-)
-def test_number_of_nodes_of_sparse_grids(dim, level, num_nodes, num_negative):
-    nodes, weights = smolyak_grid(dim, level)
-    assert (len(nodes), int((weights < -1e-14).sum())) == (num_nodes, num_negative)
+@pytest.mark.parametrize(("dim", "level", "num_nodes"), [(7, 2, 15), (7, 3, 99), (7, 4, 421), (7, 5, 1485), (3, 4, 45)])
+def test_number_of_nodes_of_sparse_grids(dim, level, num_nodes):
+    nodes, weights = normal_grid(dim, level)
+    assert len(nodes) == num_nodes
     assert weights.sum().item() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("level", range(1, 9))
+def test_rules_are_exact_and_nested(level):
+    x, w = normal_rule(level)
+    for power in range(2 * level):
+        exact = 0.0 if power % 2 else math.prod(range(1, power, 2))
+        assert (w * x**power).sum().item() == pytest.approx(exact, abs=1e-13 * (1 + x.abs().max().item() ** power))
+    assert (w > 0).all()
+    assert set(x.tolist()) <= set(normal_rule(8)[0].tolist())
 
 
 @pytest.mark.parametrize("powers", [(0, 0, 0), (2, 0, 0), (2, 2, 0), (4, 0, 0), (0, 1, 4), (1, 1, 1)])
 def test_sparse_grids_are_exact_for_polynomials(powers):
-    nodes, weights = smolyak_grid(3, 3)  # total degrees up to 5
+    nodes, weights = normal_grid(3, 3)  # total degrees up to 5
     value = (weights * nodes.pow(torch.tensor(powers)).prod(-1)).sum()
-    exact = math.prod(0.0 if k % 2 else 1 / (k + 1) for k in powers)
-    assert value.item() == pytest.approx(exact, abs=1e-13)
+    exact = math.prod(0.0 if k % 2 else math.prod(range(1, k, 2)) for k in powers)
+    assert value.item() == pytest.approx(exact, abs=1e-12)
 
 
 def test_one_node_is_the_center():
-    nodes, weights = smolyak_grid(4, 1)
+    nodes, weights = normal_grid(4, 1)
     assert nodes.tolist() == [[0.0] * 4]
     assert weights.tolist() == pytest.approx([1.0])
 
 
-@pytest.mark.parametrize("inner", [1, 4])
-def test_weights_of_shared_nodes(inner):
+def test_weights_of_nodes():
     root = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.8, 0.0], [-0.3, 0.4, 1.2]], dtype=DOUBLE)
     proposal = Proposal(torch.tensor([1.0, -1.0, 0.5], dtype=DOUBLE), root)
     target = torch.distributions.MultivariateNormal(proposal.center + 0.3, root @ root.mT)
-    outer_dim = 2
     estimates = []
     for seed in range(8):
-        u = proposal.nodes(1024 // inner, inner, outer_dim, seed=10 * seed)
+        u = proposal.nodes(1024, seed=10 * seed)
         assert u.shape == (1024, 3)
-        assert len(torch.unique(u[:, :outer_dim], dim=0)) == 1024 // inner
         weights = (target.log_prob(u) - proposal.log_density(u)).exp()
         estimates.append(
             torch.cat(
@@ -64,6 +61,22 @@ def test_weights_of_shared_nodes(inner):
     exact = torch.cat([torch.ones(1).to(mean), mean, (mean[2] ** 2 + target.variance[2])[None]])
     error = estimates.std(0) / math.sqrt(len(estimates))
     assert ((estimates.mean(0) - exact).abs() < 4 * error + 1e-4).all()
+
+
+@pytest.mark.parametrize("num_nodes", [1, 4, 100])
+def test_every_proposal_of_a_mixture_has_nodes_and_the_wide_one_stays(num_nodes):
+    wide = Proposal(torch.zeros(2, dtype=DOUBLE), 5 * torch.eye(2, dtype=DOUBLE))
+    near = [Proposal(torch.full((2,), float(k), dtype=DOUBLE), torch.eye(2, dtype=DOUBLE)) for k in (1, 2, 3)]
+    mixture = ProposalMixture.of(near, torch.tensor([1.0, 1e-6, 0.0], dtype=DOUBLE), wide, num_nodes)
+    assert min(mixture.counts) >= 1
+    assert num_nodes <= sum(mixture.counts) <= num_nodes + 3
+    if num_nodes == 100:
+        assert mixture.counts[-1] == 15
+    u = mixture.nodes(seed=0)
+    adapted = mixture.adapted(u, torch.softmax(-u.square().sum(-1), 0))
+    assert adapted.components[-1] is wide
+    far = mixture.adapted(u, torch.nn.functional.one_hot(u.norm(dim=-1).argmax(), len(u)).to(u))
+    assert len(far.components) >= 2  # also where the wide proposal has all the weight
 
 
 def test_sparsification_bounds_the_error_of_cdfs(generator):
@@ -84,6 +97,15 @@ def test_sparsification_bounds_the_error_of_cdfs(generator):
 def test_sparsification_counts_absolute_weights():
     assert keep_largest(torch.tensor([0.5, -0.4, 0.9, 1e-9]), 0.01).tolist() == [0, 1, 2]
     assert keep_largest(torch.tensor([0.5, 0.5]), 0.0).tolist() == [0, 1]
+
+
+def test_nodes_of_no_weight_are_left_out():
+    assert keep_largest(torch.tensor([0.5, 0.0, 0.5, 0.0], dtype=DOUBLE), 0.0).tolist() == [0, 2]
+    assert keep_largest(torch.tensor([0.0, -1.0, 1.5], dtype=DOUBLE), 0.0).tolist() == [1, 2]
+    # a sum of rounded shares may fall short of one
+    weights = torch.cat([torch.full((999,), 1 / 999, dtype=DOUBLE), torch.zeros(5, dtype=DOUBLE)])
+    assert len(keep_largest(weights, 0.0)) == 999
+    assert len(keep_largest(torch.tensor([1.0, 1e-300], dtype=DOUBLE), 0.0)) == 2
 
 
 def test_effective_number():

@@ -4,7 +4,8 @@ import math
 
 import pytest
 import torch
-from transformed_cases import data, shared
+from botorch.exceptions.errors import UnsupportedError
+from transformed_cases import data, model, shared
 
 from botorch_skewgp.transformed import BayesianTransformedGP
 from botorch_skewgp.warpings import BoxCox
@@ -31,10 +32,12 @@ def test_evidence_of_a_node_is_an_integral(mean):
     assert log_likelihood.item() == pytest.approx(value.item(), rel=1e-9)
 
 
-def test_kernels_are_shared_by_nodes():
-    transformed = shared("sinh-arcsinh", tolerance=0.0)
-    nodes = transformed.weighted_nodes
-    assert len(nodes.u) == 4 * len(nodes.regression.root)
+def test_kernels_are_shared_by_nodes(generator):
+    transformed = shared("sinh-arcsinh")
+    u = transformed.coordinates() + 0.1 * torch.randn(16, 5, generator=generator, dtype=torch.float64)
+    u[:, :3] = u[::4, :3].repeat(4, 1)
+    nodes = transformed._data.weigh(u)
+    assert len(nodes.regression.root) == 4
     # the same nodes without sharing, one at a time
     each = torch.cat([transformed._data.weigh(u.unsqueeze(0)).log_likelihood for u in nodes.u])
     torch.testing.assert_close(nodes.log_likelihood, each, rtol=1e-10, atol=1e-10)
@@ -42,8 +45,52 @@ def test_kernels_are_shared_by_nodes():
 
 def test_kept_nodes_keep_what_is_theirs():
     nodes = shared("sinh-arcsinh", tolerance=0.0).weighted_nodes
+    assert len(nodes.u) == 16
     some = nodes.keep(torch.tensor([1, 4, 6, 15]))
     torch.testing.assert_close(some.of_kernels[some.kernel][:, :3], some.u[:, :3])
     torch.testing.assert_close(
         some.select(some.regression.square), nodes.select(nodes.regression.square)[[1, 4, 6, 15]], rtol=0, atol=0
     )
+
+
+@pytest.mark.parametrize("mean", ["constant", "linear"])
+def test_laws_of_mean_and_scale_are_the_posterior_of_both(mean):
+    # of a node: prior 1 / tau times the likelihood, by importance sampling from a law that is wider
+    X, Y = data(n=8, d=1)
+    transformed = BayesianTransformedGP(X, Y, warping=BoxCox(), mean=mean, quadrature="mode")
+    law = transformed.mean_and_scale()
+    z = transformed.warping(transformed.units.standardise(Y.squeeze(-1))).detach()
+    K = transformed.covar_module(X).to_dense().detach() + transformed.likelihood.noise.detach() * torch.eye(8).to(X)
+    M = torch.ones_like(X) if mean == "constant" else torch.cat([torch.ones_like(X), X], -1)
+    p = M.shape[-1]
+    wide = torch.distributions.Gamma(1.5, 1.5 * law.rate / law.concentration)
+    tau = wide.sample(torch.Size([400000])).squeeze(-1)
+    # least squares by the normal equations
+    precision = M.mT @ torch.linalg.solve(K, M)
+    center = torch.linalg.solve(precision, M.mT @ torch.linalg.solve(K, z))
+    around = torch.distributions.MultivariateNormal(center, precision_matrix=precision / 2)
+    shift = around.sample(torch.Size([400000])) - center
+    beta = center + shift / tau.sqrt().unsqueeze(-1)
+    residual = z - beta @ M.mT
+    log_target = (
+        0.5 * 8 * tau.log() - 0.5 * tau * (residual * torch.linalg.solve(K, residual.mT).mT).sum(-1) - tau.log()
+    )
+    log_proposal = wide.log_prob(tau) + around.log_prob(center + shift) + 0.5 * p * tau.log()
+    weight = torch.softmax(log_target - log_proposal, 0)
+    slack = 4 / (1 / weight.square().sum()).sqrt()
+    assert abs(law.precision.mean / (weight @ tau) - 1) < slack
+    spread = (weight @ (beta - center).square()).sqrt()
+    assert ((law.coefficients[0] - weight @ beta).abs() < slack * spread).all()
+    drawn, precisions = law.sample(200000)
+    assert drawn.shape == (200000, p)
+    assert abs(precisions.mean() / (weight @ tau) - 1) < slack
+    scaled = (drawn - center).square() * precisions.unsqueeze(-1)
+    exact = weight @ ((beta - center).square() * tau.unsqueeze(-1))
+    assert ((scaled.mean(0) / exact - 1).abs() < 2 * slack).all()
+
+
+def test_negative_weights_have_no_law_of_mean_and_scale():
+    grid = model("sinh-arcsinh", quadrature="smolyak", level=4)
+    assert (grid.weighted_nodes.probabilities < 0).any()
+    with pytest.raises(UnsupportedError, match="negative weights"):
+        grid.mean_and_scale()

@@ -30,7 +30,7 @@ def model(name, X=None, Y=None, **kwargs):
     """A model with few nodes."""
     if X is None:
         X, Y = data()
-    few = {"num_nodes": 16, "least_effective": 4.0, "num_restarts": 1}
+    few = {"num_nodes": 16, "least_effective": 0.0, "num_restarts": 1}
     return BayesianTransformedGP(X, Y, warping=WARPINGS[name](), **few | kwargs)
 
 

@@ -1,0 +1,237 @@
+"""How far probabilities, evidence and leave-one-out sums are from those of a fine reference, and what nodes cost.
+
+The reference does not use the search for modes: importance sampling from the prior's size, adapted by kernel densities.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from botorch.exceptions.errors import BotorchError
+from torch import Tensor
+
+from benchmarks._reporting import Table, say
+from benchmarks._runs import Runs
+from benchmarks.transformed.data import DOUBLE, synthetic
+from benchmarks.transformed.methods import WARPINGS
+from botorch_skewgp.exceptions import QuadratureWarning
+from botorch_skewgp.transformed import BayesianTransformedGP, TransformedLogExpectedImprovement
+from botorch_skewgp.transformed.nodes import Nodes
+
+PROBLEMS = (("BC", 7, 1), ("SA", 7, 1), ("SA", 10, 2), ("L-SA", 14, 2), ("SA", 30, 2))  # warping, points, inputs
+LEVELS = torch.tensor([0.025, 0.5, 0.975], dtype=DOUBLE)
+NUM_TEST = 5
+BAD = 0.03  # largest error of a probability in a run that should have been warned of
+REFERENCE_ROUNDS = (4096, 4096, 4096, 32768)
+NUM_CENTERS = 256  # of the kernel density of a reference's round
+PRIOR_SHARE = 0.1
+PRIOR_SIZE = 2.5  # standard deviation of the reference's first round, in coordinates
+METHODS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "128 nodes": {"num_nodes": 128},
+    "512 nodes": {"num_nodes": 512},
+    "grid": {"quadrature": "smolyak"},
+    "grid, level 4": {"quadrature": "smolyak", "level": 4},
+}
+VALUES = ("mean_error", "largest_error", "coverage", "evidence", "leave_one_out", "warned", "refused")
+
+
+def _data(seed: int, n: int, dim: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Points, positive outcomes with a long tail, and test points."""
+    generator = torch.Generator().manual_seed(1000 * seed + n)
+    X, test_X = (torch.rand(size, dim, generator=generator, dtype=DOUBLE) for size in (n, NUM_TEST))
+    f = 1.2 * torch.sin(6 * X[:, 0] + seed) + (0.8 * torch.cos(4 * X[:, -1]) if dim > 1 else 0.0)
+    z = f + 0.2 * torch.randn(n, generator=generator, dtype=DOUBLE)
+    return X, z.exp().unsqueeze(-1), test_X.unsqueeze(-2)
+
+
+@torch.no_grad()
+def reference_nodes(log_posterior: Callable[[Tensor], Tensor], start: Tensor, seed: int) -> Nodes:
+    r"""Many nodes, by rounds of importance sampling weighted together.
+
+    The first round has the size of the prior. Each other one is a kernel density of the rounds before, of Student t
+    distributions with five degrees of freedom around resampled nodes, and a share of the first.
+
+    Args:
+        log_posterior: The log posterior density of coordinates.
+        start: The center of the first round, `D`.
+        seed: The seed.
+    """
+    generator, dim, df = torch.Generator().manual_seed(seed), len(start), 5.0
+    constant = math.lgamma(0.5 * (df + dim)) - math.lgamma(0.5 * df) - 0.5 * dim * math.log(math.pi * df)
+    mixtures = [(start.unsqueeze(0), PRIOR_SIZE * torch.eye(dim, dtype=DOUBLE))]
+
+    def draw(centers: Tensor, root: Tensor, num: int) -> Tensor:
+        which = torch.randint(len(centers), (num,), generator=generator)
+        normal = torch.randn(num, dim, generator=generator, dtype=DOUBLE)
+        chi_square = torch.randn(num, int(df), generator=generator, dtype=DOUBLE).square().sum(-1, keepdim=True)
+        return centers[which] + (normal * (df / chi_square).sqrt()) @ root.mT
+
+    def log_density(u: Tensor, centers: Tensor, root: Tensor) -> Tensor:
+        white = (torch.linalg.solve_triangular(root, x.mT, upper=False).mT for x in (u, centers))
+        square = torch.cdist(*white, compute_mode="donot_use_mm_for_euclid_dist").square()
+        parts = constant - root.diagonal().log().sum() - 0.5 * (df + dim) * torch.log1p(square / df)
+        return parts.logsumexp(-1) - math.log(len(centers))
+
+    u, values = start.new_zeros(0, dim), start.new_zeros(0)
+    proposals: list[Callable[[Tensor], Tensor]] = []
+    for num in REFERENCE_ROUNDS:
+        wide, narrow = mixtures[0], mixtures[-1]
+        from_prior = round(PRIOR_SHARE * num)
+        new = torch.cat([draw(*wide, from_prior), draw(*narrow, num - from_prior)])
+        u = torch.cat([u, new])
+        values = torch.cat([values, *(log_posterior(part) for part in new.split(2048))])
+        shares = torch.tensor([PRIOR_SHARE, 1 - PRIOR_SHARE], dtype=DOUBLE).log()
+
+        def proposal(x: Tensor, parts=(wide, narrow), shares=shares, num=num) -> Tensor:  # type: ignore[no-untyped-def]
+            both = torch.stack([log_density(x, *part) for part in parts]) + shares.unsqueeze(-1)
+            return math.log(num) + both.logsumexp(0)
+
+        proposals.append(proposal)
+        mixed = torch.stack([proposal(u) for proposal in proposals]).logsumexp(0)
+        weights = torch.softmax(values - mixed, 0)
+        center = weights @ u
+        covariance = (u - center).mT @ (weights.unsqueeze(-1) * (u - center))
+        width = 1.2 * NUM_CENTERS ** (-1 / (dim + 4))  # a share of the posterior's, as for densities of normal kernels
+        centers = u[torch.multinomial(weights, NUM_CENTERS, replacement=True, generator=generator)]
+        mixtures.append((centers, width * torch.linalg.cholesky(covariance + 1e-8 * torch.eye(dim, dtype=DOUBLE))))
+    return Nodes(u, -mixed, torch.ones_like(mixed))
+
+
+class Reference:
+    """Models of one data set by a fine reference, made twice; they know their own difference."""
+
+    def __init__(self, warping: str, n: int, dim: int, seed: int) -> None:
+        X, Y, self.test_X = _data(seed, n, dim)
+        self.make = lambda **settings: BayesianTransformedGP(X, Y, warping=WARPINGS[warping](), **settings)
+        models = []
+        for again in range(2):
+            model = self.make(tolerance=1e-4)
+            model.use_nodes(reference_nodes(model.log_posterior, model.coordinates(), 7 + again))
+            models.append(model)
+        self.laws = [model.posterior(self.test_X) for model in models]
+        evidences = [model.log_evidence for model in models]
+        sums = [float(model.leave_one_out().log_density.sum()) for model in models]
+        self.evidence, self.leave_one_out = sum(evidences) / 2, sum(sums) / 2
+        quantiles = self.laws[0].quantile(LEVELS)
+        gap = (self.laws[1].cdf(quantiles) - LEVELS.view(-1, 1, 1, 1)).abs()
+        self.gaps = float(gap.max()), abs(evidences[0] - evidences[1]), abs(sums[0] - sums[1])
+
+    @torch.no_grad()
+    def scores(self, **settings: Any) -> list[float]:
+        """The errors of a model; the numbers of `VALUES`."""
+        model = self.make(**settings)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                law = model.posterior(self.test_X)
+                quantiles = law.quantile(LEVELS)
+                left_out = float(model.leave_one_out().log_density.sum())
+                evidence = model.log_evidence
+            except BotorchError:
+                return [math.nan] * 5 + [0.0, 1.0]
+        warned = any(issubclass(warning.category, QuadratureWarning) for warning in caught)
+        levels = sum(law.cdf(quantiles) for law in self.laws) / 2
+        error = (levels - LEVELS.view(-1, 1, 1, 1)).abs()
+        coverage = (levels[2] - levels[0]).min()
+        scores = [error.mean(), error.max(), coverage, evidence - self.evidence, left_out - self.leave_one_out, warned]
+        return [*map(float, scores), 0.0]
+
+
+def quadrature_tables(notes: list[str], data_sets: int, seeds: int, folder: Path | None) -> list[Table]:
+    """Errors by problem and method, and costs."""
+    runs = Runs("transformed_quadrature_runs", ("warping", "n", "dim", "data", "method", "seed"), VALUES, folder)
+    columns = ("warping", "n", "dim", "method", "runs", "mean_error", "coverage", "evidence_rms", "leave_one_out_rms",
+               "leave_one_out_largest", "bad", "bad_silent", "warned", "refused", "wrong_silent")  # fmt: skip
+    table = Table(
+        "transformed_quadrature",
+        columns,
+        notes=[
+            *notes,
+            "mean_error: |F - p| at own quantiles p = .025, .5, .975; coverage: mean over runs of the least of 95 %",
+            f"bad: runs with an error above {BAD}; bad_silent: those not warned of; wrong_silent: mean above .02",
+        ],
+    )
+    gaps = torch.zeros(3, dtype=DOUBLE)
+    for warping, n, dim in PROBLEMS:
+        for data in range(data_sets):
+            reference = None
+            for method, settings in METHODS.items():
+                for seed in range(1 if "grid" in method else seeds):
+                    key = (warping, n, dim, data, method, seed)
+                    if key not in runs:
+                        reference = Reference(warping, n, dim, data) if reference is None else reference
+                        runs.get(key, lambda r=reference, kw=settings, s=seed: r.scores(**kw, seed=s))
+            if reference is not None:
+                gaps = torch.maximum(gaps, torch.tensor(reference.gaps, dtype=DOUBLE))
+            say(f"quadrature {warping} n={n} d={dim} set {data}")
+        for method in METHODS:
+            rows = [row for row in runs.rows if (row["warping"], row["n"], row["dim"]) == (warping, str(n), str(dim))]
+            table.add(warping=warping, n=n, dim=dim, method=method, **_summary(rows, method))
+    for method in METHODS:
+        table.add(warping="all", method=method, **_summary(runs.rows, method))
+    table.notes.append("two references differ by at most {:.4f} (F), {:.3f} (evidence), {:.3f} (sums)".format(*gaps))
+    return [table, costs(notes)]
+
+
+def _summary(rows: list[dict[str, str]], method: str) -> dict[str, float | int]:
+    kept = [{name: float(row[name] or "nan") for name in VALUES} for row in rows if row["method"] == method]
+    value = {name: torch.tensor([row[name] for row in kept], dtype=DOUBLE) for name in VALUES}
+    error, is_silent = value["largest_error"], value["warned"] == 0
+    return {
+        "runs": len(kept),
+        "mean_error": float(value["mean_error"].nanmean()),
+        "coverage": float(value["coverage"].nanmean()),
+        "evidence_rms": float(value["evidence"].square().nanmean().sqrt()),
+        "leave_one_out_rms": float(value["leave_one_out"].square().nanmean().sqrt()),
+        "leave_one_out_largest": float(value["leave_one_out"].abs().nan_to_num(0.0).max()),
+        "bad": int((error > BAD).sum()),
+        "bad_silent": int(((error > BAD) & is_silent).sum()),
+        "warned": int((~is_silent).sum()),
+        "refused": int(value["refused"].sum()),
+        "wrong_silent": int(((value["mean_error"] > 0.02) & is_silent).sum()),
+    }
+
+
+def costs(notes: list[str]) -> Table:
+    """Processor time with default settings, in units of a fixed work that does not depend on nodes."""
+    table = Table(
+        "transformed_quadrature_costs",
+        ("n", "ready", "predictions", "improvement"),
+        notes=[
+            *notes,
+            "in units of 256 log posterior densities, each of its own kernel, in the same run; the least of 3",
+            "ready: nodes and weights; predictions: three quantiles at 100; improvement: with gradients at 8",
+        ],
+    )
+    for n in (20, 100):
+        data = synthetic(lambda z: torch.sinh(1.5 * z), 0, n=n)
+        test_X = torch.rand(100, 1, 2, generator=torch.Generator().manual_seed(0), dtype=DOUBLE)
+        least: dict[str, float] = {}
+
+        def clock(name: str, run: Callable[[], object], least: dict[str, float] = least) -> None:
+            start = time.process_time()
+            run()
+            least[name] = min(least.get(name, math.inf), time.process_time() - start)
+
+        for _ in range(3):
+            model = BayesianTransformedGP(data.X, data.Y)
+            normal = torch.randn(
+                256, len(model.coordinates()), generator=torch.Generator().manual_seed(1), dtype=DOUBLE
+            )
+            with torch.no_grad():
+                clock("unit", lambda model=model, u=normal: model.log_posterior(model.coordinates() + 0.3 * u))
+            clock("ready", lambda model=model: model.log_evidence)
+            with torch.no_grad():
+                clock("predictions", lambda model=model, X=test_X: model.posterior(X).quantile(LEVELS))
+            improvement = TransformedLogExpectedImprovement(model, best_f=float(data.Y.max()))
+            X = test_X[:8].clone().requires_grad_()
+            clock("improvement", lambda f=improvement, X=X: f(X).sum().backward())
+        table.add(n=n, **{name: least[name] / least["unit"] for name in table.columns[1:]})
+    return table
