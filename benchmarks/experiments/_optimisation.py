@@ -29,14 +29,14 @@ from benchmarks._utilities import Utility
 from benchmarks.experiments._experiment import Row
 from benchmarks.experiments._models import GaussianApproximation, MomentMatched, Surrogate, build
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import (
-    DuelingLogExpectedImprovement,
+from botorch_skewgp.acquisition import DuelingLogExpectedImprovement
+from botorch_skewgp.fitting import fit_skew_gp, warm_start
+from botorch_skewgp.observations import Numeric, Observation, Preference
+from botorch_skewgp.papers.dueling import (
     DuelingThompsonSampling,
     DuelingUpperCredibleBound,
     ExpectedImprovementInformationGain,
 )
-from botorch_skewgp.fitting import fit_skew_gp, warm_start
-from botorch_skewgp.observations import Numeric, Observation, Preference
 from botorch_skewgp.test_functions import Colville, CosineExponential, Forrester, GoldsteinPrice, Langermann
 
 NUM_CANDIDATES, NUM_BEST, CHUNK = 5000, 200, 500

@@ -22,46 +22,18 @@ from torch import Tensor
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement
 from botorch_skewgp.acquisition.analytic import (
     QuantileBound,
-    SkewExpectedImprovement,
     SkewLogExpectedImprovement,
     SkewLogProbabilityOfImprovement,
-    SkewProbabilityOfImprovement,
 )
-from botorch_skewgp.acquisition.challenge import (
-    DuelingLogExpectedImprovement,
-    DuelingUpperConfidenceBound,
-    HallucinatedLogExpectedImprovement,
-    HallucinatedUpperConfidenceBound,
-    MaximallyUncertainChallenge,
-)
-from botorch_skewgp.acquisition.constraints import PenalizedUpperConfidenceBound
-from botorch_skewgp.acquisition.dueling import (
-    DuelingThompsonSampling,
-    DuelingUpperCredibleBound,
-    ExpectedImprovementInformationGain,
-)
-from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient, SkewKnowledgeGradient
-from botorch_skewgp.acquisition.level_sets import (
-    LevelSetInformation,
-    LevelSetMisclassification,
-    LevelSetMisclassificationReduction,
-)
+from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction, DuelingLogExpectedImprovement
+from botorch_skewgp.acquisition.knowledge_gradient import SkewKnowledgeGradient
+from botorch_skewgp.acquisition.level_sets import LevelSetInformation
 from botorch_skewgp.acquisition.noisy_improvement import SkewLogNoisyExpectedImprovement
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.protocols import members_of
 
 DEFAULT_LEVEL = 0.75  # probability of a yes that bounds a level set
-CHALLENGERS: tuple[type[AcquisitionFunction], ...] = (
-    DuelingLogExpectedImprovement,
-    DuelingThompsonSampling,
-    DuelingUpperConfidenceBound,
-    DuelingUpperCredibleBound,
-    ExpectedImprovementInformationGain,
-    HallucinatedLogExpectedImprovement,
-    HallucinatedUpperConfidenceBound,
-    MaximallyUncertainChallenge,
-)
 
 
 def _single(model: Model) -> Model:
@@ -70,9 +42,7 @@ def _single(model: Model) -> Model:
 
 
 @acqf_input_constructor(
-    SkewExpectedImprovement,
     SkewLogExpectedImprovement,
-    SkewProbabilityOfImprovement,
     SkewLogProbabilityOfImprovement,
 )
 def construct_inputs_improvement(
@@ -100,7 +70,7 @@ def construct_inputs_improvement(
     )
 
 
-def _register(*acquisitions: type[AcquisitionFunction], **defaults: Callable[[Model], Any]) -> None:
+def register(*acquisitions: type[AcquisitionFunction], **defaults: Callable[[Model], Any]) -> None:
     r"""Register acquisition functions with the arguments of their own constructors.
 
     Args:
@@ -130,20 +100,22 @@ def _best_point(model: Model) -> Tensor:
     return X[PosteriorMean(model)(X.unsqueeze(-2)).argmax()]
 
 
-_register(
-    DuelingKnowledgeGradient,
+def register_challengers(*acquisitions: type[DuelingAcquisitionFunction]) -> None:
+    """Register challengers, whose reference is by default the model's own point of largest posterior mean."""
+    register(*acquisitions, X_reference=_best_point)
+
+
+register(
     LogProbabilityOfValidity,
-    PenalizedUpperConfidenceBound,
     QuantileBound,
     SkewBayesianActiveLearningByDisagreement,
     SkewKnowledgeGradient,
 )
-_register(*CHALLENGERS, X_reference=_best_point)
-_register(SkewLogNoisyExpectedImprovement, X_baseline=_own_points)
-_register(LevelSetMisclassification, level=lambda model: DEFAULT_LEVEL)
+register_challengers(DuelingLogExpectedImprovement)
+register(SkewLogNoisyExpectedImprovement, X_baseline=_own_points)
 
 
-@acqf_input_constructor(LevelSetInformation, LevelSetMisclassificationReduction)
+@acqf_input_constructor(LevelSetInformation)
 def construct_inputs_level_set(
     model: Model,
     bounds: list[tuple[float, float]] | None = None,

@@ -1,4 +1,4 @@
-r"""Level sets of the probability of a yes: acquisition functions that look ahead to one more answer.
+r"""Where the probability of a yes is above a level: the information of one more answer about that.
 
 A point belongs to the level set if `P(yes | f(x)) >= level`, which is `f(x) >= c` with one number `c`. An answer at `x`
 informs about the membership of every point `z` ([Letham2022lookahead]_). Given draw `s` of the mixture, `f(x)` with its
@@ -7,7 +7,7 @@ noise and `f(z)` are jointly normal, so that with `h_s = E[f(x) - center | s] / 
     `P(yes at x, f(z) >= c) = guess P(f(z) >= c) + (1 - guess - lapse) sum_s p_s Phi_2(h_s, k_s; rho)`,
 
 with the bivariate normal cdf `Phi_2` and a correlation `rho` that all draws share. The four probabilities of answer and
-membership determine the probability of misclassification after the answer, and the information of the answer.
+membership determine the information of the answer.
 
 .. [Letham2022lookahead] B. Letham, P. Guan, C. Tymms, E. Bakshy, M. Shvartsman. Look-ahead acquisition functions for
    Bernoulli level set estimation. AISTATS 2022.
@@ -30,17 +30,65 @@ from botorch_skewgp.thresholds import PsychometricFunction, kind_of_yes
 from botorch_skewgp.truncated.univariate import normal_cdf
 
 MAX_ENTRIES = 2**21  # of a tensor over candidates, reference points and draws
+NUM_TOGETHER = 64  # candidates, or as many as there are reference points, in one joint covariance
 
 
-class _LevelSetAcquisitionFunction(QuestionAcquisitionFunction):
-    """Base class: a model of yes/no answers and a level of their probability."""
+class LevelSetInformation(QuestionAcquisitionFunction):
+    r"""The mutual information of one more answer and the membership of a point in the level set, averaged over points.
 
-    def __init__(self, model: Model, level: float, kind: type[Observation] | None = None) -> None:
+    `E_z[I(y; 1(z in the level set))]` in nats over the reference points `z`: the global mutual information of
+    [Letham2022lookahead]_. It is smooth, and positive where an answer changes no classification yet.
+
+    Example:
+        >>> model = SkewGP(train_X, Binary(labels))
+        >>> acq = LevelSetInformation(model, level=0.75, X_reference=pool)
+        >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
+
+    Args:
+        model: A SkewGP of yes/no answers with one output, or an ensemble of such models.
+        level: The probability of a yes that bounds the level set.
+        X_reference: An `n x d` tensor: the points to be classified.
+        kind: The kind of the answers, where the model takes several with two outcomes.
+
+    Raises:
+        UnsupportedError: If the model is another, or takes no yes/no answers at single points.
+        InputDataError: If the probability of a yes never is `level`.
+        BotorchTensorDimensionError: If `X_reference` is not `n x d` with at least one point.
+    """
+
+    X_reference: Tensor
+
+    def __init__(self, model: Model, level: float, X_reference: Tensor, kind: type[Observation] | None = None) -> None:
         members = members_of(model, type(self).__name__)
         super().__init__(model, kind_of_yes(members[0], kind))
         for member in members:
             PsychometricFunction.of(member, self.kind).latent_level(level)
         self.level = level
+        check_class(X_reference, "X_reference", Tensor)
+        dim = members[0].dim
+        if X_reference.ndim != 2 or X_reference.shape[0] == 0 or X_reference.shape[1] != dim:
+            raise BotorchTensorDimensionError(
+                f"X_reference must be n x {dim} with n of at least 1; got shape {tuple(X_reference.shape)}."
+            )
+        self.register_buffer("X_reference", X_reference.detach())
+
+    def _value(self, X: Tensor) -> Tensor:
+        # candidates are independent of each other: a few of them at a time, for memory linear in their number
+        parts = X.reshape(-1, X.shape[-1]).split(max(NUM_TOGETHER, len(self.X_reference)))
+        return torch.cat([self._information(part) for part in parts]).reshape(X.shape[:-2])
+
+    def _information(self, points: Tensor) -> Tensor:
+        """The information of an answer at each of `B x d` points, `B`."""
+        X = torch.cat([points, self.X_reference.to(points)])
+        beliefs = [self._belief(member, X) for member in self.members]
+        size = max(1, MAX_ENTRIES // (len(self.X_reference) * beliefs[0].means.shape[-1]))
+        parts = []
+        for part in torch.arange(len(points), device=X.device).split(size):
+            cells = [self._joint(member, belief, part) for member, belief in zip(self.members, beliefs, strict=True)]
+            joint = torch.stack(cells).mean(0)
+            told = _entropy(joint.sum(-1)) + _entropy(joint.sum(-2)) - _entropy(joint.flatten(-2))
+            parts.append(told.mean(-1))
+        return torch.cat(parts)
 
     def _belief(self, member: LatentModel, X: Tensor) -> Belief:
         posterior = self.latent_posterior(member, X)
@@ -57,64 +105,6 @@ class _LevelSetAcquisitionFunction(QuestionAcquisitionFunction):
             posterior.prior_variance,
             member.outcome_scale,
         )
-
-
-class LevelSetMisclassification(_LevelSetAcquisitionFunction):
-    r"""The probability that a point is misclassified: `min(p, 1 - p)`, if it is in the level set with probability `p`.
-
-    It is largest, 1/2, wherever both sides are equally likely, even if an answer there would change little. The other
-    two classes look ahead.
-
-    Example:
-        >>> model = SkewGP(train_X, Binary(labels))
-        >>> acq = LevelSetMisclassification(model, level=0.75)
-
-    Args:
-        model: A SkewGP of yes/no answers with one output, or an ensemble of such models.
-        level: The probability of a yes that bounds the level set.
-        kind: The kind of the answers, where the model takes several with two outcomes.
-
-    Raises:
-        UnsupportedError: If the model is another, or takes no yes/no answers at single points.
-        InputDataError: If the probability of a yes never is `level`.
-    """
-
-    def _value(self, X: Tensor) -> Tensor:
-        members = []
-        for member in self.members:
-            posterior = self.latent_posterior(member, X)
-            function = PsychometricFunction.of(member, self.kind)
-            above = posterior.probability_above(function.latent_level(self.level)).squeeze(-1).squeeze(-1)
-            members.append(above)
-        inside = torch.stack(members).mean(0)
-        return torch.minimum(inside, 1 - inside)
-
-
-class _LevelSetLookAhead(_LevelSetAcquisitionFunction):
-    """Base class: one more answer and the membership of reference points."""
-
-    X_reference: Tensor
-
-    def __init__(self, model: Model, level: float, X_reference: Tensor, kind: type[Observation] | None = None) -> None:
-        super().__init__(model, level, kind)
-        dim = self.members[0].dim
-        check_class(X_reference, "X_reference", Tensor)
-        if X_reference.ndim != 2 or X_reference.shape[0] == 0 or X_reference.shape[1] != dim:
-            raise BotorchTensorDimensionError(
-                f"X_reference must be n x {dim} with n of at least 1; got shape {tuple(X_reference.shape)}."
-            )
-        self.register_buffer("X_reference", X_reference.detach())
-
-    def _value(self, X: Tensor) -> Tensor:
-        # candidates are independent of each other: one list of points has all covariances
-        points = X.reshape(-1, X.shape[-1])
-        beliefs = [self._belief(member, torch.cat([points, self.X_reference.to(X)])) for member in self.members]
-        size = max(1, MAX_ENTRIES // (len(self.X_reference) * beliefs[0].means.shape[-1]))
-        parts = []
-        for part in torch.arange(len(points), device=X.device).split(size):
-            joint = [self._joint(member, belief, part) for member, belief in zip(self.members, beliefs, strict=True)]
-            parts.append(self._gain(torch.stack(joint).mean(0)).mean(-1))
-        return torch.cat(parts).reshape(X.shape[:-2])
 
     def _joint(self, member: LatentModel, belief: Belief, part: Tensor) -> Tensor:
         """The probabilities of no and yes (first), out of the level set and in it (last), `B x R x 2 x 2`."""
@@ -135,66 +125,6 @@ class _LevelSetLookAhead(_LevelSetAcquisitionFunction):
         both = low * inside + (high - low) * both
         cells = torch.stack([1 - yes - inside + both, inside - both, yes - both, both], dim=-1)
         return cells.unflatten(-1, (2, 2))
-
-    def _gain(self, joint: Tensor) -> Tensor:
-        """The value of an answer for each reference point, `B x R`."""
-        raise NotImplementedError
-
-
-class LevelSetMisclassificationReduction(_LevelSetLookAhead):
-    r"""The expected decrease of the probability of misclassification by one more answer, averaged over points.
-
-    `E_z[min(p_z, 1 - p_z) - sum_y P(y) min(p_z|y, 1 - p_z|y)]` over the reference points `z`, where `p_z` is the
-    probability that `z` is in the level set and `p_z|y` that after the answer `y`: the global stepwise uncertainty
-    reduction of [Letham2022lookahead]_. Not negative, up to rounding.
-
-    Example:
-        >>> model = SkewGP(train_X, Binary(labels))
-        >>> acq = LevelSetMisclassificationReduction(model, level=0.75, X_reference=pool)
-        >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
-
-    Args:
-        model: A SkewGP of yes/no answers with one output, or an ensemble of such models.
-        level: The probability of a yes that bounds the level set.
-        X_reference: An `n x d` tensor: the points to be classified.
-        kind: The kind of the answers, where the model takes several with two outcomes.
-
-    Raises:
-        UnsupportedError: If the model is another, or takes no yes/no answers at single points.
-        InputDataError: If the probability of a yes never is `level`.
-        BotorchTensorDimensionError: If `X_reference` is not `n x d` with at least one point.
-    """
-
-    def _gain(self, joint: Tensor) -> Tensor:
-        return joint.sum(-2).amin(-1) - joint.amin(-1).sum(-1)
-
-
-class LevelSetInformation(_LevelSetLookAhead):
-    r"""The mutual information of one more answer and the membership of a point in the level set, averaged over points.
-
-    `E_z[I(y; 1(z in the level set))]` in nats over the reference points `z`: the global mutual information of
-    [Letham2022lookahead]_. It is positive where an answer changes no classification yet, and smoother than
-    `LevelSetMisclassificationReduction`.
-
-    Example:
-        >>> model = SkewGP(train_X, Binary(labels))
-        >>> acq = LevelSetInformation(model, level=0.75, X_reference=pool)
-        >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
-
-    Args:
-        model: A SkewGP of yes/no answers with one output, or an ensemble of such models.
-        level: The probability of a yes that bounds the level set.
-        X_reference: An `n x d` tensor: the points to be classified.
-        kind: The kind of the answers, where the model takes several with two outcomes.
-
-    Raises:
-        UnsupportedError: If the model is another, or takes no yes/no answers at single points.
-        InputDataError: If the probability of a yes never is `level`.
-        BotorchTensorDimensionError: If `X_reference` is not `n x d` with at least one point.
-    """
-
-    def _gain(self, joint: Tensor) -> Tensor:
-        return _entropy(joint.sum(-1)) + _entropy(joint.sum(-2)) - _entropy(joint.flatten(-2))
 
 
 def _mixture_cdf(h: Tensor, k: Tensor, correlation: Tensor, weights: Tensor) -> Tensor:

@@ -8,11 +8,7 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.models.transforms.input import InputPerturbation
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import (
-    LevelSetInformation,
-    LevelSetMisclassification,
-    LevelSetMisclassificationReduction,
-)
+from botorch_skewgp.acquisition import LevelSetInformation
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ProbitLikelihood, ValidityLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Ordinal, Validity
 
@@ -45,7 +41,6 @@ MODELS = {
         Validity(LABELS), likelihood=ValidityLikelihood(threshold=0.4, noise=0.2), of=Minimized
     ),
 }
-LOOK_AHEADS = (LevelSetMisclassificationReduction, LevelSetInformation)
 
 
 def sampled(model, x, z, generator, N=400_000):
@@ -62,8 +57,8 @@ def sampled(model, x, z, generator, N=400_000):
     return groups.view(40, 2, 2) / len(cell) * 40
 
 
-def reduction(joint):
-    return joint.sum(-2).amin(-1) - joint.amin(-1).sum(-1)
+def entropy(p):
+    return torch.special.entr(p) + torch.special.entr(1 - p)
 
 
 def information(joint):
@@ -78,35 +73,45 @@ def test_values_by_monte_carlo(name, generator):
     for x, z in ((POINTS[0] + 0.02, POINTS[1]), (POINTS[3], REFERENCE[0]), (REFERENCE[2], REFERENCE[2] + 0.05)):
         groups = sampled(model, x, z, generator)
         left_out = (groups.sum(0) - groups) / 39
-        for acquisition, definition in zip(LOOK_AHEADS, (reduction, information), strict=True):
-            value = acquisition(model, LEVEL, z.unsqueeze(0))(x.unsqueeze(0)).item()
-            every = definition(groups.mean(0))
-            error = (39 * (definition(left_out) - every).square().mean()).sqrt()  # the jackknife's
-            assert abs(value - every) < 4.5 * error + 1e-5
-            found.append(value)
-        inside = groups.sum(-2)[..., 1]
-        value = LevelSetMisclassification(model, LEVEL)(z.unsqueeze(0)).item()
-        expected = torch.minimum(inside.mean(), 1 - inside.mean())
-        assert abs(value - expected) < 4.5 * inside.std() / 40**0.5
+        value = LevelSetInformation(model, LEVEL, z.unsqueeze(0))(x.unsqueeze(0)).item()
+        every = information(groups.mean(0))
+        error = (39 * (information(left_out) - every).square().mean()).sqrt()  # the jackknife's
+        assert abs(value - every) < 4.5 * error + 1e-5
+        found.append(value)
     assert max(found) > 0.02  # answers tell something
 
 
 def test_average_over_reference_points(generator):
     model, X = make_model(), points(generator, 5)
-    for acquisition in LOOK_AHEADS:
-        single = torch.stack([acquisition(model, LEVEL, z.unsqueeze(0))(X) for z in REFERENCE])
-        torch.testing.assert_close(acquisition(model, LEVEL, REFERENCE)(X), single.mean(0), rtol=1e-8, atol=1e-10)
+    single = torch.stack([LevelSetInformation(model, LEVEL, z.unsqueeze(0))(X) for z in REFERENCE])
+    torch.testing.assert_close(LevelSetInformation(model, LEVEL, REFERENCE)(X), single.mean(0), rtol=1e-8, atol=1e-10)
+
+
+def test_few_candidates_at_a_time(generator, monkeypatch):
+    """A joint covariance of all would grow with the square of their number."""
+    model, X, sizes = make_model(), points(generator, 10, 30), []
+    acquisition = LevelSetInformation(model, LEVEL, REFERENCE)
+    expected = torch.stack([acquisition(part) for part in X])
+    latent_posterior = model.latent_posterior
+
+    def counted(X):
+        sizes.append(len(X))
+        return latent_posterior(X)
+
+    monkeypatch.setattr(model, "latent_posterior", counted)
+    torch.testing.assert_close(acquisition(X), expected, rtol=1e-8, atol=1e-10)
+    assert max(sizes) <= 64 + len(REFERENCE)
 
 
 @pytest.mark.slow
 def test_look_ahead_is_a_model_with_the_answer(generator):
-    """Misclassification after an answer at `x` by models that have been told it."""
+    """Membership of points after an answer at `x`, by models that have been told it."""
     num_draws = 16384
     model = make_model(num_draws=num_draws)
     x = torch.tensor([[0.45, 0.5]], dtype=DOUBLE)
     yes = model.predictive(x).probs.item()
     c = torch.special.ndtri(torch.tensor(LEVEL, dtype=DOUBLE))
-    before = LevelSetMisclassification(model, LEVEL)(REFERENCE.unsqueeze(-2))
+    before = entropy(model.latent_posterior(REFERENCE).probability_above(c).squeeze(-1))
     after, spread = 0.0, 0.0
     for answer, probability in ((True, yes), (False, 1 - yes)):
         told = model.condition_on_observations(x, Binary(torch.tensor([answer])))
@@ -116,9 +121,10 @@ def test_look_ahead_is_a_model_with_the_answer(generator):
             (posterior.component_means - c) / posterior.gaussian_variance.sqrt().unsqueeze(-1)
         )
         # draws of neighbouring points move together: take the errors of all as one
-        spread += probability * conditional.std(-1).mean() / num_draws**0.5
-        after = after + probability * torch.minimum(inside, 1 - inside)
-    value = LevelSetMisclassificationReduction(model, LEVEL, REFERENCE)(x).item()
+        slope = (inside / (1 - inside)).log().abs()
+        spread += probability * (slope * conditional.std(-1)).mean() / num_draws**0.5
+        after = after + probability * entropy(inside)
+    value = LevelSetInformation(model, LEVEL, REFERENCE)(x).item()
     expected = (before - after).mean().item()
     error = 4 * (2 * spread + 0.5 / 512**0.5 * 0.05).item()
     assert abs(value - expected) < error
@@ -133,12 +139,11 @@ def test_an_answer_that_is_a_guess_tells_less(generator):
         return make_model(Numeric(2 * LABELS.double()), likelihood=likelihood)
 
     X = points(generator, 6)
-    for acquisition in LOOK_AHEADS:
-        level = torch.special.ndtr(torch.special.ndtri(torch.tensor((LEVEL - 0.4) / 0.55, dtype=DOUBLE))).item()
-        sharp = acquisition(model_of_numbers(), level, REFERENCE)(X)  # the same level of the latent function
-        guessed = acquisition(model_of_numbers(**GUESSES), LEVEL, REFERENCE)(X)
-        assert (guessed <= sharp).all()
-        assert guessed.sum() < 0.8 * sharp.sum()
+    level = (LEVEL - 0.4) / 0.55  # the same one of the latent function
+    sharp = LevelSetInformation(model_of_numbers(), level, REFERENCE)(X)
+    guessed = LevelSetInformation(model_of_numbers(**GUESSES), LEVEL, REFERENCE)(X)
+    assert (guessed <= sharp).all()
+    assert guessed.sum() < 0.8 * sharp.sum()
 
 
 def test_mixed_model_takes_the_kind():
@@ -146,7 +151,9 @@ def test_mixed_model_takes_the_kind():
         [Binary(LABELS), Validity(~LABELS)],
         likelihood=MixedLikelihood(ProbitLikelihood(), ValidityLikelihood(threshold=0.3, noise=0.1)),
     )
-    first, second = (LevelSetMisclassification(both, LEVEL, kind=kind)(REFERENCE[:1]) for kind in (Binary, Validity))
+    first, second = (
+        LevelSetInformation(both, LEVEL, REFERENCE, kind=kind)(REFERENCE[:1]) for kind in (Binary, Validity)
+    )
     assert abs(first - second) > 1e-3
 
 
@@ -154,13 +161,13 @@ def test_bad_input():
     model = make_model()
     grades = SkewGP(POINTS, Ordinal(torch.tensor([0, 1, 2, 1, 0, 2, 1, 1, 0]), num_grades=3))
     with pytest.raises(UnsupportedError, match="needs a model of yes/no answers"):
-        LevelSetMisclassification(grades, 0.5)
+        LevelSetInformation(grades, 0.5, REFERENCE)
     with pytest.raises(InputDataError):
-        LevelSetMisclassification(model, 0.5, kind=Validity)
+        LevelSetInformation(model, 0.5, REFERENCE, kind=Validity)
     with pytest.raises(InputDataError, match="level must be between 0 and 1"):
-        LevelSetMisclassification(model, 1.0)
+        LevelSetInformation(model, 1.0, REFERENCE)
     with pytest.raises(InputDataError, match=r"level must be between 0\.4 and 0\.95"):
-        LevelSetMisclassification(make_model(likelihood=ProbitLikelihood(**GUESSES)), 0.3)
+        LevelSetInformation(make_model(likelihood=ProbitLikelihood(**GUESSES)), 0.3, REFERENCE)
     with pytest.raises(BotorchTensorDimensionError, match="X_reference must be n x 2"):
         LevelSetInformation(model, LEVEL, REFERENCE[0])
     with pytest.raises(UnsupportedError, match="pending"):

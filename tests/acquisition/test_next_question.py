@@ -17,7 +17,6 @@ from botorch_skewgp.acquisition import (
     SkewBayesianActiveLearningByDisagreement,
     SkewKnowledgeGradient,
     next_question,
-    next_questions,
 )
 from botorch_skewgp.acquisition.next_question import _asks, _belief, _reading
 from botorch_skewgp.acquisition.question_values import (
@@ -359,7 +358,7 @@ def test_stops_where_no_answer_is_worth_its_price(model):
 
 
 def test_a_page_of_questions(model):
-    page = next_questions(model, BOUNDS, [Preference, Numeric], [1.0, 1.0], num_questions=3)
+    page = next_question(model, BOUNDS, [Preference, Numeric], [1.0, 1.0], num_questions=3)
     assert page[0].value == next_question(model, BOUNDS, [Preference, Numeric], [1.0, 1.0]).value
     assert len({tuple(entry.X.flatten().tolist()) for entry in page}) == 3
     assert all(entry.value <= page[0].value + 0.05 for entry in page)
@@ -477,7 +476,7 @@ def test_bad_input(model):
         Question(Numeric, with_incumbent=True)
     for number in (0, 2.5, "2", None):
         with pytest.raises(InputDataError, match="num_questions must be an integer of at least 1"):
-            next_questions(model, BOUNDS, [Preference], num_questions=number)
+            next_question(model, BOUNDS, [Preference], num_questions=number)
     with pytest.raises(UnsupportedError, match="next_question needs a SkewGP"):
         next_question(SingleTaskGP(X, F.unsqueeze(-1)), BOUNDS, [Numeric])
     slopes = SkewGP(X, [Numeric(F), Slope(0, [1], index=[0])], covar_module=kernel(), draw_settings=SETTINGS)
