@@ -36,7 +36,6 @@ ORDER = [
     "hosts",
     "ax",
     "optuna",
-    "test_functions",
     "__init__",
 ]
 

@@ -25,7 +25,6 @@ from botorch_skewgp.acquisition import (
     recommend,
     select_from_pool,
 )
-from botorch_skewgp.checking import information_score
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.likelihoods import (
     LabelPreferenceLikelihood,
@@ -166,7 +165,6 @@ QUESTIONS = [
     ("include_points", lambda: SkewKnowledgeGradient(duels(), include_points="no")),
     ("num_restarts", lambda: fit_skew_gp(duels(), num_restarts=1.5)),
     ("model", lambda: fit_skew_gp("a")),
-    ("labels", lambda: information_score([0.5], "a")),
 ]
 
 
