@@ -4,12 +4,12 @@
 |---|---|---|
 | the next pair or choice | `next_pair`, `next_choice` | `recommendation`, `search_domain` |
 | the point to recommend | `recommend` | `recommendation`, `comparison_groups` |
-| the next question, by its price | `next_question` | `next_question`, `question_points`, `question_values` |
+| the next question, by its price | `next_question` | `next_question`, `question_points`, `outlook` |
 | a challenger of a point | `DuelingLogExpectedImprovement` | `dueling` |
 | improvement in closed form, quantiles | `SkewLogExpectedImprovement`, ... | `analytic`, `noisy_improvement` |
 | information of an answer about the function | `SkewBayesianActiveLearningByDisagreement` | `active_learning` |
 | gain of the recommendation by an answer | `SkewKnowledgeGradient` | `knowledge_gradient` |
-| where a probability crosses a level | `LevelSetInformation` | `level_sets` |
+| where a probability crosses a level, other predictions | `LevelSetInformation`, ... | `information_at_points` |
 | what fails, safety | `ValidityConstraint`, `next_safe`, ... | `constraints`, `validity` |
 | the probability of each point to be the best | `probability_of_best` | `best_probabilities` |
 
@@ -34,8 +34,8 @@ from botorch_skewgp.acquisition.constraints import (
     next_safe,
 )
 from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement
+from botorch_skewgp.acquisition.information_at_points import LevelSetInformation, PredictiveInformation
 from botorch_skewgp.acquisition.knowledge_gradient import SkewKnowledgeGradient
-from botorch_skewgp.acquisition.level_sets import LevelSetInformation
 from botorch_skewgp.acquisition.next_question import NextQuestion, Question, next_question
 from botorch_skewgp.acquisition.noisy_improvement import SkewLogNoisyExpectedImprovement
 from botorch_skewgp.acquisition.recommendation import next_choice, next_pair, recommend
@@ -46,6 +46,7 @@ __all__ = [
     "LevelSetInformation",
     "LogProbabilityOfValidity",
     "NextQuestion",
+    "PredictiveInformation",
     "QuantileBound",
     "Question",
     "SkewBayesianActiveLearningByDisagreement",

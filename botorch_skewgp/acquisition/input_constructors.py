@@ -26,8 +26,8 @@ from botorch_skewgp.acquisition.analytic import (
     SkewLogProbabilityOfImprovement,
 )
 from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction, DuelingLogExpectedImprovement
+from botorch_skewgp.acquisition.information_at_points import LevelSetInformation, PredictiveInformation
 from botorch_skewgp.acquisition.knowledge_gradient import SkewKnowledgeGradient
-from botorch_skewgp.acquisition.level_sets import LevelSetInformation
 from botorch_skewgp.acquisition.noisy_improvement import SkewLogNoisyExpectedImprovement
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 from botorch_skewgp.observations import Observation
@@ -124,7 +124,7 @@ def construct_inputs_level_set(
     num_points: int = 128,
     kind: type[Observation] | None = None,
 ) -> dict[str, Any]:
-    r"""Arguments of look-aheads to an answer about a level set.
+    r"""Arguments of a look-ahead to an answer about a level set.
 
     Args:
         model: The model.
@@ -136,9 +136,38 @@ def construct_inputs_level_set(
         kind: The kind of the answers.
     """
     model = _single(model)
+    reference = _reference(model, bounds, num_points).squeeze(-2) if X_reference is None else X_reference
+    return {"model": model, "level": level, "X_reference": reference, "kind": kind}
+
+
+@acqf_input_constructor(PredictiveInformation)
+def construct_inputs_predictions(
+    model: Model,
+    bounds: list[tuple[float, float]] | None = None,
+    X_reference: Tensor | None = None,
+    num_points: int = 128,
+    kind: type[Observation] | None = None,
+) -> dict[str, Any]:
+    r"""Arguments of a look-ahead to an answer about predictions.
+
+    Args:
+        model: The model.
+        bounds: As for level sets, as is the rest.
+        X_reference: Where predictions are wanted.
+        num_points: The number of Sobol points, or of pairs of them.
+        kind: The kind of the answers.
+    """
+    model = _single(model)
     if X_reference is None:
-        X_reference = _own_points(model)
-        if bounds is not None:
-            ends = torch.as_tensor(bounds).to(X_reference).mT
-            X_reference = draw_sobol_samples(ends, n=num_points, q=1, seed=0).squeeze(-2)
-    return {"model": model, "level": level, "X_reference": X_reference, "kind": kind}
+        k = PredictiveInformation.kind_of(model, kind).points_per_observation
+        X_reference = _reference(model, bounds, num_points, k)
+        X_reference = X_reference.squeeze(-2) if k == 1 else X_reference
+    return {"model": model, "X_reference": X_reference, "kind": kind}
+
+
+def _reference(model: Model, bounds: list[tuple[float, float]] | None, num_points: int, q: int = 1) -> Tensor:
+    """Sobol points within bounds, or the model's own in their order, `n x q x d`."""
+    own = _own_points(model)
+    if bounds is None:
+        return own[: len(own) // q * q].view(-1, q, own.shape[-1])
+    return draw_sobol_samples(torch.as_tensor(bounds).to(own).mT, n=num_points, q=q, seed=0)

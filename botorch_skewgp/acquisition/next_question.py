@@ -23,15 +23,15 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_skewgp.acquisition.cutpoint_variances import cutpoint_variances
-from botorch_skewgp.acquisition.question_points import PointPool
-from botorch_skewgp.acquisition.question_values import (
+from botorch_skewgp.acquisition.outlook import (
     Asked,
     Belief,
+    Best,
+    Outlook,
     after,
     cells_of_numbers,
-    information,
-    knowledge_gradient,
 )
+from botorch_skewgp.acquisition.question_points import PointPool
 from botorch_skewgp.acquisition.search_domain import Values
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations import Observation
@@ -205,11 +205,12 @@ def next_question(
             for place, judge in enumerate(who):
                 asks = _asks(members, beliefs, entry, pool.X, readings.get((number, judge)))
                 shifted = items if judge is None else items + (place + 1) * len(pool.X)
-                values = gains = knowledge_gradient(beliefs, asks, shifted, recommended)
+                outlook = Outlook(beliefs, asks, Best(recommended))
+                values = gains = outlook.gain(shifted)
                 cost, rate = price * people[judge], 0.0
                 no_gain = bool(gains.max() <= least_gain)  # no single answer changes the recommendation
                 if len(asked) * len(who) > 1 or method == "information" or no_gain:
-                    told = information(beliefs, asks, shifted, recommended)
+                    told = outlook.information(shifted)
                     rate, values = float(told.max()) / cost, told if method == "information" or no_gain else gains
                 chosen = values.argmax()
                 gain = max(float(gains[chosen]), 0.0)

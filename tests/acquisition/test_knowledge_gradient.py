@@ -11,6 +11,7 @@ from botorch.optim import optimize_acqf
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition.knowledge_gradient import SkewKnowledgeGradient
+from botorch_skewgp.acquisition.outlook import Asked, Belief, Best, Outlook
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference
 
@@ -36,9 +37,12 @@ def test_look_ahead_is_the_posterior_of_a_model_with_the_duel(generator):
     model = make_model(num_draws=8192, likelihood=PreferenceLikelihood(noise=0.1))
     pair = POINTS[:2] + 0.05
     X = points(generator, q=5)
-    acquisition = SkewKnowledgeGradient(model)
     joint = torch.cat([pair, X])
-    won, lost = acquisition._outcome_means(joint).unbind(-1)
+    asked = Asked(model.likelihood.reading(Preference, joint, model.outcome_scale))
+    belief = Belief.of(model.latent_posterior(joint), model.outcome_scale, 8192)
+    outlook = Outlook([belief], [asked], Best(torch.arange(7)))
+    _, means = outlook._means(belief, asked, torch.tensor([[0, 1]]))
+    won, lost = means[0, 0, [asked.reading.highest, 1 - asked.reading.highest]]
     posterior = model.posterior(joint)
     torch.testing.assert_close(won + lost, posterior.mean.squeeze(-1))
     p = model.predictive(pair).probs

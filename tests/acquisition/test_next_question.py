@@ -19,14 +19,7 @@ from botorch_skewgp.acquisition import (
     next_question,
 )
 from botorch_skewgp.acquisition.next_question import _asks, _belief, _reading
-from botorch_skewgp.acquisition.question_values import (
-    Belief,
-    after,
-    cells_of_numbers,
-    information,
-    joint_draws,
-    knowledge_gradient,
-)
+from botorch_skewgp.acquisition.outlook import Belief, Best, Outlook, after, cells_of_numbers, joint_draws
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
     NumericLikelihood,
@@ -72,6 +65,14 @@ def value_of(function, model, question, items, Z=Z):
     with torch.no_grad():
         beliefs = [_belief(model, Z, [None])]
         return function(beliefs, asks_of(model, beliefs, question), items, torch.arange(len(Z)))
+
+
+def knowledge_gradient(beliefs, asks, items, recommended):
+    return Outlook(beliefs, asks, Best(recommended)).gain(items)
+
+
+def information(beliefs, asks, items, recommended):
+    return Outlook(beliefs, asks, Best(recommended)).information(items)
 
 
 ITEMS = {Preference: torch.tensor([[4, 10], [21, 10], [5, 6]]), Ordinal: torch.tensor([[10], [21], [3]])}
@@ -474,7 +475,7 @@ def test_bad_input(model):
         Question(Choice, num_points=2.5)
     with pytest.raises(InputDataError, match="about one point; leave with_incumbent out"):
         Question(Numeric, with_incumbent=True)
-    for number in (0, 2.5, "2", None):
+    for number in (0, 2.5, "2"):
         with pytest.raises(InputDataError, match="num_questions must be an integer of at least 1"):
             next_question(model, BOUNDS, [Preference], num_questions=number)
     with pytest.raises(UnsupportedError, match="next_question needs a SkewGP"):

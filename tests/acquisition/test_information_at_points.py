@@ -1,4 +1,4 @@
-"""Level-set acquisition functions against sampled answers, and against models that have been told the answer."""
+"""Information at points against sampled answers, and against models that have been told the answer."""
 
 import pytest
 import torch
@@ -8,9 +8,19 @@ from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataErro
 from botorch.models.transforms.input import InputPerturbation
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import LevelSetInformation
-from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ProbitLikelihood, ValidityLikelihood
-from botorch_skewgp.observations import Binary, Numeric, Ordinal, Validity
+from botorch_skewgp.acquisition import (
+    LevelSetInformation,
+    PredictiveInformation,
+    SkewBayesianActiveLearningByDisagreement,
+)
+from botorch_skewgp.likelihoods import (
+    MixedLikelihood,
+    NumericLikelihood,
+    PreferenceLikelihood,
+    ProbitLikelihood,
+    ValidityLikelihood,
+)
+from botorch_skewgp.observations import Binary, Numeric, Ordinal, Preference, Validity
 
 LEVEL = 0.7
 POINTS = torch.rand(9, 2, generator=torch.Generator().manual_seed(3), dtype=DOUBLE)
@@ -55,6 +65,63 @@ def sampled(model, x, z, generator, N=400_000):
     cell = 2 * answer + (p[:, 1] >= LEVEL).long()
     groups = torch.stack([torch.bincount(part, minlength=4) for part in cell.chunk(40)]).double()
     return groups.view(40, 2, 2) / len(cell) * 40
+
+
+OTHER_KINDS = {
+    "grades": lambda: make_model(Ordinal(torch.tensor([0, 1, 2, 1, 0, 2, 1, 1, 0]), num_grades=3)),
+    "duels": lambda: make_model(Preference([[0, 1], [2, 3], [4, 5], [6, 7]])),
+    "ties and slips": lambda: make_model(
+        Preference([[0, 1], [2, 3], [4, 5], [6, 7]]),
+        likelihood=PreferenceLikelihood(noise=0.3, tie_width=0.6, ties_allowed=True, slip=0.1),
+    ),
+}
+PREDICTED = MODELS | OTHER_KINDS
+
+
+@pytest.mark.parametrize("name", PREDICTED)
+def test_information_about_predictions_by_monte_carlo(name, generator):
+    """The definition, from the joint frequencies of sampled answers to two questions."""
+    model, N = PREDICTED[name](), 400_000
+    kind = max(model.likelihood.kinds_of_outcomes, key=lambda known: known.points_per_observation)
+    k = kind.points_per_observation
+    X, found = torch.cat([POINTS[:2] + 0.02, REFERENCE[:2]]), []
+    for x, z in ((X[:k], X[k : 2 * k]), (X[2 : 2 + k], X[2 : 2 + k] + 0.05)):
+        f = samples(model.latent_posterior(torch.cat([x, z])), N, generator)
+        reading = model.likelihood.reading(kind, x, model.outcome_scale)
+        drawn = [
+            torch.multinomial(reading.probabilities(half).detach(), 1, generator=generator).squeeze(-1)
+            for half in (f[:, :k], f[:, k:])
+        ]
+        cell = reading.num_outcomes * drawn[0] + drawn[1]
+        num = reading.num_outcomes**2
+        groups = torch.stack([torch.bincount(part, minlength=num) for part in cell.chunk(40)]).double() / N * 40
+        groups = groups.view(40, reading.num_outcomes, -1)
+        left_out, every = (groups.sum(0) - groups) / 39, information(groups.mean(0))
+        error = (39 * (information(left_out) - every).square().mean()).sqrt()  # the jackknife's
+        value = PredictiveInformation(model, z if k == 1 else z.unsqueeze(0))(x.unsqueeze(0)).item()
+        assert abs(value - every) < 4.5 * error + 2e-5
+        found.append(value / error)
+    assert max(found) > 15  # answers tell something
+
+
+def test_predictions_of_certain_answers_are_the_level_set():
+    """Without noise the answer at a point is its side of the level at which a yes has even odds."""
+    model = make_model(likelihood=ProbitLikelihood(noise=1e-7))
+    X = (POINTS[:5] + 0.02).unsqueeze(-2)
+    level = LevelSetInformation(model, 0.5, REFERENCE)(X)
+    torch.testing.assert_close(PredictiveInformation(model, REFERENCE)(X), level, rtol=1e-2, atol=1e-4)
+
+
+def test_predictive_information_is_symmetric_and_less_than_of_the_function(generator):
+    model = make_model()
+    x, z = points(generator), points(generator)
+    there, back = (PredictiveInformation(model, b)(a.unsqueeze(0)) for a, b in ((x, z), (z, x)))
+    torch.testing.assert_close(there, back)
+    X = points(generator, 6)
+    everything = SkewBayesianActiveLearningByDisagreement(model)(X)
+    assert (PredictiveInformation(model, REFERENCE)(X) < everything).all()
+    with pytest.raises(BotorchTensorDimensionError, match="X_reference must be n x 2 x 2"):
+        PredictiveInformation(OTHER_KINDS["duels"](), REFERENCE)
 
 
 def entropy(p):
