@@ -23,8 +23,8 @@ from botorch_skewgp.acquisition.comparison_groups import warn_if_undecided
 from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction, DuelingLogExpectedImprovement
 from botorch_skewgp.acquisition.search_domain import OPTIONS, SearchDomain, Values, as_points
 from botorch_skewgp.models.transforms import has_transformed_inputs, rounded_inputs, untransformed_inputs
-from botorch_skewgp.observations.checks import MAX_OPTIONS, as_count, as_tensor, check_class
-from botorch_skewgp.protocols import KnowsJudges, input_transform_of, is_latent_model, kind_of_duels
+from botorch_skewgp.observations.checks import MAX_OPTIONS, as_count, as_tensor
+from botorch_skewgp.protocols import for_judge, input_transform_of, is_latent_model, kind_of_duels
 from botorch_skewgp.rows import first_of_equal
 
 PairMethod = Literal["expected_improvement", "information"]
@@ -90,7 +90,7 @@ def next_pair(
     """
     search = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
     return _next_points(
-        _for_judge(model, judge), 2, bounds, method, X_incumbent, search, discrete_dims, cat_dims, X_candidates
+        for_judge(model, judge), 2, bounds, method, X_incumbent, search, discrete_dims, cat_dims, X_candidates
     )
 
 
@@ -141,7 +141,7 @@ def next_choice(
     as_count(num_options, "num_options", most=MAX_OPTIONS)
     search = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
     return _next_points(
-        _for_judge(model, judge), num_options, bounds, None, X_incumbent, search, discrete_dims, cat_dims, X_candidates
+        for_judge(model, judge), num_options, bounds, None, X_incumbent, search, discrete_dims, cat_dims, X_candidates
     )
 
 
@@ -183,16 +183,6 @@ def _next_points(
     points, value = domain.optimize(acquisition, asked, **search)
     points, value = domain.made_different(acquisition, points, value, incumbent, search)
     return (points if incumbent is None else torch.cat([points, incumbent])), value
-
-
-def _for_judge(model: Model, judge: int | str | Sequence[int | str] | None) -> Model:
-    """The model for a judge, or for several."""
-    check_class(model, "model", Model)
-    if judge is None:
-        return model
-    if not isinstance(model, KnowsJudges):
-        raise UnsupportedError(f"{type(model).__name__} has no judges; leave judge out, or give a SkewGP.")
-    return model.for_judge(judge)
 
 
 def _check_options(search: dict[str, Any]) -> None:
@@ -356,7 +346,7 @@ def recommend(
         UnsupportedError: If the model has several outputs and there is no posterior transform, no known points of its
             own, or no judges.
     """
-    model = _for_judge(model, judge)
+    model = for_judge(model, judge)
     if posterior_transform is None:
         _check_one_output(model)
     if bounds is None and options:
