@@ -25,17 +25,13 @@ Methods differ in their model, in the pair they ask about and in what they recom
 - `best challenged`: the default but for its pairs, the recommended point and its challenger with the largest expected
   improvement on it.
 - `slips`, `slips, EP`: the default with a learned rate of slips, exact and by expectation propagation.
-- `HB-EI`, `HB-UCB`: the hallucination believer of Takeno, Nomura and Karasuyama (ICML 2023) with that paper's numbers,
-  output scale 10,000 in units of the noise variance and lengthscales in [0.1, 0.5] by evidence. The winner of the last
-  duel is one arm and the recommendation. Our implementation, on our draws; the first winner is the point of largest
-  posterior mean, nobody tells which first point is best.
-- `HB`: one draw believed, with our priors.
-- `qEUBO`: qEUBO's free pairs with the challenger's model; `qEUBO incumbent`: against the recommended point.
+- `HB-EI`: the hallucination believer of Takeno, Nomura and Karasuyama (ICML 2023) with that paper's numbers, output
+  scale 10,000 in units of the noise variance and lengthscales in [0.1, 0.5] by evidence. The winner of the last duel is
+  one arm and the recommendation. Our implementation, on our draws; the first winner is the point of largest posterior
+  mean, nobody tells which first point is best.
 - `qEUBO PairwiseGP`: BoTorch's model, free pairs; the point of largest posterior mean among those seen.
 - `former default`: qEUBO's free pairs with the priors before this benchmark (output scale LogNormal(log 10, 1.5), the
   dimension-scaled prior of lengthscales).
-- `knowledge gradient`: exact, one-shot. `MUC`, `dueling UCB` (Fauvel and Chalk, arXiv 2110.09361): challengers of the
-  best point of the domain. `Thompson`: of the recommended point.
 - `random`: pairs of uniform points.
 
 All optimise acquisition functions with the same budget (4 restarts, 64 raw samples, 50 iterations). SkewGPs make 512
@@ -58,6 +54,7 @@ from typing import Any, Literal
 import joblib
 import numpy as np
 import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.model import Model
 from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
@@ -68,6 +65,7 @@ from gpytorch.kernels import Kernel, RBFKernel, ScaleKernel
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
+from benchmarks._challengers import hallucination_believer
 from benchmarks._reporting import RESULTS, Table, environment, load_average, publish, say
 from benchmarks._runs import Runs
 from benchmarks._utilities import FUNCTIONS, OTHER_FUNCTIONS, Utility, find_utility
@@ -147,14 +145,14 @@ class Method:
     Args:
         ask: Options of `next_pair`; `None` for random pairs.
         covar_module: Builds the kernel for a dimension; the model's default if `None`.
-        incumbent: `"recommended"`, `"free"` for pairs without one.
+        rival: Makes the challenger of the recommended point that is asked about.
         winner: Whether the winner of the last duel is recommended, and so the incumbent.
         pairwise: Whether the model is BoTorch's PairwiseGP.
     """
 
     ask: dict[str, Any] | None = field(default_factory=dict)
     covar_module: Callable[[int], Kernel] | None = None
-    incumbent: str = "free"
+    rival: Callable[[Model, Tensor], AcquisitionFunction] | None = None
     winner: bool = False
     pairwise: bool = False
     learn_slip: bool = False
@@ -204,8 +202,10 @@ class Method:
         if self.ask is None:
             return torch.rand(2, d, generator=generator, dtype=torch.float64)
         bounds = torch.tensor([[0.0] * d, [1.0] * d], dtype=torch.float64)
-        arm = {} if self.incumbent == "free" else {"X_incumbent": history.points[history.recommended]}
-        pair, _ = next_pair(model, bounds, **self.ask, **arm, **BUDGET)
+        asked = dict(self.ask)
+        if self.rival is not None:
+            asked["method"] = self.rival(model, history.points[history.recommended])
+        pair, _ = next_pair(model, bounds, **asked, **BUDGET)
         return pair.detach()
 
 
@@ -243,17 +243,9 @@ METHODS: dict[str, Method] = {
     "challenger": Method({"method": "expected_improvement"}, _trusting),
     "slips": Method(learn_slip=True),
     "slips, EP": Method(learn_slip=True, approximation="ep"),
-    "HB-EI": Method({"method": "hallucination_believer"}, _published, "recommended", winner=True),
-    "qEUBO": Method({"method": "qeubo"}, _trusting),
-    "qEUBO incumbent": Method({"method": "qeubo"}, _trusting, incumbent="recommended"),
-    "HB-UCB": Method({"method": "hallucination_believer_ucb"}, _published, "recommended", winner=True),
-    "qEUBO PairwiseGP": Method({"method": "qeubo"}, pairwise=True),
-    "former default": Method({"method": "qeubo"}, former_covar_module),
-    "HB": Method({"method": "hallucination_believer"}, incumbent="recommended"),
-    "knowledge gradient": Method({"method": "one_shot_knowledge_gradient"}),
-    "MUC": Method({"method": "maximally_uncertain_challenge"}),
-    "dueling UCB": Method({"method": "upper_confidence_bound"}),
-    "Thompson": Method({"method": "thompson"}),
+    "HB-EI": Method({}, _published, hallucination_believer, winner=True),
+    "qEUBO PairwiseGP": Method(pairwise=True),
+    "former default": Method({}, former_covar_module),
     "random": Method(None),
 }
 

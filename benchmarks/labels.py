@@ -1,8 +1,9 @@
 """The lengthscale prior of labels: active learning of probabilities, and predictions from random points.
 
-Yes or no answers with 2 % lapses, 80 trials. Learners ask where an answer tells most (BALD on 512 Sobol points, or on
-these and 128 points of the faces and corners of the unit cube, as a search of the whole domain would find them), or at
-random points. Hyperparameters are fitted again after every eighth answer, by expectation propagation's evidence, and
+Yes or no answers with 2 % lapses, 80 trials. Learners ask where an answer tells most about the function (BALD on 512
+Sobol points, or on these and 128 points of the faces and corners of the unit cube, as a search of the whole domain
+would find them) or about predictions at 128 Sobol points (on 512 others, or by a search of the domain), or at random or
+Sobol points. Hyperparameters are fitted again after every eighth answer, by expectation propagation's evidence, and
 posteriors are its Gaussian; or eight draws of them are averaged over ("sampled"), under the dimension-scaled prior. The
 error is the root mean square of probabilities over 1,024 points of the unit cube.
 """
@@ -16,9 +17,12 @@ import math
 import time
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.fit import fit_gpytorch_mll
+from botorch.optim import optimize_acqf
 from botorch.utils.sampling import draw_sobol_samples
 from gpytorch.constraints import GreaterThan
 from gpytorch.priors import LogNormalPrior
@@ -27,7 +31,7 @@ from torch import Tensor
 from benchmarks._reporting import Table, add_common_arguments, environment, load_average, prepare, publish, say
 from benchmarks._runs import Runs
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import SkewBayesianActiveLearningByDisagreement
+from botorch_skewgp.acquisition import PredictiveInformation, SkewBayesianActiveLearningByDisagreement
 from botorch_skewgp.fitting import sample_hyperparameters
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
@@ -44,8 +48,10 @@ FUNCTIONS: dict[str, tuple[int, Callable[[Tensor], Tensor]]] = {
 # Median lengthscale over the root of the dimension, and the spread of its logarithm.
 PRIORS = {"dimension-scaled": (math.exp(2**0.5), 3**0.5), "0.3, 0.7": (0.3, 0.7), "0.2, 0.5": (0.2, 0.5)}
 PRIORS["sampled"] = PRIORS["dimension-scaled"]
+NUM_PREDICTED = 128  # points whose predictions are wanted
+SEARCH: dict[str, Any] = {"num_restarts": 2, "raw_samples": 64, "options": {"maxiter": 30}}
 NUM_MEMBERS = 8  # of an ensemble whose hyperparameters are sampled
-LEARNERS = ("BALD, with faces", "BALD, Sobol", "random")
+LEARNERS = ("BALD, with faces", "BALD, Sobol", "predictions", "predictions, Sobol", "Sobol", "random")
 DEFAULT = "dimension-scaled"
 VALUES = ("error", "on_faces", "seconds")
 
@@ -140,12 +146,19 @@ def _run(function: str, learner: str, prior: str, trials: int, seed: int) -> tup
             model = FullyBayesianSkewGP([member.eval() for member in members]) if len(members) > 1 else members[0]
             if n == trials:
                 break
-            if learner == "random":
-                X = torch.cat([X, at_random[n : n + 1]])
+            if learner in ("random", "Sobol"):
+                X = torch.cat([X, (at_random if learner == "random" else pool)[n : n + 1]])
                 continue
-            with torch.no_grad():
-                told = SkewBayesianActiveLearningByDisagreement(model)(pool.unsqueeze(1))
-            X = torch.cat([X, pool[told.argmax()].unsqueeze(0)])
+            if "predictions" in learner:
+                acquisition: AcquisitionFunction = PredictiveInformation(model, grid[:NUM_PREDICTED])
+            else:
+                acquisition = SkewBayesianActiveLearningByDisagreement(model)
+            if learner == "predictions":
+                asked, _ = optimize_acqf(acquisition, unit, q=1, **SEARCH)
+            else:
+                with torch.no_grad():
+                    asked = pool[acquisition(pool.unsqueeze(1)).argmax()].unsqueeze(0)
+            X = torch.cat([X, asked])
         with torch.no_grad():
             found = model.predictive(grid).probs.squeeze(-1)
     on_faces = ((X == 0) | (X == 1)).any(-1)[FIRST:].double().mean()

@@ -44,8 +44,8 @@ from benchmarks._reporting import (
     publish,
     say,
 )
+from benchmarks._scores import information_score
 from botorch_skewgp import SkewGP
-from botorch_skewgp.checking import information_score
 from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp, fit_skew_gp
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary

@@ -45,7 +45,7 @@ from benchmarks._reporting import Table, add_common_arguments, environment, load
 from benchmarks._runs import Runs
 from benchmarks._threshold_problem import AT, BAND, FIRST, FUNCTIONS, GUESS, LAPSE, LEVEL, TRIALS, Observer
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import LevelSetInformation, LevelSetMisclassificationReduction
+from botorch_skewgp.acquisition import LevelSetInformation
 from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp
 from botorch_skewgp.likelihoods import MixedLikelihood, OutcomeScale, ProbitLikelihood, SlopeLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
@@ -248,10 +248,6 @@ def _information(model: Model) -> Callable[[Tensor], Tensor]:
     return LevelSetInformation(model, LEVEL, _reference())
 
 
-def _reduction(model: Model) -> Callable[[Tensor], Tensor]:
-    return LevelSetMisclassificationReduction(model, LEVEL, _reference())
-
-
 def _straddle(model: Model) -> Callable[[Tensor], Tensor]:
     level = PsychometricFunction.of(model).latent_level(LEVEL).detach()
 
@@ -380,7 +376,6 @@ def _aepsych(observer: Observer, python: str | None) -> dict[str, Estimate]:
 
 METHODS: dict[str, Callable[[Observer, str | None], dict[str, Estimate]]] = {
     "SkewGP, information": _of_skew_gp(_information, exact=True),
-    "SkewGP, reduction": _of_skew_gp(_reduction),
     "SkewGP, Sobol": _of_skew_gp(None),
     "SkewGP, rising, information": _of_skew_gp(_information, rising=True),
     "variational, information": _of_variational(_information),

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood
 from botorch_skewgp.observations import Observation
+from botorch_skewgp.observations.checks import check_class
 from botorch_skewgp.posteriors import SkewGPPosterior
 
 
@@ -119,6 +120,21 @@ def members_of(model: Model, user: str) -> list[LatentModel]:
             f"{user} needs a SkewGP with one output, or an ensemble of such models; got {type(model).__name__}."
         )
     return list(model.members) if isinstance(model, Ensemble) else [model]  # type: ignore[list-item]
+
+
+def for_judge(model: Model, judge: int | str | Sequence[int | str] | None) -> Model:
+    r"""The model for a judge, or for several; the same model for `None`.
+
+    Raises:
+        InputDataError: If it is no model.
+        UnsupportedError: If it has no judges.
+    """
+    check_class(model, "model", Model)
+    if judge is None:
+        return model
+    if not isinstance(model, KnowsJudges):
+        raise UnsupportedError(f"{type(model).__name__} has no judges; leave judge out, or give a SkewGP.")
+    return model.for_judge(judge)
 
 
 def kind_of_duels(model: Model, user: str) -> type[Observation]:

@@ -30,12 +30,12 @@ ORDER = [
     "sampling",
     "thresholds",
     "acquisition",
+    "papers",
     "items",
     "plots",
     "hosts",
     "ax",
     "optuna",
-    "test_functions",
     "__init__",
 ]
 

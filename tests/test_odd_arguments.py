@@ -9,27 +9,22 @@ from gpytorch.priors import LogNormalPrior
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import (
-    DuelingThompsonSampling,
-    DuelingUpperCredibleBound,
-    HallucinatedUpperConfidenceBound,
-    LevelSetMisclassification,
-    PenalizedUpperConfidenceBound,
+    LevelSetInformation,
     QuantileBound,
     Question,
     SkewBayesianActiveLearningByDisagreement,
-    SkewExpectedImprovement,
     SkewKnowledgeGradient,
+    SkewLogExpectedImprovement,
     SkewLogNoisyExpectedImprovement,
     ValidityInequality,
-    ValidityInitialConditions,
     next_choice,
     next_pair,
     next_question,
+    next_safe,
     probability_of_best,
     recommend,
     select_from_pool,
 )
-from botorch_skewgp.checking import information_score
 from botorch_skewgp.fitting import fit_skew_gp
 from botorch_skewgp.likelihoods import (
     LabelPreferenceLikelihood,
@@ -44,6 +39,8 @@ from botorch_skewgp.likelihoods import (
 )
 from botorch_skewgp.models import FullyBayesianSkewGP, MomentMatchedModel, SkewPrior, default_covar_module
 from botorch_skewgp.observations import Binary, Choice, Numeric, Ordinal, Preference, Tie, Validity, number_judges
+from botorch_skewgp.papers.dueling import DuelingThompsonSampling, DuelingUpperCredibleBound
+from botorch_skewgp.papers.safety import PenalizedUpperConfidenceBound
 from botorch_skewgp.thresholds import threshold
 from botorch_skewgp.truncated.draws import DrawSettings
 
@@ -141,23 +138,26 @@ QUESTIONS = [
     ("judges", lambda: next_question(duels(), UNIT, [Preference], judges=1.5)),
     ("num", lambda: select_from_pool(QuantileBound(duels()), X, num=1.5)),
     ("num_samples", lambda: probability_of_best(duels(), num_samples="a")),
-    ("best_f", lambda: SkewExpectedImprovement(duels(), best_f="a")),
-    ("beta", lambda: HallucinatedUpperConfidenceBound(duels(), X[0], beta="a")),
-    ("X_reference", lambda: HallucinatedUpperConfidenceBound(duels(), [0.5, 0.5])),
+    ("best_f", lambda: SkewLogExpectedImprovement(duels(), best_f="a")),
+    ("X_reference", lambda: DuelingUpperCredibleBound(duels(), [0.5, 0.5])),
     ("penalty", lambda: PenalizedUpperConfidenceBound(labels(), penalty="a")),
     ("level", lambda: ValidityInequality(labels(), level="a")),
-    ("inequality", lambda: ValidityInitialConditions(labels())),
+    ("level", lambda: next_safe(QuantileBound(duels()), UNIT, labels(), level="a")),
+    ("q must", lambda: next_safe(QuantileBound(duels()), UNIT, labels(), q=0)),
+    ("bounds", lambda: next_safe(QuantileBound(duels()), UNIT[0], labels())),
+    ("acq_function", lambda: next_safe(duels(), UNIT, labels())),
+    ("leave ic_generator out", lambda: next_safe(QuantileBound(duels()), UNIT, labels(), ic_generator=None)),
     ("samples_per_draw", lambda: SkewLogNoisyExpectedImprovement(duels(), X, samples_per_draw=0)),
     ("seed", lambda: SkewBayesianActiveLearningByDisagreement(duels(), seed=0.5)),
     ("dim", lambda: threshold(labels(), X, 0.5, "a", (0.0, 1.0))),
     ("bounds", lambda: threshold(labels(), X, 0.5, 0, "ab")),
     ("num_draws", lambda: threshold(labels(), X, 0.5, 0, (0.0, 1.0), num_draws=1.5)),
-    ("level", lambda: LevelSetMisclassification(labels(), "a")),
+    ("level", lambda: LevelSetInformation(labels(), "a", X)),
     ("num_points", lambda: Question(Choice, num_points=10**9)),
     ("num_options", lambda: next_choice(duels(), UNIT, num_options=10**9)),
     ("min_distance", lambda: select_from_pool(QuantileBound(duels()), X, 2, min_distance="a")),
     ("maximize", lambda: QuantileBound(duels(), maximize="no")),
-    ("best_f", lambda: SkewExpectedImprovement(duels(), best_f=float("nan"))),
+    ("best_f", lambda: SkewLogExpectedImprovement(duels(), best_f=float("nan"))),
     ("generator", lambda: DuelingThompsonSampling(duels(), X[0], generator=3)),
     ("num_features", lambda: DuelingThompsonSampling(duels(), X[0], num_features=0)),
     ("sampler", lambda: DuelingUpperCredibleBound(duels(), X[0], sampler=3)),
@@ -165,7 +165,6 @@ QUESTIONS = [
     ("include_points", lambda: SkewKnowledgeGradient(duels(), include_points="no")),
     ("num_restarts", lambda: fit_skew_gp(duels(), num_restarts=1.5)),
     ("model", lambda: fit_skew_gp("a")),
-    ("labels", lambda: information_score([0.5], "a")),
 ]
 
 

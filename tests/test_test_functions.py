@@ -7,7 +7,7 @@ import torch
 from botorch.test_functions.synthetic import SyntheticTestFunction
 from torch import Tensor
 
-from botorch_skewgp.test_functions import Colville, CosineExponential, Forrester, GoldsteinPrice, Langermann
+from benchmarks._test_functions import Colville, CosineExponential, Forrester, GoldsteinPrice, Langermann
 
 # Function, a point, and its value there worked out by hand from the published formula.
 VALUES: list[tuple[SyntheticTestFunction, list[float], float]] = [

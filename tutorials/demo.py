@@ -93,7 +93,7 @@ def run(utility: SyntheticTestFunction, num_duels: int, noise: float, seed: int)
     for i, pair in enumerate(points):
         duels.add((2 * i, 2 * i + 1), judge.duel(pair))
     model = fit(duels, bounds, previous=None)
-    best, _ = recommend(model)
+    best = recommend(model)[0].squeeze(0)
     regrets = [regret(utility, best)]
 
     progress = tqdm(range(num_initial + 1, num_duels + 1), initial=num_initial, total=num_duels, desc="duels")
@@ -103,7 +103,7 @@ def run(utility: SyntheticTestFunction, num_duels: int, noise: float, seed: int)
         duels.add((len(duels.points) - 2, len(duels.points) - 1), judge.duel(pair))
 
         model = fit(duels, bounds, previous=model)
-        best, _ = recommend(model)
+        best = recommend(model)[0].squeeze(0)
         regrets.append(regret(utility, best))
         if count % 10 == 0:
             progress.write(f"{count:4d} duels: {describe(utility, best)}")

@@ -26,19 +26,19 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 from botorch.test_functions.synthetic import Hartmann, Levy, Rosenbrock, SixHumpCamel
 from torch import Tensor
 
+from benchmarks._test_functions import Colville, CosineExponential, Forrester, GoldsteinPrice, Langermann
 from benchmarks._utilities import Utility
 from benchmarks.experiments._experiment import Row
 from benchmarks.experiments._models import GaussianApproximation, MomentMatched, Surrogate, build
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import (
-    DuelingLogExpectedImprovement,
+from botorch_skewgp.acquisition import DuelingLogExpectedImprovement
+from botorch_skewgp.fitting import fit_skew_gp, warm_start
+from botorch_skewgp.observations import Numeric, Observation, Preference
+from botorch_skewgp.papers.dueling import (
     DuelingThompsonSampling,
     DuelingUpperCredibleBound,
     ExpectedImprovementInformationGain,
 )
-from botorch_skewgp.fitting import fit_skew_gp, warm_start
-from botorch_skewgp.observations import Numeric, Observation, Preference
-from botorch_skewgp.test_functions import Colville, CosineExponential, Forrester, GoldsteinPrice, Langermann
 
 NUM_CANDIDATES, NUM_BEST, CHUNK = 5000, 200, 500
 NUM_DRAWS, NUM_SAMPLES = 512, 512  # of the posterior; of what bounds and information are estimated from

@@ -26,10 +26,10 @@ from sklearn.datasets import load_digits
 from torch import Tensor
 
 from benchmarks._reporting import Table
+from benchmarks._scores import information_score
 from benchmarks.experiments._experiment import Experiment, Row, paired
 from benchmarks.experiments._models import build
 from botorch_skewgp import SkewGP
-from botorch_skewgp.checking import information_score
 from botorch_skewgp.fitting import fit_skew_gp, warm_start
 from botorch_skewgp.kernels import ArcsineKernel
 from botorch_skewgp.models.skew_prior import SkewPrior

@@ -27,6 +27,7 @@ from gpytorch.means import ZeroMean
 from torch import Tensor
 
 from benchmarks._reporting import Table
+from benchmarks._test_functions import CosineExponential
 from benchmarks.experiments._experiment import Experiment, Row, paired
 from benchmarks.experiments._models import build
 from botorch_skewgp import SkewGP
@@ -39,7 +40,6 @@ from botorch_skewgp.likelihoods import (
 )
 from botorch_skewgp.observations import Binary, Numeric, Observation, Preference
 from botorch_skewgp.posteriors import SkewGPPosterior
-from botorch_skewgp.test_functions import CosineExponential
 from botorch_skewgp.truncated.draws import DrawSettings
 
 DATA = ("duels", "numbers and duels", "labels")

@@ -23,8 +23,8 @@ from torch import Tensor
 
 from benchmarks._reporting import Cell, Table, say
 from benchmarks._runs import Runs
+from benchmarks._test_functions import Colville, GoldsteinPrice
 from benchmarks.transformed.data import DOUBLE
-from botorch_skewgp.test_functions import Colville, GoldsteinPrice
 from botorch_skewgp.transformed import BayesianTransformedGP, TransformedLogExpectedImprovement
 from botorch_skewgp.warpings import Arcsinh, SinhArcsinh, Warping
 

@@ -30,6 +30,7 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_skewgp.acquisition.interpolation import interpolated
+from botorch_skewgp.acquisition.outlook import entropy
 from botorch_skewgp.acquisition.questions import QuestionAcquisitionFunction
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import as_count, as_number, as_seed, check_class, check_parts
@@ -180,10 +181,7 @@ class SkewBayesianActiveLearningByDisagreement(QuestionAcquisitionFunction):
 
 def _entropy_of_average(log_p: Tensor, log_weights: Tensor) -> Tensor:
     """The entropies of `batch_shape x S x K` outcomes under `M` weightings `... S x M` of draws, `batch_shape x M`."""
-    average = log_weights.exp().mT @ log_p.exp()  # batch_shape x M x K
-    # an outcome that is impossible in floating point adds nothing, and entr has no gradient there
-    possible = average > torch.finfo(average.dtype).tiny
-    return torch.special.entr(torch.where(possible, average, 1.0)).sum(-1)
+    return entropy(log_weights.exp().mT @ log_p.exp())  # of batch_shape x M x K
 
 
 def _expected_entropy(read: SkewGPPosterior, reading: Reading) -> Tensor:

@@ -78,22 +78,6 @@ class SkewLogExpectedImprovement(_SkewImprovement):
         return self._components(X).log_expected_improvement(self.best_f.unsqueeze(-1), self.maximize)
 
 
-class SkewExpectedImprovement(SkewLogExpectedImprovement):
-    r"""The expected improvement under a skewed posterior; see `SkewLogExpectedImprovement`, which optimises better.
-
-    Example:
-        >>> acq = SkewExpectedImprovement(model, best_f=values.max())
-        >>> acq(torch.rand(5, 1, 2, dtype=torch.double))
-    """
-
-    _log = False
-
-    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
-    def forward(self, X: Tensor) -> Tensor:
-        """Expected improvement at `batch_shape x 1 x d` candidates; `batch_shape`."""
-        return super().forward(X).exp()
-
-
 class SkewLogProbabilityOfImprovement(_SkewImprovement):
     r"""The logarithm of the probability of improvement, `log sum_s p_s Phi(u_s)`; see `SkewLogExpectedImprovement`.
 
@@ -110,22 +94,6 @@ class SkewLogProbabilityOfImprovement(_SkewImprovement):
         components = self._components(X)
         gain = components.gain(self.best_f.unsqueeze(-1), self.maximize)
         return components.log_average(log_ndtr(gain / components.standard_deviation))
-
-
-class SkewProbabilityOfImprovement(SkewLogProbabilityOfImprovement):
-    r"""The probability of improvement under a skewed posterior; see `SkewLogProbabilityOfImprovement`.
-
-    Example:
-        >>> acq = SkewProbabilityOfImprovement(model, best_f=values.max())
-        >>> acq(torch.rand(5, 1, 2, dtype=torch.double))
-    """
-
-    _log = False
-
-    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
-    def forward(self, X: Tensor) -> Tensor:
-        """Probability of improvement at `batch_shape x 1 x d` candidates; `batch_shape`."""
-        return super().forward(X).exp()
 
 
 class QuantileBound(AnalyticAcquisitionFunction):

@@ -6,7 +6,7 @@ import torch
 from botorch.models.model import Model
 from torch import Tensor
 
-from botorch_skewgp.acquisition.question_values import Belief, joint_draws
+from botorch_skewgp.acquisition.outlook import Belief, joint_draws
 from botorch_skewgp.acquisition.search_domain import as_points
 from botorch_skewgp.models.transforms import rounded_inputs
 from botorch_skewgp.observations.checks import as_count, as_seed

@@ -16,13 +16,14 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from botorch_skewgp.acquisition.challenge import MaximallyUncertainChallenge
+from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement
 from botorch_skewgp.exceptions import UndecidedRecommendationWarning
 from botorch_skewgp.observations import Observation
-from botorch_skewgp.protocols import is_latent_model, members_of
+from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.protocols import LatentModel, is_latent_model, members_of
 
 UNDECIDED = 0.4  # probability of being better, from which another point is as good a recommendation
-TELLING = 1 / 12  # variance of a duel's probability where the uncertainty is as large as the noise
+TELLING = 1.0  # variance of a difference, in units of a duel's noise, from which a duel tells
 
 
 def comparison_groups(observations: Sequence[Observation], X: Tensor) -> Tensor:
@@ -76,11 +77,17 @@ def warn_if_undecided(model: Model, means: Tensor) -> None:
     rivals = torch.where(belongs[others], means, -torch.inf).argmax(-1)
     X, best_X = first.datapoints[rivals].unsqueeze(-2), first.datapoints[best]
     with torch.no_grad():
-        challenge = MaximallyUncertainChallenge(model, best_X)
+        challenge = DuelingLogExpectedImprovement(model, best_X)
         if first.posterior(best_X.unsqueeze(0)).num_points != 1:
             return  # as where inputs are perturbed
-        better = torch.stack([challenge.difference(m, X).probability_above(0.0).flatten() for m in members]).mean(0)
-        telling = challenge(X) >= TELLING
+        differences = [challenge.difference(member, X) for member in members]
+        better = torch.stack([difference.probability_above(0.0).flatten() for difference in differences]).mean(0)
+        telling = (
+            torch.stack(
+                [_signal(member, difference) for member, difference in zip(members, differences, strict=True)]
+            ).mean(0)
+            >= TELLING
+        )
     chance, rival = torch.where(telling, better, 0.0).max(0)
     if chance >= UNDECIDED:
         warnings.warn(
@@ -90,3 +97,10 @@ def warn_if_undecided(model: Model, means: Tensor) -> None:
             UndecidedRecommendationWarning,
             stacklevel=3,
         )
+
+
+def _signal(member: LatentModel, difference: SkewGPPosterior) -> Tensor:
+    """The variances of differences of two points, in units of the noise of a duel between them."""
+    kind, scale = member.likelihood.kind_of_duels, member.outcome_scale
+    reading = member.answering_likelihood.reading(kind, difference.component_means, scale)
+    return difference.variance.flatten() / (scale.scale**2 * reading.variance)

@@ -1,11 +1,9 @@
 r"""Unknown constraints and safety: the probability that an experiment is valid as a constraint of BoTorch's functions.
 
-Four ways, from soft to hard: `ValidityConstraint` for the `constraints` argument of Monte Carlo acquisition functions;
-`ValidityWeightedAcquisitionFunction` for analytic ones; `PenalizedUpperConfidenceBound`; and `ValidityInequality` with
-`ValidityInitialConditions` and `gen_valid_candidates`, which keep the probability of all candidates above a level.
+Three ways, from soft to hard: `ValidityConstraint` for the `constraints` argument of Monte Carlo acquisition functions;
+`ValidityWeightedAcquisitionFunction` for analytic ones; and `next_safe`, which keeps the probability of all candidates
+above a level.
 
-.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
-   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
 .. [Gelbart2014unknown] M. A. Gelbart, J. Snoek, R. P. Adams. Bayesian optimization with unknown constraints. UAI 2014.
 """
 
@@ -13,17 +11,16 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
-from botorch.acquisition.analytic import AnalyticAcquisitionFunction
-from botorch.acquisition.objective import PosteriorTransform
 from botorch.exceptions.errors import CandidateGenerationError, InputDataError, UnsupportedError
 from botorch.exceptions.warnings import OptimizationWarning
 from botorch.generation.gen import gen_candidates_scipy
 from botorch.models.model import Model
+from botorch.optim import optimize_acqf
 from botorch.optim.initializers import gen_batch_initial_conditions
 from botorch.optim.parameter_constraints import evaluate_feasibility
 from botorch.utils.sampling import draw_sobol_samples, get_polytope_samples
@@ -31,14 +28,14 @@ from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 from torch.nn import Module
 
-from botorch_skewgp.acquisition.components import quantile_of
 from botorch_skewgp.acquisition.validity import (
     LogProbabilityOfValidity,
     log_probability_of_validity,
     validity_bounds,
     warn_of_one_class,
 )
-from botorch_skewgp.observations.checks import as_number, as_probability, check_class
+from botorch_skewgp.models.inputs import as_bounds
+from botorch_skewgp.observations.checks import as_count, as_number, as_probability, check_class
 
 LinearConstraints = list[tuple[Tensor, Tensor, float]] | None
 NUM_CLIMBS = 16  # points that climb the probability of validity if there are too few raw ones
@@ -143,56 +140,6 @@ class ValidityWeightedAcquisitionFunction(AcquisitionFunction):
         return value + log_probability if self._log else value * log_probability.exp()
 
 
-class PenalizedUpperConfidenceBound(AnalyticAcquisitionFunction):
-    r"""The upper credible bound, less a penalty where an experiment is too likely to fail.
-
-    `Q(x) - penalty max(0, level - P(valid at x))^2` with `Q` a quantile of the objective, the penalised bound for safe
-    optimisation after [Benavoli2021unified]_; the square keeps it smooth at the edge. The penalty has the units of the
-    objective; a larger one keeps the level more nearly.
-
-    Example:
-        >>> model = SkewGP(train_X, [Numeric(values[worked], index=worked.nonzero().squeeze(-1)), Validity(worked)])
-        >>> acq = PenalizedUpperConfidenceBound(model, level=0.9, penalty=1000.0)
-        >>> candidate, value = optimize_acqf(acq, bounds, q=1, num_restarts=4, raw_samples=64)
-
-    Args:
-        model: The model of the objective; any with one output whose posterior has quantiles.
-        validity_model: As for `LogProbabilityOfValidity`; `model` if `None`.
-        level: The probability of validity from which there is no penalty, in (0, 1).
-        penalty: The weight of the penalty, not negative.
-        probability: The posterior probability that the objective is below the bound, in (0, 1).
-        posterior_transform: A posterior transform of the objective.
-
-    Raises:
-        InputDataError: If a probability is outside (0, 1) or the penalty is negative.
-        UnsupportedError: If the validity model's likelihood takes neither kind.
-    """
-
-    def __init__(
-        self,
-        model: Model,
-        validity_model: Model | None = None,
-        level: float = 0.95,
-        penalty: float = 1000.0,
-        probability: float = 0.975,
-        posterior_transform: PosteriorTransform | None = None,
-    ) -> None:
-        level, probability = as_probability(level, "level"), as_probability(probability, "probability")
-        penalty = as_number(penalty, "penalty", least=0.0)
-        super().__init__(model=model, posterior_transform=posterior_transform)
-        self.validity = LogProbabilityOfValidity(model if validity_model is None else validity_model)
-        warn_of_one_class(self.validity.model)
-        self.level, self.penalty, self.probability = level, penalty, probability
-
-    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
-    def forward(self, X: Tensor) -> Tensor:
-        """The penalised bound at `batch_shape x 1 x d` candidates; `batch_shape`."""
-        posterior = self.model.posterior(X, posterior_transform=self.posterior_transform)
-        bound = quantile_of(posterior, self.probability, type(self).__name__)
-        lack = (self.level - self.validity(X).exp()).clamp(min=0)
-        return bound - self.penalty * lack.square()
-
-
 class ValidityInequality(Module):
     r"""`P(valid at x) >= level`, a non-linear inequality constraint for `optimize_acqf`.
 
@@ -203,23 +150,11 @@ class ValidityInequality(Module):
     The value is the difference of the log odds: it has the sign of `P - level`, but changes with the latent function
     even where probabilities are nearly 0 or 1, which SLSQP's linear model of it needs.
 
-    An intra-point constraint: it holds for every point of a batch by itself. `optimize_acqf` needs initial conditions
-    that satisfy it, which `ValidityInitialConditions` finds; if SLSQP leaves it from there, `gen_valid_candidates`
-    returns the start.
+    An intra-point constraint: it holds for every point of a batch by itself. `next_safe` searches within it.
 
     Example:
-        >>> ensemble = fit_fully_bayesian_skew_gp(fit_skew_gp(SkewGP(train_X, Validity(worked))), num_draws=4)
-        >>> safe = ValidityInequality(ensemble, level=0.9)
-        >>> candidate, value = optimize_acqf(
-        ...     acq,
-        ...     bounds,
-        ...     q=1,
-        ...     num_restarts=4,
-        ...     raw_samples=64,
-        ...     nonlinear_inequality_constraints=[(safe, True)],
-        ...     ic_generator=ValidityInitialConditions(safe),
-        ...     gen_candidates=gen_valid_candidates,
-        ... )
+        >>> safe = ValidityInequality(SkewGP(train_X, Validity(worked)), level=0.9)
+        >>> is_safe = safe(train_X) >= 0
 
     Args:
         model: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
@@ -242,6 +177,65 @@ class ValidityInequality(Module):
         return odds - math.log(self.level / (1 - self.level))
 
 
+def next_safe(
+    acq_function: AcquisitionFunction,
+    bounds: Tensor,
+    validity: Model,
+    level: float = 0.95,
+    q: int = 1,
+    num_restarts: int = 10,
+    raw_samples: int = 256,
+    **options: Any,
+) -> tuple[Tensor, Tensor]:
+    r"""The best experiment of those that work with at least a given probability, each by itself.
+
+    BoTorch's `optimize_acqf` with a `ValidityInequality`, starts that satisfy it, and searches whose ends are kept only
+    where they satisfy it too.
+
+    Example:
+        >>> ensemble = fit_fully_bayesian_skew_gp(fit_skew_gp(SkewGP(train_X, Validity(worked))), num_draws=4)
+        >>> candidate, value = next_safe(acq, bounds, ensemble, level=0.9)
+
+    Args:
+        acq_function: The acquisition function, of `q` points.
+        bounds: A `2 x d` tensor of lower and upper bounds.
+        validity: A SkewGP whose likelihood takes `Validity` or `Binary` observations, or an ensemble of these.
+        level: The least probability of validity, in (0, 1).
+        q: The number of experiments.
+        num_restarts: The number of starting points.
+        raw_samples: The number of raw samples that these are chosen from.
+        options: Further arguments of `optimize_acqf`, such as linear constraints or fixed features.
+
+    Returns:
+        The experiments, `q x d`, and their acquisition value.
+
+    Raises:
+        InputDataError: If the level is outside (0, 1), the bounds are not `2 x d`, or an option is one that this
+            function sets itself.
+        UnsupportedError: If the likelihood takes neither kind.
+        CandidateGenerationError: If no point with the wanted probability of validity was found.
+    """
+    check_class(acq_function, "acq_function", AcquisitionFunction)
+    check_class(validity, "validity", Model)
+    own = sorted({"batch_initial_conditions", "gen_candidates", "ic_generator"} & options.keys())
+    if own:
+        raise InputDataError(f"next_safe finds starts and candidates that are safe; leave {', '.join(own)} out.")
+    safe = ValidityInequality(validity, level)
+    points = validity_bounds(validity)[0][0].datapoints
+    others = options.pop("nonlinear_inequality_constraints", None) or []
+    return optimize_acqf(
+        acq_function,
+        as_bounds(bounds, points.shape[-1]).to(points),
+        q=as_count(q, "q", least=1),
+        num_restarts=as_count(num_restarts, "num_restarts", least=1),
+        raw_samples=as_count(raw_samples, "raw_samples", least=1),
+        nonlinear_inequality_constraints=[*others, (safe, True)],
+        ic_generator=ValidityInitialConditions(safe, others),
+        gen_candidates=gen_valid_candidates,  # type: ignore[arg-type]  # BoTorch's own is none either
+        **{"retry_on_optimization_warning": False, **options},
+    )  # type: ignore[return-value]
+
+
 def gen_valid_candidates(
     initial_conditions: Tensor, acquisition_function: AcquisitionFunction, **kwargs: Any
 ) -> tuple[Tensor, Tensor]:
@@ -258,15 +252,24 @@ def gen_valid_candidates(
     Returns:
         Candidates, `b x q x d`, and their values, `b`.
     """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Optimization failed within", OptimizationWarning)
-        candidates, values = gen_candidates_scipy(initial_conditions, acquisition_function, **kwargs)
+    candidates, values = _search(initial_conditions, acquisition_function, **kwargs)
     names = ("inequality_constraints", "equality_constraints", "nonlinear_inequality_constraints")
     with torch.no_grad():
         before = acquisition_function(initial_conditions)
         inside = evaluate_feasibility(candidates, **{name: kwargs.get(name) for name in names})
     better = inside & (values >= before)  # false for NaN
     return candidates.where(better.view(-1, 1, 1), initial_conditions), values.where(better, before)
+
+
+def _search(starts: Tensor, acquisition_function: AcquisitionFunction, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """`gen_candidates_scipy` without its warnings of searches that stop early, which filters cannot keep down."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = gen_candidates_scipy(starts, acquisition_function, **kwargs)
+    for entry in caught:
+        if not issubclass(entry.category, OptimizationWarning):
+            warnings.warn_explicit(entry.message, entry.category, entry.filename, entry.lineno)
+    return found
 
 
 class ValidityInitialConditions:
@@ -277,20 +280,22 @@ class ValidityInitialConditions:
     acquisition value as BoTorch does, so that linear constraints, fixed features and options of
     `gen_batch_initial_conditions` keep their meaning.
 
-    Example:
-        >>> safe = ValidityInequality(SkewGP(train_X, Validity(worked)), level=0.9)
-        >>> ic_generator = ValidityInitialConditions(safe)
-
     Args:
         inequality: The inequality.
+        others: Further non-linear inequality constraints on single points, as for `optimize_acqf`.
 
     Raises:
         InputDataError: If `inequality` is something else.
+        UnsupportedError: If one of the others is about several points.
     """
 
-    def __init__(self, inequality: ValidityInequality) -> None:
+    def __init__(
+        self, inequality: ValidityInequality, others: Sequence[tuple[Callable[[Tensor], Tensor], bool]] = ()
+    ) -> None:
         check_class(inequality, "inequality", ValidityInequality)
-        self.inequality = inequality
+        if not all(is_of_points for _, is_of_points in others):
+            raise UnsupportedError("A search that is to be safe takes non-linear constraints on single points only.")
+        self.inequality, self.others = inequality, list(others)
 
     def __call__(
         self,
@@ -360,7 +365,7 @@ class ValidityInitialConditions:
         X = torch.cat([X, seen[inside]])
         for feature, value in (fixed_features or {}).items():
             X[:, feature] = value
-        X = X[_satisfies(X, linear)]
+        X = X[self._satisfies(X, linear)]
         with torch.no_grad():
             excess = self.inequality(X)
         feasible = X[excess >= 0]
@@ -368,16 +373,16 @@ class ValidityInitialConditions:
             best = feasible
         else:
             start = X[excess.topk(min(NUM_CLIMBS, X.shape[0])).indices].unsqueeze(-2)
-            climbed, _ = gen_candidates_scipy(
+            climbed, _ = _search(
                 start,
                 LogProbabilityOfValidity(self.inequality.model),
                 lower_bounds=bounds[0],
                 upper_bounds=bounds[1],
                 fixed_features=fixed_features,
-                **linear,  # type: ignore[arg-type]
+                **linear,
             )
             climbed = climbed.detach().squeeze(-2)
-            climbed = climbed[_satisfies(climbed, linear)]
+            climbed = climbed[self._satisfies(climbed, linear)]
             with torch.no_grad():
                 reached = self.inequality(climbed)
             excess = torch.cat([excess, reached])
@@ -391,9 +396,7 @@ class ValidityInitialConditions:
             )
         return best
 
-
-def _satisfies(X: Tensor, linear: dict[str, LinearConstraints]) -> Tensor:
-    """Whether each of `n x d` points satisfies linear constraints."""
-    if not any(linear.values()):
-        return torch.ones(X.shape[0], dtype=torch.bool, device=X.device)
-    return evaluate_feasibility(X.unsqueeze(-2), **linear)  # type: ignore[arg-type]
+    def _satisfies(self, X: Tensor, linear: dict[str, LinearConstraints]) -> Tensor:
+        """Whether each of `n x d` points satisfies all constraints but the inequality."""
+        sets, others = X.unsqueeze(-2), self.others
+        return evaluate_feasibility(sets, nonlinear_inequality_constraints=others, **linear)  # type: ignore[arg-type]

@@ -22,46 +22,18 @@ from torch import Tensor
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement
 from botorch_skewgp.acquisition.analytic import (
     QuantileBound,
-    SkewExpectedImprovement,
     SkewLogExpectedImprovement,
     SkewLogProbabilityOfImprovement,
-    SkewProbabilityOfImprovement,
 )
-from botorch_skewgp.acquisition.challenge import (
-    DuelingLogExpectedImprovement,
-    DuelingUpperConfidenceBound,
-    HallucinatedLogExpectedImprovement,
-    HallucinatedUpperConfidenceBound,
-    MaximallyUncertainChallenge,
-)
-from botorch_skewgp.acquisition.constraints import PenalizedUpperConfidenceBound
-from botorch_skewgp.acquisition.dueling import (
-    DuelingThompsonSampling,
-    DuelingUpperCredibleBound,
-    ExpectedImprovementInformationGain,
-)
-from botorch_skewgp.acquisition.knowledge_gradient import DuelingKnowledgeGradient, SkewKnowledgeGradient
-from botorch_skewgp.acquisition.level_sets import (
-    LevelSetInformation,
-    LevelSetMisclassification,
-    LevelSetMisclassificationReduction,
-)
+from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction, DuelingLogExpectedImprovement
+from botorch_skewgp.acquisition.information_at_points import LevelSetInformation, PredictiveInformation
+from botorch_skewgp.acquisition.knowledge_gradient import SkewKnowledgeGradient
 from botorch_skewgp.acquisition.noisy_improvement import SkewLogNoisyExpectedImprovement
 from botorch_skewgp.acquisition.validity import LogProbabilityOfValidity
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.protocols import members_of
 
 DEFAULT_LEVEL = 0.75  # probability of a yes that bounds a level set
-CHALLENGERS: tuple[type[AcquisitionFunction], ...] = (
-    DuelingLogExpectedImprovement,
-    DuelingThompsonSampling,
-    DuelingUpperConfidenceBound,
-    DuelingUpperCredibleBound,
-    ExpectedImprovementInformationGain,
-    HallucinatedLogExpectedImprovement,
-    HallucinatedUpperConfidenceBound,
-    MaximallyUncertainChallenge,
-)
 
 
 def _single(model: Model) -> Model:
@@ -70,9 +42,7 @@ def _single(model: Model) -> Model:
 
 
 @acqf_input_constructor(
-    SkewExpectedImprovement,
     SkewLogExpectedImprovement,
-    SkewProbabilityOfImprovement,
     SkewLogProbabilityOfImprovement,
 )
 def construct_inputs_improvement(
@@ -100,7 +70,7 @@ def construct_inputs_improvement(
     )
 
 
-def _register(*acquisitions: type[AcquisitionFunction], **defaults: Callable[[Model], Any]) -> None:
+def register(*acquisitions: type[AcquisitionFunction], **defaults: Callable[[Model], Any]) -> None:
     r"""Register acquisition functions with the arguments of their own constructors.
 
     Args:
@@ -130,20 +100,22 @@ def _best_point(model: Model) -> Tensor:
     return X[PosteriorMean(model)(X.unsqueeze(-2)).argmax()]
 
 
-_register(
-    DuelingKnowledgeGradient,
+def register_challengers(*acquisitions: type[DuelingAcquisitionFunction]) -> None:
+    """Register challengers, whose reference is by default the model's own point of largest posterior mean."""
+    register(*acquisitions, X_reference=_best_point)
+
+
+register(
     LogProbabilityOfValidity,
-    PenalizedUpperConfidenceBound,
     QuantileBound,
     SkewBayesianActiveLearningByDisagreement,
     SkewKnowledgeGradient,
 )
-_register(*CHALLENGERS, X_reference=_best_point)
-_register(SkewLogNoisyExpectedImprovement, X_baseline=_own_points)
-_register(LevelSetMisclassification, level=lambda model: DEFAULT_LEVEL)
+register_challengers(DuelingLogExpectedImprovement)
+register(SkewLogNoisyExpectedImprovement, X_baseline=_own_points)
 
 
-@acqf_input_constructor(LevelSetInformation, LevelSetMisclassificationReduction)
+@acqf_input_constructor(LevelSetInformation)
 def construct_inputs_level_set(
     model: Model,
     bounds: list[tuple[float, float]] | None = None,
@@ -152,7 +124,7 @@ def construct_inputs_level_set(
     num_points: int = 128,
     kind: type[Observation] | None = None,
 ) -> dict[str, Any]:
-    r"""Arguments of look-aheads to an answer about a level set.
+    r"""Arguments of a look-ahead to an answer about a level set.
 
     Args:
         model: The model.
@@ -164,9 +136,38 @@ def construct_inputs_level_set(
         kind: The kind of the answers.
     """
     model = _single(model)
+    reference = _reference(model, bounds, num_points).squeeze(-2) if X_reference is None else X_reference
+    return {"model": model, "level": level, "X_reference": reference, "kind": kind}
+
+
+@acqf_input_constructor(PredictiveInformation)
+def construct_inputs_predictions(
+    model: Model,
+    bounds: list[tuple[float, float]] | None = None,
+    X_reference: Tensor | None = None,
+    num_points: int = 128,
+    kind: type[Observation] | None = None,
+) -> dict[str, Any]:
+    r"""Arguments of a look-ahead to an answer about predictions.
+
+    Args:
+        model: The model.
+        bounds: As for level sets, as is the rest.
+        X_reference: Where predictions are wanted.
+        num_points: The number of Sobol points, or of pairs of them.
+        kind: The kind of the answers.
+    """
+    model = _single(model)
     if X_reference is None:
-        X_reference = _own_points(model)
-        if bounds is not None:
-            ends = torch.as_tensor(bounds).to(X_reference).mT
-            X_reference = draw_sobol_samples(ends, n=num_points, q=1, seed=0).squeeze(-2)
-    return {"model": model, "level": level, "X_reference": X_reference, "kind": kind}
+        k = PredictiveInformation.kind_of(model, kind).points_per_observation
+        X_reference = _reference(model, bounds, num_points, k)
+        X_reference = X_reference.squeeze(-2) if k == 1 else X_reference
+    return {"model": model, "X_reference": X_reference, "kind": kind}
+
+
+def _reference(model: Model, bounds: list[tuple[float, float]] | None, num_points: int, q: int = 1) -> Tensor:
+    """Sobol points within bounds, or the model's own in their order, `n x q x d`."""
+    own = _own_points(model)
+    if bounds is None:
+        return own[: len(own) // q * q].view(-1, q, own.shape[-1])
+    return draw_sobol_samples(torch.as_tensor(bounds).to(own).mT, n=num_points, q=q, seed=0)

@@ -1,15 +1,5 @@
 r"""The knowledge gradient: the expected growth of the best posterior mean by one observation, such as a duel.
 
-After a duel the posterior is that of a SkewGP again, and its mean has a closed form ([Wu2026knowledge]_). On the
-mixture: given draw `s`, `f(x)` and the noisy difference `d = f(a) - f(b) + v_a - v_b` are jointly normal, so that
-
-    `E[f(x) 1(d > 0)] = sum_s p_s [m_s(x) Phi(u_s) + Cov(f(x), d) phi(u_s) / sd(d)]`,  `u_s = E[d | s] / sd(d)`,
-
-with `Cov` and `sd` the same for all draws. This is the posterior mean given that `a` wins times the probability of
-that, without a ratio or new draws. Where ties are allowed a duel has three outcomes, each an interval of `d`, with
-differences of these terms at its ends. Labels and grades are the same with `d = f(a) + v_a`. Where an answer may be a
-slip, these terms are of attentive ones, and a slip of probability `e` adds `e m_s(x)`.
-
 .. [Frazier2009knowledge] P. Frazier, W. Powell, S. Dayanik. The knowledge-gradient policy for correlated normal
    beliefs. INFORMS Journal on Computing 21, 2009.
 .. [Wu2026knowledge] K. Wu, J. R. Gardner. Knowledge gradient for preference learning. arXiv 2601.22335, 2026.
@@ -17,53 +7,19 @@ slip, these terms are of attentive ones, and a slip of probability `e` adds `e m
 
 from __future__ import annotations
 
-import torch
-from botorch.acquisition.acquisition import OneShotAcquisitionFunction
-from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from collections.abc import Sequence
+
+from botorch.exceptions.errors import BotorchTensorDimensionError
 from botorch.models.model import Model
-from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
-from botorch_skewgp.acquisition.questions import QuestionAcquisitionFunction
+from botorch_skewgp.acquisition.outlook import Asked, Belief, Best, Outlook
+from botorch_skewgp.acquisition.questions import OutlookAcquisitionFunction
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import check_class, check_flags
-from botorch_skewgp.protocols import LatentModel, kind_of_duels
-from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density, standardise
 
 
-class _LookAhead(QuestionAcquisitionFunction):
-    """Base class: the posterior mean after an observation, times the probability of its outcome."""
-
-    def _outcome_means(self, X: Tensor) -> Tensor:
-        r"""`E[f 1(outcome)]` in units of the outcome, averaged over members; `batch_shape x q x O`.
-
-        At `batch_shape x q x d` points, those of the observation first. The outcome of the largest reading comes first,
-        for a duel that the first point wins.
-        """
-        return torch.stack([self._outcome_means_of(member, X) for member in self.members]).mean(0)
-
-    def _outcome_means_of(self, member: LatentModel, X: Tensor) -> Tensor:
-        posterior = self.latent_posterior(member, X)
-        means = posterior.component_means
-        reading = self.reading(member, means)
-        weight = torch.nn.functional.pad(reading.weight[0], (0, means.shape[-2] - reading.num_items))
-        covariance = posterior.gaussian_covariance @ weight  # batch_shape x q: Cov(f(x), d)
-        scale = ((covariance @ weight).unsqueeze(-1) + reading.variance).sqrt()
-        order = reading.outcomes[:, 0, 0].argsort(descending=True)
-        bounds = (bound.view(-1, *(1,) * (means.ndim - 1)) for bound in reading.bounds(order))
-        lower, upper = (standardise(bound, weight @ means, scale) for bound in bounds)  # O x batch_shape x S
-        probabilities = posterior.probabilities
-        mass = log_interval_probability(lower, upper).exp()
-        gain, slip = reading.attention, reading.slip_of(order).view(-1, *(1,) * (mass.ndim - 1))
-        mass = probabilities * (gain * mass + slip)
-        rise = log_normal_density(lower).exp() - log_normal_density(upper).exp()
-        shift = gain * covariance * (probabilities * rise).sum(-1, keepdim=True) / scale
-        latent = (means @ mass.unsqueeze(-1)).squeeze(-1) + shift  # O x batch_shape x q
-        outcome = member.outcome_scale
-        return (outcome.location * mass.sum(-1, keepdim=True) + outcome.scale * latent).movedim(0, -1)
-
-
-class SkewKnowledgeGradient(_LookAhead):
+class SkewKnowledgeGradient(OutlookAcquisitionFunction):
     r"""The exact knowledge gradient of one observation, over a fixed set of points to recommend from.
 
     `sum_o P(o) max_x E[f(x) | o] - max_x E[f(x)]` over the outcomes `o` of a label, a grade, a validity or a duel,
@@ -109,91 +65,9 @@ class SkewKnowledgeGradient(_LookAhead):
         self.register_buffer("X_candidates", X_candidates.detach())
         self.include_points = include_points
 
-    def _value(self, X: Tensor) -> Tensor:
-        candidates = self.X_candidates.to(X).expand(*X.shape[:-2], *self.X_candidates.shape)
-        means = self._outcome_means(torch.cat([X, candidates], dim=-2))
-        if not self.include_points:
-            means = means[..., self.points_per_observation :, :]
-        return means.amax(-2).sum(-1) - means.sum(-1).amax(-1)
+    def _targets(self) -> Tensor:
+        return self.X_candidates
 
-
-class DuelingKnowledgeGradient(SkewKnowledgeGradient):
-    r"""`SkewKnowledgeGradient` of a duel ([Wu2026knowledge]_).
-
-    `P(a wins) max_x E[f(x) | a wins] + P(b wins) max_x E[f(x) | b wins] - max_x E[f(x)]`, and a term for a tie where
-    the judge may call one.
-
-    Example:
-        >>> model = SkewGP(train_X, Preference(pairs))
-        >>> acq = DuelingKnowledgeGradient(model, X_candidates=train_X)
-        >>> pair, value = optimize_acqf(acq, bounds, q=2, num_restarts=4, raw_samples=64)
-
-    Args:
-        model: A SkewGP with one output, whose likelihood takes duels, or an ensemble of such models.
-        X_candidates: An `n x d` tensor of points to recommend from; the model's own points if `None`.
-        include_pair: Whether the points of the pair may be recommended too.
-
-    Raises:
-        UnsupportedError: If the model is another.
-        InputDataError: If its likelihood does not take duels.
-        BotorchTensorDimensionError: If `X_candidates` is not `n x d` with at least one point.
-    """
-
-    def __init__(self, model: Model, X_candidates: Tensor | None = None, include_pair: bool = True) -> None:
-        super().__init__(model, kind_of_duels(model, type(self).__name__), X_candidates, include_pair)
-
-
-class OneShotDuelingKnowledgeGradient(_LookAhead, OneShotAcquisitionFunction):
-    r"""The exact knowledge gradient of a duel over the whole domain, up to a constant, by joint optimisation.
-
-    `P(a wins) E[f(x_1) | a wins] + P(b wins) E[f(x_2) | b wins]` as a function of four points `a, b, x_1, x_2`. At its
-    maximum `a, b` is the pair that maximises the knowledge gradient, and `x_1` and `x_2` are the points to recommend
-    after either outcome. Where ties are allowed a fifth point, between these two, is to recommend after a tie. Give
-    `optimize_acqf` `q = get_augmented_q_batch_size(2)`; it returns the pair.
-
-    Example:
-        >>> model = SkewGP(train_X, Preference(pairs))
-        >>> acq = OneShotDuelingKnowledgeGradient(model)
-        >>> pair, value = optimize_acqf(acq, bounds, q=4, num_restarts=8, raw_samples=256)
-
-    Args:
-        model: A SkewGP with one output, whose likelihood takes duels, or an ensemble of such models.
-
-    Raises:
-        UnsupportedError: If the model is another.
-        InputDataError: If its likelihood does not take duels.
-    """
-
-    def __init__(self, model: Model) -> None:
-        super().__init__(model=model, kind=kind_of_duels(model, type(self).__name__))
-
-    @t_batch_mode_transform()  # type: ignore[arg-type]
-    def forward(self, X: Tensor) -> Tensor:
-        """The expected posterior mean at the recommended points, for `batch_shape x 4 x d` points; `batch_shape`.
-
-        Raises:
-            BotorchTensorDimensionError: If `X` has another number of points.
-        """
-        wanted = self.get_augmented_q_batch_size(2)
-        if X.shape[-2] != wanted:
-            raise BotorchTensorDimensionError(
-                f"X must be batch_shape x {wanted} x d, a pair and a point to recommend after each outcome; got shape "
-                f"{tuple(X.shape)}."
-            )
-        means = self._outcome_means(X)
-        return means[..., 2:, :].diagonal(dim1=-2, dim2=-1).sum(-1)
-
-    def get_augmented_q_batch_size(self, q: int) -> int:
-        """A pair and a point to recommend after each outcome: 4, or 5 where ties are allowed.
-
-        Raises:
-            UnsupportedError: If `q` is not 2.
-        """
-        if q != 2:
-            raise UnsupportedError(f"A duel is between two points; got q = {q}.")
-        first = self.members[0]
-        return 2 + self.reading(first, first.datapoints).num_outcomes
-
-    def extract_candidates(self, X_full: Tensor) -> Tensor:
-        """The pair, `batch_shape x 2 x d`."""
-        return X_full[..., :2, :]
+    def _value_of(self, beliefs: Sequence[Belief], items: Tensor, targets: Tensor) -> Tensor:
+        asks = [Asked(self.reading(member, belief.means)) for member, belief in zip(self.members, beliefs, strict=True)]
+        return Outlook(beliefs, asks, Best(targets, self.include_points)).gain(items)

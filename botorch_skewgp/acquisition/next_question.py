@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Sized
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
@@ -23,15 +23,15 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_skewgp.acquisition.cutpoint_variances import cutpoint_variances
-from botorch_skewgp.acquisition.question_points import PointPool
-from botorch_skewgp.acquisition.question_values import (
+from botorch_skewgp.acquisition.outlook import (
     Asked,
     Belief,
+    Best,
+    Outlook,
     after,
     cells_of_numbers,
-    information,
-    knowledge_gradient,
 )
+from botorch_skewgp.acquisition.question_points import PointPool
 from botorch_skewgp.acquisition.search_domain import Values
 from botorch_skewgp.models import SkewGP
 from botorch_skewgp.observations import Observation
@@ -109,6 +109,15 @@ class NextQuestion(NamedTuple):
     stop: bool
 
 
+@overload
+def next_question(*args: Any, num_questions: None = None, **kwargs: Any) -> NextQuestion: ...
+
+
+@overload
+def next_question(*args: Any, num_questions: int, **kwargs: Any) -> list[NextQuestion]: ...
+
+
+@torch.no_grad()  # type: ignore[misc]  # its overloads leave arguments out
 def next_question(
     model: Model,
     bounds: Tensor | None = None,
@@ -121,13 +130,15 @@ def next_question(
     discrete_dims: Values | None = None,
     cat_dims: Values | None = None,
     seed: int = 0,
-) -> NextQuestion:
+    num_questions: int | None = None,
+) -> NextQuestion | list[NextQuestion]:
     r"""The next question to ask: the most informative kind for its price, at the points with the largest expected gain.
 
     Example:
         >>> model = SkewGP(train_X, [Numeric(values), Preference(pairs)])
         >>> asked = next_question(model, bounds, questions=[Numeric, Preference], costs=[10.0, 1.0])
         >>> asked.question.kind, asked.X, asked.value, asked.cost
+        >>> page = next_question(model, bounds, questions=[Numeric, Preference], num_questions=3)
 
     Args:
         model: A SkewGP with one output, or an ensemble of such models.
@@ -146,55 +157,17 @@ def next_question(
         discrete_dims: The values that inputs may take, by their number, where their order matters.
         cat_dims: Likewise where it does not.
         seed: The seed of the pool of points.
+        num_questions: The number of questions of a page to ask at once, each chosen with the earlier ones pending.
+
+    Returns:
+        The question; with `num_questions` a list of them, in the order of choice, each value the gain beyond those
+        before it.
 
     Raises:
         InputDataError: If there are no questions, the likelihood does not take one of the kinds, a cost is not
             positive, there are both bounds and candidates or neither, too few points for a question, a judge without
-            observations, or the list of judges is empty.
+            observations, the list of judges is empty, or there are fewer questions than one.
         UnsupportedError: If the model is another, has no judges, or a kind has no outcomes to look ahead to.
-    """
-    return next_questions(
-        model, bounds, questions, costs, 1, X_candidates, judges, worth, method, discrete_dims, cat_dims, seed
-    )[0]
-
-
-@torch.no_grad()
-def next_questions(
-    model: Model,
-    bounds: Tensor | None = None,
-    questions: Sequence[Question | type[Observation]] = (),
-    costs: Sequence[float] | Mapping[Any, float] | None = None,
-    num_questions: int = 1,
-    X_candidates: Tensor | None = None,
-    judges: Sequence[int | str] | Mapping[int | str, float] | None = None,
-    worth: float | None = None,
-    method: QuestionMethod = "knowledge_gradient",
-    discrete_dims: Values | None = None,
-    cat_dims: Values | None = None,
-    seed: int = 0,
-) -> list[NextQuestion]:
-    r"""A page of questions to ask at once; each is chosen with the earlier ones pending.
-
-    Args:
-        model: As for `next_question`, as are all arguments but `num_questions`.
-        bounds: Lower and upper bounds.
-        questions: The questions.
-        costs: Their prices.
-        num_questions: The number of questions.
-        X_candidates: Points instead of bounds.
-        judges: The judges to choose from.
-        worth: The worth of one unit of the outcome.
-        method: The criterion.
-        discrete_dims: Values of inputs whose order matters.
-        cat_dims: Values of inputs whose order does not.
-        seed: The seed.
-
-    Returns:
-        The questions, in the order of choice; each value is the gain beyond those before it.
-
-    Raises:
-        InputDataError: As `next_question`, and for fewer questions than one.
-        UnsupportedError: As `next_question`.
     """
     members = members_of(model, "next_question")
     if not isinstance(questions, Sequence):
@@ -202,7 +175,8 @@ def next_questions(
     asked = [entry if isinstance(entry, Question) else Question(entry) for entry in questions]
     if not asked:
         raise InputDataError("questions must name at least one kind of observation, such as [Preference, Numeric].")
-    num_questions, seed = as_count(num_questions, "num_questions", least=1), as_seed(seed)
+    num = 1 if num_questions is None else as_count(num_questions, "num_questions", least=1)
+    seed = as_seed(seed)
     if method not in ("knowledge_gradient", "information"):
         raise InputDataError(f"method must be 'knowledge_gradient' or 'information'; got {method!r}.")
     prices = _prices(costs, questions, asked)
@@ -224,18 +198,19 @@ def next_questions(
     recommended = torch.arange(len(pool.X), device=pool.X.device)
     least_gain = ROUNDING * members[0].outcome_scale.scale
     found: list[NextQuestion] = []
-    for _ in range(num_questions):
+    for _ in range(num):
         options = []
         for number, (entry, price) in enumerate(zip(asked, prices, strict=True)):
             items = pool.sets(beliefs, entry.size, entry.with_incumbent, recommended, seed)
             for place, judge in enumerate(who):
                 asks = _asks(members, beliefs, entry, pool.X, readings.get((number, judge)))
                 shifted = items if judge is None else items + (place + 1) * len(pool.X)
-                values = gains = knowledge_gradient(beliefs, asks, shifted, recommended)
+                outlook = Outlook(beliefs, asks, Best(recommended))
+                values = gains = outlook.gain(shifted)
                 cost, rate = price * people[judge], 0.0
                 no_gain = bool(gains.max() <= least_gain)  # no single answer changes the recommendation
                 if len(asked) * len(who) > 1 or method == "information" or no_gain:
-                    told = information(beliefs, asks, shifted, recommended)
+                    told = outlook.information(shifted)
                     rate, values = float(told.max()) / cost, told if method == "information" or no_gain else gains
                 chosen = values.argmax()
                 gain = max(float(gains[chosen]), 0.0)
@@ -246,9 +221,9 @@ def next_questions(
             options, key=lambda option: (not option.found.stop, option.rate, option.found.value / option.found.cost)
         )
         found.append(best.found)
-        if len(found) < num_questions:
+        if len(found) < num:
             beliefs = after(beliefs, best.asks, best.items, seed)
-    return found
+    return found[0] if num_questions is None else found
 
 
 class _Option(NamedTuple):

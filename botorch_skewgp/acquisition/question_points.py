@@ -16,8 +16,8 @@ from botorch.models.model import Model
 from botorch.utils.sampling import manual_seed
 from torch import Tensor
 
-from botorch_skewgp.acquisition.challenge import DuelingLogExpectedImprovement
-from botorch_skewgp.acquisition.question_values import Belief, joint_draws
+from botorch_skewgp.acquisition.dueling import DuelingLogExpectedImprovement
+from botorch_skewgp.acquisition.outlook import Belief, joint_draws
 from botorch_skewgp.acquisition.search_domain import SearchDomain, Values, as_points
 from botorch_skewgp.models.transforms import rounded_inputs
 from botorch_skewgp.protocols import LatentModel, input_transform_of

@@ -1,17 +1,24 @@
-r"""The base class of acquisition functions of new observations of a kind."""
+r"""The base classes of acquisition functions of new observations of a kind."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.exceptions.errors import UnsupportedError
 from botorch.models.model import Model
 from botorch.utils.transforms import t_batch_mode_transform
 from torch import Tensor
 
+from botorch_skewgp.acquisition.outlook import Belief
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.protocols import LatentModel, members_of
 from botorch_skewgp.rows import Reading
+
+NUM_TOGETHER = 64  # candidates, or as many as there are other points, in one joint posterior
 
 
 class QuestionAcquisitionFunction(AcquisitionFunction):
@@ -31,20 +38,30 @@ class QuestionAcquisitionFunction(AcquisitionFunction):
 
     def __init__(self, model: Model, kind: type[Observation] | None = None) -> None:
         super().__init__(model=model)
-        first = self.members[0]
+        self.kind = self.kind_of(model, kind)
+
+    @classmethod
+    def kind_of(cls, model: Model, kind: type[Observation] | None) -> type[Observation]:
+        """The kind of the observation.
+
+        Raises:
+            UnsupportedError: If the likelihood takes no supported kind.
+            InputDataError: If it does not take the wanted kind.
+        """
+        first = members_of(model, cls.__name__)[0]
         taken = first.likelihood.kinds_of_outcomes
         if kind is None:
             if not taken:
                 raise UnsupportedError(
-                    f"{type(first.likelihood).__name__} takes no kind of observation that {type(self).__name__} is "
+                    f"{type(first.likelihood).__name__} takes no kind of observation that {cls.__name__} is "
                     "known for, such as labels, grades or duels. For numbers use BoTorch's "
                     "qNegIntegratedPosteriorVariance, PosteriorStandardDeviation or qKnowledgeGradient."
                 )
             kind = max(taken, key=lambda known: known.points_per_observation)  # the first of those of most points
         part = first.likelihood.for_kind(kind)
         if kind not in taken or not part.reading(kind, first.datapoints, first.outcome_scale).is_single:
-            raise UnsupportedError(f"{type(self).__name__} does not support observations of kind {kind.__name__}.")
-        self.kind = kind
+            raise UnsupportedError(f"{cls.__name__} does not support observations of kind {kind.__name__}.")
+        return kind
 
     @property
     def members(self) -> list[LatentModel]:
@@ -94,4 +111,38 @@ class QuestionAcquisitionFunction(AcquisitionFunction):
         posterior = member.latent_posterior(X)
         if posterior.num_points != X.shape[-2]:
             raise UnsupportedError("Input transforms that turn one point into many are not supported here.")
+        return posterior
+
+
+class OutlookAcquisitionFunction(QuestionAcquisitionFunction):
+    """Base class of look-aheads to a target at points of its own, by joint posteriors of these and candidates."""
+
+    @abstractmethod
+    def _targets(self) -> Tensor:
+        """The target's points, `n x d`."""
+
+    @abstractmethod
+    def _value_of(self, beliefs: Sequence[Belief], items: Tensor, targets: Tensor) -> Tensor:
+        """The value of observations at `B x k` places; the target's points are at the places `targets`."""
+
+    def _value(self, X: Tensor) -> Tensor:
+        # candidates are independent of each other: a few of them at a time, for memory linear in their number
+        sets, others = X.reshape(-1, *X.shape[-2:]), self._targets().to(X)
+        values = []
+        for part in sets.split(max(NUM_TOGETHER, len(others) // X.shape[-2])):
+            points = torch.cat([part.flatten(0, 1), others])
+            places = torch.arange(len(points), device=X.device)
+            beliefs = [self._belief(member, points) for member in self.members]
+            asked = places[: len(points) - len(others)].view(part.shape[:2])
+            values.append(self._value_of(beliefs, asked, places[len(points) - len(others) :]))
+        return torch.cat(values).reshape(X.shape[:-2])
+
+    def _belief(self, member: LatentModel, X: Tensor) -> Belief:
+        posterior = self._joint_posterior(member, X)
+        return Belief.of(posterior, member.outcome_scale, posterior.mixture.num_draws)
+
+    def _joint_posterior(self, member: LatentModel, X: Tensor) -> SkewGPPosterior:
+        posterior = self.latent_posterior(member, X)
+        if posterior.batch_shape:
+            raise UnsupportedError(f"{type(self).__name__} takes no models with batch dimensions, such as fantasies.")
         return posterior

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
-from botorch.acquisition.acquisition import AcquisitionFunction, OneShotAcquisitionFunction
+from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.analytic import PosteriorMean
 from botorch.acquisition.objective import PosteriorTransform
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
@@ -19,60 +19,22 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_skewgp.acquisition.active_learning import SkewBayesianActiveLearningByDisagreement, select_from_pool
-from botorch_skewgp.acquisition.challenge import (
-    DuelingLogExpectedImprovement,
-    DuelingUpperConfidenceBound,
-    HallucinatedLogExpectedImprovement,
-    HallucinatedUpperConfidenceBound,
-    MaximallyUncertainChallenge,
-)
 from botorch_skewgp.acquisition.comparison_groups import warn_if_undecided
-from botorch_skewgp.acquisition.dueling import (
-    DuelingAcquisitionFunction,
-    DuelingThompsonSampling,
-    DuelingUpperCredibleBound,
-    ExpectedImprovementInformationGain,
-)
-from botorch_skewgp.acquisition.knowledge_gradient import (
-    DuelingKnowledgeGradient,
-    OneShotDuelingKnowledgeGradient,
-)
+from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction, DuelingLogExpectedImprovement
 from botorch_skewgp.acquisition.search_domain import OPTIONS, SearchDomain, Values, as_points
 from botorch_skewgp.models.transforms import has_transformed_inputs, rounded_inputs, untransformed_inputs
-from botorch_skewgp.observations.checks import MAX_OPTIONS, as_count, as_tensor, check_class
-from botorch_skewgp.protocols import KnowsJudges, input_transform_of, is_latent_model, kind_of_duels
+from botorch_skewgp.observations.checks import MAX_OPTIONS, as_count, as_tensor
+from botorch_skewgp.protocols import for_judge, input_transform_of, is_latent_model, kind_of_duels
+from botorch_skewgp.rows import first_of_equal
 
-PairMethod = Literal["qeubo", "knowledge_gradient", "one_shot_knowledge_gradient", "information"]
-ChallengerMethod = Literal[
-    "expected_improvement",
-    "hallucination_believer",
-    "hallucination_believer_ucb",
-    "maximally_uncertain_challenge",
-    "upper_confidence_bound",
-    "upper_credible_bound",
-    "information_gain",
-    "thompson",
-]
-NUM_CANDIDATES = 128  # points spread over the domain that the knowledge gradient recommends from, with the model's own
+PairMethod = Literal["expected_improvement", "information"]
 ROUNDING = 1e-10  # of a posterior mean
-_CHALLENGERS: dict[str, type[DuelingAcquisitionFunction]] = {
-    "expected_improvement": DuelingLogExpectedImprovement,
-    "hallucination_believer": HallucinatedLogExpectedImprovement,
-    "hallucination_believer_ucb": HallucinatedUpperConfidenceBound,
-    "maximally_uncertain_challenge": MaximallyUncertainChallenge,
-    "upper_confidence_bound": DuelingUpperConfidenceBound,
-    "upper_credible_bound": DuelingUpperCredibleBound,
-    "information_gain": ExpectedImprovementInformationGain,
-    "thompson": DuelingThompsonSampling,
-}
-# published as challengers of the best point of the domain, not of the best of the model's own
-_CHAMPION_OF_THE_DOMAIN = ("maximally_uncertain_challenge", "upper_confidence_bound")
 
 
 def next_pair(
     model: Model,
     bounds: Tensor | None = None,
-    method: PairMethod | ChallengerMethod | AcquisitionFunction | None = None,
+    method: PairMethod | AcquisitionFunction | None = None,
     X_incumbent: Tensor | None = None,
     num_restarts: int = 10,
     raw_samples: int = 256,
@@ -82,24 +44,26 @@ def next_pair(
     judge: int | str | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor]:
-    r"""The pair to ask about next, from a domain or from a list of candidates.
+    r"""The pair to ask about next, two different points of a domain or of a list of candidates.
 
     By default the pair with the largest expected utility of the better point (qEUBO, [Astudillo2023qeubo]_). With an
     incumbent that is its challenger with the largest expected improvement; of a list, the challenger of the point of
-    largest posterior mean, which is qEUBO one point after the other. The page "Which method should I choose?" of the
-    documentation has a table of the methods.
+    largest posterior mean, which is qEUBO one point after the other.
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs))
         >>> pair, value = next_pair(model, bounds)
-        >>> pair, value = next_pair(model, bounds, method="thompson")
+        >>> pair, value = next_pair(model, bounds, method="information")
         >>> pair, value = next_pair(model, X_candidates=pool)
         >>> pair, value = next_pair(model, bounds, discrete_dims={1: [0.0, 0.25, 1.0]})
 
     Args:
-        model: A model of the utility with one output; a SkewGP, or an ensemble of these, for all methods but `"qeubo"`.
+        model: A model of the utility with one output; for a method by name a SkewGP, or an ensemble of these.
         bounds: A `2 x d` tensor of lower and upper bounds; `None` with candidates.
-        method: The name of a method, or an acquisition function: of two points, or with an incumbent of one.
+        method: `"expected_improvement"`, the challenger of the incumbent, by default of the best of the model's own
+            points in the domain; `"information"` about the utility everywhere; or an acquisition function of two
+            points, or of one with an incumbent, such as the challengers of `botorch_skewgp.papers.dueling`, whose
+            reference point is the incumbent.
         X_incumbent: A `d`-dim or `1 x d` tensor: a point that must be in the pair.
         num_restarts: The number of starting points of `optimize_acqf`.
         raw_samples: The number of raw samples that these are chosen from.
@@ -118,62 +82,35 @@ def next_pair(
     Raises:
         InputDataError: If the bounds are not `2 x d`, they or fixed features leave one point, the model rounds them to
             values beyond, the values that inputs may take do not fit them, there are both bounds and candidates or
-            neither, the incumbent is not one point, there are not two different finite candidates, or the method or an
-            option is not known.
-        UnsupportedError: If the method does not go with the model, with an incumbent, with candidates, or with discrete
-            inputs, or the model has no judges.
+            neither, the incumbent is not one point or not the reference of the method, there are not two different
+            finite candidates, or the method or an option is not known.
+        UnsupportedError: If the method does not go with the model, with an incumbent, or with discrete inputs, or the
+            model has no judges.
+        CandidateGenerationError: If no two different points satisfy the constraints.
     """
-    model = _for_judge(model, judge)
-    _check_one_output(model)
-    _check_options(num_restarts, raw_samples, options)
-    if (bounds is None) == (X_candidates is None):
-        raise InputDataError("Give either bounds, to search a domain, or X_candidates, to choose from a list.")
-    domain: SearchDomain | Tensor
-    if bounds is None:
-        domain = like = _pool(model, X_candidates, options | {"discrete_dims": discrete_dims, "cat_dims": cat_dims}, 2)
-    else:
-        domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, _points_or_none(model))
-        domain.check_choice(options)
-        like = domain.bounds
-    options = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
-    if X_incumbent is not None:
-        X_incumbent = as_tensor(X_incumbent, "X_incumbent").to(like)
-        d = like.shape[1]
-        if X_incumbent.shape not in ((d,), (1, d)) or not X_incumbent.isfinite().all():
-            raise InputDataError(f"X_incumbent must be one finite point of dimension {d}; got {X_incumbent.tolist()}.")
-        X_incumbent = X_incumbent.reshape(1, -1)
-    if method is None:
-        challenges = is_latent_model(model) and (X_incumbent is not None or isinstance(domain, Tensor))
-        method = "expected_improvement" if challenges else "qeubo"
-    if X_incumbent is None and isinstance(method, str) and method in _CHALLENGERS:
-        if isinstance(domain, Tensor):
-            X_incumbent = domain[_means(model, domain).argmax()].reshape(1, -1)
-        else:
-            X_incumbent = _incumbent(model, domain, method in _CHAMPION_OF_THE_DOMAIN, options).reshape(1, -1)
-    acquisition = _acquisition(model, domain, method, X_incumbent)
-    if isinstance(domain, Tensor):
-        points, value = _best_of_pool(acquisition, domain, X_incumbent)
-    else:
-        q = 2 if X_incumbent is None else 1
-        if isinstance(acquisition, OneShotAcquisitionFunction):
-            q = acquisition.get_augmented_q_batch_size(q)
-        points, value = domain.optimize(acquisition, q, **options)
-    return (points if X_incumbent is None else torch.cat([points, X_incumbent])), value
+    search = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
+    return _next_points(
+        for_judge(model, judge), 2, bounds, method, X_incumbent, search, discrete_dims, cat_dims, X_candidates
+    )
 
 
 def next_choice(
     model: Model,
     bounds: Tensor | None = None,
     num_options: int = 3,
-    X_candidates: Tensor | None = None,
+    X_incumbent: Tensor | None = None,
     num_restarts: int = 10,
     raw_samples: int = 256,
+    discrete_dims: Values | None = None,
+    cat_dims: Values | None = None,
+    X_candidates: Tensor | None = None,
     judge: int | str | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor]:
     r"""The options of the next choice to ask for: those with the largest expected utility of the best one (qEUBO).
 
-    With two options that is one-step optimal; with more it is the same criterion ([Astudillo2023qeubo]_).
+    With two options that is `next_pair`, and one-step optimal; with more it is the same criterion
+    ([Astudillo2023qeubo]_).
 
     Example:
         >>> model = SkewGP(train_X, Choice([[0, 1, 2], [3, 0, 4]]))
@@ -181,71 +118,97 @@ def next_choice(
 
     Args:
         model: A model of the utility with one output.
-        bounds: A `2 x d` tensor of lower and upper bounds; `None` with candidates.
+        bounds: As for `next_pair`, as are the arguments below.
         num_options: The number of options, 2 to 100.
-        X_candidates: An `n x d` tensor of points to choose from instead of a domain, one option after the other.
+        X_incumbent: A point that must be an option.
         num_restarts: The number of starting points of `optimize_acqf`.
         raw_samples: The number of raw samples that these are chosen from.
-        judge: The judge to ask, as in `next_pair`.
+        discrete_dims: The values that inputs may take where their order matters.
+        cat_dims: Likewise where it does not.
+        X_candidates: Points to choose from instead of a domain, one option after the other.
+        judge: The judge to ask.
         options: Further arguments of `optimize_acqf`.
 
     Returns:
-        The options, `num_options x d`, and the expected utility of the best of them.
+        The options, `num_options x d`, all different and with the incumbent, if there is one, last; and their
+        acquisition value.
 
     Raises:
-        InputDataError: If there are fewer than two options, both bounds and candidates or neither, fewer different
-            candidates than options, the bounds do not fit the model, or they or fixed features leave one point.
+        InputDataError: As `next_pair`, and if there are fewer than two options or different candidates than options.
         UnsupportedError: If a judge is named and the model has none.
+        CandidateGenerationError: If too few different points satisfy the constraints.
     """
-    model = _for_judge(model, judge)
-    _check_one_output(model)
-    _check_options(num_restarts, raw_samples, options)
     as_count(num_options, "num_options", most=MAX_OPTIONS)
+    search = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
+    return _next_points(
+        for_judge(model, judge), num_options, bounds, None, X_incumbent, search, discrete_dims, cat_dims, X_candidates
+    )
+
+
+def _next_points(
+    model: Model,
+    num: int,
+    bounds: Any,
+    method: str | AcquisitionFunction | None,
+    X_incumbent: Any,
+    search: dict[str, Any],
+    discrete_dims: Values | None,
+    cat_dims: Values | None,
+    X_candidates: Any,
+) -> tuple[Tensor, Tensor]:
+    """`num` different points to ask about together, `num x d`, and their acquisition value."""
+    _check_one_output(model)
+    _check_options(search)
     if (bounds is None) == (X_candidates is None):
         raise InputDataError("Give either bounds, to search a domain, or X_candidates, to choose from a list.")
-    acquisition = qExpectedUtilityOfBestOption(model)
+    domain: SearchDomain | Tensor
     if bounds is None:
-        pool = _pool(model, X_candidates, options, num_options)
-        chosen, values = select_from_pool(acquisition, pool, num_options)
-        return pool[chosen], values[-1]
-    domain = SearchDomain.build(model, bounds, None, None, _points_or_none(model))
-    domain.check_choice(options)
-    return domain.optimize(acquisition, num_options, num_restarts=num_restarts, raw_samples=raw_samples, **options)
+        given = {name: value for name, value in search.items() if name not in ("num_restarts", "raw_samples")}
+        domain = like = _pool(model, X_candidates, given | {"discrete_dims": discrete_dims, "cat_dims": cat_dims}, num)
+    else:
+        domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, _points_or_none(model))
+        domain.check_choice(search)
+        like = domain.bounds
+    incumbent = _incumbent(X_incumbent, method, like)
+    if method is None and num == 2 and is_latent_model(model) and (incumbent is not None or bounds is None):
+        method = "expected_improvement"
+    if method == "expected_improvement" and incumbent is None:
+        incumbent = _best_known(model, domain, search)
+    acquisition = _acquisition(model, method, incumbent)
+    if isinstance(domain, Tensor):
+        return _best_of_pool(acquisition, domain, num, incumbent, in_turn=method is None)
+    asked = num if incumbent is None else num - 1
+    if incumbent is None and isinstance(acquisition, qExpectedUtilityOfBestOption):
+        search = search | _starts(acquisition, domain, num, search)
+    points, value = domain.optimize(acquisition, asked, **search)
+    points, value = domain.made_different(acquisition, points, value, incumbent, search)
+    return (points if incumbent is None else torch.cat([points, incumbent])), value
 
 
-def _for_judge(model: Model, judge: int | str | Sequence[int | str] | None) -> Model:
-    """The model for a judge, or for several."""
-    check_class(model, "model", Model)
-    if judge is None:
-        return model
-    if not isinstance(model, KnowsJudges):
-        raise UnsupportedError(f"{type(model).__name__} has no judges; leave judge out, or give a SkewGP.")
-    return model.for_judge(judge)
-
-
-def _check_options(num_restarts: int, raw_samples: int, options: dict[str, Any]) -> None:
+def _check_options(search: dict[str, Any]) -> None:
     """Raise for options that BoTorch's own errors do not name."""
-    as_count(num_restarts, "num_restarts", least=1)
-    as_count(raw_samples, "raw_samples", least=1)
-    if "X_pending" in options:
+    for name in ("num_restarts", "raw_samples"):
+        as_count(search[name], name, least=1)
+    if "X_pending" in search:
         raise InputDataError(
             "X_pending is not supported: questions are asked one at a time. For several questions at once "
             "give an acquisition function with pending points as the method."
         )
-    unknown = sorted(options.keys() - OPTIONS)
-    if unknown and "ic_generator" not in options:
+    unknown = sorted(search.keys() - OPTIONS)
+    if unknown and "ic_generator" not in search:
         raise InputDataError(f"optimize_acqf has no argument {', '.join(unknown)}; leave it out.")
 
 
 def _pool(model: Model, X_candidates: Any, options: dict[str, Any], least: int) -> Tensor:
-    """The candidates in the model's dtype; raises if there are too few, or options that need a domain."""
+    """The different candidates in the model's dtype; raises if they are too few, or for options that need a domain."""
     given = sorted(name for name, value in options.items() if value is not None)
     if given:
         raise InputDataError(f"{', '.join(given)} only has a meaning with bounds.")
     X = _candidates(model, X_candidates)
-    if len(X.unique(dim=0)) < least:
+    different = X[first_of_equal(X).unique()]
+    if len(different) < least:
         raise InputDataError(f"X_candidates must hold at least {least} different points; got {X.tolist()}.")
-    return X
+    return different
 
 
 def _candidates(model: Model, X_candidates: Any) -> Tensor:
@@ -253,56 +216,87 @@ def _candidates(model: Model, X_candidates: Any) -> Tensor:
     return as_points(X_candidates, _points_or_none(model), "X_candidates")
 
 
-@torch.no_grad()
-def _best_of_pool(acquisition: AcquisitionFunction, pool: Tensor, X_incumbent: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The best pair of a pool, or the best challenger in it of an incumbent."""
+def _incumbent(X_incumbent: Any, method: Any, like: Tensor) -> Tensor | None:
+    """The point that must be among those asked about, `1 x d`, or `None`; that of a challenger is its reference."""
+    reference = method.X_reference.to(like) if isinstance(method, DuelingAcquisitionFunction) else None
     if X_incumbent is None:
-        sets = pool[torch.combinations(torch.arange(len(pool), device=pool.device))]
-    else:
-        sets = pool[(pool != X_incumbent).any(-1)].unsqueeze(-2)
+        return reference
+    X_incumbent, d = as_tensor(X_incumbent, "X_incumbent").to(like), like.shape[1]
+    if X_incumbent.shape not in ((d,), (1, d)) or not X_incumbent.isfinite().all():
+        raise InputDataError(f"X_incumbent must be one finite point of dimension {d}; got {X_incumbent.tolist()}.")
+    X_incumbent = X_incumbent.reshape(1, -1)
+    if reference is not None and not torch.equal(reference, X_incumbent):
+        raise InputDataError(
+            f"The incumbent is the method's X_reference, {reference.tolist()}; leave X_incumbent out, or give the same."
+        )
+    return X_incumbent
+
+
+def _best_known(model: Model, domain: SearchDomain | Tensor, search: dict[str, Any]) -> Tensor:
+    """The point of largest posterior mean, `1 x d`, of a list or of the model's own in a domain."""
+    if isinstance(domain, Tensor):
+        return domain[_means(model, domain).argmax()].unsqueeze(0)
+    own = _own_points(model).to(domain.bounds)
+    own = own[domain.contains(own)]
+    if not len(own):
+        return _best(model, domain, own, None, search)[0]
+    return rounded_inputs(input_transform_of(model), own[_means(model, own).argmax()].unsqueeze(0))
+
+
+def _acquisition(model: Model, method: Any, incumbent: Tensor | None) -> AcquisitionFunction:
+    """The acquisition function of a method, of points beside an incumbent if there is one."""
+    if isinstance(method, AcquisitionFunction):
+        return method
+    if method is None:
+        return qExpectedUtilityOfBestOption(model, X_pending=incumbent)
+    if method not in ("expected_improvement", "information"):
+        raise InputDataError(
+            "method must be 'expected_improvement', 'information', an acquisition function or None; got "
+            f"{method!r}. Other challengers are in botorch_skewgp.papers.dueling."
+        )
+    if not is_latent_model(model):
+        raise UnsupportedError(f"The method {method!r} needs a SkewGP; got {type(model).__name__}. Leave it out.")
+    if method == "information":
+        if incumbent is not None:
+            raise UnsupportedError("The method 'information' chooses both points of a pair; leave X_incumbent out.")
+        return SkewBayesianActiveLearningByDisagreement(model, kind=kind_of_duels(model, "next_pair"))
+    assert incumbent is not None
+    return DuelingLogExpectedImprovement(model, incumbent)
+
+
+@torch.no_grad()
+def _best_of_pool(
+    acquisition: AcquisitionFunction, pool: Tensor, num: int, incumbent: Tensor | None, in_turn: bool
+) -> tuple[Tensor, Tensor]:
+    """The best points of a pool: one after the other, beside the incumbent if there is one, or as pairs."""
+    if incumbent is not None:
+        pool, num = pool[(pool != incumbent).any(-1)], num - 1
+    if incumbent is not None or in_turn:
+        chosen, values = select_from_pool(acquisition, pool, num)
+        points = pool[chosen]
+        return (points if incumbent is None else torch.cat([points, incumbent])), values[-1]
+    sets = pool[torch.combinations(torch.arange(len(pool), device=pool.device))]
     chosen, values = select_from_pool(acquisition, sets)
     return sets[chosen[0]], values[0]
 
 
-def _incumbent(model: Model, domain: SearchDomain, anywhere: bool, options: dict[str, Any]) -> Tensor:
-    """The point of largest posterior mean: anywhere in the domain, or among the model's own in it."""
-    own = _own_points(model).to(domain.bounds)
-    own = own[domain.contains(own)]
-    if anywhere or not len(own):
-        return _best(model, domain, domain.rounded(own), None, options)[0]
-    return rounded_inputs(input_transform_of(model), own[_means(model, own).argmax()])
-
-
-def _acquisition(
-    model: Model, domain: SearchDomain | Tensor, method: str | AcquisitionFunction, X_incumbent: Tensor | None
-) -> AcquisitionFunction:
-    """The acquisition function of a method, of two points or with an incumbent of one, for a domain or a pool."""
-    if isinstance(method, AcquisitionFunction):
-        return method
-    if method == "qeubo":
-        return qExpectedUtilityOfBestOption(model, X_pending=X_incumbent)
-    pairs = ("knowledge_gradient", "one_shot_knowledge_gradient", "information")
-    if method not in (*pairs, *_CHALLENGERS):
-        known = ", ".join(["qeubo", *pairs, *_CHALLENGERS])
-        raise InputDataError(f"method must be an acquisition function or one of {known}; got {method!r}.")
-    if not is_latent_model(model):
-        raise UnsupportedError(f"The method {method!r} needs a SkewGP; got {type(model).__name__}. Use 'qeubo'.")
-    if method in _CHALLENGERS:
-        assert X_incumbent is not None
-        return _CHALLENGERS[method](model, X_incumbent)
-    if X_incumbent is not None:
-        raise UnsupportedError(
-            f"The method {method!r} chooses both points of a pair. With an incumbent use one of qeubo, "
-            f"{', '.join(_CHALLENGERS)}."
-        )
-    if method == "information":
-        return SkewBayesianActiveLearningByDisagreement(model, kind=kind_of_duels(model, "next_pair"))
-    if method == "knowledge_gradient":
-        spread = domain if isinstance(domain, Tensor) else domain.spread(NUM_CANDIDATES)
-        return DuelingKnowledgeGradient(model, torch.cat([_own_points(model).to(spread), spread]))
-    if isinstance(domain, Tensor):
-        raise UnsupportedError(f"The method {method!r} searches a domain; give bounds, or use 'knowledge_gradient'.")
-    return OneShotDuelingKnowledgeGradient(model)
+@torch.no_grad()
+def _starts(acquisition: AcquisitionFunction, domain: SearchDomain, num: int, search: dict[str, Any]) -> dict[str, Any]:
+    """Options for which half of the searches start from the best known point beside others, which BoTorch's do not."""
+    X = _points_or_none(acquisition.model)
+    is_checked = any(name in search for name in _STARTS_ARE_CHECKED)
+    if is_checked or domain.discrete_dims or domain.cat_dims or domain.whole_dims or X is None:
+        return {}
+    own = domain.rounded(X.to(domain.bounds)[domain.contains(X.to(domain.bounds))])
+    means = _means(acquisition.model, own) if len(own) else own[:, 0]
+    if not len(own) or means.shape != own.shape[:1]:  # as where inputs are perturbed
+        return {}
+    num_sets, num_starts = max(search["raw_samples"] // 2, 1), max(search["num_restarts"] // 2, 1)
+    others = domain.spread(num_sets * (num - 1)).view(num_sets, num - 1, -1)
+    sets = torch.cat([others, own[means.argmax()].expand(num_sets, 1, -1)], dim=-2)
+    best = acquisition(sets).topk(min(num_starts, num_sets)).indices
+    left = max(search["raw_samples"] - num_sets, search["num_restarts"] - len(best))
+    return {"batch_initial_conditions": sets[best], "raw_samples": max(left, 1)}
 
 
 def recommend(
@@ -344,7 +338,7 @@ def recommend(
             discrete or categorical inputs, of `optimize_acqf_mixed_alternating`.
 
     Returns:
-        The point, `d`, and its posterior mean.
+        The point, `1 x d`, and its posterior mean.
 
     Raises:
         InputDataError: If there are no candidates or one is not finite, options are given without bounds, the model
@@ -352,24 +346,22 @@ def recommend(
         UnsupportedError: If the model has several outputs and there is no posterior transform, no known points of its
             own, or no judges.
     """
-    model = _for_judge(model, judge)
+    model = for_judge(model, judge)
     if posterior_transform is None:
         _check_one_output(model)
     if bounds is None and options:
         raise InputDataError(f"{', '.join(options)} only has a meaning with bounds.")
-    _check_options(num_restarts, raw_samples, options)
+    search = options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
+    _check_options(search)
     X = _candidates(model, _own_points(model) if X_candidates is None else X_candidates)
     if bounds is None:
         values = _means(model, X, posterior_transform)
         if X_candidates is None:
             warn_if_undecided(model, values)
         best = values.argmax()
-        return rounded_inputs(input_transform_of(model), X[best].clone()), values[best]
+        return rounded_inputs(input_transform_of(model), X[best].clone().unsqueeze(0)), values[best]
     domain = SearchDomain.build(model, bounds, discrete_dims, cat_dims, X)
-    known = domain.rounded(X[domain.contains(X)])
-    return _best(
-        model, domain, known, posterior_transform, options | {"num_restarts": num_restarts, "raw_samples": raw_samples}
-    )
+    return _best(model, domain, domain.rounded(X[domain.contains(X)]), posterior_transform, search)
 
 
 def _best(
@@ -377,19 +369,19 @@ def _best(
     domain: SearchDomain,
     known: Tensor,
     posterior_transform: PosteriorTransform | None,
-    options: dict[str, Any],
+    search: dict[str, Any],
 ) -> tuple[Tensor, Tensor]:
     """The point of largest posterior mean in a domain, at least as good as the known points; and its mean."""
     found = []
-    if len(known) and not any(name in options for name in _STARTS_ARE_CHECKED):
+    if len(known) and not any(name in search for name in _STARTS_ARE_CHECKED):
         values = _means(model, known, posterior_transform)
-        found = [(known[values.argmax()], values.max())]
-        if not (domain.discrete_dims or domain.cat_dims) and options["num_restarts"] > 1:
-            options = options | {"batch_initial_conditions": found[0][0].reshape(1, 1, -1)}
-    point, value = domain.optimize(PosteriorMean(model, posterior_transform=posterior_transform), 1, **options)
+        found = [(known[values.argmax()].unsqueeze(0), values.max())]
+        if not (domain.discrete_dims or domain.cat_dims) and search["num_restarts"] > 1:
+            search = search | {"batch_initial_conditions": found[0][0].unsqueeze(0)}
+    point, value = domain.optimize(PosteriorMean(model, posterior_transform=posterior_transform), 1, **search)
     if found and value <= found[0][1] + ROUNDING * found[0][1].abs():  # the search may end beside it
         return found[0]
-    return point.squeeze(-2), value
+    return point, value
 
 
 def _means(model: Model, X: Tensor, posterior_transform: PosteriorTransform | None = None) -> Tensor:

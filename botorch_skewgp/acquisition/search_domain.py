@@ -9,14 +9,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from botorch.acquisition.acquisition import AcquisitionFunction, OneShotAcquisitionFunction
+from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.preference import qExpectedUtilityOfBestOption
-from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.exceptions.errors import CandidateGenerationError, InputDataError, UnsupportedError
 from botorch.models.model import Model
 from botorch.optim import optimize_acqf
 from botorch.optim.initializers import gen_batch_initial_conditions
 from botorch.optim.optimize_mixed import MAX_DISCRETE_VALUES, SUPPORTED_OPTIONS, optimize_acqf_mixed_alternating
-from botorch.utils.sampling import draw_sobol_samples
+from botorch.optim.parameter_constraints import evaluate_feasibility
+from botorch.utils.sampling import draw_sobol_samples, get_polytope_samples
 from scipy.optimize import OptimizeWarning
 from torch import Tensor
 
@@ -30,6 +31,7 @@ Values = Mapping[int, Sequence[float]]
 MIN_GAIN = 1e-3  # of a round, in nats
 MIN_SHARE = 1e-4  # of the interquartile range over the domain, for values that are not logarithmic
 NUM_SPREAD = 64  # points that estimate this range
+NUM_OTHERS = 512  # points of which one takes the place of a repeated one
 TOLERANCE = 1e-6  # share of its range by which an input may miss its bounds or a value
 ONLY_THE_BEST = {"return_best_only": True, "return_full_tree": False, "return_acq_values": True}  # options
 # From scipy 1.18 on BoTorch 0.18 maximises the sum over all starts at once, and ends where that hardly rises: early for
@@ -41,6 +43,7 @@ OPTIONS = {
     for function in (optimize_acqf, optimize_acqf_mixed_alternating, gen_batch_initial_conditions)
     for name in inspect.signature(function).parameters
 } - {"acq_function", "bounds", "q", "ic_gen_kwargs"}
+CONSTRAINTS = ("inequality_constraints", "equality_constraints", "nonlinear_inequality_constraints")
 # options of optimisers in units of the inputs
 OPTIONS_IN_UNITS_OF_INPUTS = {
     "equality_constraints",
@@ -189,8 +192,7 @@ class SearchDomain:
     def optimize(self, acquisition: AcquisitionFunction, q: int, **options: Any) -> tuple[Tensor, Tensor]:
         r"""The best `q` points.
 
-        The search is in search coordinates; in units of the inputs with options in these units, such as constraints,
-        and for one-shot acquisition functions.
+        The search is in search coordinates; in units of the inputs with options in these units, such as constraints.
 
         Args:
             acquisition: An acquisition function.
@@ -213,22 +215,76 @@ class SearchDomain:
         if (self.discrete_dims or self.cat_dims) and not is_chosen_in_turn:
             raise UnsupportedError(
                 f"{type(acquisition).__name__} chooses both points at once, which discrete_dims and cat_dims do not go "
-                "with. Use qeubo or a method for challengers."
+                "with. Leave the method out, or let it choose a challenger of an incumbent."
             )
         domain = self
         if is_chosen_in_turn and _are_for_mixed_search(options):
             domain = replace(self, discrete_dims=self.whole_dims | self.discrete_dims)
-        in_units_of_inputs = isinstance(acquisition, OneShotAcquisitionFunction) or _has_units_of_inputs(options)
         rounds = _rounded(self.model, self.bounds) is not self.bounds
         with warnings.catch_warnings():
             if rounds:  # line searches end at steps; the best of their ends is kept
                 warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
-            if self.coordinates.are_inputs or in_units_of_inputs:
+            if self.coordinates.are_inputs or _has_units_of_inputs(options):
                 if rounds:
                     options = {"post_processing_func": self.rounded} | options
                 return _search(domain, acquisition, q, options)
             points = _search_coordinates(domain, acquisition, q, options)
         return points, _value(acquisition, points)
+
+    def made_different(
+        self,
+        acquisition: AcquisitionFunction,
+        points: Tensor,
+        value: Tensor,
+        incumbent: Tensor | None,
+        options: Mapping[str, Any],
+    ) -> tuple[Tensor, Tensor]:
+        """Points that were found, `q x d`, and their value, the best others in place of those that repeat one.
+
+        Where two points are one, both maximise the mean, and gradients do not part them: as in a corner.
+
+        Raises:
+            CandidateGenerationError: If too few different points satisfy the constraints.
+        """
+        for place in range(len(points)):
+            before = points[:place] if incumbent is None else torch.cat([points[:place], incumbent])
+            if not self._repeats(points[place], before).any():
+                continue
+            others = self._others(options)
+            others = others[~self._repeats(others, before).any(-1)]
+            sets = points.repeat(len(others), 1, 1)
+            sets[:, place] = others
+            constraints = {name: options.get(name) for name in CONSTRAINTS}
+            if len(sets) and any(constraints.values()):
+                sets = sets[evaluate_feasibility(sets, **constraints)]
+            if not len(sets):
+                raise CandidateGenerationError(
+                    f"No {len(points) + (incumbent is not None)} different points were found that satisfy the "
+                    "constraints; widen the bounds, or leave constraints or fixed_features out."
+                )
+            with torch.no_grad():
+                values = torch.cat([acquisition(part) for part in sets.split(NUM_SPREAD)])
+            points, value = sets[values.argmax()], values.max()
+        return points, value
+
+    def _repeats(self, X: Tensor, others: Tensor) -> Tensor:
+        """Whether each of `... x d` points is each of `n x d` others, up to rounding; `... x n`."""
+        near = (X.unsqueeze(-2) - others).abs() <= TOLERANCE * (self.bounds[1] - self.bounds[0])
+        return near.all(-1)
+
+    def _others(self, options: Mapping[str, Any]) -> Tensor:
+        """Allowed points spread over the domain, within linear constraints on single points, `n x d`."""
+        linear = {name: [entry for entry in options.get(name) or [] if entry[0].ndim == 1] for name in CONSTRAINTS[:2]}
+        if any(linear.values()):
+            given: dict[str, Any] = {name: value or None for name, value in linear.items()}
+            X = get_polytope_samples(NUM_OTHERS, self.bounds, seed=0, n_burnin=100, n_thinning=2, **given)
+        else:
+            X = self.spread(NUM_OTHERS)
+        X = self.nearest(X)
+        for dim, fixed in self._fixed(options).items():
+            X[:, dim] = fixed
+        process = options.get("post_processing_func")
+        return X if process is None else process(X.unsqueeze(-2)).squeeze(-2)
 
 
 def _search_coordinates(

@@ -12,21 +12,12 @@ from botorch.models.model import Model
 from torch import Tensor
 
 from botorch_skewgp.observations.checks import as_count, as_seed
-from botorch_skewgp.protocols import KnowsJudges, kind_of_duels, members_of
+from botorch_skewgp.protocols import for_judge, kind_of_duels, members_of
 from botorch_skewgp.rows import Reading
 from botorch_skewgp.truncated.univariate import log_interval_probability, log_normal_density
 
 SQRT_HALF = 0.5**0.5
 MAX_UTILITIES = 5000  # of a panel, all items and judges; their joint covariance has 200 MB
-
-
-def for_judge(model: Model, judge: int | str | None) -> Model:
-    """The model for a judge; raises `UnsupportedError` for models without judges."""
-    if judge is None:
-        return model
-    if not isinstance(model, KnowsJudges):
-        raise UnsupportedError(f"{type(model).__name__} has no judges; leave judge out, or give a SkewGP.")
-    return model.for_judge(judge)
 
 
 @torch.no_grad()

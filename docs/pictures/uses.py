@@ -63,7 +63,7 @@ def duel_loop(num_duels: int = 30) -> Figure:
         if len(pairs) >= 6:
             model = fitted(X, Preference(pairs))
             best, _ = recommend(model)
-            tastes.append(float(taste(best.unsqueeze(0))))
+            tastes.append(float(taste(best)))
     figure = Figure(figsize=(9.0, 3.4), dpi=130, layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.15, 1))
     plot_duels(model, SQUARE, best=best, ax=left).set_title(

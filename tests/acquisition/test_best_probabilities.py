@@ -8,7 +8,7 @@ from botorch.models import SingleTaskGP
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import probability_of_best
-from botorch_skewgp.acquisition.question_values import Belief
+from botorch_skewgp.acquisition.outlook import Belief
 from botorch_skewgp.likelihoods import NumericLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import Numeric, Preference

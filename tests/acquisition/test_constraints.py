@@ -1,13 +1,13 @@
-"""Validity as a constraint: soft on samples, as a weight, as a penalty, and hard with feasible starts."""
+"""Validity as a constraint: soft on samples, as a weight, and hard with feasible starts."""
 
 import math
 import warnings
 
 import pytest
 import torch
-from acquisition_checks import BOUNDS, DOUBLE, points
+from acquisition_checks import BOUNDS, DOUBLE, points, samples
 from acquisition_checks import make_model as model_of
-from botorch.acquisition.analytic import LogExpectedImprovement, PosteriorMean
+from botorch.acquisition.analytic import LogExpectedImprovement, PosteriorMean, ProbabilityOfImprovement
 from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
 from botorch.acquisition.monte_carlo import qExpectedImprovement
 from botorch.acquisition.objective import GenericMCObjective
@@ -27,17 +27,15 @@ from torch import nn
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import (
     LogProbabilityOfValidity,
-    QuantileBound,
-    SkewExpectedImprovement,
     SkewLogExpectedImprovement,
 )
 from botorch_skewgp.acquisition.constraints import (
-    PenalizedUpperConfidenceBound,
     ValidityConstraint,
     ValidityInequality,
     ValidityInitialConditions,
     ValidityWeightedAcquisitionFunction,
     gen_valid_candidates,
+    next_safe,
 )
 from botorch_skewgp.exceptions import OneClassWarning
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, ValidityLikelihood
@@ -191,13 +189,36 @@ def test_constraint_is_checked(validity):
         ValidityConstraint(make_model(Preference(torch.tensor([[0, 1]]))))
 
 
-# Weight and penalty
+class Minimized(SkewGP):
+    """A model of which low values are good, so that they are the valid ones."""
+
+    minimize = True
+
+
+@pytest.mark.parametrize("of", [SkewGP, Minimized])
+def test_constraint_averages_to_the_predicted_probability(of, generator):
+    """Over posterior samples, for metrics to be maximised and to be minimised."""
+    likelihood, N = ValidityLikelihood(threshold=0.7, noise=0.2), 20_000
+    model = make_model(Validity(WORKED), likelihood=likelihood, of=of)
+    X = torch.tensor([[0.1, 0.5], [0.9, 0.5], [0.5, 0.2]], dtype=DOUBLE)
+    drawn = samples(model.posterior(X.unsqueeze(-2)), N, generator).unsqueeze(-1)
+    constraint = ValidityConstraint(model)
+    probability = constraint.probability(drawn).squeeze(-1)
+    valid = model.predictive(X).probs.flatten()
+    valid = 1 - valid if of is Minimized else valid
+    error = probability.std(0) / N**0.5
+    assert ((probability.mean(0) - valid).abs() < 4.5 * error + 1e-4).all()
+    assert (valid[0] > 0.8) == (of is SkewGP)  # where trials worked
+    assert ((constraint(drawn).squeeze(-1) < 0) == (probability > 0.5)).all()
+
+
+# Weight
 
 
 @pytest.mark.parametrize("log", [True, False])
 def test_weighting(mixed, validity, log, generator):
     X = points(generator, 3, 2)
-    base = SkewLogExpectedImprovement(mixed, 1.0) if log else SkewExpectedImprovement(mixed, 1.0)
+    base = SkewLogExpectedImprovement(mixed, 1.0) if log else ProbabilityOfImprovement(mixed, 1.0)
     acquisition = ValidityWeightedAcquisitionFunction(base, validity)
     assert acquisition._log == log
     probability = LogProbabilityOfValidity(validity)(X).exp()
@@ -208,39 +229,6 @@ def test_weighting(mixed, validity, log, generator):
     assert candidate.shape == (1, 2)
     with pytest.raises(UnsupportedError, match="X_pending"):
         acquisition.set_X_pending(POINTS)
-
-
-def test_penalty_spelled_out(mixed, generator):
-    X = points(generator, 30)
-    acquisition = PenalizedUpperConfidenceBound(mixed, level=0.9, penalty=7.0, probability=0.8)
-    probability = LogProbabilityOfValidity(mixed)(X).exp()
-    assert (probability < 0.9).any()
-    assert (probability > 0.9).any()
-    expected = QuantileBound(mixed, 0.8)(X) - 7 * torch.relu(0.9 - probability) ** 2
-    torch.testing.assert_close(acquisition(X), expected)
-    for i in range(3):
-        torch.testing.assert_close(acquisition(X[i]), expected[i : i + 1])
-    check_gradients(acquisition, points(generator, 4))
-
-
-def test_penalty_keeps_the_optimum_valid(validity):
-    objective = make_model(Numeric(VALUES), likelihood=NumericLikelihood(noise=0.01))
-    free, _ = optimize_acqf(QuantileBound(objective), BOUNDS, q=1, num_restarts=2, raw_samples=32)
-    acquisition = PenalizedUpperConfidenceBound(objective, validity, level=0.8, penalty=30.0)
-    kept, _ = optimize_acqf(acquisition, BOUNDS, q=1, num_restarts=4, raw_samples=64)
-    probability = LogProbabilityOfValidity(validity)(torch.stack([free, kept])).exp()
-    assert probability[0] < 0.3
-    assert probability[1] > 0.75
-
-
-def test_penalty_is_checked(mixed, objective):
-    for options in ({"level": 1.0}, {"probability": 0.0}):
-        with pytest.raises(InputDataError, match="strictly between"):
-            PenalizedUpperConfidenceBound(mixed, **options)
-    with pytest.raises(InputDataError, match="penalty must be a finite number of at least 0"):
-        PenalizedUpperConfidenceBound(mixed, penalty=-1.0)
-    with pytest.raises(UnsupportedError, match="SingleTaskGP"):
-        PenalizedUpperConfidenceBound(objective)
 
 
 # Inequality
@@ -265,17 +253,7 @@ def test_optimisation_within_the_inequality(objective, validity, q):
     safe = ValidityInequality(validity, level=0.8)
     sampler = SobolQMCNormalSampler(torch.Size([64]), seed=0)
     acquisition = growing() if q == 1 else qLogExpectedImprovement(objective, best_f=0.5, sampler=sampler)
-    candidates, value = optimize_acqf(
-        acquisition,
-        BOUNDS,
-        q=q,
-        num_restarts=6,
-        raw_samples=64,
-        nonlinear_inequality_constraints=[(safe, True)],
-        ic_generator=ValidityInitialConditions(safe),
-        gen_candidates=gen_valid_candidates,
-        retry_on_optimization_warning=False,
-    )
+    candidates, value = next_safe(acquisition, BOUNDS, validity, 0.8, q, num_restarts=6, raw_samples=64)
     assert candidates.shape == (q, 2)
     assert (safe(candidates) > -1e-6).all()
     if q == 1:
@@ -284,6 +262,27 @@ def test_optimisation_within_the_inequality(objective, validity, q):
             best = acquisition(grid[safe(grid) >= 0].unsqueeze(-2)).max()
         assert value > best - 1e-3
         assert safe(candidates).abs() < 1e-3  # at the edge: the objective pulls outwards
+
+
+def test_next_safe_without_a_word(validity):
+    """Within its own constraint and the user's, with fixed features, and with no warning of its search."""
+    few = {"num_restarts": 2, "raw_samples": 32}
+    inside = {"nonlinear_inequality_constraints": [(lambda x: 0.5 - x[..., 1], True)]}
+    free, _ = next_safe(growing(), BOUNDS, validity, 0.8, **few)
+    for options in ({}, inside, {"fixed_features": {1: 0.25}}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            candidate, value = next_safe(growing(), BOUNDS, validity, 0.8, **options, **few)
+        assert candidate.shape == (1, 2)
+        assert LogProbabilityOfValidity(validity)(candidate).exp() >= 0.8 - 1e-6
+        torch.testing.assert_close(growing()(candidate).squeeze(), value)
+        assert candidate[0, 1] <= (0.5 + 1e-6 if options is inside else 1)
+        assert "fixed_features" not in options or candidate[0, 1] == 0.25
+    assert free[0, 1] > 0.6
+    with pytest.raises(CandidateGenerationError, match="the largest found is"):
+        next_safe(growing(), BOUNDS, validity, 1 - 1e-12, **few)
+    with pytest.raises(InputDataError, match="leave gen_candidates, ic_generator out"):
+        next_safe(growing(), BOUNDS, validity, ic_generator=None, gen_candidates=None, **few)
 
 
 def test_a_search_that_leaves_the_inequality_counts_for_nothing(validity, monkeypatch):
@@ -390,13 +389,12 @@ def test_binary_labels_do_as_well(generator):
 )
 def test_labels_of_one_class_are_told_where_a_level_is_to_be_kept(observations, told):
     model = make_model(observations)
-    for make in (lambda: ValidityInequality(model, 0.9), lambda: PenalizedUpperConfidenceBound(model)):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            make()
-        messages = [str(entry.message) for entry in caught if entry.category is OneClassWarning]
-        assert len(messages) == (told is not None)
-        assert told is None or messages[0].startswith(told)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ValidityInequality(model, 0.9)
+    messages = [str(entry.message) for entry in caught if entry.category is OneClassWarning]
+    assert len(messages) == (told is not None)
+    assert told is None or messages[0].startswith(told)
 
 
 @pytest.mark.filterwarnings("error::botorch_skewgp.exceptions.OneClassWarning")

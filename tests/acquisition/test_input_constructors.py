@@ -9,12 +9,12 @@ from botorch.acquisition.input_constructors import get_acqf_input_constructor
 from botorch.utils.datasets import SupervisedDataset
 
 from botorch_skewgp import SkewGP, acquisition
-from botorch_skewgp.acquisition.input_constructors import CHALLENGERS
+from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction
 from botorch_skewgp.observations import Numeric, Preference, Validity
+from botorch_skewgp.papers import dueling, safety
 from botorch_skewgp.truncated.draws import DrawSettings
 
-# made around another acquisition function, or of more points than a host asks for
-NOT_BY_NAME = {"OneShotDuelingKnowledgeGradient", "ValidityWeightedAcquisitionFunction"}
+NOT_BY_NAME = {"ValidityWeightedAcquisitionFunction"}  # made around another acquisition function
 CLASSES = [
     entry
     for name in acquisition.__all__
@@ -22,7 +22,13 @@ CLASSES = [
     and issubclass(entry, AcquisitionFunction)
     and name not in NOT_BY_NAME
 ]
-PAIRS = (acquisition.DuelingKnowledgeGradient, acquisition.SkewKnowledgeGradient)
+CLASSES += [
+    dueling.DuelingThompsonSampling,
+    dueling.DuelingUpperCredibleBound,
+    dueling.ExpectedImprovementInformationGain,
+    safety.PenalizedUpperConfidenceBound,
+]
+PAIRS = (acquisition.SkewBayesianActiveLearningByDisagreement, acquisition.SkewKnowledgeGradient)
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +47,7 @@ def models(X):
 @pytest.mark.parametrize("acqf_class", CLASSES, ids=lambda entry: entry.__name__)
 def test_made_by_name(acqf_class, models, X):
     duels, numbers = models
-    of_duels = acqf_class in (*CHALLENGERS, *PAIRS, acquisition.SkewBayesianActiveLearningByDisagreement)
-    model = duels if of_duels else numbers
+    model = duels if acqf_class in PAIRS or issubclass(acqf_class, DuelingAcquisitionFunction) else numbers
     data = SupervisedDataset(
         X, torch.tensor([[0.1], [0.5], [-0.3], [0.9]]).double(), feature_names=["a", "b"], outcome_names=["y"]
     )
@@ -50,18 +55,17 @@ def test_made_by_name(acqf_class, models, X):
     given = {"training_data": data, "bounds": bounds, "X_baseline": X}  # what Ax always has
     inputs = get_acqf_input_constructor(acqf_class)(model=model, **given)
     function = acqf_class(**inputs)
-    q = 2 if of_duels and acqf_class not in CHALLENGERS else 1
-    value = function(torch.rand(3, q, 2).double())
+    value = function(torch.rand(3, 2 if acqf_class in PAIRS else 1, 2).double())
     assert value.shape == (3,)
     assert value.isfinite().all()
 
 
 def test_what_is_challenged_is_the_best_point(models, X):
     duels, _ = models
-    inputs = get_acqf_input_constructor(acquisition.DuelingUpperConfidenceBound)(model=duels, beta=4.0)
+    inputs = get_acqf_input_constructor(dueling.DuelingUpperCredibleBound)(model=duels, probability=0.5)
     assert torch.equal(inputs["X_reference"], X[duels.posterior(X).mean.argmax()])
-    assert acquisition.DuelingUpperConfidenceBound(**inputs).beta == 4.0
-    given = get_acqf_input_constructor(acquisition.DuelingThompsonSampling)(model=duels, X_reference=X[1])
+    assert dueling.DuelingUpperCredibleBound(**inputs).probability == 0.5
+    given = get_acqf_input_constructor(dueling.DuelingThompsonSampling)(model=duels, X_reference=X[1])
     assert torch.equal(given["X_reference"], X[1])
 
 

@@ -10,11 +10,8 @@ from botorch.models.transforms.outcome import Standardize
 from botorch.optim import optimize_acqf
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition.knowledge_gradient import (
-    DuelingKnowledgeGradient,
-    OneShotDuelingKnowledgeGradient,
-    SkewKnowledgeGradient,
-)
+from botorch_skewgp.acquisition.knowledge_gradient import SkewKnowledgeGradient
+from botorch_skewgp.acquisition.outlook import Asked, Belief, Best, Outlook
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference
 
@@ -24,25 +21,15 @@ def model() -> SkewGP:
     return make_model()
 
 
-ACQUISITIONS = {
-    "over candidates": (DuelingKnowledgeGradient, 2),
-    "over candidates alone": (lambda model: DuelingKnowledgeGradient(model, include_pair=False), 2),
-    "one shot": (OneShotDuelingKnowledgeGradient, 4),
-}
-every = pytest.mark.parametrize("name", ACQUISITIONS)
-
-
 TIES = {"likelihood": PreferenceLikelihood(noise=0.3, tie_width=0.6, ties_allowed=True)}
 
 
-@every
-def test_optimisation(model, name, generator):
-    make, q = ACQUISITIONS[name]
-    acquisition = make(model)
-    pair, value = optimize_acqf(acquisition, BOUNDS, q=q, num_restarts=4, raw_samples=64)
+def test_optimisation(model, generator):
+    acquisition = SkewKnowledgeGradient(model)
+    pair, value = optimize_acqf(acquisition, BOUNDS, q=2, num_restarts=4, raw_samples=64)
     assert pair.shape == (2, 2)
     with torch.no_grad():
-        assert value >= acquisition(points(generator, 100, q=q)).max()
+        assert value >= acquisition(points(generator, 100, q=2)).max()
 
 
 def test_look_ahead_is_the_posterior_of_a_model_with_the_duel(generator):
@@ -50,9 +37,12 @@ def test_look_ahead_is_the_posterior_of_a_model_with_the_duel(generator):
     model = make_model(num_draws=8192, likelihood=PreferenceLikelihood(noise=0.1))
     pair = POINTS[:2] + 0.05
     X = points(generator, q=5)
-    acquisition = DuelingKnowledgeGradient(model)
     joint = torch.cat([pair, X])
-    won, lost = acquisition._outcome_means(joint).unbind(-1)
+    asked = Asked(model.likelihood.reading(Preference, joint, model.outcome_scale))
+    belief = Belief.of(model.latent_posterior(joint), model.outcome_scale, 8192)
+    outlook = Outlook([belief], [asked], Best(torch.arange(7)))
+    _, means = outlook._means(belief, asked, torch.tensor([[0, 1]]))
+    won, lost = means[0, 0, [asked.reading.highest, 1 - asked.reading.highest]]
     posterior = model.posterior(joint)
     torch.testing.assert_close(won + lost, posterior.mean.squeeze(-1))
     p = model.predictive(pair).probs
@@ -71,7 +61,7 @@ def test_value_by_monte_carlo(model, generator):
     """The definition, with outcomes drawn and posterior means from the draws that fit them."""
     pair, X, N = points(generator, q=2), points(generator, q=4), 400_000
     for include_pair in (True, False):
-        value = DuelingKnowledgeGradient(model, X, include_pair=include_pair)(pair).item()
+        value = SkewKnowledgeGradient(model, X_candidates=X, include_points=include_pair)(pair).item()
         joint = torch.cat([pair, X])
         posterior = model.posterior(joint)
         f = samples(posterior, N, generator)
@@ -86,7 +76,7 @@ def test_ties_are_a_third_outcome(generator):
     """Exact in the draws: posterior means given each outcome times its probability, all three of them."""
     model, N = make_model(**TIES), 400_000
     pair, X = points(generator, q=2), points(generator, q=4)
-    value = DuelingKnowledgeGradient(model, X)(pair).item()
+    value = SkewKnowledgeGradient(model, X_candidates=X)(pair).item()
     posterior = model.posterior(torch.cat([pair, X]))
     f = samples(posterior, N, generator)
     d = f[:, 0] - f[:, 1] + 0.6**0.5 * torch.randn(N, generator=generator, dtype=DOUBLE)
@@ -102,48 +92,17 @@ def test_ties_are_a_third_outcome(generator):
     assert abs(expected - gain([d > 0, d <= 0])[0]) > 9 * error  # taking ties for wins or losses would be seen
 
 
-def test_ties_in_one_shot(generator):
-    model = make_model(**TIES)
-    grid = torch.rand(6, 2, generator=generator, dtype=DOUBLE)
-    pair, one_shot = points(generator, q=2), OneShotDuelingKnowledgeGradient(model)
-    assert one_shot.get_augmented_q_batch_size(2) == 5
-    first, second, third = torch.meshgrid(*[torch.arange(6)] * 3, indexing="ij")
-    X = torch.stack([grid[first], grid[second], grid[third]], dim=-2)
-    values = one_shot(torch.cat([pair.expand(6, 6, 6, 2, 2), X], dim=-2))
-    nested = DuelingKnowledgeGradient(model, grid, include_pair=False)(pair).squeeze(0)
-    torch.testing.assert_close(values.max() - model.posterior(grid).mean.max(), nested)
-    with pytest.raises(BotorchTensorDimensionError, match="x 5 x d"):
-        one_shot(points(generator, q=4))
-
-
-@pytest.mark.parametrize("one_shot", [False, True])
-def test_location_of_the_outcome_counts(one_shot, generator):
-    """Numbers of another location: the one-shot value moves with it, the gain of a duel does not."""
+def test_location_of_the_outcome_does_not_count(generator):
     values = 50 + torch.randn(7, generator=generator, dtype=DOUBLE)
     make = lambda y, **options: make_model([Preference(PAIRS), Numeric(y)], 64, **options)  # noqa: E731
-    X = points(generator, 3, q=4 if one_shot else 2)
-    acquisition = OneShotDuelingKnowledgeGradient if one_shot else DuelingKnowledgeGradient
-    scaled = acquisition(make(values, outcome_transform=Standardize(m=1)))(X)
-    standard = acquisition(make((values - values.mean()) / values.std()))(X)
-    expected = values.std() * standard + (values.mean() if one_shot else 0.0)
-    torch.testing.assert_close(scaled, expected, rtol=1e-3, atol=1e-8)
-
-
-def test_one_shot_is_the_nested_maximum(model, generator):
-    """Maximised over the last two points on a grid it is the value over that grid, up to the present maximum."""
-    grid = torch.cartesian_prod(*[torch.linspace(0, 1, 6, dtype=DOUBLE)] * 2)
-    pair = points(generator, q=2)
-    nested = DuelingKnowledgeGradient(model, grid, include_pair=False)
-    one_shot = OneShotDuelingKnowledgeGradient(model)
-    first, second = torch.meshgrid(torch.arange(36), torch.arange(36), indexing="ij")
-    X = torch.stack([grid[first], grid[second]], dim=-2)
-    values = one_shot(torch.cat([pair.expand(36, 36, 2, 2), X], dim=-2))
-    present = model.posterior(grid).mean.max()
-    torch.testing.assert_close(values.max() - present, nested(pair).squeeze(0))
+    X = points(generator, 3, q=2)
+    scaled = SkewKnowledgeGradient(make(values, outcome_transform=Standardize(m=1)))(X)
+    standard = SkewKnowledgeGradient(make((values - values.mean()) / values.std()))(X)
+    torch.testing.assert_close(scaled, values.std() * standard, rtol=1e-3, atol=1e-8)
 
 
 def test_never_negative_and_zero_for_nothing(model, generator):
-    acquisition = DuelingKnowledgeGradient(model)
+    acquisition = SkewKnowledgeGradient(model)
     assert (acquisition(points(generator, 100, q=2)) >= -1e-12).all()
     same = points(generator, 5, q=2)[:, :1].expand(5, 2, 2)
     torch.testing.assert_close(acquisition(same), torch.zeros(5, dtype=DOUBLE), rtol=0, atol=1e-9)
@@ -151,38 +110,35 @@ def test_never_negative_and_zero_for_nothing(model, generator):
 
 def test_order_of_the_pair_does_not_matter(model, generator):
     X = points(generator, 5, q=2)
-    acquisition = DuelingKnowledgeGradient(model)
+    acquisition = SkewKnowledgeGradient(model)
     torch.testing.assert_close(acquisition(X), acquisition(X.flip(-2)))
 
 
 def test_input_transform(model, generator):
     X = points(generator, 4, q=2)
     transformed = make_model(input_transform=Normalize(2, bounds=BOUNDS))
-    torch.testing.assert_close(DuelingKnowledgeGradient(transformed)(X), DuelingKnowledgeGradient(model)(X))
+    torch.testing.assert_close(SkewKnowledgeGradient(transformed)(X), SkewKnowledgeGradient(model)(X))
     perturbed = make_model(
         num_draws=64, input_transform=InputPerturbation(torch.tensor([[0.0, 0.0], [0.1, 0.1]], dtype=DOUBLE))
     )
     with pytest.raises(UnsupportedError, match="one point into many"):
-        DuelingKnowledgeGradient(perturbed)(X)
+        SkewKnowledgeGradient(perturbed)(X)
 
 
 def test_moves_with_its_model(generator):
-    acquisition = DuelingKnowledgeGradient(make_model(num_draws=64)).to(torch.float32)
+    acquisition = SkewKnowledgeGradient(make_model(num_draws=64)).to(torch.float32)
     assert acquisition(points(generator, 2, q=2).float()).dtype == torch.float32
 
 
 def test_what_is_refused(model):
     with pytest.raises(UnsupportedError, match="SingleTaskGP"):
-        DuelingKnowledgeGradient(SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True)))
+        SkewKnowledgeGradient(SingleTaskGP(POINTS, POINTS.sum(-1, keepdim=True)))
     with pytest.raises(InputDataError, match="kind must be a class of observations such as Preference; got a Tensor"):
         SkewKnowledgeGradient(model, POINTS)
     with pytest.raises(InputDataError, match="takes Binary"):
-        DuelingKnowledgeGradient(make_model(Binary(torch.ones(7))))
+        SkewKnowledgeGradient(make_model(Binary(torch.ones(7))), kind=Preference)
     for X in (torch.zeros(0, 2), torch.zeros(3), torch.zeros(3, 3)):
         with pytest.raises(BotorchTensorDimensionError, match="n x 2"):
-            DuelingKnowledgeGradient(model, X)
+            SkewKnowledgeGradient(model, X_candidates=X)
     with pytest.raises(UnsupportedError, match="pending"):
-        DuelingKnowledgeGradient(model).set_X_pending(POINTS)
-    with pytest.raises(UnsupportedError, match="two points"):
-        OneShotDuelingKnowledgeGradient(model).get_augmented_q_batch_size(3)
-    assert OneShotDuelingKnowledgeGradient(model).get_augmented_q_batch_size(2) == 4
+        SkewKnowledgeGradient(model).set_X_pending(POINTS)

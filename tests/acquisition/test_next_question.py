@@ -17,17 +17,9 @@ from botorch_skewgp.acquisition import (
     SkewBayesianActiveLearningByDisagreement,
     SkewKnowledgeGradient,
     next_question,
-    next_questions,
 )
 from botorch_skewgp.acquisition.next_question import _asks, _belief, _reading
-from botorch_skewgp.acquisition.question_values import (
-    Belief,
-    after,
-    cells_of_numbers,
-    information,
-    joint_draws,
-    knowledge_gradient,
-)
+from botorch_skewgp.acquisition.outlook import Belief, Best, Outlook, after, cells_of_numbers, joint_draws
 from botorch_skewgp.likelihoods import (
     MixedLikelihood,
     NumericLikelihood,
@@ -73,6 +65,14 @@ def value_of(function, model, question, items, Z=Z):
     with torch.no_grad():
         beliefs = [_belief(model, Z, [None])]
         return function(beliefs, asks_of(model, beliefs, question), items, torch.arange(len(Z)))
+
+
+def knowledge_gradient(beliefs, asks, items, recommended):
+    return Outlook(beliefs, asks, Best(recommended)).gain(items)
+
+
+def information(beliefs, asks, items, recommended):
+    return Outlook(beliefs, asks, Best(recommended)).information(items)
 
 
 ITEMS = {Preference: torch.tensor([[4, 10], [21, 10], [5, 6]]), Ordinal: torch.tensor([[10], [21], [3]])}
@@ -359,7 +359,7 @@ def test_stops_where_no_answer_is_worth_its_price(model):
 
 
 def test_a_page_of_questions(model):
-    page = next_questions(model, BOUNDS, [Preference, Numeric], [1.0, 1.0], num_questions=3)
+    page = next_question(model, BOUNDS, [Preference, Numeric], [1.0, 1.0], num_questions=3)
     assert page[0].value == next_question(model, BOUNDS, [Preference, Numeric], [1.0, 1.0]).value
     assert len({tuple(entry.X.flatten().tolist()) for entry in page}) == 3
     assert all(entry.value <= page[0].value + 0.05 for entry in page)
@@ -475,9 +475,9 @@ def test_bad_input(model):
         Question(Choice, num_points=2.5)
     with pytest.raises(InputDataError, match="about one point; leave with_incumbent out"):
         Question(Numeric, with_incumbent=True)
-    for number in (0, 2.5, "2", None):
+    for number in (0, 2.5, "2"):
         with pytest.raises(InputDataError, match="num_questions must be an integer of at least 1"):
-            next_questions(model, BOUNDS, [Preference], num_questions=number)
+            next_question(model, BOUNDS, [Preference], num_questions=number)
     with pytest.raises(UnsupportedError, match="next_question needs a SkewGP"):
         next_question(SingleTaskGP(X, F.unsqueeze(-1)), BOUNDS, [Numeric])
     slopes = SkewGP(X, [Numeric(F), Slope(0, [1], index=[0])], covar_module=kernel(), draw_settings=SETTINGS)

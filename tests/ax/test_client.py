@@ -13,7 +13,6 @@ from ax.exceptions.core import SearchSpaceExhausted, UserInputError
 from ax_cases import GENERATES, new_client, next_trial, node_of, small_strategy, with_trials
 from botorch.acquisition import qUpperConfidenceBound
 
-from botorch_skewgp.acquisition import OneShotDuelingKnowledgeGradient
 from botorch_skewgp.ax import attach_comparison, complete_pair, get_best_arm, get_next_pair, skewgp_generation_strategy
 
 pytestmark = GENERATES
@@ -180,7 +179,6 @@ def test_another_acquisition_function():
         ({"acquisition": qUpperConfidenceBound, "acquisition_options": [1]}, "acquisition_options must be arguments"),
         ({"torch_device": "x"}, "torch_device must be a device of torch, such as 'cuda'; got 'x'"),
         ({"acquisition": "qKnowledgeGradient"}, "cannot construct a qKnowledgeGradient"),
-        ({"acquisition": OneShotDuelingKnowledgeGradient}, "cannot construct a OneShotDuelingKnowledgeGradient"),
     ],
 )
 def test_arguments_of_the_strategy(kwargs, match):

@@ -15,7 +15,7 @@ from botorch.utils.datasets import RankingDataset
 
 import botorch_skewgp.ax  # noqa: F401
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import DuelingUpperConfidenceBound, SkewBayesianActiveLearningByDisagreement
+from botorch_skewgp.acquisition import DuelingLogExpectedImprovement, SkewBayesianActiveLearningByDisagreement
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 
 METRIC = Keys.PAIRWISE_PREFERENCE_QUERY.value
@@ -32,7 +32,7 @@ def labelled_pairs():
 
 
 @pytest.mark.parametrize(
-    ("acqf_class", "n"), [(DuelingUpperConfidenceBound, 1), (SkewBayesianActiveLearningByDisagreement, 2)]
+    ("acqf_class", "n"), [(DuelingLogExpectedImprovement, 1), (SkewBayesianActiveLearningByDisagreement, 2)]
 )
 def test_pairs_by_our_model_and_functions(acqf_class, n):
     specification = SurrogateSpec(metric_to_model_configs={METRIC: [CONFIG]})

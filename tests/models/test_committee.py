@@ -10,7 +10,7 @@ from botorch.sampling import SobolQMCNormalSampler
 from gpytorch.kernels import RBFKernel, ScaleKernel
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.acquisition import probability_of_majority, recommend
+from botorch_skewgp.acquisition import recommend
 from botorch_skewgp.kernels.judges import LinearTastesKernel
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import Committee
@@ -142,54 +142,11 @@ def test_a_committee_follows_its_weights():
             posterior_transform=ScalarizedPosteriorTransform(torch.tensor(weights, dtype=double)),
             num_restarts=2,
             raw_samples=32,
-        )[0][0]
+        )[0][0, 0]
         for weights in ([1.0, 1.0, 0.0], [0.0, 0.0, 1.0])
     ]
     assert best[0] > 0.7
     assert best[1] < 0.3
-
-
-def test_majorities_by_brute_force():
-    """Votes counted one sample at a time, from samples of the joint posterior made of normals by hand."""
-    model = model_of(wants([1, 1, -1]))
-    found = [probability_of_majority(model.for_judge([0, 1, 2]), X, share) for share in (0.5, 1.0)]
-    joint = model.posterior(X, judge=[0, 1, 2])
-    root = torch.linalg.cholesky(joint.covariance_matrix + 1e-8 * torch.eye(24, dtype=double))
-    normals = torch.randn(2000, 24, dtype=double, generator=torch.Generator().manual_seed(2))
-    utility = (joint.mean.flatten() + normals @ root.mT).reshape(2000, 8, 3)
-    counts = torch.zeros(2, 8, dtype=double)
-    for one in utility:
-        votes = one.argmax(0).tolist()
-        for option in set(votes):
-            counts[0, option] += votes.count(option) >= 2
-            counts[1, option] += votes.count(option) == 3
-    expected = counts / 2000
-    error = (expected * (1 - expected) / 1024).sqrt() * 5 + 5e-3
-    assert bool(((torch.stack(found) - expected).abs() < error).all())
-    assert float(found[0].sum()) > 0.5
-
-
-def test_weights_of_votes_may_make_one_judge_decide():
-    model = model_of(wants([1, 1, -1])).for_judge([0, 1, 2])
-    alone = probability_of_majority(model, X, 0.5, weights=[0.1, 0.1, 1.0])
-    assert torch.allclose(alone.sum(), torch.ones_like(alone[0]))  # there always is a favourite of hers
-    assert X[alone.argmax(), 0] < 0.3
-
-
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        ({"share": 0.0}, "share"),
-        ({"share": 1.5}, "share"),
-        ({"weights": [1.0]}, "weights must be 2"),
-        ({"weights": [1.0, -1.0]}, "weights"),
-        ({"X_candidates": X[0]}, "n x d"),
-    ],
-)
-def test_bad_votes_are_refused_in_words(options, match):
-    committee = model_of(wants([1, -1])).for_judge([0, 1])
-    with pytest.raises(InputDataError, match=match):
-        probability_of_majority(committee, **{"X_candidates": X, **options})
 
 
 def test_bad_committees_are_refused_in_words():

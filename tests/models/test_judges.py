@@ -544,7 +544,7 @@ def test_questions_and_recommendations_are_a_judges_own():
     model = SkewGP(X, Preference(torch.cat([pairs, pairs.flip(-1)]), judge=judges), approximation="ep")
     bounds = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=double)
     few = {"num_restarts": 2, "raw_samples": 16}
-    best = [recommend(model, bounds, judge=judge, **few)[0][0] for judge in (0, 1)]
+    best = [recommend(model, bounds, judge=judge, **few)[0][0, 0] for judge in (0, 1)]
     assert best[0] > 0.8
     assert best[1] < 0.2
     pair, _ = next_pair(model, bounds, judge=1, **few)

@@ -1,0 +1,249 @@
+r"""The three challengers of the paper that proposed skew Gaussian processes for preferences.
+
+Challengers of a reference point `x_r`, by the distribution of `f(x) - f(x_r)` ([Benavoli2021preferential]_, section 4);
+`next_pair(model, bounds, method=...)` takes them.
+
+.. [Benavoli2021preferential] A. Benavoli, D. Azzimonti, D. Piga. Preferential Bayesian optimisation with skew Gaussian
+   processes. GECCO 2021.
+.. [Chen1999credible] M.-H. Chen, Q.-M. Shao. Monte Carlo estimation of Bayesian credible and HPD intervals. Journal of
+   Computational and Graphical Statistics 8, 1999.
+.. [Houlsby2011bald] N. Houlsby, F. Huszar, Z. Ghahramani, M. Lengyel. Bayesian active learning for classification and
+   preference learning. arXiv 1112.5745, 2011.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+import torch
+from botorch.acquisition.acquisition import MCSamplerMixin
+from botorch.models.model import Model
+from botorch.sampling.base import MCSampler
+from botorch.utils.transforms import t_batch_mode_transform
+from torch import Tensor
+
+from botorch_skewgp.acquisition.components import Components
+from botorch_skewgp.acquisition.dueling import DuelingAcquisitionFunction
+from botorch_skewgp.acquisition.input_constructors import register_challengers
+from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.observations.checks import as_count, as_number, as_probability, check_parts
+from botorch_skewgp.posteriors import SkewGPPosterior
+from botorch_skewgp.protocols import kind_of_duels
+from botorch_skewgp.sampling.pathwise import SkewGPSamplePath
+
+
+class _DuelingMonteCarloAcquisitionFunction(DuelingAcquisitionFunction, MCSamplerMixin):
+    """Base class of acquisition functions that sample the difference of a candidate and the reference."""
+
+    def __init__(self, model: Model, X_reference: Tensor, sampler: MCSampler | None = None) -> None:
+        check_parts(sampler=(sampler, MCSampler))
+        super().__init__(model=model, X_reference=X_reference)
+        MCSamplerMixin.__init__(self, sampler=sampler)
+
+    def _draws(self, difference: SkewGPPosterior) -> Tensor:
+        r"""Draws of a difference, `num_samples x batch_shape`.
+
+        Of the posterior of the difference, as the joint covariance of both points is singular at the reference.
+        """
+        return self.get_posterior_samples(difference)[..., 0, 0].flatten(0, len(self.sample_shape) - 1)
+
+
+class DuelingUpperCredibleBound(_DuelingMonteCarloAcquisitionFunction):
+    r"""The upper end of the narrowest credible interval of `f(x) - f(x_r)`.
+
+    The interval of highest posterior density, not the one with equal tails: for skewed distributions they differ
+    ([Benavoli2021preferential]_, section 4.1). By default it is computed from the posterior's mixture and smooth in the
+    candidate. With a sampler it is estimated as in the paper: the narrowest of the intervals between order statistics
+    of the draws that hold the wanted share of them ([Chen1999credible]_), which jumps where another interval becomes
+    the narrowest.
+
+    Example:
+        >>> model = SkewGP(train_X, Preference(pairs))
+        >>> best = train_X[model.posterior(train_X).mean.argmax()]
+        >>> acq = DuelingUpperCredibleBound(model, X_reference=best)
+        >>> pair, value = next_pair(model, bounds, method=acq)
+
+    Args:
+        model: A model with one output.
+        X_reference: The reference point, a `d`-dim or `1 x d` tensor.
+        probability: The probability of the interval, in (0, 1).
+        sampler: A sampler of base samples, to estimate the interval from draws.
+
+    Raises:
+        InputDataError: If the probability is outside (0, 1).
+    """
+
+    def __init__(
+        self, model: Model, X_reference: Tensor, probability: float = 0.95, sampler: MCSampler | None = None
+    ) -> None:
+        self.probability = as_probability(probability, "probability")
+        super().__init__(model=model, X_reference=X_reference, sampler=sampler)
+
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
+    def forward(self, X: Tensor) -> Tensor:
+        """The upper end at `batch_shape x 1 x d` candidates; `batch_shape`."""
+        if self.sampler is None:
+            return _highest_density_upper_end(self._components(X), self.probability)
+        draws = torch.cat([self._draws(self.difference(member, X)) for member in self.members])
+        num_intervals = draws.shape[0] - math.floor(self.probability * draws.shape[0])
+        lower = draws.detach().topk(num_intervals, dim=0, largest=False).values
+        upper = draws.topk(num_intervals, dim=0).values.flip(0)
+        narrowest = (upper - lower).argmin(dim=0, keepdim=True)
+        return upper.gather(0, narrowest).squeeze(0)
+
+
+class ExpectedImprovementInformationGain(_DuelingMonteCarloAcquisitionFunction):
+    r"""`k log E[p] + h(E[p]) - E[h(p)]`, with `p` the probability that `x` beats the reference given the function.
+
+    The first term rewards improvement; the rest, with `h` the entropy of the duel's outcome in nats (of three outcomes
+    where ties are allowed), is the expected information about the function ([Houlsby2011bald]_;
+    [Benavoli2021preferential]_, section 4.3, where `k = 0.1`). The probability includes the likelihood's noise. All
+    expectations are over the same draws.
+
+    Example:
+        >>> model = SkewGP(train_X, Preference(pairs))
+        >>> best = train_X[model.posterior(train_X).mean.argmax()]
+        >>> acq = ExpectedImprovementInformationGain(model, X_reference=best)
+        >>> pair, value = next_pair(model, bounds, method=acq)
+
+    Args:
+        model: A model with one output, whose likelihood takes duels.
+        X_reference: The reference point, a `d`-dim or `1 x d` tensor.
+        k: The weight of the improvement, not negative.
+        sampler: The sampler of base samples; 512 Sobol points by default.
+
+    Raises:
+        InputDataError: If `k` is negative, or the model's likelihood does not take duels.
+    """
+
+    def __init__(self, model: Model, X_reference: Tensor, k: float = 0.1, sampler: MCSampler | None = None) -> None:
+        k = as_number(k, "k", least=0.0)
+        super().__init__(model=model, X_reference=X_reference, sampler=sampler)
+        self.k, self._kind = k, kind_of_duels(model, type(self).__name__)
+
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
+    def forward(self, X: Tensor) -> Tensor:
+        """The acquisition value at `batch_shape x 1 x d` candidates; `batch_shape`."""
+        readings, log_probabilities = [], []
+        for member in self.members:
+            scale = member.outcome_scale
+            reading = member.answering_likelihood.reading(self._kind, X, scale)
+            weight = reading.weight[0]
+            difference = self._draws(self.difference(member, X, weight))
+            value = (difference - scale.location * weight.sum()) / scale.scale  # in units of the latent function
+            readings.append(reading)
+            log_probabilities.append(reading.log_outcome_probabilities(value))
+        log_p = torch.cat(log_probabilities)  # num_samples x batch_shape x O
+        expected = log_p.logsumexp(0) - math.log(log_p.shape[0])
+        return self.k * expected[..., readings[0].highest] + _entropy(expected) - _entropy(log_p).mean(0)
+
+
+class DuelingThompsonSampling(DuelingAcquisitionFunction):
+    r"""One draw of `f(x) - f(x_r)` as a function of `x`, a sample path (see `SkewGPSamplePath`).
+
+    Its maximiser is the best point of a posterior draw ([Benavoli2021preferential]_, section 4.2). Make a new object
+    for a new draw.
+
+    Example:
+        >>> model = SkewGP(train_X, Preference(pairs))
+        >>> best = train_X[model.posterior(train_X).mean.argmax()]
+        >>> acq = DuelingThompsonSampling(model, X_reference=best, generator=torch.Generator().manual_seed(0))
+        >>> pair, value = next_pair(model, bounds, method=acq)
+
+    Args:
+        model: A model with one output and a kernel with random features in BoTorch.
+        X_reference: The reference point, a `d`-dim or `1 x d` tensor.
+        num_features: The number of random features of the prior path; even.
+        generator: The source of randomness; torch's global one if `None`.
+
+    Raises:
+        InputDataError: If `num_features` is not an integer of at least 2, or `generator` not a generator.
+        UnsupportedError: If BoTorch has no random features for the kernel.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        X_reference: Tensor,
+        num_features: int = 1024,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        num_features = as_count(num_features, "num_features")
+        super().__init__(model=model, X_reference=X_reference)
+        members = self.members
+        member = members[random_index(len(members), generator)]
+        self.path = SkewGPSamplePath.draw(
+            cast(SkewGP, member), torch.Size(), num_features=num_features, generator=generator
+        )
+
+    @t_batch_mode_transform(expected_q=1)  # type: ignore[arg-type]
+    def forward(self, X: Tensor) -> Tensor:
+        """The drawn difference at `batch_shape x 1 x d` candidates; `batch_shape`."""
+        return (self.path(X) - self.path(self.X_reference.to(X))).squeeze(-1)
+
+
+def _entropy(log_p: Tensor) -> Tensor:
+    """The entropy in nats of outcomes whose log probabilities are in the last dimension."""
+    return -(log_p.exp() * log_p).sum(-1)
+
+
+def random_index(size: int, generator: torch.Generator | None) -> int:
+    """A random number from 0 to `size - 1`; a size of 1 does not use the generator."""
+    check_parts(generator=(generator, torch.Generator))
+    if size == 1:
+        return 0
+    device = None if generator is None else generator.device
+    return int(torch.randint(size, (), generator=generator, device=device))
+
+
+def _highest_density_upper_end(components: Components, probability: float) -> Tensor:
+    r"""The upper end of the narrowest interval that holds a given probability, at single points; `batch_shape`.
+
+    The ends `l < u` solve `F(u) - F(l) = probability` and `f(u) = f(l)`, with `F` and `f` the cdf and the density of
+    the mixture; differentiable by the implicit function theorem. Where the density has several modes, the interval is
+    a local minimum of the width.
+    """
+    mixture = components.marginals
+    with torch.no_grad():
+        ends = _highest_density_interval(components, probability)
+        slope_low, slope_high = _density_slope(components, ends).unbind(0)
+        density = mixture.density(ends)[0]
+    # one Newton step from the solution: its value is the solution, its derivative the implicit one
+    mass, excess = (high - low for low, high in (mixture.cdf(ends), mixture.density(ends)))
+    mass, excess = mass - mass.detach(), excess - excess.detach()
+    step = (slope_low * mass - density * excess) / (density * (slope_low - slope_high))
+    return ends[1] - step
+
+
+def _highest_density_interval(components: Components, probability: float) -> Tensor:
+    """The two ends, `2 x batch_shape`, by bracketed Newton iterations in the probability below the lower."""
+    mixture = components.marginals
+    tail = components.mean.new_full(components.mean.shape[:-1], 0.5 * (1 - probability))
+    low, high = torch.zeros_like(tail), torch.full_like(tail, 1 - probability)
+    # Newton's steps square the error: after a step this small, only rounding is left
+    tolerance = (1 - probability) * torch.finfo(tail.dtype).eps ** 0.5
+    for _ in range(60):
+        ends = mixture.quantile(torch.stack([tail, tail + probability]))
+        density, slope = mixture.density(ends), _density_slope(components, ends)
+        # the first two derivatives of the width in the tail probability
+        first = 1 / density[1] - 1 / density[0]
+        second = slope[0] / density[0].pow(3) - slope[1] / density[1].pow(3)
+        low, high = torch.where(first < 0, tail, low), torch.where(first < 0, high, tail)
+        new = tail - first / second
+        new = torch.where((new >= low) & (new <= high), new, 0.5 * (low + high))
+        step, tail = (new - tail).abs(), new
+        if bool((step <= tolerance).all()):
+            break
+    return mixture.quantile(torch.stack([tail, tail + probability]))
+
+
+def _density_slope(components: Components, value: Tensor) -> Tensor:
+    """The derivative of the density at `... x batch_shape` values."""
+    variance = components.standard_deviation.square()
+    deviation = value.unsqueeze(-1) - components.mean
+    terms = -deviation / variance.pow(1.5) * torch.exp(-0.5 * deviation.square() / variance)
+    return (terms * components.log_probability.exp()).sum(-1) / math.sqrt(2 * math.pi)
+
+
+register_challengers(DuelingUpperCredibleBound, ExpectedImprovementInformationGain, DuelingThompsonSampling)

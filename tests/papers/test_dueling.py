@@ -1,0 +1,328 @@
+"""Challengers of the founding papers against brute force over joint samples and against closed forms."""
+
+import math
+
+import pytest
+import torch
+from acquisition_checks import BOUNDS, PAIRS, make_model, points, samples
+from botorch.exceptions.errors import InputDataError, UnsupportedError
+from botorch.models.transforms.input import InputPerturbation, Normalize
+from botorch.models.transforms.outcome import Standardize
+from botorch.sampling.normal import IIDNormalSampler, SobolQMCNormalSampler
+from gpytorch.kernels import PeriodicKernel
+from scipy.optimize import brentq, minimize_scalar
+from scipy.stats import norm
+
+from botorch_skewgp import SkewGP
+from botorch_skewgp.acquisition import next_pair
+from botorch_skewgp.acquisition.components import Components
+from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
+from botorch_skewgp.observations import Binary, Numeric, Preference
+from botorch_skewgp.papers.dueling import (
+    DuelingThompsonSampling,
+    DuelingUpperCredibleBound,
+    ExpectedImprovementInformationGain,
+    _entropy,
+    _highest_density_upper_end,
+)
+from botorch_skewgp.truncated.draws import DrawSettings
+
+
+@pytest.fixture(scope="module")
+def model() -> SkewGP:
+    return make_model()
+
+
+REFERENCE = torch.tensor([0.3, 0.6], dtype=torch.float64)
+ACQUISITIONS = {
+    "credible bound": lambda model, x: DuelingUpperCredibleBound(model, x),
+    "credible bound by draws": lambda model, x: DuelingUpperCredibleBound(
+        model, x, sampler=SobolQMCNormalSampler(torch.Size([128]), seed=0)
+    ),
+    "information gain": lambda model, x: ExpectedImprovementInformationGain(model, x),
+    "thompson": lambda model, x: DuelingThompsonSampling(model, x),
+}
+every = pytest.mark.parametrize("name", ACQUISITIONS)
+
+
+def joint_differences(model, X, N, generator):
+    """Draws of `f(x) - f(x_r)` from the joint posterior at each of `b x 1 x 2` points; `N x b`."""
+    posterior = model.posterior(torch.cat([X, REFERENCE.expand_as(X)], dim=-2))
+    drawn = samples(posterior, N, generator)
+    return drawn[..., 0] - drawn[..., 1]
+
+
+# What all have in common
+
+
+@every
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        (torch.zeros(3), "must be one point"),
+        (torch.zeros(2, 2), "must be one point"),
+        (torch.zeros(1, 1, 2), "must be one point"),
+        (torch.tensor([0.0, math.nan]), "finite"),
+    ],
+)
+def test_reference_is_checked(model, name, reference, message):
+    with pytest.raises(InputDataError, match=message):
+        ACQUISITIONS[name](model, reference)
+
+
+@every
+def test_shapes_of_the_reference(model, name, generator):
+    X = points(generator, 2)
+    if name == "thompson":
+        make = lambda x: DuelingThompsonSampling(model, x, generator=torch.Generator().manual_seed(0))  # noqa: E731
+    elif name == "information gain":
+        make = lambda x: ExpectedImprovementInformationGain(  # noqa: E731
+            model, x, sampler=SobolQMCNormalSampler(torch.Size([64]), seed=0)
+        )
+    else:
+        make = lambda x: ACQUISITIONS[name](model, x)  # noqa: E731
+    torch.testing.assert_close(make(REFERENCE)(X), make(REFERENCE.unsqueeze(0))(X))
+
+
+@every
+def test_one_point_at_a_time(model, name):
+    acquisition = ACQUISITIONS[name](model, REFERENCE)
+    with pytest.raises(AssertionError, match="q=1"):
+        acquisition(torch.rand(3, 2, 2, dtype=torch.float64))
+    acquisition.set_X_pending(None)
+    with pytest.raises(UnsupportedError, match="pending"):
+        acquisition.set_X_pending(torch.rand(1, 2))
+
+
+@every
+def test_at_the_reference(model, name):
+    """A draw of zero for sure: no failure, and the known value."""
+    acquisition = ACQUISITIONS[name](model, REFERENCE)
+    value = acquisition(REFERENCE.reshape(1, 1, 2))
+    expected = {"information gain": 0.1 * math.log(0.5)}.get(name, 0.0)
+    torch.testing.assert_close(value, torch.tensor([expected], dtype=torch.float64), rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", [name for name in ACQUISITIONS if name != "thompson"])  # BoTorch's paths do not move
+def test_moves_with_its_model(name, generator):
+    acquisition = ACQUISITIONS[name](make_model(num_draws=64), REFERENCE)
+    assert "X_reference" in acquisition.state_dict()
+    single = acquisition.to(torch.float32)
+    assert single.X_reference.dtype == torch.float32
+    assert single(points(generator, 2).float()).dtype == torch.float32
+
+
+@pytest.mark.parametrize("name", ["credible bound", "information gain"])
+def test_models_that_turn_one_point_into_many_are_refused(name):
+    transform = InputPerturbation(torch.tensor([[0.0, 0.0], [0.1, 0.1]], dtype=torch.float64))
+    model = make_model(num_draws=64, input_transform=transform)
+    acquisition = ACQUISITIONS[name](model, REFERENCE)
+    with pytest.raises(UnsupportedError, match="two points"):
+        acquisition(torch.rand(2, 1, 2, dtype=torch.float64))
+
+
+@every
+def test_next_pair_takes_it_with_its_reference(model, name):
+    few = {"num_restarts": 2, "raw_samples": 16}
+    pair, value = next_pair(model, BOUNDS, ACQUISITIONS[name](model, REFERENCE), **few)
+    assert torch.equal(pair[1], REFERENCE)
+    assert not torch.equal(pair[0], REFERENCE)
+    assert value.isfinite()
+    with pytest.raises(InputDataError, match="leave X_incumbent out"):
+        next_pair(model, BOUNDS, ACQUISITIONS[name](model, REFERENCE), X_incumbent=REFERENCE + 0.1, **few)
+
+
+# Upper credible bound
+
+
+def test_credible_bound_spelled_out_on_draws(model, generator):
+    sampler = IIDNormalSampler(torch.Size([200]), seed=2)
+    acquisition = DuelingUpperCredibleBound(model, REFERENCE, probability=0.9, sampler=sampler)
+    X = points(generator, 5)
+    values = acquisition(X).detach()
+    posterior = model.posterior(torch.cat([X, REFERENCE.expand_as(X)], dim=-2))
+    differences = sampler(posterior.affine(torch.tensor([[1.0, -1.0]]))).reshape(200, 5).detach()
+    for j in range(5):
+        ordered = sorted(differences[:, j].tolist())
+        windows = [(ordered[i + 180] - ordered[i], ordered[i + 180]) for i in range(20)]
+        assert math.isclose(float(values[j]), min(windows)[1], rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("probability", [0.5, 0.95])
+def test_credible_bound_by_minimising_the_width(model, probability, generator):
+    """Against scipy's minimiser over intervals of the mixture written out."""
+    X = points(generator, 4)
+    values = DuelingUpperCredibleBound(model, REFERENCE, probability)(X).detach()
+    for j in range(4):
+        difference = model.posterior(torch.stack([X[j, 0], REFERENCE])).affine(torch.tensor([[1.0, -1.0]]))
+        means = difference.component_means.detach().reshape(-1).numpy()
+        sd = float(difference.gaussian_variance.detach().sqrt())
+        low, high = means.min() - 9 * sd, means.max() + 9 * sd
+
+        def quantile(p, means=means, sd=sd, low=low, high=high):
+            return brentq(lambda v: norm.cdf(v, means, sd).mean() - p, low, high, xtol=1e-13)
+
+        def width(p, quantile=quantile):
+            return quantile(p + probability) - quantile(p)
+
+        tail = minimize_scalar(width, bounds=(1e-9, 1 - probability - 1e-9), options={"xatol": 1e-9}).x
+        assert math.isclose(float(values[j]), quantile(tail + probability), rel_tol=1e-4, abs_tol=1e-4)
+
+
+def one_dimensional(means, variance) -> Components:
+    """A single value whose distribution is an equal mixture of normals of one variance."""
+    means = torch.as_tensor(means, dtype=torch.float64)
+    deviation = torch.full((1,), variance**0.5, dtype=torch.float64)
+    return Components(means, deviation, torch.full_like(means, -math.log(len(means))))
+
+
+@pytest.mark.parametrize("probability", [0.05, 0.5, 0.95, 0.999])
+def test_interval_of_a_normal_is_the_symmetric_one(probability):
+    end = _highest_density_upper_end(one_dimensional([1.5], 4.0), probability)
+    assert math.isclose(float(end), 1.5 + 2 * norm.ppf(0.5 * (1 + probability)), rel_tol=1e-10)
+
+
+@pytest.mark.parametrize("probability", [0.0, 1.0, -1.0, math.nan])
+def test_probability_is_checked(model, probability):
+    with pytest.raises(InputDataError, match=r"strictly between|a finite number"):
+        DuelingUpperCredibleBound(model, REFERENCE, probability=probability)
+
+
+# Expected improvement and information gain
+
+
+@pytest.mark.parametrize("noise", [1.0, 0.05])
+def test_information_gain_by_brute_force(noise, generator):
+    model = make_model(likelihood=PreferenceLikelihood(noise=noise))
+    X = points(generator, 4)
+    N = 200_000
+    sampler = SobolQMCNormalSampler(torch.Size([16_384]), seed=0)
+    value = ExpectedImprovementInformationGain(model, REFERENCE, k=0.3, sampler=sampler)(X)
+    differences = joint_differences(model, X, N, generator)
+    p = model.likelihood(torch.stack([differences, torch.zeros_like(differences)], dim=-1)).probs.detach()
+    entropy = torch.special.entr(p) + torch.special.entr(1 - p)
+    mean = p.mean(0)
+    expected = 0.3 * mean.log() + torch.special.entr(mean) + torch.special.entr(1 - mean) - entropy.mean(0)
+    slope = 0.3 / mean - mean.log() + torch.log1p(-mean)
+    error = (slope * p - entropy).std(0) / math.sqrt(N)
+    assert ((value - expected).abs() < 4.5 * error + 1e-3).all()
+
+
+def test_information_gain_with_ties_by_brute_force(generator):
+    likelihood = PreferenceLikelihood(noise=0.3, tie_width=0.8, ties_allowed=True)
+    model = make_model(likelihood=likelihood)
+    X, N = points(generator, 4), 200_000
+    sampler = SobolQMCNormalSampler(torch.Size([16_384]), seed=0)
+    value = ExpectedImprovementInformationGain(model, REFERENCE, k=0.3, sampler=sampler)(X)
+    differences = joint_differences(model, X, N, generator)
+    p = likelihood(torch.stack([differences, torch.zeros_like(differences)], dim=-1)).probs.detach()
+    entropy, mean = torch.special.entr(p).sum(-1), p.mean(0)
+    expected = 0.3 * mean[..., 0].log() + torch.special.entr(mean).sum(-1) - entropy.mean(0)
+    error = (p[..., 0] * 0.3 / mean[..., 0] - (mean.log() * p).sum(-1) - entropy).std(0) / math.sqrt(N)
+    assert ((value - expected).abs() < 4.5 * error + 1e-3).all()
+
+
+def test_stable_where_the_winner_is_certain(generator):
+    """Noise so small that every draw's probability is 0 or 1 in floating point, on both sides."""
+    model = make_model(likelihood=PreferenceLikelihood(noise=1e-5))
+    acquisition = ExpectedImprovementInformationGain(model, REFERENCE)
+    X = points(generator, 20).requires_grad_()
+    values = acquisition(X)
+    (gradient,) = torch.autograd.grad(values.sum(), X)
+    assert values.isfinite().all()
+    assert gradient.isfinite().all()
+
+
+def test_binary_entropy_at_the_ends():
+    z = torch.tensor([-1e8, -60.0, -9.0, 0.0, 9.0, 60.0, 1e8], dtype=torch.float64, requires_grad=True)
+    entropy = _entropy(torch.stack([torch.special.log_ndtr(z), torch.special.log_ndtr(-z)], dim=-1))
+    (gradient,) = torch.autograd.grad(entropy.sum(), z)
+    assert gradient.isfinite().all()
+    torch.testing.assert_close(entropy, entropy.flip(0))
+    assert math.isclose(float(entropy[3].detach()), math.log(2))
+    p = norm.sf(9.0)
+    assert math.isclose(float(entropy[2].detach()), -p * math.log(p) + p, rel_tol=1e-9)
+
+
+def test_noise_is_that_of_the_likelihood_in_units_of_the_latent_function(generator):
+    """An outcome transform rescales the posterior; probabilities must not notice."""
+    g = torch.Generator().manual_seed(3)
+    X = torch.rand(7, 2, generator=g, dtype=torch.float64)
+    values = 5 + 10 * torch.randn(7, generator=g, dtype=torch.float64)
+    standard = (values - values.mean()) / values.std()
+    settings = DrawSettings(num_draws=64)
+
+    def likelihood():
+        return MixedLikelihood(PreferenceLikelihood(), NumericLikelihood())
+
+    def build(y, **options):
+        return SkewGP(X, [Preference(PAIRS), Numeric(y)], likelihood(), draw_settings=settings, **options)
+
+    plain, scaled = build(standard), build(values, outcome_transform=Standardize(m=1))
+    candidates = points(generator, 3)
+    sampler = SobolQMCNormalSampler(torch.Size([64]), seed=0)
+    expected = ExpectedImprovementInformationGain(plain, REFERENCE, sampler=sampler)(candidates)
+    value = ExpectedImprovementInformationGain(scaled, REFERENCE, sampler=sampler)(candidates)
+    torch.testing.assert_close(value, expected, rtol=1e-6, atol=1e-6)
+    bound = DuelingUpperCredibleBound(plain, REFERENCE)(candidates) * values.std()
+    torch.testing.assert_close(DuelingUpperCredibleBound(scaled, REFERENCE)(candidates), bound, rtol=1e-5, atol=1e-5)
+
+
+def test_information_gain_needs_a_likelihood_of_duels():
+    X = torch.rand(3, 2, dtype=torch.float64)
+    model = SkewGP(X, Binary(torch.tensor([1, 0, 1])), ProbitLikelihood(), draw_settings=DrawSettings(num_draws=64))
+    with pytest.raises(InputDataError, match="Preference"):
+        ExpectedImprovementInformationGain(model, REFERENCE)
+
+
+@pytest.mark.parametrize("k", [-0.1, math.nan])
+def test_weight_of_the_improvement_is_checked(model, k):
+    with pytest.raises(InputDataError, match="k must be a finite number"):
+        ExpectedImprovementInformationGain(model, REFERENCE, k=k)
+
+
+# Thompson sampling
+
+
+def test_a_path_is_a_function(model, generator):
+    """The same at a point whatever else is asked for, in whatever order."""
+    acquisition = DuelingThompsonSampling(model, REFERENCE)
+    X = points(generator, 6)
+    values = acquisition(X)
+    torch.testing.assert_close(acquisition(X.flip(0)).flip(0), values)
+    near = acquisition(X + 1e-7)
+    torch.testing.assert_close(near, values, rtol=0, atol=1e-4)
+
+
+def test_generators_make_paths_repeatable(model, generator):
+    X = points(generator, 4)
+    state = torch.get_rng_state()
+    first, second, other = (
+        DuelingThompsonSampling(model, REFERENCE, generator=torch.Generator().manual_seed(s))(X) for s in (1, 1, 2)
+    )
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.equal(first, second)
+    assert not torch.allclose(first, other)
+
+
+def test_kernels_without_features_are_refused():
+    model = SkewGP(
+        torch.rand(7, 2, dtype=torch.float64),
+        Preference(PAIRS),
+        covar_module=PeriodicKernel(),
+        draw_settings=DrawSettings(num_draws=64),
+    )
+    with pytest.raises(UnsupportedError, match="random features"):
+        DuelingThompsonSampling(model, REFERENCE)
+
+
+@pytest.mark.slow
+def test_input_transforms(generator):
+    """A path of a model on normalised inputs reads inputs as the model does."""
+    bounds = torch.tensor([[0.0, 0.0], [2.0, 5.0]], dtype=torch.float64)
+    model = make_model(num_draws=64, input_transform=Normalize(2, bounds=bounds))
+    X = points(generator, 2)
+    values = torch.stack([DuelingThompsonSampling(model, REFERENCE, generator=generator)(X) for _ in range(100)])
+    difference = model.posterior(torch.cat([X, REFERENCE.expand_as(X)], dim=-2)).affine(torch.tensor([[1.0, -1.0]]))
+    error = (values.mean(0) - difference.mean.reshape(2)) / (difference.variance.reshape(2) / 100).sqrt()
+    assert error.abs().max() < 4
