@@ -11,14 +11,10 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from botorch_skewgp.posteriors.mixture_cells import CELL_WIDTH, MAX_CELLS, TRUNCATION, MixtureCells
-from botorch_skewgp.posteriors.quantile_search import search_quantiles, search_tolerance
+from botorch_skewgp.posteriors.quantile_search import search_quantiles
 from botorch_skewgp.truncated.univariate import normal_cdf
 
 CHUNK = 2**19  # numbers held at a time in a temporary tensor, which a cache can hold
-CELLS_CHUNK = 2**21  # numbers grouped in cells at a time
-FEW_NUMBERS = 2**15  # up to which cells save little
-FEW_COMPONENTS = 128  # likewise
 REACH = 8.5  # standard deviations beyond which a normal distribution has no mass in double precision
 NARROW = 0.1  # share of the range of the means, below which single components bracket quantiles
 
@@ -243,42 +239,3 @@ class NormalMixtureMarginals(MixtureMarginals):
         """The quantiles of the normal distributions of equal moments."""
         mean, variance = self.moments()
         return mean + variance.sqrt() * torch.special.ndtri(level)
-
-    def _roots(self, level: Tensor) -> Tensor:
-        """As in the base class; many components that share a deviation are first grouped in cells.
-
-        The error of cells is below the tolerance unless the level is extreme; those searches continue among all
-        components.
-        """
-        flat = self._flat()
-        means, deviation = flat.parameters
-        shape = torch.broadcast_shapes(level.shape, self.batch_shape)
-        is_large = shape.numel() * means.shape[-1] > FEW_NUMBERS and means.shape[-1] > FEW_COMPONENTS
-        if not (is_large and deviation.shape[-1] == 1 and means.ndim == 2 and means.dtype == torch.float64):
-            return super()._roots(level)
-        deviation = deviation.expand(len(means), 1).squeeze(-1)
-        levels = level.expand(shape).reshape(-1, len(means))
-        roots = torch.empty_like(levels)
-        least, largest = means.amin(-1), means.amax(-1)  # three times as fast as `aminmax`
-        num_cells = (largest - least) / (CELL_WIDTH * deviation)
-        is_wide = ~(num_cells < MAX_CELLS)  # or NaN, at a point mass
-        few_first = torch.where(is_wide, torch.inf, num_cells).argsort()  # parts of about equal numbers of cells
-        order = few_first[: int((~is_wide).sum())]
-        for which in _parts(order, CELLS_CHUNK // means.shape[-1]):
-            spread = least[which], largest[which], deviation[which]
-            cells = MixtureCells(means, flat.probabilities, which, *spread)
-            for found, wanted in zip(roots, levels[:, which], strict=True):
-                found[which] = search_quantiles(cells, wanted, cells.first_guess(wanted))
-        smaller_tail = torch.minimum(levels, 1 - levels)
-        unproven = is_wide | (search_tolerance(level.dtype) * smaller_tail < TRUNCATION)
-        for pairs in _parts(unproven.nonzero(), CHUNK // means.shape[-1]):
-            row, point = pairs.unbind(-1)
-            part, wanted = flat.at(point), levels[row, point]
-            start = torch.where(is_wide[point], part.first_guess(wanted), roots[row, point])
-            roots[row, point] = search_quantiles(part, wanted, start)
-        return roots.reshape(shape)
-
-
-def _parts(x: Tensor, size: int) -> Sequence[Tensor]:
-    """Parts of at most `size` entries; an empty list for an empty tensor."""
-    return x.split(max(size, 1)) if len(x) else ()

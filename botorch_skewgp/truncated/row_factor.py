@@ -28,6 +28,7 @@ from botorch_skewgp.truncated.univariate import (
     normal_hazard,
     sample_interval,
     standardise,
+    tail_moments,
 )
 
 FAR = {torch.float64: 30.0, torch.float32: 10.0}  # standard deviations, beyond which probabilities lose their digits
@@ -72,7 +73,7 @@ class RowFactor:
     def scale(self, variance: Tensor) -> Tensor:
         """The standard deviation of rows whose noiseless parts have these variances; 1 where it is zero."""
         total = variance + self.noise
-        return torch.where(total > 0, total, torch.ones_like(total)).sqrt()
+        return torch.where(total > 0, total, 1.0).sqrt()
 
     def clamp(self, u: Tensor) -> Tensor:
         """Rows moved inside their bounds, which rounding may leave."""
@@ -121,6 +122,9 @@ class RowFactor:
     def moments(self, mean: Tensor, variance: Tensor) -> TiltedMoments:
         """The moments of `u` under its factor, for `h ~ N(mean, variance)`."""
         scale = self.scale(variance)
+        if self._side is not None and scale.dtype == torch.float64 and not torch.is_grad_enabled():
+            t_mean, t_variance = tail_moments((mean - self._bound) * self._side / scale)
+            return TiltedMoments(scale, -self._side * t_mean, t_variance)
         return TiltedMoments(scale, *interval_moments(*self._standard(mean, scale))[1:])
 
     def cumulants(self, mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:
@@ -157,10 +161,20 @@ class RowFactor:
         return self.clamp(h + self.noise.sqrt() * (mean + (variance / count).sqrt() * normal))
 
     @cached_property
+    def has_noise(self) -> bool:
+        """Whether every row has noise."""
+        return bool((self.noise > 0).all())
+
+    @cached_property
     def has_one_bound(self) -> bool:
         """Whether every row has noise and one bound, which has quicker formulas."""
-        one = self.lower.isfinite() != self.upper.isfinite()
-        return bool((one & (self.noise > 0)).all())
+        return self._side is not None and self.has_noise
+
+    @cached_property
+    def _side(self) -> Tensor | None:
+        """1 for rows with a lower bound and -1 for those with an upper one, where every row has one of both."""
+        above, below = self.lower.isfinite(), self.upper.isfinite()
+        return above.to(self.noise) - below.to(self.noise) if bool((above != below).all()) else None
 
     @cached_property
     def _bound(self) -> Tensor:

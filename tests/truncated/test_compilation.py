@@ -27,8 +27,8 @@ def test_is_told_once_and_of_this_package_only(caplog):
     herald = _Herald()
     herald.on_start(compile_event("another.module"))
     assert not caplog.records
-    herald.on_start(compile_event("botorch_skewgp.truncated.diagnostics.compiled_chains"))
-    herald.on_start(compile_event("botorch_skewgp.truncated.diagnostics.compiled_scores"))
+    herald.on_start(compile_event("botorch_skewgp.truncated.samplers.trajectories.numba_trajectories"))
+    herald.on_start(compile_event("botorch_skewgp.truncated.samplers.trajectories.numba_refraction"))
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     assert "Compiling" in record.message
@@ -40,7 +40,7 @@ def test_functions_that_cannot_be_kept_are_compiled_all_the_same(monkeypatch, ca
     monkeypatch.setattr(compilation, "herald", herald)
     monkeypatch.setattr(CacheImpl, "_locator_classes", [])  # no folder can be written to
     assert compilation.compiled()(lambda x: x + 1.0)(1.0) == 2.0
-    herald.on_start(compile_event("botorch_skewgp.truncated.diagnostics.compiled_chains"))
+    herald.on_start(compile_event("botorch_skewgp.truncated.samplers.trajectories.numba_trajectories"))
     assert "NUMBA_CACHE_DIR to one that is yours alone" in caplog.text
 
 

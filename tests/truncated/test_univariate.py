@@ -22,6 +22,7 @@ from botorch_skewgp.truncated.univariate import (
     owens_t,
     sample_interval,
     standardise,
+    tail_moments,
 )
 
 INF = math.inf
@@ -128,6 +129,15 @@ def test_moments():
     torch.testing.assert_close(variance, TRUTH[:, 2], rtol=1e-9, atol=0)
     assert (mean >= LOWER).all()
     assert (mean <= UPPER).all()
+
+
+def test_moments_of_tails():
+    x = torch.tensor([9.0, 1.0, 0.0, -1.0, -9.9, -10.1, -30.0, -38.0, -100.0, -1e4], dtype=torch.float64)
+    truth = torch.tensor([precise(-INF, float(v)) for v in x], dtype=torch.float64)
+    for part in (slice(None), slice(5)):  # with and without those whose moments cancel
+        mean, variance = tail_moments(x[part])
+        torch.testing.assert_close(mean, truth[part, 1], rtol=1e-12, atol=1e-18)
+        torch.testing.assert_close(variance, truth[part, 2], rtol=1e-9, atol=0)
 
 
 def test_moments_mirror():

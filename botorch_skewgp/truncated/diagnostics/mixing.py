@@ -13,8 +13,6 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_skewgp.truncated.backends import uses_numba
-
 MAX_ENTRIES = 2**17  # of draws that are diagnosed at a time, with a dozen copies of them
 
 
@@ -145,58 +143,45 @@ def _normal_scores(values: Tensor) -> _Scores:
     n = flat.shape[-1]
     halves = torch.arange(2, 2 * n + 1, dtype=flat.dtype, device=flat.device)  # twice an average rank
     scores = torch.special.ndtri((0.5 * halves - 0.375) / (n + 0.25))
-    if uses_numba(flat.device):
-        from botorch_skewgp.truncated.diagnostics.compiled_scores import normal_scores
-
-        return _Scores(*(entry.view_as(values) for entry in normal_scores(flat, scores)))
     ordered, order = flat.sort(-1)
     median = 0.5 * (ordered[..., (n - 1) // 2] + ordered[..., n // 2])
-    folded = (flat - median.unsqueeze(-1)).abs()
+    # the distances of ordered draws fall and rise again; a stable sort merges such runs, in a third of the time
+    distance, place = (ordered - median.unsqueeze(-1)).abs_().sort(dim=-1, stable=True)
     return _Scores(
         _scores_of_ranks(ordered, order, scores).view_as(values),
-        _scores_of_ranks(*folded.sort(-1), scores).view_as(values),
+        _scores_of_ranks(distance, order.gather(-1, place), scores).view_as(values),
     )
 
 
 def _scores_of_ranks(ordered: Tensor, order: Tensor, scores: Tensor) -> Tensor:
     """The scores of ordered draws at their former places, from those of twice an average rank."""
-    place = torch.arange(ordered.shape[-1], device=ordered.device)
-    begins = torch.nn.functional.pad(ordered[..., 1:] != ordered[..., :-1], (1, 0), value=True)
-    ends = torch.nn.functional.pad(begins[..., 1:], (0, 1), value=True)
-    first = torch.where(begins, place, torch.zeros_like(place)).cummax(-1).values
-    last = torch.where(ends, place, torch.full_like(place, len(place))).flip(-1).cummin(-1).values.flip(-1)
-    return torch.empty_like(ordered).scatter(-1, order, scores[first + last])
+    equal = ordered[..., 1:] == ordered[..., :-1]
+    if bool(equal[..., 1:].any()):
+        place = torch.arange(ordered.shape[-1], device=ordered.device)
+        begins, ends = (
+            torch.nn.functional.pad(~equal, (1, 0), value=True),
+            torch.nn.functional.pad(~equal, (0, 1), value=True),
+        )
+        first = torch.where(begins, place, 0).cummax(-1).values
+        last = torch.where(ends, place, len(place)).flip(-1).cummin(-1).values.flip(-1)
+        ranked = scores[first + last]
+    else:  # of an even number of draws the two in the middle are equally far from the median
+        ranked = scores[::2].repeat(*ordered.shape[:-1], 1)
+        ranked[..., :2] = torch.where(equal[..., :1], scores[1], ranked[..., :2])
+    return torch.empty_like(ordered).scatter_(-1, order, ranked)
 
 
 def _r_hat(values: Tensor) -> Tensor:
     """R-hat of chains that are split already, equations (1) to (4)."""
-    if uses_numba(values.device):
-        from botorch_skewgp.truncated.diagnostics.compiled_chains import r_hats
-
-        return r_hats(values)
     n = values.shape[-1]
     means = values.mean(-1, keepdim=True)
-    between = n * means.squeeze(-1).var(-1)
-    within = (values - means).square().sum(-1).mean(-1) / (n - 1)
-    r_hat = torch.sqrt((between / within + n - 1) / n)
+    within = (values - means).square_().sum(-1).mean(-1) / (n - 1)
+    r_hat = torch.sqrt((n * means.squeeze(-1).var(-1) / within + n - 1) / n)
     return r_hat.masked_fill(_constant(values), math.nan)
 
 
 def _effective_size(values: Tensor) -> Tensor:
     """Effective sample size of chains that are split already, equations (10) to (13)."""
-    if not uses_numba(values.device):
-        return _effective_size_by_transform(values)
-    from botorch_skewgp.truncated.diagnostics.compiled_chains import effective_sizes
-
-    size = effective_sizes(values)
-    slow = size.isnan()
-    if bool(slow.any()):
-        size[slow] = _effective_size_by_transform(values[slow])
-    return size
-
-
-def _effective_size_by_transform(values: Tensor) -> Tensor:
-    """As `_effective_size`, with autocorrelations at all lags by a Fourier transform."""
     chains, n = values.shape[-2:]
     centred = values - values.mean(-1, keepdim=True)
     length = 1 << (2 * n - 1).bit_length()  # zero padding, so that lags do not wrap around

@@ -21,12 +21,11 @@ from linear_operator.utils.errors import NanError
 from torch import Tensor
 
 from botorch_skewgp.exceptions import CompetingExplanationsWarning, ConvergenceWarning
-from botorch_skewgp.truncated.backends import uses_numba
 from botorch_skewgp.truncated.derivatives import with_slope
 from botorch_skewgp.truncated.priors import Factor, Sites
-from botorch_skewgp.truncated.propagation.acceleration import LONGER, MANY_ROWS, SHORTER, SHORTEST_STEP, Acceleration
 from botorch_skewgp.truncated.propagation.site_slopes import with_slope_of_sites
 from botorch_skewgp.truncated.propagation.sites import multiply_sites, next_sites
+from botorch_skewgp.truncated.propagation.steps import Steps
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
 
 # Residual at which sweeps from sites nearby may stop once they have reduced it enough.
@@ -35,7 +34,6 @@ LOOSE = 1e-4
 PATIENCE = 300
 ROUNDING = 1e-6
 PATIENCE_OF_SLIPS = 20  # likewise where answers may be slips, and there may be no fixed point
-MOST_COMPILED_SWEEPS = 100  # those that converge at all take ten to thirty
 FIRST_STEP_OF_SLIPS = 0.5  # the part of the first step that is taken there, where no sites are given to start from
 # Without negative precisions: steps, the part of the residual that counts as falling, and sweeps that may pass without.
 LONGEST_STEP_WITHOUT, SHORTEST_STEP_WITHOUT, FELL, PATIENCE_WITHOUT, MOST_SWEEPS_WITHOUT = 0.5, 0.1, 0.8, 10, 1000
@@ -186,15 +184,24 @@ def _log_normalizer(ep: ExpectationPropagation) -> Tensor:
     return with_slope_of_sites(value, distribution, ep.factor, ep.sites) if ep.non_negative else value
 
 
-def _residual(distribution: TruncatedNormal, factor: Factor, old: Sites, new: Sites, all_noise: Tensor) -> Tensor:
+def _informative(distribution: TruncatedNormal) -> Tensor | None:
+    """1 for rows that tell something and 0 for those that are all noise, `batch_shape x m`; `None` if all do."""
+    noise = distribution.noise
+    tells = distribution.gamma_diagonal - noise > ALL_NOISE * noise
+    return None if bool(tells.all()) else tells.to(noise)
+
+
+def _residual(
+    distribution: TruncatedNormal, factor: Factor, old: Sites, new: Sites, informative: Tensor | None
+) -> Tensor:
     """The largest change of a site, times its row's count, in units of the row's marginal; `batch_shape`."""
-    # a row that is all noise is not informative, and rounding may make the variance of the rest negative
     moments = factor.moments
-    variance = torch.where(all_noise, torch.zeros_like(moments.variance), moments.variance)
-    precision = (new.precision - old.precision).abs() * variance
+    # rounding may make the variance of rows that are all noise negative
+    variance = moments.variance if informative is None else moments.variance.clamp(min=0) * informative
+    precision, shift = new.precision - old.precision, new.shift - old.shift
     # the shift's change at the marginal's mean, where the site acts
-    shift = (new.shift - old.shift - (new.precision - old.precision) * moments.mean).abs() * variance.sqrt()
-    change = distribution.times_count(torch.maximum(precision, shift))
+    shift = (shift - precision * moments.mean).abs() * variance.sqrt()
+    change = distribution.times_count(torch.maximum(precision.abs() * variance, shift))
     return change.amax(-1) if change.shape[-1] else change.sum(-1)
 
 
@@ -233,55 +240,49 @@ def expectation_propagation(
     with torch.no_grad():
         none = Sites(torch.zeros_like(distribution.mean), torch.zeros_like(distribution.mean))
         sites = none if initial_sites is None else Sites(*(entry.to(distribution.mean) for entry in initial_sites))
-        sites, num_ahead = _approached(distribution, sites, tolerance, max_iterations)
         factor = multiply_sites(distribution, sites)
         if factor is None:  # a start that this covariance does not admit
             sites, factor = none, multiply_sites(distribution, none)
         if factor is None:  # with zero sites the matrix to factor is the identity plus zero times the covariance
             raise NanError("The covariance of the rows contains NaN or infinite values.")
-        all_noise = distribution.gamma_diagonal - distribution.noise <= ALL_NOISE * distribution.noise
+        informative = _informative(distribution)
         patience = PATIENCE if distribution.heights is None else PATIENCE_OF_SLIPS
         is_careful = distribution.heights is not None and initial_sites is None
-        step = torch.full_like(distribution.mean[..., :1], FIRST_STEP_OF_SLIPS if is_careful else 1.0)
-        previous = torch.full_like(step.squeeze(-1), torch.inf)
-        acceleration = Acceleration(distribution)
-        best: tuple[Tensor, Sites] | None = None
-        iteration, last_progress, progress = 0, 0, torch.full_like(previous, torch.inf)
+        steps = Steps(distribution, FIRST_STEP_OF_SLIPS if is_careful else 1.0)
+        best, least = sites, distribution.mean.new_full(distribution.batch_shape, torch.inf)
+        progress, iteration, last_progress = least, 0, 0
         while not non_negative:
             iteration += 1
             target = next_sites(distribution, factor, sites)
-            residual = _residual(distribution, factor, sites, target, all_noise)
-            if best is None or bool((residual < best[0]).any()):
-                best = (residual, sites) if best is None else _keep_better(best, residual, sites)
+            residual = _residual(distribution, factor, sites, target, informative)
             if iteration == 1:
                 enough = (reduction * residual).clamp(max=LOOSE).clamp(min=tolerance)
+            better = residual < least
+            if bool(better.any()):
+                best = Sites(*(torch.where(better.unsqueeze(-1), *pair) for pair in zip(sites, best, strict=True)))
+                least = torch.where(better, residual, least)
+                if bool((least < 0.5 * progress).any()):
+                    last_progress, progress = iteration, torch.minimum(least, progress)
             converged = bool((residual <= enough).all())
-            if bool((best[0] < 0.5 * progress).any()):
-                last_progress, progress = iteration, torch.minimum(best[0], progress)
             if converged or iteration >= max_iterations or iteration - last_progress > patience:
                 break
-            grew = (residual > previous).unsqueeze(-1)
-            shorter, longer = (SHORTER * step).clamp(min=SHORTEST_STEP), (LONGER * step).clamp(max=1.0)
-            step = torch.where(grew & ~acceleration.taken, shorter, longer)
-            previous = residual
-            ahead = acceleration(factor, sites, target, residual.unsqueeze(-1), grew, step == 1)
+            ahead = steps(sites, target, residual, factor.moments.variance)
             del factor  # its factors are as large as those to come
-            moved = _move(distribution, sites, ahead, torch.where(acceleration.taken, 1.0, step))
+            moved = _move(distribution, sites, ahead)
             if moved is None:
                 break
             sites, factor = moved
         if non_negative:
             converged = False
         elif not converged:
-            assert best is not None
-            residual, sites = best
+            residual, sites = least, best
             factor = multiply_sites(distribution, sites)
             assert factor is not None
             converged = bool((residual <= max(tolerance, ROUNDING)).all()) and iteration < max_iterations
         non_negative = non_negative or (not converged and distribution.heights is not None)
         if non_negative:
             start = Sites(sites.precision.clamp(min=0), sites.shift)
-            sites, factor, residual, further = _without_negative_sites(distribution, start, tolerance, all_noise)
+            sites, factor, residual, further = _without_negative_sites(distribution, start, tolerance, informative)
             # what sites leave out there is far more than this
             iteration, converged = iteration + further, bool((residual <= max(tolerance, LOOSE)).all())
         if not converged:
@@ -300,7 +301,7 @@ def expectation_propagation(
         sites=sites,
         factor=factor,
         residual=residual,
-        num_iterations=max(num_ahead - 1, 0) + iteration,  # the first of these repeats the last one ahead
+        num_iterations=iteration,
         converged=converged,
         non_negative=non_negative,
     )
@@ -331,32 +332,18 @@ def product_of_sites(distribution: TruncatedNormal, sites: Sites) -> Expectation
     )
 
 
-def _approached(
-    distribution: TruncatedNormal, sites: Sites, tolerance: float, max_iterations: int
-) -> tuple[Sites, int]:
-    """The result of compiled sweeps from the given sites, and their number; 0 for many rows or other devices."""
-    m, device = distribution.num_rows, distribution.mean.device
-    single = distribution.count is None and distribution.heights is None
-    if not 0 < m < MANY_ROWS or not (single and uses_numba(device)):
-        return sites, 0
-    from botorch_skewgp.truncated.propagation.compiled_propagation import approach
-
-    return approach(distribution, sites, 0.5 * tolerance, min(max_iterations, MOST_COMPILED_SWEEPS))
-
-
-def _move(distribution: TruncatedNormal, old: Sites, new: Sites, step: Tensor) -> tuple[Sites, Factor] | None:
-    """Sites part of the way to new ones, halved until their product with the prior is a distribution."""
+def _move(distribution: TruncatedNormal, old: Sites, new: Sites) -> tuple[Sites, Factor] | None:
+    """New sites, or part of the way to them, halved until their product with the prior is a distribution."""
     for _ in range(30):
-        sites = Sites(*(a + step * (b - a) for a, b in zip(old, new, strict=True)))
-        factor = multiply_sites(distribution, sites)
+        factor = multiply_sites(distribution, new)
         if factor is not None:
-            return sites, factor
-        step = 0.5 * step
+            return new, factor
+        new = Sites(*(0.5 * (a + b) for a, b in zip(old, new, strict=True)))
     return None
 
 
 def _without_negative_sites(
-    distribution: TruncatedNormal, sites: Sites, tolerance: float, all_noise: Tensor
+    distribution: TruncatedNormal, sites: Sites, tolerance: float, informative: Tensor | None
 ) -> tuple[Sites, Factor, Tensor, int]:
     """The fixed point of sites without negative precisions; with the residual and the number of sweeps.
 
@@ -369,22 +356,15 @@ def _without_negative_sites(
         if factor is None:
             raise NanError("The covariance of the rows contains NaN or infinite values.")
         target = next_sites(distribution, factor, sites, non_negative=True)
-        residual = _residual(distribution, factor, sites, target, all_noise)
+        residual = _residual(distribution, factor, sites, target, informative)
         if sweeps >= MOST_SWEEPS_WITHOUT or bool((residual <= tolerance).all()):
             return sites, factor, residual, sweeps
         if least is None or last is None:
             least, last = residual, torch.zeros_like(residual)
         fell = residual < FELL * least
         stuck = ~fell & (sweeps - last >= PATIENCE_WITHOUT)
-        longer, shorter = (LONGER * step).clamp(max=LONGEST_STEP_WITHOUT), (0.7 * step).clamp(min=SHORTEST_STEP_WITHOUT)
+        longer, shorter = (1.2 * step).clamp(max=LONGEST_STEP_WITHOUT), (0.7 * step).clamp(min=SHORTEST_STEP_WITHOUT)
         step = torch.where(fell.unsqueeze(-1), longer, torch.where(stuck.unsqueeze(-1), shorter, step))
         least = torch.where(fell | stuck, residual, least)
         last = torch.where(fell | stuck, sweeps, last)
         sites, sweeps = Sites(*(a + step * (b - a) for a, b in zip(sites, target, strict=True))), sweeps + 1
-
-
-def _keep_better(best: tuple[Tensor, Sites], residual: Tensor, sites: Sites) -> tuple[Tensor, Sites]:
-    """The smaller residual and its sites, for each distribution of the batch."""
-    better = residual < best[0]
-    kept = (torch.where(better.unsqueeze(-1), new, old) for old, new in zip(best[1], sites, strict=True))
-    return torch.where(better, residual, best[0]), Sites(*kept)

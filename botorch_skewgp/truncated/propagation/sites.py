@@ -2,6 +2,7 @@ r"""The Gaussian sites that take the place of rows."""
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 import torch
@@ -52,11 +53,12 @@ def match_moments(distribution: TruncatedNormal, mean: Tensor, variance: Tensor,
     if non_negative or distribution.heights is None:
         lost = lost.clamp(min=0)  # truncation to an interval never widens a normal; rounding only
     left = distribution.noise + variance * (1 - lost if non_negative else t_variance)
-    left = torch.where(left > 0, left, torch.ones_like(left))
+    left = torch.where(left > 0, left, 1.0)
+    precision, shift = lost / left, (t_mean * scale + mean * lost) / left
+    if distribution.factor.has_noise:
+        return Sites(precision, shift)
     certain = (variance <= 0) & (distribution.noise <= 0)
-    precision = torch.where(certain, torch.zeros_like(lost), lost / left)
-    shift = torch.where(certain, torch.zeros_like(lost), (t_mean * scale + mean * lost) / left)
-    return Sites(precision, shift)
+    return Sites(precision.masked_fill(certain, 0.0), shift.masked_fill(certain, 0.0))
 
 
 def next_sites(distribution: TruncatedNormal, factor: Factor, sites: Sites, non_negative: bool = False) -> Sites:
@@ -64,12 +66,17 @@ def next_sites(distribution: TruncatedNormal, factor: Factor, sites: Sites, non_
 
     Where answers may be slips it keeps half of it, as negative precisions may be the reason.
     """
-    cavity_mean, cavity_variance = factor.moments.cavity_mean, factor.moments.cavity_variance
-    proper = (cavity_variance >= 0) & cavity_mean.isfinite() & cavity_variance.isfinite()
+    mean, variance = factor.moments.cavity_mean, factor.moments.cavity_variance
+    if variance.numel() == 0:
+        return sites
+    target = match_moments(distribution, mean, variance, non_negative)
+    if float(variance.amin()) >= 0 and math.isfinite(float((target.precision + target.shift).sum())):
+        return target
+    proper = (variance >= 0) & mean.isfinite() & variance.isfinite()
     target = match_moments(
         distribution,
-        torch.where(proper, cavity_mean, distribution.mean),
-        torch.where(proper, cavity_variance, torch.ones_like(cavity_variance)),
+        torch.where(proper, mean, distribution.mean),
+        torch.where(proper, variance, 1.0),
         non_negative,
     )
     proper = proper & target.precision.isfinite() & target.shift.isfinite()
