@@ -30,6 +30,7 @@ ORDER = [
     "sampling",
     "thresholds",
     "acquisition",
+    "papers",
     "items",
     "plots",
     "hosts",

@@ -16,6 +16,7 @@ from scipy import stats
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import LogProbabilityOfValidity
+from botorch_skewgp.checking import judge_summary
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import (
@@ -595,7 +596,7 @@ def test_judges_tastes_and_agreement_are_those_of_the_table():
     X = torch.rand(6, 2, dtype=torch.double, generator=torch.Generator().manual_seed(0))
     pairs = [[0, 1], [2, 3], [4, 5], [1, 3]]
     model = SkewGP(X, Preference(pairs * 2, judge=[0] * 4 + [1] * 4), approximation="ep")
-    summary = model.judge_summary()
+    summary = judge_summary(model)
     panels = plot_tastes(summary, names=["ann", "bob"], inputs=["sweet", "strong"])
     assert [panel.get_xlabel() for panel in panels] == ["taste for sweet", "taste for strong"]
     for i, panel in enumerate(panels):
@@ -616,7 +617,7 @@ def test_judges_tastes_and_agreement_are_those_of_the_table():
         with pytest.raises(InputDataError, match="must be a list of 2 names"):
             summary.columns(**bad)
     for draw in (plot_tastes, plot_agreement, plot_segments):
-        with pytest.raises(InputDataError, match=r"judge_summary\(\) returns; got SkewGP"):
+        with pytest.raises(InputDataError, match=r"judge_summary\(model\) returns; got SkewGP"):
             draw(model)
 
 
@@ -624,7 +625,7 @@ def test_judges_lie_in_a_map_of_segments_where_the_table_says():
     X = torch.rand(6, 2, dtype=torch.double, generator=torch.Generator().manual_seed(0))
     pairs = torch.tensor([[0, 1], [2, 3], [4, 5], [1, 3]])
     answers = Preference(torch.cat([pairs, pairs.flip(-1), pairs]), judge=torch.arange(12) // 4)
-    summary = SkewGP(X, answers, approximation="ep").judge_summary()
+    summary = judge_summary(SkewGP(X, answers, approximation="ep"))
     directions = summary.directions
     ax = plot_segments(summary, names=["ann", "bob", "eve"], inputs=["sweet", "strong"])
     assert np.allclose(np.stack(ax.containers[0].lines[0].get_data()), directions.mean.mT)
@@ -639,7 +640,7 @@ def test_judges_lie_in_a_map_of_segments_where_the_table_says():
     assert f"({directions.share[0]:.0%} of variance)" in ax.get_xlabel()
     with pytest.raises(InputDataError, match="must hold 2 names"):
         plot_segments(summary, inputs=["sweet"])
-    one = SkewGP(X[:, :1], answers, approximation="ep").judge_summary()
+    one = judge_summary(SkewGP(X[:, :1], answers, approximation="ep"))
     with pytest.raises(InputDataError, match=r"differ in 1 direction\(s\), and a map needs two"):
         plot_segments(one)
 

@@ -525,6 +525,27 @@ def test_every_draw_knows_the_values_that_it_was_given():
     torch.testing.assert_close(refined.posterior(TEST_X[:2]).component_means, values, rtol=0, atol=1e-5)
 
 
+@torch.no_grad()
+def test_draws_may_be_conditioned_twice():
+    """Every draw knows both values, what is left is that given both, and the distribution stays the same."""
+    model, new = mixed(), torch.tensor([[0.7], [2.4]], dtype=torch.float64)
+    once, first = model.condition_on_draws(TEST_X[:1], samples_per_draw=2)
+    twice, second = once.condition_on_draws(TEST_X[1:2], samples_per_draw=3, seed=1)
+    values = torch.cat([first.repeat_interleave(3, dim=-1), second])
+    torch.testing.assert_close(twice.posterior(TEST_X[:2]).component_means, values, rtol=0, atol=1e-5)
+    at_once, _ = model.condition_on_draws(TEST_X[:2])
+    left, wanted = (known.posterior(new).gaussian_covariance for known in (twice, at_once))
+    torch.testing.assert_close(left, wanted, rtol=1e-5, atol=1e-7)
+    before, after = model.posterior(new), twice.posterior(new)
+    assert after.mixture.num_draws == 6 * before.mixture.num_draws
+    error = (before.variance / before.mixture.num_draws).sqrt()
+    assert bool(((after.mean - before.mean).abs() < LIMIT * error).all())
+    torch.testing.assert_close(after.variance, before.variance, rtol=0.1, atol=0)
+    ahead = twice.condition_on_observations(new[:1].expand(4, 1, 1), torch.full((4, 1, 1), 0.7, dtype=torch.float64))
+    told = model.condition_on_observations(new[:1].expand(4, 1, 1), torch.full((4, 1, 1), 0.7, dtype=torch.float64))
+    assert bool(((ahead.posterior(new).mean - told.posterior(new).mean).abs() < 2 * LIMIT * error).all())
+
+
 def test_values_at_points_are_drawn_by_seed():
     model = mixed()
     values = [model.condition_on_draws(TEST_X, samples_per_draw=2, seed=seed)[1] for seed in (1, 1, 2)]

@@ -13,17 +13,11 @@ from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
 from botorch_skewgp.mlls.warm_start import WarmExpectationPropagation
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.truncated.draws import choose_sampler
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
-from botorch_skewgp.truncated.samplers.collapsed_ess import CollapsedEllipticalSliceSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
-from botorch_skewgp.truncated.samplers.sampler import Sampler
 from botorch_skewgp.truncated.samplers.start import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
-from botorch_skewgp.truncated.univariate import (
-    interval_moments,
-    log_normal_density,
-)
+from botorch_skewgp.truncated.univariate import interval_moments, log_normal_density
 
 
 class StochasticMarginalLogLikelihood(RowMarginalLogLikelihood):
@@ -122,11 +116,7 @@ class _PersistentChains:
         if self._generator is None or self._generator.device != distribution.mean.device:
             self._generator = torch.Generator(device=distribution.mean.device).manual_seed(self.seed)
             self._previous = None
-        sampler: Sampler
-        if distribution.heights is not None or choose_sampler(distribution, ep) == "collapsed":
-            sampler = CollapsedEllipticalSliceSampler(distribution, ep)
-        else:
-            sampler = ReflectiveEllipticalSliceSampler(distribution)
+        sampler = ReflectiveEllipticalSliceSampler(distribution)
         if self._previous is not None and self._previous[0].shape[-1] != distribution.num_rows:
             self._previous = None
         start = feasible_start(
