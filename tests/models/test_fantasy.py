@@ -2,6 +2,7 @@
 
 import math
 from copy import deepcopy
+from dataclasses import replace
 
 import gpytorch
 import pytest
@@ -176,6 +177,33 @@ def test_intervals_move_draws_as_rejection_does():
     error = products.std(0) * (1 / len(kept) + 1 / size).sqrt()
     assert ((after.covariance_matrix - products.mean(0)).abs() < LIMIT * error).all()
     assert (after.mean.squeeze(-1) - posterior.mean.squeeze(-1)).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("num_answers", [2, 1])
+def test_slips_move_draws_as_rejection_does(num_answers):
+    """An answer is attentive with probability 0.5, and the same as a slip with 0.3, whatever the values are."""
+    num_copies, n, attention, slip = 40_000, 2_000_000, 0.5, 0.3
+    posterior, rows = posterior_of_copies(num_copies), two_rows(LOWER, UPPER)
+    means, covariance = law_of_rows(posterior, rows)
+    generator = torch.Generator().manual_seed(4)
+    normal = torch.randn(n, 5, dtype=torch.float64, generator=generator)
+    values = means[torch.arange(n) % DISTINCT] + normal @ torch.linalg.cholesky(covariance).T
+    inside = (values[:, 3:] > rows.lower) & (values[:, 3:] <= rows.upper)
+    inside = inside if num_answers == 2 else inside.all(-1, keepdim=True)
+    coin = torch.rand(n, num_answers, dtype=torch.float64, generator=generator)
+    as_slip = (coin > attention) & (coin < attention + slip)
+    kept = values[(as_slip | (inside & (coin < attention))).all(-1), :3]
+    rows = replace(rows, slip=torch.full((num_answers,), slip, dtype=torch.float64), attention=attention)
+    uniforms = torch.rand(4, DISTINCT * num_copies, dtype=torch.float64, generator=generator)
+    mixture = condition_mixture(posterior, rows, uniforms)
+    crosses = [posterior._crosses[0], posterior.gaussian_covariance]
+    after = SkewGPPosterior(posterior._location, crosses, posterior._prior, mixture)
+    size = 1 / mixture.probabilities.square().sum() * len(kept) / (len(kept) + DISTINCT * num_copies)
+    error = kept.std(0) * (1 / len(kept) + 1 / size).sqrt()
+    assert ((after.mean.squeeze(-1) - kept.mean(0)).abs() < LIMIT * error).all()
+    products = (kept - kept.mean(0)).unsqueeze(-1) * (kept - kept.mean(0)).unsqueeze(-2)
+    error = products.std(0) * (1 / len(kept) + 1 / size).sqrt()
+    assert ((after.covariance_matrix - products.mean(0)).abs() < LIMIT * error).all()
 
 
 # Draws in intervals that move with the bounds

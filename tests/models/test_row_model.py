@@ -112,7 +112,7 @@ def values_of(model, mixture):
 
 
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize(("m", "num_numbers"), [(3, 0), (4, 1), (12, 0), (12, 3), (2, 2), (6, 6)])
+@pytest.mark.parametrize(("m", "num_numbers"), [(3, 0), (4, 1), (12, 0), (12, 3), (2, 2), (6, 6), (9, 6)])
 def test_representer_mixture_conditions_on_numbers_and_draws(m, num_numbers, shared, generator):
     model = make(generator, m, num_numbers, shared=shared)
     draws = draw(model.truncated_normal, DrawSettings(num_draws=64, min_effective_size=1))
