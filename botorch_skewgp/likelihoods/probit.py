@@ -85,7 +85,7 @@ class NoisyValueLikelihood(RowLikelihood):
 
 
 class ProbitLikelihood(NoisyValueLikelihood):
-    r"""`P(label = 1) = Phi((f(x) - shift) / sqrt(noise))` ([Benavoli2021unified]_, section 2.2).
+    r"""`P(label = 1) = Phi((f(x) - shift) / sqrt(noise))` ([Benavoli2021unified]_, section 1.1, equation (2)).
 
     Labels determine only the ratio of the kernel's output scale to the noise, which is therefore fixed at 1 by default.
     `shift` is zero, as it can go into the mean, unless numbers fix the level of the function.

@@ -271,8 +271,8 @@ class SkewGP(ConditioningMixin):
                 all if `None`.
 
         Returns:
-            A distribution; for a `MixedLikelihood` a list with one for each part that predicts (slopes and affine
-            probits do not), in the order of the likelihoods.
+            A distribution; for a `MixedLikelihood` a mapping by kind, `predictive(X)[Numeric]`, with one for each part
+            that predicts (slopes and affine probits do not).
 
         Raises:
             InputDataError: If the judge gave no answers, points are not finite, or `available` does not fit them.
@@ -305,8 +305,6 @@ class SkewGP(ConditioningMixin):
             return likelihood(posterior, **options)
         values, weights = self.judge_reliability.of_new_judges()  # the posterior is that of reliability 1
         found = [likelihood(posterior.scaled(value), **options) for value in values]
-        if isinstance(found[0], list):
-            return [averaged(part, weights) for part in zip(*found, strict=True)]
         return averaged(found, weights)
 
     @overload

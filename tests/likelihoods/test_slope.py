@@ -220,9 +220,11 @@ def test_fantasies_beside_slopes_are_conditioning(kind):
     assert (first.variance.squeeze(0) / second.variance - 1).abs().max() < 0.1
 
 
-def test_predictions_are_a_list_of_what_can_be_predicted_also_if_it_is_one_kind():
+def test_predictions_are_by_kind_of_what_can_be_predicted_also_if_it_is_one_kind():
     model = SkewGP(X, [Slope(DIMS, SIGNS, index=INDEX), Preference([[0, 1]])], draw_settings=FEW)
-    (duel,) = model.predictive(TEST_X[:2])
+    predicted = model.predictive(TEST_X[:2])
+    duel = predicted[Preference]
+    assert len(predicted) == 1
     alone = model.likelihood.for_kind(Preference)(model.latent_posterior(TEST_X[:2])).probs
     assert torch.equal(duel.probs, alone)
 

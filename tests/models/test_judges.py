@@ -367,7 +367,9 @@ def test_a_new_judges_answers_are_an_average_over_reliabilities():
     assert torch.allclose(options.probs[:2], torch.stack([expected, 1 - expected]), atol=5e-3)
     parts = MixedLikelihood(PreferenceLikelihood(), ProbitLikelihood())
     both = SkewGP(X, [duels(2), Binary([True], judge=[1])], parts, approximation="ep", learn_judge_reliability=True)
-    assert [part.probs.shape for part in both.predictive(Q[:2], judge="new")] == [torch.Size([]), torch.Size([2, 1])]
+    predicted = both.predictive(Q[:2], judge="new")
+    assert [part.probs.shape for part in predicted.values()] == [torch.Size([]), torch.Size([2, 1])]
+    assert predicted[Tie] is predicted[Preference]
 
 
 def test_reliabilities_scale_every_label_and_their_means():

@@ -81,7 +81,7 @@ def gaussian_prior(points):
 
 
 def skewness_of_prior(points):
-    """`Delta`, `gamma` and `Gamma` of equation (11) of the classification paper."""
+    """`Delta`, `gamma` and `Gamma` of equation (14) of the classification paper."""
     skew = prior()
     with torch.no_grad():
         k = kernel()
