@@ -8,6 +8,13 @@ class ContradictionError(InputDataError, ValueError):
     """Rows without noise cannot hold together, or leave nothing unknown that could be drawn."""
 
 
+class UnknownKindError(InputDataError, KeyError):
+    """No part of a model predicts observations of a kind."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # not quoted, as a key would be
+
+
 class SamplingError(BotorchError, RuntimeError):
     """A sampler cannot go on: the rows leave it no room, or rounding takes it out of their bounds."""
 

@@ -16,6 +16,7 @@ from scipy import stats
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.acquisition import LogProbabilityOfValidity
+from botorch_skewgp.checking import judge_summary
 from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import (
@@ -595,7 +596,7 @@ def test_judges_tastes_and_agreement_are_those_of_the_table():
     X = torch.rand(6, 2, dtype=torch.double, generator=torch.Generator().manual_seed(0))
     pairs = [[0, 1], [2, 3], [4, 5], [1, 3]]
     model = SkewGP(X, Preference(pairs * 2, judge=[0] * 4 + [1] * 4), approximation="ep")
-    summary = model.judge_summary()
+    summary = judge_summary(model)
     panels = plot_tastes(summary, names=["ann", "bob"], inputs=["sweet", "strong"])
     assert [panel.get_xlabel() for panel in panels] == ["taste for sweet", "taste for strong"]
     for i, panel in enumerate(panels):
@@ -616,7 +617,7 @@ def test_judges_tastes_and_agreement_are_those_of_the_table():
         with pytest.raises(InputDataError, match="must be a list of 2 names"):
             summary.columns(**bad)
     for draw in (plot_tastes, plot_agreement, plot_segments):
-        with pytest.raises(InputDataError, match=r"judge_summary\(\) returns; got SkewGP"):
+        with pytest.raises(InputDataError, match=r"judge_summary\(model\) returns; got SkewGP"):
             draw(model)
 
 
@@ -624,7 +625,7 @@ def test_judges_lie_in_a_map_of_segments_where_the_table_says():
     X = torch.rand(6, 2, dtype=torch.double, generator=torch.Generator().manual_seed(0))
     pairs = torch.tensor([[0, 1], [2, 3], [4, 5], [1, 3]])
     answers = Preference(torch.cat([pairs, pairs.flip(-1), pairs]), judge=torch.arange(12) // 4)
-    summary = SkewGP(X, answers, approximation="ep").judge_summary()
+    summary = judge_summary(SkewGP(X, answers, approximation="ep"))
     directions = summary.directions
     ax = plot_segments(summary, names=["ann", "bob", "eve"], inputs=["sweet", "strong"])
     assert np.allclose(np.stack(ax.containers[0].lines[0].get_data()), directions.mean.mT)
@@ -646,14 +647,14 @@ def test_segments_in_one_direction_are_a_strip():
     X = torch.rand(6, 1, dtype=torch.double, generator=torch.Generator().manual_seed(0))
     pairs = torch.tensor([[0, 1], [2, 3], [4, 5], [1, 3]])
     answers = Preference(torch.cat([pairs, pairs.flip(-1), pairs]), judge=torch.arange(12) // 4)
-    one, names = SkewGP(X, answers, approximation="ep").judge_summary(), ["ann", "bob", "eve"]
+    one, names = judge_summary(SkewGP(X, answers, approximation="ep")), ["ann", "bob", "eve"]
     ax = plot_segments(one, names=names, inputs=["sweet"], ax=Figure().subplots())
     at = dict(zip(names, one.directions.mean.flatten().tolist(), strict=True))
     drawn = {text.get_text(): text.xy for text in ax.texts}
     assert {name: float(xy[0]) for name, xy in drawn.items()} == pytest.approx(at)
     assert sorted(at, key=at.get) == sorted(drawn, key=lambda name: drawn[name][1])
     assert ax.get_xlabel() == "1.0 sweet (100% of variance)"
-    nobody = SkewGP(X, answers, approximation="ep").judge_summary(judges=[0])
+    nobody = judge_summary(SkewGP(X, answers, approximation="ep"), judges=[0])
     with pytest.raises(InputDataError, match="do not differ"):
         plot_segments(nobody)
 

@@ -18,7 +18,7 @@ from botorch_skewgp.rows import Reading, Rows
 
 
 class ProbitAffineLikelihood(RowLikelihood):
-    r"""`P(lower < W f + Z + v <= upper)` with `v ~ N(0, Sigma)` ([Benavoli2021unified]_, equation (4)).
+    r"""`P(lower < W f + Z + v <= upper)` with `v ~ N(0, Sigma)` ([Benavoli2021unified]_, equation (22)).
 
     Weights, shifts and the noise covariance belong to the observations. Each row is an answer with two outcomes, inside
     or outside its bounds: with slips `slip / 2 + (1 - slip) P(...)`.

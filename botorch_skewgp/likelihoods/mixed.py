@@ -12,6 +12,7 @@ from torch import Tensor
 
 from botorch_skewgp.likelihoods.base import RowLikelihood
 from botorch_skewgp.likelihoods.outcome_scale import OutcomeScale
+from botorch_skewgp.likelihoods.predictions import Predictions
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import FantasyRows, Reading, Rows
@@ -139,15 +140,19 @@ class MixedLikelihood(RowLikelihood):
         return self.for_kind(type(observation)).log_jacobian(observation, like, scale)
 
     def forward(self, function_samples: Tensor, *args: Any, **kwargs: Any) -> list[Any]:
-        """The distributions of new observations of every kind, in the order of the likelihoods."""
+        """The distributions of new observations of every kind, in a list, since GPyTorch takes no mapping."""
         return [likelihood(function_samples, *args, **kwargs) for likelihood in self._predicting]
 
-    def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> list[Any]:
-        return [likelihood(posterior, scale=scale) for likelihood in self._predicting]
+    def _predict(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Predictions:
+        return self._by_kind(lambda part: part(posterior, scale=scale))
 
-    def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> list[Any]:
-        """Those of every kind, in the order of the likelihoods."""
-        return [likelihood.reversed_marginal(posterior, scale) for likelihood in self._predicting]
+    def reversed_marginal(self, posterior: SkewGPPosterior, scale: OutcomeScale) -> Predictions:
+        """Those of every kind."""
+        return self._by_kind(lambda part: part.reversed_marginal(posterior, scale))
+
+    def _by_kind(self, predict: Callable[[RowLikelihood], Any]) -> Predictions:
+        parts = self._predicting
+        return Predictions([part.observation_types for part in parts], [predict(part) for part in parts])
 
     def fantasy_rows(self, noisy: Tensor, scale: OutcomeScale, seed: int = 0) -> FantasyRows:
         """The new observation of the first likelihood."""

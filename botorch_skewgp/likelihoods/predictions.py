@@ -2,26 +2,70 @@ r"""Distributions of new outcomes: of a reading, and averages of such distributi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 from torch.distributions import Bernoulli, Categorical
 
+from botorch_skewgp.exceptions import UnknownKindError
+from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import SkewGPPosterior
 from botorch_skewgp.rows import Reading
 
 
-def averaged(distributions: Sequence[Bernoulli | Categorical], weights: Tensor) -> Bernoulli | Categorical:
-    r"""The mixture of distributions of outcomes.
+class Predictions(Mapping[type[Observation], Any]):
+    r"""The distributions of new observations of several kinds, as a mapping: `predictions[Numeric]`.
+
+    The keys are the first kind of each likelihood; any other kind that it takes finds the same distribution.
+
+    Args:
+        kinds: The kinds that each likelihood takes, in order of precedence.
+        distributions: The distribution of new observations of each.
+    """
+
+    def __init__(self, kinds: Sequence[tuple[type[Observation], ...]], distributions: Sequence[Any]) -> None:
+        self._parts: list[tuple[tuple[type[Observation], ...], Any]] = []
+        for own, distribution in zip(kinds, distributions, strict=True):
+            if own[0] not in self:
+                self._parts.append((own, distribution))
+
+    def mapped(self, predict: Callable[[type[Observation]], Any]) -> Self:
+        """Predictions of the same kinds, with a distribution for the first kind of each likelihood."""
+        return type(self)([kinds for kinds, _ in self._parts], [predict(kinds[0]) for kinds, _ in self._parts])
+
+    def __getitem__(self, kind: type[Observation]) -> Any:
+        """The distribution of new observations of a kind; raises `UnknownKindError` if there is none."""
+        for kinds, distribution in self._parts:
+            if isinstance(kind, type) and issubclass(kind, kinds):
+                return distribution
+        asked, known = getattr(kind, "__name__", repr(kind)), ", ".join(own.__name__ for own in self)
+        raise UnknownKindError(f"Predictions are of {known}; got {asked}. Ask for one of these kinds of observations.")
+
+    def __iter__(self) -> Iterator[type[Observation]]:
+        return (kinds[0] for kinds, _ in self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __repr__(self) -> str:
+        return f"Predictions({', '.join(f'{kind.__name__}: {value}' for kind, value in self.items())})"
+
+
+def averaged(distributions: Sequence[Any], weights: Tensor) -> Any:
+    r"""The mixture of distributions of outcomes, or of predictions of several kinds.
 
     Args:
         distributions: Distributions of one class and shape.
         weights: The weight of each, `N`; their sum is 1.
     """
+    first = distributions[0]
+    if isinstance(first, Predictions):
+        return first.mapped(lambda kind: averaged([one[kind] for one in distributions], weights))
     probabilities = torch.stack([one.probs for one in distributions], dim=-1) @ weights
-    return type(distributions[0])(probs=probabilities.clamp(max=1.0))  # rounding only
+    return type(first)(probs=probabilities.clamp(max=1.0))  # rounding only
 
 
 def outcome_distribution(read: SkewGPPosterior, reading: Reading, squeeze: bool = False) -> Bernoulli | Categorical:

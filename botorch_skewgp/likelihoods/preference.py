@@ -60,7 +60,7 @@ class PreferenceLikelihood(RowLikelihood):
     Comparisons determine only the ratio of the kernel's output scale to the noise. The noise is therefore fixed at 1 by
     default, as in the papers and in BoTorch's `PairwiseProbitLikelihood`, and the unit of the utility is the standard
     deviation of one item's noise. The difference of two items has noise variance `2 noise`
-    ([Chu2005preference]_, equation (4); [Benavoli2021preferential]_, equation (1)). In a choice or ranking each item's
+    ([Chu2005preference]_, equation (4); [Benavoli2021preferential]_, equation (6)). In a choice or ranking each item's
     noise is drawn once ([Thurstone1927law]_), so that its comparisons have correlated noise.
 
     Args:

@@ -67,7 +67,7 @@ class NoisyValueLikelihood(RowLikelihood):
 
 
 class ProbitLikelihood(NoisyValueLikelihood):
-    r"""`P(label = 1) = Phi((f(x) - shift) / sqrt(noise))` ([Benavoli2021unified]_, section 2.2).
+    r"""`P(label = 1) = Phi((f(x) - shift) / sqrt(noise))` ([Benavoli2021unified]_, section 1.1, equation (2)).
 
     Labels determine only the ratio of the kernel's output scale to the noise, which is therefore fixed at 1 by default,
     and `shift` at zero, as it can go into the mean. In a model of numbers, which fix scale and level of the function,

@@ -18,6 +18,7 @@ from typing import Any, Self
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.model import FantasizeMixin
+from botorch.models.utils.assorted import fantasize
 from botorch.sampling.base import MCSampler
 from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
@@ -26,12 +27,11 @@ from botorch_skewgp.models.inputs import (
     as_observations,
     check_batch,
     check_observations,
-    check_query,
     check_train_X,
     moved,
 )
-from botorch_skewgp.models.judges import NEW, SHARED
 from botorch_skewgp.models.latent_model import LatentModel
+from botorch_skewgp.models.panel import NEW, SHARED
 from botorch_skewgp.models.snapshot import FantasyLevel, SampledValues
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import as_count, as_seed, check_class, check_parts
@@ -124,18 +124,20 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             UnsupportedError: If noise is given for outcomes other than numbers, or the new observations cannot be
                 drawn.
         """
-        X = check_query(X, self.datapoints)
-        check_class(sampler, "sampler", MCSampler)
-        if X.shape[-2] == 0:
-            none = X.new_zeros(*sampler.sample_shape, *X.shape[:-1])
-            return self._condition_rows(X, FantasyRows.at_points(none, none, none))
-        if self.likelihood.takes_numbers:
-            return super().fantasize(X, sampler, observation_noise, **kwargs)
-        if observation_noise is not None:
-            raise UnsupportedError(
-                "observation_noise is for numbers; leave it out, as labels and comparisons have the likelihood's noise."
-            )
-        latent = self.latent_posterior(X).add_noise(self.likelihood.latent_noise(X))
+        with fantasize():  # input transforms of queries alone leave new data as they are
+            X = self.checked_query(X)
+            check_class(sampler, "sampler", MCSampler)
+            if X.shape[-2] == 0:
+                none = X.new_zeros(*sampler.sample_shape, *X.shape[:-1])
+                return self._condition_rows(X, FantasyRows.at_points(none, none, none))
+            if self.likelihood.takes_numbers:
+                return super().fantasize(X, sampler, observation_noise, **kwargs)
+            if observation_noise is not None:
+                raise UnsupportedError(
+                    "observation_noise is for numbers; leave it out, as labels and comparisons have the likelihood's "
+                    "noise."
+                )
+            latent = self.latent_posterior(X).add_noise(self.likelihood.latent_noise(X))
         noisy, round_ = sampler(latent).detach().squeeze(-1), len(self._fantasies)
         rows = self.answering_likelihood.fantasy_rows(noisy, self.outcome_scale, seed=round_)
         return self._condition_rows(X, rows)
@@ -158,8 +160,9 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         """A model that shares all modules with this one and is conditioned on further rows."""
         if self.num_outputs > 1:
             raise UnsupportedError("Fantasies of a model with several latent functions are not supported.")
-        X = check_query(X, self.datapoints)
-        posterior = self.latent_posterior(X)
+        with fantasize():
+            X = self.checked_query(X)
+            posterior, inputs = self.latent_posterior(X), self.snapshot.inputs_at(X, self.judge_code)
         if posterior.mixture.num_draws == 1 and not bool((rows.lower == rows.upper).all()):
             posterior = posterior.with_draws_repeated(NUM_FANTASY_DRAWS)  # a row of one component would have one value
         # rounds must be independent given the draws
@@ -168,8 +171,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         uniforms = torch.rand(shape, generator=generator, dtype=torch.float64).to(X)
         mixture = condition_mixture(posterior, rows, uniforms)
         new = copy(self)
-        level = FantasyLevel(self._inputs_at(X, self._now()), tuple(posterior.gains), mixture)
-        new._fantasies = (*self._fantasies, level)
+        new._fantasies = (*self._fantasies, FantasyLevel(inputs, tuple(posterior.gains), mixture))
         return new
 
     def condition_on_draws(
@@ -189,7 +191,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             The model and the values, `n x S` in units of the outcome (`k x S` of the latent function with a weight).
 
         Raises:
-            UnsupportedError: If the model has several outputs, or fantasies.
+            UnsupportedError: If the model has several outputs, a batch of fantasies, or samples.
             InputDataError: If there are no points or draws, or the weight has another shape.
         """
         if self.num_outputs != 1:
@@ -197,8 +199,10 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
                 f"condition_on_draws needs a model with one output; this one has {self.num_outputs}."
             )
         if self.batch_shape or self._sampled is not None:
-            raise UnsupportedError("condition_on_draws needs a model of data, without fantasies or samples.")
-        X = check_query(X, self.datapoints)
+            raise UnsupportedError(
+                "condition_on_draws needs a model without a batch of fantasies, and without samples."
+            )
+        X = self.checked_query(X)
         n = X.shape[-2]
         samples_per_draw, seed = as_count(samples_per_draw, "samples_per_draw", least=1), as_seed(seed)
         check_parts(weight=(weight, Tensor))
@@ -209,7 +213,8 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
         posterior = self.latent_posterior(X)
         mixture, values = draw_values(posterior, samples_per_draw, seed, weight)
         new = copy(self)
-        new._fantasies = (FantasyLevel(self._inputs_at(X, self._now()), tuple(posterior.gains), mixture),)
+        level = FantasyLevel(self.snapshot.inputs_at(X, self.judge_code), tuple(posterior.gains), mixture)
+        new._fantasies = (*self._fantasies, level)
         return new, self.outcome_scale.unstandardize(values) if weight is None else values
 
     def condition_on_samples(self, X: Tensor, base_samples: Tensor) -> Self:
@@ -234,7 +239,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
                 "condition_on_samples needs a model of data, without fantasies or samples, and no judge with inducing "
                 "points."
             )
-        X = check_query(X, self.datapoints)
+        X = self.checked_query(X)
         if X.ndim != 2 or base_samples.ndim != 2 or base_samples.shape[-1] != 1 + X.shape[-2]:
             raise InputDataError(
                 "X must be n x d and base_samples k x (1 + n), the first column for the draw; got shapes "
@@ -244,7 +249,7 @@ class ConditioningMixin(LatentModel, FantasizeMixin):  # type: ignore[misc]
             raise InputDataError("base_samples must be finite standard normal numbers.")
         mixture = mixture_of_samples(self.latent_posterior(X), base_samples.to(X))
         new = copy(self)
-        new._sampled = SampledValues(self._inputs_at(X, self._now()), mixture)
+        new._sampled = SampledValues(self.snapshot.inputs_at(X, self.judge_code), mixture)
         return new
 
 
@@ -330,9 +335,8 @@ def draw_values(
     inverse_root = torch.linalg.inv(root).mT
     if weight is not None:
         representer, inverse_root = weight.mT @ representer, weight.mT @ inverse_root
-    before = posterior.mixture
-    repeated = RepresenterMixture(before.weights.repeat_interleave(samples_per_draw, dim=-1), before.root)
-    return RepresenterMixture(representer, inverse_root, parent=repeated), values
+    repeated = posterior.mixture.repeated(means.shape[-1])
+    return RepresenterMixture(representer, inverse_root, repeated.log_weights, repeated), values
 
 
 def mixture_of_samples(posterior: SkewGPPosterior, base_samples: Tensor) -> RepresenterMixture:

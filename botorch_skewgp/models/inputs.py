@@ -235,12 +235,13 @@ def _check_precision(X: Any, name: str) -> None:
         )
 
 
-def check_query(X: Tensor, train_X: Tensor) -> Tensor:
+def check_query(X: Tensor, train_X: Tensor, num_appended: int = 0) -> Tensor:
     r"""Check points of a query, before input transforms change their buffers.
 
     Args:
         X: A `batch_shape x q x d` tensor.
         train_X: The model's points.
+        num_appended: The number of their columns that an input transform appends to queries.
 
     Returns:
         The points, in double precision if the model's are.
@@ -252,9 +253,11 @@ def check_query(X: Tensor, train_X: Tensor) -> Tensor:
     _check_precision(X, "X")
     if X.ndim < 2:
         raise BotorchTensorDimensionError(f"X must be batch_shape x q x d; got shape {tuple(X.shape)}.")
-    if X.shape[-1] != train_X.shape[-1]:
+    wanted = train_X.shape[-1] - num_appended
+    if X.shape[-1] != wanted:
+        but = f", without the {num_appended} that the input transform appends" if num_appended else ""
         raise BotorchTensorDimensionError(
-            f"X must have {train_X.shape[-1]} columns like train_X; got shape {tuple(X.shape)}."
+            f"X must have {wanted} columns like train_X{but}; got shape {tuple(X.shape)}."
         )
     if X.dtype == torch.float64 and train_X.dtype == torch.float32:
         raise InputDataError(

@@ -3,13 +3,14 @@ r"""The latent function given data: points, observations, rows, their draws, and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import replace
 from typing import Any, Literal, Self
 
 import torch
 from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
 from botorch.models.model import Model
+from botorch.models.transforms.input import InputTransform
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
@@ -29,13 +30,14 @@ from botorch_skewgp.models.inputs import (
     move_priors,
     moved,
 )
-from botorch_skewgp.models.judges import SHARED, Panel, code_of, judge_of, judges_of, with_code
 from botorch_skewgp.models.latent_prior import LatentPrior
 from botorch_skewgp.models.marginal_likelihood import Evidence
+from botorch_skewgp.models.panel import SHARED, Panel, code_of, judge_of, judges_of, with_code
 from botorch_skewgp.models.row_model import RowModel
 from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.snapshot import FantasyLevel, SampledValues, Snapshot
-from botorch_skewgp.models.transforms import TransformedInputsMixin, transformed_dim
+from botorch_skewgp.models.state import ModelState
+from botorch_skewgp.models.transforms import TransformedInputsMixin, num_appended_columns, transformed_dim
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import check_class
 from botorch_skewgp.observations.numeric import mean_known_noise
@@ -57,31 +59,46 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     them while another fits.
     """
 
-    likelihood: RowLikelihood
-    mean_module: Mean
-    covar_module: Kernel
-    skew_prior: SkewPrior | None
-    inducing: InducingPoints | None
-    draw_settings: DrawSettings
     train_inputs: tuple[Tensor]
-    _points: Tensor
-    _observations: tuple[Observation, ...]
-    _num_outputs: int
-    _outcome_scale: OutcomeScale
-    _slopes: tuple[Tensor, Tensor]
-    _panel: Panel | None
-    _judge: int
-    judge_covar_module: Kernel | None
-    judge_reliability: Reliability | None
-    _learns_reliability: bool
-    approximation: Literal["ep"] | None
-    _snapshot: Snapshot | None
-    _fantasies: tuple[FantasyLevel, ...]
-    _sampled: SampledValues | None
+
+    def __init__(
+        self,
+        train_X: Tensor,
+        observations: Sequence[Observation],
+        likelihood: RowLikelihood,
+        covar_module: Kernel,
+        mean_module: Mean,
+        outcome_scale: OutcomeScale,
+        num_outputs: int,
+        skew_prior: SkewPrior | None = None,
+        input_transform: InputTransform | None = None,
+        draw_settings: DrawSettings | None = None,
+        inducing: InducingPoints | None = None,
+        judge_covar_module: Kernel | None = None,
+        approximation: Literal["ep"] | None = None,
+        learn_judge_reliability: bool = False,
+    ) -> None:
+        """See `SkewGP`, which checks these and has defaults for them."""
+        super().__init__()
+        self._points, self.train_inputs, self._judge = train_X, (train_X,), SHARED
+        self._num_outputs, self._outcome_scale = num_outputs, outcome_scale
+        self.likelihood, self.covar_module, self.mean_module = likelihood, covar_module, mean_module
+        self.skew_prior, self.inducing, self.judge_covar_module = skew_prior, inducing, judge_covar_module
+        if input_transform is not None:
+            self.input_transform = input_transform
+        self.approximation = approximation
+        self.draw_settings = DrawSettings() if draw_settings is None else draw_settings
+        self.judge_reliability: Reliability | None = None
+        self._learns_reliability = learn_judge_reliability
+        self._snapshot: Snapshot | None = None
+        self._fantasies: tuple[FantasyLevel, ...] = ()
+        self._sampled: SampledValues | None = None
+        self._set_data(train_X, observations)
+        self.to(train_X)
 
     # Data
 
-    def _take(self, X: Tensor, observations: Sequence[Observation]) -> None:
+    def _set_data(self, X: Tensor, observations: Sequence[Observation]) -> None:
         """Set points and observations; an error leaves the model unchanged."""
         judges = judges_of(observations)
         for entry in [] if judges else observations:
@@ -205,7 +222,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         observations = self._observations if targets is None else as_sequence(targets)
         check_observations(observations, X)
         new = moved(observations, X)
-        self._take(X, new)
+        self._set_data(X, new)
         self._snapshot = None
         self.restore_inputs()
         if not self.training:
@@ -239,13 +256,42 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         """Drop the draws; GPyTorch calls this when the mode or the state changes."""
         self._snapshot = None
 
-    def _now(self) -> Snapshot:
+    @property
+    def snapshot(self) -> Snapshot:
         """The snapshot of the present model; a model of fantasies or samples keeps the one it was made from."""
         snapshot = self._snapshot
         is_kept = bool(self._fantasies) or self._sampled is not None
-        if snapshot is None or not (is_kept or snapshot.is_current(self)):
-            self._snapshot = snapshot = Snapshot(self)
+        if snapshot is None or not (is_kept or snapshot.state.is_of(self, *self._settings)):
+            self._snapshot = snapshot = Snapshot(self._frozen(), ModelState.of(self, *self._settings))
         return snapshot
+
+    @property
+    def _settings(self) -> tuple[Any, ...]:
+        """What the posterior depends on beside modules."""
+        return self._points, self._observations, self._outcome_scale, self.draw_settings, self.approximation
+
+    def _frozen(self) -> Self:
+        """A copy in evaluation mode with modules of its own, which another thread's fit does not change.
+
+        Data are shared, since a model replaces them and never writes into them.
+        """
+        frozen = copy(self)
+        frozen.__dict__["_modules"] = deepcopy(self._modules)
+        frozen._snapshot, frozen._fantasies, frozen._sampled = None, (), None
+        frozen.requires_grad_(False)
+        frozen.restore_inputs()
+        return frozen.eval()
+
+    def of_judge(self, code: int) -> Self:
+        r"""A model of one judge's utility, which shares all modules with this one.
+
+        Args:
+            code: The judge's code, see `botorch_skewgp.models.panel`.
+        """
+        self.snapshot  # noqa: B018 - which both then share
+        new = copy(self)
+        new._judge = code
+        return new
 
     # Prior and rows
 
@@ -297,7 +343,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         if self.inducing is not None:
             points = self.inducing.points.to(training_points)
             if hasattr(self, "input_transform"):  # without learning from them
-                points = self.input_transform.preprocess_transform(points)  # type: ignore[union-attr,operator]
+                points = self.input_transform.preprocess_transform(points)
         pseudo_points = None if self.skew_prior is None else self.skew_prior.pseudo_points
         if self._panel is not None:
             training_points = self._panel.points(training_points)
@@ -326,7 +372,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         r"""The prior in training mode; the posterior at (already transformed) inputs in evaluation mode."""
         if self.training:
             return super().__call__(X, *args, **kwargs)
-        return self._posterior_at(X, self._now())
+        return self._posterior_at(X, self.snapshot)
 
     def row_model(
         self, prior: MultivariateNormal, observations: Sequence[Observation] | None = None, merge_equal: bool = False
@@ -339,15 +385,23 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             merge_equal: Whether equal rows may be merged into one with a count, if there are many.
         """
         rows = self._rows(prior, observations, merge_equal)
-        if isinstance(rows, WhiteRows):
-            return white_row_model(rows.root, rows.rows)
+        if self.inducing is not None:
+            white = self._over_inducing_points(rows, prior)
+            return white_row_model(white.root, white.rows)
         mean, covariance = prior.mean.double(), prior.lazy_covariance_matrix.to_dense().double()
         return RowModel(mean=mean, covariance=covariance, rows=rows)
 
-    def _rows(
-        self, prior: MultivariateNormal, observations: Sequence[Observation] | None, merge_equal: bool
-    ) -> Rows | WhiteRows:
-        """The rows of observations over columns, or with inducing points over white coordinates of these."""
+    def white_rows(self, prior: MultivariateNormal, merge_equal: bool = False) -> WhiteRows:
+        r"""The rows of the observations over the white coordinates of the inducing points' columns.
+
+        Args:
+            prior: As in `row_model`.
+            merge_equal: As in `row_model`.
+        """
+        return self._over_inducing_points(self._rows(prior, None, merge_equal), prior)
+
+    def _rows(self, prior: MultivariateNormal, observations: Sequence[Observation] | None, merge_equal: bool) -> Rows:
+        """The rows of observations over columns of the training points."""
         mean, covariance = prior.mean.double(), prior.lazy_covariance_matrix.to_dense().double()
         observations = self._observations if observations is None else observations
         observations = observations if self._panel is None else self._panel.resolve(observations)
@@ -362,15 +416,17 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         if merge_equal and self._merges([prior_rows, *blocks], covariance):
             blocks = [block.with_own_noise() for block in blocks]
             blocks = [block.merged() if block.can_merge else block for block in blocks]
-        rows = Rows.cat([prior_rows, *blocks])
-        if self.inducing is None:
-            return rows
+        return Rows.cat([prior_rows, *blocks])
+
+    def _over_inducing_points(self, rows: Rows, prior: MultivariateNormal) -> WhiteRows:
+        """Rows over the white coordinates of the inducing points' columns."""
         if self._panel is not None and 0 < int(rows.is_equality.sum()) < rows.num_rows:
             raise UnsupportedError(
                 "Numbers beside other answers of several judges need the exact model; leave out inducing_points."
             )
         points = self.train_inputs[0]
         points = self.transform_inputs(points) if self.training else points
+        layout = self._column_layout(self._column_points.shape[-2])
         return over_white_columns(rows, layout, self.latent_prior(points.double()), prior)
 
     def _merges(self, blocks: Sequence[Rows], covariance: Tensor) -> bool:
@@ -415,7 +471,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
     @property
     def draws(self) -> Draws:
         """The draws of the interval rows of the posterior, with their diagnostics; made on first use."""
-        return self._now().draws
+        return self.snapshot.draws
 
     def latent_posterior(
         self, X: Tensor, judges: Sequence[int | str | None] | None = None, crossed: bool = False
@@ -435,8 +491,8 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             UnsupportedError: If judges are given to a model without judges, with several latent functions, or of
                 fantasies or samples.
         """
-        X, now = check_query(X, self._points), self._now()
-        inputs = self._inputs_at(X, now)
+        X, now = self.checked_query(X), self.snapshot
+        inputs = now.inputs_at(X, self.judge_code)
         if judges is None:
             return self._posterior_at(inputs, now)
         if self._panel is None:
@@ -456,15 +512,23 @@ class LatentModel(TransformedInputsMixin, Model, GP):
         column = inputs.new_tensor(codes).unsqueeze(-1).expand(*inputs.shape[:-1], 1)
         return now.posterior_at(torch.cat([inputs[..., :-1], column], dim=-1), codes)
 
+    def checked_query(self, X: Tensor) -> Tensor:
+        r"""Points of a query before input transforms, in double precision if the model's are.
+
+        Args:
+            X: A `batch_shape x q x d` tensor, without the columns that `AppendFeatures` appends to queries alone.
+
+        Raises:
+            InputDataError: If `X` is not a tensor of single or double precision.
+            BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
+        """
+        transform = getattr(self, "input_transform", None)
+        return check_query(X, self._points, num_appended_columns(transform, self._points))
+
     @property
     def judge_code(self) -> int | None:
         """The code of the model's judge, the last input of points; `None` without several judges."""
         return None if self._panel is None else self._judge
-
-    def _inputs_at(self, X: Tensor, now: Snapshot) -> Tensor:
-        """Points after input transforms, with the code of the judge if there are several judges."""
-        X = now.model.transform_inputs(X)
-        return X if self._panel is None else with_code(X, self._judge)
 
     def posterior_of_mixture(self, X: Tensor, mixture: RepresenterMixture) -> SkewGPPosterior:
         r"""The posterior of the latent function in its own units, from a given mixture instead of the model's draws.
@@ -477,7 +541,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             InputDataError: If `X` is not a tensor of single or double precision.
             BotorchTensorDimensionError: If `X` has another number of dimensions or columns.
         """
-        X = self.transform_inputs(check_query(X, self._points))
+        X = self.transform_inputs(self.checked_query(X))
         X = X if self._panel is None else with_code(X, self._judge)
         prior = self.latent_prior(self.train_inputs[0].double())
         return SkewGPPosterior(
@@ -493,7 +557,7 @@ class LatentModel(TransformedInputsMixin, Model, GP):
             X = with_code(X, self._judge)
         if X.shape[-1] != dim + (self._panel is not None):
             raise BotorchTensorDimensionError(
-                f"After input transforms X has {X.shape[-1]} columns, and train_X {dim}. "
-                "Leave out transforms that append features to queries alone, and give X all columns of train_X."
+                f"After input transforms X has {X.shape[-1]} columns, and train_X {dim}; transform both alike, or give "
+                "train_X the columns that a transform appends to queries alone."
             )
         return now.posterior_at(X, (self._judge,), self._num_outputs, self._fantasies, self._sampled)

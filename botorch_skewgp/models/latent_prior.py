@@ -53,7 +53,7 @@ class LatentPrior:
         pseudo_points: The pseudo-points of a skew prior, `s x d`; none if `None`.
         layout: The columns.
         training_points: The training points, after input transforms, if `points` are inducing points.
-        by_judge: Whether the last input of points is the code of a judge, see `botorch_skewgp.models.judges`.
+        by_judge: Whether the last input of points is the code of a judge, see `botorch_skewgp.models.panel`.
         residuals: Further columns, for residuals of some judges' rows given inducing points.
     """
 

@@ -2,26 +2,22 @@ r"""The log evidence: its parts, and the methods for the probability of interval
 
 .. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
    regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
-.. [Trinh2015bivariate] G. Trinh, A. Genz. Bivariate conditioning approximations for multivariate normal probabilities.
-   Statistics and Computing 25, 2015.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
-import torch
 from botorch.exceptions.errors import UnsupportedError
-from botorch.utils.probability import MVNXPB
 from torch import Tensor
 
 from botorch_skewgp.truncated.draws import Draws
 from botorch_skewgp.truncated.evidence import LogNormalizer, bridge_log_normalizer
-from botorch_skewgp.truncated.propagation.corrections import corrected_log_normalizer
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-EvidenceMethod = Literal["exact", "ep", "ep_corrected", "mvnxpb"]
+EvidenceMethod = Literal["exact", "ep"] | Callable[[TruncatedNormal], Tensor]
 
 
 class Evidence(NamedTuple):
@@ -50,21 +46,6 @@ class Evidence(NamedTuple):
         return self.number_log_density + of_rows - of_prior_rows
 
 
-def bivariate_log_normalizer(distribution: TruncatedNormal) -> Tensor:
-    r"""The log normaliser of interval rows by bivariate conditioning ([Trinh2015bivariate]_), BoTorch's `MVNXPB`.
-
-    Args:
-        distribution: Interval rows with a positive definite `Gamma`; at least one.
-
-    Raises:
-        UnsupportedError: If answers may be slips.
-    """
-    if distribution.heights is not None:
-        raise UnsupportedError('Bivariate conditioning does not support slips; use method="exact" or "ep".')
-    bounds = torch.stack([distribution.lower, distribution.upper], dim=-1) - distribution.mean.unsqueeze(-1)
-    return MVNXPB(covariance_matrix=distribution.gamma, bounds=bounds).solve()
-
-
 def log_normalizer(distribution: TruncatedNormal, method: EvidenceMethod, draws: Draws | None = None) -> LogNormalizer:
     r"""The log normaliser of interval rows and its standard error, `None` if the method has none.
 
@@ -74,18 +55,19 @@ def log_normalizer(distribution: TruncatedNormal, method: EvidenceMethod, draws:
         draws: Draws of the rows for the exact method; made if `None`.
 
     Raises:
-        UnsupportedError: If the method is unknown, or does not support slips.
+        UnsupportedError: If the method is unknown.
     """
-    if method not in get_args(EvidenceMethod):
-        raise UnsupportedError(f"method must be 'exact', 'ep', 'ep_corrected' or 'mvnxpb'; got {method!r}.")
+    if not callable(method) and method not in ("exact", "ep"):
+        raise UnsupportedError(
+            f"method must be 'exact', 'ep' or a function of interval rows, such as those of botorch_skewgp.papers; got "
+            f"{method!r}."
+        )
     if distribution.num_rows == 0:
         return LogNormalizer(distribution.mean.new_zeros(()), distribution.mean.new_zeros(()))
+    if callable(method):
+        return LogNormalizer(method(distribution), None)
     if method == "exact":
         return bridge_log_normalizer(distribution, draws)
-    if method == "mvnxpb":
-        return LogNormalizer(bivariate_log_normalizer(distribution), None)
     approximation = expectation_propagation(distribution)
     approximation.warn_of_competition()
-    if method == "ep_corrected":
-        return LogNormalizer(corrected_log_normalizer(approximation), None)
     return LogNormalizer(approximation.log_normalizer, None)

@@ -256,42 +256,6 @@ class RowModel:
         block = torch.zeros_like(rows.index[:, 0]) if rows.block is None else rows.block
         return BorderedPrior(root, rows.noise_root, block, is_wide_low_rank=self._needs_low_rank)
 
-    def joint_given_numbers(self, location: Tensor, cross: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        r"""The joint normal of the latent function at new points and of the interval rows, given the numbers.
-
-        Args:
-            location: The prior mean at new points, `e`.
-            cross: The prior covariance of new points and points of the rows, `e x n`.
-            covariance: The prior covariance of new points, `e x e`.
-
-        Returns:
-            Mean and covariance at new points, and their covariance with the interval rows, `e x m`.
-        """
-        if self.column_root is not None:
-            cross = torch.linalg.solve_triangular(self.column_root, cross.mT, upper=False).mT
-        with_rows = self.intervals.times(cross.mT).mT
-        if self.numbers.num_rows == 0:
-            return location, covariance, with_rows
-        if self._number_information is not None:
-            L, half = self._number_information
-            white = self._white(cross.mT)
-            known = torch.linalg.solve_triangular(L, white, upper=False)
-            rows = self.intervals.times(self._point_root)
-            return (
-                location + (known.mT @ half).squeeze(-1),
-                covariance - white.mT @ white + known.mT @ known,
-                known.mT @ rows.mT,
-            )
-        L = self._number_cholesky
-        with_numbers = self.numbers.times(cross.mT)
-        gain = torch.cholesky_solve(with_numbers, L).mT
-        rows_with_numbers = self.intervals.times(self.numbers.times(self.covariance).mT)
-        return (
-            location + (gain @ self._number_residual.unsqueeze(-1)).squeeze(-1),
-            covariance - gain @ with_numbers,
-            with_rows - gain @ rows_with_numbers.mT,
-        )
-
     @torch.no_grad()
     def representer_mixture(self, draws: Draws) -> RepresenterMixture:
         r"""The latent function given the numbers and each of the draws of the interval rows."""

@@ -12,23 +12,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from copy import copy
 from typing import Any, Literal, Self, overload
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
-from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
+from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.transforms.input import InputTransform
 from botorch.models.transforms.outcome import OutcomeTransform
 from botorch.posteriors import Posterior
 from botorch.utils.datasets import SupervisedDataset
-from botorch.utils.probability import UnifiedSkewNormal
 from gpytorch.kernels import Kernel
 from gpytorch.means import Mean
 from torch import Tensor
 
 from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood, default_likelihood
 from botorch_skewgp.likelihoods.predictions import averaged
+from botorch_skewgp.models.committee import Committee
 from botorch_skewgp.models.conditioning import ConditioningMixin
 from botorch_skewgp.models.defaults import default_covar_module, default_mean_module
 from botorch_skewgp.models.inducing import InducingPoints, check_given_points, choose_inducing_points
@@ -36,7 +35,6 @@ from botorch_skewgp.models.inputs import (
     as_sequence,
     check_observations,
     check_output_indices,
-    check_query,
     check_skew_prior,
     check_train_X,
     count_outputs,
@@ -44,21 +42,14 @@ from botorch_skewgp.models.inputs import (
     moved,
     warn_of_scaling,
 )
-from botorch_skewgp.models.judges import NEW, SHARED, Committee, JudgeSummary, code_of, summarize_judges
 from botorch_skewgp.models.marginal_likelihood import EvidenceMethod, log_normalizer
+from botorch_skewgp.models.panel import NEW, code_of
 from botorch_skewgp.models.skew_prior import SkewPrior
-from botorch_skewgp.models.slips import slip_probabilities
 from botorch_skewgp.models.transforms import apply_posterior_transform, learn_outcome_scale, transformed_dim
-from botorch_skewgp.models.unified_skew_normal import (
-    UnifiedSkewNormalParameters,
-    botorch_unified_skew_normal,
-    unified_skew_normal_parameters,
-)
 from botorch_skewgp.observations import Observation
 from botorch_skewgp.observations.checks import check_class, check_flags, check_parts
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.truncated.evidence import LogNormalizer
-from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
 class SkewGP(ConditioningMixin):
@@ -153,34 +144,32 @@ class SkewGP(ConditioningMixin):
             raise InputDataError(f"approximation must be 'ep' or None; got {approximation!r}.")
         if inducing_points is not None:
             check_given_points(inducing_points, train_X)
-        super().__init__()
-        self._points, self.train_inputs, self._judge = train_X, (train_X,), SHARED
         observations = moved(observations, train_X)
-        self._num_outputs = count_outputs(observations, likelihood)
-        self._outcome_scale = learn_outcome_scale(observations, outcome_transform)
-        self.likelihood = default_likelihood(observations, given=likelihood)
+        num_outputs = count_outputs(observations, likelihood)
+        likelihood = default_likelihood(observations, given=likelihood)
+        outcome_scale = learn_outcome_scale(observations, outcome_transform)
         d = train_X.shape[-1] if input_transform is None else transformed_dim(input_transform, train_X)
         if covar_module is None:
             covar_module = default_covar_module(d, observations)
-            warn_of_scaling(train_X, observations, input_transform is None, outcome_transform is None, self.likelihood)
-        check_skew_prior(skew_prior, d, self._num_outputs)
-        self.skew_prior = skew_prior
-        self.covar_module = covar_module
-        self.mean_module = default_mean_module(observations) if mean_module is None else mean_module
-        if input_transform is not None:
-            self.input_transform = input_transform
-        self.approximation, self.judge_covar_module = approximation, judge_covar_module
-        self.judge_reliability, self._learns_reliability = None, learn_judge_reliability
-        self._take(train_X, observations)
-        self.draw_settings = DrawSettings() if draw_settings is None else draw_settings
-        self._snapshot = None
-        self._fantasies = ()
-        self._sampled = None
-        self.inducing = None
-        if isinstance(inducing_points, Tensor):
-            self.inducing = InducingPoints(inducing_points, learn_inducing_points)
+            warn_of_scaling(train_X, observations, input_transform is None, outcome_transform is None, likelihood)
+        check_skew_prior(skew_prior, d, num_outputs)
+        super().__init__(
+            train_X,
+            observations,
+            likelihood,
+            covar_module,
+            default_mean_module(observations) if mean_module is None else mean_module,
+            outcome_scale,
+            num_outputs,
+            skew_prior,
+            input_transform,
+            draw_settings,
+            InducingPoints(inducing_points, learn_inducing_points) if isinstance(inducing_points, Tensor) else None,
+            judge_covar_module,
+            approximation,
+            learn_judge_reliability,
+        )
         self.likelihood.set_defaults_beside({type(entry) for entry in observations})
-        self.to(train_X)
         if isinstance(inducing_points, int):
             self.choose_inducing_points(inducing_points, learn_inducing_points)
 
@@ -255,11 +244,11 @@ class SkewGP(ConditioningMixin):
         """
         if judge is not None:
             return self.for_judge(judge).posterior(X, output_indices, observation_noise, posterior_transform)
-        X = check_query(X, self._points)
+        X = self.checked_query(X)
         if output_indices is not None:
             output_indices = check_output_indices(output_indices, self._num_outputs)
-        now = self._now()
-        posterior = self._posterior_at(self._inputs_at(X, now), now)
+        now = self.snapshot
+        posterior = self._posterior_at(now.inputs_at(X, self.judge_code), now)
         if output_indices is not None and self._num_outputs > 1:
             posterior = posterior.select_outputs(output_indices)
         if not isinstance(observation_noise, bool):
@@ -288,8 +277,8 @@ class SkewGP(ConditioningMixin):
             none: For choices whether "none of these" is an answer too, the last one, see `ChoiceOrNone`.
 
         Returns:
-            A distribution; for a `MixedLikelihood` a list with one for each part that predicts (slopes and affine
-            probits do not), in the order of the likelihoods.
+            A distribution; for a `MixedLikelihood` a mapping by kind, `predictive(X)[Numeric]`, with one for each part
+            that predicts (slopes and affine probits do not).
 
         Raises:
             InputDataError: If the judge gave no answers, points are not finite, or `available` does not fit them.
@@ -302,13 +291,13 @@ class SkewGP(ConditioningMixin):
                     f"judge must be one judge, as answers of several are not predicted jointly; got {judge}."
                 )
             return one.predictive(X, available=available, none=none)
-        X, now = check_query(X, self._points), self._now()
+        X, now = self.checked_query(X), self.snapshot
         if not bool(X.isfinite().all()):
             raise InputDataError(
                 "X contains NaN or infinite values; remove or repair these. Unavailable options need values too, "
                 "such as those of another option."
             )
-        posterior = self._posterior_at(self._inputs_at(X, now), now)
+        posterior = self._posterior_at(now.inputs_at(X, self.judge_code), now)
         likelihood = self._answering(now.model.likelihood)
         check_flags(none=none)
         asked: dict[str, Any] = {} if available is None else {"available": available}
@@ -323,8 +312,6 @@ class SkewGP(ConditioningMixin):
             return likelihood(posterior, **options)
         values, weights = self.judge_reliability.of_new_judges()  # the posterior is that of reliability 1
         found = [likelihood(posterior.scaled(value), **options) for value in values]
-        if isinstance(found[0], list):
-            return [averaged(part, weights) for part in zip(*found, strict=True)]
         return averaged(found, weights)
 
     @overload
@@ -359,39 +346,7 @@ class SkewGP(ConditioningMixin):
             raise UnsupportedError(
                 "With inducing points call for_judge first, and make fantasies of the model that it returns."
             )
-        self._now()  # which both then share
-        new = copy(self)
-        new._judge = code
-        return new
-
-    def judge_summary(
-        self,
-        judges: Sequence[int | str] | None = None,
-        X: Tensor | None = None,
-        level: float = 0.9,
-        num_samples: int = 512,
-        seed: int = 0,
-    ) -> JudgeSummary:
-        r"""A table of the judges: tastes with intervals, distances from the shared utility, agreement, and the
-        directions in which tastes differ.
-
-        Args:
-            judges: The judges; all by default.
-            X: The points, `n x d`, where utilities are compared; by default evenly spaced training points (with those
-                of extreme inputs if the others miss a rare category).
-            level: The probability of intervals.
-            num_samples: The number of joint samples of utilities.
-            seed: The seed of these samples.
-
-        Raises:
-            InputDataError: If answers do not name two judges, an argument is out of its range, there are too many
-                judges and points, or the points do not identify linear effects.
-
-        Example:
-            >>> panel = Preference([[0, 1], [1, 2], [3, 1]], judge=[0, 1, 0])
-            >>> print(SkewGP(torch.rand(4, 2, dtype=torch.double), panel).judge_summary())  # doctest: +SKIP
-        """
-        return summarize_judges(self, judges, X, level, num_samples, seed)
+        return self.of_judge(code)
 
     def slips(self) -> Tensor:
         r"""The posterior probability that each answer is a slip, one that does not depend on the latent function.
@@ -406,45 +361,8 @@ class SkewGP(ConditioningMixin):
             >>> model = SkewGP(train_X, Preference(pairs), likelihood=PreferenceLikelihood(slip=0.05))
             >>> doubtful = model.slips().topk(3).indices  # ask these again
         """
-        now = self._now()
-        found = slip_probabilities(now.model, None if self.approximation == "ep" else now.draws)
+        found = self.snapshot.slip_probabilities()
         return torch.cat(found).to(self._points) if found else self._points.new_zeros(0)
-
-    # In the papers' terms
-
-    @torch.no_grad()
-    def sun_parameters(self, X: Tensor) -> UnifiedSkewNormalParameters:
-        r"""The posterior at new points as a unified skew-normal vector ([Benavoli2021unified]_, Theorems 3.1-3.3).
-
-        `f(X) = location + D_scale (r_0 + skewness latent_covariance^-1 r_1)` with `D_scale` the diagonal matrix of
-        standard deviations of `scale`, `r_1 ~ N(0, latent_covariance)` truncated to `r_1 > -truncation`, and `r_0`
-        an independent normal vector. Numbers are conditioned on; a one-sided row is one latent dimension, a two-sided
-        row two, whose latent covariance is singular. The rows of a skew prior come first. Without observations this
-        is the prior.
-
-        Args:
-            X: A `q x d` tensor.
-
-        Returns:
-            `(location, scale, skewness, truncation, latent_covariance)`, called xi, Omega, Delta, gamma and Gamma in
-            the papers, in float64 and units of the latent function.
-        """
-        return unified_skew_normal_parameters(*self._joint_with_rows(X))
-
-    @torch.no_grad()
-    def unified_skew_normal(self, X: Tensor) -> UnifiedSkewNormal:
-        r"""The posterior at new points as BoTorch's `UnifiedSkewNormal`, for small cases.
-
-        Args:
-            X: A `q x d` tensor of points, distinct from each other and from noise-free training points.
-        """
-        return botorch_unified_skew_normal(*self._joint_with_rows(X))
-
-    def _joint_with_rows(self, X: Tensor) -> tuple[TruncatedNormal, Tensor, Tensor, Tensor]:
-        X, now = check_query(X, self._points), self._now()
-        if X.ndim != 2:
-            raise BotorchTensorDimensionError(f"X must be q x d; got shape {tuple(X.shape)}.")
-        return now.joint_with_rows(self._inputs_at(X, now).double(), self._judge)
 
     # Evidence
 
@@ -454,10 +372,9 @@ class SkewGP(ConditioningMixin):
         priors; the density of numbers is in units of the outcome, standardised or not.
 
         Args:
-            method: `"exact"` for bridge sampling, with a standard error; `"ep"` for expectation propagation;
-                `"ep_corrected"` for expectation propagation with a second-order correction, within a tenth of a nat
-                where it was tried (a `LargeCorrectionWarning` tells where it may be further off); `"mvnxpb"` for
-                bivariate conditioning by BoTorch's `MVNXPB`, for up to about a hundred rows.
+            method: `"exact"` for bridge sampling, with a standard error; `"ep"` for expectation propagation; or a
+                function of interval rows, a `TruncatedNormal`, that returns their log normaliser, such as
+                `botorch_skewgp.papers.corrected_log_normalizer`.
 
         Returns:
             The value and its standard error (`None` where the method has none).
@@ -465,10 +382,10 @@ class SkewGP(ConditioningMixin):
         Raises:
             UnsupportedError: If the method is unknown.
         """
-        now = self._now()
+        now = self.snapshot
         now.check_contradictions()
         prior = now.model.forward(now.model.train_inputs[0])
-        evidence = now.model.evidence(prior, merge_equal=method != "mvnxpb")
+        evidence = now.model.evidence(prior, merge_equal=not callable(method))
         of_rows = log_normalizer(evidence.rows, method, now.draws if method == "exact" else None)
         of_prior_rows = log_normalizer(evidence.prior_rows, method)
         errors = of_rows.standard_error, of_prior_rows.standard_error

@@ -20,7 +20,7 @@ from botorch_skewgp.rows import Rows
 
 
 class SkewPrior(Module):
-    r"""The skewness of a SkewGP prior of latent dimension `s` ([Benavoli2020skew]_, equation (11)).
+    r"""The skewness of a SkewGP prior of latent dimension `s` ([Benavoli2020skew]_, equation (14)).
 
     The prior is the distribution of `f` given `L_i (f(u_i) - m(u_i)) / sd(u_i) + gamma_i > 0` for `i = 1, ..., s`, with
     pseudo-points `u_i`, phases `L_i` of -1 or 1, and truncation `gamma`. In the papers' terms `Delta(x) = Omega_bar(x,

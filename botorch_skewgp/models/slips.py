@@ -2,48 +2,51 @@ r"""The probabilities that answers are slips, from the draws of the rows or expe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from botorch_skewgp.likelihoods import RowLikelihood
+from botorch_skewgp.models.row_model import RowModel
+from botorch_skewgp.observations import Observation
+from botorch_skewgp.rows import Rows
 from botorch_skewgp.truncated.draws import Draws, noiseless_given_rows
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.step_factor import StepFactor
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
-if TYPE_CHECKING:
-    from botorch_skewgp.models.latent_model import LatentModel
-
 
 @torch.no_grad()
-def slip_probabilities(model: LatentModel, draws: Draws | None) -> list[Tensor]:
+def slip_probabilities(
+    row_model: RowModel, blocks: Sequence[tuple[Observation, Rows]], likelihood: RowLikelihood, draws: Draws | None
+) -> list[Tensor]:
     r"""The posterior probability that each answer is a slip.
 
     Args:
-        model: A model in evaluation mode.
-        draws: The draws of its rows, equal ones perhaps merged; `None` for expectation propagation.
+        row_model: The rows, none of them merged.
+        blocks: The observations, each with its rows.
+        likelihood: The likelihood that made these rows.
+        draws: Draws of the rows, equal ones perhaps merged; `None` for expectation propagation.
 
     Returns:
-        For each of the model's observations a tensor with an entry for each answer, zero if it cannot be a slip.
+        For each observation a tensor with an entry for each answer, zero if it cannot be a slip.
     """
-    row_model = model.row_model(model.forward(model.train_inputs[0]))
     distribution = row_model.truncated_normal
     is_interval = ~row_model.rows.is_equality
     slipped = row_model.rows.noise.new_zeros(row_model.rows.num_rows)
     if distribution.heights is not None:
         slipped[is_interval] = _outside(distribution, draws)
-    blocks = [model.likelihood.rows(entry, row_model.mean, model.outcome_scale) for entry in model.observations]
-    first = row_model.rows.num_rows - sum(block.num_rows for block in blocks)  # after the rows of a skew prior
+    first = row_model.rows.num_rows - sum(block.num_rows for _, block in blocks)  # after the rows of a skew prior
     found = []
-    for entry, block in zip(model.observations, blocks, strict=True):
+    for entry, block in blocks:
         probability = slipped[first : first + block.num_rows]
         first += block.num_rows
         of_answers = probability.new_zeros(entry.num_answers)
         if block.heights is not None:
-            likelihood = model.likelihood.for_kind(type(entry))
-            probability = probability * likelihood.share_of_slips(entry, block)
-            of_answers = of_answers.index_copy(0, likelihood.answer_of_rows(block), probability)
+            of_kind = likelihood.for_kind(type(entry))
+            probability = probability * of_kind.share_of_slips(entry, block)
+            of_answers = of_answers.index_copy(0, of_kind.answer_of_rows(block), probability)
         found.append(of_answers)
     return found
 

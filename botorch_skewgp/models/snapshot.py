@@ -3,39 +3,40 @@ r"""A frozen copy of a model, from which posteriors are computed while the model
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Literal, Protocol
 
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
+from gpytorch.distributions import MultivariateNormal
 from linear_operator.operators import to_linear_operator
 from torch import Tensor
-from torch.nn import Module
 
 from botorch_skewgp.exceptions import ContradictionError
+from botorch_skewgp.likelihoods import OutcomeScale, RowLikelihood
 from botorch_skewgp.models.contradictions import check_contradictions
-from botorch_skewgp.models.inducing import WhiteRows, white_row_model
+from botorch_skewgp.models.inducing import InducingPoints, WhiteRows, white_row_model
 from botorch_skewgp.models.inputs import (
     check_digits_of_points,
     check_digits_of_rows,
     check_finite,
     check_hyperparameters,
 )
-from botorch_skewgp.models.judges import SHARED
 from botorch_skewgp.models.latent_prior import LatentPrior
+from botorch_skewgp.models.marginal_likelihood import Evidence
+from botorch_skewgp.models.panel import SHARED, with_code
 from botorch_skewgp.models.row_model import RowModel
+from botorch_skewgp.models.skew_prior import SkewPrior
 from botorch_skewgp.models.slips import slip_probabilities
+from botorch_skewgp.models.state import ModelState
+from botorch_skewgp.observations import Observation
 from botorch_skewgp.posteriors import RepresenterMixture, SkewGPPosterior
-from botorch_skewgp.truncated.draws import Draws, draw
+from botorch_skewgp.truncated.draws import Draws, DrawSettings, draw
 from botorch_skewgp.truncated.factorization import cholesky_with_relative_jitter
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation, product_of_sites
 from botorch_skewgp.truncated.propagation.sites import Sites
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
-
-if TYPE_CHECKING:
-    from botorch_skewgp.models.latent_model import LatentModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,48 +81,65 @@ class SampledValues:
         return SampledValues(fn(self.inputs), self.mixture.apply(fn))
 
 
-class Snapshot:
-    r"""A copy of a model in evaluation mode, with modules of its own, and the draws of its rows.
+class FrozenModel(Protocol):
+    """What a snapshot asks of the model in it, which is in evaluation mode and does not change."""
 
-    A fit in another thread changes the model's parameters and mode, but not the copy. Data are shared, since a model
-    replaces them and never writes into them.
+    likelihood: RowLikelihood
+    skew_prior: SkewPrior | None
+    inducing: InducingPoints | None
+    draw_settings: DrawSettings
+    approximation: Literal["ep"] | None
+    train_inputs: tuple[Tensor]
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """The observations."""
+
+    @property
+    def outcome_scale(self) -> OutcomeScale:
+        """How outcomes relate to the latent function."""
+
+    def transform_inputs(self, X: Tensor) -> Tensor:
+        """Points after input transforms."""
+
+    def forward(self, X: Tensor) -> MultivariateNormal:
+        """The prior over columns."""
+
+    def latent_prior(self, points: Tensor | None = None) -> LatentPrior:
+        """The prior over columns and points."""
+
+    def row_model(self, prior: MultivariateNormal, *, merge_equal: bool = False) -> RowModel:
+        """The rows under the prior."""
+
+    def white_rows(self, prior: MultivariateNormal, merge_equal: bool = False) -> WhiteRows:
+        """The rows over the white coordinates of the inducing points' columns."""
+
+    def evidence(self, prior: MultivariateNormal, *, merge_equal: bool = False) -> Evidence:
+        """The parts of the evidence."""
+
+
+class Snapshot:
+    r"""A model in evaluation mode that does not change, and the draws of its rows.
 
     Args:
         model: The model.
+        state: The state of the model that it is a copy of.
     """
 
-    def __init__(self, model: LatentModel) -> None:
-        self._sources = modules_below(model)
-        frozen = copy(model)
-        frozen.__dict__["_modules"] = deepcopy(model._modules)
-        frozen._snapshot, frozen._fantasies, frozen._sampled = None, (), None
-        frozen.requires_grad_(False)
-        frozen.restore_inputs()
-        self.model = frozen.eval()
+    def __init__(self, model: FrozenModel, state: ModelState) -> None:
+        self.model, self.state = model, state
         self._is_checked = False
         self._of_judges: dict[tuple[int, ...], tuple[LatentPrior, RepresenterMixture]] = {}
-        self._tensors = tensors_of([self.model, *modules_below(self.model)])
 
-    def is_current(self, model: LatentModel) -> bool:
-        r"""Whether a model still has the data, modules and values that the copy has.
-
-        Values are compared, since GPyTorch writes through `.data`, which changes no version.
+    def inputs_at(self, X: Tensor, judge_code: int | None) -> Tensor:
+        r"""Points after input transforms, with the code of the judge as the last input.
 
         Args:
-            model: The copied model, or one that shares its modules.
+            X: A `batch_shape x q x d` tensor.
+            judge_code: The code; `None` for models without judges.
         """
-        frozen, modules = self.model, modules_below(model)
-        now, then = tensors_of([model, *modules]), self._tensors
-        return (
-            frozen.datapoints is model.datapoints
-            and frozen.observations is model.observations
-            and frozen.draw_settings == model.draw_settings
-            and frozen.approximation == model.approximation
-            and len(modules) == len(self._sources)
-            and all(new is old for new, old in zip(modules, self._sources, strict=True))
-            and len(now) == len(then)
-            and all(new.dtype == old.dtype and torch.equal(new, old) for new, old in zip(now, then, strict=True))
-        )
+        X = self.model.transform_inputs(X)
+        return X if judge_code is None else with_code(X, judge_code)
 
     @cached_property
     def prior(self) -> LatentPrior:
@@ -131,10 +149,7 @@ class Snapshot:
     @cached_property
     def _white_rows(self) -> WhiteRows:
         """The rows over the white coordinates of the inducing points' columns."""
-        model = self.model
-        rows = model._rows(model.forward(model.train_inputs[0]), None, True)
-        assert isinstance(rows, WhiteRows)
-        return rows
+        return self.model.white_rows(self.model.forward(self.model.train_inputs[0]), merge_equal=True)
 
     @cached_property
     def _fitted(self) -> tuple[Draws | Sites, RepresenterMixture]:
@@ -150,14 +165,14 @@ class Snapshot:
             if model.approximation == "ep" and row_model.intervals.num_rows:
                 approximation = expectation_propagation(row_model.truncated_normal)
                 approximation.warn_of_competition()
-                told: Draws | Sites = approximation.sites
+                row_posterior: Draws | Sites = approximation.sites
             else:
-                told = self._draw(row_model.truncated_normal)
-            mixture = _mixture(row_model, told)
-            self._check(row_model, mixture, told if isinstance(told, Draws) else None)
+                row_posterior = self._draw(row_model.truncated_normal)
+            mixture = _mixture(row_model, row_posterior)
+            self._check(row_model, mixture, row_posterior if isinstance(row_posterior, Draws) else None)
             if not mixture.weights.to(X).isfinite().all():
                 raise InputDataError(f"Observations are too large for {X.dtype}; scale them, or use double precision.")
-            return told, mixture
+            return row_posterior, mixture
 
     def check_contradictions(self) -> None:
         r"""Warn of contradictory rows, once.
@@ -173,7 +188,7 @@ class Snapshot:
     ) -> None:
         if not self._is_checked:
             layout = None if self.model.inducing is not None else self.model.latent_prior().layout
-            check_contradictions(row_model, layout, mixture, lambda: torch.cat(slip_probabilities(self.model, draws)))
+            check_contradictions(row_model, layout, mixture, lambda: torch.cat(self._slips(draws)))
             self._is_checked = True
 
     def _draw(self, distribution: TruncatedNormal) -> Draws:
@@ -224,9 +239,8 @@ class Snapshot:
             return self.prior, self.mixture
         if codes not in self._of_judges:
             with torch.no_grad():
-                told = self._fitted[0]
                 root, rows, residuals = self._white_rows.for_judges(codes)
-                mixture = _mixture(white_row_model(root, rows), told)
+                mixture = _mixture(white_row_model(root, rows), self._fitted[0])
             self._of_judges[codes] = (replace(self.prior, residuals=residuals), mixture)
         return self._of_judges[codes]
 
@@ -259,8 +273,8 @@ class Snapshot:
         if self.model.inducing is not None and len(set(judge_codes)) > 1:
             L = cholesky_with_relative_jitter(prior.columns().lazy_covariance_matrix.to_dense())
             white = torch.linalg.solve_triangular(L, crosses[0][..., : len(L)].mT, upper=False)
-            told = (white.mT @ white).to(X)
-            covariance = to_linear_operator(torch.where(X[..., -1:] == X[..., -1:].mT, covariance.to_dense(), told))
+            shared = (white.mT @ white).to(X)
+            covariance = to_linear_operator(torch.where(X[..., -1:] == X[..., -1:].mT, covariance.to_dense(), shared))
         for level in fantasies:  # the covariance with their points given earlier levels
             cross = prior.covariance_at(exact, level.inputs.to(exact)).to_dense()
             for earlier, root, gain in zip(crosses, roots, level.gains, strict=True):
@@ -270,45 +284,32 @@ class Snapshot:
             mixture = level.mixture
         return SkewGPPosterior(prior.mean_at(X), crosses, covariance, mixture, num_outputs)
 
-    def joint_with_rows(self, X: Tensor, judge_code: int) -> tuple[TruncatedNormal, Tensor, Tensor, Tensor]:
-        r"""The interval rows given the numbers, and the normal distribution of the latent function before truncation.
+    def rows_for(self, judge_codes: Sequence[int]) -> tuple[LatentPrior, RowModel]:
+        r"""The prior over columns for some judges, and the rows over these columns, none of them merged.
 
         Args:
-            X: A `q x d` tensor of points after input transforms, in double precision.
-            judge_code: The code of the judge.
-
-        Returns:
-            The rows, the mean and covariance at the points, and the covariance with the rows.
+            judge_codes: The codes of the judges.
         """
-        rows, prior = self.model._rows(self.prior.columns(), None, False), self.prior
-        if isinstance(rows, WhiteRows):
-            root, rows, residuals = rows.for_judges([judge_code])
-            row_model, prior = white_row_model(root, rows), replace(prior, residuals=residuals)
-        else:
-            row_model = self.model.row_model(prior.columns())
-        cross, covariance = prior.cross_covariance(X), prior.covariance_at(X).to_dense()
-        return row_model.truncated_normal, *row_model.joint_given_numbers(prior.mean_at(X), cross, covariance)
+        model, columns = self.model, self.prior.columns()
+        if model.inducing is None:
+            return self.prior, model.row_model(columns)
+        root, rows, residuals = model.white_rows(columns).for_judges(judge_codes)
+        return replace(self.prior, residuals=residuals), white_row_model(root, rows)
+
+    def slip_probabilities(self) -> list[Tensor]:
+        """For each observation the posterior probability that each of its answers is a slip."""
+        return self._slips(None if self.model.approximation == "ep" else self.draws)
+
+    @torch.no_grad()
+    def _slips(self, draws: Draws | None) -> list[Tensor]:
+        model = self.model
+        row_model = model.row_model(model.forward(model.train_inputs[0]))
+        scale = model.outcome_scale
+        blocks = [(entry, model.likelihood.rows(entry, row_model.mean, scale)) for entry in model.observations]
+        return slip_probabilities(row_model, blocks, model.likelihood, draws)
 
 
-def _mixture(row_model: RowModel, told: Draws | Sites) -> RepresenterMixture:
-    if isinstance(told, Draws):
-        return row_model.representer_mixture(told).in_space_filling_order(row_model.column_covariance)
-    return row_model.gaussian_mixture(product_of_sites(row_model.truncated_normal, told))
-
-
-def modules_below(parent: Module) -> list[Module]:
-    """The modules below another one; those of a model are shared by its models of fantasies."""
-    found: list[Module] = []
-    ahead: list[Module | None] = [*parent._modules.values()]
-    while ahead:  # called at every posterior; torch's generators take three times as long
-        module = ahead.pop()
-        if module is not None:
-            found.append(module)
-            ahead += module._modules.values()
-    return found
-
-
-def tensors_of(modules: list[Module]) -> list[Tensor]:
-    """The parameters and buffers of modules, their own and not those of modules below them."""
-    entries = (entry for module in modules for entry in (*module._parameters.values(), *module._buffers.values()))
-    return [entry for entry in entries if entry is not None]
+def _mixture(row_model: RowModel, row_posterior: Draws | Sites) -> RepresenterMixture:
+    if isinstance(row_posterior, Draws):
+        return row_model.representer_mixture(row_posterior).in_space_filling_order(row_model.column_covariance)
+    return row_model.gaussian_mixture(product_of_sites(row_model.truncated_normal, row_posterior))

@@ -14,6 +14,7 @@ from botorch.acquisition.objective import (
 )
 from botorch.exceptions.errors import InputDataError, UnsupportedError
 from botorch.models.transforms.input import (
+    AppendFeatures,
     ChainedInputTransform,
     InputTransform,
     Log10,
@@ -21,6 +22,7 @@ from botorch.models.transforms.input import (
     Round,
 )
 from botorch.models.transforms.outcome import OutcomeTransform, Standardize
+from botorch.models.utils.assorted import fantasize
 from botorch.posteriors import Posterior
 from torch import Tensor
 
@@ -90,6 +92,24 @@ def apply_posterior_transform(transform: PosteriorTransform | None, posterior: S
     if type(transform) is ExpectationPosteriorTransform:
         return posterior.expectation(transform.get_buffer("weights"), transform.n_w)
     return transform(posterior=posterior, X=X)
+
+
+def num_appended_columns(input_transform: InputTransform | None, train_X: Tensor) -> int:
+    r"""The number of columns that an input transform appends to queries, but not to training points.
+
+    Args:
+        input_transform: The input transform of a model.
+        train_X: The model's points before transforms, `n x d`.
+    """
+    total = 0
+    for part in _flat(input_transform):
+        # made by `fantasize`, queries are new training points
+        is_used = not part.transform_on_train and (part.transform_on_fantasize or fantasize.off())
+        if isinstance(part, AppendFeatures) and is_used:
+            features = getattr(part, "feature_set", None)
+            features = part.transform(train_X[:1])[..., train_X.shape[-1] :] if features is None else features
+            total += features.shape[-1]
+    return total
 
 
 def has_transformed_inputs(model: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Tastes and agreement of judges, from a model's `judge_summary`."""
+"""Tastes and agreement of judges, from `checking.judge_summary`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from botorch.exceptions.errors import InputDataError
 from matplotlib.axes import Axes
 
-from botorch_skewgp.models import JudgeSummary
+from botorch_skewgp.checking import JudgeSummary
 from botorch_skewgp.observations.checks import as_names
 from botorch_skewgp.plots.style import BLUE, SEQUENTIAL, SKY, SMALL, VERMILLION, array, finish, new_axes, new_panels
 
@@ -27,10 +27,10 @@ def plot_tastes(
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs, judge=[0, 1, 0, 1]))
-        >>> axes = plot_tastes(model.judge_summary(), names=["ann", "bob"], inputs=["sweet", "strong"])
+        >>> axes = plot_tastes(judge_summary(model), names=["ann", "bob"], inputs=["sweet", "strong"])
 
     Args:
-        summary: The table that `model.judge_summary()` returns.
+        summary: The table that `judge_summary(model)` returns.
         names: The judges' names; their numbers by default.
         inputs: The inputs' names.
         columns: The number of panels side by side on a new figure.
@@ -62,10 +62,10 @@ def plot_agreement(summary: JudgeSummary, names: Sequence[str] | None = None, ax
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs, judge=[0, 1, 0, 1]))
-        >>> ax = plot_agreement(model.judge_summary())
+        >>> ax = plot_agreement(judge_summary(model))
 
     Args:
-        summary: The table that `model.judge_summary()` returns.
+        summary: The table that `judge_summary(model)` returns.
         names: The judges' names; their numbers by default.
         ax: The axes to draw on; new ones if `None`.
 
@@ -98,10 +98,10 @@ def plot_segments(
 
     Example:
         >>> model = SkewGP(train_X, Preference(pairs, judge=[0, 1, 0, 1]))
-        >>> ax = plot_segments(model.judge_summary(), names=["ann", "bob"], inputs=["sweet", "strong"])
+        >>> ax = plot_segments(judge_summary(model), names=["ann", "bob"], inputs=["sweet", "strong"])
 
     Args:
-        summary: The table that `model.judge_summary()` returns.
+        summary: The table that `judge_summary(model)` returns.
         names: The judges' names; their numbers by default.
         inputs: The inputs' names.
         ax: The axes to draw on; new ones if `None`.
@@ -152,6 +152,6 @@ def _inputs(summary: JudgeSummary, inputs: Sequence[str] | None) -> list[str]:
 
 def _names(summary: JudgeSummary, names: Sequence[str] | None) -> list[str]:
     if not isinstance(summary, JudgeSummary):
-        raise InputDataError(f"summary must be what model.judge_summary() returns; got {type(summary).__name__}.")
+        raise InputDataError(f"summary must be what judge_summary(model) returns; got {type(summary).__name__}.")
     judges = [str(judge) for judge in summary.judges]
     return judges if names is None else as_names(names, "names", len(judges))

@@ -28,40 +28,33 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
         r"""Put posteriors at the same points side by side.
 
         Args:
-            posteriors: Posteriors of the same shapes, of equally many equally likely draws.
+            posteriors: Posteriors of the same shapes; their mixtures may have different numbers of draws and columns.
 
         Raises:
-            UnsupportedError: If they are posteriors of fantasies, their draws are weighted or differ in number, or they
-                are over different numbers of columns.
+            UnsupportedError: If they are posteriors of fantasies, or not all conditioned on draws equally often.
         """
-        batch_shape, first = posteriors[0].batch_shape, posteriors[0]
-        if any(len(p.mixture.levels) > 1 for p in posteriors):
+        batch_shape, mixtures = posteriors[0].batch_shape, [p.mixture for p in posteriors]
+        if any(level.weights.ndim > 2 for mixture in mixtures for level in mixture.levels):
             raise UnsupportedError("Fantasies of an ensemble are not supported; make fantasies of its members.")
-        if any(p.mixture.log_weights is not None for p in posteriors):
-            raise UnsupportedError("The draws of an ensemble's members must be equally likely.")
-        if len({p.mixture.num_draws for p in posteriors}) > 1:
-            raise UnsupportedError("The members of an ensemble must have equally many draws.")
-        if (
-            len({p.mixture.weights.shape for p in posteriors}) > 1
-            or len({p.mixture.root.shape for p in posteriors}) > 1
-        ):
-            raise UnsupportedError(
-                "The members of an ensemble must have equally many points, inducing points and slopes."
-            )
+        if len({len(mixture.levels) for mixture in mixtures}) > 1:
+            raise UnsupportedError("All members of an ensemble must be conditioned on draws, or none of them.")
+        mixture = RepresenterMixture.stack(mixtures)
 
         def side_by_side(tensors: Sequence[Tensor], event_dims: int) -> Tensor:
             expanded = [t.expand(*batch_shape, *t.shape[t.ndim - event_dims :]) for t in tensors]
             return torch.stack(expanded, dim=-1 - event_dims)
 
+        def at_level(place: int) -> Tensor:
+            columns = mixture.levels[place].root.shape[-2]
+            crosses = [p._crosses[place] for p in posteriors]
+            return side_by_side([torch.nn.functional.pad(c, (0, columns - c.shape[-1])) for c in crosses], 2)
+
         return cls(
             location=side_by_side([p._location for p in posteriors], 1),
-            cross_covariance=side_by_side([p._crosses[0] for p in posteriors], 2),
+            cross_covariance=[at_level(place) for place in range(len(mixture.levels))],
             prior_covariance=side_by_side([to_linear_operator(p._prior).to_dense() for p in posteriors], 2),
-            mixture=RepresenterMixture(
-                weights=torch.stack([p.mixture.weights for p in posteriors]),
-                root=torch.stack([p.mixture.root for p in posteriors]),
-            ),
-            num_outputs=first._num_outputs,
+            mixture=mixture,
+            num_outputs=posteriors[0]._num_outputs,
         )
 
     @property
@@ -79,7 +72,10 @@ class SkewGPEnsemblePosterior(SkewGPPosterior):
         """The marginal distributions of the mixture of all members, a batch of shape `batch_shape x e`."""
         members = (p.expand(self.component_means.shape) for p in self.marginals.parameters)  # ... x E x e x S
         means, standard_deviations = (p.movedim(MCMC_DIM, -2).flatten(-2) for p in members)
-        return NormalMixtureMarginals(means, standard_deviations, means.new_full(means.shape[-1:], 1 / means.shape[-1]))
+        size = self.batch_shape[-1]
+        return NormalMixtureMarginals(
+            means, standard_deviations, (self.probabilities / size).expand(size, -1).flatten()
+        )
 
     def _mixture_at(self, function: Callable[[Tensor], Tensor], value: Tensor | float) -> Tensor:
         """A function of the mixture's marginals at values, `value.shape x batch_shape x q x o` without the members."""

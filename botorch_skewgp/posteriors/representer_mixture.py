@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -58,6 +58,12 @@ class RepresenterMixture:
         L, weight = (part.to(cross) for part in self.factor)
         return torch.linalg.solve_triangular(L, weight @ cross.mT, upper=False).mT
 
+    def _factor_of(self, num_points: int, size: int) -> tuple[Tensor, Tensor]:
+        """`L` and `A` of a given size, with `root = A^T L^-T`; `L` is the identity where the root has no factor."""
+        L, weight = self.factor or (self.root.new_zeros(0, 0), self.root.mT)
+        of_rest = torch.arange(size, device=L.device) >= len(L)
+        return _padded(L, size, size) + torch.diag(of_rest.to(L)), _padded(weight, size, num_points)
+
     @property
     def num_draws(self) -> int:
         """The number `S` of draws."""
@@ -84,14 +90,42 @@ class RepresenterMixture:
         return RepresenterMixture(weights[order].mT, self.root, coordinates=coordinates, factor=self.factor)
 
     def repeated(self, num_draws: int) -> RepresenterMixture:
-        r"""A mixture of a single draw as a mixture of many equal draws.
+        r"""The same mixture of more draws, each of them repeated equally often, or once more and then less probable.
 
         Args:
-            num_draws: The number of draws.
+            num_draws: The number of draws, at least the present one.
         """
-        parent = None if self.parent is None else self.parent.repeated(num_draws)
-        weights = self.weights.expand(*self.weights.shape[:-1], num_draws)
-        return RepresenterMixture(weights, self.root, parent=parent, factor=self.factor)
+        if num_draws == self.num_draws:
+            return self
+        each, more = divmod(num_draws, self.num_draws)
+        count = torch.full((self.num_draws,), each, device=self.weights.device)
+        count[:more] += 1
+        log_weights = None
+        if more or self.log_weights is not None:
+            log_weights = (self.log_probabilities - count.log()).repeat_interleave(count, dim=-1)
+        return self._repeated(count, log_weights)
+
+    def _repeated(self, count: Tensor, log_weights: Tensor | None) -> RepresenterMixture:
+        return RepresenterMixture(
+            self.weights.repeat_interleave(count, dim=-1),
+            self.root,
+            log_weights,
+            None if self.parent is None else self.parent._repeated(count, None),
+            None if self.coordinates is None else self.coordinates.repeat_interleave(count, dim=-1),
+            self.factor,
+        )
+
+    @staticmethod
+    def stack(mixtures: Sequence[RepresenterMixture]) -> RepresenterMixture:
+        r"""Mixtures side by side, as a batch of one dimension; exact, whatever their sizes are.
+
+        Draws are repeated where others are more, and points and columns of roots are added whose weight is zero.
+
+        Args:
+            mixtures: Mixtures without batch dimensions, of equally many levels.
+        """
+        num_draws = max(mixture.num_draws for mixture in mixtures)
+        return _stack([mixture.repeated(num_draws) for mixture in mixtures])
 
     @cached_property
     def weights_by_draw(self) -> Tensor:
@@ -174,6 +208,32 @@ class RepresenterMixture:
         if centred.shape[-1] > centred.shape[-2] and not centred.requires_grad:
             centred = torch.linalg.qr(centred.mT).R.mT  # the same Gram matrix with fewer columns
         return centred
+
+
+def _stack(mixtures: Sequence[RepresenterMixture]) -> RepresenterMixture:
+    """Mixtures of equally many draws side by side."""
+    parents = [mixture.parent for mixture in mixtures if mixture.parent is not None]
+    n, p = (max(size) for size in zip(*(mixture.root.shape for mixture in mixtures), strict=True))
+    factor = None
+    if any(mixture.factor is not None for mixture in mixtures):
+        parts = [mixture._factor_of(n, p) for mixture in mixtures]
+        factor = torch.stack([L for L, _ in parts]), torch.stack([weight for _, weight in parts])
+    log_weights = None
+    if any(mixture.log_weights is not None for mixture in mixtures):
+        log_weights = torch.stack([mixture.log_probabilities for mixture in mixtures])
+    return RepresenterMixture(
+        torch.stack([_padded(mixture.weights, n, mixture.num_draws) for mixture in mixtures]),
+        torch.stack([_padded(mixture.root, n, p) for mixture in mixtures]),
+        log_weights,
+        _stack(parents) if parents else None,
+        factor=factor,
+    )
+
+
+def _padded(matrix: Tensor, num_rows: int, num_columns: int) -> Tensor:
+    """A matrix with zeros below and to the right."""
+    rows, columns = matrix.shape
+    return torch.nn.functional.pad(matrix, (0, num_columns - columns, 0, num_rows - rows))
 
 
 def space_filling_order(points: Tensor) -> Tensor:

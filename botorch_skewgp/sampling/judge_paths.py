@@ -20,7 +20,7 @@ class WithCode(TensorTransform):
     r"""Points after a model's input transform, with the judge as the last column.
 
     Args:
-        code: The judge's code, see `botorch_skewgp.models.judges`.
+        code: The judge's code, see `botorch_skewgp.models.panel`.
         input_transform: The model's input transform.
     """
 

@@ -19,7 +19,7 @@ from botorch_skewgp.observations.checks import check_parameter
 
 
 class Warping(Module, ABC):
-    r"""An increasing, differentiable map `g` from an outcome `y` to `z = g(y)` ([Zhu2023btg]_, Table 1).
+    r"""An increasing, differentiable map `g` from an outcome `y` to `z = g(y)` ([Zhu2023btg]_, Table 2).
 
     Parameters have shape `batch_shape x 1` and broadcast against the last dimension of outcomes. They are GPyTorch
     parameters with constraints, and priors for outcomes of about unit size; `register_prior` replaces one.

@@ -154,7 +154,7 @@ def test_leave_one_out_of_a_metric_that_is_minimised(kinds):
 
 def test_new_observations_of_a_metric_that_is_minimised():
     low, high = build(dataset(ALL, minimize=True)), build(dataset(ALL, values=-VALUES))
-    (number, duel, valid), (above, won, works) = low.predictive(NEW[[0, 2]]), high.predictive(NEW[[0, 2]])
+    (number, duel, valid), (above, won, works) = (m.predictive(NEW[[0, 2]]).values() for m in (low, high))
     torch.testing.assert_close(number.mean, -above.mean, rtol=0, atol=0.5)
     torch.testing.assert_close(duel.probs, won.probs, rtol=0, atol=0.1)
     torch.testing.assert_close(valid.probs, works.probs, rtol=0, atol=0.1)
@@ -338,7 +338,7 @@ def test_as_the_model_class_of_stock_ax(model_class):
 def test_probability_of_validity_of_a_metric_that_is_minimised():
     low, high = (build(dataset((Numeric, Validity), **side)) for side in ({"minimize": True}, {"values": -VALUES}))
     for model in (low, high):
-        probability = model.predictive(NEW)[1].probs.flatten()
+        probability = model.predictive(NEW)[Validity].probs.flatten()
         points = NEW.unsqueeze(-2)
         torch.testing.assert_close(LogProbabilityOfValidity(model)(points).exp(), probability)
         samples = model.posterior(points).rsample(torch.Size([4096]))

@@ -24,6 +24,7 @@ from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.models.inducing import InducingPoints
 from botorch_skewgp.observations import AffineProbit, Binary, Numeric, Preference
+from botorch_skewgp.papers import sun_parameters
 from botorch_skewgp.truncated.draws import DrawSettings
 
 Z = torch.tensor([[0.2], [1.2], [2.5]], dtype=torch.float64)
@@ -56,7 +57,7 @@ def assert_equal_models(one: SkewGP, other: SkewGP) -> None:
     assert torch.allclose(gradient, other_gradient, rtol=1e-6, atol=1e-7)
     first, second = (model.row_model(model.forward(TRAIN_X)) for model in (one, other))
     assert torch.allclose(first.truncated_normal.gamma, second.truncated_normal.gamma, atol=1e-9)
-    for mine, theirs in zip(one.sun_parameters(TEST_X), other.sun_parameters(TEST_X), strict=True):
+    for mine, theirs in zip(sun_parameters(one, TEST_X), sun_parameters(other, TEST_X), strict=True):
         assert torch.allclose(mine, theirs, atol=1e-8)
 
 
@@ -162,17 +163,15 @@ def test_few_inducing_points_agree_with_dense_formulas(case):
     assert torch.allclose(found.mean(-1), means.mean(-1), atol=1e-7)
     assert torch.allclose(found.sort(-1).values, means.sort(-1).values, atol=1e-6)
 
-    location, _, cross = row_model.joint_given_numbers(*joint_prior(model))
+    parameters = sun_parameters(model, TEST_X)
+    location, cross = parameters.location, with_test[:, interval] - with_test[:, number] @ gain.mT
     assert torch.allclose(
         location, MEAN + with_test[:, number] @ torch.linalg.solve(covariance[number][:, number], values), atol=1e-8
     )
-    assert torch.allclose(cross, with_test[:, interval] - with_test[:, number] @ gain.mT, atol=1e-8)
-
-
-def joint_prior(model: SkewGP):
-    prior = model.latent_prior()
-    with torch.no_grad():
-        return prior.mean_at(TEST_X), prior.cross_covariance(TEST_X), prior.covariance_at(TEST_X).to_dense()
+    found = parameters.skewness * parameters.scale.diagonal().sqrt().unsqueeze(-1)
+    for side, bound in ((1.0, rows.lower[interval]), (-1.0, rows.upper[interval])):
+        for column in (side * cross[:, bound.isfinite()]).unbind(-1):
+            assert bool(((found - column.unsqueeze(-1)).abs() < 1e-8).all(0).any())
 
 
 def test_numbers_agree_with_gpytorchs_inducing_points(generator):

@@ -21,9 +21,10 @@ from botorch_skewgp.likelihoods import (
     ProbitLikelihood,
     ValidityLikelihood,
 )
-from botorch_skewgp.mlls import BatchedMarginalLogLikelihood, SkewGPMarginalLogLikelihood
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import SkewPrior
 from botorch_skewgp.observations import Binary, LabelPreference, Numeric, Preference
+from botorch_skewgp.papers import BatchedMarginalLogLikelihood
 
 X = torch.linspace(0, 1, 12, dtype=torch.float64).unsqueeze(-1)
 LABELS = Binary([0, 0, 1, 1, 0, 1, 1, 1, 0, 0, 1, 0])

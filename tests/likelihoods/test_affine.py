@@ -12,6 +12,7 @@ from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.priors import LogNormalPrior
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.exceptions import UnknownKindError
 from botorch_skewgp.likelihoods import (
     LabelPreferenceLikelihood,
     MixedLikelihood,
@@ -196,7 +197,17 @@ def test_default_likelihood_has_one_entry_for_each_family():
 
 def test_predictions_of_every_part():
     model = SkewGP(X, [Numeric([0.1, 0.5]), Binary([1, 0]), Ordinal([0, 2], 3)])
-    numbers, labels, grades = model.predictive(NEW_X)
+    predicted = model.predictive(NEW_X)
+    numbers, labels, grades = (predicted[kind] for kind in (Numeric, Binary, Ordinal))
+    assert list(predicted) == [Numeric, Binary, Ordinal]
+    assert predicted[Censored] is numbers  # the same likelihood takes them
+    assert Preference not in predicted
+    with pytest.raises(UnknownKindError, match="Predictions are of Numeric, Binary, Ordinal; got Preference"):
+        predicted[Preference]
+    with pytest.raises(KeyError, match="Predictions are of"):
+        predicted[Preference]
+    with pytest.raises(InputDataError, match="got 0"):
+        predicted[0]
     assert numbers.mean.shape == (2, 1)
     assert labels.probs.flatten().shape == (2,)
     assert grades.probs.shape[-1] == 3
@@ -214,7 +225,7 @@ def test_predictions_of_comparisons_at_a_single_point_are_refused_and_those_of_n
         model.predictive(NEW_X[:1])
     assert "model.likelihood.for_kind(kind)(model.latent_posterior(X), scale=model.outcome_scale)" in str(refusal.value)
     alone = model.likelihood.for_kind(Numeric)(model.latent_posterior(NEW_X[:1]), scale=model.outcome_scale)
-    numbers, _ = model.predictive(NEW_X)
+    numbers = model.predictive(NEW_X)[Numeric]
     torch.testing.assert_close(alone.mean, numbers.mean[:1])
 
 

@@ -120,7 +120,7 @@ def test_evidence_and_predictions_by_quadrature():
     other = model_of([*observations, Binary([True], judge=[2])], together)
     duels = together.for_judge(1).for_kind(Preference)
     probs = duels(other.latent_posterior(X, judges=[1, 1]), scale=other.outcome_scale).probs
-    assert torch.equal(other.predictive(X, judge=1)[1].probs, probs)
+    assert torch.equal(other.predictive(X, judge=1)[Preference].probs, probs)
 
 
 @pytest.mark.parametrize("judge", [None, "new", 0, 1, 2])

@@ -6,13 +6,10 @@ from gradients import evaluate
 from small_cases import model_of, skew_prior
 
 from botorch_skewgp import SkewGP
-from botorch_skewgp.mlls import (
-    BatchedMarginalLogLikelihood,
-    SkewGPMarginalLogLikelihood,
-    StochasticMarginalLogLikelihood,
-)
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.mlls.warm_start import WarmExpectationPropagation
 from botorch_skewgp.observations import Numeric, Preference
+from botorch_skewgp.papers import BatchedMarginalLogLikelihood, StochasticMarginalLogLikelihood
 
 OBJECTIVES = {
     "whole": SkewGPMarginalLogLikelihood,

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError, UnsupportedError
+from botorch.exceptions.errors import BotorchTensorDimensionError, InputDataError
 from botorch.models import SingleTaskGP
 from botorch.models.transforms.input import AppendFeatures, Log10
 
@@ -129,9 +129,9 @@ def test_points_that_a_transform_makes_NaN_are_refused():
         model.posterior(X)
 
 
-def test_transforms_that_append_features_to_queries_are_refused_in_words():
+def test_columns_that_a_transform_appends_are_left_out_of_queries():
     model = SkewGP(X, Preference([[0, 1]]), input_transform=AppendFeatures(torch.ones(1, 1, dtype=DOUBLE)))
-    with pytest.raises(BotorchTensorDimensionError, match="After input transforms X has 3 columns, and train_X 2"):
+    with pytest.raises(BotorchTensorDimensionError, match="must have 1 columns like train_X, without the 1 that"):
         model.posterior(X)
 
 
@@ -159,6 +159,3 @@ def test_an_ensemble_is_of_models_of_the_same_data(model):
     for points in (X[:5], X.flip(0), X[:, :1]):
         with pytest.raises(InputDataError, match="must have the same data; number 1"):
             FullyBayesianSkewGP([model, SkewGP(points, Preference([[0, 1], [2, 3]]))])
-    few, more = (SkewGP(X, Preference([[0, 1]]), inducing_points=number) for number in (2, 3))
-    with pytest.raises(UnsupportedError, match="equally many points, inducing points"):
-        FullyBayesianSkewGP([few, more]).posterior(X)

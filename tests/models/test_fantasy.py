@@ -2,6 +2,7 @@
 
 import math
 from copy import deepcopy
+from dataclasses import replace
 
 import gpytorch
 import pytest
@@ -176,6 +177,33 @@ def test_intervals_move_draws_as_rejection_does():
     error = products.std(0) * (1 / len(kept) + 1 / size).sqrt()
     assert ((after.covariance_matrix - products.mean(0)).abs() < LIMIT * error).all()
     assert (after.mean.squeeze(-1) - posterior.mean.squeeze(-1)).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("num_answers", [2, 1])
+def test_slips_move_draws_as_rejection_does(num_answers):
+    """An answer is attentive with probability 0.5, and the same as a slip with 0.3, whatever the values are."""
+    num_copies, n, attention, slip = 40_000, 2_000_000, 0.5, 0.3
+    posterior, rows = posterior_of_copies(num_copies), two_rows(LOWER, UPPER)
+    means, covariance = law_of_rows(posterior, rows)
+    generator = torch.Generator().manual_seed(4)
+    normal = torch.randn(n, 5, dtype=torch.float64, generator=generator)
+    values = means[torch.arange(n) % DISTINCT] + normal @ torch.linalg.cholesky(covariance).T
+    inside = (values[:, 3:] > rows.lower) & (values[:, 3:] <= rows.upper)
+    inside = inside if num_answers == 2 else inside.all(-1, keepdim=True)
+    coin = torch.rand(n, num_answers, dtype=torch.float64, generator=generator)
+    as_slip = (coin > attention) & (coin < attention + slip)
+    kept = values[(as_slip | (inside & (coin < attention))).all(-1), :3]
+    rows = replace(rows, slip=torch.full((num_answers,), slip, dtype=torch.float64), attention=attention)
+    uniforms = torch.rand(4, DISTINCT * num_copies, dtype=torch.float64, generator=generator)
+    mixture = condition_mixture(posterior, rows, uniforms)
+    crosses = [posterior._crosses[0], posterior.gaussian_covariance]
+    after = SkewGPPosterior(posterior._location, crosses, posterior._prior, mixture)
+    size = 1 / mixture.probabilities.square().sum() * len(kept) / (len(kept) + DISTINCT * num_copies)
+    error = kept.std(0) * (1 / len(kept) + 1 / size).sqrt()
+    assert ((after.mean.squeeze(-1) - kept.mean(0)).abs() < LIMIT * error).all()
+    products = (kept - kept.mean(0)).unsqueeze(-1) * (kept - kept.mean(0)).unsqueeze(-2)
+    error = products.std(0) * (1 / len(kept) + 1 / size).sqrt()
+    assert ((after.covariance_matrix - products.mean(0)).abs() < LIMIT * error).all()
 
 
 # Draws in intervals that move with the bounds
@@ -523,6 +551,27 @@ def test_every_draw_knows_the_values_that_it_was_given():
     model = mixed()
     refined, values = model.condition_on_draws(TEST_X[:2], samples_per_draw=3)
     torch.testing.assert_close(refined.posterior(TEST_X[:2]).component_means, values, rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+def test_draws_may_be_conditioned_twice():
+    """Every draw knows both values, what is left is that given both, and the distribution stays the same."""
+    model, new = mixed(), torch.tensor([[0.7], [2.4]], dtype=torch.float64)
+    once, first = model.condition_on_draws(TEST_X[:1], samples_per_draw=2)
+    twice, second = once.condition_on_draws(TEST_X[1:2], samples_per_draw=3, seed=1)
+    values = torch.cat([first.repeat_interleave(3, dim=-1), second])
+    torch.testing.assert_close(twice.posterior(TEST_X[:2]).component_means, values, rtol=0, atol=1e-5)
+    at_once, _ = model.condition_on_draws(TEST_X[:2])
+    left, wanted = (known.posterior(new).gaussian_covariance for known in (twice, at_once))
+    torch.testing.assert_close(left, wanted, rtol=1e-5, atol=1e-7)
+    before, after = model.posterior(new), twice.posterior(new)
+    assert after.mixture.num_draws == 6 * before.mixture.num_draws
+    error = (before.variance / before.mixture.num_draws).sqrt()
+    assert bool(((after.mean - before.mean).abs() < LIMIT * error).all())
+    torch.testing.assert_close(after.variance, before.variance, rtol=0.1, atol=0)
+    ahead = twice.condition_on_observations(new[:1].expand(4, 1, 1), torch.full((4, 1, 1), 0.7, dtype=torch.float64))
+    told = model.condition_on_observations(new[:1].expand(4, 1, 1), torch.full((4, 1, 1), 0.7, dtype=torch.float64))
+    assert bool(((ahead.posterior(new).mean - told.posterior(new).mean).abs() < 2 * LIMIT * error).all())
 
 
 def test_values_at_points_are_drawn_by_seed():

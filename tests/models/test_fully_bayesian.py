@@ -1,5 +1,7 @@
 """The ensemble within BoTorch."""
 
+import warnings
+
 import pytest
 import torch
 from botorch.acquisition import UpperConfidenceBound
@@ -12,7 +14,9 @@ from botorch.sampling.pathwise import draw_matheron_paths
 from tensors import tensor
 
 from botorch_skewgp import SkewGP
+from botorch_skewgp.exceptions import CompetingExplanationsWarning
 from botorch_skewgp.fitting import fit_fully_bayesian_skew_gp
+from botorch_skewgp.likelihoods import PreferenceLikelihood
 from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.models import FullyBayesianSkewGP
 from botorch_skewgp.observations import Numeric, Preference
@@ -34,6 +38,45 @@ def ensemble():
     model = SkewGP(train_X, Preference(PAIRS))
     mll = SkewGPMarginalLogLikelihood(model.likelihood, model)
     return fit_fully_bayesian_skew_gp(mll, 4, draw_settings=SMALL, generator=generator)
+
+
+def assert_members_side_by_side(members, test_X):
+    found = FullyBayesianSkewGP(members).posterior(test_X)
+    for i, member in enumerate(members):
+        own = member.posterior(test_X)
+        assert torch.allclose(found.mean[i], own.mean, rtol=1e-7, atol=1e-8)
+        assert torch.allclose(found.variance[i], own.variance, rtol=1e-7, atol=1e-8)
+        assert torch.allclose(found.quantile(0.9)[i], own.quantile(0.9), rtol=1e-6, atol=1e-7)
+
+
+def test_members_need_not_be_alike():
+    """Roots by rows and by points, as noise is small; slips of one and of several modes; numbers of inducing points."""
+    generator = torch.Generator().manual_seed(0)
+    X, test_X = (torch.rand(8, 2, dtype=torch.float64, generator=generator) for _ in range(2))
+    pairs = torch.stack([torch.randperm(8, generator=generator)[:2] for _ in range(24)])
+    pairs = torch.where((X[pairs[:, 0], 0] > X[pairs[:, 1], 0]).unsqueeze(-1), pairs, pairs.flip(-1))
+    by_noise = [SkewGP(X, Preference(pairs), draw_settings=SMALL) for _ in range(3)]
+    for model, scale in zip(by_noise, (1.0, 1e5, 2e6), strict=True):
+        model.covar_module.outputscale = scale
+    assert len({model.posterior(test_X).mixture.root.shape for model in by_noise}) > 1
+    assert_members_side_by_side(by_noise, test_X)
+    cycles = Preference([[0, 1], [1, 2], [2, 0], [3, 1], [1, 3], [4, 5], [5, 4], [0, 1], [1, 0]])
+    line = torch.rand(6, 1, dtype=torch.float64, generator=generator.manual_seed(0))
+    slips = [SkewGP(line, cycles, PreferenceLikelihood(slip=0.2), approximation="ep") for _ in range(2)]
+    slips[1].covar_module.outputscale = 3000.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CompetingExplanationsWarning)
+        assert len({model.posterior(line).mixture.num_draws for model in slips}) > 1
+        assert_members_side_by_side(slips, test_X[:, :1])
+    sparse = [SkewGP(X, Preference(pairs), inducing_points=n, draw_settings=SMALL) for n in (2, 5)]
+    assert_members_side_by_side([*sparse, by_noise[0]], test_X)
+
+
+def test_every_draw_of_every_member_knows_the_values_that_it_was_given(ensemble, generator):
+    X = torch.rand(2, 2, dtype=torch.float64, generator=generator)
+    known, values = ensemble.condition_on_draws(X, samples_per_draw=2)
+    at = known.posterior(X).component_means  # E x n x S
+    torch.testing.assert_close(torch.cat(list(at), dim=-1), values, rtol=0, atol=1e-5)
 
 
 def test_posterior_is_that_of_the_members(ensemble, generator):

@@ -22,6 +22,7 @@ from botorch_skewgp.kernels import ArcsineKernel
 from botorch_skewgp.likelihoods import MixedLikelihood, NumericLikelihood, PreferenceLikelihood, ProbitLikelihood
 from botorch_skewgp.models.inputs import as_bounds
 from botorch_skewgp.observations import Binary, Censored, Numeric, Preference, Slope
+from botorch_skewgp.papers import sun_parameters
 from botorch_skewgp.truncated.draws import DrawSettings
 from botorch_skewgp.warpings import Affine, Arcsinh, BoxCox, Composition, SinhArcsinh
 
@@ -224,7 +225,7 @@ ASKED = {
     "posterior": lambda model, new: model.posterior(new),
     "latent posterior": lambda model, new: model.latent_posterior(new),
     "predictive": lambda model, new: model.predictive(new),
-    "parameters": lambda model, new: model.sun_parameters(new),
+    "parameters": lambda model, new: sun_parameters(model, new),
     "draws": lambda model, new: model.condition_on_draws(new),
 }
 ASKED_ELSEWHERE = {  # where BoTorch may say it in other words

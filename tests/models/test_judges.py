@@ -39,6 +39,7 @@ from botorch_skewgp.observations import (
     Validity,
     number_judges,
 )
+from botorch_skewgp.papers import sun_parameters
 
 double = torch.double
 X = torch.rand(10, 2, dtype=double, generator=torch.Generator().manual_seed(0))
@@ -99,7 +100,7 @@ def test_posterior_is_that_of_a_kernel_over_points_and_judges():
         assert torch.allclose(posterior.mean, other.mean, atol=1e-6)
         assert torch.allclose(posterior.variance, other.variance, atol=1e-6)
         at = torch.cat([Q, torch.full((3, 1), float(judge), dtype=double)], dim=-1)
-        for one, two in zip(model.for_judge(judge).sun_parameters(Q), reference.sun_parameters(at), strict=True):
+        for one, two in zip(sun_parameters(model.for_judge(judge), Q), sun_parameters(reference, at), strict=True):
             assert torch.allclose(one, two, atol=1e-8)
 
 
@@ -366,7 +367,9 @@ def test_a_new_judges_answers_are_an_average_over_reliabilities():
     assert torch.allclose(options.probs[:2], torch.stack([expected, 1 - expected]), atol=5e-3)
     parts = MixedLikelihood(PreferenceLikelihood(), ProbitLikelihood())
     both = SkewGP(X, [duels(2), Binary([True], judge=[1])], parts, approximation="ep", learn_judge_reliability=True)
-    assert [part.probs.shape for part in both.predictive(Q[:2], judge="new")] == [torch.Size([]), torch.Size([2, 1])]
+    predicted = both.predictive(Q[:2], judge="new")
+    assert [part.probs.shape for part in predicted.values()] == [torch.Size([]), torch.Size([2, 1])]
+    assert predicted[Tie] is predicted[Preference]
 
 
 def test_reliabilities_scale_every_label_and_their_means():

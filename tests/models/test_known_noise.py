@@ -1,5 +1,7 @@
 """Numbers with known noise variances: what new numbers are expected to have, where all have one."""
 
+from collections.abc import Mapping
+
 import pytest
 import torch
 from botorch.models import SingleTaskGP
@@ -37,7 +39,7 @@ def test_new_numbers_have_the_mean_of_known_variances_as_in_botorch(further):
     theirs = SingleTaskGP(X, VALUES.unsqueeze(-1), VARIANCES.unsqueeze(-1)).eval()
     model = _model(Numeric(VALUES, noise=VARIANCES), *further)
     predicted = model.predictive(NEW)
-    predicted = predicted[0] if isinstance(predicted, list) else predicted
+    predicted = predicted[Numeric] if isinstance(predicted, Mapping) else predicted
     assert_close(_added(model), _added(theirs))
     assert_close(predicted.variance, model.posterior(NEW, observation_noise=True).variance)
 

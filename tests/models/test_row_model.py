@@ -104,22 +104,6 @@ def test_truncated_normal_of_the_interval_rows(m, num_numbers, shared, generator
     assert torch.equal(distribution.upper, model.rows.upper[~model.rows.is_equality])
 
 
-def test_joint_law_of_new_points_and_rows(generator):
-    """The last two of the points stand for new ones."""
-    full = make(generator, 5, 2)
-    rows = full.rows
-    rows = Rows(rows.index % 2, rows.coefficient, rows.bias, rows.lower, rows.upper, rows.noise)
-    model = RowModel(full.mean[:2], full.covariance[:2, :2], rows)
-    new, old = slice(2, 4), slice(0, 2)
-    found = model.joint_given_numbers(full.mean[new], full.covariance[new, old], full.covariance[new, new])
-    equal = rows.is_equality
-    which = torch.cat([torch.zeros(N, dtype=torch.bool), equal])
-    mean, covariance = given(*joint(RowModel(full.mean, full.covariance, rows)), which, rows.lower[equal])
-    left = torch.cat([torch.zeros(N, dtype=torch.bool), ~equal])
-    for a, b in zip(found, (mean[new], covariance[new, new], covariance[new][:, left]), strict=True):
-        assert torch.allclose(a, b, rtol=1e-9, atol=1e-10)
-
-
 def values_of(model, mixture):
     """Means of the latent values under every draw, and the covariance they share."""
     means = model.mean.unsqueeze(-1) + model.covariance @ mixture.weights
@@ -128,7 +112,7 @@ def values_of(model, mixture):
 
 
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize(("m", "num_numbers"), [(3, 0), (4, 1), (12, 0), (12, 3), (2, 2), (6, 6)])
+@pytest.mark.parametrize(("m", "num_numbers"), [(3, 0), (4, 1), (12, 0), (12, 3), (2, 2), (6, 6), (9, 6)])
 def test_representer_mixture_conditions_on_numbers_and_draws(m, num_numbers, shared, generator):
     model = make(generator, m, num_numbers, shared=shared)
     draws = draw(model.truncated_normal, DrawSettings(num_draws=64, min_effective_size=1))

@@ -51,6 +51,7 @@ from botorch_skewgp.observations import (
     Validity,
     Vote,
 )
+from botorch_skewgp.papers import bivariate_log_normalizer, sun_parameters, unified_skew_normal
 from botorch_skewgp.truncated.draws import DrawSettings
 
 X = torch.rand(8, 1, dtype=torch.double, generator=torch.Generator().manual_seed(0))
@@ -418,9 +419,9 @@ def test_expectation_propagation_says_where_explanations_compete() -> None:
 def test_what_knows_of_no_slips_says_so() -> None:
     model = make(CASES["duel"].observation, CASES["duel"].likelihood)
     for call in (
-        lambda: model.log_marginal_likelihood("mvnxpb"),
-        lambda: model.sun_parameters(X),
-        lambda: model.unified_skew_normal(X),
+        lambda: model.log_marginal_likelihood(bivariate_log_normalizer),
+        lambda: sun_parameters(model, X),
+        lambda: unified_skew_normal(model, X),
     ):
         with pytest.raises(UnsupportedError, match="slips"):
             call()

@@ -3,11 +3,19 @@
 import pytest
 import torch
 from botorch.exceptions.errors import InputDataError, UnsupportedError
-from botorch.models.transforms.input import AppendFeatures, ChainedInputTransform, Normalize, Round
+from botorch.models.transforms.input import (
+    AppendFeatures,
+    ChainedInputTransform,
+    InputPerturbation,
+    Normalize,
+    Round,
+)
 from botorch.models.transforms.outcome import Standardize
+from botorch.sampling import SobolQMCNormalSampler
 
+from botorch_skewgp import SkewGP
 from botorch_skewgp.models.transforms import learn_outcome_scale, rounded_inputs
-from botorch_skewgp.observations import Censored, Numeric, Preference
+from botorch_skewgp.observations import Binary, Censored, Numeric, Preference
 
 
 def test_numbers_alone_are_learned_from():
@@ -57,3 +65,66 @@ def test_rounding_after_what_cannot_be_undone_is_refused():
     chain = ChainedInputTransform(more=AppendFeatures(feature_set=torch.zeros(1, 1)), round=Round([0]))
     with pytest.raises(UnsupportedError, match="rounds after AppendFeatures"):
         rounded_inputs(chain, X)
+
+
+FEATURES = torch.tensor([[0.1], [0.4], [0.9]], dtype=torch.float64)
+QUERIES = torch.rand(4, 1, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def with_features(Q):
+    """Every query with every feature, the latter fastest."""
+    n, k = len(Q), len(FEATURES)
+    return torch.cat([Q.unsqueeze(1).expand(n, k, -1), FEATURES.expand(n, k, 1)], dim=-1).flatten(0, 1)
+
+
+APPENDED = {
+    "a set": (lambda: AppendFeatures(FEATURES), with_features(QUERIES)),
+    "a function": (
+        lambda: AppendFeatures(f=lambda x: torch.stack([x[..., :1], x[..., :1] ** 2], -2), indices=[0]),
+        torch.stack([QUERIES.expand(-1, 2), torch.cat([QUERIES, QUERIES**2], -1)], 1).flatten(0, 1),
+    ),
+    "before others": (
+        lambda: ChainedInputTransform(
+            more=AppendFeatures(FEATURES), scaled=Normalize(2, bounds=torch.tensor([[-1.0, -1.0], [2.0, 2.0]]))
+        ),
+        with_features(QUERIES),
+    ),
+    "after perturbations": (
+        lambda: ChainedInputTransform(
+            near=InputPerturbation(torch.tensor([[0.0], [0.1], [0.2]], dtype=torch.float64)),
+            more=AppendFeatures(FEATURES, skip_expand=True),
+        ),
+        with_features(QUERIES) + torch.tensor([[0.0, 0.0], [0.1, 0.0], [0.2, 0.0]], dtype=torch.float64).repeat(4, 1),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "observation", [Numeric(4 * (X[:, 0] - X[:, 1])), Binary(X[:, 0] > 0.5)], ids=["numbers", "labels"]
+)
+@pytest.mark.parametrize("name", APPENDED)
+def test_features_appended_to_queries_are_those_of_full_points(name, observation):
+    make, points = APPENDED[name]
+    transform = make()
+    scaled = {"input_transform": transform["scaled"]} if name == "before others" else {}
+    model = SkewGP(X, observation, input_transform=transform, approximation="ep")
+    plain = SkewGP(X, observation, approximation="ep", **scaled)
+    found, wanted = model.posterior(QUERIES), plain.posterior(points)
+    torch.testing.assert_close(found.mean, wanted.mean)
+    torch.testing.assert_close(found.covariance_matrix, wanted.covariance_matrix)
+    assert model.posterior(QUERIES, observation_noise=True).variance.shape == wanted.variance.shape
+
+
+@pytest.mark.parametrize("observation", [Numeric(4 * X[:, 0] - 2), Binary(X[:, 0] > 0.5)], ids=["numbers", "labels"])
+@pytest.mark.parametrize("make", [lambda: AppendFeatures(FEATURES), lambda: InputPerturbation(0.1 - FEATURES)])
+def test_fantasies_are_at_full_points_without_perturbations(make, observation):
+    """Those of a model without the transform, asked at the points that the transform makes."""
+    transform = make()
+    queries = QUERIES if isinstance(transform, AppendFeatures) else QUERIES.expand(-1, 2)
+    at = with_features(QUERIES) if isinstance(transform, AppendFeatures) else transform.eval()(queries)
+    means = []
+    for options, Q in (({"input_transform": transform}, queries), ({}, at)):
+        model = SkewGP(X, observation, approximation="ep", **options)
+        sampler = SobolQMCNormalSampler(torch.Size([4]), seed=0)
+        means.append(model.fantasize(X[:2] + 0.01, sampler).posterior(Q).mean)
+    torch.testing.assert_close(*means)

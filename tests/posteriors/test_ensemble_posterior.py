@@ -114,15 +114,56 @@ def test_moment_matched_is_botorchs_mixture():
     assert type(own[0].moment_matched()) is GPyTorchPosterior
 
 
+def unlike_members(batch_shape=()):
+    """Of other numbers of draws, columns and rows each; one has weighted draws, one a factor in place of a root."""
+    g = torch.Generator().manual_seed(1)
+
+    def randn(*shape):
+        return torch.randn(*shape, generator=g, dtype=torch.float64)
+
+    L, weight = torch.tensor([[2.0, 0.0], [0.5, 3.0]], dtype=torch.float64), 0.1 * randn(2, 4)
+    mixtures = [
+        RepresenterMixture(randn(2, 5), 0.01 * randn(2, 1)),
+        RepresenterMixture(randn(3, 7), 0.01 * randn(3, 3), randn(7).log_softmax(-1)),
+        RepresenterMixture(randn(4, 1), torch.linalg.solve_triangular(L, weight, upper=False).mT, factor=(L, weight)),
+    ]
+    return [
+        SkewGPPosterior(
+            randn(*batch_shape, 4), randn(*batch_shape, 4, len(m.root)), torch.diag(randn(4).exp() + 2), m, 2
+        )
+        for m in mixtures
+    ]
+
+
+@batches
+@pytest.mark.parametrize("name", ASKED)
+def test_members_may_differ_in_draws_points_and_rows(name, batch_shape):
+    own = unlike_members(batch_shape)
+    found = ASKED[name](SkewGPEnsemblePosterior.stack(own))
+    for i, member in enumerate(own):
+        torch.testing.assert_close(found.select(len(batch_shape), i), ASKED[name](member), rtol=1e-8, atol=1e-9)
+
+
+def test_the_mixture_of_unlike_members_has_their_weights():
+    own = unlike_members()
+    ensemble = SkewGPEnsemblePosterior.stack(own)
+    torch.testing.assert_close(ensemble.mixture_cdf(0.4), torch.stack([p.cdf(0.4) for p in own]).mean(0))
+    torch.testing.assert_close(ensemble.mixture_density(0.4), torch.stack([p.density(0.4) for p in own]).mean(0))
+    base = torch.randn(50, 1, 5, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    samples = ensemble.rsample_from_base_samples(torch.Size([50]), base)
+    for i, member in enumerate(own):
+        alone = member.rsample_from_base_samples(torch.Size([50]), base[:, 0])
+        torch.testing.assert_close(samples[:, i], alone, rtol=1e-8, atol=1e-9)
+
+
 def test_what_is_refused():
-    first, second, third = members()
-    weighted = RepresenterMixture(first.mixture.weights, first.mixture.root, torch.zeros(5).log_softmax(-1))
-    fantasies = RepresenterMixture(first.mixture.weights, first.mixture.root, parent=first.mixture)
+    first, second, _ = members()
     cross, prior = torch.ones(4, 2, dtype=torch.float64), torch.eye(4, dtype=torch.float64)
     location = torch.zeros(4, dtype=torch.float64)
-    with pytest.raises(UnsupportedError, match="equally likely"):
-        SkewGPEnsemblePosterior.stack([first, SkewGPPosterior(location, cross, prior, weighted, 2)])
+    weights = first.mixture.weights.expand(3, -1, -1)
+    fantasies = RepresenterMixture(weights, first.mixture.root, parent=first.mixture)
+    drawn = RepresenterMixture(first.mixture.weights, first.mixture.root, parent=first.mixture)
     with pytest.raises(UnsupportedError, match="Fantasies of an ensemble"):
         SkewGPEnsemblePosterior.stack([first, SkewGPPosterior(location, [cross, cross], prior, fantasies, 2)])
-    with pytest.raises(UnsupportedError, match="equally many"):
-        SkewGPEnsemblePosterior.stack([second, third, *members(num_draws=7)])
+    with pytest.raises(UnsupportedError, match="conditioned on draws, or none"):
+        SkewGPEnsemblePosterior.stack([second, SkewGPPosterior(location, [cross, cross], prior, drawn, 2)])

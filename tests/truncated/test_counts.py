@@ -4,11 +4,11 @@ import pytest
 import torch
 from scipy import stats
 
+from botorch_skewgp.papers import corrected_log_normalizer
 from botorch_skewgp.truncated.draws import DrawSettings, draw
 from botorch_skewgp.truncated.evidence import bridge_log_normalizer
 from botorch_skewgp.truncated.gaussian_rows import gaussian_rows
 from botorch_skewgp.truncated.priors import LowRankPrior
-from botorch_skewgp.truncated.propagation.corrections import corrected_log_normalizer
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -44,7 +44,7 @@ def test_expectation_propagation_is_that_of_all_rows(generator):
     gradients = [torch.autograd.grad(entry.log_normalizer, values) for entry in (counted, every)]
     for mine, theirs in zip(*gradients, strict=True):
         assert torch.allclose(mine, theirs, atol=1e-6)
-    corrected = [corrected_log_normalizer(entry).item() for entry in (counted, every)]
+    corrected = [corrected_log_normalizer(entry.distribution).item() for entry in (counted, every)]
     assert corrected[0] == pytest.approx(corrected[1], abs=1e-7)
 
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from botorch_skewgp.papers import corrected_log_normalizer
 from botorch_skewgp.truncated.priors import BorderedPrior, Sites
-from botorch_skewgp.truncated.propagation.corrections import corrected_log_normalizer
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
@@ -79,7 +79,9 @@ def test_shared_coordinates_and_latent_coordinates():
     assert torch.allclose(root @ root.mT, torch.eye(3, dtype=double) - U.mT @ solved, atol=1e-8)
     latent = approximation.distribution.noiseless(approximation.latent_mean.unsqueeze(-2)).squeeze(-2)
     assert torch.allclose(latent, dense.mean, atol=1e-7)
-    assert torch.allclose(corrected_log_normalizer(approximation), corrected_log_normalizer(dense), atol=1e-8)
+    assert torch.allclose(
+        corrected_log_normalizer(approximation.distribution), corrected_log_normalizer(dense.distribution), atol=1e-8
+    )
 
 
 @pytest.mark.parametrize("p", [4, 60])

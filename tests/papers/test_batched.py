@@ -10,8 +10,9 @@ from small_cases import CASES, TRAIN_X, log_prior, model_of, skew_prior
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.likelihoods.parameters import ReadParameter
-from botorch_skewgp.mlls import BatchedMarginalLogLikelihood, SkewGPMarginalLogLikelihood
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
 from botorch_skewgp.observations import Binary, Numeric, Preference
+from botorch_skewgp.papers import BatchedMarginalLogLikelihood
 
 
 def batched(model, **kwargs):

@@ -1,243 +1,28 @@
-r"""Several judges: the columns of their model, a committee as a model with several outputs, and a table of judges.
+r"""A table of the judges of a model, from joint samples of their utilities at some points, for any kernels.
 
-The utility of judge `j` is a shared part plus the judge's own, so that a column is a point and a judge. The last input
-of a point is the judge's code: 0 for the shared part alone, `j + 1` for judge `j`, and -1 for a new judge. The table is
-computed from joint samples of the judges' utilities at some points, for any kernels: a judge's tastes are the
-coefficients of the best linear approximation of the utility there.
+A judge's tastes are the coefficients of the best linear approximation of the utility there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import index
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import torch
-from botorch.acquisition.objective import PosteriorTransform
-from botorch.exceptions.errors import InputDataError, UnsupportedError
-from botorch.models.model import Model
-from botorch.posteriors import Posterior
+from botorch.exceptions.errors import InputDataError
 from botorch.sampling import SobolQMCNormalSampler
 from torch import Tensor
 
-from botorch_skewgp.models.inputs import check_output_indices, check_query, check_train_X
-from botorch_skewgp.models.transforms import apply_posterior_transform
-from botorch_skewgp.observations import Observation
+from botorch_skewgp.models.committee import Committee
+from botorch_skewgp.models.inputs import check_query, check_train_X
+from botorch_skewgp.models.panel import as_judge_number
+from botorch_skewgp.models.skew_gp import SkewGP
 from botorch_skewgp.observations.checks import as_count, as_names, as_probability, as_seed
-
-if TYPE_CHECKING:
-    from botorch_skewgp.models.skew_gp import SkewGP
 
 NUM_POINTS = 24  # where utilities are compared; at least twice the number of tastes
 MAX_VALUES = 2048  # utilities with a joint covariance
 MIN_SHARE = 1e-4  # of the variance between judges, in a direction of tastes
-SHARED, NEW = 0, -1
-
-
-@dataclass(frozen=True, eq=False)
-class Panel:
-    r"""The columns of a model of several judges: the pairs of a judge and a point the judge was asked about.
-
-    Args:
-        keys: A sorted integer tensor, `point * (num_judges + 1) + code` for every column.
-        num_judges: The number of judges, the largest one plus one.
-    """
-
-    keys: Tensor
-    num_judges: int
-
-    @classmethod
-    def of(cls, observations: Sequence[Observation], device: torch.device) -> Self | None:
-        """The columns of observations; `None` if they name fewer than two judges."""
-        known = judges_of(observations)
-        if len(known) < 2:
-            return None
-        size, keys = max(known) + 2, [torch.zeros(1, dtype=torch.long, device=device)]
-
-        def collect(index: Tensor, code: Tensor) -> Tensor:
-            keys.append((index * size + code).flatten().to(device))
-            return index
-
-        for entry in observations:
-            entry.at_columns(collect)
-        return cls(torch.cat(keys).unique(), size - 1)
-
-    @property
-    def codes(self) -> Tensor:
-        """The code of the judge of each column."""
-        return self.keys % (self.num_judges + 1)
-
-    def resolve(self, observations: Sequence[Observation]) -> tuple[Observation, ...]:
-        """Observations whose indices are columns instead of points."""
-        return tuple(entry.at_columns(self._place) for entry in observations)
-
-    def _place(self, index: Tensor, code: Tensor) -> Tensor:
-        keys = self.keys.to(index.device)
-        return torch.searchsorted(keys, (index * (self.num_judges + 1) + code).contiguous())
-
-    def points(self, X: Tensor) -> Tensor:
-        r"""The points of the columns, with the code of the judge as the last input.
-
-        Args:
-            X: The training points, `n x d`.
-        """
-        keys = self.keys.to(X.device)
-        return torch.cat([X[keys // (self.num_judges + 1)], self.codes.to(X).unsqueeze(-1)], dim=-1)
-
-
-def code_of(judge: int | str | None, known: frozenset[int] | set[int]) -> int:
-    r"""The code of a judge, the last input of points.
-
-    Args:
-        judge: A judge's number, `"new"` for one without answers, or `None` for the shared part.
-        known: The numbers of the judges who gave answers.
-
-    Raises:
-        InputDataError: If the judge gave no answers.
-    """
-    if judge is None:
-        return SHARED
-    if isinstance(judge, str) and judge == "new":
-        return NEW
-    number = _as_number(judge)
-    if number not in known:
-        named = sorted(known)
-        some = f"{named[:10]}{' and others' if len(named) > 10 else ''}" if named else "none did"
-        hint = " A judge's number is the position of the name in the list that number_judges returned." * isinstance(
-            judge, str
-        )
-        raise InputDataError(
-            f"judge must be the number of a judge who gave answers ({some}) or 'new' for a new one; got {judge!r}."
-            f"{hint}"
-        )
-    return number + 1
-
-
-def judge_of(code: int) -> int | str | None:
-    """The judge of a code: a number, `"new"`, or `None` for the shared part."""
-    return code - 1 if code > SHARED else "new" if code == NEW else None
-
-
-def _as_number(judge: Any) -> int:
-    """An integer of any type as an `int`; -1 for anything else."""
-    try:
-        return -1 if isinstance(judge, bool) else index(judge)
-    except TypeError:
-        return -1
-
-
-def _known(judge: Any) -> Any:
-    """A judge's number as an `int`; `"new"` unchanged."""
-    number = _as_number(judge)
-    return judge if number < 0 else number
-
-
-def judges_of(observations: Sequence[Observation]) -> set[int]:
-    """The numbers of all judges who gave answers."""
-    named = [entry.judge.unique().tolist() for entry in observations if entry.judge is not None]
-    return {number for numbers in named for number in numbers}
-
-
-def with_code(X: Tensor, code: int) -> Tensor:
-    """Points with the code of a judge as the last column."""
-    return torch.cat([X, X.new_full((*X.shape[:-1], 1), float(code))], dim=-1)
-
-
-class Committee(Model):
-    r"""The joint utilities of several judges, an output for each; made by `SkewGP.for_judge` from a sequence.
-
-    BoTorch's objectives for several outputs weight the utilities: `ScalarizedPosteriorTransform(weights)`, or
-    `LinearMCObjective(weights)`. Comparisons determine each judge's utility up to a constant: compare it between
-    points, not between judges.
-
-    Args:
-        model: A model of answers with judges.
-        judges: Numbers of judges, `"new"` for one without answers, `None` for the shared utility.
-
-    Raises:
-        InputDataError: If no judge is given, or one of them gave no answers.
-
-    Example:
-        >>> panel = Preference([[0, 1], [1, 2]], judge=[0, 1])
-        >>> committee = SkewGP(torch.rand(3, 2, dtype=torch.double), panel).for_judge([0, 1])
-        >>> committee.posterior(torch.rand(5, 2, dtype=torch.double)).mean.shape
-        torch.Size([5, 2])
-    """
-
-    def __init__(self, model: SkewGP, judges: Sequence[int | str | None]) -> None:
-        super().__init__()
-        if not judges:
-            raise InputDataError("judges must name at least one judge; got an empty sequence.")
-        for judge in judges:
-            code_of(judge, model.judges)
-        self.judges, self.model = tuple(judges), model if model._judge == SHARED else model.for_judge(None)
-
-    @property
-    def num_outputs(self) -> int:
-        """The number of judges."""
-        return len(self.judges)
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """The batch shape, which is empty."""
-        return torch.Size()
-
-    @property
-    def datapoints(self) -> Tensor:
-        """The points that observations refer to, `n x d`."""
-        return self.model.datapoints
-
-    def posterior(
-        self,
-        X: Tensor,
-        output_indices: list[int] | None = None,
-        observation_noise: bool | Tensor = False,
-        posterior_transform: PosteriorTransform | None = None,
-        **kwargs: Any,
-    ) -> Posterior:
-        r"""The joint posterior of the judges' utilities, in units of the outcome.
-
-        Args:
-            X: A `batch_shape x q x d` tensor.
-            output_indices: The positions of judges; all if `None`.
-            observation_noise: Must be `False`: answers are predicted for one judge at a time.
-            posterior_transform: A posterior transform. Affine ones keep the skewness.
-
-        Raises:
-            UnsupportedError: If `observation_noise` is not `False`.
-        """
-        if not isinstance(observation_noise, bool) or observation_noise:
-            raise UnsupportedError("Answers are predicted for one judge; use model.for_judge(j).")
-        if output_indices is not None:
-            return self.subset_output(output_indices).posterior(X, posterior_transform=posterior_transform)
-        posterior, scale = self.model.latent_posterior(X, self.judges, crossed=True), self.model.outcome_scale
-        if scale.scale != 1 or scale.location != 0:
-            eye = torch.eye(X.shape[-2] * self.num_outputs, dtype=X.dtype, device=X.device)
-            posterior = posterior.affine(scale.scale * eye, scale.location, self.num_outputs)
-        return apply_posterior_transform(posterior_transform, posterior, X)
-
-    def fantasize(self, *args: Any, **kwargs: Any) -> Self:
-        r"""Not supported: one judge gives an answer, so look ahead with `model.for_judge(j)`.
-
-        Raises:
-            UnsupportedError: Always.
-        """
-        raise UnsupportedError(
-            "A committee has no fantasies, since one judge gives an answer; use model.for_judge(j), or choose "
-            "question and judge by next_question(model, judges=...)."
-        )
-
-    def subset_output(self, idcs: list[int]) -> Self:
-        r"""The committee of some of the judges.
-
-        Args:
-            idcs: The positions of judges.
-
-        Raises:
-            UnsupportedError: If a position does not exist, or none is named.
-        """
-        return type(self)(self.model, [self.judges[i] for i in check_output_indices(idcs, self.num_outputs)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,7 +127,7 @@ class JudgeSummary:
 
 
 @torch.no_grad()
-def summarize_judges(
+def judge_summary(
     model: SkewGP,
     judges: Sequence[int | str] | None = None,
     X: Tensor | None = None,
@@ -350,12 +135,13 @@ def summarize_judges(
     num_samples: int = 512,
     seed: int = 0,
 ) -> JudgeSummary:
-    r"""The table of a model's judges.
+    r"""A table of judges: tastes with intervals, distances from the shared utility, agreement, and directions.
 
     Args:
         model: A model of answers with judges.
         judges: The judges; all by default.
-        X: The points, `n x d`, where utilities are compared; by default up to 24 of the training points.
+        X: The points, `n x d`, where utilities are compared; by default evenly spaced training points (with those of
+            extreme inputs if the others miss a rare category).
         level: The probability of intervals.
         num_samples: The number of joint samples of utilities.
         seed: The seed of these samples.
@@ -363,6 +149,10 @@ def summarize_judges(
     Raises:
         InputDataError: If answers do not name two judges, an argument is out of its range, there are too many judges
             and points, or the points do not identify linear effects.
+
+    Example:
+        >>> panel = Preference([[0, 1], [1, 2], [3, 1]], judge=[0, 1, 0])
+        >>> print(judge_summary(SkewGP(torch.rand(4, 2, dtype=torch.double), panel)))  # doctest: +SKIP
     """
     if len(model.judges) < 2:
         raise InputDataError("A summary needs two judges or more; name them with judge= in observations.")
@@ -404,6 +194,12 @@ def summarize_judges(
     counts = torch.tensor([_num_answers(model, judge) for judge in judges])
     directions = TasteDirections.of(tastes[:, 1:, 1:] * X.std(0, correction=0).unsqueeze(-1), tail)
     return JudgeSummary(tuple(judges), counts, tastes.mean(0).mT, lower, upper, difference, agreement, directions)
+
+
+def _known(judge: Any) -> Any:
+    """A judge's number as an `int`; `"new"` unchanged."""
+    number = as_judge_number(judge)
+    return judge if number < 0 else number
 
 
 def _some_of(points: Tensor) -> Tensor:

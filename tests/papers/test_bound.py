@@ -6,12 +6,13 @@ import pytest
 import torch
 from gpytorch.means import ConstantMean
 from gradients import assert_parameter_gradient, evaluate
-from small_cases import CASES, TRAIN_X, exact_objective, model_of, skew_prior
+from small_cases import CASES, TRAIN_X, exact_objective, log_probability, model_of, skew_prior
 
 from botorch_skewgp import SkewGP
 from botorch_skewgp.exceptions import VacuousBoundWarning
-from botorch_skewgp.mlls import BatchBoundMarginalLogLikelihood, SkewGPMarginalLogLikelihood
-from botorch_skewgp.observations import Binary
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.observations import Binary, Numeric
+from botorch_skewgp.papers import BatchBoundMarginalLogLikelihood
 
 WARNING = "bounds nothing"
 
@@ -25,9 +26,10 @@ def probability_bound(mll):
         return mll.bound(mll.model(*mll.model.train_inputs), mll.model.train_targets).item()
 
 
-def nearly_certain():
+def nearly_certain(prior=None, numbers=()):
     """All labels are 1 and the mean is high: every row has a probability of about 0.96."""
-    model = SkewGP(TRAIN_X / 3, Binary([1, 1, 1, 1, 1, 1]), mean_module=ConstantMean())
+    observations = [Binary([1, 1, 1, 1, 1, 1]), *numbers]
+    model = SkewGP(TRAIN_X / 3, observations, mean_module=ConstantMean(), skew_prior=prior)
     model.mean_module.initialize(constant=3.0)
     return model
 
@@ -48,9 +50,25 @@ def test_formula_for_single_rows():
     assert probability_bound(mll) == pytest.approx(6 * p - 5, abs=1e-9)
 
 
+@pytest.mark.parametrize("numbers", [(), (Numeric([0.5], noise=0.1, index=[2]),)])
+def test_a_skew_prior_joins_every_batch_and_its_normaliser_divides(numbers):
+    """`sum_i P(row i | prior's rows) - (m - 1)`, given the number if there is one, by cubature."""
+    model = nearly_certain(skew_prior(learn=False), numbers)
+    mll = bound_of(model, batch_size=1)
+    with torch.no_grad():
+        rows = model.evidence(model(*model.train_inputs)).rows
+    every = [log_probability(rows.select(torch.tensor([0, 1, 2 + i]))) for i in range(6)]
+    of_prior = log_probability(rows.select(torch.tensor([0, 1])))
+    wanted = sum(math.exp(one - of_prior) for one in every) - 5
+    assert 0.1 < wanted < 0.95
+    assert probability_bound(mll) == pytest.approx(wanted, abs=0.01)
+    assert evaluate(mll).item() < exact_objective(model) - 1e-3
+
+
+@pytest.mark.parametrize("prior", [None, skew_prior(learn=False)])
 @pytest.mark.parametrize("batch_size", [1, 2, 3])
-def test_is_below_the_exact_evidence(batch_size):
-    model = nearly_certain()
+def test_is_below_the_exact_evidence(batch_size, prior):
+    model = nearly_certain(prior)
     mll = bound_of(model, batch_size=batch_size)
     assert 0 < probability_bound(mll) < 1
     assert evaluate(mll).item() < exact_objective(model) - 1e-3

@@ -6,15 +6,37 @@ r"""The log evidence by bivariate conditioning, for few rows.
 
 from __future__ import annotations
 
+import torch
+from botorch.exceptions.errors import UnsupportedError
+from botorch.utils.probability import MVNXPB
 from torch import Tensor
 
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
-from botorch_skewgp.models.marginal_likelihood import bivariate_log_normalizer
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 
+def bivariate_log_normalizer(distribution: TruncatedNormal) -> Tensor:
+    r"""The log normaliser of interval rows by bivariate conditioning ([Trinh2015bivariate]_), BoTorch's `MVNXPB`.
+
+    For up to about a hundred rows: `m` steps in Python of `O(m^2)` each.
+
+    Args:
+        distribution: Interval rows with a positive definite `Gamma`; at least one.
+
+    Raises:
+        UnsupportedError: If answers may be slips.
+
+    Example:
+        >>> value, _ = model.log_marginal_likelihood(bivariate_log_normalizer)
+    """
+    if distribution.heights is not None:
+        raise UnsupportedError('Bivariate conditioning does not support slips; use method="exact" or "ep".')
+    bounds = torch.stack([distribution.lower, distribution.upper], dim=-1) - distribution.mean.unsqueeze(-1)
+    return MVNXPB(covariance_matrix=distribution.gamma, bounds=bounds).solve()
+
+
 class BivariateConditioningMarginalLogLikelihood(RowMarginalLogLikelihood):
-    r"""The log evidence with BoTorch's `MVNXPB` ([Trinh2015bivariate]_) for the interval rows.
+    r"""The log evidence with `bivariate_log_normalizer` for the interval rows.
 
     To compare with expectation propagation, for up to about a hundred rows: `m` steps in Python of `O(m^2)` each, and
     the automatic derivative through all of them. Rows are eliminated in pairs, in an order that depends on the

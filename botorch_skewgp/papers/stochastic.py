@@ -13,17 +13,11 @@ from botorch_skewgp.likelihoods import RowLikelihood
 from botorch_skewgp.mlls.base import RowMarginalLogLikelihood
 from botorch_skewgp.mlls.warm_start import WarmExpectationPropagation
 from botorch_skewgp.models.skew_gp import SkewGP
-from botorch_skewgp.truncated.draws import choose_sampler
 from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
-from botorch_skewgp.truncated.samplers.hamiltonian import HamiltonianSampler
 from botorch_skewgp.truncated.samplers.reflective_ess import ReflectiveEllipticalSliceSampler
-from botorch_skewgp.truncated.samplers.sampler import Sampler
 from botorch_skewgp.truncated.samplers.start import feasible_start
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal, as_double
-from botorch_skewgp.truncated.univariate import (
-    interval_moments,
-    log_normal_density,
-)
+from botorch_skewgp.truncated.univariate import interval_moments, log_normal_density
 
 
 class StochasticMarginalLogLikelihood(RowMarginalLogLikelihood):
@@ -119,15 +113,10 @@ class _Chains:
         """Rows `k x m` of all steps and chains."""
         if self._generator is None or self._generator.device != distribution.mean.device:
             self._generator = torch.Generator(device=distribution.mean.device).manual_seed(self.seed)
-        sampler: Sampler
-        if choose_sampler(distribution, ep) == "hamiltonian":
-            sampler = hamiltonian = HamiltonianSampler(distribution, ep)
-            state = hamiltonian.start(self.num_chains, self._generator)
-        else:
-            sampler = ReflectiveEllipticalSliceSampler(distribution)
-            state = sampler.init(feasible_start(distribution, self.num_chains, self._generator, ep))
-            if self.warmup > 0:
-                state, _, _ = sampler.run(state, self.warmup, self._generator)
+        sampler = ReflectiveEllipticalSliceSampler(distribution)
+        state = sampler.init(feasible_start(distribution, self.num_chains, self._generator, ep))
+        if self.warmup > 0:
+            state, _, _ = sampler.run(state, self.warmup, self._generator)
         _, positions, _ = sampler.run(state, self.num_steps, self._generator)
         return sampler.rows(positions, self._generator).flatten(0, 1)
 

@@ -14,8 +14,9 @@ from small_cases import CASES, exact_objective, model_of, skew_prior
 from torch.distributions import Normal
 from torch.optim import Adam
 
-from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood, StochasticMarginalLogLikelihood
-from botorch_skewgp.mlls.stochastic import _by_rows
+from botorch_skewgp.mlls import SkewGPMarginalLogLikelihood
+from botorch_skewgp.papers import StochasticMarginalLogLikelihood
+from botorch_skewgp.papers.stochastic import _by_rows
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 NUM_EVALUATIONS = 25

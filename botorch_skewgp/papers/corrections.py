@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from botorch_skewgp.exceptions import LargeCorrectionWarning
-from botorch_skewgp.truncated.propagation.expectation_propagation import ExpectationPropagation
+from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
+from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
 
 MAX_ENTRIES = 2**24  # of the covariance of rows that are held at a time
 # Nats, and share of the log evidence, beyond which a correction counts as large.
@@ -28,19 +29,23 @@ LARGE = (0.3, 0.01)
 
 
 @torch.no_grad()
-def corrected_log_normalizer(approximation: ExpectationPropagation) -> Tensor:
+def corrected_log_normalizer(distribution: TruncatedNormal) -> Tensor:
     r"""Expectation propagation's `log P(lower < u <= upper)` with the second-order correction, of shape `batch_shape`.
 
-    Computes `O(m^2)` numbers, block by block. Not differentiable.
+    Within a tenth of a nat where it was tried. Computes `O(m^2)` numbers, block by block. Not differentiable.
 
     Args:
-        approximation: The fixed point.
+        distribution: The interval rows.
 
     Returns:
         The corrected value. A `LargeCorrectionWarning` is issued where the correction is so large that the next orders
         may matter, as for many rows without noise that nearly repeat each other.
+
+    Example:
+        >>> value, _ = model.log_marginal_likelihood(corrected_log_normalizer)
     """
-    distribution = approximation.distribution
+    approximation = expectation_propagation(distribution)
+    approximation.warn_of_competition()
     cavity = approximation.cavity_mean, approximation.cavity_variance
     third, fourth = distribution.factor.cumulants(*cavity)
     scale = distribution.factor.scale(approximation.cavity_variance)

@@ -68,15 +68,19 @@ class _BatchMarginalLogLikelihood(RowMarginalLogLikelihood):
         groups = [order[:split].view(num_larger, size + 1), order[split:].view(num_batches - num_larger, size)]
         return [group for group in groups if group.numel()]
 
-    def _log_probabilities(self, distribution: TruncatedNormal, num_shared: int = 0) -> Tensor:
-        """The log probability of every batch, which the first `num_shared` rows join; a vector."""
-        values = []
-        for group in self._partition(distribution.num_rows - num_shared):
-            shared = torch.arange(num_shared).expand(group.shape[0], -1)
-            index = torch.cat([shared, group + num_shared], dim=-1).to(distribution.mean.device)
-            ep = self._expectation_propagation[index.shape[-1]](distribution.select(index))
-            values.append(ep.log_normalizer)
-        return torch.cat(values) if values else distribution.mean.new_zeros(0)
+    def _log_probabilities(self, rows: TruncatedNormal) -> tuple[Tensor, Tensor]:
+        """The log probability of a skew prior's rows given the numbers, and that of every batch given both; a scalar
+        and a vector.
+        """
+        s = 0 if self.model.skew_prior is None else self.model.skew_prior.latent_dim  # they come first
+        zero, own = rows.mean.new_zeros(()), torch.arange(s, device=rows.mean.device)
+        of_prior = expectation_propagation(rows.select(own.unsqueeze(0))).log_normalizer.squeeze(0) if s else zero
+        values = [rows.mean.new_zeros(0)]
+        for group in self._partition(rows.num_rows - s):
+            index = torch.cat([own.expand(group.shape[0], -1), group.to(own) + s], dim=-1)
+            ep = self._expectation_propagation[index.shape[-1]](rows.select(index))
+            values.append(ep.log_normalizer - of_prior)
+        return of_prior, torch.cat(values)
 
 
 class BatchedMarginalLogLikelihood(_BatchMarginalLogLikelihood):
@@ -94,28 +98,24 @@ class BatchedMarginalLogLikelihood(_BatchMarginalLogLikelihood):
     """
 
     def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:
-        s = 0 if self.model.skew_prior is None else self.model.skew_prior.latent_dim  # they come first
-        log_probabilities = self._log_probabilities(rows, s)
-        if s == 0:
-            return log_probabilities.sum()
-        # each batch is given the skew prior's rows, and so are the numbers
-        rows_of_prior = torch.arange(s, device=rows.mean.device).unsqueeze(0)
-        given_numbers = expectation_propagation(rows.select(rows_of_prior)).log_normalizer.squeeze(0)
-        return log_probabilities.sum() + (1 - log_probabilities.shape[0]) * given_numbers
+        of_prior, of_batches = self._log_probabilities(rows)
+        return of_prior + of_batches.sum()
 
 
 class BatchBoundMarginalLogLikelihood(_BatchMarginalLogLikelihood):
     r"""The lower bound of the evidence of [Benavoli2021unified]_, Proposition 1.
 
-    With batches `B_b` of the `m` interval rows (those of a skew prior among them),
+    With batches `B_b` of the `m` interval rows,
 
         `Phi_m >= sum_b Phi_{B_b} - (number of batches - 1)`,
 
-    with probabilities by expectation propagation. The objective is its logarithm, plus the exact log density of the
-    numbers and minus the log normaliser of a skew prior. With two batches or more the right-hand side is negative, and
-    no bound, unless nearly all data are nearly certain; a `VacuousBoundWarning` is issued. Below 0.01 the objective
-    follows the tangent of the logarithm, which keeps the order of hyperparameters and a gradient, but a vacuous value
-    tells nothing about the evidence. For reproducing the papers; fit with `SkewGPMarginalLogLikelihood` instead.
+    with probabilities by expectation propagation. A skew prior's rows `S` are part of what is conditioned on: they join
+    every batch, and their normaliser divides, `P(all | S) >= sum_b P(S, B_b) / P(S) - (number of batches - 1)`. The
+    objective is the logarithm, plus the exact log density of the numbers. With two batches or more the right-hand side
+    is negative, and no bound, unless nearly all data are nearly certain; a `VacuousBoundWarning` is issued. Below 0.01
+    the objective follows the tangent of the logarithm, which keeps the order of hyperparameters and a gradient, but a
+    vacuous value tells nothing about the evidence. For reproducing the papers; fit with `SkewGPMarginalLogLikelihood`
+    instead.
     """
 
     def bound(self, prior: MultivariateNormal, observations: Sequence[Observation]) -> Tensor:
@@ -125,11 +125,12 @@ class BatchBoundMarginalLogLikelihood(_BatchMarginalLogLikelihood):
             prior: The prior over the latent function at the training points, as in `forward`.
             observations: The observations.
         """
-        log_probabilities = self._log_probabilities(self.model.evidence(prior, observations).rows)
-        return 1 + torch.expm1(log_probabilities).sum()
+        _, of_batches = self._log_probabilities(self.model.evidence(prior, observations).rows)
+        return 1 + torch.expm1(of_batches).sum()
 
     def _log_normalizer(self, rows: TruncatedNormal) -> Tensor:
-        return _log_bound(self._log_probabilities(rows))
+        of_prior, of_batches = self._log_probabilities(rows)
+        return of_prior + _log_bound(of_batches)
 
 
 def _log_bound(log_probabilities: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from gpytorch.priors import LogNormalPrior
 from gradients import assert_parameter_gradient, evaluate
 from small_cases import CASES, exact_objective, model_of, skew_prior
 
-from botorch_skewgp.mlls import BivariateConditioningMarginalLogLikelihood
+from botorch_skewgp.papers import BivariateConditioningMarginalLogLikelihood
 
 
 def bivariate(model):

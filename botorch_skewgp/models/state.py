@@ -1,0 +1,122 @@
+r"""What a model's posterior depends on, to find out whether it has changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import gpytorch
+import torch
+from torch import Tensor
+from torch.nn import Module
+
+# Attributes that hold no values: modes, hooks and bookkeeping of modules, and what lists of modules and tensors have.
+_OF_ALL_MODULES = frozenset(vars(gpytorch.Module()))
+_PLAIN = (bool, int, float, complex, str, bytes, set, frozenset)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelState:
+    r"""Copies of the values that a model's posterior depends on.
+
+    Values are compared, since GPyTorch writes through `.data`, which changes no version, and kernels and likelihoods
+    have settings that are plain attributes, such as `MaternKernel.nu`.
+
+    Args:
+        modules: The modules below the model.
+        attributes: Copies of the plain attributes of each of them.
+        values: Copies of all parameters and buffers, of settings, and of data.
+    """
+
+    modules: list[Module]
+    attributes: list[dict[str, Any]]
+    values: list[Any]
+
+    @classmethod
+    def of(cls, model: Module, *others: Any) -> Self:
+        r"""The present state.
+
+        Args:
+            model: The model.
+            others: Further values that its posterior depends on, such as data and settings.
+        """
+        modules = modules_below(model)
+        tensors = tensors_of([model, *modules])
+        return cls(modules, [_copy(_attributes(module)) for module in modules], _copy([*others, *tensors]))
+
+    def is_of(self, model: Module, *others: Any) -> bool:
+        r"""Whether a model, or one that shares its modules, is still in this state.
+
+        Args:
+            model: The model.
+            others: The same values as in `of`, as they are now.
+        """
+        modules = modules_below(model)
+        return (
+            len(modules) == len(self.modules)
+            and all(now is before for now, before in zip(modules, self.modules, strict=True))
+            and _is_equal([*others, *tensors_of([model, *modules])], self.values)
+            and all(_is_equal(_attributes(module), kept) for module, kept in zip(modules, self.attributes, strict=True))
+        )
+
+
+def modules_below(parent: Module) -> list[Module]:
+    """The modules below another one; those of a model are shared by its models of fantasies."""
+    found: list[Module] = []
+    ahead: list[Module | None] = [*parent._modules.values()]
+    while ahead:  # called at every posterior; torch's generators take three times as long
+        module = ahead.pop()
+        if module is not None:
+            found.append(module)
+            ahead += module._modules.values()
+    return found
+
+
+def tensors_of(modules: list[Module]) -> list[Tensor]:
+    """The parameters and buffers of modules, their own and not those of modules below them."""
+    entries = (entry for module in modules for entry in (*module._parameters.values(), *module._buffers.values()))
+    return [entry for entry in entries if entry is not None]
+
+
+def _attributes(module: Module) -> dict[str, Any]:
+    """The plain attributes of a module, without what is computed from others and kept."""
+    names = vars(module).keys() - _OF_ALL_MODULES
+    kind = type(module)
+    kept = {name for name in names if isinstance(getattr(kind, name, None), cached_property)}
+    return {name: vars(module)[name] for name in names - kept}
+
+
+def _copy(value: Any) -> Any:
+    """A copy of tensors and of containers of values; other objects are compared by identity."""
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    if is_dataclass(value) and not isinstance(value, type):
+        return _copy(_fields(value))
+    if isinstance(value, dict):
+        return {name: _copy(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_copy(entry) for entry in value]
+    return set(value) if isinstance(value, set) else value
+
+
+def _is_equal(value: Any, copied: Any) -> bool:
+    """Whether a value equals what was copied."""
+    if value is copied:  # most are; what can change in place has been copied
+        return True
+    if isinstance(value, Tensor):
+        return isinstance(copied, Tensor) and value.dtype == copied.dtype and torch.equal(value, copied)
+    if isinstance(value, dict):
+        if not isinstance(copied, dict) or value.keys() != copied.keys():
+            return False
+        return all(_is_equal(entry, copied[name]) for name, entry in value.items())
+    if isinstance(value, list | tuple):
+        return isinstance(copied, list) and len(value) == len(copied) and all(map(_is_equal, value, copied))
+    if is_dataclass(value):
+        return _is_equal(_fields(value), copied)
+    return type(value) is type(copied) and isinstance(value, _PLAIN) and value == copied
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """The class and the fields of an instance of a data class."""
+    return {"class": type(value), **{field.name: getattr(value, field.name) for field in fields(value)}}

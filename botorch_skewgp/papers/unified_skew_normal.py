@@ -1,0 +1,144 @@
+r"""The posterior as a unified skew-normal vector, in the papers' terms and as BoTorch's class.
+
+.. [Benavoli2021unified] A. Benavoli, D. Azzimonti, D. Piga. A unified framework for closed-form nonparametric
+   regression, classification, preference and mixed problems with skew Gaussian processes. Machine Learning 110, 2021.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from botorch.exceptions.errors import BotorchTensorDimensionError, UnsupportedError
+from botorch.utils.probability import TruncatedMultivariateNormal, UnifiedSkewNormal
+from torch import Tensor
+from torch.distributions import MultivariateNormal
+
+from botorch_skewgp.models.panel import SHARED
+from botorch_skewgp.models.skew_gp import SkewGP
+from botorch_skewgp.truncated.factorization import cholesky_with_noise
+
+
+class UnifiedSkewNormalParameters(NamedTuple):
+    """The parameters of a unified skew-normal vector, see `sun_parameters`."""
+
+    location: Tensor
+    scale: Tensor
+    skewness: Tensor
+    truncation: Tensor
+    latent_covariance: Tensor
+
+
+class _JointNormal(NamedTuple):
+    """Values at points and interval rows, jointly normal given the numbers and before truncation."""
+
+    location: Tensor  # e
+    scale: Tensor  # e x e
+    cross: Tensor  # with the rows, e x m
+    row_mean: Tensor  # m
+    row_covariance: Tensor  # m x m
+    lower: Tensor
+    upper: Tensor
+
+
+@torch.no_grad()
+def sun_parameters(model: SkewGP, X: Tensor) -> UnifiedSkewNormalParameters:
+    r"""The posterior at new points as a unified skew-normal vector ([Benavoli2021unified]_, Theorems 3.1-3.3).
+
+    `f(X) = location + D_scale (r_0 + skewness latent_covariance^-1 r_1)` with `D_scale` the diagonal matrix of
+    standard deviations of `scale`, `r_1 ~ N(0, latent_covariance)` truncated to `r_1 > -truncation`, and `r_0` an
+    independent normal vector. Numbers are conditioned on; a one-sided row is one latent dimension, a two-sided row two,
+    whose latent covariance is singular. The rows of a skew prior come first. Without observations this is the prior.
+
+    Args:
+        model: The model.
+        X: A `q x d` tensor.
+
+    Returns:
+        `(location, scale, skewness, truncation, latent_covariance)`, called xi, Omega, Delta, gamma and Gamma in the
+        papers, in float64 and units of the latent function.
+
+    Raises:
+        InputDataError: If `X` is not a tensor of single or double precision.
+        BotorchTensorDimensionError: If `X` is not `q x d`.
+        UnsupportedError: If answers may be slips.
+
+    Example:
+        >>> location, scale, skewness, truncation, latent_covariance = sun_parameters(model, X)
+    """
+    joint = _joint_normal(model, X)
+    has_lower, has_upper = joint.lower.isfinite(), joint.upper.isfinite()
+    sign = torch.cat([joint.location.new_ones(int(has_lower.sum())), -joint.location.new_ones(int(has_upper.sum()))])
+    which = torch.cat([has_lower.nonzero().squeeze(-1), has_upper.nonzero().squeeze(-1)])
+    order = which.argsort(stable=True)
+    sign, which = sign[order], which[order]
+    bound = torch.where(sign > 0, joint.lower[which], joint.upper[which])
+    return UnifiedSkewNormalParameters(
+        location=joint.location,
+        scale=joint.scale,
+        skewness=sign * joint.cross[:, which] / joint.scale.diagonal().sqrt().unsqueeze(-1),
+        truncation=sign * (joint.row_mean[which] - bound),
+        latent_covariance=sign.unsqueeze(-1) * joint.row_covariance[which][:, which] * sign,
+    )
+
+
+@torch.no_grad()
+def unified_skew_normal(model: SkewGP, X: Tensor) -> UnifiedSkewNormal:
+    r"""The posterior at new points as BoTorch's `UnifiedSkewNormal`, for small cases.
+
+    Args:
+        model: The model.
+        X: A `q x d` tensor of points, distinct from each other and from noise-free training points.
+
+    Raises:
+        InputDataError: If `X` is not a tensor of single or double precision.
+        BotorchTensorDimensionError: If `X` is not `q x d`.
+        UnsupportedError: If there are no interval rows, or answers may be slips.
+    """
+    joint = _joint_normal(model, X)
+    mean, lower, upper = joint.row_mean, joint.lower, joint.upper
+    if not len(mean):
+        raise UnsupportedError("Without interval rows the posterior is normal; use posterior(X).moment_matched().")
+    # BoTorch's sampler takes finite bounds only: 30 standard deviations beyond the rest stand for infinity
+    far = 30 * joint.row_covariance.diagonal().sqrt()
+    lowest = torch.where(upper.isfinite(), torch.minimum(mean, upper), mean) - far
+    highest = torch.where(lower.isfinite(), torch.maximum(mean, lower), mean) + far
+    bounds = torch.stack(
+        [torch.where(lower.isfinite(), lower, lowest), torch.where(upper.isfinite(), upper, highest)], dim=-1
+    )
+    truncated = TruncatedMultivariateNormal(loc=mean, covariance_matrix=joint.row_covariance, bounds=bounds)
+    return UnifiedSkewNormal(truncated, MultivariateNormal(joint.location, joint.scale), joint.cross.mT)
+
+
+def _joint_normal(model: SkewGP, X: Tensor) -> _JointNormal:
+    """Values at points and interval rows: Gaussian conditioning of dense matrices on the numbers."""
+    X, snapshot = model.checked_query(X), model.snapshot
+    if X.ndim != 2:
+        raise BotorchTensorDimensionError(f"X must be q x d; got shape {tuple(X.shape)}.")
+    points, code = snapshot.inputs_at(X, model.judge_code).double(), model.judge_code
+    prior, row_model = snapshot.rows_for([SHARED if code is None else code])
+    if row_model.intervals.heights is not None:
+        raise UnsupportedError("With answers that may be slips the posterior is no unified skew-normal vector.")
+    rows, cross = row_model.rows, prior.cross_covariance(points)
+    if row_model.column_root is not None:
+        cross = torch.linalg.solve_triangular(row_model.column_root, cross.mT, upper=False).mT
+    e, numbers = len(points), rows.is_equality
+    row_covariance = rows.covariance(row_model.covariance) + torch.diag(rows.noise)
+    mean = torch.cat([prior.mean_at(points), rows.mean(row_model.mean)])
+    with_rows = rows.times(cross.mT).mT
+    of_values = torch.cat([prior.covariance_at(points).to_dense(), with_rows], dim=-1)
+    covariance = torch.cat([of_values, torch.cat([with_rows.mT, row_covariance], dim=-1)])
+    free, seen = torch.cat([numbers.new_ones(e), ~numbers]), torch.cat([numbers.new_zeros(e), numbers])
+    L = cholesky_with_noise(covariance[seen][:, seen] - torch.diag(rows.noise[numbers]), rows.noise[numbers])
+    gain = torch.cholesky_solve(covariance[seen][:, free], L).mT
+    mean = mean[free] + gain @ (rows.lower[numbers] - mean[seen])
+    covariance = covariance[free][:, free] - gain @ covariance[seen][:, free]
+    return _JointNormal(
+        mean[:e],
+        covariance[:e, :e],
+        covariance[:e, e:],
+        mean[e:],
+        covariance[e:, e:],
+        rows.lower[~numbers],
+        rows.upper[~numbers],
+    )
