@@ -200,6 +200,10 @@ class RowPrior(ABC):
         r"""Rows less their mean, `batch_shape x k x m`, at latent coordinates, `batch_shape x k x r`."""
 
     @abstractmethod
+    def transposed_times(self, rows: Tensor) -> Tensor:
+        r"""The transpose of `times`, from `batch_shape x k x m` to `batch_shape x k x r`."""
+
+    @abstractmethod
     def given(self, mean: Tensor, sites: Sites, total: Sites) -> Factor | None:
         r"""The product of the prior and sites; `None` where rounding leaves no positive definite matrix.
 

@@ -67,19 +67,21 @@ class BorderedPrior(RowPrior):
 
     @property
     def is_low_rank(self) -> bool:  # type: ignore[override]
-        return self._is_wide_low_rank or self._num_columns < self.num_rows
+        return self._is_wide_low_rank or self._columns[1] < self.num_rows
 
     @property
     def rank(self) -> int:
-        return self._num_columns if self.is_low_rank else self.num_rows
+        return self._columns[1] if self.is_low_rank else self.num_rows
 
     @cached_property
-    def _num_columns(self) -> int:
-        """The number of columns of the wide root, which is not built."""
-        label = self.block.unique(return_inverse=True)[1]
-        used = self.block_root.detach() != 0
-        num_used = used.new_zeros(self.num_rows, used.shape[-1], dtype=torch.long).index_add(0, label, used.long())
-        return self.root.shape[-1] + int(num_used.count_nonzero())
+    def _columns(self) -> tuple[Tensor, int]:
+        """The columns of the wide root in which entries of `block_root` stand, `m x p`, `-1` for none; their number."""
+        label, p = self.block.unique(return_inverse=True)[1], self.block_root.shape[-1]
+        entry = self.block_root.detach() != 0
+        place = label.unsqueeze(-1) * p + torch.arange(p, device=label.device)
+        used, column = place[entry].unique(return_inverse=True)
+        r = self.root.shape[-1]
+        return torch.full_like(place, -1).masked_scatter(entry, r + column), r + len(used)
 
     @cached_property
     def covariance(self) -> Tensor:
@@ -98,12 +100,9 @@ class BorderedPrior(RowPrior):
     @cached_property
     def wide_root(self) -> Tensor:
         """A root of the covariance, with columns for each block."""
-        label = self.block.unique(return_inverse=True)[1]
-        p = self.block_root.shape[-1]
-        place = label.unsqueeze(-1) * p + torch.arange(p, device=label.device)
-        wide = self.block_root.new_zeros(len(label), p * (int(label.max()) + 1) if len(label) else 0)
-        wide = wide.scatter(-1, place, self.block_root)
-        return torch.cat([self.root, wide[:, (wide.detach() != 0).any(0)]], dim=-1)
+        column, rank = self._columns
+        wide = torch.cat([self.root, self.root.new_zeros(self.num_rows, rank - self.root.shape[-1])], dim=-1)
+        return wide.scatter_add(-1, column % rank, self.block_root)
 
     def map(self, change: Map) -> BorderedPrior:
         root = change(self.root)
@@ -113,7 +112,21 @@ class BorderedPrior(RowPrior):
         return self.wide.select(index)
 
     def times(self, latent: Tensor) -> Tensor:
-        return self.wide.times(latent)
+        if not self.is_low_rank:
+            return self.wide.times(latent)
+        rows = latent[..., : self.root.shape[-1]] @ self.root.mT
+        for column, weight in zip(self._columns[0].mT, self.block_root.mT, strict=True):
+            rows += latent[..., column] * weight  # zero where there is no column
+        return rows
+
+    def transposed_times(self, rows: Tensor) -> Tensor:
+        if not self.is_low_rank:
+            return self.wide.transposed_times(rows)
+        r = self.root.shape[-1]
+        latent = torch.cat([rows @ self.root, rows.new_zeros(*rows.shape[:-1], self.rank - r)], dim=-1)
+        for column, weight in zip(self._columns[0].mT, self.block_root.mT, strict=True):
+            latent.index_add_(-1, column % self.rank, rows * weight)
+        return latent
 
     def given_sites(self, which: Tensor, sites: Sites, mean: Tensor) -> PriorGivenSites:
         return self.wide.given_sites(which, sites, mean)

@@ -86,6 +86,9 @@ class DensePrior(RowPrior):
     def times(self, latent: Tensor) -> Tensor:
         return latent
 
+    def transposed_times(self, rows: Tensor) -> Tensor:
+        return rows
+
     def given(self, mean: Tensor, sites: Sites, total: Sites) -> DenseFactor | None:
         """The product with one site for each row ([Rasmussen2006]_, section 3.6.3)."""
         tau, C = sites.precision, self._covariance

@@ -74,9 +74,8 @@ class LowRankPrior(RowPrior):
     def times(self, latent: Tensor) -> Tensor:
         return latent @ self.matrix.mT
 
-    def transposed_times(self, values: Tensor) -> Tensor:
-        r"""Sums over rows of values times the root: `batch_shape x k x r` for `batch_shape x k x m`."""
-        return values @ self.matrix
+    def transposed_times(self, rows: Tensor) -> Tensor:
+        return rows @ self.matrix
 
     def information(self, precision: Tensor) -> Tensor:
         r"""`F^T diag(precision) F`, `batch_shape x r x r`; only its lower triangle counts."""

@@ -99,8 +99,8 @@ class WeightedPrior(LowRankPrior):
             total += term
         return total
 
-    def transposed_times(self, values: Tensor) -> Tensor:
-        return self._by_points(values) @ self.matrix
+    def transposed_times(self, rows: Tensor) -> Tensor:
+        return self._by_points(rows) @ self.matrix
 
     def information(self, precision: Tensor) -> Tensor:
         R = self.matrix
