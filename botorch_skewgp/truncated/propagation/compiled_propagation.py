@@ -14,7 +14,7 @@ from torch import Tensor
 
 from botorch_skewgp.truncated.compilation import compiled
 from botorch_skewgp.truncated.priors import Sites
-from botorch_skewgp.truncated.priors.dense import LEAST_SHARE, PRECISE_SITE
+from botorch_skewgp.truncated.priors.square import LEAST_SHARE, PRECISE_SITE
 from botorch_skewgp.truncated.propagation.acceleration import (
     LONGER,
     MOST_FAILURES,

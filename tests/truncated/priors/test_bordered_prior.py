@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from botorch_skewgp.truncated.priors import BorderedPrior, Sites
+from botorch_skewgp.truncated.priors import BorderedPrior, NoisyPrior, Sites
 from botorch_skewgp.truncated.propagation.corrections import corrected_log_normalizer
 from botorch_skewgp.truncated.propagation.expectation_propagation import expectation_propagation
 from botorch_skewgp.truncated.truncated_normal import TruncatedNormal
@@ -90,7 +90,7 @@ def test_with_noise_it_is_what_the_dense_matrix_is(p):
     assert (prior.is_low_rank, prior.rank) == (prior.wide.is_low_rank, prior.wide.rank)
     generator = torch.Generator().manual_seed(0)
     noise = 0.2 + torch.rand(len(U), dtype=double, generator=generator)
-    noisy, gamma = prior.with_noise(noise), prior.covariance + noise.diag()
+    noisy, gamma = NoisyPrior(prior, noise), prior.covariance + noise.diag()
     inverse, residual = torch.linalg.inv(gamma), torch.randn(6, len(U), dtype=double, generator=generator)
     diagonal, product = noisy.precision(residual)
     assert torch.allclose(diagonal.squeeze(), inverse.diagonal())
@@ -99,8 +99,9 @@ def test_with_noise_it_is_what_the_dense_matrix_is(p):
     assert torch.allclose(noisy.coloured_covariance, gamma)
     colour = noisy.colour(gamma)(torch.eye(noisy.num_normals, dtype=double))  # the root, row by row
     assert torch.allclose(colour.mT @ colour, gamma)
-    assert torch.allclose(noisy.shared_given(residual), residual @ inverse @ U)
-    root = noisy.shared_root
+    shared = noisy.given_rows.shared_given(residual / noise)
+    assert torch.allclose(shared, residual @ inverse @ U)
+    root = noisy.given_rows.shared_root
     assert torch.allclose(root @ root.mT, torch.eye(3, dtype=double) - U.mT @ inverse @ U)
     watched = noisy.expectations()(residual)
     assert torch.allclose(watched[:, :-1], residual @ inverse @ U)

@@ -40,13 +40,14 @@ def weighted() -> tuple[WeightedPrior, Tensor]:
 
 def kinds() -> dict[str, tuple[RowPrior, Tensor]]:
     F = randn(M, N, seed=3)
+    C = F @ F.mT + torch.eye(M, dtype=torch.float64)
     many = BorderedPrior(randn(M, N, seed=1), torch.eye(M, dtype=torch.float64), torch.zeros(M, dtype=torch.long))
     return {
-        "dense": (DensePrior(F @ F.mT), torch.eye(M, dtype=torch.float64)),
+        "dense": (DensePrior(C), torch.linalg.cholesky(C)),
         "low rank": (LowRankPrior(F), F),
         "weighted": weighted(),
         "bordered": (bordered(), wide_form(bordered())),
-        "bordered, more columns than rows": (many, torch.eye(M, dtype=torch.float64)),
+        "bordered, more columns than rows": (many, wide_form(many)),
     }
 
 
